@@ -1,13 +1,14 @@
-# To begin with: make demo, make test. Before a commit: make test. docs/testing.md says what proves what.
+# To begin with: make demo, make test. Before a commit: make test. docs/internals/testing.md says what proves what.
 
 GO      ?= go
 BIN     := bin/knotmeter
-VERSION := $(shell git describe --always --dirty 2>/dev/null || echo devel)
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: build agents install demo test check race stress lint cross deps e2e e2e-target e2e-contract e2e-paths \
+.PHONY: build agents install dist dist-test demo test check race stress lint cross deps \
+	e2e e2e-target e2e-contract e2e-paths \
 	e2e-faults e2e-api e2e-app e2e-volumes e2e-cnis soak programs cluster bench bench-report bench-api bench-cluster \
-	gallery aa power clean
+	gallery aa power explain-accuracy clean
 .DEFAULT_GOAL := build
 
 build:
@@ -27,6 +28,17 @@ install: build agents
 	ln -sf knotmeter $(DESTDIR)$(PREFIX)/bin/kubectl-knotmeter
 	ln -sf knotmeter $(DESTDIR)$(PREFIX)/bin/kubectl_complete-knotmeter
 
+# The files of a release: docs/installing.md says what they are. Debian's packages are those of SNAPSHOT, a time such
+# as 20261123T000000Z, or the current ones.
+dist:
+	@.ci/packages debian-archive-keyring
+	rm -rf bin/dist
+	$(GO) run ./cmd/dist -version '$(VERSION)' -o bin/dist $(if $(SNAPSHOT),-snapshot '$(SNAPSHOT)')
+
+# Makes a release twice, compares the bytes, and follows docs/installing.md with one of them.
+dist-test: deps
+	KNOTMETER_RELEASE=twice $(GO) test -count 1 -v -timeout 60m -run TestReproducible ./cmd/dist
+
 # Three datapaths of this machine's own kernel in three cases, and their node-to-node references. A case ends when it is
 # decided, from eleven blocks on; the others have the rest of the budget.
 demo: build
@@ -38,7 +50,7 @@ TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPat
 # enough to find what is rare: TestStress…. All others share it, side by side, since they wait most of the time.
 SHARED = -skip '^Test(Accuracy|Stress)' -p 2 $(TESTED)
 ALONE  = -p 1 -run '^Test$(1)' \
-	$$(grep -rl --include='*_test.go' '^func Test$(1)' ./internal | xargs -n 1 dirname | sort -u)
+	$$(grep -rl --include='*_test.go' '^func Test$(1)' ./cmd ./internal | xargs -n 1 dirname | sort -u)
 
 test: deps
 	@$(GO) test -timeout 20m $(SHARED)
@@ -60,6 +72,7 @@ lint:
 	test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) tool actionlint
 
 # What must build elsewhere.
 cross:
@@ -67,10 +80,10 @@ cross:
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./cmd/...
 
 # Debian packages that the tests and benchmarks use: a C compiler for the race detector and the
-# reference programs, iperf3 as the second tool, fio for storage, a browser that shows the page, and Prometheus' own
-# parser of what is written for it.
+# reference programs, iperf3 as the second tool, fio for storage, a browser that shows the page, Prometheus' own
+# parser of what is written for it, shellcheck for the scripts of the GitHub action, and Debian's keys for releases.
 deps:
-	@.ci/packages gcc libc6-dev iperf3 fio chromium python3-prometheus-client
+	@.ci/packages gcc libc6-dev iperf3 fio chromium python3-prometheus-client shellcheck debian-archive-keyring
 
 # Tests on real clusters on this machine, which take root. Tests wait for pods most of the time, so there are four
 # clusters side by side, and on each one test after the other. What compares latencies, or looks for the highest rate,
@@ -79,6 +92,7 @@ e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
 	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-contract e2e-paths e2e-faults
 	@$(MAKE) --no-print-directory -j 2 e2e-api e2e-app
+	@$(MAKE) --no-print-directory e2e-dynamics
 
 ON       = @test/e2e/on-cluster
 E2E      = $(GO) test -count 1 -p 1 -timeout 30m
@@ -90,20 +104,24 @@ e2e-target:
 e2e-contract:
 	$(ON) -id 1 -nodes 3 -- $(E2E) -run '$(CONTRACT)' ./internal/target/kube/...
 e2e-paths:
-	$(ON) -id 2 -network flannel-vxlan -ip 46 -- $(E2E) ./test/e2e/paths
-	$(ON) -id 2 -multus -- $(E2E) ./test/e2e/paths
+	$(ON) -id 2 -network flannel-vxlan -ip 46 -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
+	$(ON) -id 2 -multus -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
+	$(ON) -id 2 -network calico-vxlan -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
+	$(ON) -id 2 -network cilium-native-kpr -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
 	$(ON) -id 2 -nodes 3 -- $(E2E) -parallel 4 -run '$(ACCOUNTS)' ./internal/target/kube
 e2e-faults:
 	$(ON) -id 3 -- $(E2E) ./internal/family/api/kubeapi ./test/e2e/faults
 e2e-api:
 	$(ON) -id 0 -- $(E2E) -run '^TestAPI' ./test/e2e/web
 e2e-app: # with a real Vault, on this machine and as an image on the nodes
-	$(ON) -id 1 -nodes 3 -vault -- $(E2E) -skip '^TestAPI' ./test/e2e/web
+	$(ON) -id 1 -nodes 3 -vault -- $(E2E) -skip '^TestAPI' ./test/e2e/web ./test/e2e/studies
 
-# The real products, one after another: compiled once, which takes a quarter of an hour.
-CNIS = calico-vxlan calico-direct cilium-vxlan cilium-native cilium-native-kpr kube-router
+e2e-dynamics: # alone, since a prober that is late sees less
+	$(ON) -id 2 -network calico-vxlan -- $(E2E) -run '^TestDynamics' ./test/e2e/paths
+
+# What else there is of the real products, one after another.
+CNIS = calico-direct cilium-vxlan cilium-native kube-router
 e2e-cnis: cluster
-	@.ci/packages ipset clang-19
 	$(foreach network,$(CNIS),test/e2e/on-cluster -id 4 -network $(network) -- $(E2E) ./test/e2e/paths &&) true
 	$(ON) -id 4 -network flannel-vxlan -firewall -- $(E2E) -run TestPolicies ./test/e2e/paths
 	$(foreach network,calico-vxlan cilium-native-kpr,test/e2e/on-cluster -id 4 -nodes 3 -network $(network) -- \
@@ -113,7 +131,7 @@ e2e-cnis: cluster
 e2e-volumes: cluster
 	$(ON) -id 0 -- env KNOTMETER_E2E_VOLUMES=all $(E2E) -run 'TestVolume' ./internal/target/kube/... ./test/e2e/faults
 
-# Faults at random moments for as long as SOAK says; docs/soak.md has the figures of one such run.
+# Faults at random moments for as long as SOAK says; docs/evidence/soak.md has the figures of one such run.
 SOAK ?= 20m
 soak: cluster
 	$(ON) -id 0 -- env KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./test/e2e/faults
@@ -123,13 +141,16 @@ programs:
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster build -network flannel-vxlan
 	bin/cluster vault
+	bin/cluster build -network calico-vxlan
+	bin/cluster build -network cilium-vxlan
 
 cluster: build agents programs
-	@.ci/packages runc iptables iproute2 util-linux mount procps e2fsprogs xfsprogs busybox-static fio
+	@.ci/packages runc iptables iproute2 util-linux mount procps e2fsprogs xfsprogs busybox-static fio \
+		ipset clang-19
 	$(GO) vet -C test/cluster ./...
 	$(GO) test -C test/cluster ./...
 	CGO_ENABLED=0 $(GO) test -C test/cluster/kubernetes -trimpath ./provisioner
-	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false,fio
+	$(BIN) image build --out bin/agent.tar --tools echo,cat,sleep,false,fio
 	@.ci/images $(BIN) bin
 
 bench: deps
@@ -153,13 +174,16 @@ bench-cluster: cluster
 # Real CNIs side by side: docs/gallery. Takes an hour of a machine that does nothing else; what results/gallery has
 # already is not measured again.
 gallery: cluster
-	@.ci/packages ipset clang-19
 	$(GO) run ./bench gallery -binary $(BIN)
 
-# How often the program is wrong, and how often it finds what is there: docs/false-positives.md and docs/power.md.
-# Both may be stopped at any time and go on where they were.
+# How often the program is wrong, and how often it finds what is there: false-positives.md and power.md in
+# docs/evidence. Both may be stopped at any time and go on where they were.
 aa power: build
 	$(GO) run ./bench rates -study $@ -binary $(BIN) $(if $(CPUS),-cpus $(CPUS))
+
+# How often explain names the right cause: docs/evidence/explain-accuracy.md. It too goes on where it was.
+explain-accuracy: build
+	$(GO) run ./bench causes -binary $(BIN) $(if $(N),-n $(N))
 
 clean:
 	rm -rf bin

@@ -6,12 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
@@ -22,18 +25,22 @@ var products = [][]string{
 	{"flannel-vxlan"}, {"calico-vxlan"}, {"cilium-vxlan"},
 }
 
-// The experiments of the gallery.
-const (
-	bareExperiment = "one-machine-bare"
-	cnisExperiment = "one-machine-cnis"
-)
-
-// Pods and the lab have one CPU, and everything else that a cluster runs has another: what is measured shares its CPU
-// with nothing, and no scheduler chooses between one CPU and two.
+// Pods and the lab have one CPU, so that no scheduler chooses between one CPU and two. Everything else that a cluster
+// runs is in a cgroup that takes what CPU time is left over: it gives way to what is measured, and has both CPUs
+// while pods start.
 const (
 	measuredCPU = "0"
-	controlCPU  = "1"
+	background  = "/sys/fs/cgroup/cpu/knotmeter-gallery"
 )
+
+// experiments are those of all pages.
+func experiments() []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		list = append(list, pages[name].of...)
+	}
+	return list
+}
 
 // A gallery is the flags.
 type gallery struct{ binary, cluster, image, results, docs string }
@@ -54,8 +61,8 @@ func benchGallery(ctx context.Context, args []string) error {
 	if err := g.measure(ctx); err != nil {
 		return err
 	}
-	for _, name := range []string{cnisExperiment, bareExperiment} {
-		if err := errors.Join(g.report(ctx, name), g.writePage(name)); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		if err := g.writePage(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -65,7 +72,7 @@ func benchGallery(ctx context.Context, args []string) error {
 // measure carries out what is not there yet, on clusters that end with it.
 func (g gallery) measure(ctx context.Context) (err error) {
 	var left []string
-	for _, name := range []string{bareExperiment, cnisExperiment} {
+	for _, name := range experiments() {
 		if done, err := g.done(name); err != nil {
 			return err
 		} else if !done {
@@ -135,7 +142,10 @@ func (g gallery) clusters(ctx context.Context) (kubeconfigs []string, end func()
 		for id := range begun {
 			errs = append(errs, g.tell(context.WithoutCancel(ctx), id, "down"))
 		}
-		return errors.Join(errs...)
+		return errors.Join(append(errs, os.Remove(background))...)
+	}
+	if err := makeBackground(); err != nil {
+		return nil, end, err
 	}
 	for id, network := range products {
 		begun++
@@ -155,10 +165,19 @@ func (g gallery) clusters(ctx context.Context) (kubeconfigs []string, end func()
 	return kubeconfigs, end, nil
 }
 
-// tell gives a command to a cluster, whose processes have the CPU of this command.
+// makeBackground makes the cgroup of what is not measured.
+func makeBackground() error {
+	if err := os.Mkdir(background, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.WriteFile(filepath.Join(background, "cpu.idle"), []byte("1"), 0)
+}
+
+// tell gives a command to a cluster. What that starts is in the background, but for pods, which have cgroups of their
+// own.
 func (g gallery) tell(ctx context.Context, id int, command string, args ...string) error {
-	c := exec.CommandContext(ctx, "taskset",
-		append([]string{"-c", controlCPU, g.cluster, command, "-id", strconv.Itoa(id)}, args...)...)
+	c := exec.CommandContext(ctx, "sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`,
+		filepath.Join(background, "cgroup.procs"), g.cluster, command, "-id", strconv.Itoa(id)}, args...)...)
 	c.Stderr = os.Stderr
 	_, err := output(c)
 	return err
@@ -194,12 +213,20 @@ func (g gallery) report(ctx context.Context, name string) error {
 	return os.WriteFile(filepath.Join(g.docs, name+".html"), page, 0o644)
 }
 
-func (g gallery) writePage(name string) error {
-	r, err := store.Open(g.dir(name))
-	if err != nil {
-		return err
+// writePage renders the reports of a page's experiments, and writes the page.
+func (g gallery) writePage(ctx context.Context, name string) error {
+	var all []result.Results
+	for _, of := range pages[name].of {
+		r, err := store.Open(g.dir(of))
+		if err != nil {
+			return err
+		}
+		if err := g.report(ctx, of); err != nil {
+			return err
+		}
+		all = append(all, r.Results)
 	}
-	text, err := pages[name].text(name, r.Results)
+	text, err := pages[name].text(all)
 	if err != nil {
 		return err
 	}

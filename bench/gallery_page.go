@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -34,30 +35,46 @@ var tunnels = []struct{ name, native, vxlan string }{
 // shownFacts are the facts of a target that the page has.
 var shownFacts = []string{"cni", "encapsulation", "encryption", "kube-proxy", "pod-mtu", "cni-settings"}
 
-// A page is about one experiment of the gallery.
+// A page is about experiments of the gallery.
 type page struct {
 	title, about string
-	write        func(b *bytes.Buffer, r result.Results, c compare.Comparison)
+	of           []string // experiments
+	write        func(b *bytes.Buffer, list []exhibit)
 }
 
+// An exhibit is an experiment that was measured.
+type exhibit struct {
+	name string
+	result.Results
+	compare.Comparison
+}
+
+// pages are by the name of their file.
 var pages = map[string]page{
-	cnisExperiment: {
+	"one-machine-cnis": {
 		title: "CNIs on one machine",
-		about: "The published tables' shape, nine paths and four workloads, on real products.",
+		about: "The published tables' shape, nine paths and four workloads, on real products. The paths are three " +
+			"experiments, because one machine cannot start the pods of all of them at a time.",
+		of:    []string{"one-machine-nodes", "one-machine-pods", "one-machine-services"},
 		write: writePaths,
 	},
-	bareExperiment: {
+	"one-machine-bare": {
 		title: "CNIs and their bare datapaths",
 		about: "What products add to the datapath that they are built on, and what VXLAN costs in each.",
+		of:    []string{"one-machine-bare"},
 		write: writeBare,
 	},
 }
 
-// text is the page about an experiment that was measured.
-func (p page) text(name string, r result.Results) ([]byte, error) {
-	c, err := compare.Compare(r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+// text is the page about experiments that were measured.
+func (p page) text(all []result.Results) ([]byte, error) {
+	var list []exhibit
+	for i, r := range all {
+		c, err := compare.Compare(r)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.of[i], err)
+		}
+		list = append(list, exhibit{p.of[i], r, c})
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# %s
@@ -65,28 +82,30 @@ func (p page) text(name string, r result.Results) ([]byte, error) {
 %s
 
 Each product has a [test cluster](../../test/cluster) with two nodes, all on one machine at the same time, and all are
-measured in turn within every block. Pods have one CPU of the machine, and everything else that clusters run has
-another. [The report](%[3]s.html) has every run, interval and warning. `+"`make gallery`"+` measures
-[the experiment](%[3]s.yaml) again and writes this page.
+measured in turn within every block. Pods have one CPU of the machine; everything else that clusters run keeps to the
+other one, or gives way to them. Reports have every run, interval and warning. `+"`make gallery`"+` repeats the
+experiments and writes this page.
 
-| | |
-|---|---|
-`, p.title, p.about, name)
-	product := r.Experiment.TargetNames()[len(r.Experiment.Targets)-1]
-	for _, row := range [][2]string{
-		{"experiment", r.Experiment.ID}, {"blocks", fmt.Sprint(r.Experiment.Design.Blocks)},
-		{"runs", fmt.Sprint(len(r.Runs))},
-		{"measured", r.Runs[0].Start.UTC().Format("2006-01-02 15:04 UTC")}, {"took", took(r)},
-		{"version of Knotmeter", r.Experiment.Version}, {"kernel", factOf(r, product, "kernel")},
-		{"Kubernetes", factOf(r, product, "kubernetes")}, {"CPU", factOf(r, product, "cpu-model")},
-	} {
-		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
+| experiment | report | blocks | runs | measured | took |
+|---|---|---|---|---|---|
+`, p.title, lines(p.about))
+	for _, x := range list {
+		e, start := x.Results.Experiment, x.Runs[0].Start.UTC().Format("2006-01-02 15:04 UTC")
+		fmt.Fprintf(&b, "| [%s](%s.yaml) | [%s](%s.html) | %d | %d | %s | %s |\n",
+			x.name, x.name, e.ID, x.name, e.Design.Blocks, len(x.Runs), start, took(x.Results))
 	}
-	p.write(&b, r, c)
-	writeFacts(&b, r)
+	first := list[0].Results
+	product := first.Experiment.TargetNames()[len(first.Experiment.Targets)-1]
+	fmt.Fprintf(&b, "\nKnotmeter %s, Linux %s, Kubernetes %s, %s.\n", first.Experiment.Version,
+		factOf(first, product, "kernel"), factOf(first, product, "kubernetes"), factOf(first, product, "cpu-model"))
+	p.write(&b, list)
+	writeFacts(&b, first)
 	b.WriteString(galleryLimits)
 	return b.Bytes(), nil
 }
+
+// lines are those of a paragraph.
+func lines(text string) string { return strings.Join(prose.Wrap(text, 120), "\n") }
 
 func took(r result.Results) string {
 	last := slices.MaxFunc(r.Runs, func(a, b result.Run) int { return a.End().Compare(b.End()) })
@@ -99,30 +118,36 @@ func factOf(r result.Results, target, name string) string {
 }
 
 // writePaths writes a table for each workload, in the shape of published ones: targets by paths.
-func writePaths(b *bytes.Buffer, r result.Results, c compare.Comparison) {
-	e := r.Experiment
-	fmt.Fprintf(b, `
-## Nine paths
-
-Medians over the blocks. In brackets is the paired change against %s, where it is a difference; %q is
-equivalent within %s, %q is undecided. Only %s was declared beforehand; all else is exploratory, under
-control of the false discovery rate. The column node-node is the host network; – was not measured.
-`, e.Baseline, "=", unit.FormatChange(e.Design.Delta)[1:], "?", strings.Join(e.Primaries, ", "))
-	var workloads, paths []string
-	for _, x := range e.Cases {
-		if !slices.Contains(workloads, x.Workload) {
-			workloads = append(workloads, x.Workload)
-		}
-		if !slices.Contains(paths, x.Path) {
-			paths = append(paths, x.Path)
+func writePaths(b *bytes.Buffer, list []exhibit) {
+	var primaries, workloads, paths []string
+	of := map[string]compare.Comparison{} // by path
+	for _, x := range list {
+		primaries = append(primaries, x.Results.Experiment.Primaries...)
+		for _, c := range x.Results.Experiment.Cases {
+			if of[c.Path].Schema == "" || c.Role != result.Bound {
+				of[c.Path] = x.Comparison
+			}
+			if !slices.Contains(workloads, c.Workload) {
+				workloads = append(workloads, c.Workload)
+			}
+			if !slices.Contains(paths, c.Path) {
+				paths = append(paths, c.Path)
+			}
 		}
 	}
+	e := list[0].Results.Experiment
+	b.WriteString("\n## Nine paths\n\n" + lines(fmt.Sprintf("Medians over the blocks. In brackets is the paired change "+
+		"against %s, where it is a difference; %q is equivalent within %s, %q is undecided. Only %s were declared "+
+		"beforehand; all else is exploratory, under control of the false discovery rate. The column node-node is the "+
+		"host network; "+
+		"– was not measured.",
+		e.Baseline, "=", unit.FormatChange(e.Design.Delta)[1:], "?", prose.Enumerate(primaries))) + "\n")
 	for _, w := range workloads {
 		fmt.Fprintf(b, "\n### %s\n\n| | %s |\n|---%s|\n", w, strings.Join(paths, " | "), strings.Repeat("|---", len(paths)))
 		for _, target := range e.TargetNames() {
 			fmt.Fprintf(b, "| %s |", target)
 			for _, p := range paths {
-				fmt.Fprintf(b, " %s |", cell(c, p+"/"+w, target))
+				fmt.Fprintf(b, " %s |", cell(of[p], p+"/"+w, target))
 			}
 			b.WriteByte('\n')
 		}
@@ -160,8 +185,8 @@ func rowOf(c compare.Comparison, name, metric, baseline, target string) (compare
 }
 
 // writeBare writes what products cost in addition to the bare datapath, and what VXLAN costs in each.
-func writeBare(b *bytes.Buffer, r result.Results, c compare.Comparison) {
-	e := r.Experiment
+func writeBare(b *bytes.Buffer, list []exhibit) {
+	e, c := list[0].Results.Experiment, list[0].Comparison
 	var cases []result.Case
 	for _, x := range e.Cases {
 		if x.Role == result.Primary {

@@ -41,16 +41,23 @@ func TestGalleryPages(t *testing.T) {
 	cnis.Runs = cnis.Runs[:30]
 	bare := exhibits(true, bareNative, bareVXLAN, "flannel-host-gw", "flannel-vxlan")
 	var text []byte
-	for name, r := range map[string]result.Results{cnisExperiment: cnis, bareExperiment: bare} {
-		page, err := pages[name].text(name, r)
+	services := exhibits(false, "flannel-host-gw", "calico-direct", "macvlan")
+	services.Experiment.Cases[0].Name, services.Experiment.Cases[0].Path = "pod-svc/other/tcp-rr", "pod-svc/other"
+	for i := range services.Runs {
+		services.Runs[i].Case = "pod-svc/other/tcp-rr"
+	}
+	for name, list := range map[string][]result.Results{"one-machine-cnis": {cnis, services}, "one-machine-bare": {bare}} {
+		page, err := pages[name].text(list)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text = append(text, page...)
 	}
 	for _, want := range []string{
-		"| took | 4m0s |", "| took | 6m0s |", "| kernel | 6.18 |",
-		"| flannel-host-gw | 20.0 µs |\n| calico-direct | 22.0 µs (+10.0 %) |\n| macvlan | – |\n",
+		"| 15 | 30 | 2026-01-02 03:04 UTC | 4m0s |", "| 15 | 60 | 2026-01-02 03:04 UTC | 6m0s |", "Linux 6.18,",
+		"| | pod-pod/other | pod-svc/other |\n",
+		"| flannel-host-gw | 20.0 µs | 20.0 µs |\n| calico-direct | 22.0 µs (+10.0 %) | 22.0 µs (+10.0 %) |\n" +
+			"| macvlan | – | 24.0 µs",
 		"| flannel-host-gw, to lab:native | +20.0 % [",
 		"| flannel-vxlan, to lab:vxlan | +18.2 % [",
 		"| calico-vxlan, to lab:vxlan | – |",

@@ -33,6 +33,7 @@ var commands = []struct {
 	{"cluster", "pods, requests and seconds that runs on a cluster cost", benchCluster},
 	{"position", "what the runs before it in its site do to a run, from results of A/A experiments", benchPosition},
 	{"rates", "A/A experiments and known slowdowns: how often a verdict is wrong or missed", benchRates},
+	{"causes", "known faults and A/A experiments: how often explain names the right cause", benchCauses},
 	{"gallery", "real CNIs side by side on clusters of this machine: docs/gallery", benchGallery},
 	{beAgent, "", serveAgent},
 	{beServer, "", serve},

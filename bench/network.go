@@ -128,6 +128,10 @@ func contests(ctx context.Context, dir string) ([]contest, error) {
 	if err != nil {
 		return nil, err
 	}
+	threads, err := compile(ctx, dir, "tcp_rr", "-DSECOND_THREAD", "-pthread")
+	if err != nil {
+		return nil, err
+	}
 	crr, err := compile(ctx, dir, "tcp_crr")
 	if err != nil {
 		return nil, err
@@ -135,33 +139,47 @@ func contests(ctx context.Context, dir string) ([]contest, error) {
 	udp := func(size int) contest {
 		return contest{
 			fmt.Sprintf("udp-stream %d B against iperf3", size), unit.PerSecond, true, 1.3,
-			nativeTool(network.Spec{Kind: network.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
+			nativeTool(native.New(), network.Spec{Kind: network.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
 			iperf3(size, "-u", "-b", "0", "-l", strconv.Itoa(size)),
 		}
 	}
+	stream, request := network.Spec{Kind: network.TCPStream}, network.Spec{Kind: network.TCPRR}
 	return []contest{
 		{
 			"tcp-stream 128 KiB against iperf3", unit.BitPerSecond, true, 1.1,
-			nativeTool(network.Spec{Kind: network.TCPStream}, metric.Throughput), iperf3(0, "-l", "128K"),
+			nativeTool(native.New(), stream, metric.Throughput), iperf3(0, "-l", "128K"),
 		},
 		{
 			"tcp-rr 1 B, p50, against C", unit.Second, false, 1.05,
-			nativeTool(network.Spec{Kind: network.TCPRR}, metric.P50), cProgram(rr, true),
+			nativeTool(native.New(), request, metric.P50), cProgram(rr, true),
+		},
+		{
+			"tcp-rr, C with a second thread against C", unit.Second, false, 1.05,
+			cProgram(threads, true), cProgram(rr, true),
 		},
 		{
 			"tcp-crr against C", unit.PerSecond, true, 0.97,
-			nativeTool(network.Spec{Kind: network.TCPCRR}, metric.Rate), cProgram(crr, false),
+			nativeTool(native.New(), network.Spec{Kind: network.TCPCRR}, metric.Rate), cProgram(crr, false),
 		},
 		udp(64),
 		udp(1400),
+		{
+			"tcp-stream, CPUs sampled against not", unit.BitPerSecond, true, 0.99,
+			nativeTool(native.New(), stream, metric.Throughput), nativeTool(unsampled(), stream, metric.Throughput),
+		},
+		{
+			"tcp-rr, CPUs sampled against not", unit.Second, false, 1.01,
+			nativeTool(native.New(), request, metric.P50), nativeTool(unsampled(), request, metric.P50),
+		},
 	}, nil
 }
 
 // compile compiles a reference program.
-func compile(ctx context.Context, dir, name string) (string, error) {
-	out := filepath.Join(dir, name)
+func compile(ctx context.Context, dir, name string, flags ...string) (string, error) {
+	out := filepath.Join(dir, strings.Join(append([]string{name}, flags...), ""))
 	source := filepath.Join("bench", "reference", name+".c")
-	text, err := exec.CommandContext(ctx, "cc", "-O2", "-o", out, source).CombinedOutput()
+	args := append([]string{"-O2", "-o", out, source}, flags...)
+	text, err := exec.CommandContext(ctx, "cc", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("compile %s.c (run from the repository's root): %w: %s", name, err, text)
 	}
@@ -225,9 +243,15 @@ func (c contest) line(pairs []pair[achievement]) string {
 		c.format(r.ours), c.format(r.theirs), r.of, r.q1, r.q3, sign, c.wanted, verdict, cost.of)
 }
 
-// nativeTool runs the native tool, as it always runs: with histogram and series.
-func nativeTool(spec network.Spec, of string) contestant {
+// unsampled is the native tool without samples of the CPUs.
+func unsampled() *native.Tool {
 	tool := native.New()
+	tool.Bare = true
+	return tool
+}
+
+// nativeTool runs the native tool, as it always runs: with histogram and series.
+func nativeTool(tool *native.Tool, spec network.Spec, of string) contestant {
 	return func(ctx context.Context, w *wire) (achievement, error) {
 		full, err := spec.Resolved()
 		if err != nil {

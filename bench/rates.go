@@ -68,7 +68,7 @@ func benchRates(ctx context.Context, args []string) error {
 		return err
 	}
 	l.version = strings.TrimSpace(string(version))
-	if l.done, err = readLog(l.log); err != nil {
+	if l.done, err = readLog[experiment](l.log); err != nil {
 		return err
 	}
 	if err := l.study.owns(l.done); err != nil {
@@ -142,8 +142,9 @@ func (l *ledger) one(ctx context.Context, cpu string, seed uint64) error {
 	return os.WriteFile(l.page, l.study.document(l.done), 0o644)
 }
 
-// readLog reads the experiments of a log. A torn last line, of a crash, is cut off: that experiment is measured again.
-func readLog(path string) ([]experiment, error) {
+// readLog reads the experiments of a log, a line each. A torn last line, of a crash, is cut off: that experiment is
+// measured again.
+func readLog[E any](path string) ([]E, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -151,13 +152,13 @@ func readLog(path string) ([]experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	var done []experiment
+	var done []E
 	lines := bytes.Split(text, []byte("\n"))
 	for i, line := range lines {
 		if len(line) == 0 {
 			continue
 		}
-		var x experiment
+		var x E
 		if err := json.Unmarshal(line, &x); err != nil {
 			if i == len(lines)-1 {
 				return done, os.Truncate(path, int64(len(text)-len(line)))
@@ -169,7 +170,7 @@ func readLog(path string) ([]experiment, error) {
 	return done, nil
 }
 
-func appendLog(path string, x experiment) error {
+func appendLog[E any](path string, x E) error {
 	line, err := json.Marshal(x)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func TestDocument(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if done, err := readLog(path); done != nil || err != nil {
+	if done, err := readLog[experiment](path); done != nil || err != nil {
 		t.Fatalf("no log: %v, %v", done, err)
 	}
 	s := studies[0]
@@ -64,7 +64,7 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time, nothing is torn any more
-		done, err := readLog(path)
+		done, err := readLog[experiment](path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestLog(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{}\nnonsense\n{}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readLog(path); err == nil || !strings.Contains(err.Error(), path+":2:") {
+	if _, err := readLog[experiment](path); err == nil || !strings.Contains(err.Error(), path+":2:") {
 		t.Errorf("a broken line: %v", err)
 	}
 }
@@ -128,7 +128,7 @@ exit 2
 	if err := l.measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	added, err := readLog(l.log)
+	added, err := readLog[experiment](l.log)
 	if err != nil || len(added) != 6 || len(l.done) != 9 || len(l.missing()) != 0 {
 		t.Errorf("%d added, %d in all, %v; want 6 and 9", len(added), len(l.done), err)
 	}
@@ -148,7 +148,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	o, err := parseRates([]string{"-study", "power"})
-	if err != nil || o.n != 50 || o.log != "bench/rates/power.ndjson" || o.page != "docs/power.md" {
+	if err != nil || o.n != 50 || o.log != "bench/rates/power.ndjson" || o.page != "docs/evidence/power.md" {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

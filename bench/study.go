@@ -55,7 +55,7 @@ var studies = []study{
 			{"a stream over an underlay of 1 Gbit/s: one primary comparison", 0,
 				comparing("lab:native?rate=1Gbit/s", "lab:native?rate=1Gbit/s&label=again", "pod-pod/other/tcp-stream")},
 		},
-		n: 200, page: "false-positives.md",
+		n: 200, page: "evidence/false-positives.md",
 		head: `# How often a difference is found where there is none
 
 A/A experiments in the lab: the same target twice, under two names. Every ` + "`different`" + ` among the
@@ -68,7 +68,7 @@ primary comparisons is false. The experiments are as ` + "`run`" + ` makes them 
 		name: "power",
 		designs: []design{{"a stream: one primary comparison", 0,
 			comparing("lab:native?rate=1Gbit/s", "lab:native?rate=950Mbit/s", "pod-pod/other/tcp-stream")}},
-		n: 50, page: "power.md",
+		n: 50, page: "evidence/power.md",
 		head: `# How often a slowdown of 5 % is found
 
 Experiments in the lab with a known truth: the second target's underlay has 950 Mbit/s where the first's

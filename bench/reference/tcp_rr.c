@@ -6,11 +6,17 @@
  *
  * One byte each way, TCP_NODELAY, one clock reading per transaction, as in the generator. Every
  * latency is kept in an array that is allocated and touched before the run, and sorted after it.
+ *
+ * With SECOND_THREAD the process has a thread that sleeps: system calls then count references to the
+ * files that both threads share, as those of any program with threads do.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#ifdef SECOND_THREAD
+#include <pthread.h>
+#endif
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -88,7 +94,18 @@ static void ask(struct sockaddr_in *a, int64_t warmup, int64_t window) {
 	printf("%.1f %u %u\n", n * 1e9 / window, latency[n / 2], latency[n * 99 / 100]);
 }
 
+#ifdef SECOND_THREAD
+static void *rest(void *unused) {
+	for (;;) pause();
+	return unused;
+}
+#endif
+
 int main(int argc, char **argv) {
+#ifdef SECOND_THREAD
+	pthread_t second;
+	if (pthread_create(&second, NULL, rest, NULL)) die("pthread_create");
+#endif
 	struct sockaddr_in a = {.sin_family = AF_INET};
 	if (argc < 5 || inet_pton(AF_INET, argv[2], &a.sin_addr) != 1) return 2;
 	a.sin_port = htons(atoi(argv[3]));

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"syscall"
 
+	"k8s.io/klog/v2"
+
 	"github.com/knotmeter/knotmeter/internal/cli"
 )
 
@@ -19,6 +21,8 @@ func main() {
 	// As the lab's holder this program moves threads into network namespaces and throws them away. The main thread is
 	// what /proc/self shows of it, and must never be one of those.
 	runtime.LockOSThread()
+	// What client-go logs is also in the errors that it returns; on standard error it would stand between our lines.
+	klog.SetLogger(klog.Logger{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal the next one ends the program at once.
 	context.AfterFunc(ctx, stop)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -94,8 +95,13 @@ func longLines(name, text string) []string {
 	return found
 }
 
-// prose empties the lines of a page that cannot be broken: rows of tables, and code, fenced or indented.
-func prose(page string) string {
+// prose empties the lines of a page that cannot be broken: rows of tables, and code.
+func prose(page string) string { return tableRow.ReplaceAllString(withoutCode(page), "") }
+
+var tableRow = regexp.MustCompile(`(?m)^\|.*$`)
+
+// withoutCode empties the lines of code of a page, fenced or indented.
+func withoutCode(page string) string {
 	var b strings.Builder
 	fenced := false
 	for line := range strings.Lines(page) {
@@ -103,7 +109,7 @@ func prose(page string) string {
 		if fence {
 			fenced = !fenced
 		}
-		if fence || fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") {
+		if fence || fenced || strings.HasPrefix(line, "    ") {
 			line = "\n"
 		}
 		b.WriteString(line)

@@ -138,16 +138,16 @@ func tests() []struct {
 		bad  Evidence
 		good Evidence
 	}{
-		{"closed-loop", "0.44 requests outstanding, where 1 were",
+		{"closed-loop", "0.44 requests outstanding instead of 1",
 			evidence(run("udp-rr", "a", "rate=3540/s;mean=125us", "")),
 			evidence(run("udp-rr", "a", "rate=8006/s;mean=125us", ""))},
-		{"closed-loop", "4.40 requests outstanding, where 4 were",
+		{"closed-loop", "4.40 requests outstanding instead of 4",
 			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=110us", "loop: closed")),
 			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=100us", "loop: closed"))},
-		{"closed-loop", "0.50 requests outstanding, where 1 were", // of 100, 1 lost: 99 in 100 µs, 1 in 200 ms
+		{"closed-loop", "0.50 requests outstanding instead of 1", // of 100, 1 lost: 99 in 100 µs, 1 in 200 ms
 			evidence(run("udp-rr", "a", "rate=99/s;mean=5ms;loss=1%;max=1ms", ""), sampled(100)),
 			evidence(run("udp-rr", "a", "rate=99/s;mean=10.1ms;loss=1%;max=1ms", ""), sampled(100))},
-		{"closed-loop", "where 1300 were",
+		{"closed-loop", "instead of 1300",
 			evidence(run("vault/sign", "a", "rate=500/s;mean=1.6s", "concurrency: 1300")),
 			evidence(run("vault/sign", "a", "rate=780/s;mean=1.63s", "workers: 1300"))},
 		{"receiver-above-sender", "3.00 Gbit/s received, 2.00 Gbit/s sent",
@@ -166,6 +166,9 @@ func tests() []struct {
 		{"above-link", "70.0 Mbit/s over",
 			evidence(run(pods, "a", "throughput=70 Mbit/s", ""), about("a", "underlay-rate: 60.0 Mbit/s")),
 			evidence(run(pods, "a", "throughput=59 Mbit/s", ""), about("a", "underlay-rate: 60.0 Mbit/s"))},
+		{"above-link", "7.00 Mbit/s over a link of 5.00 Mbit/s", // of 1 s, in which 128 KiB more are 1.05 Mbit/s
+			evidence(run(pods, "a", "throughput=7 Mbit/s", ""), about("a", "link-rate: 5 Mbit/s")),
+			evidence(run(pods, "a", "throughput=6 Mbit/s", ""), about("a", "link-rate: 5 Mbit/s"))},
 		{"zero", "throughput is 0",
 			evidence(run(pods, "a", "throughput=0 Gbit/s", "")),
 			evidence(run(pods, "a", "throughput=1 bit/s;retransmits=0;loss=0%", ""))},

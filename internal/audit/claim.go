@@ -19,12 +19,12 @@ const (
 // claimRules are the rules that hold a claimed difference beside the numbers that it is of.
 var claimRules = []Rule{
 	{Name: "percent-base", Severity: Warning, all: percentBase,
-		About: "A percentage between two targets is of the first one, and comes out of the numbers given.",
-		Why: "A change in percent of the second understates increases and overstates decreases: 25 % of the one are 33 % " +
-			"of the other."},
+		About: "A percentage between two targets is a fraction of the first one, and follows from the given numbers.",
+		Why: "As a fraction of the second, increases look smaller and decreases larger: 25 % of one are 33 % of the " +
+			"other."},
 	{Name: "not-carried", Severity: Warning, all: notCarried,
 		About: "A claimed difference excludes zero in the 95 % interval that the given means, spreads and counts make.",
-		Why:   "The next runs could as well come out the other way round: the numbers do not show who is faster.",
+		Why:   "The next runs could give the opposite result: the numbers do not show which target is faster.",
 		More:  "Welch, Biometrika 34 (1947)"},
 }
 

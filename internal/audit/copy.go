@@ -28,9 +28,9 @@ var copyRules = []Rule{
 			"columns.",
 		Why: "Two measurements never give identical numbers: one was copied, or measured once and shown twice."},
 	{Name: "measured-once", Severity: Warning, all: measuredOnce,
-		About: "A row of a table has not the same number for three or more targets.",
-		Why: "It was measured once, for one of them or for none: for the others it is no baseline at the time and place " +
-			"of their own numbers."},
+		About: "A row of a table does not have the same number for three or more targets.",
+		Why: "It was measured once, for one of them or for none: for the others it is no baseline, because it has another " +
+			"time and place."},
 	{Name: "quantised", Severity: Warning, all: quantised,
 		About: "Latencies do not gather at multiples of one time: of eight or more values, 60 % within 2.5 % of a " +
 			"multiple, at two multiples at least, with less than 1 in 10 000 by chance.",

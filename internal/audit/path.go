@@ -27,22 +27,21 @@ var pathRules = []Rule{
 	{Name: "above-bound", Severity: Warning, all: aboveBound,
 		About: "A path between nodes is not clearly faster than node-node: not beyond the smallest difference that " +
 			"matters in paired runs, not by more than 5 % in single numbers.",
-		Why: "Nothing in a path can be faster than the path without it, unless the two were not measured alike: other " +
-			"nodes, another time, another MTU, or traffic that never left the node."},
+		Why: "A pod network cannot be faster than the nodes' own, unless the two were not measured alike: other nodes, " +
+			"another time, another MTU, or traffic that never left the node."},
 	{Name: "same-node-slower", Severity: Warning, all: sameSlower,
 		About: "A path within a node is not slower than the same kind of path between nodes.",
-		Why: "The one between nodes has the same ends and a wire more: the two were not measured alike, were mixed up, or " +
-			"the node had no CPU left for both ends."},
+		Why: "The path between nodes has the same ends and an additional wire: the two were not measured alike, were " +
+			"mixed up, or the node had no CPU left for both ends."},
 	{Name: "sources-disagree", Severity: Warning, all: disagree,
 		About: "Two tools, or two rows of a table, that measure the same thing on the same target differ by less than 10 " +
 			"%.",
-		Why: "At least one of them measures something else, or the target was not the same any more; neither can be " +
-			"compared with a third."},
+		Why: "At least one of them measures something else, or the target changed in between; neither can be compared " +
+			"with a third."},
 	{Name: "sources-rank-otherwise", Severity: Warning, all: rankOtherwise,
 		About: "Two rows of a table that measure the same thing put two targets in the same order, where both have them 5 " +
 			"% apart.",
-		Why: "Which target is the better one hangs on the tool then, or on the moment: the table carries no ranking of " +
-			"the two."},
+		Why: "Then the better target depends on the tool, or on the moment: the table supports no ranking of the two."},
 }
 
 // bounded lists the metrics by which paths are held beside each other, the most telling first.

@@ -32,27 +32,26 @@ var runRules = []Rule{
 		About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % " +
 			"and what the ends of a short window can hide, or more where requests failed; " +
 			"a warning in runs of fewer than 100 requests.",
-		Why:  "Either the loop stood still for a part of the time, or the rate and the latency are of different tests.",
+		Why:  "Either the loop stood still for part of the time, or rate and latency are from different tests.",
 		More: "Little's law; the netperf manual on RT_LATENCY and MEAN_LATENCY"},
 	{Name: "receiver-above-sender", Severity: Error, one: receiver,
 		About: "Nothing receives more than was sent, within 2 % and 100 ms of traffic under way at the window's ends.",
-		Why:   "What arrived was sent before: one of the two numbers is of another time or another unit."},
+		Why:   "What arrives was sent before: one of the two numbers has another time or another unit."},
 	{Name: "above-link", Severity: Error, one: aboveLink,
 		About: "No rate of payload on a path between nodes is above the link's, nor both directions together above twice " +
 			"that.",
-		Why: "The traffic did not take that link, or the number is not of the time that it says."},
+		Why: "The traffic did not take that link, or the number is from another time than stated."},
 	{Name: "zero", Severity: Error, one: zero,
 		About: "Throughputs, rates and latencies are above zero.",
 		Why:   "A zero is a failure until shown otherwise, and averages as if it were a result."},
 	{Name: "order", Severity: Error, one: order,
 		About: "Percentiles rise with their rank, up to the largest value and 10 % for the bins of histograms; a mean " +
 			"lies between the smallest and the largest value, a share between 0 and 1.",
-		Why: "Numbers that cannot be of one sample are of several, or of none."},
+		Why: "Numbers that cannot come from one sample come from several, or from none."},
 	{Name: "failures-as-samples", Severity: Error, one: failures,
-		About: "Latencies are of requests that ended with a 2xx status; from 1 % of others on this is an error, below a " +
-			"note.",
-		Why:  "A redirect or an error is answered without the work, so it counts as a fast success.",
-		More: "vegeta counts every status from 200 to 399 as a success"},
+		About: "Latencies are of requests with a 2xx status; 1 % of others or more is an error, less is a note.",
+		Why:   "A redirect or an error is answered without the work, so it counts as a fast success.",
+		More:  "vegeta counts every status from 200 to 399 as a success"},
 }
 
 // runDoubts are the rules after which a number of a run is not wrong, but needs a second look.
@@ -60,23 +59,23 @@ var runDoubts = []Rule{
 	{Name: "loss-and-rates", Severity: Warning, one: loss,
 		About: "Of datagrams and requests, rate = offered x (1 - loss), within 2 % and 100 ms of traffic under way at the " +
 			"window's ends.",
-		Why: "The loss and the rates were not counted of the same packets."},
+		Why: "Loss and rates were not counted for the same packets."},
 	{Name: "few-samples", Severity: Warning, one: fewSamples,
-		About: "A percentile has samples enough for a two-sided 95 % interval: 368 for p99, 3688 for p99.9.",
-		Why:   "With fewer, the number is that of the few slowest requests and would be another one in the next run.",
+		About: "A percentile has enough samples for a two-sided 95 % interval: 368 for p99, 3688 for p99.9.",
+		Why:   "With fewer, the number depends on the few slowest requests, and changes from run to run.",
 		More:  "stats.MinSamples; David and Nagaraja, Order Statistics, section 7.1"},
 	{Name: "mean-of-percentiles", Severity: Warning, one: meanOfPercentiles,
 		About: "Percentiles and extremes over several runs come from merged samples, not from a mean.",
-		Why:   "A mean of percentiles is the percentile of nothing; a mean of maxima is not what was reached."},
+		Why:   "A mean of percentiles is not a percentile, and a mean of maxima was never reached."},
 	{Name: "saturated", Severity: Note, one: saturated,
 		About: "A mean latency with ten or more requests outstanding in a closed loop.",
-		Why: "There the mean latency is the number of requests over the throughput: it tells how much is carried, not how " +
-			"long a request takes at a load that leaves room.",
+		Why: "There the mean latency is the number of requests over the throughput: it shows the throughput, not how long " +
+			"a request takes at a moderate load.",
 		More: "Little's law"},
 	{Name: "lossy-rate", Severity: Note, one: lossyRate,
 		About: "A throughput of datagrams with a loss above 1 %.",
-		Why: "It tells what the receiver picked up of an overload, which hangs on buffers and CPUs; what a path carries " +
-			"is the highest rate without loss.",
+		Why: "It shows how much of an overload the receiver picked up, which depends on buffers and CPUs; the capacity " +
+			"of a path is the highest rate without loss.",
 		More: "RFC 2544, section 26.1"},
 }
 
@@ -114,9 +113,9 @@ func closedLoop(r measured) ([]Finding, int) {
 	}
 	means := "more than there were"
 	if share < 1 {
-		means = unit.Format(1-share, unit.Ratio) + " of the time is in no request that ended"
+		means = unit.Format(1-share, unit.Ratio) + " of the window is unaccounted for"
 	}
-	found := saw(metric.Mean, "%s x %s = %.2f requests outstanding, where %g were: %s.",
+	found := saw(metric.Mean, "%s x %s = %.2f requests outstanding instead of %g: %s.",
 		unit.Format(rate, unit.PerSecond), unit.Format(mean, unit.Second), rate*mean, n, means)
 	if r.Window > 0 && rate*r.Window < fewRequests*n {
 		found[0].Severity = Warning // the request that was under way at the end may have been longer than all others
@@ -155,6 +154,10 @@ var carried = []string{
 	metric.Throughput, metric.ThroughputTX, metric.ThroughputRX, metric.ThroughputSent, metric.LoadThroughput,
 }
 
+// atOnce is what a limiter may let through beyond its rate, in bytes: what it saved while nothing was sent, and a
+// segment as large as offloads make them, which it began before the window. It matters for slow links.
+const atOnce = 2 << 16
+
 func aboveLink(r measured) (found []Finding, looked int) {
 	link := quantity(FactLink, unit.BitPerSecond, r.Facts, r.target)
 	if link == 0 {
@@ -174,7 +177,11 @@ func aboveLink(r measured) (found []Finding, looked int) {
 			limit, words = 2*link, "both directions of a link of"
 		}
 		looked++
-		if got > limit*(1+atEdge) {
+		extra := 0.0
+		if r.Window > 0 {
+			extra = 8 * atOnce / r.Window
+		}
+		if got > limit*(1+atEdge)+extra {
 			found = append(found, saw(name, "%s over %s %s.",
 				unit.Format(got, unit.BitPerSecond), words, unit.Format(link, unit.BitPerSecond))...)
 		}

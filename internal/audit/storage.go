@@ -38,15 +38,15 @@ var volumeRules = []Rule{
 	{Name: "burst", Severity: Warning, one: bursts,
 		About: "The first fifth of a storage run's seconds is not above 1.5 times the median of its second half, in runs " +
 			"of six seconds and more.",
-		Why: "A cache that fills up, or credit for bursts, is measured together with what comes after it; for how long it " +
-			"lasts no run says.",
+		Why: "A cache that fills up, or burst credit, is measured together with what follows; no run shows how long it " +
+			"lasts.",
 		More: "the credit buckets of AWS gp2 and of Azure's smaller disks"},
 	{Name: "memory-volume", Severity: Warning, one: inMemory,
 		About: "The volume is not a file system in memory (tmpfs, ramfs).",
-		Why:   "Memory was measured and no disk; tmpfs takes direct I/O too since Linux 6.6."},
+		Why:   "Memory was measured, not a disk; tmpfs takes direct I/O too since Linux 6.6."},
 	{Name: "faster-than-disk", Severity: Warning, one: fasterThanDisk,
 		About: "The median of single random reads is above 5 µs, and above 1 ms on a disk that rotates.",
-		Why:   "No such disk answers so soon: a cache did, or the places that were read had never been written."},
+		Why:   "No such disk answers so fast: a cache did, or the places read had never been written."},
 	{Name: "faster-than-local", Severity: Warning, all: fasterThanLocal,
 		About: "Single random reads of a volume take longer than those of a disk of the machine itself, where both were " +
 			"measured.",
@@ -58,31 +58,31 @@ var volumeRules = []Rule{
 var jobRules = []Rule{
 	{Name: "page-cache", Severity: Warning, one: pageCache,
 		About: "Imported jobs of fio are direct (direct=1), or sync what they write.",
-		Why:   "Else the page cache answers, and its size against the file's decides what comes out."},
+		Why:   "Otherwise the page cache answers, and its size relative to the file decides the result."},
 	{Name: "depth-without-effect", Severity: Warning, one: depthWithoutEffect,
-		About: "A queue depth above one comes with an engine that can have several operations under way.",
-		Why:   "fio's sync engines wait for each operation: what was measured is a depth of one under another name.",
+		About: "A queue depth above one has an engine that allows several outstanding operations.",
+		Why:   "fio's sync engines wait for each operation: a depth of one was measured under another name.",
 		More:  "K-Bench's dp_fio has such jobs"},
 	{Name: "jobs-at-once", Severity: Warning, one: jobsAtOnce,
 		About: "Jobs of fio that measure one volume run one after another (stonewall).",
-		Why: "At the same time each has a part of what the volume can do: others measured 734 IOPS so, and 10 600 with " +
-			"the job alone.",
+		Why: "At the same time, each gets a part of the volume's capacity: others measured 734 IOPS this way, and 10 600 " +
+			"with the job alone.",
 		More: "kastenhq/kubestr issue 68"},
 	{Name: "small-file", Severity: Note, one: smallFile,
 		About: "The file of an imported job is 25 s of the job's bandwidth or more.",
-		Why:   "A smaller one fits into caches between here and the disk, and is read from there the second time.",
+		Why:   "A smaller file fits into caches on the way to the disk, and is read from there the second time.",
 		More:  "the README of longhorn's kbench"},
 	{Name: "unwritten", Severity: Note, one: unwritten,
-		About: "What an imported job reads of a device was written before, as far as its file says.",
-		Why:   "A place that was never written is answered without the disk: with zeros, from the volume's own records."},
+		About: "The data that an imported job reads from a device was written before, as far as its file says.",
+		Why:   "Reads of places that were never written need no disk: the volume's own records answer with zeros."},
 	{Name: "no-latency", Severity: Note, one: noLatency,
 		About: "Imported jobs of fio measure latencies (no gtod_reduce=1).",
-		Why:   "A rate without them can come from a queue in which every operation waits for a second.",
+		Why:   "A rate without latencies can come from a queue in which every operation waits for a second.",
 		More:  "kastenhq/kubestr issue 144"},
 	{Name: "etcd-floor", Severity: Note, one: etcd,
 		About: "The 99th percentile of fdatasync is below 10 ms.",
-		Why: "etcd's documentation wants no more, else its leader changes under load; it is a floor, and says nothing of " +
-			"volumes above it.",
+		Why: "etcd's documentation asks for less, because its leader changes under load otherwise; it is a floor, and says " +
+			"nothing about faster volumes.",
 		More: "etcd.io, FAQ: what does the warning 'failed to send out heartbeat on time' mean?"},
 }
 

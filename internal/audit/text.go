@@ -16,26 +16,26 @@ const linksApart = 1.2
 // textRules are the rules about what a source leaves out, or says without numbers.
 var textRules = []Rule{
 	{Name: "no-counts", Severity: Warning, all: noCounts,
-		About: "Numbers come with how many runs they are of; from six runs a side on two can be told apart without " +
-			"assuming the shape of the noise.",
-		Why: "One run is no basis for a ranking: the next one would give another number, and nobody knows by how much."},
+		About: "Numbers state how many runs they are from; six runs a side can be distinguished without assuming the " +
+			"shape of the noise.",
+		Why: "One run is no basis for a ranking: the next one gives another number, by an unknown difference."},
 	{Name: "peak", Severity: Warning, all: peak,
-		About: "A throughput or a latency is not told by its maximum alone.",
-		Why:   "A peak says what happened once; it grows with the time that one looks, and is not what a user gets."},
+		About: "A throughput or a latency is not given by its maximum alone.",
+		Why:   "A peak happened once. It grows with the duration of the measurement, and is not what a user gets."},
 	{Name: "unlisted", Severity: Warning, all: unlisted,
-		About: "The configurations that a text lists as tested are those that its tables have.",
-		Why: "Numbers of a configuration that the set-up does not know cannot be judged, and one without numbers was left " +
-			"out for some reason."},
+		About: "The configurations that a text lists as tested are those of its tables.",
+		Why: "Numbers of a configuration that the set-up does not list cannot be judged, and a configuration without " +
+			"numbers was left out for a reason."},
 	{Name: "no-data", Severity: Warning, all: noData,
-		About: "Comparisons and announced figures have their figures with them.",
+		About: "Comparisons and announced figures state their numbers.",
 		Why:   "A comparison without its numbers, their count and their spread can be neither checked nor repeated."},
 	{Name: "links-differ", Severity: Warning, all: linksDiffer,
-		About: "Targets that are compared have links within 20 % of each other.",
-		Why: "Then the machines are compared and not what runs on them: the slower link bounds its side whatever the " +
+		About: "Compared targets have links within 20 % of each other.",
+		Why: "Otherwise the machines are compared, not their software: the slower link limits its side whatever the " +
 			"software does."},
 	{Name: "above-storage-limit", Severity: Warning, all: aboveStorage,
 		About: "Operations and bytes per second of storage stay within what the class of the volume promises, plus 5 %.",
-		Why:   "What is above the limit comes from a cache or a burst credit, and goes away with it."},
+		Why:   "More than the limit comes from a cache or a burst credit, and ends with it."},
 }
 
 // noCounts looks at each table and at runs of ours.

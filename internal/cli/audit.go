@@ -21,14 +21,15 @@ func newAudit(s Streams) *cobra.Command {
 	var output, failOn string
 	c := &cobra.Command{
 		Use:   "audit DIR|FILE…",
-		Short: "Look for what is implausible in results or published tables",
-		Long: `Look for numbers that cannot be true, and for what speaks against believing others.
-A directory is one of results. A file is text with figures: CSV, Markdown, or what
-comes of copying a page. Units stand in headers, in labels or beside the figures;
+		Short: "Find implausible numbers in results or published tables",
+		Long: `Find numbers that cannot be true, and reasons to doubt others, in results
+directories and in files with figures: CSV, Markdown, or text copied from a page.
 docs/audit.md has the rules and the forms that are read.
 
-Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`,
-		Args: cobra.MinimumNArgs(1),
+The exit status is 0 whatever is found, or 3 as --fail-on asks.`,
+		Example: `  knotmeter audit results/2026-12-01-a1b2
+  knotmeter audit table.md --fail-on error`,
+		Args: operands(1, -1),
 		RunE: func(_ *cobra.Command, names []string) error {
 			if err := oneOf("--output", output, auditOutputs); err != nil {
 				return err
@@ -54,9 +55,10 @@ Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "table",
-		"how the findings are printed: "+strings.Join(auditOutputs, ", "))
+		printedAs(auditOutputs))
 	c.Flags().StringVar(&failOn, "fail-on", "",
-		"end with status 3 if there is a finding of this severity or a graver one: "+strings.Join(severities, ", "))
+		"`SEVERITY` exit with status 3 if a finding is as severe: "+strings.Join(severities, ", "))
+	completeFlag(c, "output", auditOutputs)
 	return c
 }
 

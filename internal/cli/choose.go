@@ -67,8 +67,8 @@ func suiteNames(known []family.Suite) []string {
 	return names
 }
 
-// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is family.ErrNoCase if nobody makes
-// one.
+// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is family.ErrNoCase if no family
+// makes one.
 func suiteOfFile(text string) (family.Suite, error) {
 	kind, file, _ := strings.Cut(text, ":")
 	for _, f := range registry.Families() {

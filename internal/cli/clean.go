@@ -22,15 +22,20 @@ func newClean(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove leftovers of interrupted experiments",
-		Long: `List what experiments left, and remove it where the experiment was interrupted. What belongs to one that
-runs stays, and so does what Knotmeter did not make or cannot tell of; --all removes these too. The lab leaves nothing
-but, after a crash of its holder, empty control groups. On a cluster, which --target kube:CONTEXT names, leftovers have
-Knotmeter's label; an experiment that was killed counts as running for two minutes. Its mounts in the Vault that a
-target's option vault= or VAULT_ADDR names are removed when their run must be over.`,
-		Example: `  knotmeter clean --target kube:production --dry-run
-  knotmeter clean --target kube:production`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Long: `List what experiments left behind, and remove what belongs to an interrupted one.
+What a running experiment uses stays, and so does what Knotmeter did not make or
+cannot attribute; --all removes these too.
+
+On a cluster, leftovers carry Knotmeter's label; a killed experiment counts as
+running for two minutes. Mounts in the Vault that the option vault= or VAULT_ADDR
+names are removed once their run must be over. The lab leaves only empty control
+groups, and only if its holder crashed.`,
+		Example: `  knotmeter clean kube:production --dry-run
+  knotmeter clean kube:production`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := nameTargets(c.Flags(), args); err != nil {
+				return err
+			}
 			specs, err := flags.specs(texts)
 			if err != nil {
 				return err
@@ -41,17 +46,17 @@ target's option vault= or VAULT_ADDR names are removed when their run must be ov
 			return clean(c.Context(), s, specs, how, yes)
 		},
 	}
-	flags.register(c)
+	takesTargets(c)
 	f := c.Flags()
-	f.StringArrayVar(&texts, "target", nil, "only what belongs to this target; repeated")
-	f.BoolVar(&how.DryRun, "dry-run", false, "list, and remove nothing")
-	f.BoolVar(&how.All, "all", false,
-		"also what running experiments use, and what nothing tells of whether it is in use; wants --yes")
-	f.BoolVar(&yes, "yes", false, "agree to what needs consent: --all, or a token for the Vault that VAULT_ADDR names")
+	f.StringArrayVar(&texts, targetFlag, nil, "`TARGET` clean only this target, the same as an argument; repeated")
+	f.BoolVar(&how.DryRun, "dry-run", false, "list leftovers and remove nothing")
+	f.BoolVar(&how.All, "all", false, "remove also what is in use or may be; needs --yes")
+	f.BoolVar(&yes, "yes", false, "consent to --all, or to sending a token to the Vault that VAULT_ADDR names")
+	flags.register(c)
 	return c
 }
 
-// clean lists what there is and removes what is left over; with --all, which wants --yes, the rest too.
+// clean lists what there is and removes leftovers; with --all, which needs --yes, the rest too.
 func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Cleaning, yes bool) error {
 	unwanted := how.All && !yes && !how.DryRun
 	how.DryRun = how.DryRun || unwanted
@@ -60,11 +65,11 @@ func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Clean
 		found++
 		switch {
 		case !l.Removed:
-			fmt.Fprintf(s.Out, "left alone: %s: %s\n", l.Name, l.Doubt)
+			fmt.Fprintf(s.Out, "kept: %s: %s\n", l.Name, l.Doubt)
 		case l.Doubt != "":
-			fmt.Fprintf(s.Out, "to remove all the same: %s: %s\n", l.Name, l.Doubt)
+			fmt.Fprintf(s.Out, "leftover, perhaps in use: %s: %s\n", l.Name, l.Doubt)
 		default:
-			fmt.Fprintln(s.Out, "left over: "+l.Name)
+			fmt.Fprintln(s.Out, "leftover: "+l.Name)
 		}
 	}
 	var errs []error
@@ -82,9 +87,9 @@ func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Clean
 	err := errors.Join(errs...)
 	switch {
 	case err == nil && found == 0:
-		fmt.Fprintln(s.Out, "nothing was left behind")
+		fmt.Fprintln(s.Out, "no leftovers")
 	case err == nil && unwanted:
-		return errors.New("--all: experiments that run lose what is listed, and it may not be Knotmeter's; " +
+		return errors.New("--all: running experiments lose what is listed, and it may not be Knotmeter's; " +
 			"add --yes to remove it")
 	}
 	return err

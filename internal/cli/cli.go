@@ -35,7 +35,9 @@ type Streams struct {
 	// Terminal says that Err is a terminal; Color that Out may be coloured.
 	Terminal bool
 	Color    bool
-	// caller is as what the program was started.
+	// Width and Height are the terminal's, in characters; 0 where there is none.
+	Width, Height int
+	// caller is the name that the program was invoked by.
 	caller caller
 }
 
@@ -52,7 +54,7 @@ func (e *statusError) Unwrap() error { return e.err }
 func Main(ctx context.Context, s Streams, version string, args []string) int {
 	raw := s
 	s = onScreen(s)
-	defer func() { _ = errors.Join(s.Out.(*screen).flush(), s.Err.(*screen).flush()) }() // nobody is left to tell
+	defer func() { _ = errors.Join(s.Out.(*screen).flush(), s.Err.(*screen).flush()) }() // no stream is left to report it
 	root := newRoot(s, version)
 	root.AddCommand(newInternal(raw)...)
 	args = s.caller.args(args)
@@ -61,6 +63,9 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return statusDone
+	}
+	if unknown := unknownCommand(root, args); unknown != nil {
+		err = unknown
 	}
 	status := statusUsage
 	if e, ok := errors.AsType[*statusError](err); ok {
@@ -72,46 +77,132 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	return status
 }
 
-const about = `Knotmeter tells how fast a Kubernetes cluster's network really is, what a datapath
-really costs, and when the numbers allow no answer.
+const about = `Knotmeter measures and compares Kubernetes clusters: network datapaths, storage,
+API servers and applications. It runs the same cases on every target in random
+order, and reports when the data are inconclusive.
 
-  knotmeter run --target lab:native --target lab:vxlan --suite network:quick
+  knotmeter run lab:native lab:vxlan --suite network:quick
 
-compares two datapaths of this machine's own kernel; no cluster is needed.
+compares two datapaths of this machine's own kernel; it needs no cluster.`
 
-Exit status: 0 done, and every --gate passed; 1 usage or configuration; 2 a run
-failed; 3 a gate failed; 4 a gate is open, because the data give no verdict; 130
-interrupted. Of several the first of 130, 3, 2, 4 counts: a gate that failed did so
-by valid runs, whatever else went wrong.`
+const statuses = `Exit status: 0 done, and every --gate passed; 1 usage or configuration; 2 a run
+failed; 3 a gate failed; 4 a gate is inconclusive; 130 interrupted. Of several, the
+first of 130, 3, 2, 4 counts.`
+
+// The groups of commands in the root command's help.
+const (
+	toMeasure = "measure"
+	toRead    = "read"
+	toSetUp   = "set up"
+)
 
 func newRoot(s Streams, version string) *cobra.Command {
+	var asked bool
 	root := &cobra.Command{
 		Use:           ownName,
-		Short:         "Compare network datapaths, with verdicts that hold",
-		Long:          about,
+		Short:         "Measure and compare Kubernetes clusters and network datapaths",
+		Long:          about + "\n\n" + statuses,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if asked {
+				return printVersion(s, version)
+			}
+			return c.Help()
+		},
 	}
+	root.Flags().BoolVar(&asked, "version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(
-		newRun(s, version),
-		newPlan(s, version),
-		newCompare(s),
-		newReport(s),
-		newImport(s, version),
-		newAudit(s),
-		newDoctor(s),
-		newSelftest(s),
-		newClean(s),
-		newImage(s),
-		newList(s),
-		newVersion(s, version),
-	)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddGroup(&cobra.Group{ID: toMeasure, Title: "Measure:"}, &cobra.Group{ID: toRead, Title: "Work with results:"},
+		&cobra.Group{ID: toSetUp, Title: "Find and set up:"})
+	addGroup(root, toMeasure, newRun(s, version), newPlan(s, version), newDoctor(s), newSelftest(s), newClean(s))
+	addGroup(root, toRead, newCompare(s), newReport(s), newExplain(s, version), newAudit(s), newImport(s, version))
+	addGroup(root, toSetUp, newList(s), newImage(s), newVersion(s, version), newHelp())
+	if !s.caller.plugin() {
+		addGroup(root, toSetUp, newCompletion())
+	}
+	arrangeHelp(root)
+	completeFlags(root)
 	s.caller.rename(root)
 	return root
+}
+
+func addGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}
+
+// newHelp is the command help, which does what --help does.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			of, _, err := c.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return beginning(commandNames(of), typed)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := unknownCommand(c.Root(), args); err != nil {
+				return err
+			}
+			of, _, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			return of.Help()
+		},
+	}
+}
+
+// onlyParent makes a command one of which only the commands below it do something.
+func onlyParent(c *cobra.Command) *cobra.Command {
+	c.Args = operands(0, 0) // Main says which command there is not
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	return c
+}
+
+// unknownCommand is an error about a command that does not exist, with the nearest that does; nil if something else is
+// wrong with the arguments.
+func unknownCommand(root *cobra.Command, args []string) error {
+	c, rest, _ := root.Find(args)
+	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || !c.HasAvailableSubCommands() {
+		return nil
+	}
+	return fmt.Errorf("%s has no command %q%s; '%s --help' lists them",
+		c.CommandPath(), rest[0], prose.DidYouMean(rest[0], commandNames(c)), c.CommandPath())
+}
+
+// commandNames are the commands below one.
+func commandNames(c *cobra.Command) []string {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
+// operands wants so many arguments; a negative most is any number.
+func operands(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("an argument is missing; usage: %s", usageLine(c))
+		case most >= 0 && len(args) > most:
+			return fmt.Errorf("unexpected argument %q; usage: %s", args[most], usageLine(c))
+		}
+		return nil
+	}
 }
 
 // oneOf refuses a value of a flag that is none of those that it may have.
@@ -131,6 +222,9 @@ func warn(errs io.Writer, texts ...string) {
 
 // flagError adds to the error about an unknown flag the flag that was probably meant.
 func flagError(c *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return pflag.ErrHelp
+	}
 	unknown, is := errors.AsType[*pflag.NotExistError](err)
 	if !is || len(unknown.GetSpecifiedName()) < 2 {
 		return err
@@ -147,8 +241,15 @@ func flagError(c *cobra.Command, err error) error {
 // StandardStreams are the streams of this process.
 func StandardStreams() Streams {
 	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
+	width, height := 0, 0
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if w, h, err := term.GetSize(int(f.Fd())); err == nil && width == 0 {
+			width, height = w, h
+		}
+	}
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, caller: callerOf(os.Args[0]),
 		Terminal: terminal(os.Stderr), Color: terminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
+		Width: width, Height: height,
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,11 +15,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
-
-var update = flag.Bool("update", false, "write the expected output of the scripts anew")
 
 // programVariable in the environment makes the test binary the program.
 const programVariable = "KNOTMETER_TEST_PROGRAM"
@@ -69,9 +67,15 @@ func program(env *testscript.Env) error {
 }
 
 // TestScripts runs the commands as a user would; each script is about one command.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+// TestAccuracyScripts are scripts that measure something known, for which nothing else may run.
+func TestAccuracyScripts(t *testing.T) { runScripts(t, "testdata/accuracy") }
+
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", UpdateScripts: *update, Setup: program,
+		Dir: dir, UpdateScripts: golden.Update(), Setup: program,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waitfor": waitFor},
 	})
 }

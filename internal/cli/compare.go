@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/explain"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -19,17 +20,20 @@ import (
 
 func newCompare(s Streams) *cobra.Command {
 	var output string
-	var every bool
+	var verbose bool
 	var j judgement
 	c := &cobra.Command{
 		Use:   "compare DIR [DIR]",
-		Short: "Compare again, from a results directory",
-		Long: `Print the comparison of a results directory again. Of two directories the targets of the
-second are compared with those of the first, unpaired: what changed between the two
-times of measurement is part of every difference then.
+		Short: "Print the comparison of a results directory, or of two",
+		Long: `Print the comparison of a results directory. With two directories, compare the
+targets of the second with those of the first, unpaired: whatever changed between
+the two experiments is then part of every difference.
 
-A gate that fails ends the program with status 3, one that the data do not decide with 4.`,
-		Args: cobra.RangeArgs(1, 2),
+A gate that fails ends with status 3, one that is inconclusive with status 4.`,
+		Example: `  knotmeter compare results/2026-12-01-a1b2 --verbose
+  knotmeter compare results/2026-12-01-a1b2 -o markdown`,
+		Args:              operands(1, 2),
+		ValidArgsFunction: upTo(2, offerResults),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -38,7 +42,7 @@ A gate that fails ends the program with status 3, one that the data do not decid
 			if err != nil {
 				return err
 			}
-			l.every = every
+			l.verbose = verbose
 			warn(s.Err, l.warnings...)
 			if err := l.print(s, output); err != nil {
 				return err
@@ -49,19 +53,26 @@ A gate that fails ends the program with status 3, one that the data do not decid
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "table", outputHelp)
 	j.register(f)
-	f.BoolVar(&every, "all", false, "in the table, every metric and not only the one that a case is measured for")
-	f.BoolVar(&j.allPairs, "all-pairs", false, "compare every target with every other, also where that was not planned")
-	f.StringArrayVar(&j.gates, "gate", nil, "a condition on the outcome, instead of those of the experiment; repeated")
+	f.BoolVarP(&verbose, "verbose", "v", false, verboseHelp)
+	f.BoolVar(&j.allPairs, "all-pairs", false, "compare every target with every other, even if that was not planned")
+	f.StringArrayVar(&j.gates, "gate", nil,
+		"`CONDITION` fail unless this holds, instead of the experiment's gates; repeated")
+	completeFlag(c, "output", outputs)
 	return c
 }
 
+const verboseHelp = "in the table, also exploratory cases, notes, facts and times"
+
 // lookedAt are the formats that are of no use on a terminal.
-var lookedAt = []string{"html", "png"}
+var lookedAt = []string{"html", "png", "card"}
 
 // outputs are the formats that -o takes: those that make sense on a terminal or in a pipe.
 var outputs = slices.DeleteFunc(formatNames(), func(name string) bool { return slices.Contains(lookedAt, name) })
 
-var outputHelp = "how the comparison is printed: " + strings.Join(outputs, ", ")
+var outputHelp = printedAs(outputs)
+
+// printedAs is the help of -o, the format of what a command prints.
+func printedAs(formats []string) string { return "`FORMAT` print as " + strings.Join(formats, ", ") }
 
 func formatNames() []string {
 	var names []string
@@ -73,8 +84,7 @@ func formatNames() []string {
 
 func checkOutput(name string) error {
 	if slices.Contains(lookedAt, name) {
-		return fmt.Errorf("--output: %s is to be looked at, not printed; "+
-			"'knotmeter report DIR --format %s' writes it into a file", name, name)
+		return fmt.Errorf("--output: %s is not printed; 'knotmeter report DIR --format %s' writes it to a file", name, name)
 	}
 	return oneOf("--output", name, outputs)
 }
@@ -83,21 +93,25 @@ func checkOutput(name string) error {
 type loaded struct {
 	report.Input
 	warnings []string
-	every    bool // metrics in the table
+	verbose  bool // table
 }
 
-// A judgement is what a user wants to know of results, besides what their experiment planned.
+// A judgement is what a user asks of results beyond what their experiment planned.
 type judgement struct {
 	allPairs  bool
 	gates     []string
+	metric    string
 	prices    prices
 	reference published
+	matches   matches
 }
 
 // register adds the flags that all commands have which render results.
 func (j *judgement) register(f *pflag.FlagSet) {
 	f.Var(&j.reference, "reference", referenceHelp)
+	f.Var(&j.matches, "match", matchHelp)
 	f.Var(&j.prices, "price", priceHelp)
+	f.StringVar(&j.metric, "metric", "", "`METRIC` let verdicts be about this metric, such as mean, where cases have it")
 }
 
 // onto puts the judgement in the place of what was planned, and says so in a sentence if it differs.
@@ -121,6 +135,21 @@ func (j judgement) onto(e *result.Experiment, runs []result.Run) (remark string,
 		"; the stated error probability holds for what is chosen before the results are seen.", nil
 }
 
+// choose lets the verdicts be about the metric that was asked for, if one was, and says so in sentences.
+func (j judgement) choose(all []*store.Results) (remarks []string, err error) {
+	if j.metric == "" {
+		return nil, nil
+	}
+	for _, r := range all {
+		e, remark, err := compare.ChooseMetric(r.Experiment, r.Runs, j.metric)
+		if err != nil {
+			return nil, fmt.Errorf("--metric: %w", err)
+		}
+		r.Experiment, remarks = e, append(remarks, remark)
+	}
+	return remarks, nil
+}
+
 // collectAt is how much of what is still needed may be garbage, in percent: reading a hundred thousand
 // runs takes 300 MB, and as much again at the runtime's default of 100.
 const collectAt = 25
@@ -129,10 +158,10 @@ const collectAt = 25
 func (j judgement) load(dirs ...string) (*loaded, error) {
 	if j.allPairs && len(dirs) > 1 {
 		return nil, errors.New("--all-pairs: of two directories, each target is compared with its counterpart; " +
-			"leave the flag out")
+			"leave it out")
 	}
 	debug.SetGCPercent(collectAt)
-	l := &loaded{Input: report.Input{Reference: j.reference}}
+	l := &loaded{Input: report.Input{Reference: j.reference, Matches: j.matches}}
 	var all []*store.Results
 	var targets []string
 	for _, dir := range dirs {
@@ -143,7 +172,7 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 		all, targets = append(all, r), append(targets, r.Experiment.TargetNames()...)
 		l.warnings = append(l.warnings, r.Warnings...)
 	}
-	if err := j.prices.check(targets...); err != nil {
+	if err := errors.Join(j.prices.check(targets...), j.matches.check(j.reference, targets)); err != nil {
 		return nil, err
 	}
 	for _, r := range all {
@@ -154,6 +183,11 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	remarks, err := j.choose(all)
+	if err != nil {
+		return nil, err
+	}
+	remarks = append(remarks, remark)
 	if len(dirs) > 1 {
 		l.Second = &last.Results
 		l.Comparison, err = compare.CompareUnpaired(first.Results, last.Results)
@@ -161,10 +195,14 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 		err = fmt.Errorf("%s: %w", dirs[0], err)
 	} else {
 		l.Histogram = first.Histogram
+		l.Causes = explain.Explain(first.Results, l.Comparison)
+		err = confirmed(dirs[0], first.Experiment, l.Causes)
 	}
-	if remark != "" {
-		l.Comparison.Warnings = append(l.Comparison.Warnings, remark)
+	remarks = slices.Compact(slices.DeleteFunc(remarks, func(text string) bool { return text == "" }))
+	for _, text := range remarks {
+		l.warnings = append(l.warnings, strings.TrimSuffix(text, "."))
 	}
+	l.Comparison.Warnings = append(l.Comparison.Warnings, remarks...)
 	l.Experiment, l.Sites, l.Runs, l.Facts = first.Experiment, first.Sites, first.Runs, first.Facts
 	return l, err
 }
@@ -193,7 +231,7 @@ func gateStatus(c compare.Comparison) error {
 	case len(failed) > 0:
 		return &statusError{statusGateFailed, errors.New("a gate failed:\n" + strings.Join(failed, "\n"))}
 	case len(open) > 0:
-		return &statusError{statusGateOpen, errors.New("a gate is open:\n" + strings.Join(open, "\n"))}
+		return &statusError{statusGateOpen, errors.New("a gate is inconclusive:\n" + strings.Join(open, "\n"))}
 	}
 	return nil
 }
@@ -201,7 +239,8 @@ func gateStatus(c compare.Comparison) error {
 // print writes the comparison to stdout in a format that checkOutput has seen.
 func (l *loaded) print(s Streams, output string) error {
 	if output == "table" {
-		return report.Text(coloured(s.Out), l.Input, report.TextOptions{Colour: s.Color, All: l.every})
+		return report.Text(coloured(s.Out), l.Input, report.TextOptions{
+			Colour: s.Color, Verbose: l.verbose, Width: min(s.Width, widestTable)})
 	}
 	return findFormat(output).Write(s.Out, l.Input)
 }

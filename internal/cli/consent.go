@@ -28,7 +28,7 @@ func consent(list []plan.Concern, yes bool) error {
 	for _, c := range list {
 		fmt.Fprintf(&b, "\n%s", c)
 	}
-	return fmt.Errorf("--yes: add it if you agree to this:%s", b.String())
+	return fmt.Errorf("--yes: consent is needed; add --yes if you agree to this:%s", b.String())
 }
 
 // concerns lists what of an experiment needs consent. Targets only state where requests would go; none is sent.
@@ -36,6 +36,11 @@ func concerns(e result.Experiment, targets []runner.Target) []plan.Concern {
 	var list []plan.Concern
 	for _, l := range loads(e, targets) {
 		list = append(list, l.concerns()...)
+	}
+	for _, t := range targets {
+		if p, is := t.Places.(target.Privileged); is && p.Privileges() != "" {
+			list = append(list, concern(t.Name, p.Privileges()))
+		}
 	}
 	return unique(list)
 }
@@ -47,7 +52,7 @@ type load struct {
 	to       host.Destination // nowhere: the API server of each target
 }
 
-// workloads are those of the cases of an experiment. Of a case that is none the runner tells.
+// workloads are those of the cases of an experiment. The runner reports a case that is none.
 func workloads(e result.Experiment) []family.Workload {
 	var list []family.Workload
 	for _, c := range e.Cases {
@@ -115,16 +120,16 @@ func (l load) concerns() []plan.Concern {
 func destinationConcerns(to host.Destination) []plan.Concern {
 	var list []plan.Concern
 	if to.Variable != "" {
-		list = append(list, concern(to.URL, to.Variable+" of the environment names it, not the command line"))
+		list = append(list, concern(to.URL, "the environment variable "+to.Variable+" names it, not the command line"))
 	}
 	if to.Exposed() {
 		list = append(list, concern(to.URL,
-			"requests would carry a secret there over plain HTTP, for anyone on the way to read"))
+			"requests carry a secret there over plain HTTP, which anyone on the way can read"))
 	}
 	return list
 }
 
-// destinations lists where the requests of an experiment go besides API servers.
+// destinations lists where the requests of an experiment go, other than to API servers.
 func destinations(e result.Experiment, targets []runner.Target) []host.Destination {
 	var list []host.Destination
 	for _, l := range loads(e, targets) {

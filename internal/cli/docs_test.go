@@ -24,7 +24,7 @@ type page struct{ name, text string }
 func pages(t *testing.T) []page {
 	t.Helper()
 	var list []page
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/schema/*.md", "test/cluster/*.md", "bench/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "test/cluster/*.md", "bench/*.md"} {
 		names, err := filepath.Glob("../../" + pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: no page: %v", pattern, err)
@@ -34,7 +34,9 @@ func pages(t *testing.T) []page {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, page{strings.TrimPrefix(name, "../../"), string(text)})
+			if name := strings.TrimPrefix(name, "../../"); name != commandsPage { // which is what helps are
+				list = append(list, page{name, string(text)})
+			}
 		}
 	}
 	return list
@@ -173,7 +175,7 @@ func fixtures(t *testing.T, pages []page) string {
 		return strings.ReplaceAll("\n"+strings.Join(lines, ""), "\n    ", "\n")
 	}
 	for name, text := range map[string]string{
-		"experiment.yaml": block("README.md", "```yaml\n", "```"),
+		"experiment.yaml": block("docs/experiment-files.md", "```yaml\n", "```"),
 		"shop.yaml":       code(block("docs/app.md", "## What you describe\n", "\n## ")),
 		"jobs.fio":        code(block("docs/storage.md", "## Your own jobs\n", "\n## ")),
 		"FILE":            "{}",
@@ -181,6 +183,9 @@ func fixtures(t *testing.T, pages []page) string {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
+		t.Fatal(err)
 	}
 	for _, p := range pages {
 		for _, m := range directory().FindAllStringSubmatch(p.text, -1) {
@@ -202,7 +207,6 @@ func parsed(line commandLine, dir string) error {
 		args = append(args, example(word, dir))
 	}
 	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, "test")
-	root.InitDefaultCompletionCmd(args...)
 	c, rest, err := root.Find(args)
 	switch {
 	case err != nil:
@@ -214,19 +218,23 @@ func parsed(line commandLine, dir string) error {
 	if err := c.ParseFlags(rest); err != nil {
 		return err
 	}
-	if operands := c.Flags().Args(); line.whole || len(operands) > 0 {
-		if err := c.ValidateArgs(firstOf(operands)); err != nil {
+	operands := firstOf(c.Flags().Args())
+	if c.HasSubCommands() && len(operands) > 0 {
+		return unknownCommand(c, operands)
+	}
+	if line.whole || len(operands) > 0 {
+		if err := c.ValidateArgs(operands); err != nil {
 			return err
 		}
 	}
-	texts, err := c.Flags().GetStringArray("target")
+	texts, err := c.Flags().GetStringArray(targetFlag)
 	if err != nil {
 		return nil // a command without targets
 	}
 	if c.Name() == "run" || c.Name() == "plan" {
 		return resolved(c, rest)
 	}
-	return targetsParsed(texts)
+	return targetsParsed(append(texts, c.Flags().Args()...))
 }
 
 // firstOf are operands, each as the first of what it may be: targets of targets|cases.
@@ -250,7 +258,8 @@ func targetsParsed(texts []string) error {
 
 // resolved resolves the experiment of a command line.
 func resolved(command *cobra.Command, args []string) error {
-	if f := command.Flags(); !f.Changed("target") && !f.Changed("file") {
+	f := command.Flags()
+	if !f.Changed(targetFlag) && !f.Changed("file") && f.NArg() == 0 {
 		return nil // an option that is mentioned
 	}
 	var o options
@@ -261,7 +270,7 @@ func resolved(command *cobra.Command, args []string) error {
 	if err := c.ParseFlags(args); err != nil {
 		return err
 	}
-	if err := o.read(); err != nil {
+	if err := o.read(f.Args()); err != nil {
 		return err
 	}
 	return x.resolve(&o, "test")
@@ -283,6 +292,29 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	if n < 90 {
 		t.Errorf("only %d command lines were found", n)
+	}
+}
+
+// experimentFile is one that a page shows.
+var experimentFile = regexp.MustCompile("(?s)```ya?ml\n(apiVersion: knotmeter/v1\n.*?)```")
+
+// TestDocumentedExperiments resolves every experiment file that a page shows, without reaching its targets.
+func TestDocumentedExperiments(t *testing.T) {
+	n := 0
+	for _, p := range pages(t) {
+		for _, m := range experimentFile.FindAllStringSubmatch(p.text, -1) {
+			n++
+			file := filepath.Join(t.TempDir(), "experiment.yaml")
+			if err := os.WriteFile(file, []byte(m[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := parsed(commandLine{[]string{"plan", "-f", file}, true}, t.TempDir()); err != nil {
+				t.Errorf("%s: the experiment file: %v", p.name, err)
+			}
+		}
+	}
+	if n < 3 {
+		t.Errorf("only %d experiment files were found", n)
 	}
 }
 

@@ -2,14 +2,17 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -21,11 +24,24 @@ func newDoctor(s Streams) *cobra.Command {
 	var texts []string
 	var rbac rbacForm
 	var flags kindFlags
+	var output string
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what can be measured here, and what cannot and why",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Short: "Check what can be measured here, and explain what cannot",
+		Long: `Check what can be measured on targets, and explain what cannot, with the remedy.
+Without a target, check this machine's kernel and every datapath of the lab.
+
+With --rbac, print the rights that a cluster has to grant.`,
+		Example: `  knotmeter doctor
+  knotmeter doctor kube:production
+  knotmeter doctor kube:production --rbac | kubectl apply -f -`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := oneOf("--output", output, tableOrJSON); err != nil {
+				return err
+			}
+			if err := nameTargets(c.Flags(), args); err != nil {
+				return err
+			}
 			specs, err := flags.specs(texts)
 			if err != nil {
 				return err
@@ -33,47 +49,132 @@ func newDoctor(s Streams) *cobra.Command {
 			if rbac != "" {
 				return printRBAC(s, specs, rbac == wideRBAC)
 			}
-			if len(specs) == 0 {
-				return examineMachine(c.Context(), s)
-			}
-			for _, spec := range specs {
-				if err := examine(c.Context(), s, spec, true); err != nil {
-					return err
-				}
-			}
-			return nil
+			return doctor{s, output}.examine(c.Context(), specs)
 		},
 	}
+	takesTargets(c)
+	c.Flags().StringArrayVar(&texts, targetFlag, nil, "`TARGET` check this target, the same as an argument; repeated")
+	c.Flags().StringVarP(&output, "output", "o", "table", printedAs(tableOrJSON))
 	c.Flags().Var(&rbac, "rbac",
-		"print the rights that the target needs in one namespace, as Kubernetes manifests; =cluster: those in all namespaces")
+		"`SCOPE` print the rights to grant, as manifests: in a namespace, or in the whole cluster")
 	c.Flags().Lookup("rbac").NoOptDefVal = narrowRBAC
 	flags.register(c)
-	c.Flags().StringArrayVar(&texts, "target", nil, "examine this target; repeated (default: all of the lab)")
+	completeFlag(c, "output", tableOrJSON)
 	return c
 }
 
-// examineMachine prints what this machine has, and what targets can be made of that.
-func examineMachine(ctx context.Context, s Streams) error {
-	for _, k := range registry.Kinds() {
-		if k.Features == nil {
-			continue
+// A diagnosis is what doctor prints as JSON: knotmeter/doctor/v1.
+type diagnosis struct {
+	Schema  string     `json:"schema"`
+	Machine []findings `json:"machine"`
+	Targets []examined `json:"targets"`
+}
+
+const doctorSchema = "knotmeter/doctor/v1"
+
+// findings are what a kind of target can use of this machine.
+type findings struct {
+	Kind     string        `json:"kind"`
+	Features []lab.Finding `json:"features"`
+}
+
+// An examined target is what can be measured on it, and what cannot.
+type examined struct {
+	Target       string        `json:"target"`
+	Spec         string        `json:"spec"`
+	PathsOffered int           `json:"paths_offered"`
+	Paths        int           `json:"paths"`
+	Also         []string      `json:"also"`
+	Refusals     refusals      `json:"refusals"`
+	Facts        []result.Fact `json:"facts"`
+}
+
+// offer is that for a reader.
+func (e examined) offer() report.Offer {
+	offered := append([]string{fmt.Sprintf("%d of %d paths", e.PathsOffered, e.Paths)}, e.Also...)
+	return report.Offer{Target: e.Target, Offered: offered, Refusals: e.Refusals, Facts: e.Facts}
+}
+
+// A doctor examines targets, and prints what it finds: text as it is found, or one document at the end.
+type doctor struct {
+	Streams
+	output string
+}
+
+// examine examines these targets, or this machine if there are none.
+func (d doctor) examine(ctx context.Context, specs []target.Spec) error {
+	found := diagnosis{Schema: doctorSchema, Machine: []findings{}, Targets: []examined{}}
+	named := len(specs) > 0
+	if !named {
+		var err error
+		if found.Machine, specs, err = d.machine(); err != nil {
+			return err
 		}
-		lines, err := k.Features()
+	}
+	for _, spec := range specs {
+		e, err := examine(ctx, d.Streams, spec, named)
 		if err != nil {
-			return fmt.Errorf("%s: %w", k.Name, err)
+			return err
 		}
-		fmt.Fprintln(s.Out, strings.Join(lines, "\n")+"\n")
-		for _, line := range k.Targets {
-			spec, err := target.ParseSpec(line.Spec)
-			if err == nil {
-				err = examine(ctx, s, spec, false)
-			}
-			if err != nil {
+		found.Targets = append(found.Targets, e)
+		if d.output == "table" {
+			if err := report.OfferText(d.Out, e.offer()); err != nil {
 				return err
 			}
 		}
 	}
+	if d.output == "json" {
+		return printJSON(d.Out, found)
+	}
 	return nil
+}
+
+// machine tries what this machine has, and lists the targets that can be made of that.
+func (d doctor) machine() (found []findings, targets []target.Spec, err error) {
+	found = []findings{}
+	for _, k := range registry.Kinds() {
+		if k.Features == nil {
+			continue
+		}
+		features, err := k.Features()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", k.Name, err)
+		}
+		found = append(found, findings{k.Name, features})
+		if d.output == "table" {
+			fmt.Fprintln(d.Out, featureText(features))
+		}
+		for _, line := range k.Targets {
+			spec, err := target.ParseSpec(line.Spec)
+			if err != nil {
+				return nil, nil, err
+			}
+			targets = append(targets, spec)
+		}
+	}
+	return found, targets, nil
+}
+
+// featureText lists features for a reader.
+func featureText(features []lab.Finding) string {
+	var b strings.Builder
+	for _, f := range features {
+		fmt.Fprintf(&b, "%-24s %s, for %s\n", f.Name, f.Answer, f.Use)
+		if f.Reason != "" {
+			fmt.Fprintf(&b, "    %s\n", f.Reason)
+		}
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "    remedy: %s\n", f.Remedy)
+		}
+	}
+	return b.String()
+}
+
+// printJSON prints a document for programs.
+func printJSON(w io.Writer, document any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(document)
 }
 
 // An rbacForm is a flag that takes which rights are printed.
@@ -98,60 +199,53 @@ func (f *rbacForm) Set(text string) error {
 // printRBAC prints the manifests of each target.
 func printRBAC(s Streams, specs []target.Spec, wide bool) error {
 	if len(specs) == 0 {
-		return errors.New("--rbac: name a cluster with --target, such as kube:production")
+		return errors.New("--rbac: name a cluster, such as kube:production")
 	}
 	for _, spec := range specs {
 		k, err := registry.FindKind(spec.Kind)
 		if err != nil {
-			return fmt.Errorf("--target: %w", err)
+			return err
 		}
 		if k.RBAC == nil {
-			return fmt.Errorf("--rbac: %s asks nobody for permission", spec.Label())
+			return fmt.Errorf("--rbac: %s needs no rights of a cluster", spec.Label())
 		}
 		manifests, err := k.RBAC(spec, wide)
 		if err != nil {
-			return fmt.Errorf("--target: %w", err)
+			return err
 		}
 		fmt.Fprint(s.Out, manifests)
 	}
 	return nil
 }
 
-// examine prints what a target offers, of the nine paths and besides, and why not the rest.
-// Named says that the user asks about this very target.
-func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err error) {
+// examine finds out what a target offers, of the nine paths and besides, and why not the rest. Nothing of the target is
+// left when it returns. Named says that the user asks about this very target.
+func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (e examined, err error) {
 	t, err := registry.Target(spec)
 	if err != nil {
-		return fmt.Errorf("--target: %w", err)
+		return e, err
 	}
-	// What it says is written when nothing of it is left: whoever reads may end this program, as head does.
-	to, said := s.Out, new(strings.Builder)
-	s.Out = said
-	defer func() {
-		err = errors.Join(err, t.Close())
-		fmt.Fprint(to, said)
-	}()
-	facts, err := inspect(ctx, s, spec, t)
-	if err != nil {
-		return fmt.Errorf("%s: %w", spec.Label(), err)
+	defer func() { err = errors.Join(err, t.Close()) }()
+	paths, besides := measurable()
+	e = examined{Target: spec.Label(), Spec: spec.Text, Paths: len(paths), Also: []string{}, Refusals: refusals{}}
+	if e.Facts, err = inspect(ctx, s, spec, t); err != nil {
+		return e, fmt.Errorf("%s: %w", spec.Label(), err)
 	}
-	var no refusals
-	paths, besides := offers()
-	also := []string{fmt.Sprintf("%d of %d paths", no.paths(t, paths), len(paths))}
+	e.PathsOffered = e.Refusals.paths(t, paths)
 	for _, b := range besides {
 		err := allowed(ctx, t, b.Workload)
 		switch {
 		case err == nil:
-			also = append(also, b.Name)
-		case len(facts) > 0, named && b.Workload.Traits().Needs.Volume:
-			no.add(b.Name, err) // else it is none of what the target is for
+			e.Also = append(e.Also, b.Name)
+		case len(e.Facts) > 0, named && b.Workload.Traits().Needs.Volume:
+			e.Refusals.add(b.Name, err) // else it is none of what the target is for
 		}
 	}
-	return report.OfferText(s.Out, report.Offer{Target: spec.Label(), Offered: also, Refusals: no, Facts: facts})
+	return e, nil
 }
 
-// offers are what targets may offer: network paths, and what is none.
-func offers() (paths, besides []family.Sample) {
+// measurable is what targets may offer: network paths, and the rest.
+func measurable() (paths, besides []family.Sample) {
 	for _, f := range registry.Families() {
 		for _, o := range f.Offers {
 			if o.Workload.Traits().Needs.Path != "" {
@@ -221,11 +315,11 @@ func (r *refusals) paths(t target.Target, paths []family.Sample) (offered int) {
 	return offered
 }
 
-// inspect asks for the facts of a target that has to be reached before it can be said what it offers.
+// inspect asks for the facts of a target that has to be reached before its offer is known.
 func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) ([]result.Fact, error) {
 	k, err := registry.FindKind(spec.Kind)
 	if err != nil || !k.Inspect {
-		return nil, err
+		return []result.Fact{}, err
 	}
 	warnings, err := t.Begin(ctx, target.Plan{Experiment: "doctor", Share: true, Placements: placements(t)})
 	for _, w := range warnings {
@@ -240,7 +334,7 @@ func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) 
 // placements are those of all that could be measured on a target, by any tool. An application may be far away, and
 // is not asked.
 func placements(t target.Target) []target.Placement {
-	paths, _ := offers()
+	paths, _ := measurable()
 	var all []family.Workload
 	for _, p := range paths {
 		all = append(all, p.Workload)

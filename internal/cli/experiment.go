@@ -42,17 +42,18 @@ func (x *experiment) changes(now result.Session) []string {
 	return nil
 }
 
-// close ends the targets, and tells what may be left of them.
+// close ends the targets, and warns of what may be left of them.
 func (x *experiment) close(errs io.Writer) {
 	for _, t := range x.config.Targets {
 		// Other errors are of a holder that has ended or ends now; there is nothing to be done about them.
 		if err := t.Places.Close(); errors.Is(err, target.ErrLeft) {
-			warn(errs, fmt.Sprintf("%s: %v; remove it with: knotmeter clean --target '%s'", t.Name, err, t.Spec))
+			warn(errs, fmt.Sprintf("%s: %v; remove it with: knotmeter clean '%s'", t.Name, err, t.Spec))
 		}
 	}
 	if x.writer != nil {
 		_ = x.writer.Close()
 	}
+	x.config.Targets, x.writer = nil, nil
 }
 
 // prepare resolves a new experiment, or reads the one that is to be resumed, reaches its targets and opens its
@@ -79,15 +80,19 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	return x, open(o, warnings)
 }
 
+// resultsParent is where results directories are made unless --out says otherwise.
+const resultsParent = "results"
+
 // create resolves a new experiment, if the user agrees to it.
 func (x *experiment) create(o *options, errs io.Writer, version string) error {
 	if err := x.resolve(o, version); err != nil {
 		return err
 	}
 	e := x.config.Experiment
-	x.dir = cmp.Or(x.dir, filepath.Join("results", e.ID))
+	x.dir = cmp.Or(x.dir, filepath.Join(resultsParent, e.ID))
 	agreed := consent(concerns(e, x.config.Targets), o.yes)
-	return errors.Join(o.prices.check(e.TargetNames()...), agreed, warnOfDesign(errs, e))
+	named := errors.Join(o.prices.check(e.TargetNames()...), o.matches.check(o.reference, e.TargetNames()))
+	return errors.Join(named, agreed, warnOfDesign(errs, e))
 }
 
 // start makes the directory of a new experiment.
@@ -108,8 +113,11 @@ func (x *experiment) recall(o *options, errs io.Writer, version string) error {
 	}
 	e := r.Experiment
 	if e.Imported != "" {
-		return fmt.Errorf("--resume: %s holds numbers of another tool (%s); there is nothing to go on with",
+		return fmt.Errorf("--resume: %s was imported from another tool (%s) and cannot be resumed",
 			x.dir, e.Imported)
+	}
+	if err := o.matches.check(o.reference, e.TargetNames()); err != nil {
+		return err
 	}
 	decide, err := compare.Stopping(e)
 	if err != nil {
@@ -141,7 +149,7 @@ func (x *experiment) recall(o *options, errs io.Writer, version string) error {
 	return nil
 }
 
-// takeUp opens the directory of an experiment for what follows. It has to be the one that was recalled.
+// takeUp opens the directory of an experiment for its next runs. It has to be the one that was recalled.
 func (x *experiment) takeUp(_ *options, warnings []string) error {
 	w, now, err := store.Resume(x.dir) // not before: it writes
 	if err != nil {
@@ -149,7 +157,7 @@ func (x *experiment) takeUp(_ *options, warnings []string) error {
 	}
 	x.writer, x.config.Sink = w, w
 	if !now.SameExperiment(x.before) {
-		return fmt.Errorf("--resume: %s was changed at this moment; try again", x.dir)
+		return fmt.Errorf("--resume: %s changed while it was read; try again", x.dir)
 	}
 	x.before = now
 	x.config.Earlier, x.config.EarlierSites, x.config.EarlierFacts = now.Runs, now.Sites, now.Facts
@@ -209,7 +217,7 @@ func (x *experiment) configure(e result.Experiment, tool family.Tool, decide run
 	c.Decide, c.Check = decide, checkRun
 }
 
-// begin reaches and claims every target of an experiment, before anything is written, and tells the warnings.
+// begin reaches and claims every target of an experiment, before anything is written, and prints the warnings.
 func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (warnings []string, err error) {
 	c := x.config
 	warnings, err = runner.Begin(ctx, c.Experiment, c.Targets, c.Families, c.Tool, share)
@@ -244,7 +252,7 @@ func (x *experiment) openTargets(specs []target.Spec) error {
 	for _, spec := range specs {
 		places, err := registry.Target(spec)
 		if err != nil {
-			return fmt.Errorf("--target: %w", err)
+			return err
 		}
 		named := result.Target{Name: spec.Label(), Spec: spec.Text}
 		x.config.Targets = append(x.config.Targets, runner.Target{Target: named, Places: places})

@@ -34,7 +34,7 @@ func TestGateStatus(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{[]compare.Gated{passed, passed}, 0, ""},
-		{[]compare.Gated{passed, open}, 4, "a gate is open:\nIt open."},
+		{[]compare.Gated{passed, open}, 4, "a gate is inconclusive:\nIt open."},
 		{[]compare.Gated{open, failed, passed, failed}, 3, "a gate failed:\nIt failed.\nIt failed."},
 	} {
 		err := gateStatus(compare.Comparison{Gates: test.gates})
@@ -87,17 +87,17 @@ func TestCheckGates(t *testing.T) {
 		"pod-pod/other/tcp_rr p50 <= +5%": `matches no case that is measured on every target; ` +
 			`did you mean "pod-pod/other/tcp-rr"?`,
 		"pod-svc/* p50 <= +5%":           "matches only what cannot be measured: pod-svc/other/tcp-rr: no nftables",
-		"pod-pod/same/* p99 >= -3% on c": "is about nothing that can be measured: pod-pod/same/tcp-rr on c: one node",
-		"pod-pod/* p95 <= +5%": `is about pod-pod/other/tcp-rr, whose runs have no metric "p95"; ` +
+		"pod-pod/same/* p99 >= -3% on c": "applies to nothing that can be measured: pod-pod/same/tcp-rr on c: one node",
+		"pod-pod/* p95 <= +5%": `applies to pod-pod/other/tcp-rr, whose runs have no metric "p95"; ` +
 			`did you mean "p90"?`,
-		"*/tcp-crr quickness <= +5%": `is about pod-pod/other/tcp-crr, whose runs have no metric "quickness"; ` +
+		"*/tcp-crr quickness <= +5%": `applies to pod-pod/other/tcp-crr, whose runs have no metric "quickness"; ` +
 			`there are rate, p50, `,
-		"*/tcp-rr throughput >= -5%":             `is about pod-pod/other/tcp-rr, whose runs have no metric "throughput"`,
+		"*/tcp-rr throughput >= -5%":             `applies to pod-pod/other/tcp-rr, whose runs have no metric "throughput"`,
 		"*/tcp-rr p50 <= 5 Gbit/s":               "has a limit in bit/s, and pod-pod/other/tcp-rr p50 is in s",
 		"*/tcp-rr >= 5 op/s":                     "has a limit in op/s, and pod-pod/other/tcp-rr p50 is in s",
-		"pod-pod/* p50 <= +5% on d":              "is about none of the targets a, b, c",
-		"pod-pod/* p50 <= +5% on a":              "about none of the targets a, b, c",
-		"pod-pod/* p50 <= 1 ms on lab:a":         "about none of the targets",
+		"pod-pod/* p50 <= +5% on d":              "applies to none of the targets a, b, c",
+		"pod-pod/* p50 <= +5% on a":              "applies to none of the targets a, b, c",
+		"pod-pod/* p50 <= 1 ms on lab:a":         "applies to none of the targets",
 		"pod-pod/other/tcp-rr p50 less than 5 %": "not a gate",
 	} {
 		e.Gates = []string{gate}

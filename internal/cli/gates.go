@@ -122,7 +122,7 @@ func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 		}
 	}
 	if len(about) == 0 {
-		return nil, fmt.Errorf("is about none of the targets %s", prose.Choices(g.Target, names))
+		return nil, fmt.Errorf("applies to none of the targets %s", prose.Choices(g.Target, names))
 	}
 	return about, nil
 }
@@ -147,7 +147,7 @@ func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error 
 	if hint == "" {
 		hint = "; there are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("is about %s, whose runs have no metric %q%s", rc.Name, name, hint)
+	return fmt.Errorf("applies to %s, whose runs have no metric %q%s", rc.Name, name, hint)
 }
 
 // checkMeasured refuses a gate on cases of which none can be measured on a target that it is about.
@@ -162,5 +162,5 @@ func checkMeasured(e result.Experiment, cases []result.Case, targets []string) e
 			why = fmt.Sprintf("%s on %s: %s", rc.Name, name, e.NotMeasured[i].Reason)
 		}
 	}
-	return errors.New("is about nothing that can be measured: " + why)
+	return errors.New("applies to nothing that can be measured: " + why)
 }

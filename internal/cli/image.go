@@ -23,12 +23,12 @@ type imageOptions struct {
 }
 
 func newImage(s Streams) *cobra.Command {
-	c := &cobra.Command{
+	c := onlyParent(&cobra.Command{
 		Use:   "image",
-		Short: "Make the agent's container image for clusters, or send it to a registry",
-		Long: `Make the image that pods on a cluster are started from: the agent, and other tools
-if they are asked for, without Docker. The same content gives the same digest.`,
-	}
+		Short: "Build the agent's container image, or push it to a registry",
+		Long: `Build the image that pods on a cluster start from: the agent, and other tools
+if you name them. It needs no Docker. The same content gives the same digest.`,
+	})
 	c.AddCommand(newImageBuild(s), newImagePush(s))
 	return c
 }
@@ -36,78 +36,98 @@ if they are asked for, without Docker. The same content gives the same digest.`,
 func (o *imageOptions) register(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH},
-		"of the nodes: "+strings.Join(image.Architectures, ", ")+", or both")
-	f.StringSliceVar(&o.tools, "tools", nil, "programs of this machine to put in too, such as iperf3,fio")
+		"`ARCH,…` architectures of the nodes: "+strings.Join(image.Architectures, ", ")+", or both")
+	f.StringSliceVar(&o.tools, "tools", nil, "`PROGRAM,…` programs of this machine to add, such as iperf3,fio")
 	f.StringVar(&o.agent, "agent", "",
-		"the agent's program (default: knotmeter-agent-linux-ARCH beside this program, else this program itself)")
+		"`FILE` agent program (default: knotmeter-agent-linux-ARCH next to this program, or this program)")
 }
 
 func newImageBuild(s Streams) *cobra.Command {
 	var o imageOptions
-	var output, reference string
+	var out, reference string
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Write the image as an archive that container runtimes import",
 		Long: `Write the image as an archive that container runtimes import: for one architecture
-as docker save does, for several as an OCI layout with one index.`,
-		Args: cobra.NoArgs,
+in the format of docker save, for several as an OCI layout with one index.`,
+		Example: `  knotmeter image build --out agent.tar
+  knotmeter image build --out agent.tar --tools fio --arch amd64,arm64`,
+		Args: operands(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			if output == "" {
-				return errors.New("--output: name the file to write")
+			if out == "" {
+				return errors.New("--out: name the file to write, such as agent.tar")
 			}
 			images, err := o.build(s.Out)
 			if err != nil {
 				return err
 			}
-			err = writeWhole(output, func(w io.Writer) error { return image.Write(w, reference, images) })
+			err = writeWhole(out, func(w io.Writer) error { return image.Write(w, reference, images) })
 			if err != nil {
-				return fmt.Errorf("--output: %w", err)
+				return fmt.Errorf("--out: %w", err)
 			}
 			digest, err := image.Digest(images)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.Out, "wrote %s: %s@%s\n", output, reference, digest)
+			fmt.Fprintf(s.Out, "wrote %s: %s@%s\n", out, reference, digest)
 			return nil
 		},
 	}
+	c.Flags().StringVar(&out, "out", "", "`FILE` archive to write")
+	c.Flags().StringVar(&reference, "name", registry.AgentImage, "`NAME` name of the image")
 	o.register(c)
-	c.Flags().StringVarP(&output, "output", "o", "", "the file to write")
-	c.Flags().StringVar(&reference, "name", registry.AgentImage, "what the image is called")
 	return c
 }
 
 func newImagePush(s Streams) *cobra.Command {
 	var o imageOptions
+	var archive string
 	var insecure bool
 	c := &cobra.Command{
 		Use:   "push REFERENCE",
-		Short: "Make the image and send it to a registry",
-		Long: `Make the image and send it to a registry, with the credentials that docker login or
-podman login has stored. What it prints goes into the target: kube:?image=REFERENCE@sha256:…`,
-		Args: cobra.ExactArgs(1),
+		Short: "Build the image and push it to a registry",
+		Long: `Build the image, or read it from an archive, and push it to a registry, with the
+credentials that docker login or podman login stored. What it prints goes into the
+target: kube:?image=REFERENCE@sha256:…`,
+		Example:           `  knotmeter image push registry.example/knotmeter-agent:1`,
+		Args:              operands(1, 1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
-			images, err := o.build(s.Err)
+			push := func(images map[string]image.Image, err error) error {
+				if err != nil {
+					return err
+				}
+				pushed, err := image.Push(c.Context(), args[0], images, insecure)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(s.Out, pushed)
+				return err
+			}
+			if archive == "" {
+				return push(o.build(s.Err))
+			}
+			dir, err := os.MkdirTemp("", "knotmeter-image-")
 			if err != nil {
 				return err
 			}
-			pushed, err := image.Push(c.Context(), args[0], images, insecure)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(s.Out, pushed)
-			return nil
+			defer os.RemoveAll(dir)
+			return push(image.Read(archive, dir))
 		},
 	}
 	o.register(c)
-	c.Flags().BoolVar(&insecure, "insecure", false, "allow plain HTTP, and do not check the certificate of the registry")
+	c.Flags().BoolVar(&insecure, "insecure", false, "allow plain HTTP, and do not check the registry's certificate")
+	c.Flags().StringVar(&archive, "archive", "", "`FILE` archive of a release or of 'image build' to push instead")
+	for _, built := range []string{"arch", "tools", "agent"} {
+		c.MarkFlagsMutuallyExclusive("archive", built)
+	}
 	return c
 }
 
-// build makes the images, by architecture, and says what is in them.
+// build makes the images, by architecture, and describes them.
 func (o imageOptions) build(out io.Writer) (map[string]image.Image, error) {
 	if len(o.arches) > 1 && o.agent != "" {
-		return nil, errors.New("--agent is a program for one architecture; leave it out, or give one --arch")
+		return nil, errors.New("--agent: it is a program for one architecture; leave it out, or give one --arch")
 	}
 	if len(o.arches) == 0 {
 		return nil, errors.New("--arch: name an architecture")

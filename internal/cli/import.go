@@ -24,64 +24,79 @@ import (
 // largestImport bounds what is read of one file.
 const largestImport = 256 << 20
 
+// An importOrder is what the user wants of an import.
+type importOrder struct {
+	importer.Options
+	alpha, delta fraction
+	facts        []string
+	out, target  string
+}
+
 func newImport(s Streams, version string) *cobra.Command {
-	o := importer.Options{Version: version, Families: registry.Families()}
-	alpha, delta := fraction(0.05), fraction(0.02)
-	var out, name string
-	var facts []string
+	o := importOrder{Options: importer.Options{Version: version, Families: registry.Families()}, alpha: 0.05, delta: 0.02}
 	c := &cobra.Command{
 		Use:   "import FORMAT [TARGET=]FILE|DIR…",
-		Short: "Make a results directory of other tools' output",
-		Long: `Read the output of another tool into a results directory, for compare, report and audit.
-Each measurement of each file is a run; runs have no blocks, so verdicts are unpaired and
-need six of them on each side. docs/importing.md says what is read of each format.
+		Short: "Turn other tools' output into a results directory",
+		Long: `Turn the output of another tool into a results directory for compare, report and
+audit. Each measurement is a run; there are no blocks, so verdicts are unpaired
+and need six runs on each side. docs/importing.md has the details of each FORMAT:
 
-FORMAT is one of:
 ` + formatLines() + `
-A target is named by TARGET= before a file or directory, by the directory of the file below DIR (DIR/TARGET/FILE), by
---target, by DIR, or by the file itself. A case is named by the workload, after the path that the file tells or
-that --case gives.`,
-		Args: cobra.MinimumNArgs(2),
+TARGET= names the target of a file or directory. Without it the name is that of
+the directory below DIR (DIR/TARGET/FILE), --target, DIR or FILE. The file tells
+the path of a case, or --case does.`,
+		Example: `  knotmeter import iperf3 native=run1.json vxlan=run2.json --out results/by-hand`,
+		Args:    operands(2, -1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return beginning(importNames(), typed)
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := findImport(args[0])
-			if err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
-			if out == "" {
-				return errors.New("--out is needed: the results directory to write")
-			}
-			if err := checkImport(&o, float64(alpha), float64(delta), facts); err != nil {
-				return err
-			}
-			sources, err := findSources(args[1:], name)
-			if err != nil {
-				return err
-			}
-			o.Now = time.Now()
-			o.ID = store.NewID(o.Now)
-			read, err := importer.Read(f, sources, o)
-			if err != nil {
-				return err
-			}
-			if err := store.WriteWhole(out, read.Results, read.Raw); err != nil {
-				return err
-			}
-			sayImported(s, out, read)
-			return nil
+			return o.follow(s, args[0], args[1:])
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&out, "out", "", "results directory to write; it must not exist, or be empty")
-	flags.StringVar(&name, "target", "", "target of files that name none")
-	flags.StringVar(&o.Case, "case", "", "one of the nine paths, such as pod-pod/other, where the files tell none, "+
-		"or the whole name of the only case, such as app/vault/published")
-	flags.StringVar(&o.Baseline, "baseline", "", "target that the others are compared with (default the first)")
+	flags.StringVar(&o.out, "out", "", "`DIR` results directory to write; it must not exist, or be empty")
+	flags.StringVar(&o.target, targetFlag, "", "`TARGET` target of files that name none")
+	flags.StringVar(&o.Case, "case", "", "`PATH` path where the files tell none, such as pod-pod/other, "+
+		"or the whole name of the only case")
+	flags.StringVar(&o.Baseline, "baseline", "", "`TARGET` target to compare the others with (default: the first)")
 	flags.StringArrayVar(&o.Primary, "primary", nil,
-		"pattern of the cases that verdicts are about, repeated (default all)")
-	flags.Var(&alpha, "alpha", "error probability of all primary verdicts together")
-	flags.Var(&delta, "delta", "smallest difference that matters")
-	flags.StringArrayVar(&facts, "fact", nil, "what the files do not tell, as NAME=VALUE, such as workers=1300; repeated")
+		"`PATTERN` cases that verdicts are about; repeated (default: all)")
+	flags.Var(&o.alpha, "alpha", "`PROBABILITY` probability of a false 'different' among all primary comparisons")
+	flags.Var(&o.delta, "delta", "`CHANGE` smallest change that matters")
+	flags.StringArrayVar(&o.facts, "fact", nil,
+		"`NAME=VALUE` fact that the files do not tell, such as workers=1300; repeated")
+	completeFlag(c, targetFlag, nil) // of the user's choice
 	return c
+}
+
+// follow writes a results directory of what files of a format hold.
+func (o *importOrder) follow(s Streams, format string, files []string) error {
+	f, err := findImport(format)
+	if err != nil {
+		return err
+	}
+	sources, err := findSources(files, o.target)
+	if err != nil {
+		return err
+	}
+	o.Now = time.Now()
+	o.ID = store.NewID(o.Now)
+	read, err := importer.Read(f, sources, o.Options)
+	if err != nil {
+		return err
+	}
+	if err := store.WriteWhole(o.out, read.Results, read.Raw); err != nil {
+		return err
+	}
+	printImported(s, o.out, read)
+	return nil
 }
 
 func formatLines() string {
@@ -92,28 +107,37 @@ func formatLines() string {
 	return b.String()
 }
 
-func findImport(name string) (importer.Format, error) {
+// importNames are the formats that import reads.
+func importNames() []string {
 	var names []string
+	for _, f := range importer.Formats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func findImport(name string) (importer.Format, error) {
 	for _, f := range importer.Formats() {
 		if f.Name == name {
 			return f, nil
 		}
-		names = append(names, f.Name)
 	}
-	return importer.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s",
-		name, prose.Choices(name, names))
+	return importer.Format{}, fmt.Errorf("import reads no format %q; it reads %s",
+		name, prose.Choices(name, importNames()))
 }
 
-// checkImport takes the flags that are not the options' own.
-func checkImport(o *importer.Options, alpha, delta float64, facts []string) error {
+// check takes the flags that are not the options' own.
+func (o *importOrder) check() error {
+	o.Alpha, o.Delta = float64(o.alpha), float64(o.delta)
 	switch {
-	case !(alpha > 0 && alpha < 1):
-		return fmt.Errorf("--alpha: %g is not between 0 and 1", alpha)
-	case !(delta >= 0 && delta < 1):
-		return fmt.Errorf("--delta: %g is not a fraction from 0 to below 1", delta)
+	case o.out == "":
+		return errors.New("--out: name the results directory to write")
+	case !(o.Alpha > 0 && o.Alpha < 1):
+		return fmt.Errorf("--alpha: %g is not between 0 and 1", o.Alpha)
+	case !(o.Delta >= 0 && o.Delta < 1):
+		return fmt.Errorf("--delta: %g is not a fraction from 0 to below 1", o.Delta)
 	}
-	o.Alpha, o.Delta = alpha, delta
-	for _, text := range facts {
+	for _, text := range o.facts {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" || value == "" {
 			return fmt.Errorf("--fact: %q is not NAME=VALUE", text)
@@ -234,8 +258,8 @@ func readSource(path, name, from string) (importer.Source, error) {
 	return importer.Source{Name: path, Target: name, From: from, Data: data}, nil
 }
 
-// sayImported says what became of the files, and what cannot be told with so few runs.
-func sayImported(s Streams, out string, read importer.Import) {
+// printImported prints how many runs of each case and target were read.
+func printImported(s Streams, out string, read importer.Import) {
 	e := read.Experiment
 	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(len(read.Runs), "run"),
 		unit.Plural(len(e.Cases), "case"), unit.Plural(len(e.Targets), "target"))

@@ -15,7 +15,7 @@ import (
 func newInternal(s Streams) []*cobra.Command {
 	return []*cobra.Command{
 		agentCommand(s, remote.AgentCommand), agentCommand(s, remote.ExecCommand),
-		agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand),
+		agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand), agentCommand(s, remote.RespondCommand),
 		{
 			Use: registry.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(datapath.Kit) },

@@ -216,7 +216,7 @@ func TestInterrupt(t *testing.T) {
 		"--duration", "100ms", "--warmup", "20ms", "--blocks", "500", "--out", "out", "--progress", "none")
 	p.awaitRuns(t, 5)
 	p.interrupt(t)
-	for _, want := range []string{"pod-pod/other/tcp-rr", "go on with: knotmeter run --resume out"} {
+	for _, want := range []string{"Pod → pod, other node", "resume with: knotmeter run --resume out"} {
 		if !strings.Contains(p.output.String(), want) {
 			t.Errorf("the output has no %q:\n%s", want, &p.output)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -21,24 +22,16 @@ type kindFlags struct {
 
 func (k *kindFlags) register(c *cobra.Command) {
 	k.set, k.documents = c.Flags(), map[string][]givenOption{}
-	var groups []flagGroup
 	for _, kind := range registry.Kinds() {
-		set := flagsOf(kind)
-		k.set.AddFlagSet(set)
-		groups = append(groups, flagGroup{fmt.Sprintf("Flags for %s: targets that do not say otherwise:", kind.Name), set})
+		k.set.AddFlagSet(flagsOf(kind))
 	}
-	c.SetUsageFunc(func(c *cobra.Command) error { return usageInGroups(c, groups) })
-}
-
-// A flagGroup is flags that the help shows apart.
-type flagGroup struct {
-	title string
-	flags *pflag.FlagSet
 }
 
 // flagsOf are the flags of a kind.
 func flagsOf(kind registry.Kind) *pflag.FlagSet {
 	set := pflag.NewFlagSet(kind.Name, pflag.ContinueOnError)
+	set.SortFlags = false
+	under := heading(fmt.Sprintf("Flags for %s: targets; options of a target win", kind.Name))
 	for _, o := range kind.Options {
 		switch {
 		case !o.HasFlag():
@@ -52,31 +45,12 @@ func flagsOf(kind registry.Kind) *pflag.FlagSet {
 		default:
 			set.StringP(o.Name, o.Short, "", o.Help)
 		}
-	}
-	return set
-}
-
-// usageInGroups writes what the library does, with the groups after the other flags.
-func usageInGroups(c *cobra.Command, groups []flagGroup) error {
-	var shown []*pflag.Flag
-	for _, g := range groups {
-		g.flags.VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				shown = append(shown, f)
-				f.Hidden = true
-			}
-		})
-	}
-	err := new(cobra.Command).UsageFunc()(c)
-	for _, f := range shown {
-		f.Hidden = false
-	}
-	for _, g := range groups {
-		if text := g.flags.FlagUsages(); text != "" {
-			c.Printf("\n%s\n%s", g.title, text)
+		if f := set.Lookup(o.Name); f != nil {
+			annotate(f, under, true)
+			f.Annotations[argumentOf] = []string{o.Argument()}
 		}
 	}
-	return err
+	return set
 }
 
 // reach says whether a flag is about the way to a target, and so no part of the experiment. Those that are refused are
@@ -95,7 +69,7 @@ func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
 	for _, text := range texts {
 		spec, err := target.ParseSpec(text)
 		if err != nil {
-			return nil, fmt.Errorf("--target: %w", err)
+			return nil, fmt.Errorf("%w%s", err, prose.DidYouMean(text, knownTargets()))
 		}
 		specs = append(specs, spec)
 	}
@@ -111,8 +85,8 @@ func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
 			}
 		}
 		if !used && len(given) > 0 {
-			return nil, fmt.Errorf("--%s: it is about targets of the kind %s, and there is none; --target %s:NAME names one",
-				given[0].Name, kind.Name, kind.Name)
+			return nil, fmt.Errorf("--%s: it applies to %s: targets, and there is none; add one, such as %s",
+				given[0].Name, kind.Name, kind.Targets[0].Spec)
 		}
 	}
 	return specs, nil

@@ -17,7 +17,7 @@ const (
 	completeName = "kubectl_complete-knotmeter"
 )
 
-// A caller is as what the program was started.
+// A caller is the name that the program was invoked by.
 type caller string
 
 // callerOf is the caller that the first argument of the process names.
@@ -63,7 +63,6 @@ func (c caller) rename(root *cobra.Command) {
 		return
 	}
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: c.command()}
-	root.CompletionOptions.DisableDefaultCmd = true
 	c.renameBelow(root, root)
 }
 

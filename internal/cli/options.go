@@ -32,10 +32,11 @@ type options struct {
 	seed                                uint64
 	rate                                float64
 	clients                             int
-	yes, share                          bool
+	yes, share, verbose, explain        bool
 	prices                              prices
 	out, resume, progress, file, output string
 	reference                           published
+	matches                             matches
 	from                                string
 	pilot                               bool
 }
@@ -43,7 +44,7 @@ type options struct {
 // A fraction is a flag that takes 0.02 or 2%.
 type fraction float64
 
-func (f *fraction) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) }
+func (f *fraction) String() string { return strconv.FormatFloat(100*float64(*f), 'g', 10, 64) + "%" }
 func (f *fraction) Type() string   { return "fraction" }
 
 func (f *fraction) Set(text string) error {
@@ -58,8 +59,11 @@ func (f *fraction) Set(text string) error {
 // given says whether a flag was set, by the command line or the file.
 func (o *options) given(name string) bool { return o.flags.Changed(name) }
 
-// read adds what the file says to the flags, and finds what cannot go together.
-func (o *options) read() error {
+// read adds the targets that are arguments and the settings of the file to the flags, and finds contradictions.
+func (o *options) read(args []string) error {
+	if err := nameTargets(o.flags, args); err != nil {
+		return err
+	}
 	if err := o.readFile(); err != nil {
 		return err
 	}
@@ -72,8 +76,7 @@ func (o *options) check() error {
 	case o.resume != "":
 		return o.checkResume()
 	case len(o.targets) == 0:
-		return errors.New("--target: name at least one, such as --target lab:native; " +
-			"'knotmeter list targets' shows what there is")
+		return errors.New("name at least one target, such as lab:native; 'knotmeter list targets' lists them")
 	case o.given("blocks") && o.given("looks"):
 		return errors.New("--blocks: it fixes the number of blocks, and --looks lets the data end a case earlier; " +
 			"leave one of them out")
@@ -85,7 +88,7 @@ func (o *options) check() error {
 func (o *options) checkLoad() error {
 	switch {
 	case o.given("rate") && o.given("clients"):
-		return errors.New("--clients: they ask as fast as they are answered, and --rate at planned times; " +
+		return errors.New("--clients: each sends a request when the last is answered, and --rate sends at planned times; " +
 			"leave one of them out")
 	case o.given("rate") && !(o.rate > 0 && o.rate <= family.MaxRate):
 		return fmt.Errorf("--rate: %g is not above 0 and up to %d per second", o.rate, family.MaxRate)
@@ -115,7 +118,7 @@ func (o *options) checkResume() error {
 	o.flags.Visit(func(f *pflag.Flag) {
 		goesOn := func(s setting) bool { return s.flag == f.Name && s.resumed }
 		if err == nil && !slices.ContainsFunc(settings, goesOn) && !o.kinds.reach(f.Name) {
-			err = fmt.Errorf("--%s: a resumed experiment has its own already; leave the flag out", f.Name)
+			err = fmt.Errorf("--%s: the resumed experiment defines it already; leave it out", f.Name)
 		}
 	})
 	return err

@@ -30,9 +30,9 @@ func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) e
 	if err == nil && r.SealedBy(key) {
 		return nil
 	}
-	why := "it was not made here, or was changed; to resume it uses what follows"
+	why := "it was not made here, or was changed; resuming it uses what follows"
 	if err != nil {
-		why = fmt.Sprintf("whether it was made here is not known (%v); to resume it uses what follows", err)
+		why = fmt.Sprintf("whether it was made here is not known (%v); resuming it uses what follows", err)
 	}
 	list := slices.Concat([]plan.Concern{concern(r.Path, why)}, named(r.Experiment, specs), concerns(r.Experiment, nil))
 	for i, c := range list {
@@ -42,7 +42,7 @@ func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) e
 		return fmt.Errorf("--resume: %w", err)
 	}
 	for _, c := range list {
-		fmt.Fprintf(errs, "Agreed by --yes: %s\n", c)
+		fmt.Fprintf(errs, "--yes consents to %s\n", c)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func named(e result.Experiment, specs []target.Spec) []plan.Concern {
 	for _, sent := range sends(e) {
 		list = append(list, concern(destinationWords(sent.To), "requests go there"))
 		for _, name := range sent.Variables {
-			list = append(list, concern(name+" of the environment", "it is sent there"))
+			list = append(list, concern("environment variable "+name, "it is sent there"))
 		}
 	}
 	for _, name := range files(e, specs) {
@@ -186,7 +186,7 @@ func readKey(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() != keySize {
-		return nil, fmt.Errorf("%s is not a file of %d bytes that only its owner may read; remove it to have a new one",
+		return nil, fmt.Errorf("%s is not a file of %d bytes that only its owner may read; remove it to get a new one",
 			name, keySize)
 	}
 	return os.ReadFile(name)

@@ -33,5 +33,6 @@ func overridden(root *cobra.Command, args []string) []string {
 // accumulates reports whether a flag may be repeated.
 func accumulates(v pflag.Value) bool {
 	_, list := v.(pflag.SliceValue)
-	return list || slices.Contains([]string{(*published)(nil).Type(), (prices)(nil).Type()}, v.Type())
+	several := []string{(*published)(nil).Type(), (*matches)(nil).Type(), (prices)(nil).Type()}
+	return list || slices.Contains(several, v.Type())
 }

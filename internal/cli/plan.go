@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,41 +20,45 @@ func newPlan(s Streams, version string) *cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Show what run would do, and what it could see",
-		Long: `Show the cases, blocks and minutes of an experiment, and the smallest difference that it
-could show with a probability of 80 %. Nothing is measured and nothing is written.
+		Short: "Show what run would do, and what it could detect",
+		Long: `Show the cases, blocks and minutes of an experiment, and the smallest change that
+it detects with a probability of 80 %. It measures and writes nothing.
 
-How many blocks it takes depends on how much pairs of runs differ here. --from takes that,
-and how long runs take, from earlier results; --pilot measures four blocks of the primary
-cases first, and keeps nothing of them.
-
-With -o json: knotmeter/plan/v1, as docs/schema/plan-v1.json describes it.`,
-		Example: `  knotmeter plan --target lab:native --target lab:vxlan --suite network:quick --pilot --budget 5m
+How many blocks a verdict takes depends on how much runs spread here. --from takes
+that from earlier results, with the duration of runs; --pilot measures four blocks
+of the primary cases and keeps none of them.`,
+		Example: `  knotmeter plan lab:native lab:vxlan --suite network:quick --pilot --budget 5m
   knotmeter plan -f experiment.yaml --from results/2026-12-01-a1b2 -o json`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.read(); err != nil {
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.read(args); err != nil {
 				return err
 			}
 			return o.plan(c.Context(), s, version)
 		},
 	}
+	takesTargets(c)
 	o.register(c)
+	completeFlag(c, "output", tableOrJSON)
 	return c
 }
 
+// tableOrJSON are the formats of what is printed for readers, and as one document.
+var tableOrJSON = []string{"table", "json"}
+
 // plan resolves an experiment as run does, and prints it.
 func (o *options) plan(ctx context.Context, s Streams, version string) (err error) {
-	if err := oneOf("--output", o.output, []string{"table", "json"}); err != nil {
+	if err := oneOf("--output", o.output, tableOrJSON); err != nil {
 		return err
 	}
 	if o.pilot && o.from != "" {
-		return errors.New("--pilot: --from says already how much runs differ; leave one of them out")
+		return errors.New("--pilot: --from already gives the spread of runs; leave one of them out")
 	}
 	var x experiment
-	if x.config.Events, err = newProgress(o.progress, s); err != nil {
+	shown, err := newProgress(o.progress, s)
+	if err != nil {
 		return err
 	}
+	x.config.Events = shown.event
 	defer x.close(s.Err)
 	if err := x.resolve(o, version); err != nil {
 		return err
@@ -82,9 +85,7 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 		return err
 	}
 	if o.output == "json" {
-		enc := json.NewEncoder(s.Out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(d)
+		return printJSON(s.Out, d)
 	}
 	return report.Plan(s.Out, d)
 }
@@ -194,7 +195,7 @@ func (m *memory) why(s runner.Summary) string {
 	return "there is nothing to measure"
 }
 
-// warnOfDesign tells of a design that cannot give what it is for.
+// warnOfDesign warns of a design that cannot give a verdict.
 func warnOfDesign(errs io.Writer, e result.Experiment) error {
 	warning, err := plan.TooFew(e)
 	if err == nil && warning != "" {

@@ -15,7 +15,7 @@ import (
 // prices are what targets cost, which no measurement tells: name=0.42/h, repeated.
 type prices map[string]compare.Price
 
-const priceHelp = "price of a target, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated"
+const priceHelp = "`TARGET=PRICE` price of a target, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated"
 
 func (p prices) Type() string { return "target=price" }
 
@@ -40,7 +40,7 @@ func (p *prices) Set(text string) error {
 	if *p == nil {
 		*p = prices{}
 	}
-	if _, twice := (*p)[text[:at]]; twice {
+	if before, twice := (*p)[text[:at]]; twice && before != price {
 		return fmt.Errorf("%s is given two prices", text[:at])
 	}
 	(*p)[text[:at]] = price
@@ -51,7 +51,7 @@ func (p *prices) Set(text string) error {
 func (p prices) check(targets ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(targets, name) {
-			return fmt.Errorf("--price: there is no target %s; there are %s", name, prose.Choices(name, targets))
+			return fmt.Errorf("--price: there is no target %s; the targets are %s", name, prose.Choices(name, targets))
 		}
 	}
 	return nil

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/report"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -15,8 +19,15 @@ import (
 // progressModes are the values of --progress.
 var progressModes = []string{"auto", "tty", "plain", "json", "none"}
 
-// newProgress returns what shows the events of an experiment on stderr, in one of the modes.
-func newProgress(mode string, s Streams) (func(runner.Event), error) {
+// A progress shows an experiment on stderr while it goes on.
+type progress struct {
+	event func(runner.Event)
+	// board takes what there is after each block; nil where nothing shows that.
+	board func(report.Input)
+}
+
+// newProgress returns what shows an experiment in one of the modes.
+func newProgress(mode string, s Streams) (progress, error) {
 	if mode == "auto" {
 		mode = "plain"
 		if s.Terminal {
@@ -25,29 +36,66 @@ func newProgress(mode string, s Streams) (func(runner.Event), error) {
 	}
 	switch mode {
 	case "tty":
-		return (&ttyProgress{out: s.Err, last: map[string]string{}}).show, nil
+		p := &ttyProgress{out: s.Err, colour: s.Color, width: cmp.Or(s.Width, prose.Columns),
+			height: cmp.Or(s.Height, usualHeight), last: map[string]string{}}
+		return progress{p.show, p.fill}, nil
 	case "plain":
-		return (&plainProgress{out: s.Err, now: time.Now}).show, nil
+		return progress{event: (&plainProgress{out: s.Err, now: time.Now}).show}, nil
 	case "json":
 		lines := json.NewEncoder(s.Err)
-		return func(e runner.Event) { _ = lines.Encode(e) }, nil
+		return progress{event: func(e runner.Event) { _ = lines.Encode(e) }}, nil
 	case "none":
-		return func(runner.Event) {}, nil
+		return progress{event: func(runner.Event) {}}, nil
 	}
-	return nil, oneOf("--progress", mode, progressModes)
+	return progress{}, oneOf("--progress", mode, progressModes)
 }
 
-// ttyProgress keeps two lines on a terminal up to date: where the experiment is, and the last value.
+// watched is the rule by which cases of an experiment stop that shows the board what there is whenever it is asked.
+func (p progress) watched(e result.Experiment, decide runner.Decide) runner.Decide {
+	if p.board == nil {
+		return decide
+	}
+	provisional := compare.Provisional(e)
+	return func(e result.Experiment, done int, runs []result.Run) []string {
+		going := decide(e, done, runs)
+		p.board(report.Input{Experiment: e, Comparison: compare.Comparison{
+			Paired: true, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
+			Comparisons: provisional(e, done, runs, going), NotMeasured: e.NotMeasured,
+		}})
+		return going
+	}
+}
+
+// usualHeight is that of a terminal that does not tell.
+const usualHeight = 24
+
+// ttyProgress keeps a few lines on a terminal up to date: the matrix as far as it goes, where the experiment is, and
+// the last values.
 type ttyProgress struct {
-	out   io.Writer
-	drawn bool
-	last  map[string]string // by target, of the case that is being measured
-	names []string
-	study string // that case
+	out           io.Writer
+	colour        bool
+	width, height int
+	matrix        string            // lines; empty before there is one, or where it is too high for the terminal
+	drawn         int               // lines above the cursor's, and the cursor's, that are to be erased; 0: none
+	last          map[string]string // by target, of the case that is being measured
+	names         []string
+	study         string // that case
 }
 
-// width of a progress line: a terminal of 80 columns, less one so that it never wraps.
-const width = 79
+// fill takes the matrix after a block.
+func (p *ttyProgress) fill(in report.Input) {
+	var b strings.Builder
+	if report.Matrix(&b, in, report.TextOptions{Colour: p.colour, Width: min(p.width-1, widestTable)}) != nil {
+		return
+	}
+	p.matrix = b.String()
+	if strings.Count(p.matrix, "\n")+2 >= p.height {
+		p.matrix = ""
+	}
+}
+
+// widestTable is how wide a table gets on a wide terminal: lines that are longer are hard to follow.
+const widestTable = 100
 
 func (p *ttyProgress) show(e runner.Event) {
 	switch e.Kind {
@@ -86,9 +134,9 @@ func (p *ttyProgress) line(text string) {
 }
 
 func (p *ttyProgress) erase() {
-	if p.drawn {
-		perform(p.out, eraseTwoLines)
-		p.drawn = false
+	if p.drawn > 0 {
+		perform(p.out, eraseLines(p.drawn-1))
+		p.drawn = 0
 	}
 }
 
@@ -105,8 +153,10 @@ func (p *ttyProgress) draw(e runner.Event) {
 		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed),
 		most, prose.Clock(e.Remaining))
 	p.erase()
-	fmt.Fprintf(p.out, "%s\n%s", prose.Cut(first, width), prose.Cut(p.study+"  "+strings.Join(values, "  "), width))
-	p.drawn = true
+	fmt.Fprint(coloured(p.out), p.matrix)
+	fmt.Fprintf(p.out, "%s\n%s", prose.Cut(first, p.width-1),
+		prose.Cut(p.study+"  "+strings.Join(values, "  "), p.width-1))
+	p.drawn = strings.Count(p.matrix, "\n") + 2
 }
 
 // most is what stands before a number that is the most that it can be.
@@ -148,8 +198,6 @@ func (p *plainProgress) show(e runner.Event) {
 	case runner.BlockStarted:
 		text = fmt.Sprintf("block %d of %s%d: %d of %d runs done, %s elapsed, %s%s to go",
 			e.Block, most(e), e.Blocks, e.Done, e.Runs, prose.Clock(e.Elapsed), most(e), prose.Clock(e.Remaining))
-	case runner.RunDone:
-		text = fmt.Sprintf("block %d  %s  %s  %s", e.Block, e.Case, e.Target, mainValue(e))
 	case runner.RunInvalid:
 		text = fmt.Sprintf("block %d  %s  %s  invalid: %s", e.Block, e.Case, e.Target, e.Reason)
 	case runner.SiteFailed:

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -26,11 +29,16 @@ func events() []runner.Event {
 	}
 }
 
+// newTTY is on a terminal of 80 columns and 24 lines.
+func newTTY(out io.Writer) *ttyProgress {
+	return &ttyProgress{out: out, width: 80, height: 24, last: map[string]string{}}
+}
+
 // Where cases may stop early, all that is to come is said to be at most.
 func TestProgressAtMost(t *testing.T) {
 	var plain, tty strings.Builder
 	p := &plainProgress{out: &plain, now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }}
-	q := &ttyProgress{out: &tty, last: map[string]string{}}
+	q := newTTY(&tty)
 	for _, e := range []runner.Event{
 		{Kind: runner.Planned, Blocks: 30, Runs: 60, Remaining: 65},
 		{Kind: runner.BlockStarted, Block: 9, Blocks: 30, Done: 16, Runs: 60, Elapsed: 20, Remaining: 50},
@@ -68,7 +76,6 @@ func TestPlainProgress(t *testing.T) {
 	want := `12:00:00 2 blocks, 4 runs, about 0:05
 12:00:00 not measured: * on lab:ipvlan: this kernel has no ipvlan
 12:00:00 block 1 of 2: 0 of 4 runs done, 0:00 elapsed, 0:05 to go
-12:00:00 block 1  pod-pod/other/tcp-rr  lab:native  45.2 µs
 12:00:00 block 1  pod-pod/other/tcp-rr  lab:vxlan  invalid: the window was short
 12:00:00 complete after 0:07
 `
@@ -80,7 +87,7 @@ func TestPlainProgress(t *testing.T) {
 // TestTTYProgress plays the output on a emulator of lines, and looks at what stays.
 func TestTTYProgress(t *testing.T) {
 	var out strings.Builder
-	p := &ttyProgress{out: &out, last: map[string]string{}}
+	p := newTTY(&out)
 	all := events()
 	for _, e := range all[:5] {
 		p.show(e)
@@ -110,7 +117,7 @@ func TestTTYProgress(t *testing.T) {
 
 func TestTTYProgressStaysWithinTheTerminal(t *testing.T) {
 	var out strings.Builder
-	p := &ttyProgress{out: &out, last: map[string]string{}}
+	p := newTTY(&out)
 	e := events()[4]
 	for _, label := range []string{"a", "b", "c", "d", "e"} {
 		e.Target = "lab:vxlan?label=" + strings.Repeat(label, 30)
@@ -120,6 +127,44 @@ func TestTTYProgressStaysWithinTheTerminal(t *testing.T) {
 		if n := len([]rune(line)); n >= 80 {
 			t.Errorf("a line of %d columns: %q", n, line)
 		}
+	}
+}
+
+// After each block the matrix is above the lines that change, with what is decided; one that is too high is left out.
+func TestTTYProgressHasTheMatrix(t *testing.T) {
+	var out strings.Builder
+	p := newTTY(&out)
+	e := result.Experiment{Baseline: "lab:native", Targets: []result.Target{{Name: "lab:native"}, {Name: "lab:vxlan"}},
+		Cases:  []result.Case{{Name: "a/rr", Role: result.Primary, Metric: "p50"}},
+		Design: result.Design{Blocks: 30, Looks: []int{8, 30}, Alpha: 0.05, Delta: 0.02}}
+	var runs []result.Run
+	for block := 1; block <= 8; block++ {
+		for i, target := range e.Targets {
+			runs = append(runs, result.Run{ID: target.Name + strconv.Itoa(block), Case: "a/rr", Target: target.Name,
+				Block: block, Attempt: 1, Window: 1, Values: []result.Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower,
+					Number: float64(i+2) * 1e-5 * (1 + float64(block)/1000)}}})
+		}
+	}
+	going := []string{"a/rr"}
+	decide := progress{p.show, p.fill}.watched(e, func(result.Experiment, int, []result.Run) []string { return going })
+	p.show(runner.Event{Kind: runner.BlockStarted, Block: 1, Blocks: 30})
+	decide(e, 7, runs[:14])
+	p.show(runner.Event{Kind: runner.BlockStarted, Block: 8, Blocks: 30})
+	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "+50.0 %") ||
+		!strings.Contains(text, "~ undecided") || strings.Count(text, "block ") != 1 {
+		t.Errorf("after 7 blocks the screen has\n%s", text)
+	}
+	going = nil
+	decide(e, 8, runs)
+	p.show(runner.Event{Kind: runner.CaseDecided, Case: "a/rr", Block: 8, Blocks: 30})
+	if text := strings.Join(emulator(out.String()), "\n"); !strings.Contains(text, "▼ worse") {
+		t.Errorf("after the look the screen has\n%s", text)
+	}
+	p.height = 6
+	decide(e, 8, runs)
+	p.show(runner.Event{Kind: runner.BlockStarted, Block: 9, Blocks: 30})
+	if text := strings.Join(emulator(out.String()), "\n"); strings.Contains(text, "worse") {
+		t.Errorf("on a low terminal the screen has\n%s", text)
 	}
 }
 

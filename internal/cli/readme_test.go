@@ -14,9 +14,13 @@ import (
 
 // TestReadme holds the table of commands to the commands; TestDocumentedCommands runs what the pages show.
 func TestReadme(t *testing.T) {
+	const most = 900
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n := len(strings.Fields(string(text))); n > most {
+		t.Errorf("README.md has %d words, want at most %d", n, most)
 	}
 	for _, name := range []string{"run", "plan", "compare", "report",
 		"audit", "import", "doctor", "selftest", "clean", "list"} {

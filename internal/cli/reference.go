@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/reference"
 )
 
@@ -30,5 +34,50 @@ func (p *published) Set(text string) error {
 	return nil
 }
 
-const referenceHelp = "show a published table next to the results, as of another machine and method; repeated " +
-	"('knotmeter list reference')"
+const referenceHelp = "`NAME,…` show published tables next to the results, measured on other machines by other " +
+	"methods (see 'knotmeter list references')"
+
+// A matches is the flag --match: our targets with those of published tables, repeated.
+type matches []reference.Match
+
+const matchHelp = "`TARGET=PUBLISHED` show a target next to one of a published table, with the change of both; repeated"
+
+func (m *matches) String() string {
+	var list []string
+	for _, x := range *m {
+		list = append(list, x.Ours+"="+x.Published)
+	}
+	return strings.Join(list, ",")
+}
+
+func (m *matches) Type() string { return "target=published" }
+
+// Set reads one match. The name of a target of ours may have a "=" in it, a published one has none.
+func (m *matches) Set(text string) error {
+	at := strings.LastIndex(text, "=")
+	if at <= 0 || at == len(text)-1 {
+		return fmt.Errorf("%q is not a target and a published one, such as vxlan='BYOCNI VXLAN'", text)
+	}
+	*m = append(*m, reference.Match{Ours: text[:at], Published: text[at+1:]})
+	return nil
+}
+
+// check refuses matches of targets that there are not, here or in the tables.
+func (m matches) check(tables published, targets []string) error {
+	var there []string
+	for _, t := range tables {
+		there = append(there, t.Targets...)
+	}
+	for _, x := range m {
+		switch {
+		case len(tables) == 0:
+			return errors.New("--match: --reference has to name the published table")
+		case !slices.Contains(targets, x.Ours):
+			return fmt.Errorf("--match: there is no target %s; there are %s", x.Ours, prose.Choices(x.Ours, targets))
+		case !slices.Contains(there, x.Published):
+			return fmt.Errorf("--match: %q is not a target of %s; there are %s",
+				x.Published, tables.String(), prose.Choices(x.Published, there))
+		}
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -11,10 +12,12 @@ func newReport(s Streams) *cobra.Command {
 	var j judgement
 	c := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Render a results directory into files",
-		Long: `Render a results directory again, into files beside the results: by default report.html,
-one page without outside parts. 'knotmeter list formats' shows the others.`,
-		Args: cobra.ExactArgs(1),
+		Short: "Write a results directory as HTML, Markdown, CSV and more",
+		Long: `Write reports of a results directory into it: by default report.html, a single
+page that loads nothing. 'knotmeter list formats' lists the others.`,
+		Example:           `  knotmeter report results/2026-12-01-a1b2 --format html,png`,
+		Args:              operands(1, 1),
+		ValidArgsFunction: upTo(1, offerResults),
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, name := range formats {
 				if err := oneOf("--format", name, formatNames()); err != nil {
@@ -37,6 +40,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 		},
 	}
 	j.register(c.Flags())
-	c.Flags().StringSliceVar(&formats, "format", []string{"html"}, "formats, separated by commas")
+	c.Flags().StringSliceVar(&formats, "format", []string{"html"},
+		"`FORMAT,…` formats of the files: "+strings.Join(formatNames(), ", "))
 	return c
 }

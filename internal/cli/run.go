@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func newRun(s Streams, version string) *cobra.Command {
@@ -16,23 +18,22 @@ func newRun(s Streams, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Measure and compare targets",
-		Long: `Measure every case on every target in randomised blocks, each in a fresh site,
-and compare the targets with the baseline. After 8, 11, 15, 21 and 30 blocks (--looks)
-a case stops if its comparisons are decided; the error probability counts every look.
-The results directory is written as the runs end; an interrupted experiment goes on
-with --resume.`,
-		Example: `  knotmeter run --target lab:native --target lab:vxlan --suite network:quick --budget 5m
-  knotmeter run --target lab:native --target 'lab:native?label=again' --blocks 11
+		Long: `Measure every case on every target in randomised blocks, each in a fresh site, and compare the targets with the
+first, the baseline. A TARGET is lab:DATAPATH, kube:CONTEXT or local:DIR ('knotmeter list targets'). After 8, 11, 15, 21
+and 30 blocks (--looks) a case ends if it is decided. Results are written as runs end; --resume continues them.`,
+		Example: `  knotmeter run lab:native lab:vxlan --suite network:quick --budget 5m
+  knotmeter run lab:native 'lab:native?label=again' --blocks 11
   knotmeter run -f experiment.yaml --gate 'pod-pod/*/tcp-rr p99 <= +5%' -o junit`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.read(); err != nil {
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.read(args); err != nil {
 				return err
 			}
 			return o.run(c.Context(), s, version)
 		},
 	}
+	takesTargets(c)
 	o.register(c)
+	completeFlag(c, "output", outputs)
 	return c
 }
 
@@ -41,7 +42,7 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err := checkOutput(o.output); err != nil {
 		return err
 	}
-	show, err := newProgress(o.progress, s)
+	shown, err := newProgress(o.progress, s)
 	if err != nil {
 		return err
 	}
@@ -50,17 +51,22 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 		return err
 	}
 	defer x.close(s.Err)
-	x.config.Events = show
+	x.config.Events, x.config.Decide = shown.event, shown.watched(x.config.Experiment, x.config.Decide)
 	summary, err := runner.Run(ctx, x.config)
 	warn(s.Err, append(x.changes(summary.Session), summary.Warnings...)...)
 	if err != nil {
-		return failure("%w; what was measured is in %s; when that is mended, go on with: %s", err, x.dir, o.again(x))
+		return failure("%w; the results so far are in %s; fix this, then resume with: %s", err, x.dir, o.again(x))
+	}
+	var trials error
+	if o.explain && summary.Stopped == runner.StopComplete {
+		x.close(s.Err) // trials are experiments, which want the targets for themselves
+		trials = confirmAll(ctx, s, version, x.dir, o.yes)
 	}
 	gates, page, err := o.conclude(s, x, summary)
 	if err != nil {
 		return err
 	}
-	return worst(o.outcome(x, summary), gates, page)
+	return worst(o.outcome(x, summary), trials, gates, page)
 }
 
 // failure is the error that a run failed.
@@ -88,25 +94,30 @@ func worst(ends ...error) error {
 // conclude compares what there is, prints the comparison and writes the report, in this order, so that a page that
 // cannot be written costs nothing else. The first error is what became of the gates, the second of the page.
 func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, page, err error) {
-	e, err := judgement{reference: o.reference}.load(x.dir)
+	e, err := judgement{reference: o.reference, matches: o.matches}.load(x.dir)
 	if err != nil {
 		return nil, nil, err
 	}
+	e.verbose = o.verbose
 	if err := e.print(s, o.output); err != nil {
 		return nil, nil, err
 	}
-	fmt.Fprintf(s.Err, "%d runs, %.0f %% of the time measuring.\nAgain: %s compare %s\n",
-		summary.Runs, 100*summary.Share(), s.caller.command(), x.dir)
+	if o.explain && o.output == "table" {
+		if err := report.CausesText(coloured(s.Out), e.Causes, false); err != nil {
+			return nil, nil, err
+		}
+	}
 	report, err := e.writeFormat(findFormat("html"), x.dir)
 	if err != nil {
 		page = failure("the report was not written: %w; the results are in %s", err, x.dir)
 		return gateStatus(e.Comparison), page, nil
 	}
-	fmt.Fprintf(s.Err, "Report: %s\n", report)
+	fmt.Fprintf(s.Err, "Report: %s (%s, %.0f %% of the time measuring)\n",
+		report, unit.Plural(summary.Runs, "run"), 100*summary.Share())
 	return gateStatus(e.Comparison), nil, nil
 }
 
-// again is the command that resumes an experiment. What was agreed to has to be again.
+// again is the command that resumes an experiment. Consent that was given has to be given again.
 func (o *options) again(x *experiment) string {
 	command := "knotmeter run --resume " + x.dir
 	if o.yes {
@@ -119,11 +130,13 @@ func (o *options) again(x *experiment) string {
 func (o *options) outcome(x *experiment, summary runner.Summary) error {
 	switch {
 	case summary.Stopped == runner.StopInterrupted:
-		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: %s", o.again(x))}
+		return &statusError{statusInterrupted, fmt.Errorf("interrupted; resume with: %s", o.again(x))}
 	case summary.Stopped == runner.StopUnavailable:
-		return failure("%s; when that is mended, go on with: %s", summary.Unavailable, o.again(x))
+		return failure("%s; fix this, then resume with: %s", summary.Unavailable, o.again(x))
 	case summary.GivenUp > 0:
-		return failure("%d cases were given up after failed attempts; not_measured says why", summary.GivenUp)
+		last := summary.NotMeasured[len(summary.NotMeasured)-1]
+		return failure("%s given up after failed attempts, which the results list as not measured; %s: %s",
+			unit.Plural(summary.GivenUp, "case"), last.Case, last.Reason)
 	case summary.Runs+len(x.config.Earlier) == 0 && len(summary.NotMeasured) > 0:
 		return failure("nothing was measured: %s", summary.NotMeasured[0].Reason)
 	}

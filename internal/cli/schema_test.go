@@ -37,6 +37,8 @@ func schemaNames() map[string]reflect.Type {
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
 		"plan-v1.json":       reflect.TypeFor[plan.Document](),
 		"audit-v1.json":      reflect.TypeFor[report.AuditDocument](),
+		"doctor-v1.json":     reflect.TypeFor[diagnosis](),
+		"list-v1.json":       reflect.TypeFor[listing](),
 	}
 }
 
@@ -161,6 +163,11 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 		"lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan of few", knotmeterPrints(t, "plan", "--target",
 		"lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "--blocks", "2", "-o", "json"))
+	validate(t, all["doctor-v1.json"], "doctor", knotmeterPrints(t, "doctor", "-o", "json"))
+	validate(t, all["doctor-v1.json"], "doctor of two",
+		knotmeterPrints(t, "doctor", "lab:host", "local:"+t.TempDir(), "-o", "json"))
+	validate(t, all["list-v1.json"], "list", knotmeterPrints(t, "list", "-o", "json"))
+	validate(t, all["list-v1.json"], "list of tools", knotmeterPrints(t, "list", "tools", "-o", "json"))
 }
 
 func TestSchemasDescribeTheGoldenFiles(t *testing.T) {

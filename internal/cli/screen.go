@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -51,8 +52,10 @@ func (s *screen) flush() error {
 // A sequence is one that controls a terminal, of our own.
 type sequence string
 
-// eraseTwoLines removes the line that the cursor is in and the one above.
-const eraseTwoLines sequence = "\r\x1b[K\x1b[1A\x1b[K"
+// eraseLines removes the line that the cursor is in and so many above.
+func eraseLines(above int) sequence {
+	return sequence("\r\x1b[K" + strings.Repeat("\x1b[1A\x1b[K", above))
+}
 
 // perform writes a sequence past the screen.
 func perform(w io.Writer, q sequence) {

@@ -52,10 +52,10 @@ func through(t *testing.T, text []byte, size int) string {
 func TestScreenOwn(t *testing.T) {
 	var b bytes.Buffer
 	s := &screen{to: &b}
-	_, _ = s.Write([]byte("name" + string(eraseTwoLines)))
-	perform(s, eraseTwoLines)
+	_, _ = s.Write([]byte("name" + string(eraseLines(1))))
+	perform(s, eraseLines(1))
 	_, _ = coloured(s).Write([]byte("\x1b[1;33mworse\x1b[0m \x1b[31mother\x1b[2J"))
-	want := `name\u000d\u001b[K\u001b[1A\u001b[K` + string(eraseTwoLines) +
+	want := `name\u000d\u001b[K\u001b[1A\u001b[K` + string(eraseLines(1)) +
 		"\x1b[1;33mworse\x1b[0m " + `\u001b[31mother\u001b[2J`
 	if b.String() != want {
 		t.Errorf("%q", b.String())

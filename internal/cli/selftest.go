@@ -8,15 +8,16 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func newSelftest(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "selftest",
 		Short: "Measure the load generator itself on this machine",
-		Long: `Measure what the load generator reaches on this machine, what it adds, and how well it
-measures what is known: the rate of a link, a delay, a loss. Takes under a minute.`,
-		Args: cobra.NoArgs,
+		Long: `Measure the load generator's ceiling and overhead on this machine, and its accuracy
+against known truths: the rate of a link, a delay, a loss. It takes under a minute.`,
+		Args: operands(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, tool := range registry.Families().Tools() {
 				if tested, is := tool.(family.Selftester); is {
@@ -43,7 +44,8 @@ func selftest(ctx context.Context, s Streams, tested family.Selftester) error {
 		return failure("selftest: %w", err)
 	}
 	if failed > 0 {
-		return failure("selftest: %d checks failed: do not trust measurements on this machine before it is known why", failed)
+		return failure("selftest: %s failed: do not trust measurements on this machine until the cause is known",
+			unit.Plural(failed, "check"))
 	}
 	return nil
 }

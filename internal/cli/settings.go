@@ -14,79 +14,96 @@ import (
 // A setting is a flag of run or plan.
 type setting struct {
 	flag, short string
-	of          string // the command that alone has it; empty: both have
-	field       string // of experiment files; empty: they cannot have it
-	resumed     bool   // an experiment that is resumed takes the flag too
-	help        string
+	under       heading
+	rare        bool               // it is needed rarely, and --help leaves it to --help-all
+	of          string             // the command that alone has it; empty: both have
+	field       string             // of experiment files; empty: they cannot have it
+	resumed     bool               // an experiment that is resumed takes the flag too
+	help        string             // with what the flag takes between backquotes
 	value       func(*options) any // a pointer to what the flag sets, which has the default
 }
 
-// settings are the flags of run and plan, besides those of kinds of targets.
+// settings are the flags of run and plan, besides those of kinds of targets, in the order of the help.
 var settings = []setting{
-	{flag: "target", field: "targets", value: func(o *options) any { return &o.targets },
-		help: "what is compared, such as lab:vxlan; repeated, the first is the baseline"},
-	{flag: "baseline", field: "baseline", value: func(o *options) any { return &o.baseline },
-		help: "the target that the others are compared with (default: the first)"},
-	{flag: "suite", field: "suite", value: func(o *options) any { return &o.suites },
-		help: "what is measured; repeated, or with commas; see 'knotmeter list cases'"},
-	{flag: "case", field: "cases", value: func(o *options) any { return &o.cases },
-		help: "only the cases that match this pattern, or a case of your own; repeated"},
-	{flag: "primary", field: "primaries", value: func(o *options) any { return &o.primaries },
-		help: "the cases that verdicts are about, instead of the suite's; repeated"},
-	{flag: "duration", field: "duration", value: func(o *options) any { return &o.duration },
-		help: "window of a run (default: the suite's)"},
-	{flag: "warmup", field: "warmup", value: func(o *options) any { return &o.warmup },
-		help: "warm-up before it, left out (default: the suite's)"},
-	{flag: "looks", field: "looks", value: func(o *options) any { return &o.looks },
-		help: "numbers of blocks after which a case stops if it is decided, the last the most"},
-	{flag: "blocks", field: "blocks", value: func(o *options) any { return &o.blocks },
-		help: "a fixed number of blocks for every case, looked at once, instead of --looks"},
-	{flag: "budget", field: "budget", value: func(o *options) any { return &o.budget },
-		help: "start no new run after this time"},
-	{flag: "all-pairs", field: "allPairs", value: func(o *options) any { return &o.allPairs },
+	{flag: targetFlag, under: measured, field: "targets", value: func(o *options) any { return &o.targets },
+		help: "`TARGET` target to compare, the same as an argument; repeated"},
+	{flag: "baseline", under: measured, rare: true, field: "baseline", value: func(o *options) any { return &o.baseline },
+		help: "`TARGET` target to compare the others with (default: the first)"},
+	{flag: "suite", under: measured, field: "suite", value: func(o *options) any { return &o.suites },
+		help: "`SUITE,…` suites to measure"},
+	{flag: "case", under: measured, field: "cases", value: func(o *options) any { return &o.cases },
+		help: "`PATTERN` measure only cases that match, or a case of your own; repeated"},
+	{flag: "primary", under: measured, rare: true, field: "primaries", value: func(o *options) any { return &o.primaries },
+		help: "`PATTERN` cases that verdicts are about, instead of the suite's choice; repeated"},
+	{flag: "file", short: "f", under: measured, value: func(o *options) any { return &o.file },
+		help: "`FILE` experiment file with these settings; flags win"},
+
+	{flag: "tool", under: pacing, rare: true, field: "tool", value: func(o *options) any { return &o.tool },
+		help: "`TOOL,…` what generates the load; see 'knotmeter list tools'"},
+	{flag: "duration", under: pacing, rare: true, field: "duration", value: func(o *options) any { return &o.duration },
+		help: "`TIME` measured window of each run (default: the suite's)"},
+	{flag: "warmup", under: pacing, rare: true, field: "warmup", value: func(o *options) any { return &o.warmup },
+		help: "`TIME` warm-up before it, which does not count (default: the suite's)"},
+	{flag: "rate", under: pacing, rare: true, field: "rate", value: func(o *options) any { return &o.rate },
+		help: "`NUMBER` requests per second of api and app cases, sent at planned times (default: each case's own)"},
+	{flag: "clients", under: pacing, rare: true, field: "clients", value: func(o *options) any { return &o.clients },
+		help: "`NUMBER` clients of api and app cases that each send a request when the last is answered; instead of --rate"},
+
+	{flag: "blocks", under: design, field: "blocks", value: func(o *options) any { return &o.blocks },
+		help: "`NUMBER` fixed number of blocks, instead of --looks"},
+	{flag: "looks", under: design, rare: true, field: "looks", value: func(o *options) any { return &o.looks },
+		help: "`NUMBER,…` blocks after which a case ends if it is decided; the last is the most"},
+	{flag: "budget", under: design, field: "budget", value: func(o *options) any { return &o.budget },
+		help: "`TIME` start no new run after this time, such as 10m"},
+	{flag: "delta", under: design, field: "delta", value: func(o *options) any { return &o.delta },
+		help: "`CHANGE` smallest change that matters"},
+	{flag: "alpha", under: design, rare: true, field: "alpha", value: func(o *options) any { return &o.alpha },
+		help: "`PROBABILITY` probability of a false 'different' among all primary comparisons"},
+	{flag: "all-pairs", under: design, rare: true, field: "allPairs", value: func(o *options) any { return &o.allPairs },
 		help: "compare every target with every other, not only with the baseline"},
-	{flag: "parallel", field: "parallel", value: func(o *options) any { return &o.parallel },
-		help: "measure all targets at the same time, where they share no machine and no API server"},
-	{flag: "gate", field: "gates", value: func(o *options) any { return &o.gates },
-		help: "a condition on the outcome, such as 'pod-pod/*/tcp-rr p99 <= +5%'; repeated"},
-	{flag: "delta", field: "delta", value: func(o *options) any { return &o.delta },
-		help: "the smallest difference that matters"},
-	{flag: "alpha", field: "alpha", value: func(o *options) any { return &o.alpha },
-		help: "probability of a false 'different' among all primary comparisons"},
-	{flag: "seed", field: "seed", value: func(o *options) any { return &o.seed },
-		help: "seed of the random order (default: drawn, and recorded)"},
-	{flag: "tool", field: "tool", value: func(o *options) any { return &o.tool },
-		help: "what generates the load; see 'knotmeter list tools'"},
-	{flag: "rate", field: "rate", value: func(o *options) any { return &o.rate },
-		help: "requests per second of api and app cases, at planned times (default: each case's own)"},
-	{flag: "clients", field: "clients", value: func(o *options) any { return &o.clients },
-		help: "clients of api and app cases that each ask as soon as they are answered, instead of --rate"},
-	{flag: "price", field: "prices", value: func(o *options) any { return &o.prices }, help: priceHelp},
-	{flag: "yes", resumed: true, value: func(o *options) any { return &o.yes },
-		help: "allow load that other users may feel, and what else needs consent: " +
-			"docs/app.md and docs/api.md have the limits"},
-	{flag: "share", resumed: true, value: func(o *options) any { return &o.share },
-		help: "measure also where another experiment runs; the results carry a warning"},
-	{flag: "file", short: "f", value: func(o *options) any { return &o.file },
-		help: "read these settings from a file; flags win"},
-	{flag: "out", of: "run", field: "out", resumed: true, value: func(o *options) any { return &o.out },
-		help: "results directory (default: results/<date>-<id>)"},
-	{flag: "resume", of: "run", resumed: true, value: func(o *options) any { return &o.resume },
-		help: "go on with the experiment in this results directory"},
-	{flag: "progress", of: "run", resumed: true, value: func(o *options) any { return &o.progress },
-		help: "how progress is shown on stderr: " + strings.Join(progressModes, ", ")},
-	{flag: "output", short: "o", of: "run", resumed: true, value: func(o *options) any { return &o.output },
-		help: outputHelp},
-	{flag: "reference", of: "run", resumed: true, value: func(o *options) any { return &o.reference },
-		help: referenceHelp},
-	{flag: "output", short: "o", of: "plan", value: func(o *options) any { return &o.output }, help: "table or json"},
-	{flag: "from", of: "plan", value: func(o *options) any { return &o.from },
-		help: "take the spread and the duration of runs from this results directory"},
-	{flag: "pilot", of: "plan", value: func(o *options) any { return &o.pilot },
-		help: "measure four blocks first, to know the spread and the duration of runs"},
-	{flag: "progress", of: "plan", value: func(o *options) any { return &o.progress },
-		help: "how the progress of a pilot is shown on stderr: " + strings.Join(progressModes, ", ")},
+	{flag: "parallel", under: design, rare: true, field: "parallel", value: func(o *options) any { return &o.parallel },
+		help: "measure all targets at the same time; they must share no machine and no API server"},
+	{flag: "seed", under: design, rare: true, field: "seed", value: func(o *options) any { return &o.seed },
+		help: "`NUMBER` seed of the random order (default: drawn and recorded)"},
+
+	{flag: "from", under: design, of: "plan", value: func(o *options) any { return &o.from },
+		help: "`DIR` results to take the spread and duration of runs from"},
+	{flag: "pilot", under: design, of: "plan", value: func(o *options) any { return &o.pilot },
+		help: "measure four blocks first to learn the spread and duration of runs"},
+
+	{flag: "gate", under: outcome, field: "gates", value: func(o *options) any { return &o.gates },
+		help: "`CONDITION` fail unless this holds, such as 'pod-pod/*/tcp-rr p99 <= +5%'; repeated"},
+	{flag: "output", short: "o", under: outcome, of: "run", resumed: true,
+		value: func(o *options) any { return &o.output }, help: outputHelp},
+	{flag: "output", short: "o", under: outcome, of: "plan", value: func(o *options) any { return &o.output },
+		help: printedAs(tableOrJSON)},
+	{flag: "out", under: outcome, of: "run", field: "out", resumed: true, value: func(o *options) any { return &o.out },
+		help: "`DIR` results directory to write (default: " + resultsParent + "/<date>-<id>)"},
+	{flag: "verbose", short: "v", under: outcome, rare: true, of: "run", resumed: true,
+		value: func(o *options) any { return &o.verbose }, help: verboseHelp},
+	{flag: "explain", under: outcome, rare: true, of: "run", resumed: true,
+		value: func(o *options) any { return &o.explain },
+		help:  "print causes of the differences, and confirm them by trials as 'explain --confirm' does"},
+	{flag: "reference", under: outcome, rare: true, of: "run", field: "references", resumed: true,
+		value: func(o *options) any { return &o.reference }, help: referenceHelp},
+	{flag: "match", under: outcome, rare: true, of: "run", field: "matches", resumed: true,
+		value: func(o *options) any { return &o.matches }, help: matchHelp},
+	{flag: "price", under: outcome, rare: true, field: "prices", value: func(o *options) any { return &o.prices },
+		help: priceHelp},
+
+	{flag: "resume", under: running, of: "run", resumed: true, value: func(o *options) any { return &o.resume },
+		help: "`DIR` continue the experiment in this results directory"},
+	{flag: "yes", under: running, resumed: true, value: func(o *options) any { return &o.yes },
+		help: "consent to what a run without it lists, such as load that other users may notice"},
+	{flag: "share", under: running, rare: true, resumed: true, value: func(o *options) any { return &o.share },
+		help: "measure even where another experiment runs; the results carry a warning"},
+	{flag: "progress", under: running, rare: true, of: "run", resumed: true,
+		value: func(o *options) any { return &o.progress }, help: progressHelp},
+	{flag: "progress", under: running, rare: true, of: "plan",
+		value: func(o *options) any { return &o.progress }, help: progressHelp},
 }
+
+var progressHelp = "`MODE` progress on standard error: " + strings.Join(progressModes, ", ")
 
 // A commaList is a flag that takes texts with commas between.
 type commaList []string
@@ -128,6 +145,7 @@ func (s setting) register(o *options, f *pflag.FlagSet) {
 	case pflag.Value:
 		f.VarP(p, s.flag, s.short, s.help)
 	}
+	annotate(f.Lookup(s.flag), s.under, s.rare)
 }
 
 // fieldType is the type of the setting's field in an experiment file.
@@ -137,7 +155,7 @@ func (s setting) fieldType() reflect.Type {
 		return reflect.TypeFor[string]()
 	case *fraction:
 		return reflect.TypeFor[any]()
-	case *prices:
+	case *prices, *published, *matches:
 		return reflect.TypeFor[[]string]()
 	case *uint64: // any number is given, and none is not
 		return reflect.TypeOf(p)

@@ -75,7 +75,7 @@ func TestStorageInterrupt(t *testing.T) {
 		t.Errorf("left are %v, %v", files, processes)
 	}
 	status, text := execute(t, "run", "--resume", filepath.Join(p.Dir, "out"), "--progress", "none")
-	if status != statusDone || !strings.Contains(text, "storage/randread-4k-qd1, p50") {
+	if status != statusDone || !strings.Contains(text, "Random read, 4 KiB") {
 		t.Errorf("resumed: status %d\n%s", status, text)
 	}
 	if left := entries(t, dir); len(left) > 0 {

@@ -39,7 +39,7 @@ func (p plan) compare(r result.Results) Comparison {
 	e, facts := r.Experiment, r.Facts
 	t := audited(numbered(r))
 	t.look, t.shifts = p.look, p.shifts
-	t.stopped = p.replay(e, t.reached(), r.Runs, t.mistakes)
+	t.stopped = p.replay(asPlanned(e), t.reached(), r.Runs, t.mistakes)
 	c := newComparison(e)
 	c.Paired = e.Imported == ""
 	c.Primaries = planned(e)
@@ -65,6 +65,9 @@ func (p plan) compare(r result.Results) Comparison {
 	addDetectable(c.Comparisons, t, c.Primaries)
 	c.Groups = t.groups(c.Comparisons, judge)
 	c.Boxes = t.boxes()
+	if c.Paired {
+		c.Slopes = t.slopes()
+	}
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
 	c.Sessions = sessionsOf(r)
@@ -84,10 +87,10 @@ func (p plan) compare(r result.Results) Comparison {
 			c.addDifferences(v.target, slices.Concat(facts[v.baseline], a), slices.Concat(facts[v.target], b))
 		}
 	}
-	c.Gates = judgeAll(p.gates, e.Cases, t.subjects(change), e.Design.Alpha)
-	c.finish(t.scope())
+	c.Gates = judgeAll(p.gates, plannedCases(e.Cases), t.subjects(change), e.Design.Alpha)
+	c.finish(t.scope(), e.Cases)
 	c.addPrices(e, func(target string) []result.Fact { return facts[target] })
-	c.Objectives = objectives(e, r.Runs)
+	c.Objectives, c.Leaks = objectives(e, r.Runs), leaks(e, r.Runs)
 	return c
 }
 
@@ -115,14 +118,14 @@ func asSentences(warnings []string) []string {
 }
 
 // finish decides what needs all rows: the verdicts of the exploratory ones, the order, the sentences.
-func (c *Comparison) finish(scope string) {
+func (c *Comparison) finish(scope string, cases []result.Case) {
 	decideExploratory(c.Comparisons, c.Alpha)
 	c.judgeReferences()
 	slices.SortStableFunc(c.Comparisons, func(a, b Row) int { return rank(a.Role) - rank(b.Role) })
 	for i := range c.Comparisons {
 		c.Comparisons[i].Sentence = sentence(c.Comparisons[i], c.Paired)
 	}
-	c.Summary = summary(*c)
+	c.Headline, c.Summary = headline(*c, cases), summary(*c)
 	c.Scope = scope
 }
 

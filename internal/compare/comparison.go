@@ -60,16 +60,21 @@ type Comparison struct {
 
 	Groups []Group `json:"groups"` // by case and metric, with more than two targets
 	Boxes  []Box   `json:"boxes"`  // the runs of each case's own metric, by target
-	Gates  []Gated `json:"gates"`  // what became of each gate
+	// Slopes say how metrics go with a number in which targets differ, left out of the JSON where none do.
+	Slopes []Slope `json:"slopes,omitempty"`
+	Gates  []Gated `json:"gates"` // what became of each gate
 	// Prices say what performance costs, where prices were given; left out of the JSON otherwise.
 	Prices []Priced `json:"prices,omitempty"`
 	// Objectives that others have set for what was measured, left out of the JSON where there are none.
 	Objectives []Objective `json:"objectives,omitempty"`
+	// Leaks say how often something passed that was forbidden, left out of the JSON where nothing was.
+	Leaks []Leak `json:"leaks,omitempty"`
 
 	// Sessions that have runs, where an experiment was resumed; left out of the JSON otherwise.
 	Sessions []Session `json:"sessions,omitempty"`
 
 	Targets  []TargetRuns `json:"targets"`
+	Headline string       `json:"headline"` // one sentence: what came out, in plain words
 	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how
 	Scope    string       `json:"scope"`    // one sentence: of what the verdicts speak, and of what not
 	Warnings []string     `json:"warnings"` // of the experiment as a whole; sentences

@@ -45,12 +45,16 @@ func (t *trial) doubt(r *Row, s sides) {
 		r.Warnings = append(r.Warnings, closedWords)
 	}
 	doubtLimit(r, a, b)
+	if slices.ContainsFunc(runs, unpaced) {
+		r.Warnings = append(r.Warnings, unpacedWords)
+	}
 	r.Warnings = append(r.Warnings, t.runDoubts(*r, a, b)...)
 }
 
 // The facts of runs that are understood here; tools record them.
 const (
 	factLoop    = "loop"              // open or closed
+	factPacing  = "udp.pacing"        // none, or what the sender keeps to
 	factLimited = "generator.limited" // yes or no
 	factShared  = "cpu.shared"        // true if both sides run on one machine
 )
@@ -58,6 +62,17 @@ const (
 // closedWords labels closed loops.
 const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server " +
 	"stalls is hardly sampled."
+
+// Standing says whether a warning is about every experiment of its kind, and not about this one in particular.
+func Standing(warning string) bool { return warning == closedWords || warning == oneMachineWords }
+
+// unpacedWords label streams of datagrams that the sender sends as fast as it can.
+const unpacedWords = "Unpaced: the sender sends as many datagrams as its CPU can, and throughput is what is left of " +
+	"them at the receiver. It depends on the sender as much as on the path; read it together with throughput-sent and " +
+	"loss."
+
+// unpaced says whether nothing but the sender's CPU limits how much a run sends.
+func unpaced(r *result.Run) bool { return r.Fact(factPacing) == "none" }
 
 // parallelWords say what an experiment without an order cannot tell.
 const parallelWords = "The runs of a case in a block were measured at the same time, each on a target that shares " +

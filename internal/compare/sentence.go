@@ -78,13 +78,13 @@ func verdictWords(r Row, paired bool) string {
 	words := fmt.Sprintf("%s; estimated change %s (%s), where %s matter",
 		against, signed(float64(r.Change)), evidence(r, paired), matters(r.Delta))
 	if r.BlocksNeeded > 0 {
-		words += fmt.Sprintf("; about %d blocks would decide", roughly(r.BlocksNeeded))
+		words += fmt.Sprintf("; about %d blocks would decide", Roughly(r.BlocksNeeded))
 	}
 	return words + "."
 }
 
-// roughly rounds a number above 100 up to two digits: an estimate is no more precise than that.
-func roughly(n int) int {
+// Roughly rounds a number above 100 up to two digits: an estimate is no more precise than that.
+func Roughly(n int) int {
 	unit := 1
 	for n/unit >= 100 {
 		unit *= 10

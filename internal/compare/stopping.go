@@ -192,6 +192,7 @@ func (s session) row(rc result.Case, of versus) (r Row, judged, waits bool) {
 	if !ok || !ratio {
 		return r, false, true
 	}
+	r.describe(pairs)
 	r.estimate(e, alpha)
 	r.decidePrimary()
 	if r.Role != result.Primary {

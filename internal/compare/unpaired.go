@@ -60,8 +60,8 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 		}
 	}
 	c.Warnings = append(c.Warnings, u.unmatched()...)
-	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
-	c.finish(scope(verdictsSpeak, slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha))
+	c.Gates = judgeAll(gates, plannedCases(cases), u.subjects(), u.design.Alpha)
+	c.finish(scope(verdictsSpeak, slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha), cases)
 	c.addPrices(u.a.e, func(target string) []result.Fact { return facts[target] })
 	return c, nil
 }

@@ -30,6 +30,7 @@ type Traits struct {
 	Kind   string           // the rest of its name: tcp-rr:flows=4
 	Metric string           // that a verdict on it is about
 	Load   result.Load      // by which its numbers are judged
+	Words  result.Words     // by which readers know it
 	Needs  target.Placement // of a target
 	Limits Limits
 	// Alone says that it has sites of its own: it would leave something in them that others would feel, or takes long.
@@ -120,7 +121,7 @@ func (c Case) Planned() result.Case {
 	t := c.Workload.Traits()
 	return result.Case{
 		Name: c.Name(), Path: t.Path, Workload: t.Kind, Role: c.Role, Metric: t.Metric, Load: t.Load,
-		Definition: t.Definition,
+		Words: t.Words, Definition: t.Definition,
 	}
 }
 

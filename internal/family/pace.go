@@ -42,6 +42,14 @@ type Pace struct {
 	Knee time.Duration `json:"knee,omitempty"`
 }
 
+// Quantity is what the metric of a pace tells, in plain words.
+func (p Pace) Quantity() string {
+	if p.Knee > 0 {
+		return "highest rate"
+	}
+	return "latency"
+}
+
 // PaceParameters are those of a Pace in the text of a workload, in the order of the documentation.
 var PaceParameters = []string{"rate", "clients", "knee"}
 

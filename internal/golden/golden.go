@@ -15,6 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// Update says whether the tests write their files anew, for those that Check does not compare.
+func Update() bool { return *update }
+
 // Check fails the test if got is not what the file at path has. With -update it writes the file first.
 func Check(t testing.TB, path, got string) {
 	t.Helper()

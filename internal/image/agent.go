@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// agentFile is the name of the agent's program for an architecture, where it lies beside the command line.
-func agentFile(arch string) string { return "knotmeter-agent-linux-" + arch }
+// AgentFile is the name of the agent's program for an architecture, where it lies beside the command line.
+func AgentFile(arch string) string { return "knotmeter-agent-linux-" + arch }
 
 // Agent finds the agent's program for an architecture: the one beside this program, else this program itself,
 // which is one too, though several times as large.
@@ -20,11 +20,15 @@ func Agent(arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// kubectl's plugin manager starts the program by a link from another directory.
+	if own, err = filepath.EvalSymlinks(own); err != nil {
+		return nil, err
+	}
 	return findAgent(own, arch)
 }
 
 func findAgent(own, arch string) ([]byte, error) {
-	beside := filepath.Join(filepath.Dir(own), agentFile(arch))
+	beside := filepath.Join(filepath.Dir(own), AgentFile(arch))
 	for _, file := range []string{beside, own} {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -77,15 +77,15 @@ func TestFindAgent(t *testing.T) {
 		!strings.Contains(err.Error(), "there is no agent for linux/arm64") {
 		t.Error(err)
 	}
-	put(agentFile("arm64"), small)
+	put(AgentFile("arm64"), small)
 	if text, err := findAgent(own, "arm64"); err != nil || string(text) != string(small) {
 		t.Errorf("beside it: %d bytes, %v", len(text), err)
 	}
-	put(agentFile("amd64"), small)
+	put(AgentFile("amd64"), small)
 	if _, err := findAgent(own, "amd64"); err == nil || !strings.Contains(err.Error(), "not for amd64") {
 		t.Errorf("a wrong one beside it: %v", err)
 	}
-	if text, err := AgentFrom(filepath.Join(dir, agentFile("arm64")), "arm64"); err != nil || len(text) != len(small) {
+	if text, err := AgentFrom(filepath.Join(dir, AgentFile("arm64")), "arm64"); err != nil || len(text) != len(small) {
 		t.Errorf("from a file: %d bytes, %v", len(text), err)
 	}
 	if _, err := AgentFrom(filepath.Join(dir, "none"), "arm64"); err == nil {

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -140,4 +143,96 @@ func writeTar(w io.Writer, dirs []string, files map[string][]byte, mode int64) e
 		}
 	}
 	return t.Close()
+}
+
+// Read reads the images, by architecture, of an archive that Write has written. They are in dir as long as they are
+// used.
+func Read(archive, dir string) (map[string]Image, error) {
+	if img, err := tarball.ImageFromPath(archive, nil); err == nil {
+		return byArchitecture(img)
+	}
+	if err := unpack(archive, dir); err != nil {
+		return nil, fmt.Errorf("%s: %w", archive, err)
+	}
+	images, err := readLayout(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no archive of images: %w", archive, err)
+	}
+	return byArchitecture(images...)
+}
+
+// readLayout reads the images of an OCI layout with one index.
+func readLayout(dir string) ([]Image, error) {
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	list, err := top.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Manifests) != 1 {
+		return nil, fmt.Errorf("it has %d indexes, want 1", len(list.Manifests))
+	}
+	whole, err := top.ImageIndex(list.Manifests[0].Digest)
+	if err != nil {
+		return nil, err
+	}
+	if list, err = whole.IndexManifest(); err != nil {
+		return nil, err
+	}
+	var images []Image
+	for _, m := range list.Manifests {
+		img, err := whole.Image(m.Digest)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, img)
+	}
+	return images, nil
+}
+
+func byArchitecture(images ...Image) (map[string]Image, error) {
+	byArch := map[string]Image{}
+	for _, img := range images {
+		file, err := img.ConfigFile()
+		if err != nil {
+			return nil, err
+		}
+		byArch[file.Architecture] = img
+	}
+	return byArch, nil
+}
+
+// unpack unpacks the files of an archive into dir, and none anywhere else.
+func unpack(archive, dir string) error {
+	in, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for t := tar.NewReader(in); ; {
+		h, err := t.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		text, err := io.ReadAll(t)
+		if err := errors.Join(err, root.MkdirAll(path.Dir(h.Name), 0o700)); err != nil {
+			return err
+		}
+		if err := root.WriteFile(h.Name, text, 0o600); err != nil {
+			return err
+		}
+	}
 }

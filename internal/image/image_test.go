@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"log"
 	"maps"
@@ -120,6 +121,23 @@ func TestPush(t *testing.T) {
 	if err != nil || both == one {
 		t.Fatalf("%s, %v", both, err)
 	}
+	if again := pushArchive(t, reference, map[string]Image{"amd64": amd, "arm64": arm}); again != both {
+		t.Errorf("from an archive %s was pushed, want %s", again, both)
+	}
+	// The archive of a single image is in Docker's format, so the manifest has other media types.
+	pushArchive(t, reference, map[string]Image{"amd64": amd})
+	tag, err := name.ParseReference(reference, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	single, err := pull.Image(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := single.ConfigName()
+	if want, err := amd.ConfigName(); err != nil || got != want {
+		t.Errorf("from an archive the image %s was pushed, want %s", got, want)
+	}
 	ref, err := name.ParseReference(both, name.Insecure)
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +159,46 @@ func TestPush(t *testing.T) {
 	if _, err := Push(t.Context(), reference, map[string]Image{"amd64": amd}, true); err == nil ||
 		!strings.Contains(err.Error(), "push "+reference) {
 		t.Errorf("to nobody: %v", err)
+	}
+}
+
+// pushArchive pushes images from an archive of them.
+func pushArchive(t *testing.T, reference string, images map[string]Image) string {
+	t.Helper()
+	archive := filepath.Join(t.TempDir(), "images.tar")
+	var b bytes.Buffer
+	if err := errors.Join(Write(&b, reference, images), os.WriteFile(archive, b.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	read, err := Read(archive, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed, err := Push(t.Context(), reference, read, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pushed
+}
+
+// What is no archive of images is refused, and nothing is written outside of the directory.
+func TestReadErrors(t *testing.T) {
+	dir := t.TempDir()
+	var outside, other bytes.Buffer
+	if err := errors.Join(writeTar(&outside, nil, map[string][]byte{"../escaped": nil}, 0o600),
+		writeTar(&other, nil, map[string][]byte{"index.json": []byte("{}")}, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		outside.String(): "escape", other.String(): "0 indexes", "no archive": "unexpected EOF", "": "index.json",
+	} {
+		archive := filepath.Join(dir, "archive")
+		if err := os.WriteFile(archive, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(archive, t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -24,23 +26,36 @@ func AddTools(files map[string][]byte, arch string, tools []string) error {
 		if err != nil {
 			return fmt.Errorf("tool %s: %w; install it on this machine, from where it is taken", tool, err)
 		}
-		text, err := os.ReadFile(found)
-		if err != nil {
-			return fmt.Errorf("tool %s: %w", tool, err)
-		}
-		files["/usr/bin/"+filepath.Base(tool)] = text
-		if err := addLibraries(files, found); err != nil {
+		if err := AddProgram(files, arch, tool, found, os.ReadFile); err != nil {
 			return fmt.Errorf("tool %s: %w", tool, err)
 		}
 	}
 	return nil
 }
 
-// addLibraries adds what a program or a library needs, and what that needs.
-func addLibraries(files map[string][]byte, program string) error {
-	f, err := elf.Open(program)
+// AddProgram puts the program at a path into files under its name, with the shared libraries that it needs. Read reads
+// a path of the system they come from: a machine, or packages of a distribution. A missing file is fs.ErrNotExist.
+func AddProgram(files map[string][]byte, arch, name, at string, read func(path string) ([]byte, error)) error {
+	program, err := read(at)
 	if err != nil {
-		return fmt.Errorf("%s is no program but perhaps a script: %w", program, err)
+		return err
+	}
+	files["/usr/bin/"+path.Base(name)] = program
+	return libraries{files, arch, read}.add(at, program)
+}
+
+// libraries adds shared libraries to files.
+type libraries struct {
+	files map[string][]byte
+	arch  string
+	read  func(path string) ([]byte, error)
+}
+
+// add adds what a program or a library needs, and what that needs.
+func (l libraries) add(name string, program []byte) error {
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return fmt.Errorf("%s is no program but perhaps a script: %w", name, err)
 	}
 	defer f.Close()
 	needed, err := f.ImportedLibraries()
@@ -49,41 +64,42 @@ func addLibraries(files map[string][]byte, program string) error {
 	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			name, err := io.ReadAll(p.Open())
+			linker, err := io.ReadAll(p.Open())
 			if err != nil {
 				return err
 			}
-			needed = append(needed, strings.TrimRight(string(name), "\x00"))
+			needed = append(needed, strings.TrimRight(string(linker), "\x00"))
 		}
 	}
 	paths, err := f.DynString(elf.DT_RUNPATH)
 	if err != nil {
 		return err
 	}
-	for _, name := range needed {
-		at, err := findLibrary(name, paths)
+	for _, library := range needed {
+		at, text, err := l.find(library, paths)
 		if err != nil {
 			return err
 		}
-		if files[at] != nil {
+		if l.files[at] != nil {
 			continue
 		}
-		if files[at], err = os.ReadFile(at); err != nil {
-			return err
-		}
-		if err := addLibraries(files, at); err != nil {
+		l.files[at] = text
+		if err := l.add(at, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findLibrary looks for a library where the dynamic linkers of common distributions do.
-func findLibrary(name string, runpath []string) (string, error) {
+// triples are what Debian calls architectures in the names of directories.
+var triples = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+
+// find looks for a library where the dynamic linkers of common distributions do.
+func (l libraries) find(name string, runpath []string) (at string, text []byte, err error) {
 	if filepath.IsAbs(name) {
-		return name, nil
+		text, err = l.read(name)
+		return name, text, err
 	}
-	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	var dirs []string
 	for _, p := range runpath {
 		for _, dir := range filepath.SplitList(p) {
@@ -92,13 +108,13 @@ func findLibrary(name string, runpath []string) (string, error) {
 			}
 		}
 	}
-	for _, dir := range append(dirs, "/lib/"+triple, "/usr/lib/"+triple, "/lib64", "/usr/lib64", "/lib", "/usr/lib") {
+	own := triples[l.arch]
+	for _, dir := range append(dirs, "/lib/"+own, "/usr/lib/"+own, "/lib64", "/usr/lib64", "/lib", "/usr/lib") {
 		at := filepath.Join(dir, name)
-		if _, err := os.Stat(at); err == nil {
-			return at, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return "", err
+		text, err := l.read(at)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return at, text, err
 		}
 	}
-	return "", fmt.Errorf("the library %s was not found", name)
+	return "", nil, fmt.Errorf("the library %s was not found", name)
 }

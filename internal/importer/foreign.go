@@ -35,7 +35,7 @@ type Format struct {
 func Formats() []Format { return formats }
 
 var formats = []Format{
-	{"iperf3", "JSON of iperf3 -J, one or more tests a file", readIperf3},
+	{"iperf3", "JSON of iperf3 -J, or its output on a terminal", readIperf3},
 	{"netperf", "tables, -o, -k or -O output of netperf", readNetperf},
 	{"knb", "JSON of knb -o json (k8s-bench-suite)", readKnb},
 	{"fio", "JSON or JSON+ of fio, also inside kubestr's", readFio},

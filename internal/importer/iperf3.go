@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/iperf3"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 const wantedIperf3 = "the JSON that iperf3 -J prints"
 
-// readIperf3 reads every test of a file, also those of --json-stream. A path is not in it.
+// readIperf3 reads every test of a file, also those of --json-stream, or what was printed on a terminal. A path is not
+// in it.
 func readIperf3(name string, data []byte) ([]Record, error) {
+	if nextObject(data, 0) < 0 {
+		if tests := iperf3Tests(strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), 1); len(tests) > 0 {
+			return printed(tests), nil
+		}
+	}
 	docs, err := documents(name, data, wantedIperf3)
 	if err != nil {
 		return nil, err
@@ -38,54 +43,40 @@ func readIperf3(name string, data []byte) ([]Record, error) {
 	return records, nil
 }
 
+func printed(tests []iperf3Test) []Record {
+	records := make([]Record, len(tests))
+	for i, t := range tests {
+		records[i] = t.record()
+	}
+	return records
+}
+
 func ofReport(d document, report iperf3.Report) Record {
 	r := Record{Workload: streamName(report), Start: report.Start, Tool: "iperf3",
 		Measurement: report.Measurement, Place: d.place(""), Text: d.text}
 	if report.Host != "" {
 		r.Facts = append(r.Facts, result.Fact{Name: "system.client", Value: report.Host})
 	}
-	if size := report.Workload.Size; report.Workload.Kind == network.UDPStream && size > 0 {
+	if size := report.Workload.Size; report.Workload.Kind.Datagrams() && size > 0 {
 		r.Facts = append(r.Facts, result.Fact{Name: "udp.size", Value: fmt.Sprint(size)})
 	}
 	return r
 }
 
-// streamName is the workload's part of the case: ours where it is the same thing. UDP without a pace
-// is not our udp-stream, which searches for a rate, and has a name of its own.
+// streamName is the workload's part of the case: ours where it is the same thing.
 func streamName(report iperf3.Report) string {
 	w := report.Workload
 	if report.Protocol != "TCP" && report.Protocol != "UDP" {
 		return result.Unknown
 	}
-	if w.Kind == network.UDPStream && w.Rate == 0 {
-		return unpaced(w.Flows, w.Size, w.Direction)
-	}
 	// The size of a datagram that fills the path's MTU is a fact of the path, not of the workload.
-	if w.Kind == network.UDPStream && (w.Size == 1448 || w.Size == 1460 || w.Size == 1472) {
+	if w.Kind.Datagrams() && (w.Size == 1448 || w.Size == 1460 || w.Size == 1472) {
 		w.Size = 0
 	}
 	if _, err := w.Resolved(); err != nil {
 		return string(w.Kind)
 	}
 	return w.String()
-}
-
-// unpaced names a UDP stream that is sent as fast as the sender can.
-func unpaced(flows, size int, d network.Direction) string {
-	var options []string
-	if flows > 1 {
-		options = append(options, fmt.Sprintf("flows=%d", flows))
-	}
-	if size > 0 {
-		options = append(options, fmt.Sprintf("size=%d", size))
-	}
-	if d != network.Forward && d != "" {
-		options = append(options, "direction="+string(d))
-	}
-	if len(options) == 0 {
-		return "udp-stream-unpaced"
-	}
-	return "udp-stream-unpaced:" + strings.Join(options, ",")
 }
 
 // assembled makes one document of the lines of --json-stream, an event each.

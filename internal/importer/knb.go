@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -74,10 +75,10 @@ func (k knbRun) records(d document) []Record {
 		key, path, workload string
 		test                knbTest
 	}{
-		{"pod2pod.tcp", "pod-pod/other", "tcp-stream", k.Data.Pod.TCP},
-		{"pod2pod.udp", "pod-pod/other", "udp-stream-unpaced", k.Data.Pod.UDP},
-		{"pod2svc.tcp", "pod-svc/other", "tcp-stream", k.Data.Service.TCP},
-		{"pod2svc.udp", "pod-svc/other", "udp-stream-unpaced", k.Data.Service.UDP},
+		{"pod2pod.tcp", "pod-pod/other", string(network.TCPStream), k.Data.Pod.TCP},
+		{"pod2pod.udp", "pod-pod/other", string(network.UDPUnpaced), k.Data.Pod.UDP},
+		{"pod2svc.tcp", "pod-svc/other", string(network.TCPStream), k.Data.Service.TCP},
+		{"pod2svc.udp", "pod-svc/other", string(network.UDPUnpaced), k.Data.Service.UDP},
 	} {
 		if t.test.Bandwidth == nil {
 			continue
@@ -85,6 +86,9 @@ func (k knbRun) records(d document) []Record {
 		r := k.record(t.test)
 		r.Path, r.Workload = t.path, t.workload
 		r.Place, r.Text = d.place("data."+t.key), d.text
+		if t.workload == string(network.UDPUnpaced) {
+			r.Facts = append(r.Facts, network.Unpaced)
+		}
 		records = append(records, r)
 	}
 	return records

@@ -21,6 +21,7 @@ type section struct {
 	burst  int // requests in flight beyond the first
 	lines  []string
 	banner string
+	args   []string // of the command that it begins with, where that was kept
 }
 
 // banner is the first line of a test's output, such as
@@ -34,7 +35,7 @@ var (
 
 // readNetperf reads every test of a file.
 func readNetperf(name string, data []byte) ([]Record, error) {
-	sections := netperfSections(name, string(data))
+	sections := netperfSections(name, string(data), 1)
 	var records []Record
 	for _, s := range sections {
 		found, err := s.read()
@@ -49,27 +50,30 @@ func readNetperf(name string, data []byte) ([]Record, error) {
 	return records, nil
 }
 
-// netperfSections cuts a text at the banners. What stands before the first has none, which -P 0 leaves
+// netperfSections cuts a text at the commands and banners. What stands before the first has none, which -P 0 leaves
 // out; it counts only if it has something of netperf's.
-func netperfSections(name, text string) []section {
-	open := section{name: name, line: 1}
+func netperfSections(name, text string, first int) []section {
+	open := section{name: name, line: first}
 	var all []section
-	number := 0
+	number := first - 1
 	for line := range strings.Lines(text) {
 		number++
 		line = strings.TrimRight(line, "\r\n")
-		m := bannerLine.FindStringSubmatch(line)
-		if m == nil {
+		next, begins := netperfCall(name, number, line)
+		if m := bannerLine.FindStringSubmatch(line); m != nil && !begins {
+			next, begins = section{name: name, line: number, kind: strings.ToUpper(m[1]), banner: line}, true
+			if b := burstPart.FindStringSubmatch(line); b != nil {
+				next.burst, _ = strconv.Atoi(b[1])
+			}
+		}
+		if !begins {
 			open.lines = append(open.lines, line)
 			continue
 		}
 		if open.banner != "" || open.hasPairs() {
 			all = append(all, open)
 		}
-		open = section{name: name, line: number, kind: strings.ToUpper(m[1]), banner: line}
-		if b := burstPart.FindStringSubmatch(line); b != nil {
-			open.burst, _ = strconv.Atoi(b[1])
-		}
+		open = next
 	}
 	if open.banner != "" || open.hasPairs() {
 		all = append(all, open)
@@ -105,6 +109,8 @@ func (s section) read() ([]Record, error) {
 		outs = []*output{s.pairs()}
 	case s.csvAt() >= 0:
 		outs, err = s.csv(s.csvAt())
+	case row < 0 && s.args != nil && len(s.complaints()) == 0:
+		return nil, nil // a command without what it printed
 	case row < 0:
 		outs, err = s.nothing()
 	case s.unitsAbove(row) != "":
@@ -117,6 +123,7 @@ func (s section) read() ([]Record, error) {
 	}
 	var records []Record
 	for _, o := range outs {
+		o.told()
 		r, err := o.record()
 		if err != nil {
 			return nil, err

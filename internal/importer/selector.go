@@ -84,6 +84,7 @@ func (o *output) facts(stream bool) []result.Fact {
 	add(command != "", "command", command)
 	add(!stream && o.get("REQUEST_SIZE") < 0, "request-size", result.Unknown)
 	add(!stream, "loop", "closed")
+	add(stream && o.udp(), network.Unpaced.Name, network.Unpaced.Value)
 	add(!stream, "concurrency", strconv.Itoa(1+o.inFlight()))
 	add(stream && o.get("LOCAL_SEND_SIZE") < 0 && o.get("REMOTE_SEND_SIZE") < 0, "send-size", result.Unknown)
 	return facts
@@ -248,7 +249,7 @@ func (o *output) workload(stream bool) string {
 	case strings.Contains(o.kind, "SCTP") || o.values["PROTOCOL"] == "SCTP":
 		return ""
 	case stream && o.udp():
-		return unpaced(1, o.size("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE"), "")
+		w = network.Spec{Kind: network.UDPUnpaced, Size: o.size("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
 	case stream:
 		w = network.Spec{Kind: network.TCPStream, Size: o.size("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
 		if strings.Contains(o.kind, "MAERTS") || strings.HasPrefix(strings.ToUpper(o.values["DIRECTION"]), "REC") ||

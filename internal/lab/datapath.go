@@ -89,24 +89,3 @@ func named[T interface{ Name() string }](list []T, name, problem string) (none T
 	}
 	return none, fmt.Errorf(problem, name, prose.Choices(name, names))
 }
-
-// Plan is the whole plan of a site: the datapath's, then the Services'.
-func (k Kit) Plan(datapath string, t Topology) (Plan, error) {
-	if err := t.Validate(); err != nil {
-		return Plan{}, err
-	}
-	d, err := k.Datapath(datapath)
-	if err != nil {
-		return Plan{}, err
-	}
-	s, err := named(k.Services, t.Services, "services=%s is not one of %s")
-	if err != nil {
-		return Plan{}, err
-	}
-	plan, err := d.Plan(t)
-	if err != nil {
-		return Plan{}, fmt.Errorf("plan of %s: %w", datapath, err)
-	}
-	s.Extend(&plan, t)
-	return plan, nil
-}

@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/counter"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -212,9 +214,14 @@ func (h *holder) start(r request, path string, files []*os.File) (*command, erro
 	if c.killed {
 		return nil, errors.New("it was killed before it started")
 	}
+	env := os.Environ()
+	if node, isPod := s.namespaces.spaces[NodeOf(r.Host)]; isPod {
+		env = append(env, fmt.Sprintf("%s=/proc/self/fd/%d", counter.Node, len(files)))
+		files = append(slices.Clip(files), node.ns.File())
+	}
 	err := space.ns.Do(func() (err error) {
 		c.process, err = os.StartProcess(path, r.Args, &os.ProcAttr{
-			Files: files, Env: os.Environ(), Sys: s.namespaces.attributes(syscall.CLONE_NEWPID),
+			Files: files, Env: env, Sys: s.namespaces.attributes(syscall.CLONE_NEWPID),
 		})
 		return err
 	})

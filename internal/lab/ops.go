@@ -241,6 +241,29 @@ func Up(devs ...string) Op {
 	})
 }
 
+func setMTU(dev string, mtu int) Op {
+	return NewOp(fmt.Sprintf("link set %s mtu %d", dev, mtu), func(e *Env) error { return e.Netlink().Set(dev, mtu, nil) })
+}
+
+// congestion chooses TCP's congestion control, among those that the machine lets namespaces have.
+func congestion(name string) Op {
+	const setting = "net.ipv4.tcp_congestion_control"
+	return NewOp("sysctl "+setting+"="+name, func(*Env) error {
+		err := netns.Sysctl(setting, name)
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOENT) {
+			const allowed = "net.ipv4.tcp_allowed_congestion_control"
+			list, _ := netns.ReadSysctl(allowed)
+			return result.NotSupported(fmt.Sprintf("a lab cannot have the congestion control %q: this machine lets namespaces "+
+				"have %s (%s)", name, list, allowed))
+		}
+		return err
+	})
+}
+
+func withoutOffloads(dev string) Op {
+	return NewOp("ethtool -K "+dev+" tx off tso off gso off gro off", func(*Env) error { return netns.SwitchOff(dev) })
+}
+
 // Addr gives a device an address.
 func Addr(dev string, prefix netip.Prefix) Op {
 	return NewOp(fmt.Sprintf("addr add %s dev %s", prefix, dev),

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -25,6 +26,14 @@ const (
 	// MaxDelay and MaxLoss leave the datapath check a chance.
 	MaxDelay = 100 * time.Millisecond
 	MaxLoss  = 0.2
+	// MinPodMTU is IPv6's least.
+	MinPodMTU = 1280
+	// MinBuffer holds a packet or two, MaxBuffer what a path of 10 Gbit/s and 50 ms takes.
+	MinBuffer = 4 << 10
+	MaxBuffer = 64 << 20
+	// MaxBacklog is as large as Linux has it by default; MaxRules takes a second to make.
+	MaxBacklog = 4096
+	MaxRules   = 20_000
 	// ServicePort is the port of every Service, and of the one endpoint it has.
 	ServicePort = 5201
 	// Switch is the name of the namespace that holds the underlay.
@@ -45,6 +54,18 @@ type Topology struct {
 	Delay *time.Duration `json:"delay,omitempty"`
 	// Loss is the probability that an IP packet from the underlay is dropped, each on its own.
 	Loss float64 `json:"loss,omitempty"`
+	// Rules is how many rules of the packet filter each node tries in vain on every packet that it forwards.
+	Rules int  `json:"rules,omitempty"`
+	Pods  Pods `json:"pods,omitzero"`
+}
+
+// Pods is how pods are set up, whatever the datapath. What is zero is left as the kernel or the datapath has it.
+type Pods struct {
+	MTU        int    `json:"mtu,omitempty"`        // bytes; not more than the datapath leaves
+	Plain      bool   `json:"plain,omitempty"`      // devices without segmentation, coalescing and checksums
+	Congestion string `json:"congestion,omitempty"` // control of TCP's rate
+	Buffer     int64  `json:"buffer,omitempty"`     // most that a TCP socket keeps for each direction, bytes
+	Backlog    int    `json:"backlog,omitempty"`    // most connections that wait to be accepted
 }
 
 // Default is the topology of a target without options.
@@ -63,6 +84,20 @@ func (t Topology) Validate() error {
 		return fmt.Errorf("delay=%v is not from 0 to %v", *t.Delay, MaxDelay)
 	case !(t.Loss >= 0 && t.Loss <= MaxLoss):
 		return fmt.Errorf("loss=%g is not from 0 to %g", t.Loss, MaxLoss)
+	case t.Rules < 0 || t.Rules > MaxRules:
+		return fmt.Errorf("rules=%d is not from 0 to %d", t.Rules, MaxRules)
+	}
+	return t.Pods.validate()
+}
+
+func (p Pods) validate() error {
+	switch {
+	case p.MTU != 0 && (p.MTU < MinPodMTU || p.MTU > MaxMTU):
+		return fmt.Errorf("pod-mtu=%d is not from %d to %d bytes", p.MTU, MinPodMTU, MaxMTU)
+	case p.Buffer != 0 && (p.Buffer < MinBuffer || p.Buffer > MaxBuffer):
+		return fmt.Errorf("buffer=%d is not from %d to %d bytes", p.Buffer, MinBuffer, MaxBuffer)
+	case p.Backlog < 0 || p.Backlog > MaxBacklog:
+		return fmt.Errorf("backlog=%d is not from 1 to %d", p.Backlog, MaxBacklog)
 	}
 	return nil
 }
@@ -119,6 +154,15 @@ func Node(n int) string { return fmt.Sprintf("node%d", n) }
 
 // Pod is the name of a pod and of its namespace.
 func Pod(n, m int) string { return fmt.Sprintf("node%d/pod%d", n, m) }
+
+// NodeOf is the name of the node that a pod is on; empty for anything else.
+func NodeOf(host string) string {
+	node, _, isPod := strings.Cut(host, "/pod")
+	if !isPod {
+		return ""
+	}
+	return node
+}
 
 // NodeAddr is a node's address on the underlay.
 func NodeAddr(n int) Dual { return dual(10, 0, 0, n, 0x10, 0, n) }

@@ -97,14 +97,94 @@ func plain(name string) (Metric, bool) {
 		percent := strings.TrimPrefix(name, percentile)
 		return Metric{name, unit.Second, Lower, percent + "th percentile of the latency"}, true
 	}
+	if m, ok := ofLayer(name); ok {
+		return m, true
+	}
+	if m, ok := ofCounter(name); ok {
+		return m, true
+	}
 	if class := StatusClass(name); class != "" {
 		return Metric{name, unit.Ratio, Neutral, "share of the requests with such a status, 0xx for no answer"}, true
 	}
 	return Metric{}, false
 }
 
+// Programs is the layer of what else runs on the machine, which no packet has to go through.
+const Programs = "programs"
+
+// Layers returns the parts of the kernel that [OfLayer] is about, and user space.
+func Layers() []Part { return slices.Clone(layers) }
+
+// OfLayer is the part of a cost that is in a layer: [CPUPerOp] or [CPUPerGB] as far as sampling tells.
+func OfLayer(cost, layer string) string { return cost + layerSign + layer }
+
+// Layer is what [OfLayer] is of: cpu-per-op and vxlan of cpu-per-op.vxlan. Both are empty for any other metric.
+func Layer(name string) (cost, layer string) {
+	cost, layer, ok := strings.Cut(name, layerSign)
+	if !ok || per[cost] == "" || layerOf(layer) < 0 {
+		return "", ""
+	}
+	return cost, layer
+}
+
+// per are the costs that have parts in layers.
+var per = map[string]string{CPUPerOp: "per operation", CPUPerGB: "per 10^9 bytes"}
+
+func layerOf(name string) int {
+	return slices.IndexFunc(layers, func(p Part) bool { return p.Name == name })
+}
+
+// ofLayer finds a metric of a layer. It is compared as a difference, by explain: of a layer that one target does not
+// have there is no ratio.
+func ofLayer(name string) (Metric, bool) {
+	cost, layer := Layer(name)
+	if cost == "" {
+		return Metric{}, false
+	}
+	m, _ := plain(cost)
+	meaning := "CPU time of both nodes " + layers[layerOf(layer)].Meaning + ", " + per[cost] + ", by sampling"
+	return Metric{name, m.Unit, Neutral, meaning}, true
+}
+
+// Counters returns the kernel's counters that [OfCounter] is about.
+func Counters() []Metric { return slices.Clone(counters) }
+
+// OfNode stands before the name of a counter that is of the node and not of the pod on it.
+const OfNode = "node-"
+
+// IsShare says whether a counter is a share of a limit, which neither adds up nor goes up alone.
+func IsShare(counter string) bool {
+	return slices.ContainsFunc(counters, func(m Metric) bool { return m.Name == counter && m.Unit == unit.Ratio })
+}
+
+// OfMachine says whether a counter is of a whole machine and not of a network namespace.
+func OfMachine(counter string) bool {
+	return counter == SoftnetDrops || counter == SoftnetSqueezes || counter == CPUPressure
+}
+
+// OfCounter is a counter's name as a metric: how much it rose at the client in the window.
+func OfCounter(counter string) string { return kernel + counter }
+
+// ofCounter finds a metric of a counter. One says that something happened, not how bad that is: it is compared as a
+// difference, by explain.
+func ofCounter(name string) (Metric, bool) {
+	counter, is := strings.CutPrefix(name, kernel)
+	bare, ofNode := strings.CutPrefix(counter, OfNode)
+	i := slices.IndexFunc(counters, func(m Metric) bool { return m.Name == bare })
+	if !is || i < 0 {
+		return Metric{}, false
+	}
+	meaning := counters[i].Meaning
+	if ofNode {
+		meaning += "; on the node of a pod"
+	}
+	return Metric{name, counters[i].Unit, Neutral, meaning}, true
+}
+
 // Names of metrics that stand for many.
 const (
+	kernel     = "kernel."
+	layerSign  = "."
 	percentile = "p"
 	status     = "status-"
 	classEnd   = "xx"

@@ -52,6 +52,8 @@ const (
 	CwndBytes   = "cwnd-bytes"
 	MSS         = "mss"
 	PMTU        = "pmtu"
+	RwndLimited = "rwnd-limited"
+	SndLimited  = "sndbuf-limited"
 
 	CPUPerGB        = "cpu-per-gb"
 	CPUPerOp        = "cpu-per-op"
@@ -71,6 +73,7 @@ const (
 	CPUSteal      = "cpu-steal"
 	CPUIdle       = "cpu-idle"
 	CPUBusiest    = "cpu-busiest"
+	CPUSoftest    = "cpu-softirq-busiest"
 	CPUAgents     = "cpu-agents"
 	CPUTimeClient = "cpu-time-client"
 	CPUTimeServer = "cpu-time-server"
@@ -79,6 +82,21 @@ const (
 	SwitchesVoluntary   = "switches-voluntary"
 	SwitchesInvoluntary = "switches-involuntary"
 	LatenessP99         = "lateness-p99"
+
+	Programming         = "programming"
+	ProgrammingMax      = "programming-max"
+	ProgrammingAPI      = "programming-api"
+	ProgrammingDatapath = "programming-datapath"
+	CanSend             = "can-send"
+	LossWindow          = "loss-window"
+	Gap                 = "gap"
+	Lost                = "lost"
+	LateAnswers         = "late"
+	Broken              = "broken"
+	Leaked              = "leaked"
+	LeakWindow          = "leak-window"
+	Trials              = "trials"
+	Censored            = "censored"
 
 	Pods     = "pods"
 	APICalls = "api-calls"
@@ -98,29 +116,114 @@ const (
 	Created   = "created-"
 	Scheduled = "scheduled-"
 	Started   = "started-"
+	UDPProbes = "udp-"
+	TCPProbes = "tcp-"
+	NewProbes = "tcp-new-"
 	Send      = "send-"
 	OfServer  = "-server"
 )
 
+// layers are the parts of the kernel that CPU time is spent in, from the program to the wire and back.
+var layers = []Part{
+	{Name: "user", Meaning: "in user space, of the agents"},
+	{Name: Programs, Meaning: "in other programs, and in the kernel for their system calls"},
+	{Name: "copy", Meaning: "in copies between user space and the kernel"},
+	{Name: "socket", Meaning: "in system calls and sockets"},
+	{Name: "tcp", Meaning: "in TCP"},
+	{Name: "udp", Meaning: "in UDP"},
+	{Name: "ip", Meaning: "in IP, routing and neighbours"},
+	{Name: "netfilter", Meaning: "in netfilter and connection tracking"},
+	{Name: "ebpf", Meaning: "in eBPF programs and their maps"},
+	{Name: "bridge", Meaning: "in bridges"},
+	{Name: "veth", Meaning: "in veth devices"},
+	{Name: "vxlan", Meaning: "in VXLAN, Geneve and other tunnels over UDP"},
+	{Name: "ipip", Meaning: "in IP-in-IP"},
+	{Name: "crypto", Meaning: "in WireGuard, IPsec and cryptography"},
+	{Name: "qdisc", Meaning: "in queueing disciplines"},
+	{Name: "bounce", Meaning: "in bounce buffers, as confidential machines have them"},
+	{Name: "driver", Meaning: "in drivers of network devices"},
+	{Name: "softirq", Meaning: "on the way between driver and protocol"},
+	{Name: "sched", Meaning: "in scheduling and wake-ups"},
+	{Name: "other", Meaning: "in other parts of the kernel"},
+}
+
+// The names of the kernel's counters: [OfCounter] makes metrics of them.
+const (
+	TCPRetransmitted      = "tcp-retransmitted"
+	TCPTimeouts           = "tcp-timeouts"
+	TCPReordered          = "tcp-reordered"
+	TCPReceiveDrops       = "tcp-receive-drops"
+	SYNRetransmitted      = "syn-retransmitted"
+	ListenOverflows       = "listen-overflows"
+	ChecksumErrors        = "checksum-errors"
+	ReceiveBufferErrors   = "receive-buffer-errors"
+	SendBufferErrors      = "send-buffer-errors"
+	Fragments             = "fragments"
+	FragmentationFailed   = "fragmentation-failed"
+	Unreachable           = "unreachable"
+	DeviceDrops           = "device-drops"
+	AllowanceExceeded     = "allowance-exceeded"
+	RingDrops             = "ring-drops"
+	QueueDrops            = "queue-drops"
+	QueueOverlimits       = "queue-overlimits"
+	ConntrackInsertFailed = "conntrack-insert-failed"
+	ConntrackDrops        = "conntrack-drops"
+	ConntrackUsed         = "conntrack-used"
+	SoftnetDrops          = "softnet-drops"
+	SoftnetSqueezes       = "softnet-squeezes"
+	CPUPressure           = "cpu-pressure"
+	CPUThrottled          = "cpu-throttled"
+)
+
+// counters are what the kernel counts of packets that it loses, delays or repeats, and of what was short.
+var counters = []Metric{
+	{TCPRetransmitted, unit.Count, Neutral, "segments that TCP sent again"},
+	{TCPTimeouts, unit.Count, Neutral, "times that TCP waited in vain for an acknowledgement"},
+	{TCPReordered, unit.Count, Neutral, "times that TCP found segments out of order"},
+	{TCPReceiveDrops, unit.Count, Neutral, "segments dropped for want of room in a TCP socket"},
+	{SYNRetransmitted, unit.Count, Neutral, "questions for a connection that were repeated, the first one after 1 s"},
+	{ListenOverflows, unit.Count, Neutral, "connections dropped since too many waited to be accepted"},
+	{ChecksumErrors, unit.Count, Neutral, "TCP segments and UDP datagrams with a wrong checksum"},
+	{ReceiveBufferErrors, unit.Count, Neutral, "UDP datagrams dropped for want of room at the receiving socket"},
+	{SendBufferErrors, unit.Count, Neutral, "UDP datagrams dropped for want of room at the sending socket"},
+	{Fragments, unit.Count, Neutral, "IP fragments made of packets that were too big"},
+	{FragmentationFailed, unit.Count, Neutral, "IP packets dropped since they were too big and may not be fragmented"},
+	{Unreachable, unit.Count, Neutral, "ICMP messages that a packet could not be delivered or was too big"},
+	{DeviceDrops, unit.Count, Neutral, "packets that network devices dropped or had errors with"},
+	{AllowanceExceeded, unit.Count, Neutral, "packets that the provider held back or dropped above the instance's " +
+		"allowance, as the driver counts them"},
+	{RingDrops, unit.Count, Neutral, "packets that found no room in a network card's receive ring"},
+	{QueueDrops, unit.Count, Neutral, "packets that queueing disciplines dropped"},
+	{QueueOverlimits, unit.Count, Neutral, "times that queueing disciplines held packets back to keep a rate"},
+	{ConntrackInsertFailed, unit.Count, Neutral, "packets dropped since another one had just made the same connection"},
+	{ConntrackDrops, unit.Count, Neutral, "packets dropped since the table of tracked connections was full, " +
+		"and connections thrown out of it"},
+	{ConntrackUsed, unit.Ratio, Neutral, "share of the table of tracked connections that was in use"},
+	{SoftnetDrops, unit.Count, Neutral, "packets dropped since a CPU had too many waiting"},
+	{SoftnetSqueezes, unit.Count, Neutral, "times that a CPU put packets off since it had dealt with enough"},
+	{CPUPressure, unit.Second, Neutral, "time in which something waited for a CPU"},
+	{CPUThrottled, unit.Count, Neutral, "periods in which the agent had used up its quota of CPU time"},
+}
+
 var table = []Metric{
 	{Throughput, unit.BitPerSecond, Higher, "payload that receivers read in the window, all flows and directions, " +
 		"or that storage read and wrote, over the window"},
-	{LoadThroughput, unit.BitPerSecond, Neutral, "payload that the streams beside the requests moved, over the window"},
+	{LoadThroughput, unit.BitPerSecond, Neutral, "payload of the streams next to the requests, over the window"},
 	{LayoutThroughput, unit.BitPerSecond, Neutral, "bandwidth of the first two seconds of writing the file, " +
 		"by which it has its size"},
 	{ThroughputSent, unit.BitPerSecond, Neutral, "payload that the sender sent, over its time"},
 	{ThroughputTX, unit.BitPerSecond, Higher, "throughput of one direction, from the side that a table is about"},
 	{ThroughputRX, unit.BitPerSecond, Higher, "throughput of the other direction"},
-	{ThroughputIn, unit.BitPerSecond, Neutral, "bodies of answers, over the window"},
+	{ThroughputIn, unit.BitPerSecond, Neutral, "bodies of responses, over the window"},
 	{ThroughputOut, unit.BitPerSecond, Neutral, "bodies of requests, over the window"},
 
-	{Rate, unit.PerSecond, Higher, "operations completed in the window (datagrams received, requests answered well, " +
+	{Rate, unit.PerSecond, Higher, "operations completed in the window (datagrams received, successful requests, " +
 		"reads and writes), over the window"},
 	{Offered, unit.PerSecond, Neutral, "datagrams or requests sent or planned in the window, over the window"},
-	{IOPS, unit.PerSecond, Higher, "rate of storage, as tables name it"},
-	{Operations, unit.Count, Neutral, "how many operations the latencies are of"},
-	{Sent, unit.Count, Neutral, "what was sent, as a table counts it"},
-	{Received, unit.Count, Neutral, "what was received, as a table counts it"},
+	{IOPS, unit.PerSecond, Higher, "rate of storage, as published tables name it"},
+	{Operations, unit.Count, Neutral, "number of operations behind the latencies"},
+	{Sent, unit.Count, Neutral, "amount sent, as a table counts it"},
+	{Received, unit.Count, Neutral, "amount received, as a table counts it"},
 
 	{P50, unit.Second, Lower, "median latency of all operations, failed ones too; in an open loop from the planned time"},
 	{P90, unit.Second, Lower, "90th percentile of the latency"},
@@ -134,19 +237,19 @@ var table = []Metric{
 	{Mean, unit.Second, Lower, "mean latency"},
 	{Stddev, unit.Second, Neutral, "standard deviation of the latency"},
 	{MeanOfRate, unit.Second, Neutral, "mean latency that the rate of a closed loop implies"},
-	{Latency, unit.Second, Lower, "latency of which a table does not say whether it is a mean or a percentile"},
+	{Latency, unit.Second, Lower, "latency of a table that does not say whether it is a mean or a percentile"},
 
 	{Loss, unit.Ratio, Lower, "share of the datagrams sent in the window that never arrived, " +
 		"or of its requests without an answer in time"},
 	{Failed, unit.Ratio, Lower, "share of the operations of the window that failed"},
 	{Success, unit.Ratio, Higher, "share of the requests that succeeded, as a table gives it"},
 	{Reordered, unit.Ratio, Lower, "share of the datagrams that arrived after a later one (RFC 4737)"},
-	{Duplicated, unit.Ratio, Lower, "share of the datagrams that arrived again"},
+	{Duplicated, unit.Ratio, Lower, "share of the datagrams that arrived more than once"},
 	{Jitter, unit.Second, Lower, "interarrival jitter (RFC 3550)"},
 
 	{SLOLimit, unit.Second, Neutral, "limit of the official objective for the 99th percentile"},
-	{SLOSamples, unit.Count, Neutral, "how many latencies the objective is about"},
-	{SLOAbove, unit.Count, Neutral, "how many of them are above the limit"},
+	{SLOSamples, unit.Count, Neutral, "number of latencies that the objective is about"},
+	{SLOAbove, unit.Count, Neutral, "number of latencies above the limit"},
 
 	{Retransmits, unit.Count, Lower, "segments sent again in the window, both sides"},
 	{RTT, unit.Second, Neutral, "smoothed round trip that the sender's TCP saw at the window's end; median over flows"},
@@ -155,6 +258,10 @@ var table = []Metric{
 	{CwndBytes, unit.Byte, Neutral, "congestion window in bytes, from tools that do not report the segment size"},
 	{MSS, unit.Byte, Neutral, "segment size that TCP sends with"},
 	{PMTU, unit.Byte, Neutral, "path MTU that TCP assumes"},
+	{RwndLimited, unit.Ratio, Neutral, "share of the window in which the receiver's window kept TCP from sending; " +
+		"median over flows"},
+	{SndLimited, unit.Ratio, Neutral, "share of the window in which the sender's buffer kept TCP from sending; " +
+		"median over flows"},
 
 	{CPUPerGB, unit.SecondPerGB, Lower, "CPU time of both nodes, all modes, less the idle level and the pacer's " +
 		"spinning, per 10^9 bytes received"},
@@ -173,9 +280,11 @@ var table = []Metric{
 	{CPUIOWait, unit.Ratio, Neutral, "share idle with input or output pending"},
 	{CPUIRQ, unit.Ratio, Neutral, "share in hard interrupts"},
 	{CPUSoftIRQ, unit.Ratio, Neutral, "share in soft interrupts, where much of a datapath runs"},
-	{CPUSteal, unit.Ratio, Neutral, "share that the hypervisor gave to others"},
+	{CPUSteal, unit.Ratio, Neutral, "share that the hypervisor gave to other guests"},
 	{CPUIdle, unit.Ratio, Neutral, "share idle"},
 	{CPUBusiest, unit.Ratio, Neutral, "share of the window that the busiest CPU of either machine was busy"},
+	{CPUSoftest, unit.Ratio, Neutral, "share of the window that one CPU of either machine was in soft interrupts, " +
+		"the largest of all CPUs"},
 	{CPUAgents, unit.Ratio, Neutral, "CPUs that the processes that measure used; 1 is one CPU"},
 	{CPUTimeClient, unit.Second, Neutral, "CPU time of the client's process in the window"},
 	{CPUTimeServer, unit.Second, Neutral, "CPU time of the server's process in the window"},
@@ -184,10 +293,27 @@ var table = []Metric{
 	{SwitchesVoluntary, unit.PerSecond, Neutral, "context switches per second of both agents because they waited"},
 	{SwitchesInvoluntary, unit.PerSecond, Neutral, "context switches per second of both agents because others wanted " +
 		"the CPU"},
-	{LatenessP99, unit.Second, Neutral, "99th percentile of how late the generator itself was in an open loop"},
+	{LatenessP99, unit.Second, Neutral, "99th percentile of the generator's own lateness in an open loop"},
 
-	{Pods, unit.Count, Neutral, "pods that were made for a block"},
-	{APICalls, unit.Count, Neutral, "requests to the API server that a block took besides the load of its runs"},
+	{Programming, unit.Second, Lower, "time from the request for a change until it shows in the network, median of the " +
+		"trials"},
+	{ProgrammingMax, unit.Second, Lower, "the same, largest of the trials"},
+	{ProgrammingAPI, unit.Second, Lower, "the part of it until the API server announces what the datapath waits for"},
+	{ProgrammingDatapath, unit.Second, Lower, "the part of it from then on, in which the datapath is changed"},
+	{CanSend, unit.Second, Lower, "time from the request for a pod until its first datagram arrives elsewhere"},
+	{LossWindow, unit.Second, Lower, "time from the first probe without an answer to the first one after the last of " +
+		"them, at least the time between two probes, median of the trials"},
+	{Gap, unit.Second, Lower, "longest time between two answers that came one after the other, median of the trials"},
+	{Lost, unit.Count, Lower, "probes that were never answered, mean of the trials"},
+	{LateAnswers, unit.Count, Lower, "probes that were answered after 200 ms or more, mean of the trials"},
+	{Broken, unit.Count, Lower, "open connections that broke, mean of the trials"},
+	{Leaked, unit.Ratio, Lower, "share of the trials in which something passed that was forbidden"},
+	{LeakWindow, unit.Second, Lower, "time in which it did, at least the time between two probes, median of the trials"},
+	{Trials, unit.Count, Neutral, "number of trials"},
+	{Censored, unit.Count, Neutral, "trials that ended before the change showed"},
+
+	{Pods, unit.Count, Neutral, "pods created for a block"},
+	{APICalls, unit.Count, Neutral, "requests to the API server for a block, without the load of its runs"},
 }
 
 var parts = []Part{
@@ -196,13 +322,16 @@ var parts = []Part{
 	{Name: Trims, Meaning: "of its trims"},
 	{Name: Sync, Meaning: "of the fdatasync or fsync after writes"},
 	{Name: Service, Meaning: "from sending, without the wait for a free connection"},
-	{Name: FirstByte, Meaning: "from sending until the answer begins"},
+	{Name: FirstByte, Meaning: "from sending to the first byte of the response"},
 	{Name: Connect, Meaning: "of opening a TCP connection"},
 	{Name: TLS, Meaning: "of the TLS handshake"},
 	{Name: Request, Meaning: "of the request alone, for watches and pods"},
 	{Name: Created, Meaning: "until a watch shows the pod"},
 	{Name: Scheduled, Meaning: "until a watch shows the pod scheduled"},
 	{Name: Started, Meaning: "until a watch shows the pod's containers started"},
-	{Name: Send, Meaning: "of the time in send() and not on the network", Neutral: true},
+	{Name: NewProbes, Meaning: "of probes with a new TCP connection each"},
+	{Name: TCPProbes, Meaning: "of probes on a TCP connection that stays open"},
+	{Name: UDPProbes, Meaning: "of probes over UDP"},
+	{Name: Send, Meaning: "of the time in send(), not on the network", Neutral: true},
 	{Name: OfServer, Meaning: "of the server's machine"},
 }

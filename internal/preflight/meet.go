@@ -198,7 +198,7 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 				return nil
 			}
 		case <-ended:
-			return fmt.Errorf("nobody came to %v within %v", s.Address, s.Patience)
+			return fmt.Errorf("no peer connected to %v within %v", s.Address, s.Patience)
 		}
 	}
 }
@@ -298,6 +298,12 @@ func (r *Report) look(c net.Conn) {
 	if local, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
 		r.Device = lookAt(r.deviceOf(local.Addr().Unmap()))
 	}
+}
+
+// Offloads names the features that are on of the device that has an address: "tso gso gro", or "none".
+func Offloads(local netip.Addr) string {
+	here := Report{Interfaces: interfaces()}
+	return lookAt(here.deviceOf(local.Unmap())).Offloads
 }
 
 func (r *Report) deviceOf(a netip.Addr) string {

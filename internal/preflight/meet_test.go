@@ -106,7 +106,7 @@ func TestStrangers(t *testing.T) {
 func TestNobody(t *testing.T) {
 	at := free(t)
 	for role, says := range map[Role]string{Client: "no answer from " + at.String(),
-		Server: "nobody came to " + at.String()} {
+		Server: "no peer connected to " + at.String()} {
 		r := carryOut(t, Spec{Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
 		if !strings.Contains(r.Error, says) {
 			t.Errorf("%s: %q", role, r.Error)

@@ -63,7 +63,7 @@ func (v *Volume) open(path string, stat unix.Stat_t) string {
 	defer unix.Close(fd)
 	end, err := unix.Seek(fd, 0, unix.SEEK_END)
 	if err != nil {
-		return fmt.Sprintf("the size of %s cannot be told: %v", path, err)
+		return fmt.Sprintf("the size of %s is unknown: %v", path, err)
 	}
 	v.Size, v.Free = end, end
 	return ""

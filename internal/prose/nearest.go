@@ -44,23 +44,27 @@ func nearest(name string, known []string) (meant string, near bool) {
 	return known[i], true
 }
 
-// distance is Levenshtein's: the fewest characters to insert, delete and replace that make b of a.
+// distance is how many characters have to be inserted, deleted, replaced or swapped with the next to make b of a.
 func distance(a, b []rune) int {
-	row := make([]int, len(b)+1) // of the distances from a's beginning to the beginnings of b
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1) // between the beginnings of a and those of b
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i, x := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, y := range b {
-			replace := diagonal
-			if x != y {
-				replace++
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			replace := 1
+			if a[i-1] == b[j-1] {
+				replace = 0
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+replace)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }

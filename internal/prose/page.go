@@ -8,11 +8,22 @@ import (
 	"strings"
 )
 
-// Columns is the most that a line of a [Page] takes.
+// Columns is the most that a line of a [Page] takes that has no width of its own.
 const Columns = 80
 
 // A Page is text for a terminal, written line by line.
-type Page struct{ b strings.Builder }
+type Page struct {
+	Width int // of its lines; 0 is [Columns]
+
+	b strings.Builder
+}
+
+func (p *Page) columns() int {
+	if p.Width > 0 {
+		return p.Width
+	}
+	return Columns
+}
 
 // String is what has been written.
 func (p *Page) String() string { return p.b.String() }
@@ -20,16 +31,16 @@ func (p *Page) String() string { return p.b.String() }
 // Line writes a line as it is, without blanks at its end.
 func (p *Page) Line(s string) { p.b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// Paragraph writes text in lines of at most [Columns]: the first begins with first, the others with rest.
+// Paragraph writes text in lines: the first begins with first, the others with rest.
 func (p *Page) Paragraph(first, rest, text string) {
 	lead := first
-	for _, l := range wrap(Plain(text), Columns-Width(first), Columns-Width(rest)) {
+	for _, l := range wrap(Plain(text), p.columns()-Width(first), p.columns()-Width(rest)) {
 		p.Line(lead + l)
 		lead = rest
 	}
 }
 
-// Row writes cells in columns of these widths and the text behind them, in lines of at most [Columns]. The text is
+// Row writes cells in columns of these widths and the text behind them. The text is
 // below the cells where these are too long for it, or where it has words that have no room behind them.
 func (p *Page) Row(indent string, widths []int, cells []string, text string) {
 	lead, column := indent, indent
@@ -37,8 +48,8 @@ func (p *Page) Row(indent string, widths []int, cells []string, text string) {
 		lead += Left(Plain(cells[i]), w-1) + " "
 		column += strings.Repeat(" ", w)
 	}
-	room := Columns - Width(column)
-	if Width(lead) > Width(column) && Width(lead+Plain(text)) > Columns {
+	room := p.columns() - Width(column)
+	if Width(lead) > Width(column) && Width(lead+Plain(text)) > p.columns() {
 		p.Line(lead)
 		lead = column
 	}

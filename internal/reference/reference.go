@@ -1,7 +1,7 @@
 // Package reference is what others published, as data: figures with their source, machines and
 // method, and nothing of what was concluded from them.
 //
-// It stands beside compare in the data flow: the report shows a table's figures beside those of an
+// It stands beside compare in the data flow: the report shows a table's figures next to those of an
 // experiment, case by case, always as of another machine and another method, never as a verdict.
 package reference
 
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -145,6 +146,21 @@ func statistic(stated, of string) string {
 	}
 	return "mean over the time of a run"
 }
+
+// A Match says which target of ours is to be seen next to which target of a publication.
+type Match struct{ Ours, Published string }
+
+// Figure is that of a target.
+func (r Row) Figure(target string) (Figure, bool) {
+	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Target == target })
+	if i < 0 {
+		return Figure{}, false
+	}
+	return r.Figures[i], true
+}
+
+// Change is that of a figure against another one, as a fraction of the latter.
+func (f Figure) Change(against Figure) float64 { return f.Value/against.Value - 1 }
 
 // Beside says whether a published case stands beside one of ours: the path, the workload and its direction
 // are the same, whatever the other parameters, which the reader sees.

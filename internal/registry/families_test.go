@@ -114,3 +114,22 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestWords holds what readers know cases by: every case of every suite has words, and no two of a suite the same.
+func TestWords(t *testing.T) {
+	for _, f := range Families() {
+		for _, s := range f.Suites {
+			seen := map[result.Words]string{}
+			for _, c := range s.Cases {
+				w := c.Workload.Traits().Words
+				if w.Subject == "" || w.Quantity == "" {
+					t.Errorf("%s: %s has the words %+v", s.Name, c.Name(), w)
+				}
+				if other := seen[w]; other != "" {
+					t.Errorf("%s: %s and %s are both %+v", s.Name, other, c.Name(), w)
+				}
+				seen[w] = c.Name()
+			}
+		}
+	}
+}

@@ -53,9 +53,10 @@ func localKind() Kind {
 	return Kind{
 		Name: "local", Example: "local:/var/tmp?size=4GiB&label=disk", Options: localtarget.Options(),
 		Targets: []Line{
-			{"local:DIR", "storage in a directory of this machine, by its absolute path; and as below"},
+			{"local:DIR", "storage in a directory of this machine (an absolute path), and applications"},
 			{"local:", "applications, asked from this machine"},
 		},
+		Names:   localtarget.Directories,
 		New:     func(s target.Spec) (target.Target, error) { return localtarget.New(s, agentHere()...) },
 		Clean:   localtarget.Clean,
 		Inspect: true,
@@ -77,6 +78,7 @@ func kubeKind() Kind {
 		Targets: []Line{
 			{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"},
 		},
+		Names:   connection.Contexts,
 		New:     func(s target.Spec) (target.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
 		Clean:   cleanClusters,
 		Inspect: true,

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
@@ -16,22 +15,11 @@ func clean(how target.Cleaning) ([]string, error) {
 }
 
 // features tries what the kernel has, where sites are made.
-func features() ([]string, error) {
+func features() ([]lab.Finding, error) {
 	l, err := lab.Start(labConfig())
 	if err != nil {
 		return nil, err
 	}
 	found, err := l.Features()
-	var lines []string
-	for _, f := range found {
-		line := fmt.Sprintf("%-24s %s, for %s", f.Name, f.Answer, f.Use)
-		if f.Reason != "" {
-			line += "\n    " + f.Reason
-		}
-		if f.Remedy != "" {
-			line += "\n    what would change that: " + f.Remedy
-		}
-		lines = append(lines, line)
-	}
-	return lines, errors.Join(err, l.Close())
+	return found, errors.Join(err, l.Close())
 }

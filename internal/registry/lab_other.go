@@ -9,4 +9,4 @@ import (
 
 func clean(target.Cleaning) ([]string, error) { return nil, nil }
 
-func features() ([]string, error) { return nil, lab.NeedsLinux }
+func features() ([]lab.Finding, error) { return nil, lab.NeedsLinux }

@@ -17,21 +17,44 @@ import (
 
 const metricsIntro = `# Metrics
 
-Values are in base units everywhere but in what people read. A metric is left out of a run where it would be
-meaningless. Metrics with a direction are compared; the others are shown. A gate may be about any that its workloads
-have. Metrics without a workload are of targets, of other tools or of published tables.
+Values are in base units, except in tables and reports for readers. A run leaves out a metric that would be meaningless.
+Metrics with a direction are compared; the others are shown. A gate may be about any metric of its workloads. Metrics
+without a workload belong to targets, to other tools or to published tables.
 
 | metric | unit | better | workloads | meaning |
 |---|---|---|---|---|
 `
 
 const partsIntro = `
-A metric may be of a part of what a run did. Its name then has one of these at its beginning or its end: ` +
+A metric may be of a part of a run. Its name then begins or ends with one of these: ` +
 	"`sync-p99`,\n`cpu-busy-server`. In a mix of requests each kind has `NAME-p50`, `NAME-p99`, `NAME-rate` and " +
 	"`NAME-failed`." + `
 
 | part | meaning | compared | workloads |
 |---|---|---|---|
+`
+
+const layersIntro = `
+CPU time per operation or byte is also sampled by layer of the kernel where the agent may do so: as root on this
+machine, in pods if the cluster lets them. ` + "`cpu-per-op.vxlan`" + ` is the part of ` + "`cpu-per-op`" + ` that is
+in VXLAN, and ` + "`cpu-per-gb`" + ` is divided likewise for tcp-stream. All layers add up to the whole, with what the
+machine does besides; a layer without a sample is left out. A sample belongs to the innermost function that is of a
+layer, so time in memory allocation counts for the layer that allocates. Layers have no verdicts of their own:
+[explain](explain.md) compares them as differences, since of a layer that one target does not have there is no ratio.
+
+| layer | meaning |
+|---|---|
+`
+
+const countersIntro = `
+Network runs of the native tool also have what the kernel counted in the window.
+` + "`kernel.listen-overflows`" + ` is of the client's network namespace, with ` + "`-server`" + ` at the end
+of that of the server, and with ` + "`node-`" + ` before the counter of that of a pod's node, in the lab. What
+did not rise is left out; the facts ` + "`counters.client`" + ` and ` + "`counters.server`" + ` say where it was
+counted. Counters have no verdicts of their own either.
+
+| counter | unit | meaning |
+|---|---|---|
 `
 
 // TestMetricsPage keeps the page for readers the same as the metrics that there are.
@@ -53,6 +76,14 @@ func TestMetricsPage(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, p.Meaning, compared, reported.ofPart(p.Name))
 	}
+	b.WriteString(layersIntro)
+	for _, p := range metric.Layers() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", p.Name, p.Meaning)
+	}
+	b.WriteString(countersIntro)
+	for _, c := range metric.Counters() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, c.Unit, c.Meaning)
+	}
 	golden.Check(t, "../../docs/metrics.md", b.String())
 }
 
@@ -66,25 +97,34 @@ func direction(b metric.Better) string {
 // workloads are by metric those whose runs may have it.
 type workloads map[string][]string
 
-// reportedBy asks the tools about the cases of all suites.
+// reportedBy asks the tools about the cases of all suites, and about every kind of workload.
 func reportedBy() workloads {
 	reported := workloads{}
 	for _, s := range Families().Suites() {
 		for _, c := range s.Cases {
-			t := family.For(Families().Tools(), c.Workload)
-			for _, m := range t.Metrics(c.Workload) {
-				if name := nameOf(c); !slices.Contains(reported[m.Name], name) {
-					reported[m.Name] = append(reported[m.Name], name)
-				}
-			}
+			reported.ask(c.Workload)
+		}
+	}
+	for _, f := range Families() {
+		for _, k := range f.Kinds {
+			reported.ask(k.Workload)
 		}
 	}
 	return reported
 }
 
+// ask asks the tool that a workload has about its metrics.
+func (w workloads) ask(about family.Workload) {
+	for _, m := range family.For(Families().Tools(), about).Metrics(about) {
+		if name := nameOf(about); !slices.Contains(w[m.Name], name) {
+			w[m.Name] = append(w[m.Name], name)
+		}
+	}
+}
+
 // nameOf is a workload of the network, or what is measured elsewhere.
-func nameOf(c family.Case) string {
-	t := c.Workload.Traits()
+func nameOf(w family.Workload) string {
+	t := w.Traits()
 	if t.Needs.Path != "" {
 		kind, _, _ := strings.Cut(t.Kind, ":")
 		return kind

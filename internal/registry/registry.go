@@ -9,12 +9,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/app"
+	"github.com/knotmeter/knotmeter/internal/family/dynamics"
+	"github.com/knotmeter/knotmeter/internal/family/dynamics/prober"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/iperf3"
 	"github.com/knotmeter/knotmeter/internal/family/network/native"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/family/storage/fio"
 	"github.com/knotmeter/knotmeter/internal/family/web"
+	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -24,6 +27,7 @@ func Families() family.List {
 	requests := web.New()
 	return family.List{
 		network.Family(native.New(), iperf3.New()), storage.Family(fio.New()), api.Family(requests), app.Family(requests),
+		dynamics.Family(prober.New()),
 	}
 }
 
@@ -32,6 +36,9 @@ type Kind struct {
 	Name    string
 	Targets []Line // what stands after it
 	Example string // with an option
+	// Names are the names that this machine alone knows and that may begin as the target's does, for completion; nil where
+	// Targets has all. It is quick, reaches nobody, and leaves out what it cannot read.
+	Names   func(target.Spec) []string
 	Options []target.Option
 	// Section is the section of an experiment file with the options that have a field; empty where none has.
 	Section string
@@ -39,9 +46,9 @@ type Kind struct {
 	Uses func(target.Spec) []string
 	// New makes a target; it touches nothing until the target is used.
 	New func(target.Spec) (target.Target, error)
-	// Features says what of this machine it can make use of, in a line each: what it has, and what not and why; nil where
-	// nothing of this machine matters or only a target tells what does.
-	Features func() ([]string, error)
+	// Features are what of this machine it can use; nil where nothing of this machine matters or only a target tells what
+	// does.
+	Features func() ([]lab.Finding, error)
 	// Clean removes what crashes left behind, and returns the names of it: what belongs to these targets, or without
 	// any all that can be found without one.
 	Clean func(context.Context, []target.Spec, target.Cleaning) ([]string, error)

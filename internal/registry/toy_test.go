@@ -17,7 +17,7 @@ import (
 )
 
 // This file is a whole family, small enough to be read at once: how fast a host computes checksums, with the programs
-// that it has for that. docs/adding-a-family.md walks through it, and TestToyFamily runs, compares and reports it.
+// that it has for that. docs/internals/adding-a-family.md walks through it; TestToyFamily runs, compares, reports it.
 
 // toys is what registry.go would list.
 func toys() family.Family {

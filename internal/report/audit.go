@@ -44,6 +44,15 @@ func (a Audited) idle() []string {
 	return names
 }
 
+// idleWords count the rules that had nothing to look at; empty if all had something.
+func (a Audited) idleWords() string {
+	n := len(a.idle())
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s had nothing to check here; -o json names them.", n, unit.Plural(len(a.Rules), "rule"))
+}
+
 // summary is what was read and found, in a line.
 func (a Audited) summary() string {
 	var parts []string
@@ -90,10 +99,9 @@ func AuditText(w io.Writer, sources []Audited) error {
 		for _, severity := range audit.Severities {
 			a.section(&p, severity)
 		}
-		if idle := a.idle(); len(idle) > 0 {
+		if words := a.idleWords(); words != "" {
 			p.Line("")
-			p.Line("Rules without anything to look at:")
-			p.Paragraph("  ", "    ", strings.Join(idle, ", ")+".")
+			p.Paragraph("", "", words)
 		}
 	}
 	return write(w, p.String())
@@ -140,8 +148,8 @@ func AuditMarkdown(w io.Writer, sources []Audited) error {
 				}))
 			}
 		}
-		if idle := a.idle(); len(idle) > 0 {
-			fmt.Fprintf(&b, "\nRules without anything to look at: %s.\n", strings.Join(idle, ", "))
+		if words := a.idleWords(); words != "" {
+			b.WriteString("\n" + words + "\n")
 		}
 	}
 	return write(w, b.String())

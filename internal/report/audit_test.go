@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // What a file holds does nothing to a terminal or to the rest of a Markdown table.
@@ -14,7 +15,7 @@ func TestAuditIsSafe(t *testing.T) {
 	sources := []Audited{{Source: evil, Read: evil, Rules: []audit.Examination{
 		{Rule: audit.Rule{Name: "closed-loop", Why: "It matters."}, Looked: 1, Findings: []audit.Finding{f}},
 	}}}
-	checkLines(t, render(t, func(b *strings.Builder) error { return AuditText(b, sources) }))
+	checkLines(t, render(t, func(b *strings.Builder) error { return AuditText(b, sources) }), prose.Columns)
 	table := render(t, func(b *strings.Builder) error { return AuditMarkdown(b, sources) })
 	for line := range strings.Lines(table) {
 		bars := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")

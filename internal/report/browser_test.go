@@ -64,6 +64,8 @@ type inspection struct {
 	Contrast []string `json:"contrast"`
 	Drawn    int      `json:"drawn"` // zoomable series
 	Series   int      `json:"series"`
+	Figures  int      `json:"figures"` // that can be copied
+	PNG      int      `json:"png"`     // bytes of the first of them
 	Errors   []string `json:"errors"`
 }
 
@@ -110,7 +112,18 @@ const inspect = () => {
   found.drawn = document.querySelectorAll(".series.drawn").length;
   found.series = document.querySelectorAll(".series").length;
   for (const k of ["wide", "small", "contrast"]) found[k] = found[k].slice(0, 8);
-  parent.postMessage(found, "*");
+  copies().finally(() => parent.postMessage(found, "*"));
+};
+const copies = async () => {
+  const figures = [...document.querySelectorAll("[data-copy]")];
+  found.figures = figures.length;
+  for (const f of figures) {
+    const drawing = new DOMParser().parseFromString(knotmeter.drawing(f), "image/svg+xml");
+    if (drawing.querySelector("parsererror") || !drawing.querySelector("text")) found.errors.push("drawing " + name(f));
+    const numbers = f.querySelector("table, .row b");
+    if (numbers && !knotmeter.markdown(f).includes("|")) found.errors.push("Markdown " + name(f));
+  }
+  if (figures.length) found.png = (await knotmeter.png(figures[0])).size;
 };
 addEventListener("load", () => setTimeout(() => {
   document.querySelectorAll("details").forEach(d => d.open = true);
@@ -211,6 +224,9 @@ func (f inspection) judge(t *testing.T) {
 	}
 	if len(f.Small)+len(f.Contrast)+len(f.Errors) > 0 {
 		t.Errorf("in a window of %d, too small: %q, too pale: %q, errors: %q", f.Width, f.Small, f.Contrast, f.Errors)
+	}
+	if f.Figures > 0 && f.PNG < 1000 {
+		t.Errorf("in a window of %d, the first of %d figures is a PNG of %d bytes", f.Width, f.Figures, f.PNG)
 	}
 	if f.Drawn != f.Series {
 		t.Errorf("in a window of %d, %d of %d series are zoomable", f.Width, f.Drawn, f.Series)

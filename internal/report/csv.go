@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,16 +107,11 @@ func csvValue(row []string, v result.Value, c result.Case) []string {
 
 // casesByName are the cases of the experiments; of two, one case stands for both.
 func (in Input) casesByName() map[string]result.Case {
-	cases := map[string]result.Case{}
+	cases := in.Experiment.Cases
 	if in.Second != nil {
-		for _, c := range in.Second.Experiment.Cases {
-			cases[c.Name] = c
-		}
+		cases = slices.Concat(in.Second.Experiment.Cases, cases)
 	}
-	for _, c := range in.Experiment.Cases {
-		cases[c.Name] = c
-	}
-	return cases
+	return result.CasesByName(cases)
 }
 
 // float writes the shortest text that reads back as v.

@@ -36,8 +36,8 @@ type forestRow struct {
 // manyCases is the number of exploratory cases above which they are folded.
 const manyCases = 8
 
-// forests draws primary and exploratory comparisons on one common axis.
-func (b *builder) forests() (shapes template.HTML, list []forest) {
+// axis is the one on which all comparisons of the page are drawn.
+func (b *builder) axis() chart.Forest {
 	primary, _ := partition(b.groups, result.Primary)
 	exploratory, _ := partition(b.groups, result.Exploratory)
 	var rows []chart.Interval
@@ -46,7 +46,13 @@ func (b *builder) forests() (shapes template.HTML, list []forest) {
 			rows = append(rows, forestInterval(r, 0))
 		}
 	}
-	axis := chart.NewForest(rows, b.in.Comparison.Delta)
+	return chart.NewForest(rows, b.in.Comparison.Delta)
+}
+
+// forests draws primary and exploratory comparisons.
+func (b *builder) forests(axis chart.Forest) (list []forest) {
+	primary, _ := partition(b.groups, result.Primary)
+	exploratory, _ := partition(b.groups, result.Exploratory)
 	room, number := allowance(forestRoom), 0
 	add := func(f forest, groups []group) {
 		if len(groups) == 0 {
@@ -80,7 +86,7 @@ func (b *builder) forests() (shapes template.HTML, list []forest) {
 		About: "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by " +
 			"chance; the verdicts are under false discovery rate control.",
 	}, exploratory)
-	return axis.Shapes(), list
+	return list
 }
 
 func forestInterval(r compare.Row, number int) chart.Interval {

@@ -16,7 +16,7 @@ func gated() Input {
 			Metric: "p99", Target: "lab:vxlan", Outcome: o, Sentence: sentence}
 	}
 	return Input{Comparison: compare.Comparison{
-		Paired: true, Baseline: "lab:native", Summary: "Nothing.", Scope: "Here and now.",
+		Paired: true, Baseline: "lab:native", Headline: "Nothing", Summary: "Nothing.", Scope: "Here and now.",
 		Gates: []compare.Gated{
 			gate(compare.Passed, "It rose by 1 %: passed."),
 			gate(compare.Failed, "It rose by 9 % <of> all: failed."),
@@ -62,10 +62,11 @@ func TestJUnitGates(t *testing.T) {
 // Gates come first, for they decide on the status; an order that nobody planned is not shown.
 func TestTextGatesAndOrder(t *testing.T) {
 	var b strings.Builder
-	if err := Text(&b, gated(), TextOptions{}); err != nil {
+	if err := Text(&b, gated(), TextOptions{Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	want := `Nothing.
+Nothing.
 
 GATES
 

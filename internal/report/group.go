@@ -94,10 +94,13 @@ func inWords(list []result.NotMeasured) []result.NotMeasured {
 // absent is the cell of a target that a group has no row of.
 func absent(g group, target string) string {
 	if slices.ContainsFunc(g.Missing, func(n result.NotMeasured) bool { return n.Target == target }) {
-		return "not measured"
+		return notMeasuredText
 	}
 	return "-"
 }
+
+// notMeasuredText stands in the cell of a target that could not be measured.
+const notMeasuredText = "not measured"
 
 // partition keeps the groups of a role, and of those the main metrics of their cases, and the latencies of storage,
 // whose rate alone says nothing of the wait; others counts the rest.

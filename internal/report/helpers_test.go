@@ -90,7 +90,7 @@ func input(rows ...compare.Row) Input {
 		Placebos: []string{}, Comparisons: rows, NotMeasured: []result.NotMeasured{},
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
 		Findings: []audit.Finding{}, Warnings: []string{},
-		Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
+		Headline: "A headline in plain words", Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
 		Targets: []compare.TargetRuns{{Name: "lab:native", Spec: "lab:native", Runs: 22}},
 	}
 	e := result.Experiment{ID: c.Experiment, Baseline: c.Baseline, Seed: 7,

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -17,7 +18,7 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// What is embedded in pages, the plot's for those alone that have series over time.
+// What is embedded in pages, the zoomable plot's for those alone that have series over time.
 var (
 	//go:embed templates/style.css
 	style string
@@ -29,18 +30,18 @@ var (
 	plotLicence string
 	//go:embed templates/zoom.js
 	zoomScript string
+	//go:embed templates/copy.js
+	copyScript string
 )
 
-// writeHTML writes the report as one page that needs nothing else: no network, its figures inline. The
-// only scripts are those that make the series over time zoomable, and the page's policy names them by
-// their hashes; without them it shows the same series as they are. The comparison's JSON is in it, in the script
-// element with id "comparison". What there is no room for, so that the page stays below 1 MB, is left out, and the
-// page reports it.
+// writeHTML writes the report as one page that needs nothing else: no network, its figures inline. Its scripts copy
+// figures and make series over time zoomable; without them it shows the same, and its policy names them by hashes.
+// The comparison's JSON is in the script element with id "comparison". What there is no room for, so that the page
+// stays below 1 MB, is left out, and the page reports it.
 func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
-		// A percent sign stays on the line of its number.
-		"glue": func(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") },
+		"glue":    glue, "sharp": sharp, "share": shareText,
 		"soft": soft, "word": word, "class": class, "gateClass": gateClass,
 		"change":   func(r compare.Row) string { return change(r.Change) },
 		"interval": func(r compare.Row) string { return interval(r.CI) },
@@ -49,7 +50,7 @@ func writeHTML(w io.Writer, in Input) error {
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
-	p := newPage(in)
+	p := newPage(in.spoken())
 	p.dress()
 	if p.JSON, err = embeddedComparison(in.Comparison); err != nil {
 		return err
@@ -60,6 +61,17 @@ func writeHTML(w io.Writer, in Input) error {
 	}
 	return write(w, b.String())
 }
+
+// glue keeps a percent sign on the line of its number, and gives numbers below 0 a real minus sign.
+func glue(s string) string {
+	return strings.ReplaceAll(minus.ReplaceAllString(s, "${1}−$2"), " %", "\u00a0%")
+}
+
+// sharp is glue for a number and its unit, which stay on one line.
+func sharp(s string) string { return whole(glue(s)) }
+
+// minus is a hyphen before a number that is no range.
+var minus = regexp.MustCompile(`(^|[\s(\[])-([0-9∞])`)
 
 // separators are where a long name may be broken.
 const separators = ":+/_-"
@@ -78,17 +90,19 @@ func soft(name string) template.HTML {
 	}
 }
 
-// dress adds style and scripts: our own, and those of uPlot, which are only there for series.
+// dress adds style and scripts: our own, and uPlot where there are series. The page's policy names scripts by their
+// hashes; data: images are what figures are copied through.
 func (p *page) dress() {
-	p.Policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 	p.Style = template.CSS(style)
-	if !p.Series.Any() {
-		return
+	scripts := []string{copyScript}
+	if p.Series.Any() {
+		p.Style += template.CSS(plotStyle)
+		p.Scripts = []template.HTML{template.HTML("<!-- uPlot: " + plotLicence + "-->")}
+		scripts = append(scripts, plotScript, zoomScript)
 	}
-	p.Style += template.CSS(plotStyle)
-	p.Scripts = []template.HTML{template.HTML("<!-- uPlot: " + plotLicence + "-->")}
-	p.Policy += "; script-src"
-	for _, script := range []string{plotScript, zoomScript} {
+	p.Policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
+		"script-src"
+	for _, script := range scripts {
 		hash := sha256.Sum256([]byte(script))
 		p.Policy += " 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 		// The hash is of these bytes, so nothing may be escaped in them.

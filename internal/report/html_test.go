@@ -256,15 +256,27 @@ func TestPageEmbedsTheComparison(t *testing.T) {
 func TestPageAnswersFirst(t *testing.T) {
 	in := network(t)
 	_, root := rendered(t, in)
-	answers := elements(elements(root, classed("ul", "answers"))[0], named("li"))
+	got, want := content(elements(root, named("h1"))[0]), glue(in.Comparison.Headline)
+	if !strings.Contains(got, "vxlan") || got != want {
+		t.Errorf("the title is %q", got)
+	}
+	cells := elements(elements(root, classed("table", "hero"))[0], func(n *html.Node) bool {
+		return n.Data == "td" && len(elements(n, classed("b", "badge"))) > 0
+	})
+	answers := elements(elements(root, classed("ul", "sr"))[0], named("li"))
 	primary := in.Comparison.Primary()
-	if len(answers) != len(primary) || len(primary) != 6 {
-		t.Fatalf("%d answers to %d primary comparisons", len(answers), len(primary))
+	if len(answers) != len(primary) || len(cells) != len(primary) || len(primary) != 6 {
+		t.Fatalf("%d answers and %d cells for %d primary comparisons", len(answers), len(cells), len(primary))
 	}
 	for i, r := range primary {
-		text := strings.ReplaceAll(content(answers[i]), "\u00a0", " ")
-		if !strings.Contains(text, r.Sentence) || !strings.HasPrefix(text, word(r)) {
-			t.Errorf("answer %d is %q, want %s and %q", i+1, text, word(r), r.Sentence)
+		if got := content(answers[i]); got != glue(r.Sentence) {
+			t.Errorf("answer %d is %q, want %q", i+1, got, glue(r.Sentence))
+		}
+		cell := content(cells[i])
+		for _, want := range []string{word(r), sharp(change(r.Change)), glue(interval(r.CI))} {
+			if !strings.Contains(cell, want) {
+				t.Errorf("cell %d lacks %q: %q", i+1, want, cell)
+			}
 		}
 	}
 }
@@ -440,6 +452,7 @@ func poisonViews(c *compare.Comparison, name func(string) string) {
 func poison(in Input, text string) Input {
 	name := func(s string) string { return s + text }
 	in.Comparison.Summary, in.Comparison.Scope, in.Comparison.Baseline = name("Summary"), name("Scope"), name("base")
+	in.Comparison.Headline = name("headline")
 	in.Comparison.Experiment, in.Comparison.Warnings = name("id"), []string{name("warning")}
 	in.Comparison.Findings = []audit.Finding{
 		{Rule: name("rule"), Severity: audit.Severity(name("severity")), Case: name("case"), Target: name("target"),

@@ -18,10 +18,11 @@ const mostMarkdown = 65_000
 // to know before anything else is open, all else folded. It is GitHub's dialect. What there is no room
 // for in a comment is left out and counted at the end.
 func writeMarkdown(w io.Writer, in Input) error {
+	in = in.spoken()
 	c := in.Comparison
 	m := &markdown{names: columns(c)}
-	m.line("## %s", escapeMarkdown(title(c)))
-	m.line("%s", escapeMarkdown(c.Summary))
+	m.line("## %s", escapeMarkdown(c.Headline))
+	m.line("%s: %s", escapeMarkdown(title(c)), escapeMarkdown(c.Summary))
 	m.list("Conditions changed", sessionChanges(c))
 	m.gates(c.Gates)
 	all := groups(in)
@@ -33,7 +34,10 @@ func writeMarkdown(w io.Writer, in Input) error {
 		m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
 	}
 	m.list("Order", concluded(c.Groups))
+	m.list("Scale", slopeSentences(c))
+	m.list("Why", causeLines(in))
 	m.prices(c)
+	m.list("What passed though it was forbidden", leakSentences(c))
 	m.objectives(c)
 	m.list("Warnings", c.Warnings)
 	m.list("Implausible", findings(c))
@@ -131,7 +135,7 @@ func (m *markdown) table(title string, list []group) {
 		m.line("### %s", title)
 	}
 	bounded := false
-	head := "| case | metric"
+	head := "| | case and metric"
 	for _, g := range list {
 		bounded = bounded || g.Bound != nil
 	}
@@ -182,7 +186,9 @@ func (m *markdown) cells(cells []string) {
 func tableRow(escaped []string) string { return "| " + strings.Join(escaped, " | ") + " |\n" }
 
 func (m *markdown) row(g group, bounded bool) {
-	cells := []string{escapeMarkdown(g.Case), escapeMarkdown(g.Metric) + ", " + betterText(g.Better)}
+	subject, quantity := inPlainWords(g.Of, g.Metric)
+	cells := []string{escapeMarkdown(subject + " · " + quantity),
+		escapeMarkdown(g.Case+" "+g.Metric) + ", " + betterText(g.Better)}
 	for _, name := range m.names {
 		cells = append(cells, markdownCell(g, name))
 	}
@@ -204,7 +210,7 @@ func markdownCell(g group, name string) string {
 	for _, r := range g.Rows {
 		if r.Target == name {
 			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + "<br>" + escapeMarkdown(difference(r)) +
-				"<br>" + sign(r) + " " + word(r)
+				"<br>" + sign(mark(r)) + " " + word(r)
 		}
 	}
 	return absent(g, name)

@@ -127,7 +127,7 @@ func (m *matrix) bars(g group) {
 	for _, r := range g.Rows {
 		most = max(most, float64(r.TargetMedian))
 	}
-	bar := func(n compare.Number) template.HTML { return chart.Bar(float64(n) / most) }
+	bar := func(n compare.Number) template.HTML { return chart.Inline(float64(n) / most) }
 	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit), Bar: bar(g.BaselineMedian)}, func(r compare.Row) cell {
 		return cell{Text: format(r.TargetMedian, r.Unit), Sub: saying(r), Class: class(r), Bar: bar(r.TargetMedian)}
 	})

@@ -76,15 +76,11 @@ func runsOfMedians(list []compare.Median) string {
 const (
 	ownColumn    = 10
 	aroundColumn = 25
-	caseColumn   = prose.Columns - 2 - ownColumn - valueColumn - aroundColumn - 3
 )
 
 // medians writes what was measured where nothing is compared, and returns how many numbers it leaves out.
 func (t *textReport) medians(in Input) (hidden int) {
 	list, rest := split(in)
-	if t.options.All {
-		list, rest = in.Comparison.Medians, nil
-	}
 	if len(list) == 0 {
 		return 0
 	}
@@ -99,6 +95,7 @@ func (t *textReport) medians(in Input) (hidden int) {
 
 func (t *textReport) median(l level, value string) {
 	name, metric := prose.Plain(l.Case), prose.Plain(l.Metric)
+	caseColumn := t.width() - 2 - ownColumn - valueColumn - aroundColumn - 3
 	if prose.Width(name) > caseColumn {
 		t.Paragraph("  ", "  ", name)
 		name = ""

@@ -41,7 +41,7 @@ func TestOneTargetHasNumbers(t *testing.T) {
 			"throughput", " p50 ", " p99 ", "81 % of node-node/tcp-rr", "An interval takes six runs"},
 		"markdown": {"### Measured", "| pod-pod/other/tcp-rr | lab:native | p50 |",
 			"| 11 | 81 % of node-node/tcp-rr |", "60.6 ms"},
-		"html": {"Medians over the runs", "<td>11<td",
+		"html": {"Medians of the runs", "<td>11<td",
 			"Every run of pod-pod/other/tcp-rr by block", "60.6", "Further metrics"},
 		"openmetrics": {`knotmeter_median_p50_seconds{case="pod-pod/other/tcp-rr",target="lab:native"}`},
 		"json":        {`"medians"`},
@@ -109,7 +109,7 @@ func TestPageOfManyMediansStaysSmall(t *testing.T) {
 	page := inFormat(t, "html", in)
 	if len(page) >= 1e6 || strings.Contains(page, `id="comparison"`) ||
 		!strings.Contains(page, "tcp-<wbr>rr:<wbr>request=1<") ||
-		!regexp.MustCompile(`[1-9][0-9]+ more are left out`).MatchString(page) {
+		!regexp.MustCompile(`[1-9][0-9]+ more are omitted`).MatchString(page) {
 		t.Errorf("%d bytes", len(page))
 	}
 }

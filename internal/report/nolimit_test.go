@@ -20,7 +20,7 @@ func TestReferenceThatIsNoLimit(t *testing.T) {
 	}
 	const words = "not a limit here, lab:vxlan is faster by 3521 %"
 	for name, text := range map[string]string{
-		"table":    render(t, func(b *strings.Builder) error { return Text(b, in, TextOptions{}) }),
+		"table":    render(t, func(b *strings.Builder) error { return Text(b, in, TextOptions{Verbose: true}) }),
 		"markdown": render(t, func(b *strings.Builder) error { return writeMarkdown(b, in) }),
 		"html":     render(t, func(b *strings.Builder) error { return writeHTML(b, in) }),
 	} {

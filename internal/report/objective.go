@@ -56,9 +56,8 @@ func (m *markdown) objectives(c compare.Comparison) {
 	m.list("Official wording", official(c))
 }
 
-// objectiveLines say how many are met and of which there are too few samples, and one by one those that are not met,
-// or all.
-func objectiveLines(c compare.Comparison, all bool) []string {
+// objectiveLines say how many are met and of which there are too few samples, and one by one those that are not met.
+func objectiveLines(c compare.Comparison) []string {
 	if len(c.Objectives) == 0 {
 		return nil
 	}
@@ -73,11 +72,11 @@ func objectiveLines(c compare.Comparison, all bool) []string {
 	lines := []string{fmt.Sprintf("%d met, %d not met, %d with too few samples.",
 		counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew])}
 	for _, o := range c.Objectives {
-		if o.Outcome == compare.NotMet || all {
+		if o.Outcome == compare.NotMet {
 			lines = append(lines, o.Sentence)
 		}
 	}
-	if len(few) > 0 && !all {
+	if len(few) > 0 {
 		lines = append(lines, "Too few, which a 99th percentile takes 299 of if none is longer: "+places(few)+".")
 	}
 	for _, text := range official(c) {

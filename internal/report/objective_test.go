@@ -16,7 +16,7 @@ func TestObjectiveSections(t *testing.T) {
 			Words: "99th percentile per cluster-day <= 5s", Source: "https://example.org/slos", Sentence: "too few so"},
 	}}}
 	forms := map[string]func(*strings.Builder, Input) error{
-		"text":     func(b *strings.Builder, in Input) error { return Text(b, in, TextOptions{}) },
+		"text":     func(b *strings.Builder, in Input) error { return Text(b, in, TextOptions{Verbose: true}) },
 		"markdown": func(b *strings.Builder, in Input) error { return writeMarkdown(b, in) },
 		"html":     func(b *strings.Builder, in Input) error { return writeHTML(b, in) },
 	}

@@ -18,8 +18,8 @@ type Offer struct {
 
 // A Refusal is what cannot be measured for one reason.
 type Refusal struct {
-	What   []string
-	Reason string
+	What   []string `json:"what"`
+	Reason string   `json:"reason"`
 }
 
 // OfferText writes an offer for a terminal.

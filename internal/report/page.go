@@ -28,32 +28,37 @@ type page struct {
 	JSON template.JS // empty if it is too large
 
 	Title      string
-	Created    string
+	Ran        []string // what was measured when
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
-	Sessions      []string       // what changed between them
-	Answers       folded[answer] // the primary comparisons in words
-	Shapes        template.HTML  // what the rows of all forest plots refer to
+	Sessions      []string // what changed between them
+	Hero          hero
+	Why           string // how many differences have a cause
+	Whys          folded[why]
+	Legend        string   // of its signs
+	Answers       []string // the primary comparisons in words, for screen readers
+	Chips         []chip
+	Shapes        template.HTML // what the rows of all forest plots refer to
 	Forests       []forest
-	Notes         []string
-	NotesSpare    int // further ones that there was no room for
 	Noise         noise
+	Trends        []trend // where targets differ by a number
 	Paths         *paths
 	Nothing       string  // said where there is no result
 	Measured      []level // where nothing is compared
 	MeasuredSpare int     // further ones that there was no room for
 	Further       *matrix // the metrics that cases are not measured for
 	Cases         folded[caseRuns]
-	Boxes         folded[boxPlot]
 	Latency       folded[latencySection]
 	Cost          *matrix
 	Prices        []price
+	Leaks         []string
 	Objectives    []objective
 	Official      []string // their own words
 	Order         *order
 	Timing        timing
 	Series        folded[seriesSection]
+	Timelines     folded[timelineSection]
 	Differing     *matrix
 	AllFacts      *matrix
 	Findings      findingList
@@ -61,9 +66,6 @@ type page struct {
 	Design        []pair
 	Reading       string
 	Lab           bool // some target is of the lab
-
-	NotMeasured      []result.NotMeasured
-	NotMeasuredSpare int // further ones
 }
 
 // CostFolded says whether the table of costs is so long that it would hide what follows.
@@ -111,16 +113,18 @@ func (a *allowance) take(what any) bool {
 
 // The allowances of the parts of a page, in bytes.
 const (
-	answersRoom  = 20e3  // of their sentences, which are half of them
+	answersRoom  = 20e3 // of their sentences, which are half of them
+	heroRoom     = 100e3
+	whyRoom      = 40e3
 	forestRoom   = 100e3 // of its plots, which are half of it
 	levelsRoom   = 175e3
 	matrixRoom   = 16e3
 	costRoom     = 45e3
 	pathsRoom    = 60e3
-	dotsRoom     = 150e3
-	boxesRoom    = 50e3
+	dotsRoom     = 160e3
 	latencyRoom  = 135e3
 	seriesRoom   = 60e3
+	timelineRoom = 60e3
 	notesRoom    = 12e3
 	findingsRoom = 20e3
 )
@@ -130,17 +134,18 @@ func newPage(in Input) *page {
 	runs := in.runs()
 	b := newBuilder(in, all, runs)
 	p := &page{
-		Title: pageTitle(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
+		Title: pageTitle(in), Ran: ran(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
 		Timing: timingOf(in), Reading: reading(c), Design: design(in), Publications: publications(in),
-	}
-	if !in.Experiment.Created.IsZero() {
-		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")
 	}
 	p.Sessions = sessionChanges(c)
 	p.Answers = b.answers()
-	p.Shapes, p.Forests = b.forests()
-	p.Notes, p.NotesSpare = limited(notesRoom, rowNotes(all, math.MaxInt))
+	axis := b.axis()
+	p.Hero, p.Legend = b.hero(axis), legend(c)
+	p.Shapes, p.Forests = axis.Shapes(), b.forests(axis)
+	p.Why, p.Whys = causesCount(in), newWhys(in)
+	p.Chips = chips(in, all)
 	p.Noise = b.noise()
+	p.Trends = trends(c)
 	p.Paths = b.paths()
 	p.Further = further(c, all)
 	if first, rest := split(in); len(first) > 0 {
@@ -149,21 +154,18 @@ func newPage(in Input) *page {
 	} else if len(p.Forests) == 0 {
 		p.Nothing = nothingWords
 	}
-	p.Cases, p.Boxes = b.cases(), b.boxes()
+	p.Cases = b.cases()
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
 	p.Prices = prices(c)
 	p.Objectives, p.Official = objectives(c), official(c)
+	p.Leaks = leakSentences(c)
 	p.Order = b.order()
 	p.Series = b.series()
+	p.Timelines = b.timelines()
 	p.Differing, p.AllFacts = factTables(in)
 	if len(in.Experiment.Targets) > 0 && in.Experiment.Imported == "" {
 		p.Command = command(in.Experiment)
-	}
-	const most = 60
-	p.NotMeasured = inWords(c.NotMeasured)
-	if n := len(c.NotMeasured); n > most {
-		p.NotMeasured, p.NotMeasuredSpare = p.NotMeasured[:most], n-most
 	}
 	p.Lab = slices.ContainsFunc(in.Experiment.Targets, func(t result.Target) bool {
 		return strings.HasPrefix(t.Spec, "lab:")
@@ -187,6 +189,7 @@ type builder struct {
 	columns  []string
 	runs     map[string]map[string][]run // by case and target
 	rank     map[string]int              // of targets
+	boxes    map[string][]compare.Box    // by case
 	findings findingList
 }
 
@@ -203,7 +206,7 @@ type measured struct {
 
 func newBuilder(in Input, all []group, runs []run) *builder {
 	b := &builder{in: in, groups: all, columns: runTargets(in, runs),
-		runs: map[string]map[string][]run{}, rank: map[string]int{}}
+		runs: map[string]map[string][]run{}, rank: map[string]int{}, boxes: map[string][]compare.Box{}}
 	for i, name := range b.columns {
 		b.rank[name] = i
 	}
@@ -212,6 +215,9 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 			b.runs[r.Case] = map[string][]run{}
 		}
 		b.runs[r.Case][r.label] = append(b.runs[r.Case][r.label], r)
+	}
+	for _, x := range in.Comparison.Boxes {
+		b.boxes[x.Case] = append(b.boxes[x.Case], x)
 	}
 	b.measured = measuredOf(slices.Concat(all, groupsAlone(in)))
 	b.findings = newFindings(in.Comparison)
@@ -246,28 +252,107 @@ func measuredOf(all []group) []measured {
 	return list
 }
 
-// An answer is a primary comparison on the first screen.
-type answer struct {
-	compare.Row
-	Marks []finding
+// answers are the primary comparisons in words.
+func (b *builder) answers() []string {
+	var list []string
+	for _, r := range b.in.Comparison.Primary() {
+		list = append(list, r.Sentence)
+	}
+	list, _ = limited(answersRoom, list)
+	return list
 }
 
-// mostAnswers is how many sentences are shown before the forest plot; the others are folded.
-const mostAnswers = 12
-
-func (b *builder) answers() folded[answer] {
-	var list folded[answer]
-	room := allowance(answersRoom)
-	for _, r := range b.in.Comparison.Primary() {
-		a := answer{r, b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)}
-		switch {
-		case !room.take(r.Sentence):
-			list.LeftOut++
-		case len(list.Shown) < mostAnswers:
-			list.Shown = append(list.Shown, a)
-		default:
-			list.Folded = append(list.Folded, a)
+// hero is the answer of the first screen, as far as there is room.
+func (b *builder) hero(axis chart.Forest) hero {
+	h := newHero(b.in, b.groups, &axis, func(r compare.Row) []finding {
+		return b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)
+	})
+	room := allowance(heroRoom)
+	for _, list := range []*[]heroRow{&h.Rows, &h.Folded} {
+		for i, row := range *list {
+			if !room.take(row) {
+				h.LeftOut += len(*list) - i
+				*list = (*list)[:i]
+				break
+			}
 		}
+	}
+	return h
+}
+
+// Only is the matrix with these rows.
+func (h hero) Only(rows []heroRow) hero { return hero{Columns: h.Columns, Rows: rows} }
+
+// legend says what the signs of the matrix and the forest plot mean.
+func legend(c compare.Comparison) string {
+	return fmt.Sprintf("Triangles point up for better and down for worse, squares are equivalent, hollow circles "+
+		"undecided. Bars are the interval of the change on one logarithmic axis; the band is ±%.3g %%, the smallest "+
+		"difference that matters, and an arrow is an end beyond the axis or without a bound.", c.Delta*100)
+}
+
+// ran says what was measured: blocks and runs that there were, not those that were planned, and how long that took.
+func ran(in Input) []string {
+	e := in.Experiment
+	list := []string{pageTitle(in)}
+	blocks := 0
+	for _, r := range in.Runs {
+		blocks = max(blocks, r.Block)
+	}
+	if most := e.Design.Blocks; blocks > 0 && in.Second == nil {
+		text := unit.Plural(blocks, "block")
+		if most > blocks {
+			text = fmt.Sprintf("%d of at most %d blocks", blocks, most)
+		}
+		list = append(list, text)
+	}
+	if n := len(in.Runs); n > 0 && in.Second == nil {
+		list = append(list, unit.Plural(n, "run"))
+	}
+	if t := timingOf(in); t.Total > 0 {
+		list = append(list, prose.Clock(t.Total))
+	}
+	if e.Suite != "" {
+		list = append(list, "suite "+e.Suite)
+	}
+	if !e.Created.IsZero() {
+		list = append(list, e.Created.UTC().Format("2 January 2006, 15:04 UTC"))
+	}
+	return list
+}
+
+// A chip is a count on the first screen that opens to a list.
+type chip struct {
+	Count   int
+	Name    string
+	Class   string
+	Items   []string
+	LeftOut int // items that there was no room for
+}
+
+// chips are what a reader has to know before believing the numbers, a word each.
+func chips(in Input, all []group) []chip {
+	c := in.Comparison
+	var list []chip
+	for _, of := range []struct {
+		noun, nouns, class string
+		items              []string
+	}{
+		{"warning", "warnings", "worse", c.Warnings},
+		{"note on a comparison", "notes on comparisons", "", rowNotes(all, math.MaxInt)},
+		{"not measured", "not measured", "", notMeasured(c)},
+		{"target with invalid runs", "targets with invalid runs", "", invalidRuns(c)},
+		{"target differs in other facts too", "targets differ in other facts too", "", alsoDiffers(c)},
+	} {
+		if len(of.items) == 0 {
+			continue
+		}
+		name := of.nouns
+		if len(of.items) == 1 {
+			name = of.noun
+		}
+		one := chip{Count: len(of.items), Name: name, Class: of.class}
+		one.Items, one.LeftOut = limited(notesRoom, of.items)
+		list = append(list, one)
 	}
 	return list
 }

@@ -40,6 +40,7 @@ var pages = sync.OnceValues(func() (map[string]Input, error) {
 	for name, plan := range map[string]shape{
 		"matrix": matrixShape(), "one": few("lab:native"),
 		"two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
+		"scale": few("lab:native", "lab:native?rules=1000", "lab:native?rules=5000"),
 		"long": few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember",
 			"kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"),
 	} {
@@ -145,7 +146,7 @@ func TestPageStaysSmall(t *testing.T) {
 			t.Errorf("the %s page of a whole matrix takes %d bytes", name, len(text))
 		}
 		for name, part := range map[string]string{"data": "--format csv", "series": "uPlot",
-			"box plots": `id="boxes"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
+			"boxes": `class="box"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the page has no %s", name)
 			}

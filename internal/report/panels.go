@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
@@ -30,7 +29,8 @@ type caseRuns struct {
 	Case, Metric, Better, Bound string
 	Marks                       []finding
 	Figure                      figure
-	Table                       matrix // the same in numbers
+	Boxes                       []boxRow // the same in numbers
+	Table                       matrix   // of every run
 }
 
 // mostTitled is the number of blocks up to which each dot of a primary case says what it is.
@@ -45,12 +45,31 @@ const (
 func (b *builder) cases() folded[caseRuns] {
 	var list folded[caseRuns]
 	room := allowance(dotsRoom)
-	for i, m := range b.measured {
-		if c := b.caseRuns(m, i+1); len(c.Figure.Columns) > 0 {
-			list.add(&room, m.Role, c)
+	number := 0
+	for _, m := range b.measured {
+		for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
+			number++
+			of := b.as(m, metric)
+			if c := b.caseRuns(of, number); len(c.Figure.Columns) > 0 {
+				list.add(&room, m.Role, c)
+			}
 		}
 	}
 	return list
+}
+
+// as is a case in another metric of it.
+func (b *builder) as(m measured, metric string) measured {
+	if metric == m.Metric {
+		return m
+	}
+	m.Metric, m.Bound, m.Medians = metric, nil, map[string]compare.Number{}
+	for _, x := range b.boxes[m.Case] {
+		if x.Metric == metric {
+			m.Medians[x.Target], m.Unit = x.Median, x.Unit
+		}
+	}
+	return m
 }
 
 // caseRuns draws a case; that of a primary one has a title at each dot, and a table.
@@ -69,11 +88,14 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		c.Bound = fmt.Sprintf("%s %s, the median of %s%s",
 			referenceName, unit.Format(v, m.Unit), m.Bound.Case, noLimit(*m.Bound))
 	}
-	d.Blocks = b.in.Experiment.Design.Blocks
 	for _, target := range b.columns {
 		set := dotColumn(b.runs[m.Case][target], m, target)
 		if len(set.Runs) == 0 {
 			continue
+		}
+		box, row := b.box(m, target)
+		if box != nil {
+			set.Box, c.Boxes = box, append(c.Boxes, row)
 		}
 		median := unit.Format(set.Median, m.Unit)
 		d.Sets = append(d.Sets, set)
@@ -85,7 +107,7 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 	}
 	d.Titled = m.Role == result.Primary && d.Blocks <= mostTitled
 	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
-	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block"}
+	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block, " + m.Metric}
 	c.Figure.Axis, c.Figure.Plot = d.YAxis(), d.Plot()
 	if d.Titled {
 		c.Table = b.runTable(m)
@@ -154,85 +176,37 @@ func (b *builder) runTable(m measured) matrix {
 	return t
 }
 
-// A boxPlot is the order statistics of the runs of a case.
-type boxPlot struct {
-	Case, Metric, Better string
-	Figure               figure
-	Rows                 []boxRow // the same in numbers
-}
-
+// A boxRow is the order statistics of a target in numbers.
 type boxRow struct {
 	Target, Runs string
-	Values       []string // lowest, first quartile, median, third quartile, highest, beyond
+	Values       []string // lowest, first quartile, median, third quartile, highest
 }
 
-// boxes draws what the comparison has boxes of: the main metric of a case, and what it is published with.
-func (b *builder) boxes() folded[boxPlot] {
-	type key struct{ name, metric string }
-	boxes, metrics := map[key]map[string]compare.Box{}, map[string][]string{}
-	for _, x := range b.in.Comparison.Boxes {
-		k := key{x.Case, x.Metric}
-		if boxes[k] == nil {
-			boxes[k] = map[string]compare.Box{}
-			metrics[x.Case] = append(metrics[x.Case], x.Metric)
-		}
-		boxes[k][x.Target] = x
-	}
-	var list folded[boxPlot]
-	room := allowance(boxesRoom)
-	number := 0
-	for _, m := range b.measured {
-		if len(metrics[m.Case]) == 0 || metrics[m.Case][0] != m.Metric {
-			continue // not what the case is about
-		}
-		for _, metric := range metrics[m.Case] {
-			number++
-			of := m
-			of.Metric = metric
-			plot := newBoxPlot(of, b.columns, boxes[key{m.Case, metric}], number)
-			if m.Role != result.Primary {
-				plot.Rows = nil
-			}
-			list.add(&room, m.Role, plot)
+// boxMetrics are the metrics that there are boxes of besides the one that a case is measured for: what it is published
+// with.
+func (b *builder) boxMetrics(m measured) []string {
+	var list []string
+	for _, x := range b.boxes[m.Case] {
+		if x.Metric != m.Metric {
+			list = append(list, x.Metric)
 		}
 	}
-	return list
+	return distinct(list)
 }
 
-func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number int) boxPlot {
-	p := boxPlot{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better)}
-	var f chart.Boxes
-	f.Height, f.Labels = primaryHeight, axisLabels(m.Unit)
-	var values []float64
-	for _, target := range columns {
-		x, ok := of[target]
-		if !ok || !x.Median.Known() {
-			continue
-		}
-		box := chart.Box{Lowest: float64(x.Lowest), Q1: float64(x.Q1),
-			Median: float64(x.Median), Q3: float64(x.Q3), Highest: float64(x.Highest)}
-		row := boxRow{Target: target, Runs: strconv.Itoa(x.Runs)}
-		for _, v := range []compare.Number{x.Lowest, x.Q1, x.Median, x.Q3, x.Highest} {
-			row.Values = append(row.Values, format(v, x.Unit))
-			values = append(values, float64(v))
-		}
-		var beyond []string
-		for _, v := range x.Beyond {
-			box.Beyond = append(box.Beyond, float64(v))
-			values = append(values, float64(v))
-			if len(beyond) < 6 {
-				beyond = append(beyond, format(v, x.Unit))
-			}
-		}
-		if n := len(x.Beyond) - len(beyond); n > 0 {
-			beyond = append(beyond, fmt.Sprintf("%d more", n))
-		}
-		row.Values = append(row.Values, strings.Join(beyond, ", "))
-		f.Sets, p.Rows = append(f.Sets, box), append(p.Rows, row)
-		p.Figure.Columns = append(p.Figure.Columns, figureColumn{Name: target, Note: row.Runs + " runs"})
+// box is that of a target's runs; nil if there is none.
+func (b *builder) box(m measured, target string) (*chart.Box, boxRow) {
+	i := slices.IndexFunc(b.boxes[m.Case], func(x compare.Box) bool {
+		return x.Metric == m.Metric && x.Target == target && x.Median.Known()
+	})
+	if i < 0 {
+		return nil, boxRow{}
 	}
-	f.Count, f.Scale = len(f.Sets), chart.Tight(values...)
-	f.Caption = chart.Caption{ID: "b" + strconv.Itoa(number), Title: "Box plot of " + m.Metric + " of " + m.Case}
-	p.Figure.Axis, p.Figure.Plot = f.YAxis(), f.Plot()
-	return p
+	x := b.boxes[m.Case][i]
+	row := boxRow{Target: target, Runs: strconv.Itoa(x.Runs)}
+	for _, v := range []compare.Number{x.Lowest, x.Q1, x.Median, x.Q3, x.Highest} {
+		row.Values = append(row.Values, format(v, x.Unit))
+	}
+	return &chart.Box{Lowest: float64(x.Lowest), Q1: float64(x.Q1), Median: float64(x.Median), Q3: float64(x.Q3),
+		Highest: float64(x.Highest)}, row
 }

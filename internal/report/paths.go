@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"math"
 	"slices"
@@ -16,6 +17,7 @@ import (
 // A paths is the view of paths x targets: for each workload a table with a line for each path.
 type paths struct {
 	Columns  []string
+	Legend   []figureColumn
 	Sections []pathSection
 	Letters  bool // some lines have groups
 	Bounds   bool // some lines have a reference
@@ -25,6 +27,9 @@ type paths struct {
 type pathSection struct {
 	Title, About string
 	Rows         []pathRow
+	Figure       figure // the same as bars, where there are paths to put side by side
+
+	unit unit.Unit
 }
 
 type pathRow struct {
@@ -47,6 +52,8 @@ type pathCell struct {
 	Best                       bool
 	Bar                        template.HTML
 	Marks                      []finding
+
+	value float64 // NaN where there is none
 }
 
 // pathTitles are the workloads of the view in its order; what is not among them follows.
@@ -77,7 +84,7 @@ func (b *builder) paths() *paths {
 		i, first := at.of(key)
 		if first {
 			about := strings.TrimSpace(m.Of.Workload+" "+m.Metric) + ", " + betterText(m.Better)
-			p.Sections = append(p.Sections, pathSection{Title: key, About: about})
+			p.Sections = append(p.Sections, pathSection{Title: key, About: about, unit: m.Unit})
 		}
 		p.Sections[i].Rows = append(p.Sections[i].Rows, row)
 		p.Letters = p.Letters || row.Conclusion != ""
@@ -87,7 +94,37 @@ func (b *builder) paths() *paths {
 		return nil
 	}
 	p.sort()
+	for i := range p.Sections {
+		p.Sections[i].draw(len(p.Columns), i)
+	}
+	for rank, name := range p.Columns {
+		p.Legend = append(p.Legend, figureColumn{Name: name, Key: chart.Swatch(rank)})
+	}
 	return p
+}
+
+// draw makes the bars of a section, if it has several lines and something to show.
+func (s *pathSection) draw(targets, number int) {
+	if len(s.Rows) < 2 || targets < 2 {
+		return
+	}
+	bars := chart.Bars{Columns: chart.Columns{Height: primaryHeight, Count: len(s.Rows), Labels: axisLabels(s.unit),
+		Caption: chart.Caption{ID: fmt.Sprintf("p%d", number+1), Title: s.Title + " by path and target"}}}
+	var values []float64
+	for _, row := range s.Rows {
+		var set []chart.Bar
+		for rank, c := range row.Cells {
+			set = append(set, chart.Bar{Rank: rank, Value: c.value})
+			values = append(values, c.value)
+		}
+		bars.Sets = append(bars.Sets, set)
+		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: string(row.Path)})
+	}
+	if !slices.ContainsFunc(values, func(v float64) bool { return v > 0 }) {
+		return
+	}
+	bars.Scale = chart.FromZero(values...)
+	s.Figure.Axis, s.Figure.Plot = bars.YAxis(), bars.Plot()
 }
 
 // sort puts sections and lines into their order, and names the sections.
@@ -140,7 +177,7 @@ func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3
 		}
 	}
 	for _, name := range p.Columns {
-		c := pathCell{Text: "-"}
+		c := pathCell{Text: "-", value: math.NaN()}
 		median, known := m.Medians[name]
 		if member, ok := members[name]; ok {
 			median, known = member.Median, true
@@ -148,7 +185,8 @@ func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3
 			c.Best = apart && strings.ContainsAny(member.Letters, best)
 		}
 		if known {
-			c.Text, c.Bar = unit.Format(float64(median), m.Unit), chart.Bar(float64(median)/most)
+			c.value = float64(median)
+			c.Text, c.Bar = unit.Format(float64(median), m.Unit), chart.Inline(float64(median)/most)
 			c.Marks = b.findings.marks(m.Case, name, name, m.Metric)
 		}
 		if r, ok := verdicts[[3]string{m.Case, m.Metric, name}]; ok {

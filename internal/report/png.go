@@ -18,6 +18,7 @@ const mostDrawn = 60
 // writePNG writes the forest plot of the page as a picture. Primary comparisons come first and are the last
 // to be left out; how many are left out is said below.
 func writePNG(w io.Writer, in Input) error {
+	in = in.spoken()
 	c, all := in.Comparison, groups(in)
 	p := picture.Picture{Title: pictureTitle(c), Summary: prose.Plain(c.Summary),
 		Against: prose.Plain(prose.Enumerate(baselines(c))), Delta: c.Delta}

@@ -100,3 +100,24 @@ func TestPictureTitleCountsManyTargets(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A card has the size that links want, whatever there is to say, and says it.
+func TestCard(t *testing.T) {
+	seen := map[string]string{}
+	for name, in := range map[string]Input{
+		"nothing": input(), "small": small(), "network": network(t), "long": poison(small(), strings.Repeat(" long", 200)),
+	} {
+		text := written(t, formatNamed(t, "card"), in)
+		img, err := png.Decode(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := img.Bounds().Size(); size != image.Pt(1200, 630) {
+			t.Errorf("the card of %s has %v pixels", name, size)
+		}
+		if other, same := seen[text]; same {
+			t.Errorf("the cards of %s and %s are the same", name, other)
+		}
+		seen[text] = name
+	}
+}

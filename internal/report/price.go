@@ -49,3 +49,11 @@ func (m *markdown) prices(c compare.Comparison) {
 	m.rows("Price", pricesWords,
 		"| case | target | costs | baseline | costs | ratio | interval |\n|--|--|--:|--|--:|--:|--:|\n", rows)
 }
+
+func priceSentences(c compare.Comparison) []string {
+	var list []string
+	for _, p := range c.Prices {
+		list = append(list, p.Sentence)
+	}
+	return list
+}

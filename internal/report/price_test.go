@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -39,8 +40,8 @@ func section(text, heading string) string {
 
 func TestPricesGolden(t *testing.T) {
 	in := priced(t)
-	plain := text(t, in, TextOptions{})
-	checkLines(t, plain)
+	plain := text(t, in, TextOptions{Verbose: true})
+	checkLines(t, plain, prose.Columns)
 	parts := strings.SplitN(section(plain, "PRICE: "), "\n\n", 3)
 	golden.Check(t, "testdata/price.txt", strings.Join(parts[:2], "\n\n")+"\n")
 	golden.Check(t, "testdata/price.md", section(written(t, formatNamed(t, "markdown"), in), "### Price"))

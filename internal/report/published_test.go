@@ -68,13 +68,19 @@ func TestPublishedBoxes(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"AKS", "C11n"} {
-		in.Runs = append(in.Runs, result.Run{Case: name, Target: target, Block: 1,
-			Attempt: 1, Values: []result.Value{{Metric: "mean", Unit: unit.Second, Number: 3}}})
+		run := result.Run{Case: name, Target: target, Block: 1, Attempt: 1}
+		for _, metric := range []string{"mean", "p99", "max", "min"} {
+			run.Values = append(run.Values, result.Value{Metric: metric, Unit: unit.Second, Number: 3})
+		}
+		in.Runs = append(in.Runs, run)
 	}
 	page := inFormat(t, "html", in)
+	if n := strings.Count(page, `class="box"`); n != 4 {
+		t.Errorf("%d figures have boxes", n)
+	}
 	for _, metric := range []string{"mean", "p99", "max", "min"} {
-		if n := strings.Count(page, "Box plot of "+metric+" of "+name); n != 1 {
-			t.Errorf("%d box plots of %s", n, metric)
+		if n := strings.Count(page, "Every run of "+name+" by block, "+metric); n != 1 {
+			t.Errorf("%d figures of %s", n, metric)
 		}
 	}
 }

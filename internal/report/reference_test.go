@@ -55,7 +55,7 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 			"nothing here is a verdict", "(daocloud-cni)", "DaoCloud, 2023-05",
 			"pod-pod/other/tcp-stream, throughput\n", "here, median\n      native", "9.13 Gbit/s",
 			"published, mean over the time of a run\n      cilium (vxlan)", "8.30 Gbit/s",
-			"pod-pod/other/tcp-rr, mean, beside\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n",
+			"pod-pod/other/tcp-rr, mean; published:\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n",
 			"published, mean over the requests of a run", "201 µs",
 			"Nothing of it was measured here. It has app/vault/published mean"},
 		"markdown": {"### Published elsewhere", "nothing here is a verdict", "](https://github.com/DaoCloud/",
@@ -71,8 +71,8 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 			}
 		}
 		// Ours is p50; what was published is a mean.
-		if strings.Contains(got, "tcp-rr, p50, beside") {
-			t.Errorf("%s sets a median beside a mean", format)
+		if strings.Contains(got, "tcp-rr, p50;") {
+			t.Errorf("%s sets a median next to a mean", format)
 		}
 	}
 }
@@ -115,6 +115,56 @@ func TestPublishedFiguresAsJSON(t *testing.T) {
 		row.Unit != "s" || len(row.Here) != 2 || row.Here[1] != (reference.Figure{Target: "vxlan", Value: 52e-6}) ||
 		len(row.Figures) != 6 {
 		t.Errorf("%+v", row)
+	}
+}
+
+// TestMatchedTargets: what the user matched stands in two columns, with the change of both and no verdict.
+func TestMatchedTargets(t *testing.T) {
+	in := withReference(t, "daocloud-cni")
+	in.Comparison.Comparisons[0].Change = -0.3
+	in.Comparison.Comparisons[0].CI = compare.Interval{Lo: -0.33, Hi: -0.26}
+	in.Matches = []reference.Match{{Ours: "native", Published: "calico (underlay)"},
+		{Ours: "vxlan", Published: "calico (vxlan)"}}
+	for format, wants := range map[string][]string{
+		"table": {"here, median, above published, mean over the time of a run",
+			"      native: 9.13 Gbit/s\n        calico (underlay): 3.89 Gbit/s\n",
+			"      vxlan: 6.40 Gbit/s, -30.0 % [-33.0, -26.0] %\n        calico (vxlan): 1.37 Gbit/s, -64.8 %\n",
+			"cilium (vxlan)"},
+		"markdown": {"| vxlan | 6.40 Gbit/s | -30.0 % \\[-33.0, -26.0\\] % | calico (vxlan) | 1.37 Gbit/s | -64.8 % |"},
+		"html":     {"<small>calico (vxlan)</small>", "−64.8\u00a0%", "change published"},
+	} {
+		got := inFormat(t, format, in)
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s has no %q:\n%s", format, want, got)
+			}
+		}
+		if strings.Count(got, "1.37 Gbit/s") != 1 {
+			t.Errorf("%s shows a matched figure %d times", format, strings.Count(got, "1.37 Gbit/s"))
+		}
+	}
+	// What is matched with nothing has no published change.
+	in.Matches = in.Matches[1:]
+	for _, p := range publications(in)[0].Rows[0].Pairs {
+		if p.PublishedChange.Known() || p.TheirChange() != "" {
+			t.Errorf("without a matched baseline: %+v", p)
+		}
+	}
+}
+
+// TestTheSameCaseStandsAlone: of cases that differ in parameters alone, the very same one is what is shown.
+func TestTheSameCaseStandsAlone(t *testing.T) {
+	row := reference.Row{Case: "pod-pod/other/tcp-stream:flows=4", Metric: "throughput", Unit: unit.BitPerSecond}
+	similar := median{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond}
+	same, other := similar, similar
+	same.Case, other.Metric = row.Case, "rate"
+	for _, test := range []struct{ have, want []median }{
+		{[]median{similar, same}, []median{same}}, {[]median{similar, other}, []median{similar}}, {[]median{other}, nil},
+	} {
+		got := counterparts(row, test.have)
+		if len(got) != len(test.want) || len(got) > 0 && got[0].Case != test.want[0].Case {
+			t.Errorf("of %+v: %+v", test.have, got)
+		}
 	}
 }
 

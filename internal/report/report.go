@@ -16,6 +16,7 @@ import (
 	"io"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/explain"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -35,6 +36,10 @@ type Input struct {
 	Second *result.Results
 	// Reference is what others published, to be shown beside; all formats that have words show it.
 	Reference []reference.Table
+	// Causes are what is known of why comparisons came out different.
+	Causes []explain.Explanation
+	// Matches are the targets of these tables that are seen next to ours, with the changes of both.
+	Matches []reference.Match
 }
 
 // A Format is one way to write a report.
@@ -49,7 +54,7 @@ type Format struct {
 func Formats() []Format {
 	return []Format{
 		{"table", "report.txt", "a table of at most 80 columns", func(w io.Writer, in Input) error {
-			return Text(w, in, TextOptions{})
+			return Text(w, in, TextOptions{Verbose: true})
 		}},
 		{"html", "report.html", "one self-contained page with figures", writeHTML},
 		{"markdown", "report.md", "tables of cases and targets, for a pull request", writeMarkdown},
@@ -58,6 +63,7 @@ func Formats() []Format {
 		{"bench", "bench.txt", "Go benchmark format, for benchstat", writeBench},
 		{"openmetrics", "metrics.txt", "OpenMetrics 1.0 text, for Prometheus", writeOpenMetrics},
 		{"png", "forest.png", "the forest plot as a picture, for wikis and chats", writePNG},
+		{"card", "card.png", "the answer as a picture of 1200 x 630 pixels, for links and chats", writeCard},
 		{"published", "published.txt", "means and variances of runs, as Constellation's Vault measurements were published",
 			writePublished},
 		{"junit", "junit.xml", "JUnit XML, for a CI system", writeJUnit},
@@ -68,12 +74,13 @@ func Formats() []Format {
 // elsewhere if that was asked for.
 type Document struct {
 	compare.Comparison
-	Reference []publication `json:"reference,omitempty"`
+	Reference []publication         `json:"reference,omitempty"`
+	Causes    []explain.Explanation `json:"causes,omitempty"`
 }
 
 // writeJSON writes the comparison as a [Document], row by row: those of many runs are large.
 func writeJSON(w io.Writer, in Input) error {
-	d := Document{in.Comparison, publications(in)}
+	d := Document{in.Comparison, publications(in), in.Causes}
 	rows := d.Comparisons
 	d.Comparisons = []compare.Row{}
 	text, err := json.MarshalIndent(d, "", "  ")

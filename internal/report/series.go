@@ -127,7 +127,7 @@ func (b *builder) record(m measured) recorded {
 		var lines []recordedLine
 		for _, run := range b.runs[m.Case][target] {
 			for _, s := range run.Series {
-				if run.state != chart.Counts || !(s.Step > 0) || len(s.Values) == 0 {
+				if run.state != chart.Counts || !(s.Step > 0) || len(s.Values) == 0 || marked(s) {
 					continue
 				}
 				if r.name == "" {

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,38 +15,52 @@ import (
 
 // TextOptions are a caller's choices for a text report.
 type TextOptions struct {
-	Colour bool // escape sequences for the verdicts, beside their words; the caller honours NO_COLOR
-	All    bool // every metric of every case, not only the one that the case is measured for
+	Colour  bool // escape sequences for the verdicts, next to their words; the caller honours NO_COLOR
+	Verbose bool // exploratory cases, notes, facts and times too
+	Width   int  // of a line, at least [leastWidth]; 0, and with Verbose, it is [prose.Columns]
 }
 
-// Text writes the comparison as a table for a terminal, at most [prose.Columns] wide, with what a reader
-// has to know before believing it below.
+// Matrix writes the table of [Text] alone: what there is of an experiment that goes on.
+func Matrix(w io.Writer, in Input, options TextOptions) error {
+	t := &textReport{options: options}
+	t.Page.Width = t.width()
+	in = in.spoken()
+	t.matrix(newHero(in, groups(in), nil, nil))
+	return write(w, t.String())
+}
+
+// leastWidth is the narrowest terminal that a table is made for.
+const leastWidth = 60
+
+// Text writes the answer as a table for a terminal, with what a reader has to know before believing it below.
 func Text(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
+	in = in.spoken()
+	if !options.Verbose {
+		t.Page.Width = t.width()
+		t.brief(in)
+		return write(w, t.String())
+	}
 	t.head(in.Comparison)
 	t.gates(in.Comparison.Gates)
 	all := groups(in)
 	hidden, sections := 0, map[result.Role][]group{}
 	for _, role := range roles {
 		kept, others := partition(all, role)
-		if options.All {
-			kept, others = slices.DeleteFunc(slices.Clone(all), func(g group) bool { return g.Role != role }), 0
-		}
 		hidden += others
 		sections[role] = kept
 	}
-	t.texts, t.untold = choose(slices.Concat(sections[result.Primary], sections[result.Exploratory]), t.limit())
+	t.texts, t.untold = choose(slices.Concat(sections[result.Primary], sections[result.Exploratory]), mostNotes)
 	for _, role := range roles {
 		t.section(role, sections[role])
 	}
 	hidden += t.medians(in)
 	t.part("ORDER", "", concluded(in.Comparison.Groups))
-	var prices []string
-	for _, p := range in.Comparison.Prices {
-		prices = append(prices, p.Sentence)
-	}
-	t.part("PRICE: ", pricesWords, prices)
-	t.part("OBJECTIVES: ", objectivesWords, objectiveLines(in.Comparison, options.All))
+	t.part("SCALE: ", slopeWords, slopeSentences(in.Comparison))
+	t.part("WHY: ", whyWords, causeLines(in))
+	t.part("PRICE: ", pricesWords, priceSentences(in.Comparison))
+	t.part("FORBIDDEN: ", leaksWords, leakSentences(in.Comparison))
+	t.part("OBJECTIVES: ", objectivesWords, objectiveLines(in.Comparison))
 	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
 		t.Paragraph("", "", nothingWords)
 		t.Line("")
@@ -69,7 +82,16 @@ type textReport struct {
 	untold  int      // notes for which there was no room
 }
 
+// width is that of a line.
+func (t *textReport) width() int {
+	if t.options.Width == 0 || t.options.Verbose {
+		return prose.Columns
+	}
+	return max(t.options.Width, leastWidth)
+}
+
 func (t *textReport) head(c compare.Comparison) {
+	t.Paragraph("", "", c.Headline+".")
 	t.Paragraph("", "", c.Summary)
 	if !c.Paired {
 		t.Paragraph("", "", unpairedWords)
@@ -172,7 +194,7 @@ func (t *textReport) row(label, cells string) {
 func (t *textReport) comparison(r compare.Row) {
 	cells := []string{
 		prose.Right(shortValue(r.TargetMedian, r.Unit), valueColumn),
-		prose.Right(shortChange(r.Change), changeColumn),
+		prose.Right(change(r.Change), changeColumn),
 		prose.Right(interval(r.CI), intervalColumn),
 		t.coloured(r),
 	}
@@ -197,22 +219,6 @@ func shortValue(n compare.Number, u unit.Unit) string {
 	return fmt.Sprintf("%.3g %s", float64(n), u)
 }
 
-// shortChange is change within its column: from elevenfold on it is a factor.
-func shortChange(n compare.Number) string {
-	if n.Known() && n >= 10 {
-		return fmt.Sprintf("x %.3g", 1+float64(n))
-	}
-	return change(n)
-}
-
-// limit is how many notes the table tells.
-func (t *textReport) limit() int {
-	if t.options.All {
-		return math.MaxInt
-	}
-	return mostNotes
-}
-
 // marks are the numbers of a row's notes, and a plus for those that are not told.
 func (t *textReport) marks(r compare.Row) []string {
 	var marks []string
@@ -235,19 +241,7 @@ func (t *textReport) coloured(r compare.Row) string {
 		text = "~ " + text
 	}
 	padding := strings.Repeat(" ", max(wordColumn-prose.Width(text), 0))
-	if !t.options.Colour {
-		return text + padding
-	}
-	code := "2" // faint
-	switch {
-	case r.Verdict == compare.Equivalent:
-		code = "1"
-	case r.Direction == compare.WorseThan:
-		code = "1;33" // yellow and cyan differ for every kind of colour vision
-	case r.Direction == compare.BetterThan:
-		code = "1;36"
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m" + padding
+	return t.style(verdictCodes[mark(r)], text) + padding
 }
 
 func (t *textReport) bound(g group) {

@@ -16,17 +16,17 @@ import (
 func text(t *testing.T, in Input, options TextOptions) string {
 	t.Helper()
 	got := render(t, func(b *strings.Builder) error { return Text(b, in, options) })
-	checkLines(t, got)
+	checkLines(t, got, (&textReport{options: options}).width())
 	return got
 }
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // checkLines fails for a line that is wider than a terminal, or has what a terminal would obey.
-func checkLines(t *testing.T, got string) {
+func checkLines(t *testing.T, got string, width int) {
 	t.Helper()
 	for i, l := range strings.Split(escapes.ReplaceAllString(got, ""), "\n") {
-		if prose.Width(l) > prose.Columns {
+		if prose.Width(l) > width {
 			t.Errorf("line %d has %d columns: %q", i+1, prose.Width(l), l)
 		}
 		if strings.TrimRight(l, " ") != l {
@@ -126,29 +126,46 @@ func TestTextGolden(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			golden.Check(t, "testdata/text-"+tt.name+".txt", text(t, tt.in(), TextOptions{}))
+			golden.Check(t, "testdata/brief-"+tt.name+".txt", text(t, tt.in(), TextOptions{}))
+			golden.Check(t, "testdata/text-"+tt.name+".txt", text(t, tt.in(), TextOptions{Verbose: true}))
+			for _, width := range []int{1, leastWidth, 61, 72, 100} {
+				text(t, tt.in(), TextOptions{Width: width}) // which checks its lines
+			}
 		})
 	}
 }
 
 func TestTextOfABuiltExperiment(t *testing.T) {
 	in := network(t)
-	got := text(t, in, TextOptions{})
+	got := text(t, in, TextOptions{Verbose: true})
 	for _, want := range []string{"PRIMARY", "EXPLORATORY", "~ undecided", "not measured",
 		"CONFIG_INET_ESP", "Invalid runs", "% of the", in.Comparison.Scope[:40]} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
 	}
-	all := text(t, in, TextOptions{All: true})
-	if !strings.Contains(all, "cpu-per-gb") || strings.Contains(got, "cpu-per-gb") {
-		t.Error("All alone shows metrics that cases are not measured for")
+	in.Comparison.Warnings = nil // which come on top
+	brief := text(t, in, TextOptions{})
+	if lines := strings.Count(brief, "\n"); lines > 24 {
+		t.Errorf("the brief answer takes %d lines:\n%s", lines, brief)
+	}
+	for _, r := range in.Comparison.Primary() {
+		if !strings.Contains(brief, change(r.Change)) {
+			t.Errorf("the brief answer lacks %s of %s:\n%s", change(r.Change), r.Case, brief)
+		}
 	}
 }
 
 func TestColourAddsNothingButColour(t *testing.T) {
 	in := network(t)
-	plainText, coloured := text(t, in, TextOptions{}), text(t, in, TextOptions{Colour: true})
+	for _, verbose := range []bool{false, true} {
+		plainText := text(t, in, TextOptions{Verbose: verbose})
+		checkColours(t, plainText, text(t, in, TextOptions{Verbose: verbose, Colour: true}))
+	}
+}
+
+func checkColours(t *testing.T, plainText, coloured string) {
+	t.Helper()
 	if plainText == coloured {
 		t.Fatal("Colour has no effect")
 	}

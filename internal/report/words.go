@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -21,8 +20,8 @@ func word(r compare.Row) string {
 }
 
 // sign is a mark of one column for a verdict, for tables.
-func sign(r compare.Row) string {
-	switch mark(r) {
+func sign(m chart.Mark) string {
+	switch m {
 	case chart.Better:
 		return "▲"
 	case chart.Worse:
@@ -47,19 +46,29 @@ func format(n compare.Number, u unit.Unit) string { return unit.Format(float64(n
 
 // span is two values, with their unit once if both have the same: "22.7 to 22.9 µs".
 func span(ends [2]compare.Number, u unit.Unit) string {
-	lo, hi := format(ends[0], u), format(ends[1], u)
-	if number, prefix, found := strings.Cut(lo, " "); found && strings.HasSuffix(hi, " "+prefix) {
-		lo = number
-	}
-	return lo + " to " + hi
+	return unit.Join(format(ends[0], u), format(ends[1], u))
 }
 
-func change(n compare.Number) string { return unit.FormatChange(float64(n)) }
+// change is a relative change in percent; from threefold on it is a factor.
+func change(n compare.Number) string {
+	if n.Known() && n >= unit.FactorFrom {
+		return unit.FormatFactor(float64(n))
+	}
+	return unit.FormatChange(float64(n))
+}
 
-// interval writes an interval of changes in percent: "[-33.0, -26.0] %".
+// interval writes an interval of changes in percent: "[-33.0, -26.0] %", or of factors: "[×9.5, ×12.0]".
+// One without ends tells nothing.
 func interval(i compare.Interval) string {
-	if math.IsNaN(i.Lo) || math.IsNaN(i.Hi) {
+	switch {
+	case math.IsNaN(i.Lo) || math.IsNaN(i.Hi):
 		return "-"
+	case math.IsInf(i.Lo, -1) && math.IsInf(i.Hi, 1):
+		return "no interval"
+	case i.Lo >= unit.FactorFrom && math.IsInf(i.Hi, 1):
+		return "[" + unit.FormatFactor(i.Lo) + ", +∞]"
+	case i.Lo >= unit.FactorFrom:
+		return "[" + unit.FormatFactor(i.Lo) + ", " + unit.FormatFactor(i.Hi) + "]"
 	}
 	return "[" + percentEnd(i.Lo) + ", " + percentEnd(i.Hi) + "] %"
 }
@@ -72,7 +81,7 @@ func percentEnd(v float64) string {
 		return "+∞"
 	case v >= 100:
 		return ">+9999"
-	case math.Abs(v) >= 10:
+	case math.Abs(v) >= 0.9995:
 		return fmt.Sprintf("%+.0f", v*100)
 	}
 	return fmt.Sprintf("%+.1f", v*100)

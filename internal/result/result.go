@@ -73,6 +73,16 @@ type Series struct {
 	Unit   unit.Unit `json:"unit"`
 	Step   float64   `json:"step"` // seconds
 	Values []float64 `json:"values"`
+	// Marks are what happened meanwhile; a series with marks is around an event, which is its time 0, and Begin is the
+	// time of the first value, s.
+	Begin float64 `json:"begin,omitempty"`
+	Marks []Mark  `json:"marks,omitempty"`
+}
+
+// A Mark is something that happened at a time of a series, s.
+type Mark struct {
+	Name string  `json:"name"`
+	At   float64 `json:"at"`
 }
 
 // A Histogram is a distribution of latencies in nanoseconds, as HdrHistogram V2 compressed base64,
@@ -204,10 +214,19 @@ type Case struct {
 	Workload string `json:"workload,omitempty"` // tcp-rr:flows=4, randread-4k-qd1, …
 	Role     Role   `json:"role"`               //
 	Metric   string `json:"metric"`             // the metric that the verdict of a primary case is about
+	Planned  string `json:"-"`                  // the metric of the plan, where another was chosen for the verdict
 	Bound    string `json:"bound,omitempty"`    // the name of the case that bounds this one, if it is measured
 	Load     Load   `json:"load,omitzero"`
+	Words    Words  `json:"words,omitzero"`
 	// Definition is what the name alone does not say: the text of a job of the user's own.
 	Definition string `json:"definition,omitempty"`
+}
+
+// Words say in plain words what a case measures: the latency of "Pod → pod, other node". The family of its workload
+// knows them; the zero value leaves readers with the case's name.
+type Words struct {
+	Subject  string `json:"subject,omitempty"`
+	Quantity string `json:"quantity,omitempty"` // that its metric tells: throughput, latency
 }
 
 // A Load is what is known of what a case does by which its numbers are judged. The family of its workload says it; the
@@ -274,6 +293,15 @@ type Experiment struct {
 	Cases       []Case        `json:"cases"`
 	NotMeasured []NotMeasured `json:"not_measured"`
 	Warnings    []string      `json:"warnings,omitempty"` // about all of it, each a sentence without full stop
+}
+
+// CasesByName are cases by their names, of which the last one counts.
+func CasesByName(cases []Case) map[string]Case {
+	of := map[string]Case{}
+	for _, c := range cases {
+		of[c.Name] = c
+	}
+	return of
 }
 
 // Case returns the case of a name, and whether there is one.

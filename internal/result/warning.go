@@ -55,6 +55,7 @@ const (
 	Uncounted      Code = "uncounted"       // at the window's end
 	SlowSubmission Code = "slow-submission" //
 	Unmergeable    Code = "unmergeable"     // latencies of several jobs
+	Censored       Code = "censored"        // trials that ended before what they were about
 	ObjectsLeft    Code = "objects-left"    // on the server
 	WatchFailed    Code = "watch-failed"    //
 	StateChanged   Code = "state-changed"   // of a server during the run

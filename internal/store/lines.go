@@ -157,6 +157,10 @@ func (in interner) compact(r result.Run) result.Run {
 	}
 	for i, s := range r.Series {
 		s.Name, s.Unit, s.Values = in.text(s.Name), unit.Unit(in.text(string(s.Unit))), slices.Clone(s.Values)
+		s.Marks = slices.Clone(s.Marks)
+		for k, m := range s.Marks {
+			s.Marks[k].Name = in.text(m.Name)
+		}
 		r.Series[i] = s
 	}
 	for i, h := range r.Histograms {

@@ -137,6 +137,10 @@ func TestPublishedMistakes(t *testing.T) {
 		{"transposed.md", "no-data", []string{"3 "}},
 		{"long.csv", "above-link", []string{"4 b"}},
 		{"long.csv", "few-samples", []string{"5 a"}},
+		// Of the mean and rate of two tests printed by netperf one pair closes, and one does not.
+		{"console.md", "closed-loop", []string{"54 Node Subnet, native routing"}},
+		{"console.md", "receiver-above-sender", nil},
+		{"console.md", "loss-and-rates", nil},
 		{"wide.tsv", "peak", nil},
 		{"wide.tsv", "sources-disagree", nil},
 	} {
@@ -302,6 +306,8 @@ func FuzzRead(f *testing.F) {
 	f.Add("x.csv", []byte("target,metric,value\na,p99,1e308 Gbit/s\n"))
 	f.Add("x", []byte("=== A vs B ===\nMean: 1e999 %\n"))
 	f.Add("x", []byte("Test + + -\nx 1 2\ny 1 2\n"))
+	f.Add("x", []byte("```\niperf3 -c a\n[  5]   0.00-1.00  sec  1 Bytes  8 bits/sec  receiver\n"))
+	f.Add("x", []byte("~~~\nnetperf -H a\nbytes bytes bytes secs. 10^6bits/sec\n1 2 3 4 5\n~~~\n"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		d, err := Read(name, data, families)
 		if err != nil {

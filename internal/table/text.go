@@ -15,6 +15,7 @@ type reader struct {
 	at       int    // the line that is looked at, from 0
 	fence    bool   // within a block of code
 	heading  string // the last heading
+	subject  string // the last heading that names what was measured
 	headings bool   // that heading is about configurations
 	target   string // that the block of keys is about
 	against  string // likewise, if it compares two
@@ -66,8 +67,11 @@ func (r *reader) take() int {
 	text := r.line(r.at)
 	trimmed := strings.TrimSpace(text)
 	switch {
-	case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
+	case isFence(trimmed):
 		r.fence = !r.fence
+		if r.fence {
+			return 1 + r.console()
+		}
 		return 1
 	case trimmed == "":
 		return 1
@@ -94,6 +98,9 @@ func (r *reader) take() int {
 
 func (r *reader) newHeading(text string) {
 	r.heading, r.target, r.against, r.blockAt = text, "", "", 0
+	if r.subject == "" || r.targets[text] {
+		r.subject = text
+	}
 	low := strings.ToLower(text)
 	r.headings = has(low, "configurations", "variants", "类型", "模式") || strings.HasSuffix(low, " types")
 }

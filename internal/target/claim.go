@@ -77,12 +77,15 @@ func (c Claim) String() string {
 var ErrBusy = errors.New("in use")
 
 // Meets says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the
-// plan says to share the place with them.
+// plan says to share the place with them. An experiment that claims it several times, for each of its targets, is one.
 func (p Plan) Meets(place string, found []Claim) (warnings []string, err error) {
+	found = slices.SortedFunc(slices.Values(found), func(a, b Claim) int { return a.Since.Compare(b.Since) })
+	seen := map[[2]string]bool{}
 	var others []string
 	for _, c := range found {
-		if text := c.String(); c.Experiment != p.Experiment && !slices.Contains(others, text) {
-			others = append(others, text)
+		if who := [2]string{c.Experiment, c.By}; c.Experiment != p.Experiment && !seen[who] {
+			seen[who] = true
+			others = append(others, c.String())
 		}
 	}
 	slices.Sort(others)

@@ -25,8 +25,10 @@ func TestMeets(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	plan.Share = true
-	warnings, err := plan.Meets("the cluster", []Claim{own, other, other})
-	const shared = "was shared with the experiment 2026-12-01-c3d4 of ben@lap"
+	later := other // its claim for another of its targets
+	later.Since = since.Add(time.Second)
+	warnings, err := plan.Meets("the cluster", []Claim{own, later, other})
+	const shared = "was shared with the experiment 2026-12-01-c3d4 of ben@lap, since 2026-12-01 08:00:00 UTC"
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], shared) {
 		t.Errorf("%q, %v", warnings, err)
 	}

@@ -43,6 +43,14 @@ const (
 // String is the option with an example of its value.
 func (o Option) String() string { return o.Name + "=" + o.Example }
 
+// Argument is what the option's flag takes, for readers: nothing if it is a [Switch], of a [List] one of its texts.
+func (o Option) Argument() string {
+	if o.Value == Switch {
+		return ""
+	}
+	return strings.TrimSuffix(o.Example, ",…")
+}
+
 // About is the help, with what the option needs.
 func (o Option) About() string {
 	if o.Needs == "" {

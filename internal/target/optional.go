@@ -47,6 +47,12 @@ type Caller interface {
 	Applications() map[string]host.Destination
 }
 
+// A Privileged is a target that may take more on nodes than programs there usually have. Privileges say what and what
+// for, in a clause after the target's name; empty if it takes nothing.
+type Privileged interface {
+	Privileges() string
+}
+
 // A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in
 // turn, client's and server's; nil if they are the same for all.
 type Rotator interface {

@@ -138,10 +138,26 @@ func (s Spec) With(options map[string]string) Spec {
 		with.Options["label"] = s.Label()
 	}
 	for _, key := range added {
-		with.Text += separator(with.Text) + key + "=" + strings.NewReplacer("%", "%25", "&", "%26").Replace(with.Options[key])
+		with.Text += separator(with.Text) + key + "=" + escaping.Replace(with.Options[key])
 	}
 	return with
 }
+
+// Set is the target with another value of an option, or with one more.
+func (s Spec) Set(key, value string) Spec {
+	set := Spec{Kind: s.Kind, Name: s.Name, Text: s.Kind + ":" + s.Name, Options: maps.Clone(s.Options)}
+	if set.Options == nil {
+		set.Options = map[string]string{}
+	}
+	set.Options[key] = value
+	for _, name := range slices.Sorted(maps.Keys(set.Options)) {
+		set.Text += separator(set.Text) + name + "=" + escaping.Replace(set.Options[name])
+	}
+	return set
+}
+
+// escaping writes the value of an option so that it can be read again.
+var escaping = strings.NewReplacer("%", "%25", "&", "%26")
 
 func separator(text string) string {
 	switch _, query, is := strings.Cut(text, "?"); {

@@ -58,6 +58,23 @@ func TestLabel(t *testing.T) {
 	}
 }
 
+func TestSet(t *testing.T) {
+	for _, c := range []struct{ text, key, value, want string }{
+		{"lab:native", "rate", "1Gbit/s", "lab:native?rate=1Gbit/s"},
+		{"lab:native?rate=2Gbit/s&label=a%26b", "rate", "1%", "lab:native?label=a%26b&rate=1%25"},
+	} {
+		s, err := ParseSpec(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := s.Set(c.key, c.value)
+		if again, err := ParseSpec(set.Text); set.Text != c.want || err != nil || again.Options[c.key] != c.value ||
+			s.Text != c.text {
+			t.Errorf("%s with %s=%s is %s, %v", c.text, c.key, c.value, set.Text, err)
+		}
+	}
+}
+
 func TestWith(t *testing.T) {
 	given := map[string]string{"namespace": "bench", "as": "a&b%c", "label": ""}
 	delete(given, "label")

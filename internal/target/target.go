@@ -96,6 +96,10 @@ func (p Placement) AsksAPI() bool { return p.Call != Call{} }
 // single resource has none.
 type Call struct{ Resource, Operation string }
 
+// Effect is the operation of runs that change a resource and see what that does to traffic: networkpolicy, pod,
+// endpoint, service or deployment.
+const Effect = "effect"
+
 // A Site is everything that a block needs on one target: its fresh places, which one run after another uses.
 type Site struct {
 	Places []Place // one for each placement, in that order

@@ -27,6 +27,12 @@ const (
 	SecondPerOp  Unit = "s/op" // CPU time per operation
 )
 
+// Units that readers of storage expect; no value is kept in them, see [Spoken].
+const (
+	BytePerSecond Unit = "B/s"  // with binary prefixes
+	IOPS          Unit = "IOPS" // operations per second
+)
+
 // ErrSyntax is what every error of a parser in this package is.
 var ErrSyntax = errors.New("not a value with a unit")
 
@@ -39,6 +45,8 @@ type prefix struct {
 var (
 	large = []prefix{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}}
 	small = []prefix{{"", 1}, {"m", 1e-3}, {"µ", 1e-6}, {"n", 1e-9}}
+	// binary are those of MiB/s: no table of storage goes beyond.
+	binary = []prefix{{"Mi", 1 << 20}, {"Ki", 1 << 10}, {"", 1}}
 )
 
 // Format renders v, given in the base unit u, with three significant digits and a decimal prefix:
@@ -55,6 +63,8 @@ func Format(v float64, u Unit) string {
 		return digits(v)
 	case Second, SecondPerGB, SecondPerOp:
 		return scaled(v, u, small)
+	case BytePerSecond:
+		return scaled(v, u, binary)
 	default:
 		return scaled(v, u, large)
 	}
@@ -98,6 +108,18 @@ func digits(v float64) string {
 // maxDecimals is where digits stops: what is smaller is 0 to a reader.
 const maxDecimals = 12
 
+// Join makes a range of two values that [Format] or [FormatFactor] wrote, with their unit once if both have the same:
+// "22.7 to 22.9 µs". It is one of them where they do not differ.
+func Join(lo, hi string) string {
+	if lo == hi {
+		return lo
+	}
+	if number, symbol, found := strings.Cut(lo, " "); found && strings.HasSuffix(hi, " "+symbol) {
+		lo = number
+	}
+	return lo + " to " + hi
+}
+
 // Plural is a number of things with their noun, whose plural ends in s: "1 run", "2 runs".
 func Plural(n int, noun string) string {
 	if n == 1 {
@@ -112,6 +134,45 @@ func FormatChange(fraction float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%+.1f %%", fraction*100)
+}
+
+// FactorFrom is the change from which a factor is easier to read than a percentage.
+const FactorFrom = 2
+
+// FormatFactor renders a fraction as a short signed percentage, or from threefold on as a factor: -0.254 is "-25 %",
+// 0.031 "+3.1 %", 9.2 "×10.2".
+func FormatFactor(fraction float64) string {
+	switch {
+	case math.IsNaN(fraction) || math.IsInf(fraction, 0):
+		return "-"
+	case fraction >= FactorFrom:
+		return "×" + factor(1+fraction)
+	case math.Abs(fraction) >= 0.0995:
+		return fmt.Sprintf("%+.0f %%", fraction*100)
+	}
+	return fmt.Sprintf("%+.1f %%", fraction*100)
+}
+
+// factor is a number with one decimal below a hundred, and with an exponent from ten thousand on.
+func factor(v float64) string {
+	switch {
+	case v < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v < 9999.5:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}
+
+// Spoken is a value in the unit that readers expect: of a volume MiB/s and IOPS, where all else is in bit/s and op/s.
+func Spoken(v float64, u Unit, volume bool) (float64, Unit) {
+	switch {
+	case volume && u == BitPerSecond:
+		return v / 8, BytePerSecond
+	case volume && u == PerSecond:
+		return v, IOPS
+	}
+	return v, u
 }
 
 // symbol is a spelling of a unit that people and tools use, with what one of it is in the base unit.

@@ -105,11 +105,11 @@ func (cilium) apply(s spec) []command {
 }
 
 // control is the operator, which makes the kinds that the agents need. It ends when it cannot renew its lease, which on
-// a machine with many pods to start may take longer than its 10 s.
+// a machine with many pods to start may take longer than its 10 s. Its shell would listen on the machine itself.
 func (cilium) control(s spec) []process {
 	return []process{{name: "cilium-operator", args: command{s.program("cilium-operator"),
 		"--k8s-kubeconfig-path=" + s.kubeconfig(), "--ipam=kubernetes", "--identity-allocation-mode=crd",
-		"--operator-api-serve-addr=127.0.0.1:9234", "--enable-metrics=false",
+		"--operator-api-serve-addr=127.0.0.1:9234", "--enable-metrics=false", "--shell-sock-path=",
 		"--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s",
 	}}}
 }

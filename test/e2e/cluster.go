@@ -78,6 +78,7 @@ var kinds = map[string]string{
 	"role": "/apis/rbac.authorization.k8s.io/v1/roles", "role binding": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
 	"cluster role":         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 	"cluster role binding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"network policy":       "/apis/networking.k8s.io/v1/networkpolicies",
 	"job":                  "/apis/batch/v1/jobs", "lease": "/apis/coordination.k8s.io/v1/leases",
 }
 

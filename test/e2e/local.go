@@ -67,3 +67,39 @@ func NeedParts(t testing.TB) {
 func Command(kubeconfig, verb string, args ...string) *exec.Cmd {
 	return exec.Command(os.Getenv(makerVariable), append([]string{verb, "-dir", filepath.Dir(kubeconfig)}, args...)...)
 }
+
+// Processes are those of the cluster whose command lines have some words.
+func (l Local) Processes(t testing.TB, words string) (pids []int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(text), "\x00", " "), words) {
+			continue // it has ended, or is another one
+		}
+		if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file))); l.has(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// has says whether a process descends from the cluster's first one.
+func (l Local) has(pid int) bool {
+	for pid > 1 && pid != l.Holder {
+		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if err != nil {
+			return false
+		}
+		// The fields after the name, which is in parentheses and may have anything in it: the state and the parent.
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		if len(fields) < 2 {
+			return false
+		}
+		pid, _ = strconv.Atoi(fields[1])
+	}
+	return pid == l.Holder
+}

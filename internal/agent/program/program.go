@@ -18,6 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/api/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
+	"github.com/knotmeter/knotmeter/internal/family/dynamics"
+	"github.com/knotmeter/knotmeter/internal/family/dynamics/trial"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/preflight"
@@ -37,6 +39,8 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return remote.Wait(ctx)
 	case remote.DigestCommand:
 		return digest(stdout)
+	case remote.RespondCommand:
+		return trial.Respond(ctx, args[1:])
 	}
 	return fmt.Errorf("unknown agent command %q; 'knotmeter run' starts the agent", args[0])
 }
@@ -56,6 +60,7 @@ func Verbs() map[string]agent.Handler {
 		preflight.Verb: agent.Handle(carryPreflight),
 		webapp.Verb:    agent.Handle(plain(webapp.Run)),
 		api.Verb:       agent.Handle(plain(kubeapi.Run)),
+		dynamics.Verb:  agent.Handle(plain(trial.Do)),
 		vault.Verb:     agent.Handle(plain(vault.Run)),
 		vault.ErrandVerb: agent.Handle(plain(func(ctx context.Context, e vault.Errand) (vault.Outcome, error) {
 			return e.Run(ctx)

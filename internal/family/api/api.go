@@ -153,12 +153,33 @@ func (w Workload) Title() string {
 	return family.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
 }
 
+// subject is what is asked in plain words: "API: list 100 configmaps, consistent".
+func (w Workload) subject() string {
+	switch w.Verb {
+	case "floor":
+		return "API: GET /version"
+	case "pod-startup":
+		return "Pod, from request to ready"
+	case "pod-deletion":
+		return "Pod, from deletion to gone"
+	}
+	words := "API: " + w.Verb + " " + w.Resource
+	if w.Objects > 1 {
+		words = fmt.Sprintf("API: %s %d %ss", w.Verb, w.Objects, w.Resource)
+	}
+	if w.Consistent {
+		words += ", consistent"
+	}
+	return words
+}
+
 func (w Workload) String() string { return path + "/" + w.Title() }
 
 // Traits are those of a case.
 func (w Workload) Traits() family.Traits {
 	return family.Traits{
 		Path: path, Kind: w.Title(), Metric: w.Pace.Metric(),
+		Words:  result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity()},
 		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(w.usual()),
 		Needs: target.Placement{Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
 	}

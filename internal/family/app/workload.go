@@ -152,6 +152,14 @@ func (w Workload) Title() string {
 	return family.Title(w.Of+"/"+w.Name, w.Pace.Options(w.defaultPace()))
 }
 
+// subject is what is asked in plain words: "Vault encrypt".
+func (w Workload) subject() string {
+	if w.Of == Vault {
+		return "Vault " + w.Name
+	}
+	return "Requests " + w.Name
+}
+
 func (w Workload) String() string { return Path + "/" + w.Title() }
 
 // Metric is what a verdict is about. That of the published measurements is the mean, which at saturation is workers /
@@ -167,6 +175,7 @@ func (w Workload) Metric() string {
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
 		Path: Path, Kind: w.Title(), Metric: w.Metric(), Definition: w.Text,
+		Words:  result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity()},
 		Limits: w.Pace.Limits(0), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(0),
 	}
 	if w.Of == Vault {

@@ -1,4 +1,4 @@
-// Package network is the family of what goes between two places: nine paths, six workloads with the names that the
+// Package network is the family of what goes between two places: nine paths, seven workloads with the names that the
 // field uses, netperf's where netperf has them.
 //
 // What the workloads tell, and what they do not:
@@ -7,6 +7,8 @@
 //     a slow start or a lossy link does to short transfers.
 //   - udp-stream tells the rate of datagrams at which loss begins; not how a protocol on top of UDP
 //     would behave at it.
+//   - udp-stream-unpaced tells what is left of as many datagrams as the sender's CPU could send, as published
+//     comparisons have it; not what the path carries without loss.
 //   - tcp-rr tells the time that the path adds to a small exchange on an open connection; not what
 //     it is under load, nor at a given rate of arrivals, since the next request waits for the answer.
 //   - udp-rr tells the same without TCP; a lost datagram is counted and does not show in the latency.
@@ -67,11 +69,33 @@ func parse(path, name, _ string) (family.Workload, error) {
 
 func (w Workload) String() string { return string(w.Path) + "/" + w.Spec.String() }
 
+// subject is a path in plain words: "Pod → pod, other node".
+func subject(p target.Path) string {
+	from, to, where := "Node", "node", ", other node"
+	if p.ClientPod() {
+		from = "Pod"
+	}
+	switch {
+	case p.Service():
+		to = "Service"
+	case p.ServerPod():
+		to = "pod"
+	}
+	switch {
+	case p.Same():
+		where = ", same node"
+	case p == target.NodeNode:
+		where = ""
+	}
+	return from + " → " + to + where
+}
+
 // Traits are those of a case.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
 		Path: string(w.Path), Kind: w.Spec.String(), Metric: w.Metric(), Needs: target.Placement{Path: w.Path},
-		Load: result.Load{BothWays: w.Direction == Both},
+		Load:  result.Load{BothWays: w.Direction == Both},
+		Words: result.Words{Subject: subject(w.Path), Quantity: w.Kind.quantity()},
 	}
 	if !w.Kind.Stream() && w.Rate == 0 {
 		t.Load.Outstanding = max(w.Flows, 1)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -20,18 +22,22 @@ type Kind string
 
 // The network workloads.
 const (
-	TCPStream   Kind = "tcp-stream"    // bytes the receiver has read
-	UDPStream   Kind = "udp-stream"    // datagrams received, paced
-	TCPRR       Kind = "tcp-rr"        // request and response on one connection
-	UDPRR       Kind = "udp-rr"        // the same over UDP, with a time-out
-	TCPCRR      Kind = "tcp-crr"       // connect, request, response, close
-	TCPRRLoaded Kind = "tcp-rr-loaded" // tcp-rr while streams fill the same path
+	TCPStream   Kind = "tcp-stream"         // bytes the receiver has read
+	UDPStream   Kind = "udp-stream"         // datagrams received, paced
+	UDPUnpaced  Kind = "udp-stream-unpaced" // datagrams received of as many as the sender can send
+	TCPRR       Kind = "tcp-rr"             // request and response on one connection
+	UDPRR       Kind = "udp-rr"             // the same over UDP, with a time-out
+	TCPCRR      Kind = "tcp-crr"            // connect, request, response, close
+	TCPRRLoaded Kind = "tcp-rr-loaded"      // tcp-rr while streams fill the same path
 )
 
 // Kinds lists the network workloads in the order of the documentation.
 func Kinds() []Kind { return kinds }
 
-var kinds = []Kind{TCPStream, UDPStream, TCPRR, UDPRR, TCPCRR, TCPRRLoaded}
+var kinds = []Kind{TCPStream, UDPStream, UDPUnpaced, TCPRR, UDPRR, TCPCRR, TCPRRLoaded}
+
+// Unpaced is the fact that tools record of [UDPUnpaced]: nothing paces the sender.
+var Unpaced = result.Fact{Name: "udp.pacing", Value: "none"}
 
 // A Direction is which way the bytes of a stream go.
 type Direction string
@@ -49,6 +55,8 @@ const (
 	DefaultUDPTimeout = 200 * time.Millisecond
 	defaultLoss       = 0.001 // threshold of the udp-stream sweep
 	maxFlows          = 128
+	minMSS            = 88 // the kernel's least, TCP_MIN_MSS
+	maxMSS            = 32767
 	MaxSize           = 16 << 20
 	MaxDatagram       = 65507 // payload of the largest IPv4 UDP datagram
 )
@@ -68,6 +76,10 @@ type Spec struct {
 	Rate    float64 `json:"rate,omitempty"`
 	Loss    float64 `json:"loss,omitempty"`    // threshold of the sweep as a fraction
 	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
+	// MSS is the largest segment of tcp-stream in bytes, TCP's options included; 0 is what the path holds.
+	MSS int `json:"mss,omitempty"`
+	// Congestion is tcp-stream's control of its rate; empty is what the hosts have.
+	Congestion string `json:"congestion,omitempty"`
 	// Timeout after which a request of udp-rr counts as lost.
 	Timeout time.Duration `json:"timeout,omitempty"`
 
@@ -76,10 +88,13 @@ type Spec struct {
 }
 
 // Stream says whether the workload moves bytes one way, rather than exchanging requests.
-func (k Kind) Stream() bool { return k == TCPStream || k == UDPStream }
+func (k Kind) Stream() bool { return k == TCPStream || k.Datagrams() }
+
+// Datagrams says whether the workload is a stream of datagrams.
+func (k Kind) Datagrams() bool { return k == UDPStream || k == UDPUnpaced }
 
 // UDP says whether the workload's traffic is datagrams.
-func (k Kind) UDP() bool { return k == UDPStream || k == UDPRR }
+func (k Kind) UDP() bool { return k.Datagrams() || k == UDPRR }
 
 // OpenLoop says whether latency counts from planned send times.
 func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Rate > 0 }
@@ -90,6 +105,25 @@ func (s Spec) Metric() string {
 		return metric.Throughput
 	}
 	return metric.P50
+}
+
+// quantity is what Metric tells of the kind, in plain words.
+func (k Kind) quantity() string {
+	switch k {
+	case UDPStream:
+		return "UDP throughput"
+	case UDPUnpaced:
+		return "UDP throughput, unpaced"
+	case TCPRR:
+		return "latency"
+	case UDPRR:
+		return "UDP latency"
+	case TCPCRR:
+		return "connection time"
+	case TCPRRLoaded:
+		return "latency under load"
+	}
+	return "throughput"
 }
 
 // Resolved returns s with the defaults of its kind filled in, or an error that Is family.ErrInvalid and
@@ -110,6 +144,7 @@ func (s *Spec) fill() {
 		if s.Rate == 0 && s.Loss == 0 {
 			s.Loss = defaultLoss
 		}
+	case s.Kind == UDPUnpaced: // there is nothing to fill in
 	default:
 		s.Request, s.Response = cmp.Or(s.Request, 1), cmp.Or(s.Response, 1)
 	}
@@ -147,11 +182,20 @@ func (s Spec) validate() error {
 		return fmt.Errorf("%w: loss=%g is not a fraction below 1", family.ErrInvalid, s.Loss)
 	case s.Kind.Stream() && s.Direction != Forward && s.Direction != Reverse && s.Direction != Both:
 		return fmt.Errorf("%w: direction=%s is not forward, reverse or both", family.ErrInvalid, s.Direction)
+	case s.MSS != 0 && (s.MSS < minMSS || s.MSS > maxMSS):
+		return fmt.Errorf("%w: mss=%d is not from %d to %d bytes", family.ErrInvalid, s.MSS, minMSS, maxMSS)
+	case !plainName.MatchString(s.Congestion):
+		return fmt.Errorf("%w: congestion=%q is not the name of a congestion control", family.ErrInvalid, s.Congestion)
+	case s.Kind == UDPUnpaced && s.Rate > 0:
+		return fmt.Errorf("%w: %s has no rate; udp-stream has", family.ErrInvalid, s.Kind)
 	case s.Kind == TCPStream && s.Rate > 0:
 		return fmt.Errorf("%w: tcp-stream has no rate; limit the path instead (?rate= of a lab target)", family.ErrInvalid)
 	}
 	return nil
 }
+
+// plainName is what a congestion control may be called, or nothing.
+var plainName = regexp.MustCompile(`^[a-z0-9_-]{0,15}$`)
 
 func (s Spec) validateTimes() error {
 	if s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 ||
@@ -188,6 +232,8 @@ func (s Spec) String() string {
 	add(full.Rate != def.Rate && full.Rate != 0, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
 	add(full.Loss != def.Loss && full.Rate == 0, "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
 	add(full.Offload != def.Offload, "offload=%t", full.Offload)
+	add(full.MSS != 0, "mss=%d", full.MSS)
+	add(full.Congestion != "", "congestion=%s", full.Congestion)
 	add(full.Timeout != def.Timeout, "timeout=%s", full.Timeout)
 	return family.Title(string(s.Kind), opts)
 }
@@ -206,9 +252,11 @@ func Parse(text string) (Spec, error) {
 func (k Kind) parameters() []string {
 	switch k {
 	case TCPStream:
-		return []string{"flows", "size", "direction"}
+		return []string{"flows", "size", "direction", "mss", "congestion"}
 	case UDPStream:
 		return []string{"flows", "size", "direction", "rate", "loss", "offload"}
+	case UDPUnpaced:
+		return []string{"flows", "size", "direction", "offload"}
 	case TCPRR, TCPCRR:
 		return []string{"flows", "request", "response", "rate"}
 	case UDPRR:
@@ -247,6 +295,10 @@ func (s *Spec) set(key, val string) (err error) {
 		s.Rate, err = unit.ParseAs(val, unit.PerSecond)
 	case "loss":
 		s.Loss, err = family.Positive(fraction(val))
+	case "mss":
+		s.MSS, err = family.Positive(strconv.Atoi(val))
+	case "congestion":
+		s.Congestion = val
 	case "offload":
 		s.Offload, err = strconv.ParseBool(val)
 	case "timeout":

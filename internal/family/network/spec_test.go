@@ -12,14 +12,18 @@ import (
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Spec{
-		"tcp-stream":                            {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Forward},
-		"tcp-stream:flows=4,size=16KiB":         {Kind: TCPStream, Flows: 4, Size: 16384, Direction: Forward},
-		"tcp-stream:direction=both":             {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Both},
+		"tcp-stream":                    {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Forward},
+		"tcp-stream:flows=4,size=16KiB": {Kind: TCPStream, Flows: 4, Size: 16384, Direction: Forward},
+		"tcp-stream:direction=both":     {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Both},
+		"tcp-stream:mss=1398,congestion=reno": {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Forward,
+			MSS: 1398, Congestion: "reno"},
 		"udp-stream":                            {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: defaultLoss},
 		"udp-stream:loss=1%":                    {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: 0.01},
 		"udp-stream:rate=10k/s,size=64":         {Kind: UDPStream, Flows: 1, Size: 64, Direction: Forward, Rate: 1e4},
 		"udp-stream:rate=5,loss=0.5":            {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5},
 		"udp-stream:rate=5,offload=true":        {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5, Offload: true},
+		"udp-stream-unpaced":                    {Kind: UDPUnpaced, Flows: 1, Direction: Forward},
+		"udp-stream-unpaced:flows=4,size=1400":  {Kind: UDPUnpaced, Flows: 4, Size: 1400, Direction: Forward},
 		"tcp-rr":                                {Kind: TCPRR, Flows: 1, Request: 1, Response: 1},
 		"tcp-rr:request=200,response=1k,rate=7": {Kind: TCPRR, Flows: 1, Request: 200, Response: 1000, Rate: 7},
 		"udp-rr":                                {Kind: UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: DefaultUDPTimeout},
@@ -49,6 +53,9 @@ func TestParseErrors(t *testing.T) {
 		"tcp-stream:size=-1":         "size=-1",
 		"tcp-stream:rate=5":          "limit the path",
 		"tcp-stream:loss=0.1":        "flows, size, direction",
+		"tcp-stream:mss=20":          "mss=20",
+		"tcp-stream:congestion=a b":  "congestion",
+		"tcp-rr:mss=1398":            "no such parameter",
 		"tcp-stream:direction=up":    "forward, reverse or both",
 		"tcp-stream:speed=5":         "no such parameter",
 		"udp-stream:size=65508":      "65507",
@@ -58,6 +65,9 @@ func TestParseErrors(t *testing.T) {
 		"udp-stream:rate=-1":         "rate=-1",
 		"udp-stream:rate=2e9":        "1e9",
 		"udp-stream:rate=5 B":        "wanted op/s",
+		"udp-stream-unpaced:rate=5":  "flows, size, direction, offload",
+		"udp-stream-unpaced:loss=1%": "flows, size, direction, offload",
+		"udp-stream-unpaced:size=0x": "size=0x",
 		"tcp-rr:direction=forward":   "tcp-rr has no such parameter",
 		"tcp-rr:request=0":           "above 0",
 		"udp-rr:timeout=2m":          "out of range",
@@ -78,6 +88,7 @@ func TestResolvedLimits(t *testing.T) {
 		{Kind: TCPRR, Warmup: 2 * time.Hour},
 		{Kind: TCPRR, Flows: -1},
 		{Kind: "x"},
+		{Kind: UDPUnpaced, Rate: 1},
 	} {
 		if _, err := s.Resolved(); !errors.Is(err, family.ErrInvalid) {
 			t.Errorf("%+v: %v", s, err)
@@ -103,6 +114,7 @@ func TestKinds(t *testing.T) {
 	}{
 		{"tcp-stream", true, false, false, "throughput"},
 		{"udp-stream:rate=5", true, true, false, "throughput"},
+		{"udp-stream-unpaced", true, true, false, "throughput"},
 		{"tcp-rr", false, false, false, "p50"},
 		{"tcp-rr:rate=5", false, false, true, "p50"},
 		{"udp-rr:rate=5", false, true, true, "p50"},

@@ -58,6 +58,58 @@ func (j Job) Metric() string {
 	return metric.Rate
 }
 
+// accesses are fio's words for what a job does, in plain ones.
+var accesses = map[string]string{
+	"read": "Sequential read", "write": "Sequential write", "randread": "Random read", "randwrite": "Random write",
+	"rw": "Sequential read and write", "randrw": "Random read and write",
+}
+
+// subject is the job in plain words: "Random read, 4 KiB, queue depth 64".
+func (j Job) subject() string {
+	if j.Name != "" {
+		return "Job " + j.Name
+	}
+	words := accesses[j.ReadWrite]
+	if j.Mixed() {
+		words += fmt.Sprintf(" %d:%d", j.Mix, 100-j.Mix)
+	}
+	words += ", " + inUnits(j.Block, " MiB", " KiB", " B")
+	switch {
+	case j.Fdatasync:
+		words += " and fdatasync"
+	case j.Depth > 1:
+		words += ", queue depth " + strconv.Itoa(j.Depth)
+	}
+	if j.Jobs > 1 {
+		words += ", " + strconv.Itoa(j.Jobs) + " jobs"
+	}
+	return words
+}
+
+// inUnits is a number of bytes in the largest of these units of which it is a multiple.
+func inUnits(n int, mebi, kibi, bytes string) string {
+	switch {
+	case n%(1<<20) == 0:
+		return strconv.Itoa(n>>20) + mebi
+	case n%(1<<10) == 0:
+		return strconv.Itoa(n>>10) + kibi
+	}
+	return strconv.Itoa(n) + bytes
+}
+
+// quantity is what Metric tells of the job, in plain words.
+func (j Job) quantity() string {
+	switch j.Metric() {
+	case metric.Throughput:
+		return "throughput"
+	case metric.Rate:
+		return "operations"
+	case metric.P50:
+		return "latency"
+	}
+	return "fdatasync p99"
+}
+
 // jobName is randread-4k-qd64, randrw70-4k-qd16-jobs4 or write-2300-qd1-fdatasync.
 var jobName = regexp.MustCompile(
 	`^(read|write|randread|randwrite|(?:rand)?rw)(\d{0,3})-(\d+[km]?)-qd(\d+)(?:-jobs(\d+))?(-fdatasync)?$`)
@@ -125,15 +177,7 @@ func (j Job) Title() string {
 }
 
 // blockText is a size in fio's way. A MiB is 1m; 1024k, as some published jobs have it, is the same.
-func blockText(n int) string {
-	switch {
-	case n%(1<<20) == 0:
-		return strconv.Itoa(n>>20) + "m"
-	case n%(1<<10) == 0:
-		return strconv.Itoa(n>>10) + "k"
-	}
-	return strconv.Itoa(n)
-}
+func blockText(n int) string { return inUnits(n, "m", "k", "") }
 
 // Resolved is the job with fio's defaults, or an error that Is family.ErrInvalid and names what is out of range.
 func (j Job) Resolved() (Job, error) {

@@ -58,7 +58,7 @@ func (j Job) String() string { return path + "/" + j.Title() }
 func (j Job) Traits() family.Traits {
 	t := family.Traits{
 		Path: path, Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
-		Needs: target.Placement{Volume: true},
+		Needs: target.Placement{Volume: true}, Words: result.Words{Subject: j.subject(), Quantity: j.quantity()},
 		Load: result.Load{
 			Volume: true, Reads: j.Mixed() || j.Name == "" && !j.writes(), SingleReads: j.singleReads(),
 		},

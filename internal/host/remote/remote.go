@@ -31,6 +31,8 @@ const (
 	ExecCommand  = "exec"  // the supervisor, followed by the command
 	WaitCommand  = "wait"  // the first process of a container: it waits for its end
 	AgentCommand = "agent" // one side of a run
+	// RespondCommand answers the probes of a run, with its arguments, until the container is to end.
+	RespondCommand = "respond"
 	// DigestCommand prints the SHA-256 of the agent's program itself, so that a copy of it can be checked where
 	// there is nothing else to do that with.
 	DigestCommand = "digest"

@@ -43,7 +43,7 @@ func New() (*Group, error) {
 			return nil, errors.Join(err, os.Remove(dir))
 		}
 	}
-	return nil, fmt.Errorf("new control groups below %s are removed at once by somebody else", parent)
+	return nil, fmt.Errorf("new control groups below %s are removed at once by another program", parent)
 }
 
 // refused turns the file system's answers to a user who may not make groups into the reason.

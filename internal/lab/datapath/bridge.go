@@ -4,6 +4,7 @@ package datapath
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
@@ -23,16 +24,25 @@ func podBridge(p *lab.Plan, t lab.Topology, n int) {
 	p.Add(node, lab.Bridge{Name: podsBridge, MTU: p.PodMTU, MAC: lab.PodMAC(n, 0)}, lab.Up(podsBridge))
 	addresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
-		p.Add(node, bridgeNetfilter{})
-		p.Need(target.PodSvcSame, bridgeNetfilter{})
+		p.Add(node, bridgeNetfilter{true})
+		p.Need(target.PodSvcSame, bridgeNetfilter{true})
 	}
 }
 
-// bridgeNetfilter shows bridged packets to the node's netfilter hooks.
-type bridgeNetfilter struct{}
+// bridgeNetfilter shows bridged packets to the namespace's netfilter hooks, or takes them past these: the kernel shows
+// them unless it is told otherwise.
+type bridgeNetfilter struct{ shown bool }
 
-func (bridgeNetfilter) String() string {
-	return "sysctl net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1 where there is br_netfilter"
+func (o bridgeNetfilter) value() string {
+	if o.shown {
+		return "1"
+	}
+	return "0"
+}
+
+func (o bridgeNetfilter) String() string {
+	return fmt.Sprintf("sysctl net.bridge.bridge-nf-call-iptables=%s net.bridge.bridge-nf-call-ip6tables=%[1]s "+
+		"where there is br_netfilter", o.value())
 }
 
 // Apply sets it, where the kernel can; where not, the one path that needs it is not supported.
@@ -45,9 +55,9 @@ func (o bridgeNetfilter) Apply(e *lab.Env) error {
 
 func (bridgeNetfilter) Feature() string { return "br_netfilter" }
 
-func (bridgeNetfilter) Probe(*lab.Env) error {
+func (o bridgeNetfilter) Probe(*lab.Env) error {
 	for _, name := range []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"} {
-		err := netns.Sysctl(name, "1")
+		err := netns.Sysctl(name, o.value())
 		if errors.Is(err, fs.ErrNotExist) {
 			return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER), " +
 				"so the answers of an endpoint on the client's node pass by the address translation")

@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// A host is without a pods' network, from node to node over the underlay: the upper bound of all others.
+// A host has no pod network: traffic goes from node to node over the underlay, the reference of all others.
 type host struct{ title }
 
 func (host) Plan(t lab.Topology) (lab.Plan, error) {

@@ -17,7 +17,7 @@ func (t title) About() string { return t.users }
 // Kit is what labs are built from: to add a datapath is to write it, and to add a line here.
 var Kit = lab.Kit{
 	Datapaths: []lab.Datapath{
-		host{title{"host", "the upper bound: no pods' network"}},
+		host{title{"host", "no pod network: the node-to-node reference"}},
 		routed{title: title{"native", "Cilium native routing, Calico underlay (BGP), flannel host-gw"}},
 		routed{title: title{"vxlan", "Cilium, Calico, flannel VXLAN"}, tunnels: []lab.Tunnel{vxlan{}}},
 		ipip{routed{title: title{"ipip", "Calico IPIP"}, tunnels: []lab.Tunnel{ipipTunnel{}}}},

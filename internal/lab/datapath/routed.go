@@ -15,7 +15,7 @@ import (
 const table = 100
 
 // minPodMTU is IPv6's least.
-const minPodMTU = 1280
+const minPodMTU = lab.MinPodMTU
 
 // A routed is a datapath in which each node routes between its pods and the other nodes' pods.
 type routed struct {

@@ -20,8 +20,8 @@ const leastBurst = 80 << 10
 func underlay(t lab.Topology) lab.Plan {
 	var p lab.Plan
 	p.Namespace(lab.Switch)
-	// The switch itself takes no part in any protocol above Ethernet.
-	p.Add(lab.Switch, lab.Sysctl("net.ipv6.conf.default.disable_ipv6", "1"),
+	// The switch itself takes no part in any protocol above Ethernet, and has no packet filter: it stands for a wire.
+	p.Add(lab.Switch, lab.Sysctl("net.ipv6.conf.default.disable_ipv6", "1"), bridgeNetfilter{false},
 		lab.Bridge{Name: bridge, MTU: t.MTU, MAC: lab.NodeMAC(0)}, lab.Up(bridge))
 	for n := range t.EachNode() {
 		node(&p, t, n)
@@ -39,6 +39,9 @@ func node(p *lab.Plan, t lab.Topology, n int) {
 		// A pod's gateway is also its way to its neighbours, which is no mistake to be reported.
 		lab.Sysctl("net.ipv4.conf.all.send_redirects", "0"),
 		lab.Sysctl("net.ipv4.conf.default.send_redirects", "0"))
+	if t.Rules > 0 {
+		p.Add(name, nft.Ballast{Rules: t.Rules})
+	}
 	attach(p, t, name, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.NodeMAC(n), Peer: name, PeerNS: lab.Switch})
 	p.Add(lab.Switch, lab.Port(name, bridge))
 	addresses(p, name, lab.Uplink, n, lab.NodeAddr(n).Prefix(24, 48))

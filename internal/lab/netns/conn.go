@@ -144,6 +144,15 @@ func (c *Conn) Up(name string) error {
 	return c.handle.LinkSetUp(link)
 }
 
+// Down sets a link down.
+func (c *Conn) Down(name string) error {
+	link, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	return c.handle.LinkSetDown(link)
+}
+
 // Enslave makes a link a port of a bridge.
 func (c *Conn) Enslave(name, bridge string) error {
 	link, err := c.link(name)

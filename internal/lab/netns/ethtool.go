@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The commands of <linux/ethtool.h> that read one feature.
+// The commands of <linux/ethtool.h> that read one feature. The one that writes it is the next number.
 const (
 	getRXChecksum = 0x14
 	getTXChecksum = 0x16
@@ -17,6 +17,22 @@ const (
 	getGSO        = 0x23
 	getGRO        = 0x2b
 )
+
+// SwitchOff takes from a device in the namespace of the calling thread, which the caller has locked, segmentation,
+// coalescing and the checksums of what it sends.
+func SwitchOff(dev string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open a socket: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for _, read := range []uint32{getTSO, getGSO, getGRO, getTXChecksum} {
+		if _, err := ethtool(fd, dev, read+1); err != nil {
+			return fmt.Errorf("switch off offloads of device %s: %w", dev, err)
+		}
+	}
+	return nil
+}
 
 // Offloads reads what a device in the namespace of the calling thread, which the caller has locked, does for the
 // network stack or not, as ethtool abbreviates it: "tso on".

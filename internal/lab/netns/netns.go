@@ -38,6 +38,9 @@ func Current() (*NS, error) {
 	return &NS{file}, nil
 }
 
+// File is the open file that holds the namespace. It stays the NS's own.
+func (n *NS) File() *os.File { return n.file }
+
 // Fd is the descriptor. It stays the NS's own.
 func (n *NS) Fd() int { return int(n.file.Fd()) }
 

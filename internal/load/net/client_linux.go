@@ -45,6 +45,7 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 	defer control.conn.Close()
 	defer context.AfterFunc(ctx, func() { control.conn.Close(); t.abort() })()
 	defer t.dismiss()
+	t.prepareSamples()
 	if err := t.open(ctx); err != nil {
 		t.abandon()
 		return Report{}, err
@@ -220,7 +221,7 @@ func (t *team) open(ctx context.Context) error {
 		case f.udp():
 			w.fd, err = openUDP(ctx, t.config.Addr, hello)
 		default:
-			w.fd, err = openTCP(t.config.Addr, hello)
+			w.fd, err = openTCP(t.config.Addr, hello, t.config.Workload)
 		}
 		if err == nil {
 			err = t.prepare(w)
@@ -240,7 +241,7 @@ func (t *team) open(ctx context.Context) error {
 
 // openTCP connects a flow and waits until the server has taken it on. What it returns with an error has to be closed
 // unless it is -1.
-func openTCP(a netip.AddrPort, h hello) (int, error) {
+func openTCP(a netip.AddrPort, h hello, w network.Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
 	if err != nil {
 		return -1, err
@@ -249,6 +250,9 @@ func openTCP(a netip.AddrPort, h hello) (int, error) {
 	err = setTimeouts(fd, dialTimeout)
 	if err == nil {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	}
+	if err == nil {
+		err = tuneTCP(fd, w)
 	}
 	if err == nil {
 		err = uninterrupted(func() error { return unix.Connect(fd, sockaddr(a)) })

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
 // ErrConfig is what every error about a Config is.
@@ -30,7 +28,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: a window of %s is shorter than %s", ErrConfig, w.Duration, Step)
 	case c.Idle < 0 || c.Idle > time.Minute:
 		return fmt.Errorf("%w: an idle time of %s", ErrConfig, c.Idle)
-	case w.Kind == network.UDPStream && w.Size < MinDatagram:
+	case w.Kind.Datagrams() && w.Size < MinDatagram:
 		return fmt.Errorf("%w: datagrams of %d bytes can't carry the %d bytes of number and time",
 			ErrConfig, w.Size, MinDatagram)
 	case len(c.CPUs) > 1024:

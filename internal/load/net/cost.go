@@ -96,6 +96,7 @@ type Cost struct {
 	Machine  Times   `json:"machine"` // CPU seconds by mode, all CPUs
 	Busiest  float64 `json:"busiest"` // share of the window that the busiest CPU was busy
 	Hottest  int     `json:"hottest"` // that CPU
+	Softest  float64 `json:"softest"` // largest share of the window that a CPU was in soft interrupts
 	Idle     float64 `json:"idle"`    // CPUs that were busy before the run; what is "idle" here
 	IdleSeen bool    `json:"idle_seen"`
 
@@ -118,6 +119,7 @@ func (c *Cost) between(before, after Stat) {
 		}
 		c.CPUs++
 		if c.Window > 0 {
+			c.Softest = max(c.Softest, min(d[SoftIRQ]/c.Window, 1))
 			if share := min(d.Busy()/c.Window, 1); share > c.Busiest || c.CPUs == 1 {
 				c.Busiest, c.Hottest = share, cpu
 			}

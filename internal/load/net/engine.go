@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -37,6 +38,9 @@ type Config struct {
 	Workload network.Spec   `json:"workload"`       // resolved; both sides have the same
 	// Idle is how long to watch the machine before the run to learn its idle level, in ns; 0: not at all.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Profile asks for [Report.Layers], where the agent may sample the machine's CPUs; Count for [Report.Counters].
+	Profile bool `json:"profile,omitempty"`
+	Count   bool `json:"count,omitempty"`
 }
 
 // Limits that bound every run in time and memory.
@@ -107,12 +111,22 @@ type Report struct {
 
 	Sweep *SweepReport `json:"sweep,omitempty"`
 
-	TCP     *TCP          `json:"tcp,omitempty"`
-	Cost    Cost          `json:"cost"`
-	Spin    float64       `json:"spin,omitempty"`  // CPU time spent waiting for planned times
-	Threads []Thread      `json:"threads"`         // one per worker
-	Refused uint64        `json:"refused"`         // connections and datagrams without the token
-	Facts   []result.Fact `json:"facts,omitempty"` // about how the run was done
+	TCP  *TCP `json:"tcp,omitempty"`
+	Cost Cost `json:"cost"`
+	// Layers are CPU seconds of the whole machine in the window; nil if they were not asked for or could not be had, which
+	// Unsampled tells why.
+	Layers    map[profile.Layer]float64 `json:"layers,omitempty"`
+	Unsampled string                    `json:"unsampled,omitempty"`
+	// Counters are what the kernel counted in the window, by [metric.Counters], and with [metric.OfNode] what it counted
+	// on the node, if OfNode says that this is known. What is not in it was counted and stayed as it was. It is nil if
+	// it was not asked for, or could not be had for the reason in Uncounted.
+	Counters  map[string]float64 `json:"counters,omitempty"`
+	OfNode    bool               `json:"of_node,omitempty"`
+	Uncounted string             `json:"uncounted,omitempty"`
+	Spin      float64            `json:"spin,omitempty"`  // CPU time spent waiting for planned times
+	Threads   []Thread           `json:"threads"`         // one per worker
+	Refused   uint64             `json:"refused"`         // connections and datagrams without the token
+	Facts     []result.Fact      `json:"facts,omitempty"` // about how the run was done
 }
 
 // A SweepReport is how the highest rate under the loss threshold was found.
@@ -130,6 +144,9 @@ type TCP struct {
 	Cwnd        float64 `json:"cwnd"` // segments
 	PMTU        float64 `json:"pmtu"` // bytes
 	MSS         float64 `json:"mss"`  // bytes
+	// Shares of the window in which the peer's window and the own buffer kept from sending.
+	RwndLimited float64 `json:"rwnd_limited"`
+	SndLimited  float64 `json:"sndbuf_limited"`
 	Congestion  string  `json:"congestion"`
 }
 

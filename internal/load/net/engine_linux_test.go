@@ -472,7 +472,7 @@ func TestCancelled(t *testing.T) {
 	for _, kind := range network.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			w := resolved(t, network.Spec{Kind: kind, Duration: time.Hour})
-			if kind == network.UDPStream {
+			if kind.Datagrams() {
 				w.Size = 100
 			}
 			c := Config{Token: NewToken(), Workload: w}
@@ -569,7 +569,7 @@ func allocationsOfCycles(t *testing.T) {
 	client := loose(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Client)
 	server := loose(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Server)
 	server.shared = client.shared // the same token
-	fd, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"))
+	fd, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"), network.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}

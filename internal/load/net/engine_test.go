@@ -437,6 +437,7 @@ func TestFlows(t *testing.T) {
 		{network.Spec{Kind: network.TCPStream, Flows: 2}, "[{0 tcp-stream client} {1 tcp-stream client}]"},
 		{network.Spec{Kind: network.TCPStream, Direction: network.Reverse}, "[{0 tcp-stream server}]"},
 		{network.Spec{Kind: network.UDPStream, Direction: network.Both}, "[{0 udp-stream client} {1 udp-stream server}]"},
+		{network.Spec{Kind: network.UDPUnpaced, Direction: network.Reverse}, "[{0 udp-stream server}]"},
 		{network.Spec{Kind: network.TCPRR}, "[{0 tcp-request }]"},
 		{network.Spec{Kind: network.UDPRR}, "[{0 udp-request }]"},
 		{network.Spec{Kind: network.TCPCRR, Flows: 2}, "[{0 tcp-cycle } {1 tcp-cycle }]"},

@@ -168,7 +168,7 @@ const (
 
 // polls says whether the receivers of a workload look by the clock.
 func polls(w network.Spec) bool {
-	return sweeps(w) || w.Rate/float64(w.Flows) >= pollRate
+	return sweeps(w) || offered(w)/float64(w.Flows) >= pollRate
 }
 
 // receiving says how a workload's receivers learn of datagrams.

@@ -45,7 +45,7 @@ func flows(w network.Spec) []flow {
 	switch w.Kind {
 	case network.TCPStream:
 		streams(workStream, w.Flows, w.Direction)
-	case network.UDPStream:
+	case network.UDPStream, network.UDPUnpaced:
 		streams(workPackets, w.Flows, w.Direction)
 	case network.TCPRR:
 		add(w.Flows, workRequest, "")
@@ -62,3 +62,11 @@ func flows(w network.Spec) []flow {
 
 // sweeps says whether the run searches its rate.
 func sweeps(w network.Spec) bool { return w.Kind == network.UDPStream && w.Rate == 0 }
+
+// offered is the rate at which datagrams are sent; 0 where it is searched for.
+func offered(w network.Spec) float64 {
+	if w.Kind == network.UDPUnpaced {
+		return Unpaced
+	}
+	return w.Rate
+}

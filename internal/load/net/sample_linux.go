@@ -1,6 +1,7 @@
 package netload
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/counter"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -21,9 +23,11 @@ type look struct {
 	usage     unix.Rusage
 	throttled int64
 	tcp       []*unix.TCPInfo // of the senders
+	counters  counter.Look
+	uncounted error // why there are none
 }
 
-func lookAround(senders []*worker) (look, error) {
+func lookAround(senders []*worker, count bool) (look, error) {
 	l := look{at: time.Now(), throttled: machine.Throttled()}
 	file, err := os.Open("/proc/stat")
 	if err != nil {
@@ -43,17 +47,20 @@ func lookAround(senders []*worker) (look, error) {
 		}
 		l.tcp = append(l.tcp, info)
 	}
+	if count {
+		l.counters, l.uncounted = counter.See()
+	}
 	return l, nil
 }
 
 // idleLevel watches the machine for a while and returns how many CPUs were busy.
 func idleLevel(d time.Duration) (float64, error) {
-	before, err := lookAround(nil)
+	before, err := lookAround(nil, false)
 	if err != nil {
 		return 0, err
 	}
 	time.Sleep(d)
-	after, err := lookAround(nil)
+	after, err := lookAround(nil, false)
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +89,8 @@ func tcpReport(before, after look, senders []*worker) *TCP {
 		return nil
 	}
 	t := &TCP{}
-	var rtt, rttvar, cwnd, pmtu, mss []float64
+	var rtt, rttvar, cwnd, pmtu, mss, rwnd, sndbuf []float64
+	window := after.at.Sub(before.at).Seconds()
 	for i, a := range after.tcp {
 		t.Retransmits += uint64(a.Total_retrans - before.tcp[i].Total_retrans)
 		rtt = append(rtt, float64(a.Rtt)/1e6)
@@ -90,13 +98,26 @@ func tcpReport(before, after look, senders []*worker) *TCP {
 		cwnd = append(cwnd, float64(a.Snd_cwnd))
 		pmtu = append(pmtu, float64(a.Pmtu))
 		mss = append(mss, float64(a.Snd_mss))
+		rwnd = append(rwnd, float64(a.Rwnd_limited-before.tcp[i].Rwnd_limited)/1e6/window)
+		sndbuf = append(sndbuf, float64(a.Sndbuf_limited-before.tcp[i].Sndbuf_limited)/1e6/window)
 	}
 	t.RTT, t.RTTVar = stats.Median(rtt), stats.Median(rttvar)
 	t.Cwnd, t.PMTU, t.MSS = stats.Median(cwnd), stats.Median(pmtu), stats.Median(mss)
+	t.RwndLimited, t.SndLimited = stats.Median(rwnd), stats.Median(sndbuf)
 	if name, err := unix.GetsockoptString(senders[0].fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil {
 		t.Congestion = strings.TrimRight(name, "\x00")
 	}
 	return t
+}
+
+// count adds what the kernel counted between two looks, and which places were seen.
+func (r *Report) count(before, after look) {
+	if err := errors.Join(before.uncounted, after.uncounted); err != nil {
+		r.Uncounted = err.Error()
+		return
+	}
+	r.Counters = after.counters.Counted(before.counters)
+	r.OfNode = after.counters.Node != nil
 }
 
 // quiet makes the runtime leave the workers alone: no garbage collection, and more processors than

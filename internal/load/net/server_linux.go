@@ -57,7 +57,7 @@ func newServer(c Config) (*server, error) {
 	// If the kernel chooses the port for TCP, it may be in use for UDP.
 	for range 16 {
 		var err error
-		if s.listener, s.addr, err = listenTCP(c.Addr); err != nil {
+		if s.listener, s.addr, err = listenTCP(c.Addr, c.Workload); err != nil {
 			return nil, err
 		}
 		if s.cycles() {
@@ -278,6 +278,7 @@ func (s *server) session(ctx context.Context) (Report, error) {
 		s.hireCycles()
 	}
 	defer s.dismiss()
+	s.prepareSamples()
 	if err := s.follow(ctx, control); err != nil {
 		s.abandon()
 		return Report{}, err

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
 // receiveBuffer is what UDP sockets ask for, in bytes; the kernel may grant less, which is recorded.
@@ -85,8 +87,28 @@ func setTimeout(fd, option int, d time.Duration) error {
 	return nil
 }
 
-// listenTCP listens at a; port 0 lets the kernel choose.
-func listenTCP(a netip.AddrPort) (int, netip.AddrPort, error) {
+// tuneTCP gives a socket what a workload wants of its connections; it goes before they are made.
+func tuneTCP(fd int, w network.Spec) error {
+	if w.MSS > 0 {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, w.MSS); err != nil {
+			return fmt.Errorf("set the largest segment to %d bytes: %w", w.MSS, err)
+		}
+	}
+	if w.Congestion != "" {
+		err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, w.Congestion)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("this host has no congestion control %q for programs like this one "+
+				"(net.ipv4.tcp_allowed_congestion_control): %w", w.Congestion, err)
+		}
+		if err != nil {
+			return fmt.Errorf("set the congestion control %q: %w", w.Congestion, err)
+		}
+	}
+	return nil
+}
+
+// listenTCP listens at a; port 0 lets the kernel choose. What is accepted has what the workload wants.
+func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
 	if err != nil {
 		return -1, a, err
@@ -95,6 +117,7 @@ func listenTCP(a netip.AddrPort) (int, netip.AddrPort, error) {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
 		// Inherited by what is accepted, and of no effect on a stream's full segments.
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+		tuneTCP(fd, w),
 		unix.Bind(fd, sockaddr(a)),
 		unix.Listen(fd, 4096),
 	); err != nil {

@@ -3,9 +3,11 @@ package netload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strconv"
@@ -14,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -83,15 +87,17 @@ func (l *link) ask(m message) (message, error) {
 // A team is all workers of one side.
 type team struct {
 	*shared
-	config  Config
-	plan    []flow
-	mu      sync.Mutex
-	workers []*worker      // guarded by mu, while flows are opened
-	orders  sync.Once      // closes the senders' orders
-	running sync.WaitGroup // senders, askers and stream readers: they end by themselves
-	waiting sync.WaitGroup // those that end when they are shut down
-	looks   chan lookResult
-	alarms  []*time.Timer // of the guard
+	config    Config
+	plan      []flow
+	mu        sync.Mutex
+	workers   []*worker      // guarded by mu, while flows are opened
+	orders    sync.Once      // closes the senders' orders
+	running   sync.WaitGroup // senders, askers and stream readers: they end by themselves
+	waiting   sync.WaitGroup // those that end when they are shut down
+	looks     chan lookResult
+	alarms    []*time.Timer    // of the guard
+	sampler   *profile.Sampler // nil where there is none, of which unsampled is the reason
+	unsampled string
 }
 
 type lookResult struct {
@@ -101,6 +107,17 @@ type lookResult struct {
 
 func newTeam(c Config) *team {
 	return &team{shared: newShared(c), config: c, plan: flows(c.Workload), looks: make(chan lookResult, 1)}
+}
+
+// prepareSamples opens the sampler, if one is wanted, before the clock starts.
+func (t *team) prepareSamples() {
+	if !t.config.Profile {
+		return
+	}
+	var err error
+	if t.sampler, err = profile.Open(); err != nil {
+		t.unsampled = err.Error()
+	}
 }
 
 // hire makes the worker of a flow and starts its thread, which waits for the run to begin.
@@ -154,7 +171,7 @@ func (t *team) prepare(w *worker) error {
 			}
 		}
 		w.packets.controls = !sender && (spec.Offload || polls(spec))
-		w.pacer = t.pacer(w.flow, max(spec.Rate, 1))
+		w.pacer = t.pacer(w.flow, max(offered(spec), 1))
 	case workRequest, workDatagram, workCycle:
 		if w.flow.Work == workDatagram && w.role == Client {
 			// The one wait that has a time-out: an answer may be lost.
@@ -191,7 +208,7 @@ func (t *team) begin(ctx context.Context) {
 	t.guard()
 	go t.watch(ctx)
 	if !sweeps(t.config.Workload) {
-		t.order(t.config.Workload.Rate, 0, t.line.End)
+		t.order(offered(t.config.Workload), 0, t.line.End)
 		t.noMoreOrders()
 	}
 }
@@ -234,16 +251,31 @@ func (t *team) watch(ctx context.Context) {
 	var r lookResult
 	senders := t.tcpSenders()
 	if r.before, r.err = t.lookAt(ctx, t.line.Begin, senders); r.err == nil {
-		r.after, r.err = t.lookAt(ctx, t.line.End, senders)
+		r.err = t.sample(func() (err error) {
+			r.after, err = t.lookAt(ctx, t.line.End, senders)
+			return err
+		})
 	}
 	t.looks <- r
+}
+
+// sample samples the CPUs, if they are sampled, until what it calls returns.
+func (t *team) sample(until func() error) error {
+	if t.sampler == nil {
+		return until()
+	}
+	if err := t.sampler.Begin(); err != nil {
+		return err
+	}
+	err := until()
+	return errors.Join(err, t.sampler.End())
 }
 
 // lookAt waits for a time of the run's clock and looks.
 func (t *team) lookAt(ctx context.Context, at int64, senders []*worker) (look, error) {
 	select {
 	case <-time.After(time.Duration(at - t.clock.now())):
-		return lookAround(senders)
+		return lookAround(senders, t.config.Count)
 	case <-ctx.Done():
 		return look{}, context.Cause(ctx)
 	}
@@ -338,6 +370,9 @@ func (t *team) dismiss() {
 	for _, alarm := range t.alarms {
 		alarm.Stop()
 	}
+	if t.sampler != nil {
+		t.sampler.Close()
+	}
 	for _, w := range t.members() {
 		w.closed.Store(true)
 		if w.flow.persistent() {
@@ -360,7 +395,11 @@ func (t *team) report() (Report, error) {
 		return Report{}, looks.err
 	}
 	r := Report{Role: t.config.Role, Version: Version(), ReceivedAll: true,
-		Window: float64(t.line.End-t.line.Begin) / 1e9, Cost: cost(looks.before, looks.after)}
+		Window: float64(t.line.End-t.line.Begin) / 1e9, Cost: cost(looks.before, looks.after), Unsampled: t.unsampled}
+	if t.sampler != nil {
+		r.Layers = t.sampler.Seconds()
+	}
+	r.count(looks.before, looks.after)
 	senders := t.tcpSenders()
 	r.TCP = tcpReport(looks.before, looks.after, senders)
 	latency, waited, late := NewHistogram(), NewHistogram(), NewHistogram()
@@ -389,14 +428,28 @@ func (t *team) report() (Report, error) {
 			r.Facts = append(r.Facts, result.Fact{Name: "udp.receive", Value: receiving(t.config.Workload)})
 		}
 	}
+	r.Facts = append(r.Facts, result.Fact{Name: "offloads", Value: preflight.Offloads(t.local())})
 	r.Latency, r.Waited, r.Late = latency.Encode(), waited.Encode(), late.Encode()
 	return r, nil
+}
+
+// local is the address that this side's packets come from.
+func (t *team) local() netip.Addr {
+	if t.config.Role == Server {
+		return t.config.Addr.Addr()
+	}
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(t.config.Addr)) // sends nothing
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
 }
 
 // planned is how many operations this side's open loops planned in the window.
 func (t *team) planned() (n float64) {
 	for _, w := range t.members() {
-		sends := w.flow.Work == workPackets && w.flow.Sender == w.role && !sweeps(w.spec)
+		sends := w.flow.Work == workPackets && w.flow.Sender == w.role && w.spec.Rate > 0
 		asks := w.flow.Work != workPackets && w.role == Client && w.spec.OpenLoop()
 		if (sends || asks) && w.flow.Work != workStream {
 			n += float64(w.pacer.In(w.line))

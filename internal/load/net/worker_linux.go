@@ -2,6 +2,7 @@ package netload
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -134,6 +135,9 @@ func (w *worker) life(ready func()) {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	ready()
 	<-w.run
+	if w.flow.persistent() {
+		ownFiles()
+	}
 	user, system := threadTimes()
 	begin := time.Now()
 	w.work()
@@ -146,6 +150,14 @@ func (w *worker) life(ready func()) {
 			w.thread.CPUs = append(w.thread.CPUs, cpu)
 		}
 	}
+}
+
+// ownFiles gives the thread a table of files of its own, a copy of the process's: the kernel counts a reference for any
+// system call on a file of a table that threads share, which a program with one thread is spared. It is close_range of
+// nothing that makes the copy, since runtimes of containers refuse unshare. Where the kernel has none, it is slower.
+func ownFiles() {
+	const none = math.MaxInt32
+	_ = unix.CloseRange(none, none, unix.CLOSE_RANGE_UNSHARE)
 }
 
 // work runs the loop of the worker's kind and side.

@@ -176,8 +176,8 @@ func (p *pen) dot() { p.b.WriteString("h0") }
 
 func (p *pen) String() string { return p.b.String() }
 
-// Bar is a bar as long as a share, from 0 to 1, of its place. The number that it shows stands beside.
-func Bar(share float64) template.HTML {
+// Inline is a bar as long as a share, from 0 to 1, of its place. The number that it shows stands next to it.
+func Inline(share float64) template.HTML {
 	if math.IsNaN(share) {
 		return ""
 	}

@@ -62,8 +62,7 @@ func TestScaleAt(t *testing.T) {
 func TestScalesHoldTheirValues(t *testing.T) {
 	for _, values := range [][]float64{{1, 2, 3}, {5}, {0}, {},
 		{-3, 4}, {9.1e9, 9.2e9}, {1e-6, math.NaN(), 2e-6, math.Inf(1)}} {
-		for name, s := range map[string]Scale{"linear": Linear(values...),
-			"tight": Tight(values...), "logarithmic": logarithmic(values...)} {
+		for name, s := range map[string]Scale{"linear": Linear(values...), "logarithmic": logarithmic(values...)} {
 			if !(s.Lo < s.Hi) {
 				t.Errorf("the %s scale of %v is %+v", name, values, s)
 			}
@@ -94,7 +93,7 @@ func TestTicksEnd(t *testing.T) {
 	next := func(v float64) float64 { return math.Nextafter(v, math.Inf(1)) }
 	for _, v := range []float64{5000, 1e-9, 1e17, -3} {
 		for name, s := range map[string]Scale{"linear": Linear(v, next(v)),
-			"tight": Tight(v, next(v), v), "logarithmic": logarithmic(v, next(v))} {
+			"from zero": FromZero(v, next(v), v), "logarithmic": logarithmic(v, next(v))} {
 			if n := len(s.Ticks(4)); n < 2 || n > 12 {
 				t.Errorf("the %s scale of %v and the next number is %+v with %d ticks", name, v, s, n)
 			}
@@ -226,18 +225,34 @@ func TestColumnsKeepTheirDots(t *testing.T) {
 }
 
 func TestBoxes(t *testing.T) {
-	p := Boxes{
+	d := Dots{
 		Columns: Columns{Caption: Caption{ID: "b", Title: "boxes"}, Height: 108,
-			Count: 1, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
-		Sets: []Box{{1, 2, 3, 4, 5, []float64{9, 10}}},
+			Count: 2, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
+		Sets: []DotColumn{{Median: 3, Box: &Box{1, 2, 3, 4, 5}}, {Median: 3}},
 	}
-	figure := wellFormed(t, p.Plot())
-	if strings.Count(figure, `class="beyond"`) != 2 || strings.Count(figure, "Z") != 1 {
-		t.Error(figure)
+	figure := wellFormed(t, d.Plot())
+	// The inner height is 92 from y = 8 on: 2 is at 81.6, 4 at 63.2; whiskers are at 1 and 5.
+	for part, want := range map[string]int{"Z": 1, " 81.6H": 1, "V63.2H": 1, " 90.8V81.6": 1, " 54V63.2": 1} {
+		if got := strings.Count(figure, part); got != want {
+			t.Errorf("%d times %q, want %d: %s", got, part, want, figure)
+		}
 	}
-	// The inner height is 92 from y = 8 on: 2 is at 81.6, 4 at 63.2.
-	if !strings.Contains(figure, "81.6H") || !strings.Contains(figure, "V63.2H") {
-		t.Errorf("the box is not from 2 to 4: %s", figure)
+}
+
+func TestBars(t *testing.T) {
+	b := Bars{
+		Columns: Columns{Caption: Caption{ID: "p", Title: "bars"}, Height: 108, Count: 2, Scale: FromZero(4, 10),
+			Labels: plainLabels},
+		Sets: [][]Bar{{{0, 4}, {1, 10}}, {{0, math.NaN()}, {1, 5}}},
+	}
+	figure := wellFormed(t, b.Plot())
+	for part, want := range map[string]int{`class="fill1"`: 1, `class="fill2"`: 2, "V100H": 3} {
+		if got := strings.Count(figure, part); got != want {
+			t.Errorf("%d times %q, want %d: %s", got, part, want, figure)
+		}
+	}
+	if s := FromZero(5, 6); s.Lo != 0 {
+		t.Errorf("bars are on %+v", s)
 	}
 }
 
@@ -302,13 +317,13 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-func TestBar(t *testing.T) {
+func TestInline(t *testing.T) {
 	for share, want := range map[float64]string{0.5: `width="50%"`, 7: `width="100%"`, -1: `width="0%"`} {
-		if got := wellFormed(t, Bar(share)); !strings.Contains(got, want) {
+		if got := wellFormed(t, Inline(share)); !strings.Contains(got, want) {
 			t.Errorf("a bar of %v is %s", share, got)
 		}
 	}
-	if Bar(math.NaN()) != "" {
+	if Inline(math.NaN()) != "" {
 		t.Error("a bar of nothing is drawn")
 	}
 }

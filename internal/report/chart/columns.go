@@ -69,10 +69,11 @@ const (
 	Superseded
 )
 
-// A DotColumn is every run of one target, by block.
+// A DotColumn is every run of one target, by block, before the box of those that count.
 type DotColumn struct {
 	Runs   []Dot
 	Median float64 // a line across the column; NaN if there is none
+	Box    *Box    // nil if there is none
 }
 
 // Dots shows every run of one case, on all targets, by block.
@@ -89,6 +90,7 @@ const cross = "M-4,-4L4,4M-4,4L4,-4"
 // Plot draws the runs.
 func (d Dots) Plot() template.HTML {
 	c := d.begin()
+	d.boxes(c)
 	var medians, dots pen
 	for i, set := range d.Sets {
 		if !math.IsNaN(set.Median) {
@@ -130,42 +132,26 @@ func (d Dots) at(column int, r Dot) float64 {
 	return d.x(column, (float64(r.Block)-0.5)/float64(max(d.Blocks, 1)))
 }
 
-// A Box is the order statistics of one column of a box plot.
-type Box struct {
-	Lowest, Q1, Median, Q3, Highest float64
-	Beyond                          []float64 // values beyond the whiskers
-}
+// A Box is the order statistics of one column: quartiles, and the whiskers' ends.
+type Box struct{ Lowest, Q1, Median, Q3, Highest float64 }
 
-// Boxes is a box plot.
-type Boxes struct {
-	Columns
-	Sets []Box
-}
-
-// Plot draws the boxes, their whiskers, and what is beyond them.
-func (p Boxes) Plot() template.HTML {
-	c := p.begin()
-	var boxes, whiskers, medians strings.Builder
-	for i, b := range p.Sets {
-		left, middle, right := short(p.x(i, 0.2)), short(p.x(i, 0.5)), short(p.x(i, 0.8))
-		y := func(v float64) string { return short(p.y(v)) }
+// boxes draws the boxes of the columns and their whiskers. The median is a line of its own.
+func (d Dots) boxes(c *canvas) {
+	var boxes, whiskers strings.Builder
+	for i, set := range d.Sets {
+		if set.Box == nil {
+			continue
+		}
+		b := set.Box
+		left, middle, right := short(d.x(i, 0)), short(d.x(i, 0.5)), short(d.x(i, 1))
+		y := func(v float64) string { return short(d.y(v)) }
 		boxes.WriteString("M" + left + " " + y(b.Q1) + "H" + right + "V" + y(b.Q3) + "H" + left + "Z")
 		for _, w := range [][2]float64{{b.Lowest, b.Q1}, {b.Highest, b.Q3}} {
-			whiskers.WriteString("M" + short(p.x(i, 0.35)) + " " + y(w[0]) + "H" + short(p.x(i, 0.65)) +
-				"M" + middle + " " + y(w[0]) + "V" + y(w[1]))
+			whiskers.WriteString("M" + middle + " " + y(w[0]) + "V" + y(w[1]))
 		}
-		medians.WriteString("M" + left + " " + y(b.Median) + "H" + right)
 	}
 	c.stroke("box", boxes.String())
 	c.stroke("whiskers", whiskers.String())
-	c.stroke("median", medians.String())
-	c.unstretch()
-	for i, b := range p.Sets {
-		for _, v := range b.Beyond {
-			c.circle("beyond", p.x(i, 0.5)/10, p.y(v), 3, "")
-		}
-	}
-	return c.done()
 }
 
 // Traces shows a quantity over the time within runs: a thin line for each run.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A Mark is the shape and style of a point, so that its meaning never rests on colour alone.
@@ -122,6 +124,9 @@ func TickLabel(tick float64) string {
 	if tick == 0 {
 		return "0"
 	}
+	if tick >= unit.FactorFrom {
+		return fmt.Sprintf("×%g", math.Round(1+tick))
+	}
 	return fmt.Sprintf("%+g %%", math.Round(tick*100))
 }
 
@@ -217,9 +222,9 @@ func (c *canvas) end(x, y float64, open bool, way float64) {
 
 // shape is the mark as a path around its own middle; primaries are larger.
 func shape(r Interval) string {
-	size := 5.0
+	size := 3.8
 	if r.Primary {
-		size = 6.5
+		size = 4.6
 	}
 	var corners []string
 	for _, c := range r.Mark.Corners(size) {

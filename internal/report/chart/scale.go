@@ -34,9 +34,6 @@ func Linear(values ...float64) Scale {
 	return airy(lo, hi)
 }
 
-// Tight is a scale that holds all finite values with a little air, wherever 0 is: for shapes, not sizes.
-func Tight(values ...float64) Scale { return airy(extent(values)) }
-
 func airy(lo, hi float64) Scale {
 	air := (hi - lo) * 0.08
 	if air == 0 {

@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/draw"
 	"math"
+	"strings"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
@@ -12,6 +13,8 @@ import (
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
 	"golang.org/x/image/vector"
+
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
 // density is the pixels of a point: wikis and chats show pictures on screens that have two for each.
@@ -27,6 +30,7 @@ const (
 	plainStyle
 	strongStyle
 	smallStyle
+	headlineStyle
 )
 
 // styles are the letters of each style and their size in points.
@@ -36,6 +40,7 @@ var styles = [...]struct {
 }{
 	titleStyle: {gobold.TTF, 21}, leadStyle: {goregular.TTF, 14}, headingStyle: {gobold.TTF, 15},
 	plainStyle: {goregular.TTF, 13}, strongStyle: {gobold.TTF, 13}, smallStyle: {goregular.TTF, 11.5},
+	headlineStyle: {gobold.TTF, 16.5},
 }
 
 // newFonts opens the fonts of all styles.
@@ -163,4 +168,35 @@ func fit(face font.Face, s string, width float64) string {
 		}
 	}
 	return "…"
+}
+
+// mark draws the shape of a verdict, a hollow circle for what is undecided.
+func (c *canvas) mark(m chart.Mark, at point, size float64) {
+	var corners []point
+	for _, p := range m.Corners(size) {
+		corners = append(corners, point{at.x + p[0], at.y + p[1]})
+	}
+	if len(corners) > 0 {
+		c.polygon(shadeOf(m), corners...)
+		return
+	}
+	c.disc(at, size*0.95, muted)
+	c.disc(at, size*0.95-1.6, paper)
+}
+
+// lines breaks a text between words into at most so many lines of a width; what is too wide is cut.
+func (c *canvas) lines(s string, look style, width float64, most int) []string {
+	var list []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		if line != "" && len(list) < most-1 && measure(c.fonts[look], line+" "+word) > width {
+			list, line = append(list, fit(c.fonts[look], line, width)), word
+			continue
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	if line == "" {
+		return list
+	}
+	return append(list, fit(c.fonts[look], line, width))
 }

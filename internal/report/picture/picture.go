@@ -1,4 +1,5 @@
-// Package picture draws the forest plot as a PNG, for places that show no HTML: wikis, chats, slides.
+// Package picture draws the forest plot, and the answer as a card, as a PNG, for places that show no HTML: wikis,
+// chats, slides, links.
 //
 // It stands beside chart, which draws the same plot for the page: the axis, its ticks and the shapes of marks are
 // chart's. A shape says what a verdict is and a colour only repeats it; what is undecided is hollow and grey, what is
@@ -11,7 +12,7 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"strings"
+	"math"
 
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
@@ -80,13 +81,17 @@ const (
 
 // Encode writes the picture as a PNG of two pixels to the point.
 func Encode(w io.Writer, p Picture) error {
-	drawn, err := p.draw()
+	d, err := newPage(p)
 	if err != nil {
-		return fmt.Errorf("draw the forest plot: %w", err)
+		return err
 	}
+	return encode(w, d.draw())
+}
+
+func encode(w io.Writer, drawn *image.RGBA) error {
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
 	if err := encoder.Encode(w, indexed(drawn)); err != nil {
-		return fmt.Errorf("write the forest plot as PNG: %w", err)
+		return fmt.Errorf("write the picture as PNG: %w", err)
 	}
 	return nil
 }
@@ -99,26 +104,30 @@ type page struct {
 	y    float64
 }
 
-func (p Picture) draw() (*image.RGBA, error) {
+func newPage(p Picture) (*page, error) {
 	fonts, err := newFonts()
 	if err != nil {
 		return nil, err
 	}
-	d := &page{Picture: p, canvas: canvas{fonts: fonts}, axis: chart.NewForest(p.intervals(), p.Delta), y: edge - 6}
-	d.paragraph(p.Title, titleStyle, ink, 28)
-	d.paragraph(p.Summary, leadStyle, ink, 21)
-	for _, s := range p.Sections {
+	axis := chart.NewForest(p.intervals(), p.Delta)
+	return &page{Picture: p, canvas: canvas{fonts: fonts}, axis: axis, y: edge - 6}, nil
+}
+
+func (d *page) draw() *image.RGBA {
+	d.paragraph(d.Title, titleStyle, ink, 28)
+	d.paragraph(d.Summary, leadStyle, ink, 21)
+	for _, s := range d.Sections {
 		d.section(s)
 	}
 	d.y += 14
-	if len(p.Sections) > 0 {
+	if len(d.Sections) > 0 {
 		d.legend()
 		d.y += 6
 	}
-	for _, n := range p.Notes {
+	for _, n := range d.Notes {
 		d.paragraph(n, smallStyle, muted, 17)
 	}
-	return d.image(width, d.y+edge-8), nil
+	return d.image(width, d.y+edge-8)
 }
 
 func (p Picture) intervals() []chart.Interval {
@@ -135,22 +144,10 @@ func (p Picture) intervals() []chart.Interval {
 
 // paragraph writes a text in lines of a height, broken between words.
 func (d *page) paragraph(s string, look style, shade colour, height float64) {
-	line := ""
-	flush := func() {
-		if line != "" {
-			d.y += height
-			d.text(fit(d.fonts[look], line, width-2*edge), point{edge, d.y - height*0.25}, left, look, shade)
-		}
+	for _, line := range d.lines(s, look, width-2*edge, math.MaxInt) {
+		d.y += height
+		d.text(line, point{edge, d.y - height*0.25}, left, look, shade)
 	}
-	for _, word := range strings.Fields(s) {
-		if line != "" && measure(d.fonts[look], line+" "+word) > width-2*edge {
-			flush()
-			line = word
-			continue
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	flush()
 }
 
 func (d *page) section(s Section) {
@@ -258,21 +255,15 @@ func (d *page) interval(r chart.Interval, y float64) {
 
 // mark draws the shape of a verdict, a hollow circle for what is undecided; larger for a primary comparison.
 func (d *page) mark(m chart.Mark, at point, primary bool) {
-	size := 4.6
+	size := markSize
 	if primary {
 		size = 6.2
 	}
-	var corners []point
-	for _, c := range m.Corners(size) {
-		corners = append(corners, point{at.x + c[0], at.y + c[1]})
-	}
-	if len(corners) > 0 {
-		d.polygon(shadeOf(m), corners...)
-		return
-	}
-	d.disc(at, size*0.95, muted)
-	d.disc(at, size*0.95-1.6, paper)
+	d.canvas.mark(m, at, size)
 }
+
+// markSize is that of a mark which is not primary, in points.
+const markSize = 4.6
 
 var legend = []struct {
 	mark chart.Mark

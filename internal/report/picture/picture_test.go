@@ -32,11 +32,11 @@ func picture(rows ...Row) Picture {
 
 func drawn(t *testing.T, p Picture) *image.RGBA {
 	t.Helper()
-	img, err := p.draw()
+	d, err := newPage(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return img
+	return d.draw()
 }
 
 func at(img image.Image, x, y int) colour {

@@ -71,8 +71,9 @@ func TestManifests(t *testing.T) {
 		"injected":      plan(t, "kube:?image=debian:12&inject=yes", target.PodPodOther),
 		"multus-ipv6": plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6",
 			target.PodPodOther),
+		"profiled": plan(t, "kube:?profile=yes", target.PodPodSame),
 	} {
-		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, true)}
+		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged)}
 		if b.ByService() {
 			objects = append(objects, b.Service())
 		}

@@ -32,7 +32,7 @@ import (
 )
 
 // Every case runs with the rights that are planned for it, cleans up with them, and reads the server's metrics where
-// they are planned.
+// they are planned. Changes whose effect is seen take a pod for that, and tests of their own.
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
 	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: manifest.DefaultImage,
@@ -45,6 +45,9 @@ func TestRightsAreEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, call := range access.AllCalls() {
+		if call.Operation == target.Effect {
+			continue
+		}
 		name := calls.Call{Resource: call.Resource, Verb: call.Operation}.String()
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
 			if call.Resource == "namespace" {

@@ -182,7 +182,7 @@ func TestVolumeFaults(t *testing.T) {
 			"no room":   {"storage-class=loop-ext4&size=100Ti", false, false, []string{"is not made", "size="}},
 			"quota":     {"storage-class=loop-ext4&size=1Gi", true, false, []string{"exceeded quota", "size="}},
 			"nobody": {"storage-class=test-nobody&size=64Mi", false, true,
-				[]string{"nobody makes the volume", "nobody.example"}},
+				[]string{"no provisioner makes the volume", "nobody.example"}},
 			"no provider": {"storage-class=test-static&size=64Mi", false, true, []string{"has no provisioner"}},
 			"somebody's": {"storage-class=test-there&size=64Mi", false, true,
 				[]string{"volumes that are available", "would be lost"}},

@@ -48,6 +48,9 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
 	}
+	if k.profiles() {
+		facts = append(facts, result.Fact{Name: "profile", Value: "pods are privileged and sample their nodes"})
+	}
 	return slices.Concat(facts, k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
 }
 

@@ -26,3 +26,23 @@ func TestOffersByAttachment(t *testing.T) {
 		}
 	}
 }
+
+// Changes are seen from a pod, by pods that have the agent.
+func TestOffersChanges(t *testing.T) {
+	change := target.Call{Resource: "endpoint", Operation: target.Effect}
+	for reason, o := range map[string]options{
+		"":             {},
+		"vantage=here": {Here: true},
+		"inject=yes":   {Settings: manifest.Settings{Inject: true}},
+	} {
+		k := &kubeTarget{options: o}
+		err := k.offersChange(change)
+		if reason == "" && err != nil || reason != "" && (!errors.Is(err, result.ErrNotSupported) ||
+			!strings.Contains(err.Error(), reason)) {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if err := k.offersChange(target.Call{Resource: "configmap", Operation: "get"}); err != nil {
+			t.Errorf("%s: a call: %v", reason, err)
+		}
+	}
+}

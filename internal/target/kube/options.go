@@ -66,6 +66,9 @@ var podOptions = []target.Setting[options]{
 	target.NewSetting(target.Option{Name: "host-network", Example: "no", Value: target.Switch,
 		Help: "no pods in the nodes' own network, and no node paths (default: yes)"},
 		func(o *options) *bool { return &o.HostNetwork }, target.YesOrNo),
+	target.NewSetting(target.Option{Name: "profile", Example: "yes", Value: target.Switch, Field: "profile", Planned: true,
+		Help: "sample the CPUs of the nodes by kernel layer and read their counters; pods are privileged, which wants --yes"},
+		func(o *options) *bool { return &o.Profile }, target.YesOrNo),
 	target.NewSetting(target.Option{
 		Name: "runtime-class", Example: "NAME", Help: "runtime class of the pods, such as Kata or gVisor"},
 		func(o *options) *string { return &o.RuntimeClass }, target.TextThat(manifest.CheckName)),

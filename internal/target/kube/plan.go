@@ -10,6 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // What is planned decides what is asked for: no right and no level of Pod Security is wider than its cases take.
@@ -33,6 +34,29 @@ func (k *kubeTarget) planned() []target.Placement {
 func (k *kubeTarget) onNodes() bool {
 	onNode := func(p target.Placement) bool { return nodePath(p.Path) }
 	return k.options.HostNetwork && slices.ContainsFunc(k.planned(), onNode)
+}
+
+// level is how much of a node pods are to have, as Pod Security admission names it.
+func (k *kubeTarget) level() string {
+	if k.onNodes() || k.profiles() {
+		return manifest.LevelPrivileged
+	}
+	return manifest.LevelRestricted
+}
+
+// profiles says whether there are to be pods that look at their nodes.
+func (k *kubeTarget) profiles() bool {
+	onPath := func(p target.Placement) bool { return p.Path != "" }
+	return k.options.Profile && slices.ContainsFunc(k.planned(), onPath)
+}
+
+// Privileges are those of profile=yes.
+func (k *kubeTarget) Privileges() string {
+	if !k.profiles() {
+		return ""
+	}
+	return "pods of runs are privileged and see all processes of their nodes, to sample the nodes' CPUs and to read " +
+		"their counters (profile=yes)"
 }
 
 // nodePath says whether an end of a path is in the network of its node.

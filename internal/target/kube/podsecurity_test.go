@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
 
@@ -29,11 +28,12 @@ func TestPodSecurityLevel(t *testing.T) {
 		{"", at(target.PodNodeSame), "privileged"},
 		{"", at(target.NodeSvcOther), "privileged"},
 		{"host-network=no", at(target.NodeNode), "restricted"},
+		{"profile=yes", at(target.PodPodSame), "privileged"},
+		{"profile=yes", planned(call, target.Placement{Volume: true}), "restricted"},
 	} {
 		k := newTarget(read(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)
 		k.plan = test.plan
-		if got := manifest.NewNamespace("x", "y",
-			k.onNodes()).Labels["pod-security.kubernetes.io/enforce"]; got != test.want {
+		if got := k.level(); got != test.want {
 			t.Errorf("%s %+v: %s, want %s", test.options, test.plan, got, test.want)
 		}
 	}

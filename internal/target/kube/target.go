@@ -99,7 +99,22 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 
 // offers says what does not depend on the cluster, or was found out of it.
 func (k *kubeTarget) offers(p target.Placement) error {
-	return cmp.Or(p.Check(), k.offersPath(p.Path), k.options.Vault.Supports(vault.Here(), p), k.equipped(p.Program))
+	return cmp.Or(p.Check(), k.offersPath(p.Path), k.offersChange(p.Call), k.options.Vault.Supports(vault.Here(), p),
+		k.equipped(p.Program))
+}
+
+// offersChange says whether changes can be made and seen: pods that answer probes have the image of the agent.
+func (k *kubeTarget) offersChange(c target.Call) error {
+	switch {
+	case c.Operation != target.Effect:
+		return nil
+	case k.options.Here:
+		return result.NotSupported("changes are seen from a pod, and vantage=here is this machine; leave it out")
+	case k.options.Inject:
+		return result.NotSupported("what changes are seen by are pods that answer with the agent's image, and with " +
+			"inject=yes theirs has no agent; name an image with one")
+	}
+	return nil
 }
 
 func (k *kubeTarget) offersPath(p target.Path) error {
@@ -139,7 +154,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	k.own = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	wanted := manifest.NewNamespace(name, k.experiment, k.onNodes())
+	wanted := manifest.NewNamespace(name, k.experiment, k.level())
 	wanted.Annotations = map[string]string{cleanup.AnnotationClaim: k.claimText()}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {

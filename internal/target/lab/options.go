@@ -14,7 +14,8 @@ import (
 // options are what the text of a target says besides the datapath.
 type options struct {
 	lab.Topology
-	dir string // of storage; empty: none
+	oneCPU bool
+	dir    string // of storage; empty: none
 }
 
 var settings = []target.Setting[options]{
@@ -39,6 +40,27 @@ var settings = []target.Setting[options]{
 	target.NewSetting(target.Option{
 		Name: "loss", Example: "1%", Help: "share of the IP packets from the underlay that is dropped, at random",
 	}, func(o *options) *float64 { return &o.Loss }, loss),
+	target.NewSetting(target.Option{
+		Name: "rules", Example: "1000", Help: "rules of the packet filter that each node tries in vain on what it forwards",
+	}, func(o *options) *int { return &o.Rules }, number(1, lab.MaxRules)),
+	target.NewSetting(target.Option{
+		Name: "pod-mtu", Example: "1400", Help: "MTU of the pods in bytes, if less than what the datapath leaves",
+	}, func(o *options) *int { return &o.Pods.MTU }, number(lab.MinPodMTU, lab.MaxMTU)),
+	target.NewSetting(target.Option{
+		Name: "offloads", Example: "off", Help: "off: the pods' devices leave segments and checksums to the CPU",
+	}, func(o *options) *bool { return &o.Pods.Plain }, target.Choice("on", "off")),
+	target.NewSetting(target.Option{
+		Name: "congestion", Example: "reno", Help: "TCP's congestion control in the pods; the kernel's own by default",
+	}, func(o *options) *string { return &o.Pods.Congestion }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "buffer", Example: "64KiB", Help: "most that a TCP socket of a pod buffers for each direction",
+	}, func(o *options) *int64 { return &o.Pods.Buffer }, buffer),
+	target.NewSetting(target.Option{
+		Name: "backlog", Example: "16", Help: "most connections that wait to be accepted in a pod",
+	}, func(o *options) *int { return &o.Pods.Backlog }, number(1, lab.MaxBacklog)),
+	target.NewSetting(target.Option{
+		Name: "cpus", Example: "one", Help: "CPUs of the ends: one for both, or halves of this machine's by default",
+	}, func(o *options) *bool { return &o.oneCPU }, target.Choice("halves", "one")),
 	target.NewSetting(target.Option{
 		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6",
 	}, func(o *options) *bool { return &o.IPv6 }, target.Choice("4", "6")),
@@ -79,6 +101,15 @@ func rate(value string) (int64, error) {
 	if err != nil || v < lab.MinRate || v > lab.MaxRate {
 		return 0, fmt.Errorf("it is a rate from %s to %s",
 			unit.Format(lab.MinRate, unit.BitPerSecond), unit.Format(lab.MaxRate, unit.BitPerSecond))
+	}
+	return int64(v), nil
+}
+
+func buffer(value string) (int64, error) {
+	v, err := unit.ParseAs(value, unit.Byte)
+	if err != nil || !(v >= lab.MinBuffer && v <= lab.MaxBuffer) {
+		return 0, fmt.Errorf("it is a size from %s to %s",
+			unit.Format(lab.MinBuffer, unit.Byte), unit.Format(lab.MaxBuffer, unit.Byte))
 	}
 	return int64(v), nil
 }

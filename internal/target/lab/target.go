@@ -36,6 +36,10 @@ func New(spec target.Spec, config lab.Config) (target.Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	if options.oneCPU {
+		client = client[:1]
+		server = client
+	}
 	var storage target.Target
 	if options.dir != "" {
 		if storage, err = localtarget.Directory(options.dir); err != nil {

@@ -119,6 +119,34 @@ func TestRunCarriesInputOutputAndStatus(t *testing.T) {
 	}
 }
 
+// TestPodsAreSetUp: what options say of pods is what their kernel says.
+func TestPodsAreSetUp(t *testing.T) {
+	s := site(t, open(t, "lab:native?pod-mtu=1300&offloads=off&congestion=reno&buffer=64KiB&backlog=7"),
+		target.Placement{Path: target.PodPodOther})
+	var out bytes.Buffer
+	const ask = "cd /proc/sys/net; cat ipv4/tcp_congestion_control ipv4/tcp_rmem ipv4/tcp_wmem core/somaxconn"
+	if err := s.Client.Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", ask}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "reno 4096 65536 65536 4096 65536 65536 7"
+	if got := strings.Join(strings.Fields(out.String()), " "); got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if mtu, off := result.FactOf(s.Facts, "path-mtu"), result.FactOf(s.Facts, "client-offloads"); mtu != "1300" ||
+		!strings.Contains(off, "tso off, gso off, gro off, tx-checksum off") {
+		t.Errorf("MTU %s, offloads %s", mtu, off)
+	}
+}
+
+// TestPodsCannotHave: what this kernel refuses is not supported, with the reason.
+func TestPodsCannotHave(t *testing.T) {
+	tg := open(t, "lab:native?congestion=there-is-none")
+	_, err := target.One(t.Context(), tg, target.Placement{Path: target.PodPodOther})
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "there-is-none") {
+		t.Error(err)
+	}
+}
+
 func TestEveryHostIsItsOwnNamespace(t *testing.T) {
 	s := site(t, open(t, "lab:native"), target.Placement{Path: target.PodNodeSame, Rotation: 1})
 	seen := map[string]bool{}

@@ -139,7 +139,7 @@ func (d *directory) Begin(ctx context.Context, p target.Plan) (warnings []string
 func (d *directory) usable() (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(d.path, &fs); err != nil {
-		return 0, result.NotSupported(fmt.Sprintf("how much is free on %s cannot be told: %v", d.path, err))
+		return 0, result.NotSupported(fmt.Sprintf("the free space on %s is unknown: %v", d.path, err))
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize)
 	if free > 0 && d.size > free || free < 1<<20 {

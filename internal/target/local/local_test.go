@@ -226,3 +226,24 @@ func TestOnlyOwnFiles(t *testing.T) {
 		}
 	}
 }
+
+// Paths are completed by the directories that there are.
+func TestDirectories(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"disk", "other"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{dir + "/disk/", dir + "/other/"}
+	for typed, want := range map[string][]string{
+		"": {"/"}, "relative": {"/"}, dir + "/": all, dir + "/di": all, dir + "/gone/x": nil,
+	} {
+		if got := Directories(target.Spec{Name: typed}); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", typed, got, want)
+		}
+	}
+}

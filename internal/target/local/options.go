@@ -5,6 +5,7 @@ package localtarget
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -68,4 +69,20 @@ func size(value string) (int64, error) {
 		return 0, errors.New("it is a size from 1MiB on, such as 4GiB")
 	}
 	return int64(n), nil
+}
+
+// Directories are the directories that the path of a target may go on with, for completion.
+func Directories(spec target.Spec) []string {
+	if !filepath.IsAbs(spec.Name) {
+		return []string{"/"}
+	}
+	in := filepath.Dir(spec.Name + "x") // the whole of a path that ends in a slash
+	entries, _ := os.ReadDir(in)        // without what cannot be read
+	var list []string
+	for _, e := range entries {
+		if e.IsDir() {
+			list = append(list, filepath.Join(in, e.Name())+"/")
+		}
+	}
+	return list
 }

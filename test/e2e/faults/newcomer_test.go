@@ -22,7 +22,7 @@ func TestNewcomer(t *testing.T) {
 	}
 	for _, line := range [][]string{
 		// With the tools of the other tests' image, whose place on the nodes it takes.
-		{"image", "build", "-o", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
+		{"image", "build", "--out", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
 		{"doctor", "--target", "kube:"},
 		// One target, since the cluster has one zone, and few runs, so that the test is short.
 		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1",
@@ -81,8 +81,8 @@ func TestRestricted(t *testing.T) {
 		}
 		says := []string{"node paths need", "refuses", "restricted"}
 		if line[0] == "doctor" { // the rights for these are others
-			says = append(says, "not storage: ", "not the API server: ", "lacks rights on serviceaccounts (create, ",
-				"lacks rights on persistentvolumeclaims (create, ")
+			says = append(says, "not storage: ", "not the API server, changes of a network: ",
+				"lacks rights on serviceaccounts (create, ", "lacks rights on persistentvolumeclaims (create, ")
 		}
 		for _, words := range says {
 			if !strings.Contains(strings.Join(strings.Fields(r.String()), " "), words) {

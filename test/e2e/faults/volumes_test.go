@@ -4,10 +4,10 @@ package faults
 
 import (
 	"context"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,9 +101,9 @@ func (s *scene) noVolumes() {
 
 // What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own
 // limits. The queues are short, because fio does not count what is under way at an end of the window: 64 of 2500 would
-// be 2.6 %.
+// be 2.6 %. No run may be faster; a machine that is busy with other tests makes some slower, but not all of them.
 func TestVolumeTruth(t *testing.T) {
-	const iops, rate = 500, 50e6
+	const iops, rate, blocks = 500, 50e6, 3
 	for name, test := range map[string]struct{ options, rate, throughput string }{
 		"ext4":  {"storage-class=loop-ext4&size=128Mi&volume=reuse", "randread-4k-qd8", "write-1m-qd4"},
 		"block": {"storage-class=loop-ext4&size=128Mi&volume=reuse&volume-mode=block", "randwrite-4k-qd8", "read-1m-qd4"},
@@ -111,8 +111,8 @@ func TestVolumeTruth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newVolumes(t, test.options)
 			e2e.NeedParts(t)
-			r := s.measure("--case", "storage/"+test.rate, "--case", "storage/"+test.throughput, "--blocks", "1", "--duration",
-				"5s", "--warmup", "1s")
+			r := s.measure("--case", "storage/"+test.rate, "--case", "storage/"+test.throughput, "--blocks",
+				strconv.Itoa(blocks), "--duration", "5s", "--warmup", "1s")
 			claim := s.claim(r)
 			if out, err := e2e.Command(s.Kubeconfig, "throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps",
 				"50M").CombinedOutput(); err != nil {
@@ -122,6 +122,7 @@ func TestVolumeTruth(t *testing.T) {
 				t.Errorf("status %d:\n%s", status, r)
 			}
 			want := map[string]float64{"rate": iops, "throughput": 8 * rate}
+			best := map[string]float64{}
 			for _, run := range s.runs() {
 				metric := "rate"
 				if strings.Contains(run.Case, "-1m-") {
@@ -130,11 +131,17 @@ func TestVolumeTruth(t *testing.T) {
 				got, ok := run.Value(metric)
 				off := got.Number/want[metric] - 1
 				t.Logf("%s: %s %+.2f %%", run.Case, metric, 100*off)
-				if !ok || !run.Valid() || math.Abs(off) > 0.03 {
+				if !ok || !run.Valid() || off > 0.03 {
 					t.Errorf("%s: %s is %g and should be %g: %v", run.Case, metric, got.Number, want[metric], run.Invalid)
 				}
+				best[metric] = max(best[metric], got.Number)
 			}
-			s.complete(nil, 1)
+			for metric, number := range want {
+				if best[metric] < 0.97*number {
+					t.Errorf("%s is %g at best and should be %g", metric, best[metric], number)
+				}
+			}
+			s.complete(nil, blocks)
 			s.noVolumes()
 		})
 	}

@@ -68,6 +68,7 @@ func onlyThere() map[string]map[string]string {
 			"sidecars":      "the lab has no pods, into which something could be put",
 			"agent":         "in the lab there is one way only to bring the agent to its place",
 			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",
+			"layers.client": "pods may not sample the node's CPUs", "layers.server": "pods may not sample the node's CPUs",
 		},
 		inLab: {
 			"path-mtu": "the datapath check of the lab finds it by sending; " +
@@ -77,9 +78,11 @@ func onlyThere() map[string]map[string]string {
 	}
 }
 
-// byCount says whether a run has a metric only with enough operations.
+// byCount says whether a run has a metric only with enough operations, where CPUs are sampled, or where the kernel
+// counted something meanwhile: counters are recorded when they are not zero, and the node's only in the lab.
 func byCount(metric string) bool {
-	return strings.HasPrefix(metric, "p99 ") || strings.HasPrefix(metric, "p99.9 ")
+	of := func(prefix string) bool { return strings.HasPrefix(metric, prefix) }
+	return of("kernel.") || of("p90 ") || of("p99 ") || of("p99.9 ") || of("cpu-per-op.") || of("cpu-per-gb.")
 }
 
 // asTheLab: a run on the cluster has the metrics, histograms, series and facts that one in the lab has.

@@ -52,7 +52,7 @@ func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 	gentle := exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--yes", "--target", target)
 	gentle.Env = append(os.Environ(), env...)
 	if text, err := gentle.CombinedOutput(); err != nil || len(s.mounts(t)) != 1 ||
-		!strings.Contains(string(text), "left alone: mount "+left+" of Vault at "+url+": its run may last until ") {
+		!strings.Contains(string(text), "kept: mount "+left+" of Vault at "+url+": its run may last until ") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	c := exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--all", "--yes", "--target", target)
@@ -65,7 +65,7 @@ func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 	s.nothingLeft(t)
 	c = exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--all", "--yes", "--target", target)
 	c.Env = append(os.Environ(), env...)
-	if text, err := c.CombinedOutput(); err != nil || !strings.HasSuffix(string(text), "nothing was left behind\n") {
+	if text, err := c.CombinedOutput(); err != nil || !strings.HasSuffix(string(text), "no leftovers\n") {
 		t.Errorf("a second time: %v\n%s", err, text)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/apiserver"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
@@ -54,17 +55,17 @@ func realServer(t *testing.T) host.Endpoint {
 
 func namespaceFor(t *testing.T, e host.Endpoint) string {
 	t.Helper()
-	c, err := connect(e)
+	c, err := apiserver.Connect(e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("test-api-%d", time.Now().UnixNano())
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
-	if _, err := c.do(t.Context(), "POST", "/api/v1/namespaces", "application/json", []byte(body)); err != nil {
+	if _, err := c.Do(t.Context(), "POST", "/api/v1/namespaces", "application/json", []byte(body)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := c.do(context.WithoutCancel(t.Context()), "DELETE", "/api/v1/namespaces/"+name, "", nil); err != nil {
+		if _, err := c.Do(context.WithoutCancel(t.Context()), "DELETE", "/api/v1/namespaces/"+name, "", nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -122,19 +123,19 @@ func TestEveryCall(t *testing.T) {
 // nothingLeft checks that there is nothing of ours in the test's namespace, and no namespace of a run.
 func nothingLeft(t *testing.T, e host.Endpoint) {
 	t.Helper()
-	c, err := connect(e)
+	c, err := apiserver.Connect(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := "?labelSelector=" + LabelRun
+	ours := "?labelSelector=" + apiserver.LabelRun
 	paths := []string{"/api/v1/namespaces" + ours}
 	for _, plural := range []string{"/api/v1/namespaces/%s/configmaps", "/api/v1/namespaces/%s/services",
 		"/api/v1/namespaces/%s/pods", "/apis/apps/v1/namespaces/%s/deployments"} {
 		paths = append(paths, fmt.Sprintf(plural, e.Namespace)+ours)
 	}
 	for _, path := range paths {
-		text, err := c.patient(t.Context(), "GET", path, nil)
-		var items list
+		text, err := c.Patient(t.Context(), "GET", path, nil)
+		var items struct{ Items []json.RawMessage }
 		if err != nil || json.Unmarshal(text, &items) != nil || len(items.Items) > 0 {
 			t.Errorf("left: %+v, %v", items, err)
 		}

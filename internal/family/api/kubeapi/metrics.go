@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/apiserver"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 )
 
@@ -52,7 +53,7 @@ func seriesOf(c api.Call) (series, bool) {
 	if !has || c.Resource == "" {
 		return series{}, false
 	}
-	s := series{verb: verb, resource: kindOf(c.Resource).plural}
+	s := series{verb: verb, resource: apiserver.KindOf(c.Resource).Plural}
 	if c.Verb == "scale" {
 		s.subresource = "scale"
 	}
@@ -185,7 +186,7 @@ func (c count) below(q float64) (low, high float64, ok bool) {
 
 // scrape reads the server's metrics as they are now.
 func (r *run) scrape(ctx context.Context, of series) (scrape, error) {
-	answer, err := r.ask(ctx, http.MethodGet, r.prefix+"/metrics", "", nil)
+	answer, err := r.Ask(ctx, http.MethodGet, r.Client.Prefix+"/metrics", "", nil)
 	if err != nil {
 		return scrape{}, fmt.Errorf("%w: %w", errMetrics, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/apiserver"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
@@ -22,12 +23,12 @@ type podSource struct {
 }
 
 func (p podSource) spec() map[string]any {
-	spec := podSpec(p.image, "")
+	spec := apiserver.PodSpec(p.image, "")
 	if p.node != "" {
 		// By a label and not by its name: the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": p.node}
 	}
-	maps.Copy(spec, p.pod)
+	maps.Copy(spec, p.Pod)
 	return map[string]any{"spec": spec}
 }
 
@@ -35,53 +36,40 @@ func (p podSource) Names() []string { return []string{p.call.String()} }
 
 func (p podSource) Request(n uint64) *httpload.Request {
 	if p.removes {
-		return &httpload.Request{Method: http.MethodDelete, Path: p.path(n), Header: p.auth, Statuses: []int{200, 202}}
+		return &httpload.Request{Method: http.MethodDelete, Path: p.Path(n), Header: p.auth, Statuses: []int{200, 202}}
 	}
-	return p.write(http.MethodPost, p.all(), "application/json", p.object(n, p.spec()), 201)
+	return p.write(http.MethodPost, p.All(), "application/json", p.Object(n, p.spec()), 201)
 }
 
 // startPods starts pods at the schedule's pace, and sees them start.
 func (r *run) startPods(ctx context.Context) error {
 	created, scheduled := newDelay("created"), newDelay("scheduled")
 	started, ready := newDelay("started"), newDelay("ready")
-	var last podStatus
-	see := func(e event, n uint64, took time.Duration) {
-		var s podStatus
+	var last apiserver.PodStatus
+	see := func(e apiserver.Event, n uint64, took time.Duration) {
+		var s apiserver.PodStatus
 		if e.Type == "DELETED" || json.Unmarshal(e.Object.Status, &s) != nil {
 			return
 		}
 		last = s
 		counts := r.inWindow(n)
 		created.once(n, took, counts)
-		if s.is("PodScheduled") {
+		if s.Is("PodScheduled") {
 			scheduled.once(n, took, counts)
 		}
-		if s.started() {
+		if s.Started() {
 			started.once(n, took, counts)
 		}
-		if s.is("Ready") {
+		if s.Is("Ready") {
 			ready.once(n, took, counts)
 		}
 	}
 	sent := newMarks(podSource{source: r.source, node: r.Endpoint.Node})
 	err := r.watched(ctx, sent, startTime, sent.count, see, created, scheduled, started, ready)
 	if err == nil && ready.has() < sent.count() {
-		r.result.Facts["pods.waiting"] = last.waiting()
+		r.result.Facts["pods.waiting"] = last.Waits()
 	}
 	return err
-}
-
-// waiting says what the containers of a pod that does not start wait for.
-func (p podStatus) waiting() string {
-	for _, c := range p.ContainerStatuses {
-		if w := c.State.Waiting; w != nil {
-			return w.Reason + ": " + w.Message
-		}
-	}
-	if !p.is("PodScheduled") {
-		return "no node"
-	}
-	return "unknown"
 }
 
 // deletePods starts pods first, and then deletes them at the schedule's pace.
@@ -91,7 +79,7 @@ func (r *run) deletePods(ctx context.Context) error {
 		return fmt.Errorf("start the pods that are to be deleted: %w", err)
 	}
 	sent, gone := newMarks(source), newDelay("gone")
-	return r.watched(ctx, sent, startTime, sent.count, func(e event, n uint64, took time.Duration) {
+	return r.watched(ctx, sent, startTime, sent.count, func(e apiserver.Event, n uint64, took time.Duration) {
 		if e.Type == "DELETED" {
 			gone.once(n, took, r.inWindow(n))
 		}
@@ -101,18 +89,18 @@ func (r *run) deletePods(ctx context.Context) error {
 // startAll starts so many pods and returns when they are ready.
 func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
 	ready := newDelay("ready")
-	w, err := r.client.watch(ctx, r.source.inventory, func(e event, _ time.Time) {
-		var s podStatus
-		n, ours := r.source.number(e.Object.Metadata.Name)
-		if ours && json.Unmarshal(e.Object.Status, &s) == nil && s.is("Ready") {
+	w, err := r.Client.Watch(ctx, r.source.Inventory, func(e apiserver.Event, _ time.Time) {
+		var s apiserver.PodStatus
+		n, ours := r.source.Number(e.Object.Metadata.Name)
+		if ours && json.Unmarshal(e.Object.Status, &s) == nil && s.Is("Ready") {
 			ready.once(n, 0, false)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	if _, err := r.create(ctx, r.source.inventory, 0, pods, p.spec()); err != nil {
+	defer w.Close()
+	if _, err := r.Create(ctx, r.source.Inventory, 0, pods, p.spec()); err != nil {
 		return err
 	}
 	r.await(ctx, w, startTime, func() bool { return ready.has() >= pods })

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/apiserver"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
@@ -33,19 +34,19 @@ const requestTimeout = 60 * time.Second
 // A run is one case on one API server.
 type run struct {
 	api.Run
-	*client
+	*apiserver.Client
 	source *source
 	result httpload.Result
 }
 
-// Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are ErrEndpoint, or the
-// server's own words.
+// Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are
+// apiserver.ErrEndpoint, or the server's own words.
 func Run(ctx context.Context, c api.Run) (result httpload.Result, err error) {
-	way, err := connect(c.Endpoint)
+	way, err := apiserver.Connect(c.Endpoint)
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	r := &run{Run: c, client: way, source: newSource(c, way)}
+	r := &run{Run: c, Client: way, source: newSource(c, way)}
 	r.result.Facts = map[string]string{}
 	if err := r.look(ctx); err != nil {
 		return httpload.Result{}, err
@@ -61,31 +62,31 @@ func Run(ctx context.Context, c api.Run) (result httpload.Result, err error) {
 	return r.result, err
 }
 
-func newSource(c api.Run, way *client) *source {
+func newSource(c api.Run, way *apiserver.Client) *source {
 	run := fmt.Sprintf("%08x", rand.Uint32())
-	i := inventory{
-		kind: kindOf(c.Workload.Call.Resource), run: run, namespace: c.Endpoint.Namespace,
-		prefix: way.prefix, own: c.Endpoint.Labels, pod: c.Endpoint.Pod,
-		podLabels: c.Endpoint.PodLabels, podAnnotations: c.Endpoint.PodAnnotations,
+	i := apiserver.Inventory{
+		Kind: apiserver.KindOf(c.Workload.Call.Resource), Run: run, Namespace: c.Endpoint.Namespace,
+		Prefix: way.Prefix, Own: c.Endpoint.Labels, Pod: c.Endpoint.Pod,
+		PodLabels: c.Endpoint.PodLabels, PodAnnotations: c.Endpoint.PodAnnotations,
 	}
 	if strings.HasPrefix(c.Workload.Call.Verb, "pod-") {
-		i.kind = kindOf("pod")
+		i.Kind = apiserver.KindOf("pod")
 	}
-	return &source{inventory: i, call: c.Workload.Call, auth: way.auth, image: c.Endpoint.Image}
+	return &source{Inventory: i, call: c.Workload.Call, auth: way.Auth, image: c.Endpoint.Image}
 }
 
 // look asks the server what it is, which also says whether it lets us in.
 func (r *run) look(ctx context.Context) error {
-	answer, err := r.ask(ctx, http.MethodGet, r.prefix+"/version", "", nil)
+	answer, err := r.Ask(ctx, http.MethodGet, r.Client.Prefix+"/version", "", nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrEndpoint, err)
+		return fmt.Errorf("%w: %w", apiserver.ErrEndpoint, err)
 	}
 	defer answer.Body.Close()
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&version); err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: %s answers /version with status %d", ErrEndpoint, r.url, answer.StatusCode)
+		return fmt.Errorf("%w: %s answers /version with status %d", apiserver.ErrEndpoint, r.URL, answer.StatusCode)
 	}
 	r.result.Facts["api.version"] = version.GitVersion
 	r.result.Facts["api.protocol"] = answer.Proto
@@ -148,7 +149,7 @@ func (r *run) check() error {
 	pods := strings.HasPrefix(call.Verb, "pod-")
 	switch {
 	case r.Endpoint.Namespace == "" && call.Resource != "namespace" && call.Verb != "floor":
-		return fmt.Errorf("%w: no namespace is given for the run's objects", ErrEndpoint)
+		return fmt.Errorf("%w: no namespace is given for the run's objects", apiserver.ErrEndpoint)
 	case call.Verb == "delete" && calls == 0:
 		return fmt.Errorf("delete needs to know how many objects there have to be: give it a rate")
 	case pods && calls > maxPods:
@@ -164,7 +165,7 @@ func (r *run) check() error {
 func (r *run) web(s httpload.Source) httpload.Config {
 	w := r.Workload
 	return httpload.Config{
-		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Clients,
+		Server: r.Server, Source: s, Rate: w.Rate, Clients: w.Clients,
 		Connections: 1, Warmup: r.Times.Warmup, Window: r.Times.Window,
 		Timeout: requestTimeout, Distress: r.enough,
 	}
@@ -190,12 +191,12 @@ func (r *run) prepare(ctx context.Context) error {
 	if s.have == 0 && call.Verb != "create" && call.Verb != "watch" {
 		s.have = 1
 	}
-	made, err := r.create(ctx, s.inventory, 0, s.have, s.body(s.image))
+	made, err := r.Create(ctx, s.Inventory, 0, s.have, body(s.Inventory, s.image))
 	if err != nil {
 		return err
 	}
 	if call.Verb == "update" {
-		if err := s.prepareUpdates(ctx, r.client, made); err != nil {
+		if err := s.prepareUpdates(ctx, r.Client, made); err != nil {
 			return err
 		}
 	}
@@ -205,9 +206,9 @@ func (r *run) prepare(ctx context.Context) error {
 }
 
 // prepareUpdates reads the objects once controllers and defaults had their turn.
-func (s *source) prepareUpdates(ctx context.Context, c *client, made [][]byte) error {
+func (s *source) prepareUpdates(ctx context.Context, c *apiserver.Client, made [][]byte) error {
 	for n := range made {
-		text, err := c.do(ctx, http.MethodGet, s.path(uint64(n)), "", nil)
+		text, err := c.Do(ctx, http.MethodGet, s.Path(uint64(n)), "", nil)
 		if err != nil {
 			return err
 		}
@@ -220,10 +221,22 @@ func (s *source) prepareUpdates(ctx context.Context, c *client, made [][]byte) e
 	return nil
 }
 
-// cleanTime is how long the objects of the run may take to go: a server removes some hundreds in a second.
+// leastCleanTime is how long the objects of a run may take to go at least, and mostCleanTime at most, within the time
+// that a run may take in all.
+const (
+	leastCleanTime = 30 * time.Second
+	mostCleanTime  = 2 * time.Minute
+)
+
+// cleanTime is how long the objects of the run may take to go: a server removes some hundreds in a second, but
+// namespaces and pods go when controllers and nodes have emptied and stopped them.
 func (r *run) cleanTime() time.Duration {
-	const each = 10 * time.Millisecond
-	return cleanTime + time.Duration(max(r.source.have, r.source.created.Load()))*each
+	each := 10 * time.Millisecond
+	switch r.Workload.Resource {
+	case "namespace", "deployment", "pod":
+		each = 500 * time.Millisecond
+	}
+	return min(leastCleanTime+time.Duration(max(r.source.have, r.source.created.Load()))*each, mostCleanTime)
 }
 
 // clean removes the objects of the run.
@@ -231,7 +244,7 @@ func (r *run) clean(ctx context.Context) error {
 	if r.Workload.Call.Verb == "floor" {
 		return nil
 	}
-	left, err := r.remove(ctx, r.source.inventory)
+	left, err := r.Remove(ctx, r.source.Inventory)
 	if err != nil && len(left) > 0 {
 		r.result.Warnings = append(r.result.Warnings, result.Warning{Code: result.ObjectsLeft, Text: err.Error()})
 	}

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/apiserver"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
@@ -162,7 +161,7 @@ func TestLimits(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
 	e.Namespace = ""
-	if _, err := Run(t.Context(), call(t, e, "configmap/get")); !errors.Is(err, ErrEndpoint) {
+	if _, err := Run(t.Context(), call(t, e, "configmap/get")); !errors.Is(err, apiserver.ErrEndpoint) {
 		t.Errorf("without a namespace: %v", err)
 	}
 }
@@ -183,29 +182,6 @@ func TestRemoveWaits(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), call(t, e, "configmap/get")); err != nil || failed < 3 || len(s.objects) > 0 {
 		t.Errorf("%v after %d failures, left %d", err, failed, len(s.objects))
-	}
-}
-
-// The address of a pod's API server is in its environment, its credentials in files.
-func TestInPod(t *testing.T) {
-	e := host.Endpoint{URL: "https://kubernetes.default.svc", InPod: true,
-		Secret: host.Secret{TokenFile: filepath.Join(t.TempDir(), "token")}}
-	t.Setenv(hostVariable, "")
-	if _, err := connect(e); !errors.Is(err, ErrEndpoint) {
-		t.Errorf("without a token: %v", err)
-	}
-	if err := os.WriteFile(e.Secret.TokenFile, []byte("abc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := connect(e); !errors.Is(err, ErrEndpoint) || !strings.Contains(err.Error(), hostVariable) {
-		t.Errorf("without an address: %v", err)
-	}
-	t.Setenv(hostVariable, "fd00::1")
-	t.Setenv(portVariable, "443")
-	c, err := connect(e)
-	if err != nil || c.server.Addresses[0] != "[fd00::1]:443" ||
-		c.server.Host != "kubernetes.default.svc" || c.auth[0].Value != "Bearer abc" {
-		t.Errorf("%+v, %v", c, err)
 	}
 }
 
@@ -254,12 +230,12 @@ func TestMissingEvents(t *testing.T) {
 // Pods, and templates of pods, have what keeps meshes out and the user that the cluster chooses; no other object has.
 func TestPodMarks(t *testing.T) {
 	for name, want := range map[string]int{"pod": 1, "deployment": 1, "configmap": 0} {
-		i := inventory{
-			kind: kindOf(name), run: "abc",
-			podLabels: map[string]string{"mesh": "none"}, podAnnotations: map[string]string{"proxy": "disabled"},
-			pod: map[string]any{"securityContext": map[string]any{"runAsNonRoot": true}},
+		i := apiserver.Inventory{
+			Kind: apiserver.KindOf(name), Run: "abc",
+			PodLabels: map[string]string{"mesh": "none"}, PodAnnotations: map[string]string{"proxy": "disabled"},
+			Pod: map[string]any{"securityContext": map[string]any{"runAsNonRoot": true}},
 		}
-		text := string(i.object(1, i.body("")))
+		text := string(i.Object(1, body(i, "")))
 		marks := []int{strings.Count(text, `"mesh":"none"`), strings.Count(text, `"proxy":"disabled"`)}
 		if !slices.Equal(marks, []int{want, want}) || strings.Contains(text, "runAsUser") {
 			t.Errorf("%s: %s", name, text)

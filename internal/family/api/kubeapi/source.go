@@ -5,13 +5,14 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/knotmeter/knotmeter/internal/apiserver"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
 // A source is the calls of one case.
 type source struct {
-	inventory
+	apiserver.Inventory
 	call    api.Call
 	auth    []httpload.Field
 	image   string
@@ -31,23 +32,23 @@ func (s *source) Request(n uint64) *httpload.Request {
 	}
 	switch s.call.Verb {
 	case "create":
-		return s.write("POST", s.all(), "application/json", s.object(s.created.Add(1)-1, s.body(s.image)), 201)
+		return s.write("POST", s.All(), "application/json", s.Object(s.created.Add(1)-1, body(s.Inventory, s.image)), 201)
 	case "watch":
-		return s.write("POST", s.all(), "application/json", s.object(n, s.body(s.image)), 201)
+		return s.write("POST", s.All(), "application/json", s.Object(n, body(s.Inventory, s.image)), 201)
 	case "update":
 		u := s.updates[n%s.have]
 		body := strconv.AppendUint(append([]byte{}, u[0]...), n, 10)
-		return s.write("PUT", s.path(n%s.have), "application/json", append(body, u[1]...), 200)
+		return s.write("PUT", s.Path(n%s.have), "application/json", append(body, u[1]...), 200)
 	case "patch":
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, counter, n)
-		return s.write("PATCH", s.path(n%s.have), "application/merge-patch+json", body, 200)
+		return s.write("PATCH", s.Path(n%s.have), "application/merge-patch+json", body, 200)
 	case "scale":
 		// Up on every other round, so that each call changes something.
 		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 1-n/s.have%2)
-		return s.write("PATCH", s.path(n%s.have)+"/scale", "application/merge-patch+json", body, 200)
+		return s.write("PATCH", s.Path(n%s.have)+"/scale", "application/merge-patch+json", body, 200)
 	}
 	// delete; a namespace is accepted for deletion, which goes on behind the answer.
-	return &httpload.Request{Method: "DELETE", Path: s.path(n), Header: s.auth, Statuses: []int{200, 202}}
+	return &httpload.Request{Method: "DELETE", Path: s.Path(n), Header: s.auth, Statuses: []int{200, 202}}
 }
 
 func (s *source) write(method, path, contentType string, body []byte, status int) *httpload.Request {
@@ -62,16 +63,16 @@ func (s *source) prepareFixed() {
 	}
 	switch s.call.Verb {
 	case "floor":
-		read(s.prefix + "/version")
+		read(s.Prefix + "/version")
 	case "list":
-		path := s.all() + "?" + s.selector()
+		path := s.All() + "?" + s.Selector()
 		if !s.call.Consistent {
 			path += "&resourceVersion=0"
 		}
 		read(path)
 	case "get":
 		for n := range s.have {
-			read(s.path(n))
+			read(s.Path(n))
 		}
 	}
 }

@@ -3,129 +3,16 @@ package kubeapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/apiserver"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
-
-// An event is as much of one as matters here.
-type event struct {
-	Type   string `json:"type"` // ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
-	Object struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-		Status  json.RawMessage `json:"status"`
-		Message string          `json:"message"` // of an error
-	} `json:"object"`
-}
-
-// podStatus is of a pod's status what says how far it is.
-type podStatus struct {
-	Conditions []struct {
-		Type   string `json:"type"`
-		Status string `json:"status"`
-	} `json:"conditions"`
-	ContainerStatuses []struct {
-		State struct {
-			Running *struct{} `json:"running"`
-			Waiting *struct {
-				Reason  string `json:"reason"`
-				Message string `json:"message"`
-			} `json:"waiting"`
-		} `json:"state"`
-	} `json:"containerStatuses"`
-}
-
-func (p podStatus) is(condition string) bool {
-	for _, c := range p.Conditions {
-		if c.Type == condition {
-			return c.Status == "True"
-		}
-	}
-	return false
-}
-
-func (p podStatus) started() bool {
-	for _, c := range p.ContainerStatuses {
-		if c.State.Running == nil {
-			return false
-		}
-	}
-	return len(p.ContainerStatuses) > 0
-}
-
-// A watch tells of the objects of a run as the server does.
-type watch struct {
-	body  io.ReadCloser
-	ended chan struct{}
-	err   error // once ended
-}
-
-// watch begins to watch the objects of the run from now on. seen gets each event with the time at which its
-// last byte was read, from one goroutine.
-func (c *client) watch(ctx context.Context, i inventory, seen func(event, time.Time)) (*watch, error) {
-	l, err := c.list(ctx, i)
-	if err != nil {
-		return nil, err
-	}
-	path := i.all() + "?watch=1&" + i.selector() + "&resourceVersion=" + l.Metadata.ResourceVersion
-	answer, err := c.ask(ctx, http.MethodGet, path, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode != http.StatusOK {
-		answer.Body.Close()
-		return nil, &refusal{Status: answer.StatusCode, Message: fmt.Sprintf("a watch of %s is answered with status %d",
-			i.plural, answer.StatusCode)}
-	}
-	w := &watch{body: answer.Body, ended: make(chan struct{})}
-	go w.read(seen)
-	return w, nil
-}
-
-func (w *watch) read(seen func(event, time.Time)) {
-	defer close(w.ended)
-	in := json.NewDecoder(w.body)
-	for {
-		var e event
-		if err := in.Decode(&e); err != nil {
-			w.err = fmt.Errorf("the watch ended: %w", err)
-			return
-		}
-		if e.Type == "ERROR" {
-			w.err = fmt.Errorf("the watch ended: %s", e.Object.Message)
-			return
-		}
-		seen(e, time.Now())
-	}
-}
-
-func (w *watch) close() {
-	_ = w.body.Close()
-	<-w.ended
-}
-
-// failed is why the watch ended before it was closed.
-func (w *watch) failed() error {
-	select {
-	case <-w.ended:
-		return w.err
-	default:
-		return nil
-	}
-}
 
 // marks are when the requests of a run were sent, by operation. The generator sends a request as soon as
 // it has asked its source for it.
@@ -158,16 +45,6 @@ func (m *marks) since(n uint64, at time.Time) (time.Duration, bool) {
 	defer m.mu.Unlock()
 	sent, ok := m.sent[n]
 	return at.Sub(sent), ok
-}
-
-// number is the operation that an object was made by.
-func (i inventory) number(name string) (uint64, bool) {
-	text, ok := strings.CutPrefix(name, "knotmeter-"+i.run+"-")
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	return n, err == nil
 }
 
 // inWindow says whether operation n of the schedule is measured.
@@ -252,7 +129,7 @@ func (r *run) watchDelay(ctx context.Context) error {
 	}
 	seen := newDelay("watch")
 	answered := func() uint64 { return r.result.Total.OK }
-	return r.watched(ctx, newMarks(r.source), eventTime, answered, func(e event, n uint64, took time.Duration) {
+	return r.watched(ctx, newMarks(r.source), eventTime, answered, func(e apiserver.Event, n uint64, took time.Duration) {
 		if e.Type == "ADDED" {
 			seen.once(n, took, r.inWindow(n))
 		}
@@ -264,10 +141,10 @@ func (r *run) watchDelay(ctx context.Context) error {
 // seen all that are awaited, or the time for that is over.
 func (r *run) watched(
 	ctx context.Context, sent *marks, limit time.Duration, awaited func() uint64,
-	see func(e event, n uint64, took time.Duration), delays ...*delay,
+	see func(e apiserver.Event, n uint64, took time.Duration), delays ...*delay,
 ) error {
-	w, err := r.watch(ctx, r.source.inventory, func(e event, at time.Time) {
-		n, ours := r.source.number(e.Object.Metadata.Name)
+	w, err := r.Watch(ctx, r.source.Inventory, func(e apiserver.Event, at time.Time) {
+		n, ours := r.source.Number(e.Object.Metadata.Name)
 		if took, known := sent.since(n, at); ours && known {
 			see(e, n, took)
 		}
@@ -281,8 +158,8 @@ func (r *run) watched(
 		main := delays[len(delays)-1]
 		r.await(ctx, w, limit, func() bool { return main.has() >= awaited() })
 	}
-	failed := w.failed()
-	w.close()
+	failed := w.Failed()
+	w.Close()
 	if err != nil {
 		return err
 	}
@@ -293,8 +170,8 @@ func (r *run) watched(
 const eventTime = 10 * time.Second
 
 // await waits until all was seen, the watch ends or the time is over.
-func (r *run) await(ctx context.Context, w *watch, limit time.Duration, all func() bool) {
-	for end := time.Now().Add(limit); !all() && time.Now().Before(end) && ctx.Err() == nil && w.failed() == nil; {
+func (r *run) await(ctx context.Context, w *apiserver.Watch, limit time.Duration, all func() bool) {
+	for end := time.Now().Add(limit); !all() && time.Now().Before(end) && ctx.Err() == nil && w.Failed() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -42,7 +42,16 @@ func newCommands(p host.Pair, w network.Spec) (commands, error) {
 		c.client = append(c.client, "-O", seconds(c.warmup))
 	}
 	c.client = append(c.client, direction(w.Direction)...)
-	if w.Kind == network.UDPStream {
+	if w.MSS > 0 {
+		c.client = append(c.client, "-M", strconv.Itoa(w.MSS))
+	}
+	if w.Congestion != "" {
+		c.client = append(c.client, "-C", w.Congestion)
+	}
+	switch w.Kind {
+	case network.UDPUnpaced:
+		c.client = append(c.client, "-u", "-b", "0")
+	case network.UDPStream:
 		rate, err := bitrate(w, size)
 		if err != nil {
 			return commands{}, err
@@ -82,7 +91,7 @@ func payload(p host.Pair, w network.Spec) int {
 }
 
 // bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is
-// datagrams per second of all flows. It is never 0, which would be unpaced.
+// datagrams per second of all flows. It is never 0, which is unpaced.
 func bitrate(w network.Spec, size int) (string, error) {
 	bits := math.Round(w.Rate * float64(size) * 8 / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {

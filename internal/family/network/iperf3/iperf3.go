@@ -56,11 +56,13 @@ func metricsOf(k network.Kind) []metric.Metric {
 		return metric.Of("", slices.Concat(reported, ofTCP)...)
 	case network.UDPStream:
 		return metric.Of("", slices.Concat(reported, ofDatagrams)...)
+	case network.UDPUnpaced:
+		return metric.Of("", slices.Concat(reported, ofDatagrams, ofUnpaced)...)
 	}
 	return nil
 }
 
-// Supports is nil for tcp-stream and for udp-stream with a rate, else it says why not.
+// Supports is nil for tcp-stream, udp-stream-unpaced and for udp-stream with a rate, else it says why not.
 func (Tool) Supports(w family.Workload) error {
 	s, is := network.Timed(w, family.Times{})
 	return supports(s, is, w)
@@ -74,12 +76,12 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 		return result.NotSupported(fmt.Sprintf("iperf3 has no %s: it measures streams, not requests", w.Kind))
 	case w.Kind == network.UDPStream && w.Rate <= 0:
 		return result.NotSupported("iperf3 sends UDP at one rate for whole seconds and cannot search for the highest one " +
-			"under a loss threshold; give rate=")
+			"under a loss threshold; give rate=, or take udp-stream-unpaced")
 	case w.Offload:
 		return result.NotSupported("iperf3 before 3.21 has no UDP segmentation offload")
 	case w.Kind == network.TCPStream && w.Size > maxLength:
 		return result.NotSupported(fmt.Sprintf("iperf3 sends at most %d bytes at once, not size=%d", maxLength, w.Size))
-	case w.Kind == network.UDPStream && w.Size > 0 && w.Size < minLength:
+	case w.Kind.Datagrams() && w.Size > 0 && w.Size < minLength:
 		return result.NotSupported(fmt.Sprintf("iperf3's datagrams carry %d bytes of its own, more than size=%d",
 			minLength, w.Size))
 	case w.Warmup > maxOmit:

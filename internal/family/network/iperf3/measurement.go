@@ -28,6 +28,7 @@ var (
 		metric.Throughput, metric.CPUAgents, metric.CPUTimeClient, metric.CPUTimeServer, metric.CPUAgentsPerGB,
 	}
 	ofDatagrams = []string{metric.Rate, metric.Jitter, metric.Offered, metric.Reordered, metric.Loss}
+	ofUnpaced   = []string{metric.ThroughputSent}
 	ofTCP       = []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.CwndBytes, metric.PMTU}
 )
 
@@ -100,10 +101,11 @@ func checkSums(halves []half) error {
 
 // work adds what the receiver counted: both directions together where there are two.
 func (m *measurement) work(c commands, w network.Spec, halves []half) error {
-	var bits, datagrams, offered, arrived, lost, packets, jitter, reordered float64
+	var bits, sent, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
 		r := h.received
 		bits += 8 * r.Bytes / r.Seconds
+		sent += 8 * h.sent.Bytes / h.sent.Seconds
 		datagrams += r.Bytes / float64(c.size) / r.Seconds
 		offered += h.sent.Bytes / float64(c.size) / h.sent.Seconds
 		arrived += r.Bytes / float64(c.size)
@@ -112,7 +114,8 @@ func (m *measurement) work(c commands, w network.Spec, halves []half) error {
 		reordered += outOfOrder(h)
 	}
 	m.Add(metric.Throughput, bits)
-	if w.Kind != network.UDPStream {
+	m.Add(metric.ThroughputSent, sent) // of unpaced datagrams, and where one side's report is all that there is
+	if !w.Kind.Datagrams() {
 		return nil
 	}
 	sane := lost >= 0 && lost <= packets && packets < 1e15 && jitter >= 0 && jitter < 1e6
@@ -197,11 +200,11 @@ func (m *measurement) gates(c commands, w network.Spec, h half) {
 	if h.received.Bytes == 0 {
 		m.Refuse(result.NothingDone, "nothing arrived")
 	}
-	if w.Kind != network.UDPStream {
+	if !w.Kind.Datagrams() {
 		return
 	}
 	size := float64(c.size)
-	if sent := h.sent.Bytes / size / h.sent.Seconds; sent < onTime*w.Rate {
+	if sent := h.sent.Bytes / size / h.sent.Seconds; w.Kind == network.UDPStream && sent < onTime*w.Rate {
 		m.Refuse(result.GeneratorLate, "the generator was late: it sent %.4g of %.4g datagrams per second", sent, w.Rate)
 	}
 	counted, arrived := h.received.Packets-h.received.Lost, h.received.Bytes/size
@@ -273,6 +276,9 @@ func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 	}
 	offload := client.Start.TestStart.GSO != 0 || client.Start.TestStart.GRO != 0
 	facts = append(facts, result.Fact{Name: "udp.size", Value: strconv.Itoa(c.size)})
+	if w.Kind == network.UDPUnpaced {
+		facts = append(facts, network.Unpaced)
+	}
 	return append(facts, result.Fact{Name: "udp.offload", Value: strconv.FormatBool(offload)})
 }
 

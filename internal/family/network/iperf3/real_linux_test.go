@@ -28,6 +28,7 @@ func TestConformance(t *testing.T) {
 		Workloads: []family.Workload{
 			network.Workload{Spec: mustParse(t, "tcp-stream", 0, 0)},
 			network.Workload{Spec: mustParse(t, "udp-stream:rate=2000", 0, 0)},
+			network.Workload{Spec: mustParse(t, "udp-stream-unpaced", 0, 0)},
 			network.Workload{Spec: mustParse(t, "tcp-rr", 0, 0)},
 		},
 	})
@@ -38,6 +39,7 @@ func TestWorkloads(t *testing.T) {
 	for _, text := range []string{
 		"tcp-stream:direction=reverse,flows=2", "tcp-stream:direction=both,size=16384",
 		"udp-stream:rate=2000,direction=reverse,flows=2,size=1400", "udp-stream:rate=2000,direction=both",
+		"udp-stream-unpaced:size=1400", "udp-stream-unpaced:size=1400,flows=4,direction=both",
 	} {
 		for _, addr := range []string{"127.0.0.1", "::1"} {
 			t.Run(text+"/"+addr, func(t *testing.T) {
@@ -54,9 +56,12 @@ func TestWorkloads(t *testing.T) {
 					t.Errorf("no warning about one thread: %v", m.Warnings)
 				}
 				want := []string{"throughput", "cpu-agents-per-gb", "cpu-time-client", "cpu-time-server"}
-				if w.Kind == network.UDPStream {
+				switch {
+				case w.Kind == network.UDPUnpaced:
+					want = append(want, "loss", "jitter", "rate", "offered", "reordered", "throughput-sent")
+				case w.Kind == network.UDPStream:
 					want = append(want, "loss", "jitter", "rate", "offered", "reordered")
-				} else {
+				default:
 					want = append(want, "retransmits", "rtt", "cwnd-bytes", "pmtu")
 				}
 				for _, name := range want {

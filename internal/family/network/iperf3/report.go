@@ -66,18 +66,23 @@ func (o output) workload() network.Spec {
 	if t.Protocol != "UDP" {
 		return w
 	}
-	w.Kind = network.UDPStream
+	w.Kind = network.UDPUnpaced
 	w.Offload = t.GSO != 0 || t.GRO != 0
 	rate := cmp.Or(t.Rate, o.Start.Rate) // the latter before 3.13
 	if rate > 0 && rate < 1e18 && w.Size > 0 {
-		// -b is for each flow. Nobody sets the rate of datagrams to more than a few digits.
-		w.Rate = round(rate / 8 / float64(w.Size) * float64(max(w.Flows, 1)))
+		// -b is for each flow.
+		w.Kind, w.Rate = network.UDPStream, Datagrams(rate*float64(max(w.Flows, 1)), w.Size)
 	}
 	return w
 }
 
-// round keeps six significant digits.
-func round(v float64) float64 {
+// Datagrams is how many of a size, in bytes, are per second in so many bits per second; 0 in none. It has six
+// significant digits, since no rate is set to more.
+func Datagrams(bits float64, size int) float64 {
+	v := bits / 8 / float64(size)
+	if v == 0 {
+		return 0
+	}
 	scale := math.Pow(10, 5-math.Floor(math.Log10(v)))
 	return math.Round(v*scale) / scale
 }
@@ -110,7 +115,7 @@ func (o *output) alone(w network.Spec) (result.Measurement, error) {
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	m := &measurement{family.NewBuilder(append(metricsOf(w.Kind), metric.Named(metric.ThroughputSent)))}
+	m := &measurement{family.NewBuilder(slices.Concat(metricsOf(w.Kind), metric.Of("", metric.ThroughputSent)))}
 	m.Window = halves[0].received.Seconds
 	c := commands{
 		window: w.Duration, warmup: w.Warmup, size: max(w.Size, 1), clientCPU: result.Unknown, serverCPU: result.Unknown,
@@ -121,14 +126,11 @@ func (o *output) alone(w network.Spec) (result.Measurement, error) {
 	m.Facts = o.facts(w)
 	if client == nil {
 		// What was sent is not known, nor what the client's process used.
-		m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric == metric.Offered })
+		m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool {
+			return v.Metric == metric.Offered || v.Metric == metric.ThroughputSent
+		})
 		return m.Measurement, nil
 	}
-	var sent float64
-	for _, h := range halves {
-		sent += 8 * h.sent.Bytes / h.sent.Seconds
-	}
-	m.Add(metric.ThroughputSent, sent)
 	m.cost(halves, client, server)
 	m.tcpInfo(w, halves)
 	m.doubts(w, client, server)
@@ -157,7 +159,7 @@ func (o *output) halves(w network.Spec, client, server *output) ([]half, error) 
 		h := half{sender: o, receiver: o, sent: o.End.Received, received: o.End.Received}
 		return []half{h}, checkSums([]half{h})
 	}
-	if client.End.Received == nil && client.End.Sum != nil && w.Kind == network.UDPStream {
+	if client.End.Received == nil && client.End.Sum != nil && w.Kind.Datagrams() {
 		arrived := *client.End.Sum
 		if arrived.Packets > 0 {
 			arrived.Bytes *= 1 - arrived.Lost/arrived.Packets
@@ -178,16 +180,19 @@ func (o *output) facts(w network.Spec) []result.Fact {
 		congestion := cmp.Or(o.End.Congestion, o.End.CongestionReceiver)
 		return append(facts, result.Fact{Name: "tcp.congestion", Value: family.OrUnknown(congestion)})
 	}
+	if w.Kind == network.UDPUnpaced {
+		facts = append(facts, network.Unpaced)
+	}
 	return facts
 }
 
 // hearsay warns of what a client cannot know for itself.
 func (m *measurement) hearsay(o *output, w network.Spec) {
-	if w.Kind == network.UDPStream && w.Direction != network.Reverse && w.Warmup > 0 {
+	if w.Kind.Datagrams() && w.Direction != network.Reverse && w.Warmup > 0 {
 		m.Warn(result.LossOfWarmup, "%s with --omit tells the client a loss that may include the warm-up; "+
 			"the server's own output has it right", family.OrUnknown(o.Start.Version))
 	}
-	if o.End.Sent == o.End.Sum && w.Kind == network.UDPStream {
+	if o.End.Sent == o.End.Sum && w.Kind.Datagrams() {
 		m.Warn(result.Hearsay, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")
 	}
 }

@@ -122,7 +122,7 @@ func TestUnpacedReportHasNoRate(t *testing.T) {
 	report, err := ReadReport([]byte(`{"start":{"version":"iperf 3.12","target_bitrate":0,
 		"test_start":{"protocol":"UDP","num_streams":1,"blksize":1400,"duration":1}},
 "end":{"sum_sent":{"seconds":1,"bytes":10,"packets":1},"sum_received":{"seconds":1,"bytes":10,"packets":1}}}`))
-	if err != nil || report.Workload.Kind != network.UDPStream || report.Workload.Rate != 0 {
+	if err != nil || report.Workload.Kind != network.UDPUnpaced || report.Workload.Rate != 0 {
 		t.Errorf("%+v, error %v", report, err)
 	}
 }

@@ -24,7 +24,7 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 			m.Refuse(result.Throttled, "the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
 		}
 	}
-	if why := m.behind(latency, late); why != "" && m.Spec.Rate > 0 && m.Spec.Rate < netload.Unpaced {
+	if why := m.behind(latency, late); why != "" && m.Spec.Rate > 0 {
 		m.Refuse(result.GeneratorLate, "the generator was late: %s", why)
 	}
 	if m.Spec.Kind.Stream() && m.received() == 0 {
@@ -78,7 +78,7 @@ func (m *builder) counters() {
 	case network.TCPStream, network.TCPRRLoaded:
 		m.oneWay("client", c.Sent.Total(), s.Received.Total(), s.ReceivedAll)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total(), c.ReceivedAll)
-	case network.UDPStream:
+	case network.UDPStream, network.UDPUnpaced:
 		m.oneWay("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
 	}

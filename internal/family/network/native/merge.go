@@ -10,6 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -99,7 +100,7 @@ func (s sides) sent() float64 { return float64(s.Client.Sent.Window + s.Server.S
 // bytes is the payload that was moved in the window, for the cost of a gigabyte.
 func (s sides) bytes() float64 {
 	switch s.Spec.Kind {
-	case network.UDPStream:
+	case network.UDPStream, network.UDPUnpaced:
 		return s.received() * float64(s.Spec.Size)
 	case network.TCPStream, network.TCPRRLoaded:
 		return s.received()
@@ -109,7 +110,7 @@ func (s sides) bytes() float64 {
 
 // operations is what was completed in the window.
 func (s sides) operations() float64 {
-	if s.Spec.Kind == network.UDPStream {
+	if s.Spec.Kind.Datagrams() {
 		return s.received()
 	}
 	return float64(s.Client.Operations.Window)
@@ -133,8 +134,11 @@ func (m *builder) work(latency *netload.Histogram) {
 	case network.TCPStream:
 		m.Add(metric.Throughput, m.bytes()*8/window)
 		return
-	case network.UDPStream:
+	case network.UDPStream, network.UDPUnpaced:
 		m.Add(metric.Throughput, m.bytes()*8/window)
+		if kind == network.UDPUnpaced {
+			m.Add(metric.ThroughputSent, m.sent()*float64(m.Spec.Size)*8/window)
+		}
 		m.Add(metric.Rate, m.received()/window)
 		m.Add(metric.Offered, m.sent()/window)
 		m.datagrams()
@@ -189,6 +193,8 @@ func (m *builder) transport() {
 	m.Add(metric.Cwnd, seen.Cwnd)
 	m.Add(metric.MSS, seen.MSS)
 	m.Add(metric.PMTU, seen.PMTU)
+	m.Add(metric.RwndLimited, seen.RwndLimited)
+	m.Add(metric.SndLimited, seen.SndLimited)
 	m.Fact("tcp.congestion", seen.Congestion)
 }
 
@@ -212,8 +218,11 @@ func (m *builder) cpu() {
 	if ops := m.operations(); ops > 0 && m.Spec.Kind != network.TCPStream {
 		m.Add(metric.CPUPerOp, used*m.window()/ops)
 	}
+	m.layers()
+	m.kernel()
 	modes(m, c)
 	m.Add(metric.CPUBusiest, max(c.Busiest, s.Busiest))
+	m.Add(metric.CPUSoftest, max(c.Softest, s.Softest))
 	if all := s.Machine.Sum(); all > 0 && !m.Shared {
 		m.Add(metric.CPUBusy+metric.OfServer, s.Machine.Busy()/all)
 		m.Add(metric.CPUSoftIRQ+metric.OfServer, s.Machine[netload.SoftIRQ]/all)
@@ -221,6 +230,57 @@ func (m *builder) cpu() {
 	m.Add(metric.CPUAgents, agents)
 	m.Add(metric.SwitchesVoluntary, float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
 	m.Add(metric.SwitchesInvoluntary, float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
+}
+
+// layers adds the parts of the cost where CPUs were sampled: all of the machines' time, without the pacer's spinning.
+// A layer without a sample is left out.
+func (m *builder) layers() {
+	if m.Client.Layers == nil || m.Server.Layers == nil && !m.Shared {
+		return
+	}
+	cost, amount := metric.CPUPerOp, m.operations()
+	if m.Spec.Kind == network.TCPStream {
+		cost, amount = metric.CPUPerGB, m.bytes()/1e9
+	}
+	if amount <= 0 {
+		return
+	}
+	spun := (m.Client.Spin + m.Server.Spin) * m.window() / (m.Spec.Warmup + m.Spec.Duration).Seconds()
+	for _, part := range metric.Layers() {
+		layer := profile.Layer(part.Name)
+		used := m.Client.Layers[layer] + m.Server.Layers[layer]
+		if layer == profile.User {
+			used -= spun
+		}
+		if used > 0 {
+			m.Add(metric.OfLayer(cost, part.Name), used/amount)
+		}
+	}
+}
+
+// kernel adds what the kernel counted. What both agents count of one machine is the client's.
+func (m *builder) kernel() {
+	m.above(metric.CPUThrottled, float64(m.Client.Cost.Throttled), float64(m.Server.Cost.Throttled))
+	for _, c := range metric.Counters() {
+		for _, name := range []string{c.Name, metric.OfNode + c.Name} {
+			server := m.Server.Counters[name]
+			if m.Shared && metric.OfMachine(name) {
+				server = 0
+			}
+			m.above(name, m.Client.Counters[name], server)
+		}
+	}
+}
+
+// above adds the counts of a counter that are above 0.
+func (m *builder) above(counter string, client, server float64) {
+	name := metric.OfCounter(counter)
+	if client > 0 {
+		m.Add(name, client)
+	}
+	if server > 0 {
+		m.Add(name+metric.OfServer, server)
+	}
 }
 
 // modes adds the shares of the client's machine.
@@ -250,7 +310,7 @@ func (m *builder) series() {
 			}
 		}
 		name, scale = metric.Throughput, 8
-		if m.Spec.Kind == network.UDPStream {
+		if m.Spec.Kind.Datagrams() {
 			scale *= float64(m.Spec.Size)
 		}
 	}
@@ -276,10 +336,10 @@ func (m *builder) facts(latency, late *netload.Histogram) {
 	switch m.Spec.Kind {
 	case network.TCPCRR:
 		m.Fact("tcp.close", "server first, by FIN")
-	case network.UDPStream:
+	case network.UDPStream, network.UDPUnpaced:
 		m.Fact("udp.size", strconv.Itoa(m.Spec.Size))
 		m.Fact("udp.offload", strconv.FormatBool(m.Spec.Offload))
-		m.Fact("udp.pacing", m.pacing())
+		m.Fact(network.Unpaced.Name, m.pacing())
 	}
 	m.Fact("cpu.client", placement(m.Client))
 	m.Fact("cpu.server", placement(m.Server))
@@ -293,10 +353,27 @@ func (m *builder) facts(latency, late *netload.Histogram) {
 	m.Fact("warmup.left-out", strconv.FormatUint(warm, 10))
 	m.Limited(m.limited(latency, late))
 	for _, r := range []netload.Report{m.Client, m.Server} {
+		if r.Unsampled != "" {
+			m.Fact("layers."+string(r.Role), "not sampled: "+r.Unsampled)
+		}
+		m.Fact("counters."+string(r.Role), counted(r))
 		for _, f := range r.Facts {
 			m.Fact(f.Name+"."+string(r.Role), f.Value)
 		}
 	}
+}
+
+// counted says where a side's kernel counters are of.
+func counted(r netload.Report) string {
+	switch {
+	case r.Uncounted != "":
+		return "not counted: " + r.Uncounted
+	case r.Counters == nil:
+		return "not counted"
+	case r.OfNode:
+		return "here and on the node"
+	}
+	return "here"
 }
 
 // pacing says which rate was offered.
@@ -304,8 +381,8 @@ func (m *builder) pacing() string {
 	if s := m.Client.Sweep; s != nil {
 		return fmt.Sprintf("sweep to %g loss: %.0f/s after %d trials", m.Spec.Loss, s.Rate, len(s.Trials))
 	}
-	if m.Spec.Rate >= netload.Unpaced {
-		return "none"
+	if m.Spec.Kind == network.UDPUnpaced {
+		return network.Unpaced.Value
 	}
 	return fmt.Sprintf("%.0f/s", m.Spec.Rate)
 }
@@ -337,7 +414,7 @@ func placement(r netload.Report) string {
 // limited says whether the generator was what limited the run: one of its threads had no CPU time left, or
 // it could not keep its plan. It says why, or nothing.
 func (m *builder) limited(latency, late *netload.Histogram) string {
-	if m.Spec.Rate > 0 && m.Spec.Rate < netload.Unpaced {
+	if m.Spec.Rate > 0 {
 		if why := m.behind(latency, late); why != "" {
 			return why
 		}
@@ -356,7 +433,7 @@ func (m *builder) limited(latency, late *netload.Histogram) string {
 // behind says how a paced generator failed its plan; "" if it kept it.
 func (m *builder) behind(latency, late *netload.Histogram) string {
 	planned := m.Client.Planned + m.Server.Planned
-	if m.Spec.Kind == network.UDPStream {
+	if m.Spec.Kind.Datagrams() {
 		if sent := m.sent(); planned > 0 && sent < planned*paceReached {
 			return fmt.Sprintf("only %.1f %% of the planned datagrams were sent", sent/planned*100)
 		}

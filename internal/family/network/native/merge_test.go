@@ -14,6 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -52,6 +54,11 @@ func requests(t *testing.T) sides {
 	s.Client.Steps = []uint64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000}
 	s.Client.Latency = histogram(t, 10_000, 50*time.Microsecond)
 	s.Client.TCP = &netload.TCP{RTT: 40e-6, RTTVar: 5e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
+	s.Client.Layers = map[profile.Layer]float64{profile.User: 0.1, profile.TCP: 0.3, profile.Bridge: 0}
+	s.Client.Counters = map[string]float64{metric.QueueDrops: 3, metric.SoftnetSqueezes: 2,
+		metric.OfNode + metric.QueueDrops: 1}
+	s.Server.Counters, s.Server.OfNode = map[string]float64{metric.QueueDrops: 4, metric.SoftnetSqueezes: 2}, true
+	s.Server.Layers = map[profile.Layer]float64{profile.User: 0.2, profile.VXLAN: 0.1}
 	return s
 }
 
@@ -61,6 +68,8 @@ func stream(t *testing.T) sides {
 	s.Server.Received = netload.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
 	s.Server.Steps = []uint64{1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8}
 	s.Client.Steps = make([]uint64, 10)
+	s.Client.Unsampled = "sample CPU 0: permission denied"
+	s.Client.Uncounted = "read the kernel's counters: permission denied"
 	s.Client.TCP = &netload.TCP{Retransmits: 3, RTT: 40e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
 	return s
 }
@@ -82,8 +91,11 @@ func TestMergeGolden(t *testing.T) {
 	open.Spec.Rate, open.Client.Planned = 10_000, 10_000
 	open.Client.Late = histogram(t, 1000, time.Microsecond)
 	open.Shared = true
+	unpaced := datagrams(t)
+	unpaced.Spec.Kind, unpaced.Spec.Rate, unpaced.Client.Planned = network.UDPUnpaced, 0, 0
+	unpaced.Client.Sent.Window, unpaced.Client.Threads[0].System = 2000, 1.1
 	tests := map[string]sides{"tcp-rr": requests(t), "tcp-rr-open-shared": open,
-		"tcp-stream": stream(t), "udp-stream": datagrams(t)}
+		"tcp-stream": stream(t), "udp-stream": datagrams(t), "udp-stream-unpaced": unpaced}
 	for name, s := range tests {
 		t.Run(name, func(t *testing.T) {
 			m, err := merge(s)

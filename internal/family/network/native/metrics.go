@@ -10,16 +10,38 @@ import (
 // The workloads that have a metric.
 var (
 	everywhere  = network.Kinds()
-	ofStreams   = []network.Kind{network.TCPStream, network.UDPStream}
-	ofDatagrams = []network.Kind{network.UDPStream}
-	ofUDP       = []network.Kind{network.UDPStream, network.UDPRR}
+	ofStream    = []network.Kind{network.TCPStream}
+	ofStreams   = []network.Kind{network.TCPStream, network.UDPStream, network.UDPUnpaced}
+	ofDatagrams = []network.Kind{network.UDPStream, network.UDPUnpaced}
+	ofUnpaced   = []network.Kind{network.UDPUnpaced}
+	ofUDP       = []network.Kind{network.UDPStream, network.UDPUnpaced, network.UDPRR}
 	ofCycles    = []network.Kind{network.TCPCRR}
 	ofLoaded    = []network.Kind{network.TCPRRLoaded}
-	ofBytes     = []network.Kind{network.TCPStream, network.UDPStream, network.TCPRRLoaded}
+	ofBytes     = []network.Kind{network.TCPStream, network.UDPStream, network.UDPUnpaced, network.TCPRRLoaded}
 	ofRequests  = []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded}
 	ofTCP       = []network.Kind{network.TCPStream, network.TCPRR, network.TCPCRR, network.TCPRRLoaded}
-	ofCounted   = []network.Kind{network.UDPStream, network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded}
+	ofCounted   = slices.Concat(ofDatagrams, ofRequests)
 )
+
+// layersOf are the parts of a cost.
+func layersOf(cost string) []string {
+	var names []string
+	for _, layer := range metric.Layers() {
+		names = append(names, metric.OfLayer(cost, layer.Name))
+	}
+	return names
+}
+
+// ofKernel are the counters of both sides, of their own places and of their nodes.
+func ofKernel() []string {
+	var names []string
+	for _, c := range metric.Counters() {
+		for _, name := range []string{metric.OfCounter(c.Name), metric.OfCounter(metric.OfNode + c.Name)} {
+			names = append(names, name, name+metric.OfServer)
+		}
+	}
+	return names
+}
 
 // latencies are what is reported of the latencies of requests.
 var latencies = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Max, metric.Mean}
@@ -31,6 +53,7 @@ var reported = []struct {
 	names []string
 }{
 	{ofStreams, []string{metric.Throughput}},
+	{ofUnpaced, []string{metric.ThroughputSent}},
 	{ofCounted, []string{metric.Rate}},
 	{ofRequests, latencies},
 	{ofUDP, []string{metric.Loss}},
@@ -38,15 +61,19 @@ var reported = []struct {
 	{ofDatagrams, []string{metric.Reordered, metric.Duplicated, metric.Jitter}},
 	{ofCounted, []string{metric.Offered}},
 	{ofLoaded, []string{metric.LoadThroughput}},
-	{ofTCP, []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.Cwnd, metric.MSS, metric.PMTU}},
+	{ofTCP, []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.Cwnd, metric.MSS, metric.PMTU,
+		metric.RwndLimited, metric.SndLimited}},
 	{ofBytes, []string{metric.CPUPerGB}},
 	{ofCounted, []string{metric.CPUPerOp}},
+	{ofStream, layersOf(metric.CPUPerGB)},
+	{ofCounted, layersOf(metric.CPUPerOp)},
 	{everywhere, []string{
 		metric.CPUBusy, metric.CPUUser, metric.CPUSystem, metric.CPUIOWait, metric.CPUIRQ, metric.CPUSoftIRQ,
-		metric.CPUSteal, metric.CPUIdle, metric.CPUBusiest, metric.CPUBusy + metric.OfServer,
+		metric.CPUSteal, metric.CPUIdle, metric.CPUBusiest, metric.CPUSoftest, metric.CPUBusy + metric.OfServer,
 		metric.CPUSoftIRQ + metric.OfServer, metric.CPUAgents, metric.SwitchesVoluntary, metric.SwitchesInvoluntary,
 		metric.LatenessP99,
 	}},
+	{everywhere, ofKernel()},
 }
 
 // metricsOf are those of a workload.

@@ -29,6 +29,9 @@ const leastSweep = 200 * time.Millisecond
 
 // A Tool runs the native generator. It is safe for concurrent use, though concurrent runs disturb each other.
 type Tool struct {
+	// Bare leaves out what explains differences, CPU time by layer and counters, so that what it costs can be measured.
+	Bare bool
+
 	mu   sync.Mutex
 	idle map[string]float64 // busy CPUs of the idle machine, by host
 }
@@ -49,9 +52,9 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 	if !is || !slices.Contains(network.Kinds(), w.Kind) {
 		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", given))
 	}
-	if w.Kind == network.UDPStream && w.Size > 0 && w.Size < netload.MinDatagram {
-		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not "+
-			"%d", netload.MinDatagram, w.Size))
+	if w.Kind.Datagrams() && w.Size > 0 && w.Size < netload.MinDatagram {
+		return result.NotSupported(fmt.Sprintf("%s numbers its datagrams and needs at least %d bytes for that, not "+
+			"%d", w.Kind, netload.MinDatagram, w.Size))
 	}
 	return nil
 }
@@ -114,7 +117,7 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 		return nil, result.NotSupported(fmt.Sprintf("udp-stream searches for a rate and needs a window of at least %v for "+
 			"that, not %v; give it a rate= instead", leastSweep, w.Duration))
 	}
-	if w.Kind == network.UDPStream && w.Size == 0 {
+	if w.Kind.Datagrams() && w.Size == 0 {
 		w.Size = network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)
 	}
 	if w.OpenLoop() {
@@ -125,9 +128,9 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
 	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial,
-		CPUs: clientCPUs, Workload: w, Idle: t.watch(p.Client)}
+		CPUs: clientCPUs, Workload: w, Idle: t.watch(p.Client), Profile: !t.Bare, Count: !t.Bare}
 	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen,
-		CPUs: serverCPUs, Workload: w, Idle: t.watch(p.Server)}
+		CPUs: serverCPUs, Workload: w, Idle: t.watch(p.Server), Profile: !t.Bare && !p.Shared, Count: !t.Bare}
 	return r, nil
 }
 

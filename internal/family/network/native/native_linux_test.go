@@ -133,6 +133,26 @@ func scheduling(invalid string) bool {
 	return strings.Contains(invalid, "generator was late") || strings.Contains(invalid, "looks at the counters")
 }
 
+// TestTuned: connections have the segments and the congestion control that a workload names, both ways.
+func TestTuned(t *testing.T) {
+	for _, direction := range []network.Direction{network.Forward, network.Reverse} {
+		w := short(network.Spec{Kind: network.TCPStream, MSS: 1000, Congestion: "reno", Direction: direction})
+		m, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Time stamps take 12 bytes of each segment.
+		if mss, control := number(t, m, "mss"), fact(m, "tcp.congestion"); mss != 988 || control != "reno" {
+			t.Errorf("%s: segments of %g bytes, %s", direction, mss, control)
+		}
+	}
+	w := short(network.Spec{Kind: network.TCPStream, Congestion: "there-is-none"})
+	if _, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w); err == nil ||
+		!strings.Contains(err.Error(), `no congestion control "there-is-none"`) {
+		t.Error(err)
+	}
+}
+
 // TestWorkloads runs every workload over IPv4 and IPv6, in every direction, with one flow and several.
 func TestWorkloads(t *testing.T) {
 	tests := []struct {
@@ -153,6 +173,10 @@ func TestWorkloads(t *testing.T) {
 			[]string{"throughput", "loss"}},
 		{"udp-stream offload", network.Spec{Kind: network.UDPStream, Rate: 20000, Size: 1000, Offload: true},
 			[]string{"throughput", "loss"}},
+		{"udp-stream-unpaced", network.Spec{Kind: network.UDPUnpaced},
+			[]string{"throughput", "throughput-sent", "rate", "offered", "loss", "jitter"}},
+		{"udp-stream-unpaced both", network.Spec{Kind: network.UDPUnpaced, Flows: 2, Direction: network.Both},
+			[]string{"throughput", "throughput-sent", "loss"}},
 		{"tcp-rr", network.Spec{Kind: network.TCPRR}, []string{"rate", "p50", "p90", "max", "mean", "cpu-per-op"}},
 		{"tcp-rr open", network.Spec{Kind: network.TCPRR, Rate: 500, Flows: 2},
 			[]string{"rate", "p50", "lateness-p99", "offered"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
@@ -163,6 +165,32 @@ func TestAccuracyOfRoundTrip(t *testing.T) {
 		with, without := p50(delay), p50(0) // which needs all of the machine that it can have
 		return reading{with.value - without.value, with.contended}
 	})
+}
+
+// TestAccuracyOfLayers: what the layers took adds up to the CPU time that the kernel accounts for.
+func TestAccuracyOfLayers(t *testing.T) {
+	p := pair(t, "127.0.0.1")
+	w, err := network.Spec{Kind: network.TCPRR, Warmup: 200 * time.Millisecond, Duration: 2 * time.Second}.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := do(t.Context(), New(), p, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := fact(m, "layers.client"); why != "" {
+		t.Skip(why)
+	}
+	sum := 0.0
+	for _, v := range m.Values {
+		if cost, _ := metric.Layer(v.Metric); cost == metric.CPUPerOp {
+			sum += v.Number
+		}
+	}
+	busy := number(t, m, metric.CPUBusy) * float64(runtime.NumCPU()) / number(t, m, metric.Rate)
+	if sum < 0.95*busy || sum > 1.05*busy {
+		t.Errorf("the layers add up to %.2f us per operation, of %.2f us that the machine was busy", sum*1e6, busy*1e6)
+	}
 }
 
 func TestAccuracyOfLoss(t *testing.T) {

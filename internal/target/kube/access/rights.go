@@ -52,11 +52,17 @@ func AllCalls() []target.Call {
 			list = append(list, target.Call{Resource: resource, Operation: operation})
 		}
 	}
+	for _, resource := range []string{"networkpolicy", "pod", "endpoint", "service", "deployment"} {
+		list = append(list, target.Call{Resource: resource, Operation: target.Effect})
+	}
 	return append(list, target.Call{Resource: "deployment", Operation: "scale"})
 }
 
 // callRules are what one case does. Every case but the floor makes objects, and finds and removes them again.
 func callRules(c target.Call) []rbacv1.PolicyRule {
+	if c.Operation == target.Effect {
+		return effectRules(c.Resource)
+	}
 	group := map[string]string{"deployment": "apps"}[c.Resource]
 	own := rule(group, c.Resource+"s", "create", "list", "delete")
 	if c.Resource != "namespace" { // many namespaces cannot be removed at once
@@ -83,9 +89,35 @@ func callRules(c target.Call) []rbacv1.PolicyRule {
 	return merged(rules)
 }
 
+// effectRules are what a change of a resource takes whose effect is seen: pods that answer, and what they are behind.
+func effectRules(resource string) []rbacv1.PolicyRule {
+	removal := []string{"list", "delete", "deletecollection"}
+	own := func(group, resources string) rbacv1.PolicyRule {
+		return rule(group, resources, append([]string{"create", "watch"}, removal...)...)
+	}
+	pods := own("", "pods")
+	services := rule("", "services", append([]string{"create"}, removal...)...)
+	slices := rule("discovery.k8s.io", "endpointslices", "list", "watch")
+	switch resource {
+	case "networkpolicy":
+		return []rbacv1.PolicyRule{pods, own("networking.k8s.io", "networkpolicies")}
+	case "endpoint":
+		return []rbacv1.PolicyRule{pods, rule("", "pods/status", "patch"), services, slices}
+	case "service":
+		return []rbacv1.PolicyRule{pods, services, slices}
+	case "deployment":
+		deployments := own("apps", "deployments")
+		deployments.Verbs = append(deployments.Verbs, "patch")
+		return []rbacv1.PolicyRule{pods, services, deployments, rule("apps", "replicasets", removal...)}
+	}
+	return []rbacv1.PolicyRule{pods}
+}
+
 // ReadsMetrics says whether the API server's own histograms are read beside a case: those of requests that are
 // answered at once.
-func ReadsMetrics(c target.Call) bool { return c.Resource != "" && c.Operation != "watch" }
+func ReadsMetrics(c target.Call) bool {
+	return c.Resource != "" && c.Operation != "watch" && c.Operation != target.Effect
+}
 
 // allVerbs are all that are used, in the order in which they are written.
 var allVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}

@@ -20,13 +20,18 @@ const LabelRun = "knotmeter.dev/run"
 // The collections of what is removed.
 var (
 	NamespaceKind = []string{"/api/v1/namespaces"}
-	ObjectKinds   = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps"}   // that runs on the API server make
-	SiteKinds     = []string{"/api/v1/services", "/api/v1/pods"}                  // that sites have, and such runs too
-	ClusterKinds  = []string{rbac + "clusterrolebindings", rbac + "clusterroles"} // that give rights in the whole cluster
-	AccountKinds  = []string{rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
-	volumeKind    = []string{"/api/v1/persistentvolumeclaims"}
-	leaseKind     = []string{"/apis/coordination.k8s.io/v1/leases"}
+	// ObjectKinds are what runs on the API server make, and such that see what a change does.
+	ObjectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps", policies}
+	SiteKinds   = []string{"/api/v1/services", "/api/v1/pods"} // that sites have, and such runs too
+	// ClusterKinds give rights in the whole cluster.
+	ClusterKinds = []string{rbac + "clusterrolebindings", rbac + "clusterroles"}
+	AccountKinds = []string{rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
+	volumeKind   = []string{"/api/v1/persistentvolumeclaims"}
+	leaseKind    = []string{"/apis/coordination.k8s.io/v1/leases"}
 )
+
+// policies are those of runs that see what they do.
+const policies = "/apis/networking.k8s.io/v1/networkpolicies"
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
@@ -65,8 +66,9 @@ func (k Kubeconfig) Load() (context string, _ *rest.Config, _ error) {
 	if k.Context != "" {
 		context = k.Context
 		if raw.Contexts[k.Context] == nil {
-			return "", nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s",
-				k.Place(), k.Context, inspection.List(slices.Sorted(maps.Keys(raw.Contexts))))
+			names := slices.Sorted(maps.Keys(raw.Contexts))
+			return "", nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s%s",
+				k.Place(), k.Context, inspection.List(names), prose.DidYouMean(k.Context, names))
 		}
 	}
 	config, err := loader.ClientConfig()

@@ -3,7 +3,9 @@ package connection
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -17,12 +19,7 @@ const largestKubeconfig = 16 << 20
 // Uses says what reaching the API server of a target runs and sends, by its options and the kubeconfig: programs,
 // proxies and files with secrets. It reaches nobody, and reads the kubeconfig alone.
 func Uses(spec target.Spec) []string {
-	k := Kubeconfig{Context: spec.Name}
-	for _, s := range Settings {
-		if value, given := spec.Options[s.Name]; given && s.Refused == nil {
-			_ = s.Set(&k, value) // who measures reports the error
-		}
-	}
+	k := kubeconfigOf(spec)
 	if err := readable(k.File); err != nil {
 		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.File, err)}
 	}
@@ -31,6 +28,31 @@ func Uses(spec target.Spec) []string {
 		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.Place(), err)}
 	}
 	return k.uses(raw)
+}
+
+// kubeconfigOf is the kubeconfig of a target, as far as its options are valid: who measures reports what is wrong.
+func kubeconfigOf(spec target.Spec) Kubeconfig {
+	k := Kubeconfig{Context: spec.Name}
+	for _, s := range Settings {
+		if value, given := spec.Options[s.Name]; given && s.Refused == nil {
+			_ = s.Set(&k, value)
+		}
+	}
+	return k
+}
+
+// Contexts are the contexts of the kubeconfig that a target's options name, or of the default one; none of one that
+// cannot be read.
+func Contexts(spec target.Spec) []string {
+	k := kubeconfigOf(target.Spec{Options: spec.Options})
+	if readable(k.File) != nil {
+		return nil
+	}
+	raw, err := k.loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
 // readable returns an error unless a file is a regular one of a sensible size; none at all is the default one's

@@ -63,3 +63,23 @@ func TestUses(t *testing.T) {
 		}
 	}
 }
+
+// Contexts are listed by name, and of a kubeconfig that cannot be read there are none.
+func TestContexts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(usedKubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		file: {"mine", "theirs"}, broken: nil, "/dev/zero": nil, filepath.Join(t.TempDir(), "gone"): nil,
+	} {
+		options := map[string]string{"kubeconfig": name, "context": "theirs"}
+		if diff := cmp.Diff(want, Contexts(target.Spec{Kind: "kube", Name: "th", Options: options})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -91,6 +91,12 @@ func ended(p *corev1.Pod) *Problem {
 	return pr
 }
 
+// imageReasons are those of containers whose image is not there, and whether they last.
+var imageReasons = map[string]bool{
+	"ErrImageNeverPull": true, "ImagePullBackOff": true, "InvalidImageName": true,
+	"ErrImagePull": false, "ImageInspectError": false, "RegistryUnavailable": false, "SignatureValidationFailed": false,
+}
+
 // waiting is why a container does not run.
 func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 	image := inspection.OwnContainer(p).Image
@@ -100,14 +106,13 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 	}
 	pull := "make it with 'knotmeter image build', bring it to the nodes or 'knotmeter image push' it to a registry " +
 		"that they reach, and name it with image="
+	if final, is := imageReasons[w.Reason]; is {
+		return &Problem{cause: fmt.Sprintf("node %s cannot get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason,
+			said), remedy: pull, final: final}
+	}
 	switch w.Reason {
 	case "ContainerCreating", "PodInitializing":
 		return nil
-	case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ErrImagePull", "ImageInspectError",
-		"RegistryUnavailable", "SignatureValidationFailed":
-		return &Problem{cause: fmt.Sprintf("node %s cannot get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason,
-			said), remedy: pull,
-			final: w.Reason == "ErrImageNeverPull" || w.Reason == "ImagePullBackOff" || w.Reason == "InvalidImageName"}
 	case "RunContainerError", "CrashLoopBackOff", "StartError":
 		pr := notStarted(p, w.Reason, w.Message)
 		pr.final = false
@@ -151,7 +156,11 @@ func Shorten(text string) string {
 func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 	slices.SortFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
 	for _, e := range slices.Backward(events) {
-		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID {
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID && e.Reason != failedSecret {
+			reason := strings.TrimPrefix(e.Message, "Error: ")
+			if _, ofImage := imageReasons[reason]; ofImage {
+				return waiting(p, &corev1.ContainerStateWaiting{Reason: reason}) // what a busy node has yet to say itself
+			}
 			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
 				Shorten(e.Message))}
 			pr.remedy = eventRemedy(e)
@@ -165,6 +174,7 @@ func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 
 const (
 	failedSandbox  = "FailedCreatePodSandBox"
+	failedSecret   = "FailedToRetrieveImagePullSecret" // which matters if the image cannot be got without it
 	refusedSandbox = "the node's network plugin or container runtime refuses it: look there, or name other nodes with " +
 		"client-node= and server-node="
 )
@@ -190,7 +200,7 @@ func eventRemedy(e corev1.Event) string {
 // missingSecret is about an image that could not be got for want of a pull secret; nil if no event says that.
 func missingSecret(p *corev1.Pod, events []corev1.Event) *Problem {
 	for _, e := range events {
-		if e.Reason != "FailedToRetrieveImagePullSecret" || e.InvolvedObject.UID != p.UID {
+		if e.Reason != failedSecret || e.InvolvedObject.UID != p.UID {
 			continue
 		}
 		return &Problem{final: true,

@@ -132,7 +132,7 @@ func TestEvents(t *testing.T) {
 	private.Namespace = "bench"
 	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{},
 		events: func() ([]corev1.Event, error) {
-			return []corev1.Event{event("Failed", "401"), event("FailedToRetrieveImagePullSecret", "Unable to retrieve some "+
+			return []corev1.Event{event("FailedToRetrieveImagePullSecret", "Unable to retrieve some "+
 				"image pull secrets (key)")}, nil
 		}}
 	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
@@ -142,6 +142,24 @@ func TestEvents(t *testing.T) {
 	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks an "+
 		"image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
 		t.Errorf("with secrets: %v", err)
+	}
+	busy := waitingPod("ContainerCreating", "") // whose node has told the events, and not yet the status
+	busy.Spec.ImagePullSecrets, busy.Namespace = private.Spec.ImagePullSecrets, "bench"
+	p.Pods, p.warned = map[string]*corev1.Pod{"p": busy}, map[string]time.Time{}
+	if _, err := p.Judge(time.Unix(1000, 0)); err != nil {
+		t.Errorf("a secret that is missing while the image comes: %v", err)
+	}
+	told := p.events
+	p.events = func() ([]corev1.Event, error) {
+		events, err := told()
+		return append(events, event("Failed", "Error: ImagePullBackOff")), err
+	}
+	if _, err := p.Judge(time.Unix(2000, 0)); err == nil || !strings.Contains(err.Error(), "lacks an image pull secret") {
+		t.Errorf("by events alone: %v", err)
+	}
+	busy.Spec.ImagePullSecrets = nil
+	if _, err := p.Judge(time.Unix(3000, 0)); err == nil || !strings.Contains(err.Error(), "cannot get the image") {
+		t.Errorf("by events alone, without secrets: %v", err)
 	}
 }
 

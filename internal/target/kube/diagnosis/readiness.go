@@ -94,7 +94,7 @@ func (r *Readiness) ask(now time.Time) error {
 			r.warned[name] = now
 		}
 		if problem.final || now.Sub(r.warned[name]) >= endurance {
-			return problem
+			return r.because(pod, problem)
 		}
 	}
 	return nil

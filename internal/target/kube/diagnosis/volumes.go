@@ -147,7 +147,7 @@ func (w *VolumeWait) nobody(now time.Time, events []corev1.Event) bool {
 func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *Problem {
 	said := events[len(events)-1]
 	return &Problem{final: true,
-		cause: fmt.Sprintf("nobody makes the volume of the claim %s: %s: %s", claim.Name, said.Reason,
+		cause: fmt.Sprintf("no provisioner makes the volume of the claim %s: %s: %s", claim.Name, said.Reason,
 			Shorten(said.Message)),
 		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another " +
 			"storage-class="}

@@ -73,6 +73,9 @@ func (b Blueprint) Apart() bool { return b.path().Other() }
 // Alone says that there is no server: the client asks somebody who is there already.
 func (b Blueprint) Alone() bool { return b.path() == "" }
 
+// Profiles says whether the ends look at their nodes: only those of paths do.
+func (b Blueprint) Profiles() bool { return b.Settings.Profile && !b.Alone() }
+
 // Roles are the ends that there are.
 func (b Blueprint) Roles() []Role {
 	if b.Alone() {
@@ -110,13 +113,14 @@ func (b Blueprint) HostName(r Role) string {
 	return b.Node(r) + "/pod"
 }
 
-// NewNamespace is one of our own, for one experiment. Its level of Pod Security is the strictest that the
-// pods allow.
-func NewNamespace(name, experiment string, hostNetwork bool) *corev1.Namespace {
-	level := "restricted"
-	if hostNetwork {
-		level = "privileged"
-	}
+// Levels of Pod Security admission, of which a namespace enforces one.
+const (
+	LevelPrivileged = "privileged"
+	LevelRestricted = "restricted"
+)
+
+// NewNamespace is one of our own, for one experiment, with a level of Pod Security.
+func NewNamespace(name, experiment, level string) *corev1.Namespace {
 	return &corev1.Namespace{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{

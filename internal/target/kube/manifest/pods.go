@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/counter"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
@@ -85,8 +86,9 @@ func (o Settings) OwnFiles(s *corev1.PodSecurityContext) {
 	}
 }
 
-// Pod is one end. It satisfies the restricted Pod Security Standard, but for the network of its node
-// where the paths want that.
+// Pod is one end. It satisfies the restricted Pod Security Standard, but for the network of its node where the paths
+// want that, and for what profile=yes asks for: to sample a node's CPUs and to enter its network takes a root with all
+// capabilities, and to find that network its processes.
 func (b Blueprint) Pod(r Role) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.Marks(b.Labels(r))
@@ -109,6 +111,9 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 		p.Spec.RuntimeClassName = new(o.RuntimeClass)
 	}
 	b.mount(p)
+	if b.Profiles() {
+		p.Spec.HostPID, p.Spec.SecurityContext = true, &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
+	}
 	return p
 }
 
@@ -148,6 +153,10 @@ func (b Blueprint) Container() corev1.Container {
 	if b.Settings.Inject {
 		c.Command, c.Stdin = []string{"sh", "-c", waitScript, InjectPath}, true
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: injectVolume, MountPath: injectDir})
+	}
+	if b.Profiles() {
+		c.SecurityContext = &corev1.SecurityContext{Privileged: new(true), ReadOnlyRootFilesystem: new(true)}
+		c.Env = []corev1.EnvVar{{Name: counter.Node, Value: counter.Ancestor}}
 	}
 	if b.Account != "" {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: TokenVolume, MountPath: tokenDir, ReadOnly: true})

@@ -25,6 +25,7 @@ type Settings struct {
 	Port         int
 	Pods         PodSettings
 	Volume       Volume // that storage is measured on
+	Profile      bool   // CPUs are sampled and counters read on the nodes
 	AssignsUsers bool   // the cluster has security context constraints, by which it assigns users and groups
 }
 

@@ -81,8 +81,8 @@ func (st *Storage) choose(classes []storagev1.StorageClass) error {
 	st.class = class
 	st.reuse = st.reuse || st.wanted.Use == manifest.ByClass && retains(class)
 	if class.Provisioner == noProvisioner {
-		return result.NotSupported(fmt.Sprintf("the class %s has no provisioner: its volumes were made by somebody, and "+
-			"Knotmeter writes over none that it did not make; name another class with storage-class=", class.Name))
+		return result.NotSupported(fmt.Sprintf("the class %s has no provisioner: its volumes were made by hand, and "+
+			"Knotmeter overwrites no volume that it did not make; name another class with storage-class=", class.Name))
 	}
 	return nil
 }

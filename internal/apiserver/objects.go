@@ -1,0 +1,159 @@
+package apiserver
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Labels of everything that a run makes: by the first all of Knotmeter's is found, by the second what
+// belongs to one run.
+const (
+	LabelManaged = "app.kubernetes.io/managed-by"
+	ManagedBy    = "knotmeter"
+	LabelRun     = "knotmeter.dev/run"
+)
+
+// Nowhere is a label that no node has, so that a pod that asks for it starts nowhere and costs the API
+// server and etcd alone.
+const Nowhere = "knotmeter.dev/nowhere"
+
+// A Kind is a resource with what its URLs and objects are made of.
+type Kind struct {
+	Group, Version, Plural, Name string
+	Namespaced                   bool
+}
+
+// KindOf is the kind of a resource by its name in the singular; without one it is a ConfigMap, of which nothing is
+// made.
+func KindOf(resource string) Kind { return kinds[cmp.Or(resource, "configmap")] }
+
+var kinds = map[string]Kind{
+	"configmap":  {"", "v1", "configmaps", "ConfigMap", true},
+	"namespace":  {"", "v1", "namespaces", "Namespace", false},
+	"service":    {"", "v1", "services", "Service", true},
+	"deployment": {"apps", "v1", "deployments", "Deployment", true},
+	"pod":        {"", "v1", "pods", "Pod", true},
+
+	"endpointslice": {"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true},
+	"networkpolicy": {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true},
+}
+
+// makes are the kinds that controllers make of it, with its labels.
+func (k Kind) makes() []Kind {
+	if k.Name == "Deployment" {
+		return []Kind{{"apps", "v1", "replicasets", "ReplicaSet", true}, KindOf("pod")}
+	}
+	return nil
+}
+
+// collection is the path of all objects of a kind.
+func (k Kind) collection(namespace string) string {
+	path := "/api/" + k.Version
+	if k.Group != "" {
+		path = "/apis/" + k.Group + "/" + k.Version
+	}
+	if k.Namespaced {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + k.Plural
+}
+
+func (k Kind) apiVersion() string { return strings.TrimPrefix(k.Group+"/"+k.Version, "/") }
+
+// An Inventory names the objects of one run.
+type Inventory struct {
+	Kind
+	Run       string // lower-case letters and digits
+	Namespace string
+	Prefix    string            // of all paths
+	Own       map[string]string // labels beside those of the run
+	Pod       map[string]any    // fields of the spec of pods that start
+	// Labels and annotations of pods and their templates alone.
+	PodLabels, PodAnnotations map[string]string
+}
+
+// ObjectName is the name of object n.
+func (i Inventory) ObjectName(n uint64) string { return fmt.Sprintf("knotmeter-%s-%d", i.Run, n) }
+
+// All is the path of all objects of the kind, in the run's namespace.
+func (i Inventory) All() string { return i.Prefix + i.collection(i.Namespace) }
+
+// Path is that of object n.
+func (i Inventory) Path(n uint64) string { return i.All() + "/" + i.ObjectName(n) }
+
+// Selector finds the objects of the run.
+func (i Inventory) Selector() string { return "labelSelector=" + LabelRun + "%3D" + i.Run }
+
+// Object is object n as it is created.
+func (i Inventory) Object(n uint64, spec map[string]any) []byte {
+	meta := map[string]any{"labels": i.Labels()}
+	if i.Name == "Pod" {
+		meta = i.PodMeta()
+	}
+	meta["name"] = i.ObjectName(n)
+	o := map[string]any{"apiVersion": i.apiVersion(), "kind": i.Name, "metadata": meta}
+	maps.Copy(o, spec)
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic("strings, numbers and maps of them can be written as JSON: " + err.Error())
+	}
+	return text
+}
+
+// Labels are those of all objects of the run.
+func (i Inventory) Labels() map[string]string {
+	l := map[string]string{LabelManaged: ManagedBy, LabelRun: i.Run}
+	maps.Copy(l, i.Own)
+	return l
+}
+
+// PodMeta are the labels and annotations of a pod, or of a template of pods.
+func (i Inventory) PodMeta() map[string]any {
+	labels := maps.Clone(i.PodLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, i.Labels())
+	meta := map[string]any{"labels": labels}
+	if len(i.PodAnnotations) > 0 {
+		meta["annotations"] = i.PodAnnotations
+	}
+	return meta
+}
+
+// PodSpec is that of pods whose user and groups may be the cluster's to choose.
+func (i Inventory) PodSpec(image, label string) map[string]any {
+	spec := PodSpec(image, label)
+	if security, chosen := i.Pod["securityContext"]; chosen {
+		spec["securityContext"] = security
+	}
+	return spec
+}
+
+// PodSpec is a pod that satisfies the restricted Pod Security Standard; with a label for nodes that none has it
+// starts nowhere.
+func PodSpec(image, label string) map[string]any {
+	if image == "" {
+		image = "knotmeter.invalid/none" // it is never pulled
+	}
+	spec := map[string]any{
+		"automountServiceAccountToken": false, "enableServiceLinks": false,
+		"terminationGracePeriodSeconds": 1, "restartPolicy": "Never",
+		"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 65532,
+			"seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+		"containers": []any{map[string]any{
+			"name": "pod", "image": image, "imagePullPolicy": "IfNotPresent", "args": []string{"wait"},
+			"resources": map[string]any{"requests": map[string]string{"cpu": "10m", "memory": "16Mi"},
+				"limits": map[string]string{"memory": "64Mi"}},
+			"securityContext": map[string]any{"allowPrivilegeEscalation": false,
+				"readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []string{"ALL"}}},
+		}},
+	}
+	if label != "" {
+		spec["nodeSelector"] = map[string]string{label: "true"}
+	}
+	return spec
+}

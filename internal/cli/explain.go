@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/explain"
+	"github.com/knotmeter/knotmeter/internal/report"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+func newExplain(s Streams, version string) *cobra.Command {
+	var verbose, confirm, yes bool
+	c := &cobra.Command{
+		Use:   "explain DIR",
+		Short: "Print causes of the differences in a results directory",
+		Long: `Print the candidates for the cause of each difference in a results directory, each
+with its evidence: supported, contradicted, or not observable here. What counts is
+what differs between the two targets in the blocks of the verdict. --confirm also
+runs trials: the better target again, made like the worse one in one thing at a
+time. docs/explain.md has the rules; 'compare -o json' has all evidence as data.`,
+		Example: `  knotmeter explain results/2026-12-01-a1b2
+  knotmeter explain results/2026-12-01-a1b2 --confirm`,
+		Args:              operands(1, 1),
+		ValidArgsFunction: upTo(1, offerResults),
+		RunE: func(c *cobra.Command, dirs []string) error {
+			if confirm {
+				if err := confirmAll(c.Context(), s, version, dirs[0], yes); err != nil {
+					return err
+				}
+			}
+			l, err := judgement{}.load(dirs[0])
+			if err != nil {
+				return err
+			}
+			warn(s.Err, l.warnings...)
+			return report.CausesText(coloured(s.Out), l.Causes, verbose)
+		},
+	}
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the evidence of candidates without support")
+	c.Flags().BoolVar(&confirm, "confirm", false, "measure what making one thing equal changes; results go to DIR/"+trials)
+	c.Flags().BoolVar(&yes, "yes", false, "consent to the trials' load, as of run")
+	return c
+}
+
+// trials is the folder of a results directory with the experiments that confirm its causes, one for each explanation.
+const trials = "trials"
+
+func trialDir(dir string, explanation int) string {
+	return filepath.Join(dir, trials, strconv.Itoa(explanation+1))
+}
+
+// confirmAll carries out the trials of the primary explanations that have none yet.
+func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) error {
+	l, err := judgement{}.load(dir)
+	if err != nil {
+		return err
+	}
+	planned := 0
+	for i, x := range l.Causes {
+		of, _ := l.Experiment.Case(x.Case)
+		t, ok := explain.NewTrial(x, l.Experiment)
+		if !ok || of.Role != result.Primary {
+			continue
+		}
+		planned++
+		out := trialDir(dir, i)
+		if _, err := os.Stat(out); err == nil {
+			continue
+		}
+		fmt.Fprintf(s.Err, "Trial %d: %s of %s, in %s\n", planned, x.Case, unit.Plural(len(t.Targets), "target"), out)
+		run := newRun(Streams{In: s.In, Out: io.Discard, Err: s.Err}, version)
+		run.SetArgs(trialArgs(t, l.Experiment.Design, out, yes))
+		run.SilenceErrors, run.SilenceUsage = true, true
+		if err := run.ExecuteContext(ctx); err != nil {
+			return fmt.Errorf("trial of %s: %w", x.Case, err)
+		}
+	}
+	if planned == 0 {
+		fmt.Fprintln(s.Err, "No supported cause is one that a trial could make equal on these targets.")
+	}
+	return nil
+}
+
+// leastTrial is how many blocks a trial has at least.
+const leastTrial = 8
+
+// trialArgs are the arguments of run for a trial, with windows as the experiment had them.
+func trialArgs(t explain.Trial, d result.Design, out string, yes bool) []string {
+	seconds := func(v float64) string { return time.Duration(v * float64(time.Second)).String() }
+	args := []string{"--out", out, "--blocks", strconv.Itoa(leastTrial), "--primary", "*",
+		"--duration", seconds(d.Duration), "--warmup", seconds(d.Warmup)}
+	for _, text := range t.Targets {
+		args = append(args, "--target", text)
+	}
+	for _, name := range t.Cases {
+		args = append(args, "--case", name)
+	}
+	if yes {
+		args = append(args, "--yes")
+	}
+	return args
+}
+
+// confirmed adds what the trials of a results directory found, as far as there are any.
+func confirmed(dir string, e result.Experiment, list []explain.Explanation) error {
+	for i := range list {
+		x := &list[i]
+		t, ok := explain.NewTrial(*x, e)
+		if _, err := os.Stat(trialDir(dir, i)); err != nil || !ok {
+			continue
+		}
+		r, err := openResults(trialDir(dir, i))
+		if err != nil {
+			return fmt.Errorf("trial of %s: %w", x.Case, err)
+		}
+		if t.Of(r.Experiment) {
+			x.Confirmations = t.Confirm(r.Results, x.Metric)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/knotmeter/knotmeter/internal/prose"
+)
+
+// The help of every command fits a screen, and --help-all a width.
+func TestHelpFitsAScreen(t *testing.T) {
+	const lines = 40
+	for _, c := range commands(newRoot(Streams{}, "test")) {
+		short, whole := helpText(c, false), helpText(c, true)
+		if n := strings.Count(short, "\n"); n > lines {
+			t.Errorf("%s --help has %d lines:\n%s", c.CommandPath(), n, short)
+		}
+		for line := range strings.Lines(short + whole) {
+			if line = strings.TrimSuffix(line, "\n"); prose.Width(line) > prose.Columns {
+				t.Errorf("%s --help: a line of %d columns: %s", c.CommandPath(), prose.Width(line), line)
+			}
+		}
+	}
+}
+
+// What --help leaves out is in --help-all, under a heading, and says what it takes.
+func TestHelpHasEveryFlag(t *testing.T) {
+	const often = 12 // flags of run and plan
+	for _, c := range commands(newRoot(Streams{}, "test")) {
+		short, whole := helpText(c, false), helpText(c, true)
+		if n := len(shownFlags(c, false)); n > often {
+			t.Errorf("%s --help shows %d flags", c.CommandPath(), n)
+		}
+		if less := len(shownFlags(c, false)) < len(shownFlags(c, true)); less != strings.Contains(short, "--help-all") {
+			t.Errorf("%s --help leaves flags out: %v, and names --help-all: %v", c.CommandPath(), less, !less)
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || f.Name == helpAll {
+				return
+			}
+			if !strings.Contains(whole, "--"+f.Name) {
+				t.Errorf("%s --help-all leaves out --%s", c.CommandPath(), f.Name)
+			}
+			if argument := strings.Join(f.Annotations[argumentOf], ""); argument == "" && f.Value.Type() != "bool" {
+				t.Errorf("%s --help-all does not show what --%s takes", c.CommandPath(), f.Name)
+			}
+			if c.Name() == "run" && strings.Join(f.Annotations[headingOf], "") == "" && f.Name != "help" {
+				t.Errorf("--%s has no heading", f.Name)
+			}
+		})
+	}
+}
+
+// Help is given whatever else is wrong with the command line.
+func TestHelpAllNeedsNothingElse(t *testing.T) {
+	for _, args := range [][]string{{"run", "--help-all"}, {"doctor", "nothing", "--help-all", "--bad"}} {
+		status, out := execute(t, args...)
+		if status != statusDone || !strings.Contains(out, "--kubeconfig FILE") {
+			t.Errorf("%q: status %d\n%s", args, status, out)
+		}
+	}
+}
+
+func TestFlagTerm(t *testing.T) {
+	c := &cobra.Command{Use: "test"}
+	f := c.Flags()
+	f.StringP("output", "o", "table", "`FORMAT` print as this")
+	f.Bool("all", false, "show it all")
+	f.String("rbac", "", "`SCOPE` rights")
+	f.Lookup("rbac").NoOptDefVal = "narrow"
+	arrangeFlags(c)
+	want := "Flags:\n  -o, --output FORMAT  print as this (default: table)\n      --all            show it all\n" +
+		"      --rbac[=SCOPE]   rights\n"
+	if got := prose.List(flagSections(c, true)); got != want {
+		t.Errorf("%s\nnot\n%s", got, want)
+	}
+}

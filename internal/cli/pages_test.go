@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// commandsPage is written from the help of the commands.
+const commandsPage = "docs/commands.md"
+
+// TestCommandsPage keeps the page about commands the same as their help; -update writes it.
+func TestCommandsPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Commands
+
+What ` + "`--help-all`" + ` of each command shows. Targets are arguments: the first is the baseline.
+`)
+	for _, c := range commands(newRoot(Streams{}, "test")) {
+		b.WriteString(commandText(c))
+	}
+	golden.Check(t, "../../"+commandsPage, b.String())
+}
+
+// commandText is a command's section.
+func commandText(c *cobra.Command) string {
+	parts := []string{"\n## " + c.CommandPath(), asMarkdown(cmp.Or(c.Long, c.Short)), "    " + c.UseLine()}
+	if c.Example != "" {
+		parts = append(parts, asMarkdown(c.Example))
+	}
+	if table := flagTable(c); table != "" {
+		parts = append(parts, table)
+	}
+	return strings.Join(parts, "\n\n") + "\n"
+}
+
+// asMarkdown makes code of the paragraphs of a help text that are indented.
+func asMarkdown(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "  ") {
+			if n := len(lines); n > 0 && lines[n-1] != "" && !strings.HasPrefix(lines[n-1], "    ") {
+				lines = append(lines, "")
+			}
+			line = "  " + line
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// flagTable has a command's flags, but for those that are options of targets: their pages have these.
+func flagTable(c *cobra.Command) string {
+	var rows, others string
+	for _, f := range shownFlags(c, true) {
+		if isOption(f.Name) {
+			others = "\n\nOptions of `kube:` targets are flags too: see [clusters](kubernetes.md#access-to-the-cluster)."
+			continue
+		}
+		rows += fmt.Sprintf("\n| `%s` | %s |", cell(strings.TrimSpace(flagTerm(f))), cell(flagAbout(f)))
+	}
+	if rows == "" {
+		return ""
+	}
+	return "| Flag | Description |\n|---|---|" + rows + others
+}
+
+func isOption(flag string) bool {
+	return slices.ContainsFunc(registry.Kinds(), func(k registry.Kind) bool {
+		return slices.ContainsFunc(k.Options, func(o target.Option) bool { return o.HasFlag() && o.Name == flag })
+	})
+}
+
+// cell is text in a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+// TestTroubleshootingPage: the messages that the page explains are those of the program.
+func TestTroubleshootingPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := sources(t)
+	n, explained := 0, false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "| Symptom |"), strings.HasPrefix(line, "| Reason |"):
+			explained = true
+		case !strings.HasPrefix(line, "|"):
+			explained = false
+		}
+		message, is := strings.CutPrefix(line, "| `")
+		if !explained || !is {
+			continue
+		}
+		n++
+		message, _, _ = strings.Cut(message, "`")
+		message, _, _ = strings.Cut(message, "…")
+		if !strings.Contains(code, message) {
+			t.Errorf("no message of the program has %q", message)
+		}
+	}
+	if n < 5 {
+		t.Errorf("only %d messages were found", n)
+	}
+}
+
+// sources are the texts of the program's files, without tests; texts that are cut over lines are put together.
+func sources(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		b.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cutText.ReplaceAllString(b.String(), "")
+}
+
+var cutText = regexp.MustCompile(`" \+\n\s*"`)
+
+// TestExperimentFilesPage keeps the table of fields the same as the settings; -update writes it.
+func TestExperimentFilesPage(t *testing.T) {
+	const page, end = "../../docs/experiment-files.md", "<!-- end of fields -->"
+	const begin = "<!-- fields: written by go test ./internal/cli -update -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, opened := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !opened || !closed {
+		t.Fatalf("%s has no place for the fields", page)
+	}
+	var b strings.Builder
+	b.WriteString("\n| Field | Type | Description |\n|---|---|---|\n")
+	flags := newRun(Streams{}, "test").Flags()
+	for _, s := range settings {
+		if s.field != "" {
+			usage := flagAbout(flags.Lookup(s.flag))
+			if _, text, found := strings.Cut(strings.TrimPrefix(usage, "`"), "` "); found {
+				usage = text
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | `--%s`: %s |\n", s.field, typeName(s.fieldType()), s.flag,
+				cell(strings.ReplaceAll(usage, "; repeated", "")))
+		}
+	}
+	golden.Check(t, page, before+begin+b.String()+"\n"+end+after)
+}
+
+// typeName is the YAML that a field takes.
+func typeName(of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Slice:
+		return "list"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Float64, reflect.Pointer:
+		return "number"
+	}
+	return "text"
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/knotmeter/knotmeter/internal/registry"
+)
+
+// targetFlag is the flag that names targets, as arguments do too.
+const targetFlag = "target"
+
+// takesTargets makes a command one whose arguments are targets.
+func takesTargets(c *cobra.Command) {
+	c.Use += " [TARGET…]"
+	c.Args = cobra.ArbitraryArgs
+	c.ValidArgsFunction = offerTargets
+}
+
+// nameTargets sets the flag for targets from the arguments. Both together are refused: the first target is the
+// baseline, and which of them comes first would be a rule to remember.
+func nameTargets(flags *pflag.FlagSet, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if flags.Changed(targetFlag) {
+		return fmt.Errorf("--target: targets are given as arguments too (%s); name all of them one way", args[0])
+	}
+	var errs []error
+	for _, text := range args {
+		errs = append(errs, flags.Set(targetFlag, text))
+	}
+	return errors.Join(errs...)
+}
+
+// knownTargets are the texts of targets that there are, and of others what they look like.
+func knownTargets() []string {
+	var list []string
+	for _, k := range registry.Kinds() {
+		for _, line := range k.Targets {
+			list = append(list, line.Spec)
+		}
+	}
+	return list
+}

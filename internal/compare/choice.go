@@ -1,0 +1,87 @@
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// ErrMetric is what every error about a metric is that was chosen for the verdicts.
+var ErrMetric = errors.New("not a metric of these runs")
+
+// ChooseMetric lets the verdicts on all cases whose runs have a metric be about that one, and says so in a sentence,
+// which is empty where that changes nothing. Primary cases stay primary: their intervals keep the level that so many
+// comparisons need. When cases stopped, and what gates are about, remains as planned.
+func ChooseMetric(e result.Experiment, runs []result.Run, name string) (result.Experiment, string, error) {
+	having, known := measuring(name, runs)
+	if len(having) == 0 {
+		return e, "", fmt.Errorf("%w: %q; they have %s", ErrMetric, name, prose.Choices(name, known))
+	}
+	e.Cases = slices.Clone(e.Cases)
+	var before []string
+	cases := 0
+	for i, rc := range e.Cases {
+		if !having[rc.Name] || rc.Metric == name {
+			continue
+		}
+		e.Cases[i].Planned, e.Cases[i].Metric = cmp.Or(rc.Planned, rc.Metric), name
+		e.Cases[i].Words.Quantity = name
+		if rc.Role == result.Bound {
+			continue
+		}
+		cases++
+		if !slices.Contains(before, rc.Metric) {
+			before = append(before, rc.Metric)
+		}
+	}
+	if cases == 0 {
+		return e, "", nil
+	}
+	return e, fmt.Sprintf("Verdicts on %s are about %s, which was chosen afterwards, instead of %s as planned; "+
+		"the stated error probability holds for what is chosen before the results are seen.",
+		unit.Plural(cases, "case"), name, prose.Some(before)), nil
+}
+
+// measuring are the cases that have valid runs with a metric of that name, and all metrics that there are. A metric of
+// which neither more nor less is better gives no verdict.
+func measuring(name string, runs []result.Run) (cases map[string]bool, known []string) {
+	cases = map[string]bool{}
+	for _, r := range runs {
+		if !r.Valid() {
+			continue
+		}
+		for _, v := range r.Values {
+			if v.Better != metric.Higher && v.Better != metric.Lower {
+				continue
+			}
+			if v.Metric == name {
+				cases[r.Case] = true
+			}
+			if !slices.Contains(known, v.Metric) {
+				known = append(known, v.Metric)
+			}
+		}
+	}
+	slices.Sort(known)
+	return cases, known
+}
+
+// asPlanned is an experiment with the metrics that its cases were planned for.
+func asPlanned(e result.Experiment) result.Experiment {
+	e.Cases = plannedCases(e.Cases)
+	return e
+}
+
+func plannedCases(cases []result.Case) []result.Case {
+	cases = slices.Clone(cases)
+	for i, rc := range cases {
+		cases[i].Metric, cases[i].Planned = cmp.Or(rc.Planned, rc.Metric), ""
+	}
+	return cases
+}

@@ -1,0 +1,66 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// A Leak says how often something passed that was forbidden, in all trials of a case on a target.
+type Leak struct {
+	Case   string `json:"case"`
+	Target string `json:"target"`
+	Trials int    `json:"trials"`
+	Leaked int    `json:"leaked"` // trials in which something passed
+	// Lo and Hi are the ends of the 95 % interval of its probability; without any, Hi is the bound that it is below at
+	// 95 %.
+	Lo       float64 `json:"lo"`
+	Hi       float64 `json:"hi"`
+	Sentence string  `json:"sentence"`
+}
+
+// leaks are those of an experiment, by case and target in the order of the plan.
+func leaks(e result.Experiment, runs []result.Run) []Leak {
+	var list []Leak
+	for _, c := range e.Cases {
+		for _, t := range e.Targets {
+			l := Leak{Case: c.Name, Target: t.Name}
+			for _, r := range runs {
+				if r.Case == c.Name && r.Target == t.Name && r.Valid() {
+					l.add(r)
+				}
+			}
+			if l.Trials > 0 {
+				list = append(list, l.bounded())
+			}
+		}
+	}
+	return list
+}
+
+func (l *Leak) add(r result.Run) {
+	share, has := r.Value(metric.Leaked)
+	trials, counted := r.Value(metric.Trials)
+	if !has || !counted {
+		return
+	}
+	l.Trials += int(trials.Number)
+	l.Leaked += int(math.Round(share.Number * trials.Number))
+}
+
+// bounded is the leak with its interval: two-sided with some, one-sided without any.
+func (l Leak) bounded() Leak {
+	if l.Leaked == 0 {
+		_, l.Hi = stats.Proportion(0, l.Trials, 1-2*unsure)
+		l.Sentence = fmt.Sprintf("%s on %s: none in %d trials: below %.3g %% of them, at 95 %%.", l.Case, l.Target,
+			l.Trials, 100*l.Hi)
+		return l
+	}
+	l.Lo, l.Hi = stats.Proportion(l.Leaked, l.Trials, 1-unsure)
+	l.Sentence = fmt.Sprintf("%s on %s: something passed in %d of %d trials: %.3g %% [%.3g, %.3g] of them, at 95 %%.",
+		l.Case, l.Target, l.Leaked, l.Trials, 100*float64(l.Leaked)/float64(l.Trials), 100*l.Lo, 100*l.Hi)
+	return l
+}

@@ -1,0 +1,36 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Trials of all runs that count are one sample: none in n bounds the probability by 1 - 0.05^(1/n).
+func TestLeaks(t *testing.T) {
+	run := func(target string, trials, share float64, invalid ...result.Warning) result.Run {
+		return result.Run{Case: "dynamics/policy-first", Target: target, Invalid: invalid, Values: []result.Value{
+			{Metric: metric.Leaked, Unit: unit.Ratio, Number: share},
+			{Metric: metric.Trials, Unit: unit.Count, Number: trials},
+		}}
+	}
+	e := result.Experiment{Cases: []result.Case{{Name: "dynamics/policy-first"}, {Name: "dynamics/rollout"}},
+		Targets: []result.Target{{Name: "tight"}, {Name: "loose"}}}
+	got := leaks(e, []result.Run{run("tight", 9, 0), run("tight", 10, 0), run("tight", 10, 1, result.Warning{}),
+		run("loose", 10, 0.3), run("loose", 10, 0.1)})
+	if len(got) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	tight, loose := got[0], got[1]
+	if tight.Trials != 19 || tight.Leaked != 0 || tight.Hi < 0.1458 || tight.Hi > 0.1460 || // 1 - 0.05^(1/19)
+		!strings.Contains(tight.Sentence, "none in 19 trials: below 14.6 %") {
+		t.Errorf("%+v", tight)
+	}
+	if loose.Trials != 20 || loose.Leaked != 4 || loose.Lo < 0.057 || loose.Lo > 0.058 || loose.Hi < 0.436 ||
+		loose.Hi > 0.437 || !strings.Contains(loose.Sentence, "4 of 20 trials: 20 % [5.73, 43.7]") {
+		t.Errorf("%+v", loose)
+	}
+}

@@ -1,0 +1,214 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A Slope is how a case's own metric changes with the number of something that targets have, and that alone they
+// differ in. Each block has a straight line of its own through its runs, by least squares; the estimate and its
+// interval are of these lines' slopes, as those of a [Row] are of the blocks' changes. The slopes of all primary cases
+// hold together.
+type Slope struct {
+	Case   string        `json:"case"`
+	Metric string        `json:"metric"`
+	Unit   unit.Unit     `json:"unit"`
+	Better metric.Better `json:"better"`
+	Role   result.Role   `json:"role"`
+	Option string        `json:"option"` // of the targets: what there is a number of
+	Per    float64       `json:"per"`    // so many of it the estimate is for
+	Points []SlopePoint  `json:"points"` // by ascending numbers
+	Blocks int           `json:"blocks"` // with a valid run on every target
+
+	Estimate Number   `json:"estimate"` // in the metric's unit
+	CI       Interval `json:"ci"`
+	Level    float64  `json:"level"`
+	// Verdict is different where the interval excludes 0, and equivalent where it lies within ± delta of the first
+	// point's median from the first point to the last.
+	Verdict   Verdict   `json:"verdict"`
+	Direction Direction `json:"direction"`
+	Bent      bool      `json:"bent"` // what lies between the first point and the last is certainly on no straight line
+	Sentence  string    `json:"sentence"`
+}
+
+// A SlopePoint is a target of a [Slope].
+type SlopePoint struct {
+	Target    string    `json:"target"`
+	Number    float64   `json:"number"`
+	Median    Number    `json:"median"`
+	Quartiles [2]Number `json:"quartiles"`
+}
+
+// slopes are those of all cases, in the order of the plan.
+func (t *trial) slopes() []Slope {
+	var specs []target.Spec
+	for _, x := range t.e.Targets {
+		s, err := target.ParseSpec(x.Spec)
+		if err != nil {
+			return nil
+		}
+		specs = append(specs, s)
+	}
+	ladders := target.Ladders(specs)
+	primaries := max(primaryCases(t.e.Cases)*len(ladders), 1)
+	var list []Slope
+	for _, rc := range t.e.Cases {
+		for _, l := range ladders {
+			if s, ok := t.slope(rc, l, primaries); ok {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// slope is that of a case. It is not ok of references, and where nothing was measured on all targets.
+func (t *trial) slope(rc result.Case, l target.Ladder, primaries int) (s Slope, ok bool) {
+	m := metric.Named(rc.Metric)
+	s = Slope{Case: rc.Name, Metric: rc.Metric, Unit: m.Unit, Better: m.Better, Role: rc.Role, Option: l.Option,
+		Per: perOf(l), Verdict: Undecided, Direction: None}
+	alpha := t.e.Design.Alpha
+	if rc.Role == result.Primary {
+		alpha /= float64(primaries)
+	}
+	values := t.ofAll(rc, l.Targets)
+	if rc.Role == result.Bound || len(values) == 0 {
+		return s, false
+	}
+	lines, bends := make([]float64, len(values)), make([]float64, len(values))
+	for i, of := range values {
+		lines[i], bends[i] = s.Per*gradient(l.Numbers, of), bend(l.Numbers, of)
+	}
+	seen := t.looked(sides{blocks: make([]int, len(lines)), baseline: bends, target: lines}, rc.Name)
+	values = values[:len(seen.target)]
+	for i, name := range l.Targets {
+		of := make([]float64, len(values))
+		for k := range values {
+			of[k] = values[k][i]
+		}
+		sum := stats.Summarise(of)
+		s.Points = append(s.Points,
+			SlopePoint{name, l.Numbers[i], Number(sum.Median), [2]Number{Number(sum.Q1), Number(sum.Q3)}})
+	}
+	s.Bent = stats.Paired(seen.baseline, alpha, seen.look).Excludes(0)
+	s.decide(stats.Paired(seen.target, alpha, seen.look), t.e.Design.Delta)
+	return s, true
+}
+
+// ofAll are the values of a case's own metric in the blocks that have one on every target, by block and target.
+func (t *trial) ofAll(rc result.Case, targets []string) (values [][]float64) {
+	runs := make([]map[int]*result.Run, len(targets))
+	for i, name := range targets {
+		runs[i] = t.valid(rc.Name, name)
+	}
+	for _, n := range blocks(runs[0], runs[len(runs)-1]) {
+		var of []float64
+		for _, r := range runs {
+			if r[n] == nil {
+				break
+			}
+			if v, has := r[n].Value(rc.Metric); has && v.Usable() {
+				of = append(of, v.Number)
+			}
+		}
+		if len(of) == len(targets) {
+			values = append(values, of)
+		}
+	}
+	return values
+}
+
+// perOf is the power of ten, at most 1000, that a slope is given for.
+func perOf(l target.Ladder) float64 {
+	per := 1.0
+	for per < 1000 && 10*per <= l.Numbers[len(l.Numbers)-1] {
+		per *= 10
+	}
+	return per
+}
+
+// gradient is the slope of the straight line of least squares.
+func gradient(x, y []float64) float64 {
+	var meanX, meanY, xy, xx float64
+	for i := range x {
+		meanX, meanY = meanX+x[i]/float64(len(x)), meanY+y[i]/float64(len(y))
+	}
+	for i := range x {
+		xy, xx = xy+(x[i]-meanX)*(y[i]-meanY), xx+(x[i]-meanX)*(x[i]-meanX)
+	}
+	return xy / xx
+}
+
+// bend is how far what lies between the ends is from the straight line through these, on average; 0 where nothing does.
+func bend(x, y []float64) (sum float64) {
+	last := len(x) - 1
+	for i := 1; i < last; i++ {
+		on := y[0] + (y[last]-y[0])*(x[i]-x[0])/(x[last]-x[0])
+		sum += (y[i] - on) / float64(last-1)
+	}
+	return sum
+}
+
+// decide fills in the estimate and what it says.
+func (s *Slope) decide(e stats.Estimate, delta float64) {
+	s.Blocks, s.Estimate, s.CI, s.Level = e.N, Number(e.Shift), Interval{e.Lo, e.Hi}, e.Level
+	first, last := s.Points[0], s.Points[len(s.Points)-1]
+	flat := delta * math.Abs(float64(first.Median)) * s.Per / (last.Number - first.Number)
+	if e.Excludes(0) {
+		s.Verdict, s.Direction = Different, BetterThan
+		if (e.Shift > 0) == (s.Better == metric.Lower) {
+			s.Direction = WorseThan
+		}
+		if s.Better == metric.Neutral {
+			s.Direction = None
+		}
+	}
+	if e.Lo > -flat && e.Hi < flat {
+		s.Verdict = Equivalent
+	}
+	s.Sentence = s.sentence(delta)
+}
+
+func (s *Slope) sentence(delta float64) string {
+	first, last := s.Points[0], s.Points[len(s.Points)-1]
+	of := fmt.Sprintf("%s of %s", s.Metric, s.Case)
+	if math.IsInf(s.CI.Lo, 0) || math.IsInf(s.CI.Hi, 0) {
+		return fmt.Sprintf("How %s changes with the number of %s is undecided: %s are too few.",
+			of, s.Option, unit.Plural(s.Blocks, "block"))
+	}
+	text := fmt.Sprintf("%s [%s] per %.0f %s", plus(float64(s.Estimate), s.Unit),
+		unit.Join(plus(s.CI.Lo, s.Unit), plus(s.CI.Hi, s.Unit)), s.Per, s.Option)
+	if s.Bent {
+		text += "; the levels between are not on a straight line"
+	}
+	between := fmt.Sprintf("from %.0f to %.0f", first.Number, last.Number)
+	verb := "grows"
+	if s.Estimate < 0 {
+		verb = "falls"
+	}
+	switch s.Verdict {
+	case Equivalent:
+		text = fmt.Sprintf("%s is flat within %s %s %s: %s.", of, margin(delta), between, s.Option, text)
+	case Different:
+		text = fmt.Sprintf("%s %s with the number of %s, %s: %s.", of, verb, s.Option, between, text)
+	default:
+		text = fmt.Sprintf("Whether %s changes with the number of %s is undecided, %s: %s.", of, s.Option, between, text)
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// plus is a value with its sign.
+func plus(v float64, u unit.Unit) string {
+	text := unit.Format(v, u)
+	if v > 0 {
+		return "+" + text
+	}
+	return text
+}

@@ -1,0 +1,104 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// climb is an experiment with targets that have so many rules, whose latency grows by slope for each of them.
+func climb(blocks int, numbers []int, slope, spread float64, seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 17))
+	var names []string
+	for _, n := range numbers {
+		names = append(names, fmt.Sprintf("lab:native?rules=%d", n))
+	}
+	w := newWorld(blocks, names...)
+	w.addCase(rr, result.Primary, "p50")
+	for b := 1; b <= blocks; b++ {
+		level := 50e-6 * (1 + 0.2*r.NormFloat64()) // the blocks differ more than the targets do
+		for i, name := range names {
+			w.add(b, rr, name, p50(level+slope*float64(numbers[i])+50e-6*spread*r.NormFloat64()))
+		}
+	}
+	return w
+}
+
+func TestSlopes(t *testing.T) {
+	for _, test := range []struct {
+		slope     float64
+		spread    float64
+		want      Verdict
+		direction Direction
+		sentence  string
+	}{
+		{2e-9, 0.01, Different, WorseThan, "P50 of pod-pod/other/tcp-rr grows with the number of rules, from 0 to 5000: +"},
+		{-2e-9, 0.01, Different, BetterThan, "µs] per 1000 rules."},
+		{0, 0.002, Equivalent, None, "is flat within ±2 % from 0 to 5000 rules: "},
+		{0, 0.2, Undecided, None, "Whether p50 of pod-pod/other/tcp-rr changes with the number of rules is undecided"},
+	} {
+		c := compare(t, climb(11, []int{0, 5000, 1000}, test.slope, test.spread, 5), nil)
+		if len(c.Slopes) != 1 {
+			t.Fatalf("%+v", c.Slopes)
+		}
+		s := c.Slopes[0]
+		if s.Verdict != test.want || s.Direction != test.direction && test.want != Equivalent ||
+			!strings.Contains(s.Sentence, test.sentence) || s.Blocks != 11 || s.Per != 1000 || s.Option != "rules" {
+			t.Errorf("%g: %+v", test.slope, s)
+		}
+		if p := s.Points; len(p) != 3 || p[0].Number != 0 || p[1].Number != 1000 || p[2].Number != 5000 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if c := compare(t, climb(3, []int{0, 10}, 1e-7, 0.01, 1), nil); !strings.Contains(c.Slopes[0].Sentence, "too few") {
+		t.Error(c.Slopes[0].Sentence)
+	}
+	if c := compare(t, typical(), nil); len(c.Slopes) > 0 {
+		t.Errorf("slopes of targets without numbers: %+v", c.Slopes)
+	}
+}
+
+// Levels that are not on a straight line are said to be none.
+func TestBentSlopes(t *testing.T) {
+	for _, bent := range []bool{false, true} {
+		w := climb(11, []int{0, 1000, 5000}, 2e-9, 0.01, 1)
+		for i := range w.runs {
+			if bent && strings.HasSuffix(w.runs[i].Target, "=1000") {
+				w.runs[i].Values[0].Number += 8e-6
+			}
+		}
+		s := compare(t, w, nil).Slopes[0]
+		if s.Bent != bent || strings.Contains(s.Sentence, "not on a straight line") != bent {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// Blocks without a valid run on every target do not count.
+func TestSlopesOfWholeBlocks(t *testing.T) {
+	w := climb(11, []int{0, 1000, 2000}, 2e-9, 0.01, 1)
+	w.runs[4].Invalid = []result.Warning{{Code: result.ShortWindow, Text: "the window was short"}}
+	if s := compare(t, w, nil).Slopes[0]; s.Blocks != 10 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSlopeCoverage: the interval has the slope in it as often as it says.
+func TestSlopeCoverage(t *testing.T) {
+	const slope, experiments = 1e-9, 400
+	missed := 0
+	for seed := range uint64(experiments) {
+		s := compare(t, climb(11, []int{0, 500, 5000}, slope, 0.05, seed), nil).Slopes[0]
+		if s.CI.Lo > 1000*slope || s.CI.Hi < 1000*slope {
+			missed++
+		}
+	}
+	// With a true 5 % there are 36 or more once in a thousand times.
+	if missed >= 36 || math.Abs(float64(missed)-experiments*0.05) > 20 {
+		t.Errorf("%d of %d intervals miss the slope", missed, experiments)
+	}
+}

@@ -1,0 +1,90 @@
+package counter
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// drivers adds the statistics of the machine's own network cards, as far as they have any of these. Virtual devices
+// have none, and there may be hundreds of them.
+func drivers(counted map[string]float64) error {
+	cards, err := filepath.Glob("/sys/class/net/*/device")
+	if err != nil || len(cards) == 0 {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("ask for the statistics of devices: %w", err)
+	}
+	defer unix.Close(fd)
+	for _, card := range cards {
+		values, err := driverStatistics(fd, filepath.Base(filepath.Dir(card)))
+		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrPermission) {
+			continue // of another namespace, or without statistics
+		}
+		if err != nil {
+			return fmt.Errorf("ask for the statistics of %s: %w", card, err)
+		}
+		for name, n := range values {
+			if counter := statistics[name]; counter != "" {
+				counted[counter] += float64(n)
+			}
+		}
+	}
+	return nil
+}
+
+// The most statistics that are read of a device, and the length of the name of one, as in <linux/ethtool.h>.
+const (
+	mostStatistics = 4096
+	nameLength     = 32
+	statisticsSet  = 1 // ETH_SS_STATS
+)
+
+// driverStatistics reads what a driver counts, by its own names: how many there are, their names, their values.
+func driverStatistics(fd int, device string) (map[string]uint64, error) {
+	info, err := unix.IoctlGetEthtoolDrvinfo(fd, device)
+	if err != nil {
+		return nil, err
+	}
+	n := min(int(info.N_stats), mostStatistics)
+	if n == 0 {
+		return nil, nil
+	}
+	names := make([]byte, 12+n*nameLength)
+	header := (*struct{ cmd, set, n uint32 })(unsafe.Pointer(&names[0]))
+	header.cmd, header.set, header.n = unix.ETHTOOL_GSTRINGS, statisticsSet, uint32(n)
+	if err := ethtool(fd, device, unsafe.Pointer(&names[0])); err != nil {
+		return nil, err
+	}
+	values := make([]uint64, 1+n)
+	*(*[2]uint32)(unsafe.Pointer(&values[0])) = [2]uint32{unix.ETHTOOL_GSTATS, uint32(n)}
+	if err := ethtool(fd, device, unsafe.Pointer(&values[0])); err != nil {
+		return nil, err
+	}
+	all := map[string]uint64{}
+	for i := range n {
+		all[unix.ByteSliceToString(names[12+i*nameLength:][:nameLength])] = values[1+i]
+	}
+	return all, nil
+}
+
+// ethtool asks a driver; the answer replaces the question.
+func ethtool(fd int, device string, question unsafe.Pointer) error {
+	var request struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte // the kernel's union is larger than a pointer
+	}
+	copy(request.name[:unix.IFNAMSIZ-1], device)
+	request.data = question
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); e != 0 {
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package explain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A Factor is one thing in which the better target can be made like the worse one while the rest of it stays: by an
+// option of the target, or by a parameter of the workload.
+type Factor struct {
+	Name     string `json:"name"`               // mss=1410
+	Target   string `json:"target,omitempty"`   // the better target with it; empty: as it is
+	Workload string `json:"workload,omitempty"` // what the workload gets; empty: nothing
+}
+
+// option is a factor by the first of these options in which the targets differ.
+func option(names ...string) func(evidence) *Factor {
+	return func(e evidence) *Factor {
+		worse, err1 := target.ParseSpec(e.specs[e.worse])
+		better, err2 := target.ParseSpec(e.specs[e.better])
+		if err1 != nil || err2 != nil || worse.Kind != better.Kind {
+			return nil
+		}
+		for _, name := range names {
+			if value, given := worse.Options[name]; given && better.Options[name] != value {
+				text := name + "=" + value
+				return &Factor{Name: text, Target: better.Set(name, value).Set("label", e.better+" with "+text).Text}
+			}
+		}
+		return nil
+	}
+}
+
+// optionOf adds a parameter of the workload for where the targets have no option.
+func optionOf(parameter func(evidence) string, names ...string) func(evidence) *Factor {
+	return func(e evidence) *Factor {
+		if f := option(names...)(e); f != nil {
+			return f
+		}
+		if text := parameter(e); text != "" && strings.HasPrefix(e.workload, "tcp-stream") {
+			return &Factor{Name: text, Workload: text}
+		}
+		return nil
+	}
+}
+
+// timeStamps are what TCP's time stamps take of each segment, in bytes (RFC 7323).
+const timeStamps = 12
+
+func segment(e evidence) string {
+	d, ok := e.metric(metric.MSS)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("mss=%d", int(d.worse)+timeStamps)
+}
+
+func control(e evidence) string {
+	worse, _, ok := e.fact("tcp.congestion")
+	if !ok {
+		return ""
+	}
+	return "congestion=" + worse
+}
+
+// A Trial is the experiment that confirms an explanation: its case on its two targets, and the better one again with
+// each factor for itself.
+type Trial struct {
+	Targets []string // texts, the better one first, then the worse one
+	Cases   []string // names
+	worse   string   // labels
+	better  string
+	arms    []arm
+}
+
+// An arm is a cause and where the runs are in which its factor alone is made equal.
+type arm struct {
+	cause        Cause
+	target, name string // label, case
+}
+
+// NewTrial plans the trial of an explanation; ok is false if none of its causes can be made equal here.
+func NewTrial(x Explanation, e result.Experiment) (t Trial, ok bool) {
+	t = Trial{worse: x.worse, better: x.better, Cases: []string{x.Case}}
+	for _, label := range []string{x.better, x.worse} {
+		i := slices.IndexFunc(e.Targets, func(o result.Target) bool { return o.Name == label })
+		if i < 0 {
+			return t, false
+		}
+		t.Targets = append(t.Targets, e.Targets[i].Spec)
+	}
+	for _, c := range x.Supported() {
+		switch {
+		case c.Factor == nil:
+		case c.Factor.Target != "":
+			spec, err := target.ParseSpec(c.Factor.Target)
+			if err != nil {
+				continue
+			}
+			if !slices.Contains(t.Targets, c.Factor.Target) {
+				t.Targets = append(t.Targets, c.Factor.Target)
+			}
+			t.arms = append(t.arms, arm{c, spec.Label(), x.Case})
+		default:
+			name := withParameter(x.Case, c.Factor.Workload)
+			t.Cases = append(t.Cases, name)
+			t.arms = append(t.arms, arm{c, x.better, name})
+		}
+	}
+	return t, len(t.arms) > 0
+}
+
+// withParameter is a case's name with a parameter more of its workload.
+func withParameter(name, parameter string) string {
+	if strings.Contains(name, ":") {
+		return name + "," + parameter
+	}
+	return name + ":" + parameter
+}
+
+// Of says whether an experiment is the trial's.
+func (t Trial) Of(e result.Experiment) bool {
+	var specs []string
+	for _, o := range e.Targets {
+		specs = append(specs, o.Spec)
+	}
+	return slices.Equal(specs, t.Targets)
+}
+
+// A Confirmation is what making one factor equal did.
+type Confirmation struct {
+	Rule   string           `json:"rule"`
+	Factor string           `json:"factor"`
+	Whole  compare.Number   `json:"whole"` // change from the better to the worse target, as a fraction
+	Part   compare.Number   `json:"part"`  // change from the better target to itself with the factor
+	CI     compare.Interval `json:"ci"`    // of Part
+	Share  *Share           `json:"share,omitempty"`
+	// Sentence is in plain words.
+	Sentence string `json:"sentence"`
+}
+
+// Confirm reads what came of a trial about a metric.
+func (t Trial) Confirm(r result.Results, name string) []Confirmation {
+	runs := countingRuns(r.Runs)
+	base := runs[t.Cases[0]]
+	var list []Confirmation
+	for _, a := range t.arms {
+		var whole, part, share []float64
+		for block, run := range runs[a.name][a.target] {
+			b, w := base[t.better][block], base[t.worse][block]
+			if b == nil || w == nil {
+				continue
+			}
+			low, has1 := w.Value(name)
+			high, has2 := b.Value(name)
+			with, has3 := run.Value(name)
+			if !has1 || !has2 || !has3 || !(low.Number > 0 && high.Number > 0 && with.Number > 0) {
+				continue
+			}
+			all, some := math.Log(low.Number/high.Number), math.Log(with.Number/high.Number)
+			whole, part = append(whole, all), append(part, some)
+			if all != 0 {
+				share = append(share, some/all)
+			}
+		}
+		if c, ok := newConfirmation(a, name, whole, part, share); ok {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func newConfirmation(a arm, name string, whole, part, share []float64) (c Confirmation, ok bool) {
+	slices.Sort(whole)
+	slices.Sort(part)
+	slices.Sort(share)
+	all, some := stats.Paired(whole, alpha, stats.OneLook{}), stats.Paired(part, alpha, stats.OneLook{})
+	if !all.Bounded() || !some.Bounded() {
+		return c, false
+	}
+	c = Confirmation{Rule: a.cause.Rule, Factor: a.cause.Factor.Name,
+		Whole: compare.Number(math.Expm1(all.Shift)), Part: compare.Number(math.Expm1(some.Shift)),
+		CI: compare.Interval{Lo: math.Expm1(some.Lo), Hi: math.Expm1(some.Hi)}, Share: newShare(share)}
+	c.Sentence = fmt.Sprintf("Of %s in %s, %s [%s, %s] are %s (%s).", percent(float64(c.Whole)), name,
+		percent(float64(c.Part)), percent(c.CI.Lo), percent(c.CI.Hi), a.cause.Cause, c.Factor)
+	return c, true
+}
+
+func percent(v float64) string { return signed(v, unit.Ratio) }

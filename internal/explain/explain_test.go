@@ -1,0 +1,336 @@
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+const blocks = 8
+
+// A side is what the runs of a target have besides what every run has.
+type side struct {
+	values map[string]float64
+	facts  []result.Fact // of each run
+	target []result.Fact
+}
+
+// experiment has a case in a metric on the targets base and other.
+func experiment(name string, base, other side) result.Results {
+	role := result.Primary
+	r := result.Results{
+		Experiment: result.Experiment{ID: "2026-11-23-abcd", Baseline: "base",
+			Targets: []result.Target{{Name: "base", Spec: "lab:native"}, {Name: "other", Spec: "lab:vxlan"}},
+			Cases:   []result.Case{{Name: "path/load", Metric: name, Role: role}},
+			Design:  result.Design{Kind: "randomised blocks", Blocks: blocks, Alpha: 0.05, Delta: 0.02}},
+		Facts: map[string][]result.Fact{"base": base.target, "other": other.target},
+	}
+	for block := 1; block <= blocks; block++ {
+		for i, s := range []side{base, other} {
+			run := result.Run{ID: fmt.Sprintf("%d-%d", block, i), Case: "path/load", Target: []string{"base", "other"}[i],
+				Block: block, Attempt: 1, Slot: i + 1, Window: 1, Facts: s.facts}
+			for metricName, v := range s.values {
+				// Each block has its own level, and each run a little of its own.
+				v *= 1 + 0.001*float64(block) + 0.0001*float64((block*7+i*3)%5)
+				run.Values = append(run.Values, result.NewValue(metric.Named(metricName), v))
+			}
+			r.Runs = append(r.Runs, run)
+		}
+	}
+	return r
+}
+
+func explained(t *testing.T, r result.Results) []Explanation {
+	t.Helper()
+	c, err := compare.Compare(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Explain(r, c)
+}
+
+func facts(pairs ...string) []result.Fact {
+	var list []result.Fact
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, result.Fact{Name: pairs[i], Value: pairs[i+1]})
+	}
+	return list
+}
+
+// counting is a side whose runs count; of some counters a good deal, and of a share nearly all.
+func counting(values map[string]float64, counters ...string) side {
+	s := side{values: maps.Clone(values),
+		facts: facts("counters.client", "here", "counters.server", "here and on the node")}
+	for _, c := range counters {
+		n := 1000.0
+		if metric.IsShare(c) || c == metric.CPUPressure {
+			n = 0.95
+		}
+		s.values[metric.OfCounter(c)+metric.OfServer] = n
+	}
+	return s
+}
+
+// TestRules: each rule is supported by what it is about, contradicted where nothing differs or the other side has it,
+// and not observable where nothing tells.
+func TestRules(t *testing.T) {
+	fast, slow := map[string]float64{metric.Throughput: 10e9}, map[string]float64{metric.Throughput: 8e9}
+	with := func(values map[string]float64, more map[string]float64) map[string]float64 {
+		all := map[string]float64{}
+		for _, m := range []map[string]float64{values, more} {
+			for name, v := range m {
+				all[name] = v
+			}
+		}
+		return all
+	}
+	full := map[string]float64{metric.CPUBusiest: 0.97, metric.OfLayer(metric.CPUPerGB, "tcp"): 0.4}
+	heavy := map[string]float64{metric.CPUBusiest: 0.97, metric.OfLayer(metric.CPUPerGB, "tcp"): 0.4,
+		metric.OfLayer(metric.CPUPerGB, "vxlan"): 0.1}
+	quick := map[string]float64{metric.P50: 20e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 15e-6}
+	busy := map[string]float64{metric.P50: 30e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 25e-6}
+	late := map[string]float64{metric.P50: 30e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 15e-6}
+	wide := map[string]float64{metric.MSS: 1000, metric.Cwnd: 1250, metric.RTT: 1e-3, metric.CPUBusiest: 0.2}
+	narrow := map[string]float64{metric.MSS: 1000, metric.Cwnd: 1000, metric.RTT: 1e-3, metric.CPUBusiest: 0.2}
+	for _, test := range []struct {
+		rule, metric string
+		good, bad    side
+	}{
+		{"cpu-layers", metric.Throughput, side{values: with(fast, full)}, side{values: with(slow, heavy)}},
+		{"cpu-layers", metric.P50, side{values: quick}, side{values: busy}},
+		{"waiting", metric.P50, side{values: quick}, side{values: late}},
+		{"other-programs", metric.P50, side{values: with(quick, map[string]float64{metric.Rate: 50e3})},
+			side{values: with(late, map[string]float64{metric.Rate: 33e3,
+				metric.OfLayer(metric.CPUPerOp, metric.Programs): 10e-6})}},
+		{"rate-limit", metric.Throughput, side{values: fast, target: facts("underlay-rate", "unlimited")},
+			side{values: slow, target: facts("underlay-rate", "8.5 Gbit/s")}},
+		{"smaller-segments", metric.Throughput, side{values: with(fast, map[string]float64{metric.MSS: 8948})},
+			side{values: with(slow, map[string]float64{metric.MSS: 1448})}},
+		{"mtu-too-large", metric.Throughput, side{values: fast, target: facts("tunnel-mtu", "fits: pods 1450")},
+			side{values: slow, target: facts("tunnel-mtu", "does not fit: pods 1500")}},
+		{"retransmissions", metric.Throughput,
+			side{values: with(fast, map[string]float64{metric.MSS: 1448, metric.Retransmits: 1})},
+			side{values: with(slow, map[string]float64{metric.MSS: 1448, metric.Retransmits: 5000})}},
+		{"congestion-control", metric.Throughput, side{values: fast, facts: facts("tcp.congestion", "bbr")},
+			side{values: slow, facts: facts("tcp.congestion", "cubic")}},
+		{"offloads", metric.Throughput, side{values: fast, facts: facts("offloads.client", "tso gso")},
+			side{values: slow, facts: facts("offloads.client", "gso")}},
+		{"window", metric.Throughput,
+			side{values: with(fast, wide)}, side{values: with(slow, narrow)}},
+		{"one-cpu", metric.Throughput,
+			side{values: fast, facts: facts("cpu.client", "0", "cpu.server", "1", "cpu.shared", "true")},
+			side{values: slow, facts: facts("cpu.client", "0", "cpu.server", "0", "cpu.shared", "true")}},
+		{"steal", metric.Throughput, side{values: with(fast, map[string]float64{metric.CPUSteal: 0.001})},
+			side{values: with(slow, map[string]float64{metric.CPUSteal: 0.2})}},
+		{"encryption", metric.Throughput, side{values: fast, target: facts("encryption", "none (a config map)")},
+			side{values: slow, target: facts("encryption", "wireguard (a config map)")}},
+		{"encapsulation", metric.Throughput, side{values: fast, target: facts("underlay-header", "bare packets")},
+			side{values: slow, target: facts("underlay-header", "ipv4 udp:8472 vxlan:1 ethernet")}},
+		{"rate-limit", metric.Throughput, counting(fast), counting(slow, metric.QueueOverlimits)},
+		{"rate-limit", metric.Throughput, side{values: fast, target: facts("node-speed", "25000 Mbit/s")},
+			side{values: slow, target: facts("node-speed", "9000 Mbit/s")}},
+		{"flow-limit", metric.Throughput,
+			side{values: map[string]float64{metric.Throughput: 9.3e9}, target: facts("provider", "aws")},
+			side{values: map[string]float64{metric.Throughput: 4.9e9}, target: facts("provider", "aws")}},
+		{"bounce-buffers", metric.P50, side{values: quick}, side{values: with(busy, map[string]float64{
+			metric.OfLayer(metric.CPUPerOp, "bounce"): 4e-6})}},
+		{"throttling", metric.Throughput, counting(fast), counting(slow, metric.CPUThrottled)},
+		{"receiver-window", metric.Throughput, side{values: with(fast, map[string]float64{metric.RwndLimited: 0.1})},
+			side{values: with(slow, map[string]float64{metric.RwndLimited: 0.9})}},
+		{"send-buffer", metric.Throughput, side{values: with(fast, map[string]float64{metric.SndLimited: 0.1})},
+			side{values: with(slow, map[string]float64{metric.SndLimited: 0.9})}},
+		{"legacy-routing", metric.Throughput, side{values: fast, target: facts("cni-settings", "routing-mode=native")},
+			side{values: slow, target: facts("cni-settings", "enable-host-legacy-routing=true routing-mode=native")}},
+		{"starved", metric.Throughput, counting(fast), counting(slow, metric.CPUPressure)},
+		{"listen-overflows", metric.Throughput, counting(fast), counting(slow, metric.ListenOverflows)},
+		{"conntrack-full", metric.Throughput, counting(fast), counting(slow, metric.ConntrackDrops)},
+		{"conntrack-full", metric.Throughput, counting(fast), counting(slow, metric.ConntrackUsed)},
+		{"conntrack-races", metric.Throughput, counting(fast), counting(slow, metric.ConntrackInsertFailed)},
+		{"receive-buffer", metric.Throughput, counting(fast), counting(slow, metric.ReceiveBufferErrors)},
+		{"checksums", metric.Throughput, counting(fast), counting(slow, metric.ChecksumErrors)},
+		{"fragments", metric.Throughput, counting(fast), counting(slow, metric.Fragments)},
+		{"queue-drops", metric.Throughput, counting(fast), counting(slow, metric.QueueDrops)},
+		{"nic-allowance", metric.Throughput, counting(fast), counting(slow, metric.AllowanceExceeded)},
+		{"ring-drops", metric.Throughput, counting(fast), counting(slow, metric.RingDrops)},
+		{"softnet-drops", metric.Throughput, counting(fast), counting(slow, metric.SoftnetDrops)},
+		{"softnet-squeezes", metric.Throughput, counting(fast), counting(slow, metric.SoftnetSqueezes)},
+		{"connection-retries", metric.Throughput, counting(fast), counting(slow, metric.SYNRetransmitted)},
+		{"softirq-cpu", metric.Throughput, side{values: with(fast, map[string]float64{metric.CPUSoftest: 0.5})},
+			side{values: with(slow, map[string]float64{metric.CPUSoftest: 0.9})}},
+		{"packet-filter", metric.P50, side{values: quick}, side{values: with(quick, map[string]float64{metric.P50: 30e-6,
+			metric.OfLayer(metric.CPUPerOp, "netfilter"): 10e-6})}},
+	} {
+		t.Run(test.rule+"/"+test.metric, func(t *testing.T) {
+			check := func(base, other side, want State) {
+				t.Helper()
+				list := explained(t, experiment(test.metric, base, other))
+				if len(list) != 1 {
+					t.Fatalf("%d explanations", len(list))
+				}
+				i := slices.IndexFunc(list[0].Causes, func(c Cause) bool { return c.Rule == test.rule })
+				if c := list[0].Causes[i]; c.State != want || len(c.Evidence) == 0 || (c.Remedy != "") != (want == Supported) {
+					t.Errorf("%+v", c)
+				}
+				if want == Supported && !strings.Contains(list[0].Sentence, list[0].Causes[0].Cause) {
+					t.Error(list[0].Sentence)
+				}
+			}
+			check(test.good, test.bad, Supported)
+			check(test.bad, test.good, Supported) // which of them is the baseline makes no difference
+			poor, main := test.good, test.metric
+			poor.values = map[string]float64{}
+			for name, v := range test.good.values {
+				poor.values[name] = v
+			}
+			poor.values[main] = test.bad.values[main]
+			// The rest of a latency waits, and a flow's limit shows in its rate.
+			if test.rule != "waiting" && test.rule != "flow-limit" {
+				check(test.good, poor, Contradicted)
+			}
+			bare := func(s side) side { return side{values: map[string]float64{main: s.values[main]}} }
+			check(bare(test.good), bare(test.bad), NotObservable)
+		})
+	}
+}
+
+// TestLayersShare: of a latency the CPU time is a part, block by block.
+func TestLayersShare(t *testing.T) {
+	list := explained(t, experiment(metric.P50,
+		side{values: map[string]float64{metric.P50: 20e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 18e-6}},
+		side{values: map[string]float64{metric.P50: 30e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 18e-6,
+			metric.OfLayer(metric.CPUPerOp, "netfilter"): 5e-6}}))
+	first := list[0].Causes[0]
+	if first.Share == nil || first.Share.Estimate < 0.48 || first.Share.Estimate > 0.52 {
+		t.Errorf("%+v", first)
+	}
+	if !strings.Contains(first.Evidence[0], "netfilter +5.0") || strings.Contains(first.Evidence[0], "tcp") {
+		t.Error(first.Evidence)
+	}
+}
+
+// TestBusyMachine: what other programs take all the time is no part of an operation, though more of it falls into a
+// longer one.
+func TestBusyMachine(t *testing.T) {
+	const busy = 0.5 // CPUs
+	of := func(latency float64) side {
+		return side{values: map[string]float64{metric.P50: latency, metric.Rate: 1 / latency,
+			metric.OfLayer(metric.CPUPerOp, "tcp"): 15e-6, metric.OfLayer(metric.CPUPerOp, metric.Programs): busy * latency}}
+	}
+	list := explained(t, experiment(metric.P50, of(20e-6), of(300e-6)))[0]
+	if causes := list.Supported(); len(causes) != 1 || causes[0].Rule != "waiting" {
+		t.Errorf("%+v", causes)
+	}
+}
+
+// TestTrial: a trial has the two targets and the better one with each factor, and says how much of the difference each
+// makes.
+func TestTrial(t *testing.T) {
+	values := func(v float64) side { return side{values: map[string]float64{metric.Throughput: v, metric.MSS: 1448}} }
+	fast, slow := values(10e9), values(5e9)
+	fast.target, slow.target = facts("underlay-rate", "unlimited"), facts("underlay-rate", "5.5 Gbit/s")
+	slow.values[metric.MSS] = 1388
+	r := experiment(metric.Throughput, fast, slow)
+	r.Experiment.Cases[0].Workload = "tcp-stream"
+	r.Experiment.Targets[0].Spec, r.Experiment.Targets[1].Spec = "lab:native", "lab:native?rate=5.5Gbit/s"
+	trial, ok := NewTrial(explained(t, r)[0], r.Experiment)
+	const limited = "lab:native?label=base with rate=5.5Gbit/s&rate=5.5Gbit/s"
+	if want := []string{"lab:native", "lab:native?rate=5.5Gbit/s", limited}; !ok || !slices.Equal(trial.Targets, want) ||
+		!slices.Equal(trial.Cases, []string{"path/load", "path/load:mss=1406"}) {
+		t.Fatalf("%+v", trial)
+	}
+	if trial.Of(r.Experiment) {
+		t.Error("the experiment is taken for its own trial")
+	}
+	for _, run := range slices.Clone(r.Runs) {
+		if run.Target != "base" {
+			continue
+		}
+		arm := func(name, target string, share float64) {
+			again := run
+			v, _ := run.Value(metric.Throughput)
+			again.Case, again.Target = name, target
+			again.Values = []result.Value{result.NewValue(metric.Named(metric.Throughput), v.Number*share)}
+			r.Runs = append(r.Runs, again)
+		}
+		arm("path/load:mss=1406", "base", 0.9)
+		arm("path/load", "base with rate=5.5Gbit/s", 0.5)
+	}
+	list := trial.Confirm(r, metric.Throughput)
+	if len(list) != 2 || list[0].Factor != "rate=5.5Gbit/s" || list[1].Factor != "mss=1406" ||
+		math.Abs(float64(list[0].Part)+0.5) > 0.01 || math.Abs(float64(list[1].Part)+0.1) > 0.01 ||
+		list[1].Share == nil || !strings.Contains(list[1].Sentence, "are smaller packets (mss=1406)") {
+		t.Errorf("%+v", list)
+	}
+	if _, ok := NewTrial(Explanation{better: "base", worse: "other"}, r.Experiment); ok {
+		t.Error("a trial of nothing")
+	}
+}
+
+// TestAlone: what the only target's case loses against its bound is explained, and nothing where it loses nothing.
+func TestAlone(t *testing.T) {
+	node := map[string]float64{metric.P50: 20e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 15e-6}
+	pod := map[string]float64{metric.P50: 30e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 15e-6,
+		metric.OfLayer(metric.CPUPerOp, "veth"): 9e-6}
+	for _, test := range []struct {
+		pod  map[string]float64
+		want string // in the sentence
+	}{{pod, "veth +9.0"}, {node, ""}} {
+		r := experiment(metric.P50, side{values: node}, side{values: test.pod})
+		r.Experiment.Targets = r.Experiment.Targets[:1]
+		r.Experiment.Cases[0].Bound = "node/load"
+		r.Experiment.Cases = append(r.Experiment.Cases,
+			result.Case{Name: "node/load", Metric: metric.P50, Role: result.Exploratory})
+		for i := range r.Runs {
+			if r.Runs[i].Target == "base" {
+				r.Runs[i].Case = "node/load"
+			}
+			r.Runs[i].Target = "base"
+		}
+		list := Explain(r, compare.Comparison{})
+		switch {
+		case test.want == "" && len(list) > 0:
+			t.Errorf("%+v", list)
+		case test.want != "" && (len(list) != 1 || !strings.Contains(list[0].Sentence, test.want) ||
+			list[0].Baseline != "node/load"):
+			t.Errorf("%+v", list)
+		}
+	}
+}
+
+// TestNothingToExplain: what does not differ has no cause, and where nothing tells none is found.
+func TestNothingToExplain(t *testing.T) {
+	same := side{values: map[string]float64{metric.Throughput: 10e9}}
+	if list := explained(t, experiment(metric.Throughput, same, same)); len(list) > 0 {
+		t.Errorf("%+v", list)
+	}
+	slow := side{values: map[string]float64{metric.Throughput: 8e9}}
+	list := explained(t, experiment(metric.Throughput, same, slow))
+	if len(list) != 1 || !strings.HasPrefix(list[0].Sentence, "No cause found") ||
+		!strings.HasSuffix(list[0].Sentence, "of them cannot be observed here.") {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestPage: the page for readers has every rule.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/explain.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		if !strings.Contains(string(page), fmt.Sprintf("| `%s` | %s |", r.name, r.cause)) {
+			t.Errorf("docs/explain.md has no %s: %s", r.name, r.cause)
+		}
+		if r.remedy == "" || r.source == "" {
+			t.Errorf("%s has no remedy or no source", r.name)
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package explain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A rule is one way in which a target can be worse than another.
+type rule struct {
+	name           string
+	kind           kind
+	cause          string
+	remedy, source string
+	metrics        []string // of the comparisons that it can explain; none: all
+	judge          func(evidence) finding
+	factor         func(evidence) *Factor // what can be made equal; nil where nothing can
+}
+
+// A kind says how far from the result a rule looks. A setting makes events, and events cost time: of what is supported,
+// what comes first in this order is nearer to what can be changed.
+type kind int
+
+const (
+	setting kind = iota // how a target is set up, and limits that it has
+	event               // what happens in the kernel
+	effect              // where the time goes
+)
+
+// Limits from which on a difference is a candidate. What decides is that both targets differ; these keep out what
+// cannot matter.
+const (
+	leastSegment    = 0.01 // of the segment's size
+	leastRepeated   = 1e-4 // of the segments: where the loss of one in ten thousand shows on a path of 1 ms and 10 Gbit/s
+	leastStolen     = 0.01 // of the machine's time
+	leastWait       = 0.03 // of the latency
+	leastOfLimit    = 0.85 // of a limit, that payload alone reaches
+	windowTolerance = 0.15 // between the rate and window / RTT
+	leastEvents     = 1    // per second, of what should not happen at all
+	leastHeld       = 10   // per second, of packets that a queue holds back to keep a rate
+	leastSqueezes   = 50   // per second, of what also happens to a CPU that keeps up
+	leastHindered   = 0.1  // of the window, in which TCP could not send
+	leastPressure   = 0.15 // of the window
+	leastSoftIRQ    = 0.1  // of a CPU
+	fullSoftIRQ     = 0.85 // likewise
+	fullTable       = 0.9  // of the connections that are tracked
+	leastFuller     = 0.05 // likewise
+	leastFiltering  = 0.3  // of the difference in CPU time
+	leastBouncing   = 0.1  // likewise
+	nearLimit       = 0.1  // below a limit of a flow, that its rate is
+	leastPrograms   = 0.1  // of a CPU
+)
+
+// The comparisons that are about transfers, about datagrams and about latency.
+var (
+	bulk      = []string{metric.Throughput}
+	datagrams = []string{metric.Throughput, metric.Rate, metric.Loss, metric.P50}
+)
+
+// rules are all rules, in the order in which causes of one kind and equal weight are listed.
+var rules = []rule{
+	{name: "rate-limit", cause: "a limit of the rate", kind: setting, metrics: bulk, judge: judgeRate,
+		remedy: "raise the limit, or measure below it", source: "facts of the targets; tc-tbf(8), tc-htb(8)",
+		factor: option("rate")},
+	{name: "flow-limit", cause: "the provider's limit of a single flow", kind: setting, metrics: bulk,
+		judge: judgeFlow, remedy: "use more flows, or nodes of one placement group",
+		source: "docs.aws.amazon.com, Amazon EC2 instance network bandwidth"},
+	{name: "throttling", cause: "a quota of CPU time that is used up", kind: setting,
+		judge:  judgeCounts("throttled periods", leastEvents, metric.CPUThrottled),
+		remedy: "raise the CPU limit of the pods", source: "cgroups(7), cpu.stat"},
+	{name: "one-cpu", cause: "both ends on one CPU", kind: setting, judge: judgeOneCPU,
+		remedy: "give the ends CPUs of their own", source: "docs/method.md",
+		factor: option("cpus")},
+	{name: "mtu-too-large", cause: "packets that do not fit through the tunnel", kind: setting, judge: judgeRoom,
+		remedy: "lower the MTU of the pods by what the tunnel adds", source: "RFC 7348 section 4.3"},
+	{name: "encryption", cause: "encryption", kind: setting, judge: judgeEncryption,
+		remedy: "compare with hardware that has the cipher's instructions, or with more flows on more CPUs",
+		source: "facts of the targets"},
+	{name: "encapsulation", cause: "encapsulation", kind: setting, judge: judgeEncapsulation,
+		remedy: "native routing avoids it where the network carries the pods' addresses", source: "facts of the targets"},
+	{name: "offloads", cause: "offloads that are switched off", kind: setting, judge: judgeOffloads,
+		remedy: "switch them on with ethtool -K, or find out what switched them off", source: "ethtool(8)",
+		factor: option("offloads")},
+	{name: "receiver-window", cause: "a receiver's window that is too small", kind: setting, metrics: bulk,
+		judge:  judgeLevel(metric.RwndLimited, "share of the time in which the receiver's window was full", leastHindered),
+		remedy: "raise net.ipv4.tcp_rmem at the receiver", source: "tcp(7), RFC 7323 section 1",
+		factor: option("buffer", "delay")},
+	{name: "send-buffer", cause: "a sender's buffer that is too small", kind: setting, metrics: bulk,
+		judge:  judgeLevel(metric.SndLimited, "share of the time in which the sender's buffer was full", leastHindered),
+		remedy: "raise net.ipv4.tcp_wmem at the sender", source: "tcp(7)",
+		factor: option("buffer")},
+	{name: "window", cause: "a window that is too small for the round trip", kind: setting, metrics: bulk,
+		judge:  judgeWindow,
+		remedy: "raise net.ipv4.tcp_rmem and tcp_wmem, or use more flows", source: "RFC 7323 section 1",
+		factor: option("buffer", "delay")},
+	{name: "smaller-segments", cause: "smaller packets", kind: setting, metrics: bulk, judge: judgeSegments,
+		remedy: "raise the MTU of the pods, or of the nodes for what a tunnel adds", source: "RFC 879, RFC 8899",
+		factor: optionOf(segment, "mtu", "pod-mtu")},
+	{name: "congestion-control", cause: "another congestion control", kind: setting, metrics: bulk,
+		judge:  judgeFact("tcp.congestion"),
+		remedy: "set net.ipv4.tcp_congestion_control alike", source: "tcp(7)",
+		factor: optionOf(control, "congestion")},
+	{name: "legacy-routing", cause: "packets that take the node's own way", kind: setting, judge: judgeLegacy,
+		remedy: "let Cilium route with BPF: enable-host-legacy-routing=false, with BPF masquerading",
+		source: "docs.cilium.io, tuning guide"},
+
+	{name: "packet-filter", cause: "more work in the packet filter", kind: event,
+		judge:  judgeLayer("netfilter", leastFiltering),
+		remedy: "look for many rules: of Services by iptables, of policies", source: "samples of this machine's CPUs",
+		factor: option("rules", "services")},
+	{name: "bounce-buffers", cause: "copies into buffers that devices can reach", kind: event,
+		judge:  judgeLayer("bounce", leastBouncing),
+		remedy: "compare with machines that are not confidential, or with devices that encrypted memory reaches",
+		source: "docs.kernel.org, DMA and swiotlb"},
+	{name: "steal", cause: "CPU time that the hypervisor gives to others", kind: event, judge: judgeStolen,
+		remedy: "use machines with dedicated CPUs", source: "proc(5), /proc/stat"},
+	{name: "starved", cause: "programs that wait for a CPU", kind: event, judge: judgePressure,
+		remedy: "look for what else runs on these nodes, or give the pods CPUs of their own",
+		source: "docs.kernel.org, Pressure Stall Information"},
+	{name: "listen-overflows", cause: "a queue of new connections that is too short", kind: event,
+		judge:  judgeCounts("listen overflows", leastEvents, metric.ListenOverflows),
+		remedy: "raise net.core.somaxconn and the server's backlog", source: "listen(2)"},
+	{name: "conntrack-full", cause: "a full table of connections", kind: event, judge: judgeTable,
+		remedy: "raise net.netfilter.nf_conntrack_max on the nodes, or let fewer connections be tracked",
+		source: "docs.kernel.org, nf_conntrack"},
+	{name: "conntrack-races", cause: "packets that make the same connection at once", kind: event,
+		judge:  judgeCounts("failed inserts by connection tracking", leastEvents, metric.ConntrackInsertFailed),
+		remedy: "avoid translation for such traffic, as a node-local DNS cache does for lookups",
+		source: "kubernetes/kubernetes#56903"},
+	{name: "receive-buffer", cause: "a receiving socket without room", kind: event, metrics: datagrams,
+		judge:  judgeCounts("datagrams dropped at sockets", leastEvents, metric.ReceiveBufferErrors),
+		remedy: "raise net.core.rmem_max and the receiver's buffer; it is the receiver, not the path",
+		source: "udp(7), /proc/net/snmp"},
+	{name: "checksums", cause: "packets with a wrong checksum", kind: event,
+		judge:  judgeCounts("packets with a wrong checksum", leastEvents, metric.ChecksumErrors),
+		remedy: "switch off checksum offload of the tunnel's device (ethtool -K DEVICE tx off) and update its driver",
+		source: "RFC 1071, ethtool(8)"},
+	{name: "fragments", cause: "packets that are too big for the path", kind: event,
+		judge: judgeCounts("fragments and packets that were too big", leastEvents,
+			metric.Fragments, metric.FragmentationFailed, metric.Unreachable),
+		remedy: "lower the MTU of the pods to what the path carries", source: "RFC 8899"},
+	{name: "queue-drops", cause: "packets dropped by queues and devices", kind: event,
+		judge:  judgeCounts("drops by queues and devices", leastEvents, metric.QueueDrops, metric.DeviceDrops),
+		remedy: "find the queue that is too short or the limit behind it: tc -s qdisc, ip -s link",
+		source: "tc(8), ip-link(8)"},
+	{name: "nic-allowance", cause: "an allowance of the provider that is used up", kind: event,
+		judge:  judgeCounts("packets above the instance's allowance", leastEvents, metric.AllowanceExceeded),
+		remedy: "take a larger instance, or spread the load over more of them",
+		source: "docs.aws.amazon.com, Monitor network performance for ENA settings"},
+	{name: "ring-drops", cause: "a receive ring without room", kind: event,
+		judge:  judgeCounts("packets without room in a receive ring", leastEvents, metric.RingDrops),
+		remedy: "enlarge the ring (ethtool -G), or spread the packets over more queues",
+		source: "docs.kernel.org, mlx5 ethtool counters"},
+	{name: "softnet-drops", cause: "a CPU that has too many packets waiting", kind: event,
+		judge:  judgeCounts("packets dropped before a CPU took them", leastEvents, metric.SoftnetDrops),
+		remedy: "raise net.core.netdev_max_backlog, or spread the packets over more CPUs (RPS, RSS)",
+		source: "docs.kernel.org, Scaling in the Linux Networking Stack"},
+	{name: "connection-retries", cause: "new connections that have to be asked for again", kind: event,
+		judge:  judgeCounts("repeated questions for a connection", leastEvents, metric.SYNRetransmitted),
+		remedy: "find where first packets are lost: full queues, tables and policies", source: "RFC 6298"},
+	{name: "retransmissions", cause: "retransmissions", kind: event, metrics: bulk, judge: judgeRepeated,
+		remedy: "find where packets are lost: queues, policers, receive rings", source: "RFC 5681",
+		factor: option("loss")},
+	{name: "softnet-squeezes", cause: "a CPU that puts packets off", kind: event,
+		judge:  judgeCounts("times that a CPU put packets off", leastSqueezes, metric.SoftnetSqueezes),
+		remedy: "raise net.core.netdev_budget, or spread the packets over more CPUs",
+		source: "docs.kernel.org, net.core.netdev_budget"},
+
+	{name: "softirq-cpu", cause: "one CPU full of soft interrupts", kind: effect,
+		judge:  judgeSoftIRQ,
+		remedy: "spread the packets over more CPUs (RSS, RPS), or use more flows",
+		source: "docs.kernel.org, Scaling in the Linux Networking Stack"},
+	{name: "other-programs", cause: "more work in other programs", kind: effect, judge: judgePrograms,
+		remedy: "look for proxies that packets go through, and for what else runs on these nodes",
+		source: "samples of this machine's CPUs during the runs"},
+	{name: "cpu-layers", cause: "more CPU time on the path", kind: effect, judge: judgeLayers,
+		remedy: "look at the layers with the largest part; fewer hops, rules or copies there cost less",
+		source: "samples of this machine's CPUs during the runs"},
+	{name: "waiting", cause: "time in which no CPU works", kind: effect, metrics: []string{metric.P50},
+		judge:  judgeWaiting,
+		remedy: "look for a longer way, queues, power saving and interrupts that are put off",
+		source: "latency less the sampled CPU time",
+		factor: option("delay")},
+}
+
+// judgeWaiting looks at the part of a latency that no sample accounts for. It is of operations one at a time, of which
+// nothing happens beside another.
+func judgeWaiting(e evidence) finding {
+	if e.row.Metric != metric.P50 || e.cost != metric.CPUPerOp {
+		return unseen("the CPU time of an operation was not sampled")
+	}
+	d, ok := e.of("waiting", unit.Second, func(r *result.Run) (float64, bool) {
+		latency, has := r.Value(metric.P50)
+		cpu, sampled := sampled(r, metric.CPUPerOp)
+		return latency.Number - cpu, has && sampled
+	})
+	if !ok {
+		return unseen("there are too few blocks with samples")
+	}
+	whole, _ := e.metric(metric.P50)
+	f := finding{state: d.judged(1, leastWait*whole.better), evidence: []string{d.subject + " " + d.change()}}
+	if f.state == Supported {
+		f.share = e.shareOf(d)
+	}
+	return f
+}
+
+// judgeRate reads limits that targets know of, and holds the throughput to them; or what queues held back.
+func judgeRate(e evidence) finding {
+	f := unseen("the targets do not tell their limits")
+	for _, fact := range []string{"underlay-rate", "bandwidth", "node-speed"} {
+		worse, better, ok := e.targetFact(fact)
+		limit, err := unit.ParseAs(worse, unit.BitPerSecond)
+		rate, has := e.metric(metric.Throughput)
+		switch {
+		case !ok || !has:
+			continue
+		case err == nil && worse != better && rate.worse >= leastOfLimit*limit:
+			return finding{state: Supported, evidence: []string{worse + " instead of " + better}}
+		}
+		f = finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
+	}
+	held := judgeCounts("times that a queue held packets back", leastHeld, metric.QueueOverlimits)(e)
+	if held.state == Supported || f.state == NotObservable {
+		return held
+	}
+	return f
+}
+
+func judgeSegments(e evidence) finding {
+	d, ok := e.metric(metric.MSS)
+	if !ok {
+		return unseen("the runs have no segment size")
+	}
+	return finding{state: d.judged(-1, leastSegment*d.better), evidence: []string{d.String()}}
+}
+
+// judgeRoom reads what preflight checks of clusters and labs found out about the tunnel.
+func judgeRoom(e evidence) finding {
+	worse, better, ok := e.targetFact("tunnel-mtu")
+	if !ok {
+		return unseen("the targets do not tell what their tunnels add")
+	}
+	tight := func(text string) bool { return strings.HasPrefix(text, "does not fit") }
+	f := finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
+	if tight(worse) && !tight(better) {
+		f.state = Supported
+	}
+	return f
+}
+
+func judgeRepeated(e evidence) finding {
+	d, ok := e.of("segments sent again", unit.Ratio, func(r *result.Run) (float64, bool) {
+		again, has := r.Value(metric.Retransmits)
+		mss, sized := r.Value(metric.MSS)
+		rate, moved := r.Value(metric.Throughput)
+		segments := rate.Number / 8 * r.Window / mss.Number
+		if !has || !sized || !moved || !(segments > 0) {
+			return 0, false
+		}
+		return again.Number / segments, true
+	})
+	if !ok {
+		return unseen("the runs do not count retransmissions")
+	}
+	return finding{state: d.judged(1, leastRepeated), evidence: []string{d.String()}}
+}
+
+// judgeFact supports a cause where the sides differ in what all their runs say.
+func judgeFact(name string) func(evidence) finding {
+	return func(e evidence) finding {
+		worse, better, ok := e.fact(name)
+		switch {
+		case !ok:
+			return unseen("the runs do not tell " + name)
+		case worse == better:
+			return finding{state: Contradicted, evidence: []string{"both have " + worse}}
+		}
+		return finding{state: Supported, evidence: []string{fmt.Sprintf("%s %s instead of %s", name, worse, better)}}
+	}
+}
+
+// judgeOffloads looks for what is off at an end of the worse target and on at the same end of the other.
+func judgeOffloads(e evidence) finding {
+	seen := false
+	var off []string
+	for _, end := range []string{"client", "server"} {
+		worse, better, ok := e.fact("offloads." + end)
+		if !ok {
+			continue
+		}
+		seen = true
+		on := strings.Fields(worse)
+		for _, name := range strings.Fields(better) {
+			if name != "none" && !slices.Contains(on, name) {
+				off = append(off, name+" off at the "+end)
+			}
+		}
+	}
+	switch {
+	case !seen:
+		return unseen("the runs do not tell their offloads")
+	case len(off) == 0:
+		return finding{state: Contradicted, evidence: []string{"none is off on the one and on on the other"}}
+	}
+	return finding{state: Supported, evidence: []string{strings.Join(off, ", ")}}
+}
+
+// judgeLegacy reads whether Cilium leaves routing to the node.
+func judgeLegacy(e evidence) finding {
+	worse, better, ok := e.targetFact("cni-settings")
+	if !ok {
+		return unseen("the targets do not tell their CNI's settings")
+	}
+	const legacy = "enable-host-legacy-routing=true"
+	if strings.Contains(worse, legacy) && !strings.Contains(better, legacy) {
+		return finding{state: Supported, evidence: []string{legacy}}
+	}
+	return finding{state: Contradicted, evidence: []string{"not on the worse target alone: " + legacy}}
+}
+
+// judgeLayer supports a cause where a layer makes up at least so much of the difference in CPU time.
+func judgeLayer(name string, least float64) func(evidence) finding {
+	return func(e evidence) finding {
+		if e.cost == "" {
+			return unseen(unsampled(e))
+		}
+		whole, ok := e.whole()
+		i := slices.IndexFunc(e.layers, func(d difference) bool { return d.subject == name })
+		if !ok || i < 0 || e.layers[i].estimate < least*whole.estimate {
+			return finding{state: Contradicted, evidence: []string{"little of what takes more CPU time is " + name}}
+		}
+		f := finding{state: Supported, evidence: []string{name + " " + e.layers[i].change()}}
+		if e.row.Unit == unit.Second && e.cost == metric.CPUPerOp {
+			f.share = e.shareOf(e.layers[i])
+		}
+		return f
+	}
+}
+
+// flowLimits are what providers let one flow have at most, in bit/s; within a placement group it may be the larger one.
+var flowLimits = map[string][]float64{"aws": {5e9, 10e9}}
+
+// judgeFlow holds a single flow's rate to its provider's limits, below which the other target is not held.
+func judgeFlow(e evidence) finding {
+	provider, _, ok := e.targetFact("provider")
+	rate, has := e.metric(metric.Throughput)
+	limits, known := flowLimits[provider]
+	switch {
+	case !ok || !known || !has:
+		return unseen("of the nodes' provider no limit of a flow is known")
+	case strings.Contains(e.workload, "flows="):
+		return finding{state: Contradicted, evidence: []string{"there are more flows than one"}}
+	}
+	for _, limit := range limits {
+		if rate.worse <= limit && rate.worse >= (1-nearLimit)*limit && rate.better > limit {
+			text := fmt.Sprintf("%s, and %s lets a flow have %s", rate, provider, unit.Format(limit, unit.BitPerSecond))
+			return finding{state: Supported, evidence: []string{text}}
+		}
+	}
+	return finding{state: Contradicted, evidence: []string{rate.String()}}
+}
+
+// judgeWindow compares the rate with that of a window per round trip, where the window is what the worse target has
+// less of, or the round trip what it has more of.
+func judgeWindow(e evidence) finding {
+	worth, ok := e.of("window per round trip", unit.BitPerSecond, func(r *result.Run) (float64, bool) {
+		cwnd, hasC := r.Value(metric.Cwnd)
+		mss, hasM := r.Value(metric.MSS)
+		rtt, hasR := r.Value(metric.RTT)
+		return cwnd.Number * mss.Number * 8 / rtt.Number, hasC && hasM && hasR && rtt.Number > 0
+	})
+	rate, has := e.metric(metric.Throughput)
+	switch {
+	case !ok || !has:
+		return unseen("the runs have no window and round trip")
+	case e.full():
+		return finding{state: Contradicted, evidence: []string{"a CPU is full on both"}}
+	case math.Abs(worth.worse/rate.worse-1) > windowTolerance:
+		return finding{state: Contradicted, evidence: []string{fmt.Sprintf("%s, and throughput %s",
+			worth, unit.Format(rate.worse, rate.unit))}}
+	}
+	return finding{state: worth.judged(-1, leastSegment*worth.better), evidence: []string{worth.String()}}
+}
+
+func judgeOneCPU(e evidence) finding {
+	wc, bc, okC := e.fact("cpu.client")
+	ws, bs, okS := e.fact("cpu.server")
+	shared, _, okShared := e.fact("cpu.shared")
+	switch {
+	case !okC || !okS || !okShared:
+		return unseen("the runs differ in the CPUs that they were on, or do not tell")
+	case shared != "true" || wc != ws || bc == bs:
+		cpus := fmt.Sprintf("CPUs %s and %s instead of %s and %s", wc, ws, bc, bs)
+		return finding{state: Contradicted, evidence: []string{cpus}}
+	}
+	return finding{state: Supported, evidence: []string{fmt.Sprintf("CPU %s instead of %s and %s", wc, bc, bs)}}
+}
+
+func judgeStolen(e evidence) finding {
+	d, ok := e.metric(metric.CPUSteal)
+	if !ok {
+		return unseen("the runs do not tell")
+	}
+	d.subject = "stolen"
+	return finding{state: d.judged(1, leastStolen), evidence: []string{d.String()}}
+}
+
+// judgeEncryption and judgeEncapsulation want the worse target to have what the other one has not, by what was seen on
+// the wire or by the targets' facts. CPU time in its layers is further evidence.
+func judgeEncryption(e evidence) finding {
+	return e.feature("encryption", []string{"wireguard", "esp"}, "crypto")
+}
+
+func judgeEncapsulation(e evidence) finding {
+	return e.feature("encapsulation", []string{"ipv4", "ipv6"}, "vxlan", "ipip", "udp", "crypto")
+}
+
+// headerFact is what was captured between the nodes, such as "ipv4 udp:8472 vxlan:1 ethernet".
+const headerFact = "underlay-header"
+
+func (e evidence) feature(fact string, headers []string, layers ...string) finding {
+	worse, better, ok := e.targetFact(fact)
+	has := func(text string) bool { return !strings.HasPrefix(text, "none") }
+	if seen, other, captured := e.targetFact(headerFact); captured {
+		worse, better, ok = seen, other, true
+		has = func(text string) bool {
+			return slices.ContainsFunc(headers, func(h string) bool { return strings.Contains(text, h) })
+		}
+	}
+	switch {
+	case !ok:
+		return unseen("the targets do not tell their " + fact)
+	case !has(worse) || has(better):
+		return finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
+	}
+	f := finding{state: Supported, evidence: []string{worse + " instead of " + better}}
+	for _, d := range e.layers {
+		if slices.Contains(layers, d.subject) {
+			f.evidence = append(f.evidence, d.subject+" "+d.change())
+		}
+	}
+	if d, ok := e.metric(metric.CPUBusiest); ok && fact == "encryption" && d.worse >= fullCPU {
+		f.evidence = append(f.evidence, "one CPU is full, so that more flows may carry more")
+	}
+	return f
+}

@@ -1,0 +1,75 @@
+package dynamics
+
+import (
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/load/probe"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A Change is something that is done to a cluster while probes go through it.
+type Change string
+
+// The changes.
+const (
+	PolicyDeny         Change = "policy-deny"
+	PolicyAllow        Change = "policy-allow"
+	PolicyEstablished  Change = "policy-established"
+	PolicyFirst        Change = "policy-first"
+	FirstPacket        Change = "first-packet"
+	EndpointReady      Change = "endpoint-ready"
+	EndpointGone       Change = "endpoint-gone"
+	ServiceProgramming Change = "service-programming"
+	Rollout            Change = "rollout"
+)
+
+// A kind is what is known of a change.
+type kind struct {
+	about    string // in plain words
+	verdict  string // the metric that it is about
+	quantity string // in plain words
+	resource string // that is changed
+	trials   int    // of a run, unless somebody says otherwise
+	// each is what a trial usually takes, and setup what comes before the first one.
+	each, setup time.Duration
+}
+
+// kinds are all changes, with as many trials as some six seconds have.
+var kinds = map[Change]kind{
+	PolicyDeny: {"a NetworkPolicy forbids traffic to a pod", PartOf(probe.New) + metric.Programming, "time until it holds",
+		"networkpolicy", 4, 900 * time.Millisecond, 2 * time.Second},
+	PolicyAllow: {"a NetworkPolicy that forbids traffic to a pod goes", PartOf(probe.New) + metric.Programming,
+		"time until traffic passes", "networkpolicy", 4, 900 * time.Millisecond, 2 * time.Second},
+	PolicyEstablished: {"a NetworkPolicy forbids traffic to a pod to which a connection is open",
+		PartOf(probe.TCP) + metric.Programming, "time until the connection is cut", "networkpolicy", 1, 5 * time.Second,
+		2 * time.Second},
+	PolicyFirst: {"a pod starts for which a NetworkPolicy forbids all traffic", metric.LeakWindow,
+		"time in which traffic passed", "networkpolicy", 2, 4 * time.Second, time.Second},
+	FirstPacket: {"a pod starts", PartOf(probe.New) + metric.Programming, "time until its first answer", "pod", 2,
+		3 * time.Second, time.Second},
+	EndpointReady: {"the only pod behind a Service becomes ready", PartOf(probe.New) + metric.Programming,
+		"time until the Service answers", "endpoint", 2, 4 * time.Second, 3 * time.Second},
+	EndpointGone: {"one of two pods behind a Service goes", PartOf(probe.New) + metric.LossWindow,
+		"time in which requests fail", "endpoint", 1, 5 * time.Second, 4 * time.Second},
+	ServiceProgramming: {"a Service is created for a pod that is ready", PartOf(probe.New) + metric.Programming,
+		"time until it answers", "service", 3, 2 * time.Second, 2 * time.Second},
+	Rollout: {"a Deployment behind a Service is rolled out anew", PartOf(probe.New) + metric.LossWindow,
+		"time in which requests fail", "deployment", 1, 10 * time.Second, 4 * time.Second},
+}
+
+// Changes lists all of them in the order of the documentation.
+func Changes() []Change { return changes }
+
+var changes = []Change{PolicyDeny, PolicyAllow, PolicyEstablished, PolicyFirst, FirstPacket, EndpointReady,
+	EndpointGone, ServiceProgramming, Rollout}
+
+// PartOf is the part of metrics that are of a kind of probes.
+func PartOf(k probe.Kind) string { return parts[k] }
+
+var parts = map[probe.Kind]string{probe.UDP: metric.UDPProbes, probe.TCP: metric.TCPProbes, probe.New: metric.NewProbes}
+
+// call is what a change asks of the API server, by which the target knows the rights that it takes.
+func (c Change) call() target.Call {
+	return target.Call{Resource: kinds[c].resource, Operation: target.Effect}
+}

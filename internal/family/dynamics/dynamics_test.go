@@ -1,0 +1,77 @@
+package dynamics
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+)
+
+func TestParse(t *testing.T) {
+	for name, want := range map[string]Workload{
+		"policy-deny":                          {Change: PolicyDeny, Trials: 4, Interval: time.Millisecond},
+		"endpoint-gone:at=same,how=abrupt":     {Change: EndpointGone, Trials: 1, Same: true, Abrupt: true, Interval: 1e6},
+		"first-packet:trials=7,interval=500µs": {Change: FirstPacket, Trials: 7, Interval: 500 * time.Microsecond},
+	} {
+		got, err := Parse(name)
+		if err != nil || got != want || got.Title() != name {
+			t.Errorf("%s is %+v, %v, and is written %s", name, got, err, got.Title())
+		}
+	}
+	// What is the default is not written.
+	if got, err := Parse("rollout:at=other,trials=1,interval=1ms"); err != nil || got.Title() != "rollout" {
+		t.Errorf("%s, %v", got.Title(), err)
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                         "there is no change",
+		"policy-denied":            "policy-deny",
+		"policy-deny:how=abrupt":   "only endpoint-gone has how=",
+		"policy-deny:at=here":      "neither other nor same",
+		"rollout:trials=0":         "trials",
+		"rollout:trials=21":        "more than 20",
+		"rollout:interval=100µs":   "not from",
+		"rollout:interval=1s":      "not from",
+		"rollout:speed=1":          "speed",
+		"rollout:trials":           "trials",
+		"rollout:trials=1,trials=": "trials",
+	} {
+		if _, err := Parse(name); !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, without %q", name, err, want)
+		}
+	}
+}
+
+// FuzzParse: what can be read is written so that it is read again.
+func FuzzParse(f *testing.F) {
+	for _, c := range Changes() {
+		f.Add(string(c) + ":at=same,trials=3")
+	}
+	f.Add("endpoint-gone:how=abrupt,interval=2ms")
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if again, err := Parse(w.Title()); err != nil || again != w {
+			t.Errorf("%q is %+v, and %q is %+v, %v", text, w, w.Title(), again, err)
+		}
+	})
+}
+
+// Every change has all that is known of a change, and a call by which the target knows its rights.
+func TestChanges(t *testing.T) {
+	if len(kinds) != len(Changes()) {
+		t.Errorf("%d changes of %d are listed", len(Changes()), len(kinds))
+	}
+	for _, c := range Changes() {
+		k := kinds[c]
+		if k.about == "" || k.verdict == "" || k.quantity == "" || c.call().Resource == "" || k.trials < 1 || k.each <= 0 {
+			t.Errorf("%s: %+v", c, k)
+		}
+	}
+}

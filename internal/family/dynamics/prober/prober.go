@@ -1,0 +1,73 @@
+// Package prober is the tool of dynamics: it has an agent carry trials out, and turns what became of their probes into
+// a measurement.
+package prober
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/dynamics"
+	"github.com/knotmeter/knotmeter/internal/family/dynamics/trial"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Tool sends probes while something changes. It is safe for concurrent use.
+type Tool struct{}
+
+// New returns the tool.
+func New() *Tool { return &Tool{} }
+
+// Name is what results say.
+func (*Tool) Name() string { return "prober" }
+
+// Supports is nil for changes alone.
+func (*Tool) Supports(w family.Workload) error {
+	if _, is := w.(dynamics.Workload); !is {
+		return result.NotSupported(fmt.Sprintf("the prober knows changes of a network, and not %q", w))
+	}
+	return nil
+}
+
+// Program is none: the agent is this program.
+func (*Tool) Program(family.Workload) string { return "" }
+
+// Metrics are those of all changes.
+func (*Tool) Metrics(family.Workload) []metric.Metric {
+	list := metric.Of("", metric.ProgrammingAPI, metric.ProgrammingDatapath, metric.CanSend, metric.Leaked,
+		metric.LeakWindow, metric.Trials, metric.Censored, metric.LatenessP99)
+	for _, part := range []string{metric.NewProbes, metric.TCPProbes, metric.UDPProbes} {
+		list = append(list, metric.Of(part, metric.Programming, metric.ProgrammingMax, metric.LossWindow, metric.Gap,
+			metric.Lost, metric.LateAnswers, metric.Max)...)
+	}
+	return append(list, metric.Of(metric.TCPProbes, metric.Broken)...)
+}
+
+// Run carries the trials of a run out.
+func (t *Tool) Run(ctx context.Context, p host.Pair, w family.Workload, _ family.Times) (result.Measurement, error) {
+	if err := t.Supports(w); err != nil {
+		return result.Measurement{}, err
+	}
+	of := w.(dynamics.Workload)
+	if !p.Endpoint.InPod {
+		return result.Measurement{}, result.NotSupported(
+			"probes go from a pod, which no place outside of the cluster is; leave vantage=here out")
+	}
+	request := agent.Request{Verb: dynamics.Verb, Body: dynamics.Run{Endpoint: p.Endpoint, Workload: of}}
+	var said agent.Transcript
+	got, err := agent.Do[trial.Result](ctx, p.Client, request, said.Hear)
+	raw := []result.File{
+		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", p.Client.Name(), host.Agent)},
+		{Name: "client.request.json", Data: request.Record()},
+		{Name: "client.events.ndjson", Data: said.Bytes()},
+	}
+	if err != nil {
+		return result.Measurement{Raw: raw}, err
+	}
+	m := merge(of, got, t.Metrics(of))
+	m.Raw = raw
+	return m, nil
+}

@@ -1,0 +1,57 @@
+//go:build linux
+
+package nft
+
+import (
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+)
+
+// Ballast is rules that every forwarded packet is compared with and that none is for, as a node has of Services and
+// policies that are not the packet's.
+type Ballast struct{ Rules int }
+
+// batch is how many rules are sent to the kernel at once: it answers each, and the answers have to fit into the socket.
+const batch = 50
+
+// nobodys is a mark that no packet has.
+const nobodys = 0x6b6e6f74
+
+func (o Ballast) String() string {
+	return fmt.Sprintf("nft inet forward %d times meta mark %#x drop", o.Rules, nobodys)
+}
+
+// Apply makes a table with one chain.
+func (o Ballast) Apply(*lab.Env) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("open an nftables socket: %w", err)
+	}
+	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "ballast"})
+	chain := conn.AddChain(&nftables.Chain{Name: "forward", Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter})
+	const feature = "nftables (CONFIG_NF_TABLES_INET)"
+	for n := range o.Rules {
+		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyMARK, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(nobodys)},
+			&expr.Verdict{Kind: expr.VerdictDrop},
+		}})
+		if n%batch == batch-1 {
+			if err := flush(conn, feature); err != nil {
+				return err
+			}
+		}
+	}
+	return flush(conn, feature)
+}
+
+func (o Ballast) Feature() string { return "nftables" }
+
+// Probe tries one rule.
+func (o Ballast) Probe(e *lab.Env) error { return Ballast{1}.Apply(e) }

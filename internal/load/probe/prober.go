@@ -1,0 +1,326 @@
+// Package probe sends small requests at fixed times over UDP, over a TCP connection that stays open and over a new TCP
+// connection each, side by side, and keeps when each was sent and answered, all on one clock. What a change did to a
+// network follows from these traces: how long nothing was answered, and which connections broke.
+//
+// It is an open loop: what is not answered delays nothing that follows, and no deadline makes a late answer a lost one.
+package probe
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxOpen is how many new connections may be on their way at a time: what a prober sends in some seconds of silence,
+// well below what a process may have open. Beyond that probes are not sent, and count for nothing.
+const maxOpen = 4000
+
+// A Config is what a prober does.
+type Config struct {
+	To       netip.AddrPort // that answers with the lock of the token
+	Token    Token
+	Interval time.Duration // between the probes of a kind
+	Most     time.Duration // that it runs
+}
+
+// A Prober sends probes of all kinds until it is stopped. Its methods may be called from any goroutine.
+type Prober struct {
+	Config
+	began  time.Time
+	cancel context.CancelFunc
+	flows  []*flow
+	all    sync.WaitGroup // what sends and receives
+	paced  chan struct{}  // closed when nothing more is sent
+}
+
+// A flow is the probes of a kind.
+type flow struct {
+	*Prober
+	kind           Kind
+	sent, answered []atomic.Int64
+	last           atomic.Int64 // answer
+	mu             sync.Mutex
+	broken         []int64
+	carrier
+}
+
+// A carrier sends a probe without waiting for an answer. One that an application could not send either is lost; false:
+// it was not tried, and counts for nothing.
+type carrier interface{ send(n uint64) bool }
+
+// Start begins to probe. The probes go on until Stop, or until ctx ends.
+func Start(ctx context.Context, c Config) (*Prober, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Prober{Config: c, began: time.Now(), cancel: cancel, paced: make(chan struct{})}
+	most := int(c.Most/c.Interval) + 1
+	for _, kind := range Kinds() {
+		p.flows = append(p.flows, &flow{Prober: p, kind: kind, sent: make([]atomic.Int64, most),
+			answered: make([]atomic.Int64, most)})
+	}
+	for _, f := range p.flows {
+		if err := f.open(ctx); err != nil {
+			cancel()
+			p.all.Wait()
+			return nil, fmt.Errorf("probe %s: %w", c.To, err)
+		}
+	}
+	go p.pace(ctx, most)
+	return p, nil
+}
+
+// Now is the time on the prober's clock, ns; never 0.
+func (p *Prober) Now() int64 { return max(1, int64(time.Since(p.began))) }
+
+// At is a time on the prober's clock, ns.
+func (p *Prober) At(t time.Time) int64 { return int64(t.Sub(p.began)) }
+
+// pace sends probe n of all kinds when it is due.
+func (p *Prober) pace(ctx context.Context, most int) {
+	defer close(p.paced)
+	runtime.LockOSThread() // to sleep as precisely as the kernel does; the thread ends with this
+	hasten()
+	for n := range most {
+		sleepUntil(p.began.Add(time.Duration(n) * p.Interval))
+		if ctx.Err() != nil {
+			return
+		}
+		for _, f := range p.flows {
+			at := p.Now()
+			if f.send(uint64(n)) {
+				f.sent[n].Store(at)
+			}
+		}
+	}
+}
+
+// Stop ends the probes, waits for answers that are still on their way, and returns the traces.
+func (p *Prober) Stop(wait time.Duration) []Trace {
+	sending := make([]Trace, 0, len(p.flows))
+	time.Sleep(wait)
+	for _, f := range p.flows {
+		sending = append(sending, f.trace(0))
+	}
+	p.cancel()
+	<-p.paced
+	p.all.Wait()
+	return sending
+}
+
+// flow is that of a kind.
+func (p *Prober) flow(kind Kind) *flow {
+	return p.flows[slices.IndexFunc(p.flows, func(f *flow) bool { return f.kind == kind })]
+}
+
+// Trace is that of a kind as it is now, of the probes that were planned from a time on, ns.
+func (p *Prober) Trace(kind Kind, from int64) Trace { return p.flow(kind).trace(from) }
+
+// Last is when the last answer of a kind came, ns; 0 if none did.
+func (p *Prober) Last(kind Kind) int64 { return p.flow(kind).last.Load() }
+
+// First is when the first answer of a kind came after a time, ns; 0 if none did.
+func (p *Prober) First(kind Kind, after int64) int64 {
+	f := p.flow(kind)
+	if f.last.Load() <= after {
+		return 0 // which is most of what is asked while nothing comes
+	}
+	return f.trace(0).First(after)
+}
+
+func (f *flow) trace(from int64) Trace {
+	t := Trace{Kind: f.kind, Interval: int64(f.Interval)}
+	first := min(max(0, int(from/int64(f.Interval))), len(f.sent))
+	last := min(int(f.Now()/int64(f.Interval))+1, len(f.sent))
+	t.Number = first
+	for n := first; n < last; n++ {
+		t.Sent = append(t.Sent, f.sent[n].Load())
+		t.Answered = append(t.Answered, f.answered[n].Load())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t.Broken = append(t.Broken, f.broken...)
+	return t
+}
+
+// answer keeps that probe n was answered now.
+func (f *flow) answer(n uint64) {
+	now := f.Now()
+	if n < uint64(len(f.answered)) && f.answered[n].CompareAndSwap(0, now) {
+		for last := f.last.Load(); last < now && !f.last.CompareAndSwap(last, now); last = f.last.Load() {
+		}
+	}
+}
+
+// open makes what carries the probes of the kind.
+func (f *flow) open(ctx context.Context) error {
+	switch f.kind {
+	case UDP:
+		conn, err := (&net.Dialer{}).DialContext(ctx, "udp", f.To.String())
+		if err != nil {
+			return err
+		}
+		f.carrier = &datagrams{flow: f, conn: conn}
+		f.receive(ctx, conn, func() { f.readDatagrams(conn) })
+	case TCP:
+		s := &stream{flow: f}
+		f.carrier = s
+		f.all.Go(func() { s.keep(ctx) })
+	case New:
+		f.carrier = &connections{flow: f, ctx: ctx, free: make(chan struct{}, maxOpen)}
+	}
+	return nil
+}
+
+// receive reads from a connection until ctx ends, and closes it then.
+func (f *flow) receive(ctx context.Context, conn net.Conn, read func()) {
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	f.all.Go(func() {
+		defer stop()
+		read()
+	})
+}
+
+// datagrams are one flow of UDP.
+type datagrams struct {
+	*flow
+	conn   net.Conn
+	buffer [datagramSize]byte
+}
+
+func (d *datagrams) send(n uint64) bool {
+	text := d.Token.datagram(d.buffer[:], n)
+	if _, err := d.conn.Write(text); err != nil {
+		_, _ = d.conn.Write(text) // the error may be about an earlier one, such as an ICMP message
+	}
+	return true
+}
+
+func (f *flow) readDatagrams(conn net.Conn) {
+	buffer := make([]byte, datagramSize+1)
+	for {
+		size, err := conn.Read(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if n, is := f.Token.number(buffer[:max(size, 0)]); is {
+			f.answer(n)
+		}
+	}
+}
+
+// A stream is a connection that stays open, and is made again when it breaks.
+type stream struct {
+	*flow
+	conn atomic.Pointer[net.TCPConn]
+}
+
+const (
+	// sendBuffer takes the probes of a minute, so that none waits while nothing is acknowledged.
+	sendBuffer = 1 << 20
+	redial     = 10 * time.Millisecond
+	dialTime   = time.Second
+)
+
+func (s *stream) send(n uint64) bool {
+	conn := s.conn.Load()
+	if conn == nil {
+		return true
+	}
+	if _, err := conn.Write(binary.BigEndian.AppendUint64(nil, n)); err != nil {
+		conn.Close() // which its reader notices
+	}
+	return true
+}
+
+// keep connects, reads answers until the connection breaks, and begins again.
+func (s *stream) keep(ctx context.Context) {
+	for ctx.Err() == nil {
+		conn, err := s.dial(ctx)
+		if err != nil {
+			time.Sleep(redial)
+			continue
+		}
+		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		s.conn.Store(conn)
+		s.read(conn)
+		s.conn.Store(nil)
+		stop()
+		conn.Close()
+		if ctx.Err() == nil {
+			s.mu.Lock()
+			s.broken = append(s.broken, s.Now())
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *stream) dial(ctx context.Context) (*net.TCPConn, error) {
+	conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "tcp", s.To.String())
+	if err != nil {
+		return nil, err
+	}
+	tcp := conn.(*net.TCPConn)
+	_ = tcp.SetWriteBuffer(sendBuffer)
+	if _, err := tcp.Write(s.Token[:]); err != nil {
+		tcp.Close()
+		return nil, err
+	}
+	return tcp, nil
+}
+
+func (s *stream) read(conn net.Conn) {
+	var number [numberSize]byte
+	for {
+		if _, err := io.ReadFull(conn, number[:]); err != nil {
+			return
+		}
+		s.answer(binary.BigEndian.Uint64(number[:]))
+	}
+}
+
+// connections are one for each probe.
+type connections struct {
+	*flow
+	ctx  context.Context
+	free chan struct{}
+}
+
+func (c *connections) send(n uint64) bool {
+	select {
+	case c.free <- struct{}{}:
+		c.all.Go(func() {
+			defer func() { <-c.free }()
+			if c.ask(n) == nil {
+				c.answer(n)
+			}
+		})
+		return true
+	default:
+		return false
+	}
+}
+
+// ask opens a connection, has a number come back and resets the connection, so that it leaves nothing to wait for.
+func (c *connections) ask(n uint64) error {
+	conn, err := (&net.Dialer{Timeout: c.Most}).DialContext(c.ctx, "tcp", c.To.String())
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(c.ctx, func() { conn.Close() })()
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	if _, err := conn.Write(c.Token.datagram(make([]byte, 0, datagramSize), n)); err != nil {
+		return err
+	}
+	var number [numberSize]byte
+	_, err = io.ReadFull(conn, number[:])
+	return err
+}

@@ -1,0 +1,105 @@
+package profile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// errSymbols is what every error about the text of /proc/kallsyms is, and errHidden that there are no addresses in it.
+var (
+	errSymbols = errors.New("not the text of /proc/kallsyms")
+	errHidden  = errors.New("the kernel hides the addresses of its functions from this user")
+)
+
+// symbols are the kernel's functions by address.
+type symbols struct {
+	addresses []uint64 // ascending
+	names     []string
+}
+
+// parseSymbols reads the text of /proc/kallsyms: an address, a type and a name per line, and the module if it is of
+// one. A user who may not see the addresses has only zeros.
+func parseSymbols(r io.Reader) (*symbols, error) {
+	type symbol struct {
+		address uint64
+		name    string
+	}
+	var list []symbol
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		address, rest, _ := strings.Cut(lines.Text(), " ")
+		kind, name, ok := strings.Cut(rest, " ")
+		value, err := strconv.ParseUint(address, 16, 64)
+		if err != nil || !ok || name == "" {
+			return nil, fmt.Errorf("%w: line %q", errSymbols, lines.Text())
+		}
+		if value == 0 || !strings.Contains("tTwW", kind) {
+			continue // data, and what is hidden
+		}
+		name, _, _ = strings.Cut(name, "\t")
+		list = append(list, symbol{value, name})
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errSymbols, err)
+	}
+	if len(list) == 0 {
+		return nil, errHidden
+	}
+	slices.SortStableFunc(list, func(a, b symbol) int {
+		switch {
+		case a.address < b.address:
+			return -1
+		case a.address > b.address:
+			return 1
+		}
+		return 0
+	})
+	s := &symbols{make([]uint64, len(list)), make([]string, len(list))}
+	for i, one := range list {
+		s.addresses[i], s.names[i] = one.address, one.name
+	}
+	return s, nil
+}
+
+// name is the function that an address is in; empty if it is before all of them.
+func (s *symbols) name(address uint64) string {
+	i, exact := slices.BinarySearch(s.addresses, address)
+	if exact {
+		return s.names[i]
+	}
+	if i == 0 {
+		return ""
+	}
+	return s.names[i-1]
+}
+
+// bare is a function's name without the number that the compiler gives the parts that it makes of one: tcp_ack.part.0.
+func bare(function string) string {
+	function, _, _ = strings.Cut(function, ".")
+	return function
+}
+
+// parseCPUs reads a list of CPUs as the kernel writes it: "0-3,8".
+func parseCPUs(text string) ([]int, error) {
+	var list []int
+	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(from, 10, 16)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.ParseUint(to, 10, 16)
+		}
+		if err != nil || last < first {
+			return nil, fmt.Errorf("%q is no list of CPUs", text)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			list = append(list, int(cpu))
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,65 @@
+package registry
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// TestSuitesPage keeps the page about suites the same as the suites that there are; -update writes it.
+func TestSuitesPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Suites
+
+What ` + "`--suite`" + ` takes. Verdicts are about primary cases; exploratory ones are shown and marked; references are
+measured once in each block. ` + "`--case`" + ` chooses cases of the suites by pattern, or adds one of your own.
+`)
+	for _, f := range Families() {
+		for _, s := range f.Suites {
+			fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| Case | Role | Metric |\n|---|---|---|\n", s.Name, sentence(s.About))
+			for _, c := range s.Cases {
+				fmt.Fprintf(&b, "| `%s` | %s | `%s` |\n", c.Name(), roleName(c), c.Workload.Traits().Metric)
+			}
+		}
+		if f.File != nil {
+			fmt.Fprintf(&b, "\n## %s:FILE\n\n%s.\n", f.Name, sentence(f.File.About))
+		}
+	}
+	golden.Check(t, "../../docs/suites.md", b.String())
+}
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+func roleName(c family.Case) string {
+	if c.Role == result.Bound {
+		return "reference"
+	}
+	return string(c.Role)
+}
+
+// TestNetworkPage: the page about the network has a row for each path and each workload.
+func TestNetworkPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/network.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range target.Paths() {
+		names = append(names, string(p))
+	}
+	for _, k := range network.Kinds() {
+		names = append(names, string(k))
+	}
+	for _, name := range names {
+		if !strings.Contains(string(text), "\n| `"+name+"` |") {
+			t.Errorf("docs/network.md has no row for %s", name)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/explain"
+	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A why is an explanation in the words of a page.
+type why struct {
+	Title    string // what is explained
+	Sentence string
+	Causes   []explain.Cause // supported ones
+	Others   []explain.Cause
+	Trials   []explain.Confirmation
+}
+
+// whys are the explanations of comparisons of a role.
+func whys(in Input, role result.Role) []why {
+	cases := in.casesByName()
+	var list []why
+	for _, x := range in.Causes {
+		of := cases[x.Case]
+		if of.Role != role {
+			continue
+		}
+		subject, quantity := inPlainWords(of, x.Metric)
+		supported := x.Supported()
+		list = append(list, why{Title: subject + " · " + quantity + ": " + x.Target + " and " + x.Baseline,
+			Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
+			Trials: x.Confirmations})
+	}
+	return list
+}
+
+// newWhys are the explanations of a page, as far as there is room.
+func newWhys(in Input) folded[why] {
+	var list folded[why]
+	room := allowance(whyRoom)
+	for _, role := range []result.Role{result.Primary, result.Exploratory} {
+		for _, w := range whys(in, role) {
+			list.add(&room, role, w)
+		}
+	}
+	return list
+}
+
+// shareText says how much of a difference a cause accounts for; empty where that was not measured.
+func shareText(s *explain.Share) string {
+	if s == nil {
+		return ""
+	}
+	return unit.Format(float64(s.Estimate), unit.Ratio) + " [" + unit.Format(s.CI.Lo, unit.Ratio) + ", " +
+		unit.Format(s.CI.Hi, unit.Ratio) + "] of the difference"
+}
+
+// whyWords says what explanations are.
+const whyWords = "what else differs in the blocks of a verdict, in the direction that harms."
+
+// causesCount says how many differences have a cause.
+func causesCount(in Input) string {
+	list := whys(in, result.Primary)
+	if len(list) == 0 {
+		return ""
+	}
+	found := 0
+	for _, w := range list {
+		if len(w.Causes) > 0 {
+			found++
+		}
+	}
+	have := "have"
+	if len(list) == 1 {
+		have = "has"
+	}
+	return fmt.Sprintf("Why: %d of %s %s a supported cause.", found, unit.Plural(len(list), "difference"), have)
+}
+
+// causeLines are the explanations of primary comparisons, a line each.
+func causeLines(in Input) []string {
+	var list []string
+	for _, w := range whys(in, result.Primary) {
+		list = append(list, w.Title+": "+w.Sentence)
+	}
+	return list
+}
+
+// CausesText writes explanations for a terminal. The evidence about candidates without support is for verbose ones.
+func CausesText(w io.Writer, list []explain.Explanation, verbose bool) error {
+	var p prose.Page
+	if len(list) == 0 {
+		p.Paragraph("", "", "There is nothing to explain: no comparison by blocks came out different.")
+	}
+	for i, x := range list {
+		if i > 0 {
+			p.Line("")
+		}
+		p.Paragraph("", "  ", x.Case+", "+x.Metric+": "+x.Target+" against "+x.Baseline)
+		p.Paragraph("  ", "  ", x.Sentence)
+		supported := x.Supported()
+		for _, c := range supported {
+			writeSupported(&p, c)
+		}
+		for _, c := range x.Confirmations {
+			p.Paragraph("  ", "      ", "confirmed by a trial: "+c.Sentence)
+		}
+		writeOthers(&p, x.Causes[len(supported):], verbose)
+	}
+	return write(w, p.String())
+}
+
+func writeSupported(p *prose.Page, c explain.Cause) {
+	head := string(c.State) + ": " + c.Cause
+	if text := shareText(c.Share); text != "" {
+		head += ", " + text
+	}
+	p.Paragraph("  ", "      ", head)
+	for _, e := range c.Evidence {
+		p.Paragraph("      ", "        ", e)
+	}
+	if c.Remedy != "" {
+		p.Paragraph("      ", "        ", "remedy: "+c.Remedy)
+	}
+}
+
+// writeOthers writes candidates without support, those of one state together.
+func writeOthers(p *prose.Page, list []explain.Cause, verbose bool) {
+	for _, state := range []explain.State{explain.NotObservable, explain.Contradicted} {
+		var named []string
+		for _, c := range list {
+			switch {
+			case c.State != state:
+			case verbose:
+				p.Paragraph("  ", "      ", string(state)+": "+c.Cause+": "+strings.Join(c.Evidence, "; "))
+			default:
+				named = append(named, c.Cause)
+			}
+		}
+		if len(named) > 0 {
+			p.Paragraph("  ", "      ", string(state)+": "+strings.Join(named, "; "))
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/explain"
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/report/reporttest"
+)
+
+// causes are an explanation with a cause of each state, of a primary case.
+func causes(in Input) []explain.Explanation {
+	r := in.Comparison.Primary()[0]
+	return []explain.Explanation{{Case: r.Case, Metric: r.Metric, Target: r.Target, Baseline: r.Baseline,
+		Sentence: reporttest.VXLAN + " has more CPU time on the path.", Causes: []explain.Cause{
+			{Rule: "cpu-layers", Cause: "more CPU time on the path", State: explain.Supported,
+				Evidence: []string{"CPU time per operation +20 µs [18, 22]: vxlan +5.0 µs", "vxlan +5.0 µs [4.1, 5.9]"},
+				Share:    &explain.Share{Estimate: 0.9, CI: compare.Interval{Lo: 0.8, Hi: 1}}, Remedy: "fewer hops"},
+			{Rule: "retransmissions", Cause: "retransmissions", State: explain.NotObservable,
+				Evidence: []string{"the runs do not count them"}},
+			{Rule: "offloads", Cause: "offloads that are switched off", State: explain.Contradicted,
+				Evidence: []string{"none is off"}},
+		}, Confirmations: []explain.Confirmation{{Rule: "smaller-segments", Factor: "mss=1410", Whole: -0.26, Part: -0.04,
+			CI: compare.Interval{Lo: -0.05, Hi: -0.03}, Sentence: "Of -26.0 % in throughput, -4.00 % are smaller packets."}}}}
+}
+
+func TestCausesText(t *testing.T) {
+	var b strings.Builder
+	in := network(t)
+	for _, verbose := range []bool{false, true} {
+		if err := CausesText(&b, causes(in), verbose); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden.Check(t, "testdata/causes.txt", b.String())
+	b.Reset()
+	if err := CausesText(&b, nil, false); err != nil || !strings.Contains(b.String(), "nothing to explain") {
+		t.Errorf("%v: %s", err, &b)
+	}
+}
+
+// TestCausesEverywhere: each format with words has the sentence, and the page and JSON have the evidence.
+func TestCausesEverywhere(t *testing.T) {
+	in := network(t)
+	in.Causes = causes(in)
+	for _, f := range Formats() {
+		var b strings.Builder
+		if err := f.Write(&b, in); err != nil {
+			t.Fatal(err)
+		}
+		var wants []string
+		switch f.Name {
+		case "table", "markdown":
+			wants = []string{"more CPU time on the path"}
+		case "html":
+			wants = []string{`id="why"`, "more CPU time on the path", "90.0 % [80.0 %, 100 %] of the difference", "fewer hops",
+				"2 candidates without support", "are smaller packets", "1 of 1 difference has a supported cause"}
+		case "json":
+			wants = []string{`"causes"`, `"state": "not observable"`, `"factor": "mss=1410"`}
+		}
+		text := strings.Join(strings.Fields(strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(b.String())), " ")
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s has no %q", f.Name, want)
+			}
+		}
+	}
+	if brief := text(t, in, TextOptions{}); !strings.Contains(brief, "1 of 1 difference") {
+		t.Error(brief)
+	}
+}

@@ -1,0 +1,65 @@
+package chart
+
+import (
+	"html/template"
+	"strconv"
+)
+
+// A Level is a value at a number of something, with the quartiles of what it is the median of.
+type Level struct {
+	Number, Q1, Median, Q3 float64
+	Title                  string // of the point, for a pointer
+}
+
+// A Trend is levels over a number, with the straight line of how much they grow with it.
+type Trend struct {
+	Caption Caption
+	Levels  []Level // by ascending numbers
+	Slope   float64 // of the line, for one
+	Labels  func([]float64) []string
+}
+
+func (t Trend) scales() (x, y Scale) {
+	var values []float64
+	for _, l := range t.Levels {
+		values = append(values, l.Q1, l.Median, l.Q3)
+	}
+	last := t.Levels[len(t.Levels)-1].Number
+	return Scale{Lo: -0.04 * last, Hi: 1.04 * last}, Linear(values...)
+}
+
+// YAxis draws the labels of the values.
+func (t Trend) YAxis() template.HTML {
+	_, y := t.scales()
+	return yAxis(y, curvesHeight, curvesBottom, t.Labels)
+}
+
+// Plot draws the levels and the line, which goes through the middle of the medians.
+func (t Trend) Plot() template.HTML {
+	x, y := t.scales()
+	at := func(v float64) float64 { return yAt(y, v, curvesHeight, curvesBottom) }
+	out := newCanvas("plot", curvesHeight, t.Caption)
+	out.stretch()
+	out.stroke("grid", gridLines(y, curvesHeight, curvesBottom))
+	var number, median float64
+	for _, l := range t.Levels {
+		n := float64(len(t.Levels))
+		number, median = number+l.Number/n, median+l.Median/n
+	}
+	var line, quartiles pen
+	first, last := t.Levels[0].Number, t.Levels[len(t.Levels)-1].Number
+	line.move(x.At(first)*10, at(median+t.Slope*(first-number)))
+	line.line(x.At(last)*10, at(median+t.Slope*(last-number)))
+	for _, l := range t.Levels {
+		quartiles.move(x.At(l.Number)*10, at(l.Q1))
+		quartiles.line(x.At(l.Number)*10, at(l.Q3))
+	}
+	out.stroke("curve series1", line.String())
+	out.stroke("whiskers", quartiles.String())
+	out.unstretch()
+	for _, l := range t.Levels {
+		out.circle("dot", x.At(l.Number), at(l.Median), 4, l.Title)
+		out.text(x.At(l.Number), curvesHeight-6, anchorAt(x.At(l.Number)), strconv.FormatFloat(l.Number, 'f', -1, 64))
+	}
+	return out.done()
+}

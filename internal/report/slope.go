@@ -1,0 +1,45 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+)
+
+// slopeWords says what slopes are.
+const slopeWords = "How metrics go with a number in which targets differ: a straight line through the runs of each " +
+	"block, and the middle of all these lines, with its interval."
+
+// slopeSentences are those of the slopes.
+func slopeSentences(c compare.Comparison) []string {
+	var list []string
+	for _, s := range c.Slopes {
+		list = append(list, s.Sentence)
+	}
+	return list
+}
+
+// A trend is a slope with its figure.
+type trend struct {
+	Case, Metric, Option, Sentence string
+	Axis, Plot                     template.HTML
+}
+
+func trends(c compare.Comparison) []trend {
+	var list []trend
+	for i, s := range c.Slopes {
+		figure := chart.Trend{Labels: axisLabels(s.Unit), Slope: float64(s.Estimate) / s.Per,
+			Caption: chart.Caption{ID: "s" + strconv.Itoa(i+1), Title: s.Metric + " of " + s.Case + " by " + s.Option}}
+		for _, p := range s.Points {
+			figure.Levels = append(figure.Levels, chart.Level{Number: p.Number, Median: float64(p.Median),
+				Q1: float64(p.Quartiles[0]), Q3: float64(p.Quartiles[1]),
+				Title: fmt.Sprintf("%s: %s", p.Target, format(p.Median, s.Unit))})
+		}
+		list = append(list, trend{s.Case, s.Metric + ", " + betterText(s.Better), s.Option, s.Sentence,
+			figure.YAxis(), figure.Plot()})
+	}
+	return list
+}

@@ -1,0 +1,28 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+// The slopes are in every report for people, with a figure on the page, and in none of targets without numbers.
+func TestScaleSections(t *testing.T) {
+	all := inputs(t)
+	forms := map[string]func(*strings.Builder, Input) error{
+		"brief":    func(b *strings.Builder, in Input) error { return Text(b, in, TextOptions{Width: 400}) },
+		"text":     func(b *strings.Builder, in Input) error { return Text(b, in, TextOptions{Verbose: true, Width: 400}) },
+		"markdown": func(b *strings.Builder, in Input) error { return writeMarkdown(b, in) },
+		"html":     func(b *strings.Builder, in Input) error { return writeHTML(b, in) },
+	}
+	for name, write := range forms {
+		for page, want := range map[string]bool{"scale": true, "two": false} {
+			text := render(t, func(b *strings.Builder) error { return write(b, all[page]) })
+			if got := strings.Contains(text, "per 1000 rules"); got != want {
+				t.Errorf("%s of %s has slopes: %t", name, page, got)
+			}
+			if name == "html" && strings.Contains(text, `id="scale"`) != want {
+				t.Errorf("the page %s has a section on scale: %t", page, !want)
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Puts buttons on figures that copy them as SVG, as PNG and as Markdown. A figure on the page is small drawings and
+// texts side by side; what is copied is one drawing of them, with the styles that they have here.
+(() => {
+  "use strict";
+  const svgns = "http://www.w3.org/2000/svg";
+  const styles = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
+    "stroke-linejoin", "vector-effect", "opacity", "font-size", "font-family", "text-anchor", "overflow"];
+
+  const element = (name, attributes, text) => {
+    const e = document.createElementNS(svgns, name);
+    for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+    if (text) e.textContent = text;
+    return e;
+  };
+
+  // styled is a copy of a drawing that needs no style sheet.
+  const styled = from => {
+    const to = from.cloneNode(true);
+    const a = [from, ...from.querySelectorAll("*")], b = [to, ...to.querySelectorAll("*")];
+    a.forEach((e, i) => {
+      const computed = getComputedStyle(e);
+      for (const s of styles) b[i].style.setProperty(s, computed.getPropertyValue(s));
+    });
+    return to;
+  };
+
+  const words = (from, to, box) => {
+    const walk = document.createTreeWalker(from, NodeFilter.SHOW_TEXT);
+    for (let node; (node = walk.nextNode());) {
+      const parent = node.parentElement;
+      if (parent.closest("svg, .copy, script, summary")) continue;
+      const look = getComputedStyle(parent);
+      for (const match of node.data.matchAll(/\S+/g)) {
+        const range = document.createRange();
+        range.setStart(node, match.index);
+        range.setEnd(node, match.index + match[0].length);
+        const r = range.getClientRects()[0];
+        if (!r || !r.width) continue;
+        to.append(element("text", {x: r.left - box.left, y: r.bottom - box.top - r.height * 0.22, fill: look.color,
+          "font-size": look.fontSize, "font-weight": look.fontWeight, "font-family": look.fontFamily}, match[0]));
+      }
+    }
+  };
+
+  const drawing = figure => {
+    const box = figure.getBoundingClientRect(), pad = 12;
+    const paper = getComputedStyle(document.body).backgroundColor;
+    const out = element("svg", {xmlns: svgns, width: Math.ceil(box.width) + 2 * pad, height: Math.ceil(box.height) + 2 * pad});
+    out.append(element("rect", {width: "100%", height: "100%", fill: paper}));
+    const shapes = document.querySelector(".shapes");
+    if (shapes) out.append(styled(shapes));
+    const all = element("g", {transform: `translate(${pad} ${pad})`});
+    for (const e of figure.querySelectorAll(".swatch, .badge")) {
+      const r = e.getBoundingClientRect(), look = getComputedStyle(e);
+      if (!r.width) continue;
+      const fill = e.matches(".swatch") ? look.backgroundColor : look.color;
+      all.append(element("rect", {x: r.left - box.left, y: r.top - box.top + (r.height - 9) / 2, width: 9, height: 9, fill}));
+    }
+    for (const e of figure.querySelectorAll("svg")) {
+      const r = e.getBoundingClientRect();
+      if (e.parentElement.closest("svg") || !r.width) continue;
+      const one = styled(e);
+      for (const [k, v] of Object.entries({x: r.left - box.left, y: r.top - box.top, width: r.width, height: r.height})) {
+        one.setAttribute(k, v);
+      }
+      all.append(one);
+    }
+    words(figure, all, box);
+    out.append(all);
+    return out;
+  };
+
+  const source = figure => new XMLSerializer().serializeToString(drawing(figure));
+  const asURL = text => "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
+
+  const png = figure => new Promise((done, failed) => {
+    const image = new Image(), scale = 2;
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      canvas.width = image.width * scale;
+      canvas.height = image.height * scale;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(blob => blob ? done(blob) : failed(new Error("no picture")), "image/png");
+    };
+    image.onerror = failed;
+    image.src = asURL(source(figure));
+  });
+
+  const cells = row => "| " + row.map(c => c.innerText.replace(/\s+/g, " ").replace(/\|/g, "\\|").trim()).join(" | ") + " |";
+  const markdown = figure => {
+    const table = figure.matches("table") ? figure : figure.querySelector("table");
+    const rows = table ? [...table.rows].map(r => [...r.cells])
+      : [...figure.querySelectorAll(".row:not(.head)")].map(r => [...r.querySelectorAll(".target, b, .interval, .badge")]);
+    const title = figure.querySelector("h3, h4");
+    const lines = rows.map(cells);
+    if (!lines.length) return "";
+    lines.splice(table ? 1 : 0, 0, "|" + " --- |".repeat(rows[0].length));
+    if (!table) lines.unshift("| target | change | interval | verdict |");
+    return (title ? "**" + title.innerText.replace(/\s+/g, " ") + "**\n\n" : "") + lines.join("\n") + "\n";
+  };
+
+  const download = (name, href) => {
+    const a = document.createElement("a");
+    a.download = name;
+    a.href = href;
+    a.click();
+  };
+
+  // Each kind copies, and where the browser does not allow that, saves.
+  const kinds = {
+    SVG: async figure => {
+      const text = source(figure);
+      await navigator.clipboard.writeText(text).catch(() => download("figure.svg", asURL(text)));
+    },
+    PNG: async figure => {
+      const blob = await png(figure);
+      await navigator.clipboard.write([new ClipboardItem({"image/png": blob})])
+        .catch(() => download("figure.png", URL.createObjectURL(blob)));
+    },
+    Markdown: async figure => {
+      const text = markdown(figure);
+      await navigator.clipboard.writeText(text).catch(() => download("figure.md", "data:text/markdown," + encodeURIComponent(text)));
+    },
+  };
+
+  for (const figure of document.querySelectorAll("[data-copy]")) {
+    const bar = document.createElement("div");
+    bar.className = "copy";
+    for (const [name, copy] of Object.entries(kinds)) {
+      if (name === "Markdown" && !figure.querySelector("table, .row b")) continue;
+      const b = document.createElement("button");
+      b.type = "button";
+      b.textContent = name;
+      b.setAttribute("aria-label", "Copy as " + name);
+      b.addEventListener("click", async () => {
+        bar.hidden = true;
+        const worked = await copy(figure).then(() => true, () => false);
+        bar.hidden = false;
+        b.textContent = worked ? "copied" : "failed";
+        setTimeout(() => { b.textContent = name; }, 1500);
+      });
+      bar.append(b);
+    }
+    figure.append(bar);
+  }
+  window.knotmeter = {drawing: source, png, markdown}; // for whoever looks at the page by a script
+})();

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A timelineSection is what became of requests around an event, in the first run of each target that counts.
+type timelineSection struct {
+	Case, Span string
+	Figure     figure
+}
+
+// timelineKinds are the kinds of requests, in the order in which they are drawn.
+var timelineKinds = []struct{ part, name string }{
+	{metric.NewProbes, "new connections"}, {metric.TCPProbes, "an open connection"}, {metric.UDPProbes, "UDP"},
+}
+
+// TimelineLegend is what the marks of timelines stand for.
+func (*page) TimelineLegend() []figureColumn {
+	var list []figureColumn
+	for i, k := range timelineKinds {
+		list = append(list, figureColumn{Name: k.name, Key: chart.Key(i)})
+	}
+	return list
+}
+
+// What a timeline shows, in s: from before the event on, and for some time at least.
+const (
+	timelineBefore = 0.1
+	timelineLeast  = 0.3
+)
+
+func (b *builder) timelines() folded[timelineSection] {
+	var list folded[timelineSection]
+	room := allowance(timelineRoom)
+	for i, m := range b.measured {
+		if s, ok := b.timeline(m, i+1); ok {
+			list.add(&room, m.Role, s)
+		}
+	}
+	return list
+}
+
+// timeline is that of a case.
+func (b *builder) timeline(m measured, number int) (s timelineSection, ok bool) {
+	t := chart.Timeline{From: -timelineBefore, To: timelineLeast}
+	slowest := 0.0
+	for _, target := range b.columns {
+		runs := b.runs[m.Case][target]
+		i := slices.IndexFunc(runs, func(r run) bool {
+			return r.state == chart.Counts && slices.ContainsFunc(r.Series, marked)
+		})
+		if i < 0 {
+			continue
+		}
+		set := timelineColumn(runs[i].Series)
+		for _, k := range set.Kinds {
+			slowest = max(slowest, slices.Max(append(k.Slowest, 0)))
+			t.To = max(t.To, 1.2*lastLost(k))
+		}
+		note := ""
+		for _, mark := range marksOf(runs[i].Series) {
+			set.Marks = append(set.Marks, mark.At)
+			t.To = max(t.To, 1.2*mark.At)
+			if note != "" {
+				note += ", "
+			}
+			note += mark.Name + " " + unit.Format(mark.At, unit.Second)
+		}
+		t.Sets = append(t.Sets, set)
+		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: target, Note: note})
+	}
+	if len(t.Sets) == 0 || slowest == 0 {
+		return s, false
+	}
+	// The rows of what was lost stand above the slowest answer.
+	t.Scale, t.Labels = chart.Linear(0, 1.3*slowest), axisLabels(unit.Second)
+	t.Height, t.Count = timelineHeight, len(t.Sets)
+	s.Case, s.Span = m.Case, unit.Format(timelineBefore, unit.Second)+" before to "+unit.Format(t.To, unit.Second)+" after"
+	t.Caption = chart.Caption{ID: "e" + strconv.Itoa(number), Title: "Requests around the change of " + m.Case,
+		Desc: "Latencies of new connections, an open connection and UDP, from " + s.Span + ", and what was lost"}
+	s.Figure.Axis, s.Figure.Plot = t.YAxis(), t.Plot()
+	return s, true
+}
+
+const timelineHeight = 190.0
+
+// marked says whether a series is around an event.
+func marked(s result.Series) bool { return len(s.Marks) > 0 && s.Step > 0 }
+
+// marksOf are those of the first series around an event.
+func marksOf(series []result.Series) []result.Mark {
+	return series[slices.IndexFunc(series, marked)].Marks
+}
+
+// timelineColumn has the kinds of requests of a run.
+func timelineColumn(series []result.Series) (c chart.TimelineColumn) {
+	for _, kind := range timelineKinds {
+		k := chart.TimelineKind{}
+		for _, s := range series {
+			if !marked(s) {
+				continue
+			}
+			switch s.Name {
+			case kind.part + metric.Latency:
+				k.Begin, k.Step, k.Slowest = s.Begin, s.Step, s.Values
+			case kind.part + metric.Lost:
+				k.Begin, k.Step, k.Lost = s.Begin, s.Step, s.Values
+			}
+		}
+		c.Kinds = append(c.Kinds, k)
+	}
+	return c
+}
+
+// lastLost is the end of the last step in which requests of a kind were lost, s; 0 if none were.
+func lastLost(k chart.TimelineKind) float64 {
+	for n := len(k.Lost) - 1; n >= 0; n-- {
+		if k.Lost[n] > 0 {
+			return k.Begin + float64(n+1)*k.Step
+		}
+	}
+	return 0
+}
