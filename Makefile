@@ -5,7 +5,7 @@ BIN     := bin/knotmeter
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: build agents install dist dist-test demo test check race stress lint cross deps \
+.PHONY: build agents install dist dist-test demo test check race stress accuracy lint cross deps \
 	e2e e2e-target e2e-contract e2e-paths \
 	e2e-faults e2e-api e2e-app e2e-volumes e2e-cnis soak programs cluster bench bench-report bench-api bench-cluster \
 	gallery aa power explain-accuracy clean
@@ -54,18 +54,20 @@ ALONE  = -p 1 -run '^Test$(1)' \
 
 test: deps
 	@$(GO) test -timeout 20m $(SHARED)
-	$(GO) test -timeout 20m $(call ALONE,Accuracy)
 
-# What takes longer, and seldom finds something that the tests do not.
-check: deps lint cross race stress
+# What repeats, takes longer or needs a machine that does nothing else.
+check: race stress accuracy
 
 # Statistics are arithmetic without goroutines: the detector is off for them, which saves minutes.
 RACE = -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false
-race:
+race: deps
 	@$(GO) test $(RACE) -short -timeout 20m $(SHARED)
 
-stress:
+stress: deps
 	$(GO) test -timeout 20m $(call ALONE,Stress)
+
+accuracy: deps
+	$(GO) test -timeout 20m $(call ALONE,Accuracy)
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal bench test); \
