@@ -27,8 +27,8 @@ var kills = flag.Int("kills", 30, "how often the stress test kills a program wit
 const (
 	// mark is in the environment of a killed program and of all that it started.
 	mark = "KNOTMETER_TEST_KILL="
-	// within is how soon nothing may be left.
-	within = 2 * time.Second
+	// within is when what is left is taken to stay: no claim on speed.
+	within = time.Minute
 )
 
 // loop is a program with a lab: it opens sites of all datapaths, runs commands in them that never end, and closes them.

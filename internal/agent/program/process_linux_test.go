@@ -58,6 +58,7 @@ func TestMain(m *testing.M) {
 
 // A census is what an agent's process has.
 type census struct {
+	Process     int
 	Descriptors int
 	Listening   int
 	Goroutines  int
@@ -73,7 +74,7 @@ func takeCensus(context.Context, agent.Call, struct{}) (census, error) {
 	debug.SetGCPercent(collect)
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	c := census{Goroutines: runtime.NumGoroutine(), Procs: runtime.GOMAXPROCS(0), Collect: collect, Heap: memory.HeapAlloc}
+	c := census{Process: os.Getpid(), Goroutines: runtime.NumGoroutine(), Procs: runtime.GOMAXPROCS(0), Collect: collect, Heap: memory.HeapAlloc}
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		return c, err
@@ -187,7 +188,7 @@ func settled(t *testing.T, h host.Host, want census) census {
 	t.Helper()
 	for tries := 0; ; tries++ {
 		c := taken(t, h)
-		if c.keeps(want) || tries > 50 {
+		if c.keeps(want) || tries > 3000 {
 			return c
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -253,10 +254,10 @@ func TestCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := serverRequest(w)
+	process := taken(t, server).Process
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var at string
-		began := time.Now()
 		_, err = agent.Do[netload.Report](ctx, server, request, func(e agent.Event) {
 			if e.Event == agent.Ready {
 				at = strings.Trim(string(e.Body), `"`)
@@ -266,16 +267,16 @@ func TestCancelled(t *testing.T) {
 				cancel()
 			}
 		})
-		if !errors.Is(err, context.Canceled) || time.Since(began) > 4*time.Second {
-			t.Errorf("%v after %v", err, time.Since(began))
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
 		if c, err := net.Dial("tcp", at); err == nil {
 			c.Close()
 			t.Errorf("somebody still listens at %s", at)
 		}
 	}
-	if c := taken(t, server); c.Listening != 0 {
-		t.Errorf("%+v", c)
+	if c := taken(t, server); c.Listening != 0 || c.Process != process { // an agent that does not obey is killed
+		t.Errorf("%+v, at first process %d", c, process)
 	}
 }
 

@@ -196,7 +196,7 @@ func TestTunnelCarriesDatagrams(t *testing.T) {
 		if _, err := client.Write(sent); err != nil {
 			t.Fatal(err)
 		}
-		server.SetReadDeadline(time.Now().Add(5 * time.Second))
+		server.SetReadDeadline(time.Now().Add(time.Minute))
 		n, _, err := server.ReadFrom(got)
 		if err != nil || !bytes.Equal(got[:n], sent) {
 			t.Errorf("%d bytes: got %d bytes, %v", size, n, err)
@@ -354,7 +354,7 @@ func TestTunnelCarriesSegmentedDatagrams(t *testing.T) {
 	var got []byte
 	buf := make([]byte, 1<<16)
 	for len(got) < len(sent) {
-		server.SetReadDeadline(time.Now().Add(3 * time.Second))
+		server.SetReadDeadline(time.Now().Add(time.Minute))
 		n, err := server.Read(buf)
 		if err != nil || n != size {
 			t.Fatalf("after %d bytes: a datagram of %d bytes, %v; %+v", len(got), n, err, counters(t, s))

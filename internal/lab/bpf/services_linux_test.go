@@ -38,12 +38,12 @@ func TestMain(m *testing.M) {
 func dial(network, addr string, connected bool) error {
 	answer := make([]byte, 64)
 	if connected {
-		c, err := net.DialTimeout(network, addr, 3*time.Second)
+		c, err := net.Dial(network, addr)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(3 * time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := c.Write([]byte("hello")); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func dial(network, addr string, connected bool) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(3 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := c.WriteTo([]byte("hello"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(addr))); err != nil {
 		return err
 	}
@@ -223,16 +223,17 @@ func TestSocketsOfTheGroup(t *testing.T) {
 	} {
 		t.Run(s.network+" "+s.addr, func(t *testing.T) {
 			labtest.In(t, c.ns, func() error {
-				d := net.Dialer{Timeout: 3 * time.Second, Control: c.group.Control}
+				d := net.Dialer{Control: c.group.Control}
 				conn, err := d.Dial(s.network, s.addr)
 				if err != nil {
 					return err
 				}
 				defer conn.Close()
 				answer := make([]byte, 5)
+				deadline := conn.SetDeadline(time.Now().Add(time.Minute))
 				_, write := conn.Write([]byte("hello"))
 				_, read := io.ReadFull(conn, answer)
-				err = errors.Join(conn.SetDeadline(time.Now().Add(3*time.Second)), write, read)
+				err = errors.Join(deadline, write, read)
 				if err != nil || string(answer) != "hello" {
 					t.Errorf("got %q, %v", answer, err)
 				}

@@ -108,12 +108,12 @@ func answers(network string, s lab.Service, ipv6 bool) error {
 		return err
 	}
 	defer stop()
-	conn, err := net.DialTimeout(network, dial, 5*time.Second)
+	conn, err := net.DialTimeout(network, dial, time.Minute)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
 	if _, err := conn.Write([]byte("?")); err != nil {

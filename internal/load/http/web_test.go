@@ -166,36 +166,37 @@ func TestStall(t *testing.T) {
 // A service time that is known: fixed, and bimodal.
 func TestServiceTime(t *testing.T) {
 	const slow = 100 * time.Millisecond
-	var n atomic.Int64
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/fixed":
+	simulate(t, func(t *testing.T) {
+		n := 0
+		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/bimodal" {
+				if n++; n%5 > 0 {
+					return
+				}
+			}
 			time.Sleep(slow)
-		case n.Add(1)%5 == 0:
-			time.Sleep(slow)
+		})})
+		c.Source = turns{{Method: "GET", Path: "/fixed"}, {Kind: 1, Method: "GET", Path: "/bimodal"}}
+		c.Rate, c.Window = 100, 2*time.Second
+		r := run(t, c)
+		fixed, err := r.Kinds[0].Histogram()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}))
-	defer s.Close()
-	c := config(serverOf(s), turns{{Method: "GET", Path: "/fixed"}, {Kind: 1, Method: "GET", Path: "/bimodal"}})
-	c.Rate, c.Window = 100, 2*time.Second
-	r := run(t, c)
-	fixed, err := r.Kinds[0].Histogram()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bimodal, err := r.Kinds[1].Histogram()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if low := fixed.Quantile(0.01); low < slow.Seconds() {
-		t.Errorf("a request took %g s, less than the server's %v", low, slow)
-	}
-	if p50, p90 := bimodal.Quantile(0.5), bimodal.Quantile(0.9); p90 < slow.Seconds() || p50 > slow.Seconds()*0.9 {
-		t.Errorf("of a fifth that takes %v the p50 is %g s and the p90 %g s", slow, p50, p90)
-	}
-	if r.Kinds[0].OK+r.Kinds[1].OK != r.Total.OK || r.Kinds[0].Name != "kind0" {
-		t.Errorf("%+v", r.Kinds)
-	}
+		bimodal, err := r.Kinds[1].Histogram()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if low, high := fixed.Quantile(0.01), fixed.Max(); low < slow.Seconds() || high > slow.Seconds()*1.001 {
+			t.Errorf("requests took %g to %g s, not the server's %v", low, high, slow)
+		}
+		if p50, p90 := bimodal.Quantile(0.5), bimodal.Quantile(0.9); p90 < slow.Seconds() || p50 > slow.Seconds()*0.01 {
+			t.Errorf("of a fifth that takes %v the p50 is %g s and the p90 %g s", slow, p50, p90)
+		}
+		if r.Kinds[0].OK+r.Kinds[1].OK != r.Total.OK || r.Kinds[0].Name != "kind0" {
+			t.Errorf("%+v", r.Kinds)
+		}
+	})
 }
 
 // Each failure has its name, and none counts as a success.
@@ -328,7 +329,7 @@ func TestOutcomesHTTP2(t *testing.T) {
 
 // A server that is away: an error where it never was there, failed requests where it goes, and recovery.
 func TestServerAway(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.33.0.1:0") // where no other test listens while this one does not
 	if err != nil {
 		t.Fatal(err)
 	}
