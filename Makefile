@@ -1,4 +1,4 @@
-# To begin with: make demo, make test. Before a commit: make test. docs/internals/testing.md says what proves what.
+# To begin with: make demo, make test. Before handing in: .ci/run. docs/internals/testing.md says what to run when.
 
 GO      ?= go
 BIN     := bin/knotmeter

@@ -74,7 +74,8 @@ func takeCensus(context.Context, agent.Call, struct{}) (census, error) {
 	debug.SetGCPercent(collect)
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	c := census{Process: os.Getpid(), Goroutines: runtime.NumGoroutine(), Procs: runtime.GOMAXPROCS(0), Collect: collect, Heap: memory.HeapAlloc}
+	c := census{Process: os.Getpid(), Goroutines: runtime.NumGoroutine(), Procs: runtime.GOMAXPROCS(0),
+		Collect: collect, Heap: memory.HeapAlloc}
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		return c, err
