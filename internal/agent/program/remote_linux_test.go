@@ -18,6 +18,7 @@ import (
 type pod struct {
 	remote.Host
 	cut func() // the connection
+	how error  // the last command ended
 }
 
 func (p *pod) Name() string   { return p.Host.Name }
@@ -35,7 +36,8 @@ func newPod(name string) *pod {
 			return err
 		}
 		go func() { _, _ = io.Copy(in, s.Stdin) }()
-		return c.Run()
+		p.how = c.Run()
+		return p.how
 	}
 	return p
 }
@@ -44,8 +46,8 @@ func newPod(name string) *pod {
 func TestThroughSupervisor(t *testing.T) {
 	crew := agent.NewCrew()
 	defer crew.Close()
-	far := newPod("server")
-	client, server := crew.On(newPod("client")), crew.On(far)
+	near, far := newPod("client"), newPod("server")
+	client, server := crew.On(near), crew.On(far)
 	w := network.Spec{Kind: network.TCPRR}
 	for range 2 {
 		between(t, client, server, w, nil)
@@ -65,6 +67,9 @@ func TestThroughSupervisor(t *testing.T) {
 	}
 	between(t, client, server, network.Spec{Kind: network.UDPRR}, nil)
 	crew.Close()
+	if near.how != nil || far.how != nil { // an agent that does not end is killed
+		t.Errorf("the agents ended with %v and %v", near.how, far.how)
+	}
 	if n := len(children(t)); n > 0 {
 		t.Errorf("%d processes are left", n)
 	}

@@ -167,14 +167,11 @@ func TestStall(t *testing.T) {
 func TestServiceTime(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	simulate(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int64
 		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/bimodal" {
-				if n++; n%5 > 0 {
-					return
-				}
+			if r.URL.Path == "/fixed" || n.Add(1)%5 == 0 {
+				time.Sleep(slow)
 			}
-			time.Sleep(slow)
 		})})
 		c.Source = turns{{Method: "GET", Path: "/fixed"}, {Kind: 1, Method: "GET", Path: "/bimodal"}}
 		c.Rate, c.Window = 100, 2*time.Second
