@@ -5,10 +5,9 @@ BIN     := bin/knotmeter
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: build agents install dist dist-test demo test check race stress accuracy lint cross deps \
-	e2e e2e-target e2e-contract e2e-paths \
-	e2e-faults e2e-api e2e-app e2e-volumes e2e-cnis soak programs cluster bench bench-report bench-api bench-cluster \
-	gallery aa power explain-accuracy clean
+.PHONY: build agents install dist dist-test demo quick test check race stress accuracy lint cross deps \
+	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-faults e2e-app e2e-smoke e2e-volumes e2e-cnis \
+	soak programs cluster bench bench-report bench-api bench-cluster gallery aa power explain-accuracy clean
 .DEFAULT_GOAL := build
 
 build:
@@ -52,6 +51,10 @@ SHARED = -skip '^Test(Accuracy|Stress)' -p 3 $(TESTED)
 ALONE  = -p 1 -run '^Test$(1)' \
 	$$(grep -rl --include='*_test.go' '^func Test$(1)' ./cmd ./internal | xargs -n 1 dirname | sort -u)
 
+# Packages that differ from main, and what imports them.
+quick: deps
+	@.ci/quick
+
 test: deps
 	@$(GO) test -timeout 20m $(SHARED)
 
@@ -87,56 +90,51 @@ cross:
 deps:
 	@.ci/packages gcc libc6-dev iperf3 fio chromium python3-prometheus-client shellcheck debian-archive-keyring
 
-# Tests on real clusters on this machine, which take root. Tests wait for pods most of the time, so there are four
-# clusters side by side, and on each one test after the other. What compares latencies, or looks for the highest rate,
-# comes when the others are done. All tests are compiled first, once.
+# Tests on real clusters on this machine, which take root: one cluster after another, and all of them, whatever fails.
+# All tests are compiled first, once.
+E2E_STAGES = e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-faults e2e-app
 e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
-	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-contract e2e-paths e2e-faults
-	@$(MAKE) --no-print-directory -j 2 e2e-api e2e-app
-	@$(MAKE) --no-print-directory e2e-dynamics
+	@MAKE='$(MAKE)' test/e2e/stages $(E2E_STAGES)
 
-ON       = @test/e2e/on-cluster
-E2E      = $(GO) test -count 1 -p 1 -timeout 30m
-CONTRACT = Injected|TestConformance
-ACCOUNTS = ^Test(API|Account)
+ON  = @test/e2e/on-cluster
+E2E = $(GO) test -count 1 -p 1 -timeout 60m
 
 e2e-target:
-	$(ON) -id 0 -nodes 3 -- $(E2E) -parallel 4 -skip '$(CONTRACT)|$(ACCOUNTS)' ./internal/target/kube/...
-e2e-contract:
-	$(ON) -id 1 -nodes 3 -- $(E2E) -run '$(CONTRACT)' ./internal/target/kube/...
-e2e-paths:
-	$(ON) -id 2 -network flannel-vxlan -ip 46 -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
-	$(ON) -id 2 -multus -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
-	$(ON) -id 2 -network calico-vxlan -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
-	$(ON) -id 2 -network cilium-native-kpr -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
-	$(ON) -id 2 -nodes 3 -- $(E2E) -parallel 4 -run '$(ACCOUNTS)' ./internal/target/kube
+	$(ON) -nodes 3 -- $(E2E) -parallel 4 ./internal/target/kube/...
+e2e-flannel:
+	$(ON) -network flannel-vxlan -ip 46 -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
+e2e-multus:
+	$(ON) -multus -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
+e2e-calico:
+	$(ON) -network calico-vxlan -- $(E2E) ./test/e2e/paths
+e2e-cilium:
+	$(ON) -network cilium-native-kpr -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
 e2e-faults:
-	$(ON) -id 3 -- $(E2E) ./internal/family/api/kubeapi ./test/e2e/faults
-e2e-api:
-	$(ON) -id 0 -- $(E2E) -run '^TestAPI' ./test/e2e/web
+	$(ON) -- $(E2E) ./internal/family/api/kubeapi ./test/e2e/faults
 e2e-app: # with a real Vault, on this machine and as an image on the nodes
-	$(ON) -id 1 -nodes 3 -vault -- $(E2E) -skip '^TestAPI' ./test/e2e/web ./test/e2e/studies
+	$(ON) -nodes 3 -vault -- $(E2E) ./test/e2e/web ./test/e2e/studies
 
-e2e-dynamics: # alone, since a prober that is late sees less
-	$(ON) -id 2 -network calico-vxlan -- $(E2E) -run '^TestDynamics' ./test/e2e/paths
+# A newcomer's way, on one cluster.
+e2e-smoke: cluster
+	$(ON) -- $(E2E) -v -run '^TestNewcomer$$' ./test/e2e/faults
 
 # What else there is of the real products, one after another.
 CNIS = calico-direct cilium-vxlan cilium-native kube-router
 e2e-cnis: cluster
-	$(foreach network,$(CNIS),test/e2e/on-cluster -id 4 -network $(network) -- $(E2E) ./test/e2e/paths &&) true
-	$(ON) -id 4 -network flannel-vxlan -firewall -- $(E2E) -run TestPolicies ./test/e2e/paths
-	$(foreach network,calico-vxlan cilium-native-kpr,test/e2e/on-cluster -id 4 -nodes 3 -network $(network) -- \
+	$(foreach network,$(CNIS),test/e2e/on-cluster -network $(network) -- $(E2E) ./test/e2e/paths &&) true
+	$(ON) -network flannel-vxlan -firewall -- $(E2E) -run TestPolicies ./test/e2e/paths
+	$(foreach network,calico-vxlan cilium-native-kpr,test/e2e/on-cluster -nodes 3 -network $(network) -- \
 		$(E2E) -run '^TestConformance$$' ./internal/target/kube &&) true
 
 # Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
 e2e-volumes: cluster
-	$(ON) -id 0 -- env KNOTMETER_E2E_VOLUMES=all $(E2E) -run 'TestVolume' ./internal/target/kube/... ./test/e2e/faults
+	$(ON) -- env KNOTMETER_E2E_VOLUMES=all $(E2E) -run 'TestVolume' ./internal/target/kube/... ./test/e2e/faults
 
 # Faults at random moments for as long as SOAK says; docs/evidence/soak.md has the figures of one such run.
 SOAK ?= 20m
 soak: cluster
-	$(ON) -id 0 -- env KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./test/e2e/faults
+	$(ON) -- env KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./test/e2e/faults
 
 # What clusters are made of: compiled once, into the user's cache, which takes a quarter of an hour.
 programs:
@@ -170,7 +168,7 @@ bench-api:
 
 # What runs on a cluster cost: pods, requests, seconds.
 bench-cluster: cluster
-	$(ON) -id 0 -- sh -c \
+	$(ON) -- sh -c \
 		'$(GO) run ./bench cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
 
 # Real CNIs side by side: docs/gallery. Takes an hour of a machine that does nothing else; what results/gallery has

@@ -86,7 +86,7 @@ var kinds = map[string]string{
 // ended.
 func (c *Cluster) Left(t testing.TB) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var names []string
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {

@@ -40,24 +40,25 @@ func nodeNetwork(t *testing.T, node string) string {
 	return fmt.Sprintf("/proc/%d/root/run/netns/%s", pid, node)
 }
 
-// within is how long an error may take that is about something which does not pass by itself.
-const within = 30 * time.Second
+// openTime is what an experiment gives a place to open: what is known to be in the way is said before it is over.
+const openTime = time.Minute
 
 // expect opens a site that cannot be, and wants the error to say something, in time and with nothing left.
 func expect(t *testing.T, c *connection.Cluster, text string, path target.Path, says ...string) error {
 	t.Helper()
 	k := open(t, text)
+	ctx, cancel := context.WithTimeout(t.Context(), openTime)
+	defer cancel()
 	began := time.Now()
-	_, err := target.One(t.Context(), k, target.Placement{Path: path})
-	took := time.Since(began)
-	t.Logf("after %.1f s: %v", took.Seconds(), err)
+	_, err := target.One(ctx, k, target.Placement{Path: path})
+	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 	for _, words := range says {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("it does not say %q", words)
 		}
 	}
-	if took > within {
-		t.Errorf("it took %v", took)
+	if ctx.Err() != nil {
+		t.Error("it came when the time to open was over")
 	}
 	if err := k.Close(); err != nil {
 		t.Error(err)

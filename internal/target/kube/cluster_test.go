@@ -541,7 +541,7 @@ func awaitRights(t *testing.T, c *connection.Cluster, user, namespace string, ru
 				Group: r.APIGroups[0], Resource: resource, Subresource: sub,
 				Name: strings.Join(r.ResourceNames[:min(1, len(r.ResourceNames))], "")}
 		}
-		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true,
+		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
 			func(ctx context.Context) (bool, error) {
 				answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, asked, metav1.CreateOptions{})
 				return err == nil && answer.Status.Allowed, err

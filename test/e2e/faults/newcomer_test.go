@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A new user with the README alone: make the image, bring it to the nodes, measure, read the report, clean.
+// A new user with the README alone: make the image, bring it to the nodes, measure a network, a volume and the API
+// server, read the reports, clean.
 func TestNewcomer(t *testing.T) {
 	stage := newStage(t)
 	e2e.NeedParts(t)
@@ -25,9 +26,11 @@ func TestNewcomer(t *testing.T) {
 		{"image", "build", "--out", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
 		{"doctor", "--target", "kube:"},
 		// One target, since the cluster has one zone, and few runs, so that the test is short.
-		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1",
-			"--out", "results"},
-		{"report", "results"},
+		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--blocks", "1", "--out", "network"},
+		{"run", "--share", "--target", "kube:?storage-class=loop-ext4&size=128Mi", "--case", "storage/randread-4k-qd64",
+			"--blocks", "1", "--out", "storage"},
+		{"run", "--share", "--target", "kube:", "--case", "api/configmap/get", "--blocks", "1", "--out", "api"},
+		{"report", "network"},
 		{"clean", "--target", "kube:"},
 	} {
 		r := s.start(line...)
@@ -41,12 +44,15 @@ func TestNewcomer(t *testing.T) {
 			}
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(s.dir, "results", "report.html"))
-	if err != nil || !strings.Contains(string(page), "pod-svc/other/tcp-rr") {
-		t.Errorf("the report has %d bytes: %v", len(page), err)
+	for dir, name := range map[string]string{"network": "pod-svc/other/tcp-rr", "storage": "storage/randread-4k-qd64",
+		"api": "api/configmap/get"} {
+		page, err := os.ReadFile(filepath.Join(s.dir, dir, "report.html"))
+		if err != nil || !strings.Contains(string(page), name) {
+			t.Errorf("the report on the %s has %d bytes: %v", dir, len(page), err)
+		}
 	}
 	// The words of the README, by kubectl itself.
-	out, err := e2e.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l",
+	out, err := e2e.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,pvc,rolebindings,ns", "-A", "-l",
 		e2e.Managed, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "" {
 		t.Errorf("left: %s, %v", out, err)

@@ -93,7 +93,7 @@ func (s *scene) volumesLeft() []string {
 func (s *scene) noVolumes() {
 	s.Helper()
 	s.nothingLeft()
-	eventually(s, "no volumes", 10*time.Second, func() bool { return len(s.volumesLeft()) == 0 })
+	eventually(s, "no volumes", time.Minute, func() bool { return len(s.volumesLeft()) == 0 })
 	if left := s.volumesLeft(); len(left) > 0 {
 		s.Errorf("left: %v", left)
 	}
