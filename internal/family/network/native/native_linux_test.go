@@ -84,9 +84,16 @@ func pair(t *testing.T, addr string) host.Pair {
 	}
 }
 
-// do lets a tool do a workload with its times.
-func do(ctx context.Context, tool *Tool, p host.Pair, w network.Spec) (result.Measurement, error) {
-	return tool.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
+// do lets a tool do a workload with its times. A busy machine may leave a short window without any CPU time: then it
+// does it again with a longer one.
+func do(ctx context.Context, tool *Tool, p host.Pair, w network.Spec) (m result.Measurement, err error) {
+	for ; ; w.Duration *= 4 {
+		m, err = tool.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
+		nothing := func(why result.Warning) bool { return why.Code == result.NothingDone }
+		if err != nil || w.Duration > 10*time.Second || !slices.ContainsFunc(m.Invalid, nothing) {
+			return m, err
+		}
+	}
 }
 
 func short(w network.Spec) network.Spec {
