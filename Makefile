@@ -64,7 +64,7 @@ check: race stress accuracy
 # Statistics are arithmetic without goroutines: the detector is off for them, which saves minutes.
 RACE = -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false
 race: deps
-	@$(GO) test $(RACE) -short -timeout 20m $(SHARED)
+	@$(GO) test $(RACE) -timeout 20m $(SHARED)
 
 stress: deps
 	$(GO) test -timeout 20m $(call ALONE,Stress)

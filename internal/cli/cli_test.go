@@ -72,6 +72,14 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 // TestAccuracyScripts are scripts that measure something known, for which nothing else may run.
 func TestAccuracyScripts(t *testing.T) { runScripts(t, "testdata/accuracy") }
 
+// experiments leaves a test that carries out experiments to longer runs than those of -short.
+func experiments(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it carries out experiments")
+	}
+}
+
 func runScripts(t *testing.T, dir string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{

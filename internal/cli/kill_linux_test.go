@@ -153,6 +153,7 @@ func begin(t *testing.T) *process {
 
 // TestKillLeavesNothing kills the program at each stage of an experiment, and looks.
 func TestKillLeavesNothing(t *testing.T) {
+	experiments(t)
 	for _, stage := range []struct {
 		name  string
 		await func(t *testing.T, p *process)

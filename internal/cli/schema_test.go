@@ -124,6 +124,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, name string, text []byte)
 }
 
 func TestSchemasDescribeWhatIsWritten(t *testing.T) {
+	experiments(t)
 	all := compiled(t, true)
 	dir := writtenExperiment(t, "first")
 	read := func(elements ...string) []byte {

@@ -28,6 +28,7 @@ func volumeDir(t *testing.T) string {
 
 // TestStorageKilled kills the program while fio runs: fio ends with it, and clean finds the file.
 func TestStorageKilled(t *testing.T) {
+	experiments(t)
 	for _, moment := range []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second} {
 		t.Run(moment.String(), func(t *testing.T) {
 			t.Parallel()
@@ -65,6 +66,7 @@ func killWithVolume(t *testing.T, moment time.Duration) {
 
 // TestStorageInterrupt ends an experiment of storage by SIGINT: nothing is left on the volume, and it goes on.
 func TestStorageInterrupt(t *testing.T) {
+	experiments(t)
 	dir := volumeDir(t)
 	p := start(t, "run", "--target", "local:"+dir+"?size=32MiB", "--target",
 		"local:"+dir+"?size=32MiB&label=again", "--case", "storage/randread-4k-qd1",

@@ -247,9 +247,6 @@ func TestFilledInTwoSteps(t *testing.T) {
 
 // A device of which the kernel lets through 500 operations and 50 MB a second, as a file system and as itself.
 func TestAccuracyOfLimits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
 	const iops, bytes, within = 500, 50_000_000, 0.03
 	device := loop(t, 112)
 	group := limited(t, device, iops, bytes)
