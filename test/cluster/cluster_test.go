@@ -18,12 +18,13 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	s, rest, err := parse(strings.Fields("-id 2 -network flannel-vxlan -nodes 3 -ip 46 -zones a,b more"))
+	s, rest, err := parse(strings.Fields(
+		"-id 2 -network flannel-vxlan -nodes 3 -ip 46 -zones a,b -rates 1gbit,950mbit more"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Dir != "/var/lib/knotmeter-cluster-2" || !s.IPv6 || s.Nodes != 3 ||
-		s.Network != "flannel-vxlan" || len(s.Zones) != 2 || !slices.Equal(rest, []string{"more"}) {
+		s.Network != "flannel-vxlan" || len(s.Zones) != 2 || len(s.Rates) != 2 || !slices.Equal(rest, []string{"more"}) {
 		t.Errorf("%+v %q", s, rest)
 	}
 	for flags, want := range map[string]string{

@@ -76,6 +76,12 @@ func blueprint(t *testing.T, s spec) string {
 		object(p.config(s, n))
 	}
 	if s.Network == "native" {
+		section("links of nodes with rates")
+		rated := s
+		rated.Rates = []string{"1gbit", "950mbit"}
+		for _, n := range rated.nodes() {
+			lines(rated.nodeLinks(n)...)
+		}
 		section("CNI with Multus")
 		object(s.multusConfig(n, map[string]any{"name": "the one above"}))
 		object(s.attachmentConfig(n))

@@ -41,6 +41,7 @@ flags of all:  -id 0     which cluster, 0 to 9: several can run side by side
                -dir DIR  where its files are, if not in /var/lib/knotmeter-cluster or ...-ID
 flags of up:   -network native|flannel-vxlan|flannel-host-gw|macvlan|calico-vxlan|calico-direct|cilium-vxlan|
                cilium-native|cilium-native-kpr|kube-router   -firewall   -nodes 2   -ip 4|46   -zones a,b   -multus
+               -rates 1gbit,950mbit   -pod-cpus 0
 `
 
 func main() {
@@ -111,7 +112,7 @@ func parse(args []string) (spec, []string, error) {
 		return spec{}, nil, err
 	}
 	s := spec{Bin: filepath.Join(cache, "knotmeter", "cluster", version)}
-	var families, zones string
+	var families, zones, rates string
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	set.IntVar(&s.ID, "id", 0, "which cluster, 0 to 9")
 	set.StringVar(&s.Dir, "dir", "", "where the cluster's files are")
@@ -119,6 +120,7 @@ func parse(args []string) (spec, []string, error) {
 	set.IntVar(&s.Nodes, "nodes", 2, "nodes, 1 to 9")
 	set.StringVar(&families, "ip", "4", "4, or 46 for IPv6 too")
 	set.StringVar(&zones, "zones", "", "zones that the nodes are in, in turn, with commas between")
+	set.StringVar(&rates, "rates", "", "rates of the nodes' links, such as 1gbit,950mbit, in turn")
 	set.BoolVar(&s.Filter, "firewall", false, "kube-router enforces NetworkPolicies, as in k3s")
 	set.BoolVar(&s.Multus, "multus", false, "pods can ask Multus for the network default/"+attachment)
 	set.StringVar(&s.PodCPUs, "pod-cpus", "", "CPUs that pods may run on, such as 0 or 2-3,6")
@@ -146,6 +148,9 @@ func parse(args []string) (spec, []string, error) {
 	s.IPv6 = families == "46"
 	if zones != "" {
 		s.Zones = strings.Split(zones, ",")
+	}
+	if rates != "" {
+		s.Rates = strings.Split(rates, ",")
 	}
 	if s.Dir == "" {
 		s.Dir = defaultDir(s.ID)

@@ -120,6 +120,10 @@ func (s spec) nodeLinks(n node) []command {
 		n.inside("sysctl", "-qw", "net.ipv4.ip_forward=1",
 			"net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"),
 	}
+	if n.Rate != "" {
+		// Tokens of 2 ms at 1 Gbit/s: a timer that is late loses nothing of the rate, and the largest packet fits.
+		list = append(list, words("tc -n "+n.Name+" qdisc add dev eth0 root tbf rate "+n.Rate+" burst 250kb latency 10ms"))
+	}
 	if s.IPv6 {
 		list = append(list,
 			words("ip -n "+n.Name+" address add "+n.Addr6+"/64 dev eth0 nodad"),

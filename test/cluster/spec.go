@@ -38,6 +38,7 @@ type spec struct {
 	Nodes   int
 	IPv6    bool     // besides IPv4
 	Zones   []string // of the nodes, in turn
+	Rates   []string // of the nodes' links, in turn, as tc(8) has rates; empty: unlimited
 	Multus  bool     // pods can ask for a further network
 	Filter  bool     // kube-router enforces NetworkPolicies, on a network that does not
 	PodCPUs string   // that pods may run on, as cpuset(7) has lists; empty: all
@@ -50,6 +51,7 @@ type node struct {
 	Addr, Addr6 string // the second is empty without IPv6, as below
 	Pods, Pods6 string // of the pods' network
 	Zone        string // may be empty
+	Rate        string // of its link, likewise
 	Dir         string // its files
 }
 
@@ -124,6 +126,9 @@ func (s spec) nodes() []node {
 		n.Dir = s.file(n.Name)
 		if len(s.Zones) > 0 {
 			n.Zone = s.Zones[(i-1)%len(s.Zones)]
+		}
+		if len(s.Rates) > 0 {
+			n.Rate = s.Rates[(i-1)%len(s.Rates)]
 		}
 		list = append(list, n)
 	}

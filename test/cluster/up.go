@@ -87,7 +87,7 @@ func checkMachine() error {
 // tools are the programs that are not built here, each with its Debian package.
 var tools = map[string]string{
 	"go": "golang", "runc": "runc", "iptables": "iptables",
-	"ip": "iproute2", "nsenter": "util-linux", "losetup": "util-linux",
+	"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "losetup": "util-linux",
 	"mount": "mount", "sysctl": "procps", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
 }
 
