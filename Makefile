@@ -7,7 +7,8 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: build agents install dist dist-test demo quick test check race stress accuracy lint cross deps \
 	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-faults e2e-app e2e-smoke e2e-volumes e2e-cnis \
-	soak programs cluster bench bench-report bench-api bench-cluster gallery aa power explain-accuracy clean
+	soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster power power-latency \
+	power-cluster explain-accuracy clean
 .DEFAULT_GOAL := build
 
 build:
@@ -176,10 +177,17 @@ bench-cluster: cluster
 gallery: cluster
 	$(GO) run ./bench gallery -binary $(BIN)
 
-# How often the program is wrong, and how often it finds what is there: false-positives.md and power.md in
-# docs/evidence. Both may be stopped at any time and go on where they were.
-aa power: build
-	$(GO) run ./bench rates -study $@ -binary $(BIN) $(if $(CPUS),-cpus $(CPUS))
+# How often the program is wrong, and how often it finds what is there: false-positives….md and power….md in
+# docs/evidence. All may be stopped at any time and go on where they were. Those on a cluster start one of their own,
+# and take up to three hours and one.
+RATES = $(GO) run ./bench rates -study $@ -binary $(BIN)
+aa power power-latency: build
+	$(RATES) $(if $(CPUS),-cpus $(CPUS))
+aa-cluster: cluster
+	$(ON) -- sh -c 'KUBECONFIG=$$KNOTMETER_E2E_KUBECONFIG exec $(RATES)'
+power-cluster: cluster
+	$(ON) -nodes 4 -rates 1gbit,1gbit,950mbit,950mbit -- \
+		sh -c 'KUBECONFIG=$$KNOTMETER_E2E_KUBECONFIG exec $(RATES)'
 
 # How often explain names the right cause: docs/evidence/explain-accuracy.md. It too goes on where it was.
 explain-accuracy: build

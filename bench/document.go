@@ -4,16 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // document is the page about the experiments so far.
 func (s study) document(done []experiment) []byte {
 	var b bytes.Buffer
-	b.WriteString(s.head)
+	fmt.Fprintf(&b, "# %s%s\n\n%s", s.title, s.noise(done), s.head)
 	if len(done) == 0 {
 		b.WriteString("\nNone has been measured yet.\n")
 		return b.Bytes()
@@ -24,9 +26,10 @@ func (s study) document(done []experiment) []byte {
 	}
 	row("experiments", "%d", len(done))
 	for _, d := range s.designs {
-		these := slices.DeleteFunc(slices.Clone(done), func(x experiment) bool { return !slices.Equal(x.Args, d.args) })
-		if len(these) > 0 && len(s.designs) > 1 {
-			row(d.title, "%s", s.share(these))
+		if these := d.among(done); len(these) > 0 && len(s.designs) > 1 {
+			change := stats.Median(each(comparisons(these), func(c comparison) float64 { return 100 * c.Change }))
+			row(d.title, "%s; change %+.1f %%, interval %.1f %% wide (medians)",
+				s.share(these), change, typicalWidth(these).Median)
 		}
 	}
 	s.comparisonRows(row, done)
@@ -48,12 +51,43 @@ Intervals of shares are exact (Clopper and Pearson) at 95 %%. Every experiment i
 	return b.Bytes()
 }
 
-// comparisonRows are the rows about the comparisons of all experiments together.
-func (s study) comparisonRows(row func(name, format string, values ...any), done []experiment) {
+// among returns the experiments of a design.
+func (d design) among(done []experiment) []experiment {
+	return slices.DeleteFunc(slices.Clone(done), func(x experiment) bool { return !slices.Equal(x.Args, d.args) })
+}
+
+// noise is ", with intervals 2.3 and 0.3 % wide", the medians of the designs: what a rate of verdicts is worth depends
+// on it.
+func (s study) noise(done []experiment) string {
+	var widths []string
+	for _, d := range s.designs {
+		if w := typicalWidth(d.among(done)).Median; !math.IsNaN(w) {
+			widths = append(widths, fmt.Sprintf("%.1f", w))
+		}
+	}
+	if len(widths) == 0 {
+		return ""
+	}
+	return ", with intervals " + prose.Enumerate(widths) + " % wide"
+}
+
+// typicalWidth summarises the widths of the intervals that have both ends, in percent.
+func typicalWidth(of []experiment) stats.Summary {
+	return stats.Summarise(each(comparisons(of), func(c comparison) float64 { return 100 * c.width() }))
+}
+
+// comparisons are those of all experiments together.
+func comparisons(of []experiment) []comparison {
 	var all []comparison
-	for _, x := range done {
+	for _, x := range of {
 		all = append(all, x.Comparisons...)
 	}
+	return all
+}
+
+// comparisonRows are the rows about the comparisons of all experiments together.
+func (s study) comparisonRows(row func(name, format string, values ...any), done []experiment) {
+	all := comparisons(done)
 	verdicts, blocks := map[string]int{}, map[int]int{}
 	for _, c := range all {
 		verdicts[c.Verdict]++
@@ -65,7 +99,11 @@ func (s study) comparisonRows(row func(name, format string, values ...any), done
 	row("blocks until the verdict", "%s", strings.Join(each(slices.Sorted(maps.Keys(blocks)), func(n int) string {
 		return fmt.Sprintf("%d: %d times", n, blocks[n])
 	}), ", "))
-	if s.name == "aa" {
+	if width := typicalWidth(done); width.N > 0 {
+		row("width of the intervals, median (quartiles)", "%.2f %% (%.2f to %.2f %%), %d without an end",
+			width.Median, width.Q1, width.Q3, len(all)-width.N)
+	}
+	if s.same {
 		row("intervals that exclude 0, whatever the verdict", "%s",
 			share(count(all, comparison.excludesZero), len(all), "of the comparisons"))
 	}

@@ -31,8 +31,9 @@ func parseRates(args []string) (*ledger, error) {
 	l := &ledger{}
 	var name, cpus string
 	set := flag.NewFlagSet("rates", flag.ContinueOnError)
-	set.StringVar(&name, "study", "aa", "aa or power")
-	set.IntVar(&l.n, "n", 0, "experiments, those in the log included (default: 200 of aa, 50 of power)")
+	names := strings.Join(each(studies, func(s study) string { return s.name }), ", ")
+	set.StringVar(&name, "study", "aa", "one of "+names)
+	set.IntVar(&l.n, "n", 0, "experiments, those in the log included (default: the study's own number)")
 	set.StringVar(&l.binary, "binary", "bin/knotmeter", "the program")
 	set.StringVar(&cpus, "cpus", "", "one experiment at a time on each of these CPUs, such as 0,1 (default: one on all)")
 	if err := set.Parse(args); err != nil {
@@ -41,9 +42,12 @@ func parseRates(args []string) (*ledger, error) {
 	l.cpus = strings.Split(cpus, ",")
 	i := slices.IndexFunc(studies, func(s study) bool { return s.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("-study: %q is neither aa nor power", name)
+		return nil, fmt.Errorf("-study: %q is none of %s", name, names)
 	}
 	l.study = studies[i]
+	if l.study.cluster && cpus != "" {
+		return nil, fmt.Errorf("-cpus: experiments of %s share a cluster, so there is one at a time", name)
+	}
 	if l.n == 0 {
 		l.n = l.study.n
 	}
@@ -55,7 +59,7 @@ func parseRates(args []string) (*ledger, error) {
 // experiments, in which every `different` is false, and experiments with a known slowdown, in which every verdict but
 // `different, worse` is a miss. It carries out the experiments that the log lacks, and prints the page.
 //
-// Each experiment is one call of the binary, with runs of 200 ms in the lab. Its outcome is appended to the log before
+// Each experiment is one call of the binary, with runs of 200 ms. Its outcome is appended to the log before
 // the next begins, so the command may be stopped at any time and goes on where it was; the page in docs/ is written
 // from the log after each.
 func benchRates(ctx context.Context, args []string) error {

@@ -41,6 +41,51 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestDocumentNoise: the title has the width of the intervals, of each design, as far as they have ends.
+func TestDocumentNoise(t *testing.T) {
+	lo, hi, end := -0.01, 0.02, 0.022
+	aa := studyOf(t, "aa")
+	of := func(seed uint64, ci [2]*float64) experiment {
+		return experiment{Seed: seed, Args: aa.of(seed).args, Comparisons: []comparison{{CI: ci}}}
+	}
+	requests, stream := of(1, [2]*float64{&lo, &hi}), of(81, [2]*float64{&hi, &end})
+	for want, done := range map[string][]experiment{
+		"in the lab, with intervals 3.0 and 0.2 % wide": {requests, stream},
+		"in the lab, with intervals 0.2 % wide":         {of(1, [2]*float64{&lo, nil}), stream},
+		"in the lab":                                    {of(1, [2]*float64{})},
+	} {
+		title, text, _ := strings.Cut(string(aa.document(done)), "\n")
+		if title != "# How often a difference is found where there is none, "+want {
+			t.Errorf("%q, want %q\n%s", title, want, text)
+		}
+	}
+}
+
+// TestPages: a page is what its log says, and there is none without a log.
+func TestPages(t *testing.T) {
+	for _, s := range studies {
+		done, err := readLog[experiment](filepath.Join("rates", s.name+".ndjson"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := filepath.Join("..", "docs", s.page)
+		if done != nil {
+			golden.Check(t, page, string(s.document(done)))
+		} else if _, err := os.Stat(page); err == nil {
+			t.Errorf("%s has no log", page)
+		}
+	}
+}
+
+func studyOf(t *testing.T, name string) study {
+	t.Helper()
+	i := slices.IndexFunc(studies, func(s study) bool { return s.name == name })
+	if i < 0 {
+		t.Fatalf("no study %s", name)
+	}
+	return studies[i]
+}
+
 func TestLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if done, err := readLog[experiment](path); done != nil || err != nil {
@@ -84,7 +129,7 @@ func TestLog(t *testing.T) {
 }
 
 func TestOwns(t *testing.T) {
-	aa, power := studies[0], studies[1]
+	aa, power := studyOf(t, "aa"), studyOf(t, "power")
 	if err := aa.owns(example(aa)); err != nil {
 		t.Error(err)
 	}
@@ -142,7 +187,7 @@ exit 2
 }
 
 func TestOptions(t *testing.T) {
-	for _, args := range [][]string{{"-study", "bb"}, {"-n", "x"}} {
+	for _, args := range [][]string{{"-study", "bb"}, {"-n", "x"}, {"-study", "aa-cluster", "-cpus", "0,1"}} {
 		if _, err := parseRates(args); err == nil {
 			t.Errorf("%q is taken", args)
 		}

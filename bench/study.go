@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +21,11 @@ type study struct {
 	// designs are what the experiments are of, in the order of their seeds.
 	designs []design
 	n       int    // experiments
+	cluster bool   // they take one, which is the current context's: one at a time
 	page    string // in docs/
-	head    string // of the page: title and what is done
+	title   string // of the page, without the noise
+	head    string // of the page: what is done
+	same    bool   // both targets are the same, so that 0 is the truth
 	// found says what counts in an experiment; rate names the share of experiments in which it did.
 	found func(comparison) bool
 	rate  string
@@ -46,6 +50,15 @@ func (s study) of(seed uint64) design {
 	return s.designs[len(s.designs)-1]
 }
 
+// The target that the cluster with the number 0 is, and what the studies look for.
+const (
+	onCluster  = "kube:knotmeter-test"
+	falseRate  = "with a false `different`"
+	falseGoal  = "at most alpha = 5 %"
+	slowerRate = "with the verdict `different`, `worse`"
+	slowerGoal = "at least 80 %"
+)
+
 var studies = []study{
 	{
 		name: "aa",
@@ -56,26 +69,74 @@ var studies = []study{
 				comparing("lab:native?rate=1Gbit/s", "lab:native?rate=1Gbit/s&label=again", "pod-pod/other/tcp-stream")},
 		},
 		n: 200, page: "evidence/false-positives.md",
-		head: `# How often a difference is found where there is none
-
-A/A experiments in the lab: the same target twice, under two names. Every ` + "`different`" + ` among the
+		title: "How often a difference is found where there is none, in the lab",
+		head: `A/A experiments in the lab: the same target twice, under two names. Every ` + "`different`" + ` among the
 primary comparisons is false. The experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15,
 21 and 30 blocks, alpha 0.05 over all primary comparisons, delta 2 %), but with runs of 200 ms.
 `,
-		found: comparison.different, rate: "with a false `different`", goal: "at most alpha = 5 %",
+		same: true, found: comparison.different, rate: falseRate, goal: falseGoal,
+	},
+	{
+		name: "aa-cluster",
+		designs: []design{{"requests, connections and a stream: three primary comparisons", 0,
+			append(comparing(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr",
+				"pod-pod/other/tcp-stream"), "--yes")}},
+		n: 40, cluster: true, page: "evidence/false-positives-cluster.md",
+		title: "How often a difference is found where there is none, on a cluster",
+		head: `A/A experiments on a [test cluster](../../test/cluster) with two nodes, all on one machine: one context under
+two names, with fresh pods for both in each block, on the CPUs that the scheduler chooses. Every
+` + "`different`" + ` among the primary comparisons is false. The experiments are as ` + "`run`" + ` makes them by
+default (looks at 8, 11, 15, 21 and 30 blocks, alpha 0.05 over all primary comparisons, delta 2 %), but with runs of
+200 ms.
+`,
+		same: true, found: comparison.different, rate: falseRate, goal: falseGoal,
 	},
 	{
 		name: "power",
 		designs: []design{{"a stream: one primary comparison", 0,
 			comparing("lab:native?rate=1Gbit/s", "lab:native?rate=950Mbit/s", "pod-pod/other/tcp-stream")}},
 		n: 50, page: "evidence/power.md",
-		head: `# How often a slowdown of 5 % is found
-
-Experiments in the lab with a known truth: the second target's underlay has 950 Mbit/s where the first's
-has 1 Gbit/s. The experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15, 21 and 30 blocks,
-alpha 0.05, delta 2 %), but with runs of 200 ms.
+		title: "How often a link that is 5 % slower is found, in the lab",
+		head: `Experiments in the lab with a known truth: the second target's underlay has 950 Mbit/s where the first's
+has 1 Gbit/s. A token bucket keeps such a rate so exactly that blocks hardly differ, which is an easy case:
+with wider intervals less is found, and ` + "`plan --pilot`" + ` predicts how much. The experiments are
+as ` + "`run`" + ` makes them by default (looks at 8, 11, 15, 21 and 30 blocks, alpha 0.05, delta 2 %), but with runs
+of 200 ms.
 `,
-		found: comparison.worse, rate: "with the verdict `different`, `worse`", goal: "at least 80 %",
+		found: comparison.worse, rate: slowerRate, goal: slowerGoal,
+	},
+	{
+		name: "power-latency",
+		designs: []design{
+			{"an underlay with 500 µs of delay, and 35 µs more: one primary comparison", 50,
+				comparing("lab:native?delay=500us", "lab:native?delay=535us", "pod-pod/other/tcp-rr")},
+			{"an underlay with 1 ms of delay, and 60 µs more: one primary comparison", 0,
+				comparing("lab:native?delay=1ms", "lab:native?delay=1060us", "pod-pod/other/tcp-rr")},
+		},
+		n: 100, page: "evidence/power-latency.md",
+		title: "How often requests that take 5 % longer are found, in the lab",
+		head: `Experiments in the lab with a known truth: the second target's underlay delays each round trip by 35 or 60 µs
+more than the first's, which is about 5 % of what a request takes in all. A process carries the packets, and
+the scheduler decides when it runs, so that requests differ from block to block without any help. The
+experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15, 21 and 30 blocks, alpha 0.05, delta 2 %),
+but with runs of 200 ms.
+`,
+		found: comparison.worse, rate: slowerRate, goal: slowerGoal,
+	},
+	{
+		name: "power-cluster",
+		designs: []design{{"a stream: one primary comparison", 0, append(comparing(
+			onCluster+"?client-node=node-1&server-node=node-2&label=1 Gbit/s",
+			onCluster+"?client-node=node-3&server-node=node-4&label=950 Mbit/s", "pod-pod/other/tcp-stream"), "--yes")}},
+		n: 40, cluster: true, page: "evidence/power-cluster.md",
+		title: "How often a link that is 5 % slower is found, on a cluster",
+		head: `Experiments with a known truth on a [test cluster](../../test/cluster) with four nodes, all on one machine: the
+links of two of them have 950 Mbit/s, those of the two others 1 Gbit/s, by token buckets, and each pair is
+a target. The experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15, 21 and 30 blocks,
+alpha 0.05, delta 2 %), but with runs of 200 ms. There is no such page about requests: it would take links with
+a delay, which test clusters do not have.
+`,
+		found: comparison.worse, rate: slowerRate, goal: slowerGoal,
 	},
 }
 
@@ -114,7 +175,15 @@ type comparison struct {
 func (c comparison) different() bool { return c.Verdict == "different" }
 func (c comparison) worse() bool     { return c.different() && c.Direction == "worse" }
 
-// excludesZero says whether the interval misses the truth of an A/A experiment, whatever the verdict.
+// width is that of the interval, as a fraction; infinite if it has not both ends.
+func (c comparison) width() float64 {
+	if c.CI[0] == nil || c.CI[1] == nil {
+		return math.Inf(1)
+	}
+	return *c.CI[1] - *c.CI[0]
+}
+
+// excludesZero reports whether the interval misses the truth of an A/A experiment, whatever the verdict.
 func (c comparison) excludesZero() bool {
 	return c.CI[0] != nil && *c.CI[0] > 0 || c.CI[1] != nil && *c.CI[1] < 0
 }
