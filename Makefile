@@ -172,10 +172,10 @@ bench-cluster: cluster
 	$(ON) -- sh -c \
 		'$(GO) run ./bench cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
 
-# Real CNIs side by side: docs/gallery. Takes an hour of a machine that does nothing else; what results/gallery has
-# already is not measured again.
+# Real CNIs side by side: docs/gallery. Takes an hour and a quarter of a machine that does nothing else, or 20 minutes
+# for PAGE=one-machine-bare alone; what results/gallery has already is not measured again.
 gallery: cluster
-	$(GO) run ./bench gallery -binary $(BIN)
+	$(GO) run ./bench gallery -binary $(BIN) $(if $(PAGE),-page $(PAGE))
 
 # How often the program is wrong, and how often it finds what is there: false-positives….md and power….md in
 # docs/evidence. All may be stopped at any time and go on where they were. Those on a cluster start one of their own,

@@ -19,7 +19,7 @@ import (
 )
 
 // The networks that the gallery is about. Their places here are the numbers of their clusters, which the experiments of
-// docs/gallery name by their contexts.
+// docs/gallery name by their contexts. The first has Multus too, for the pods of macvlan.
 var products = [][]string{
 	{"flannel-host-gw", "-multus"}, {"calico-direct"}, {"kube-router"}, {"cilium-native"}, {"cilium-native-kpr"},
 	{"flannel-vxlan"}, {"calico-vxlan"}, {"cilium-vxlan"},
@@ -33,17 +33,20 @@ const (
 	background  = "/sys/fs/cgroup/cpu/knotmeter-gallery"
 )
 
-// experiments are those of all pages.
-func experiments() []string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		list = append(list, pages[name].of...)
-	}
-	return list
-}
-
 // A gallery is the flags.
-type gallery struct{ binary, cluster, image, results, docs string }
+type gallery struct{ binary, cluster, image, results, docs, page string }
+
+// pages are the names of those that are wanted.
+func (g gallery) pages() ([]string, error) {
+	all := slices.Sorted(maps.Keys(pages))
+	switch {
+	case g.page == "":
+		return all, nil
+	case !slices.Contains(all, g.page):
+		return nil, fmt.Errorf("-page: %q is none of %s", g.page, strings.Join(all, ", "))
+	}
+	return []string{g.page}, nil
+}
 
 // benchGallery measures real CNIs side by side on clusters of test/cluster, and writes pages with tables, and the HTML
 // reports. Results that are there already are not measured again, and half an experiment is resumed.
@@ -55,13 +58,18 @@ func benchGallery(ctx context.Context, args []string) error {
 	set.StringVar(&g.image, "image", "bin/agent.tar", "the agent's image")
 	set.StringVar(&g.results, "results", "results/gallery", "where results are kept")
 	set.StringVar(&g.docs, "docs", "docs/gallery", "where the experiments are, and the page goes")
+	set.StringVar(&g.page, "page", "", "the only page to measure and write (default: all)")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	if err := g.measure(ctx); err != nil {
+	wanted, err := g.pages()
+	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(pages)) {
+	if err := g.measure(ctx, wanted); err != nil {
+		return err
+	}
+	for _, name := range wanted {
 		if err := g.writePage(ctx, name); err != nil {
 			return err
 		}
@@ -69,14 +77,16 @@ func benchGallery(ctx context.Context, args []string) error {
 	return nil
 }
 
-// measure carries out what is not there yet, on clusters that end with it.
-func (g gallery) measure(ctx context.Context) (err error) {
+// measure carries out what is not there yet for these pages, on clusters that end with it.
+func (g gallery) measure(ctx context.Context, wanted []string) (err error) {
 	var left []string
-	for _, name := range experiments() {
-		if done, err := g.done(name); err != nil {
-			return err
-		} else if !done {
-			left = append(left, name)
+	for _, page := range wanted {
+		for _, name := range pages[page].of {
+			if done, err := g.done(name); err != nil {
+				return err
+			} else if !done {
+				left = append(left, name)
+			}
 		}
 	}
 	if len(left) == 0 {

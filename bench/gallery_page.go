@@ -11,6 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -20,16 +21,19 @@ const (
 	bareVXLAN  = "lab:vxlan"
 )
 
-// pairings are the products, each with the bare datapath of its kind.
-var pairings = []struct{ product, bare string }{
+// A pairing is a product with the bare datapath of its kind.
+type pairing struct{ product, bare string }
+
+var pairings = []pairing{
 	{"flannel-host-gw", bareNative}, {"calico-direct", bareNative}, {"kube-router", bareNative},
-	{"cilium-native", bareNative}, {"flannel-vxlan", bareVXLAN}, {"calico-vxlan", bareVXLAN}, {"cilium-vxlan", bareVXLAN},
+	{"cilium-native", bareNative}, {"cilium-native-kpr", bareNative},
+	{"flannel-vxlan", bareVXLAN}, {"calico-vxlan", bareVXLAN}, {"cilium-vxlan", bareVXLAN},
 }
 
-// tunnels are pairs that differ by VXLAN, the first without.
-var tunnels = []struct{ name, native, vxlan string }{
-	{"the lab", bareNative, bareVXLAN}, {"flannel", "flannel-host-gw", "flannel-vxlan"},
-	{"Calico", "calico-direct", "calico-vxlan"}, {"Cilium", "cilium-native", "cilium-vxlan"},
+// tunnels are pairs of which the second has VXLAN.
+var tunnels = []struct{ native, vxlan string }{
+	{bareNative, bareVXLAN}, {"flannel-host-gw", "flannel-vxlan"}, {"calico-direct", "calico-vxlan"},
+	{"cilium-native", "cilium-vxlan"}, {"cilium-native-kpr", "cilium-vxlan"},
 }
 
 // shownFacts are the facts of a target that the page has.
@@ -60,7 +64,8 @@ var pages = map[string]page{
 	},
 	"one-machine-bare": {
 		title: "CNIs and their bare datapaths",
-		about: "What products add to the datapath that they are built on, and what VXLAN costs in each.",
+		about: "What the pods' networks of products take in addition to the network of their nodes, next to the lab's bare " +
+			"datapaths, and VXLAN next to routes.",
 		of:    []string{"one-machine-bare"},
 		write: writeBare,
 	},
@@ -83,8 +88,9 @@ func (p page) text(all []result.Results) ([]byte, error) {
 
 Each product has a [test cluster](../../test/cluster) with two nodes, all on one machine at the same time, and all are
 measured in turn within every block. Pods have one CPU of the machine; everything else that clusters run keeps to the
-other one, or gives way to them. Reports have every run, interval and warning. `+"`make gallery`"+` repeats the
-experiments and writes this page.
+other one, or gives way to them. The cluster flannel-host-gw has Multus too, which calls flannel's plugin for its pods
+and gives those of macvlan their second network. Reports have every run, interval and warning. `+"`make gallery`"+`
+repeats the experiments and writes this page.
 
 | experiment | report | blocks | runs | measured | took |
 |---|---|---|---|---|---|
@@ -184,50 +190,40 @@ func rowOf(c compare.Comparison, name, metric, baseline, target string) (compare
 	return compare.Row{}, false
 }
 
-// writeBare writes what products cost in addition to the bare datapath, and what VXLAN costs in each.
+// writeBare writes what the networks of pods take in addition to those of nodes, and VXLAN next to routes.
 func writeBare(b *bytes.Buffer, list []exhibit) {
-	e, c := list[0].Results.Experiment, list[0].Comparison
-	var cases []result.Case
-	for _, x := range e.Cases {
-		if x.Role == result.Primary {
-			cases = append(cases, x)
-		}
-	}
-	table := func(what string) {
+	x := list[0]
+	e, c := x.Results.Experiment, x.Comparison
+	cases := slices.DeleteFunc(slices.Clone(e.Cases), func(c result.Case) bool { return c.Role != result.Primary })
+	writeAdded(b, x, cases)
+	table := func(what string, cases []result.Case, name func(result.Case) string) {
 		fmt.Fprintf(b, "\n| %s |", what)
 		for _, x := range cases {
-			fmt.Fprintf(b, " %s, %s |", x.Workload, x.Metric)
+			fmt.Fprintf(b, " %s, %s |", name(x), x.Metric)
 		}
 		fmt.Fprintf(b, "\n|---%s|\n", strings.Repeat("|---", len(cases)))
 	}
-	line := func(name, baseline, target string) {
-		fmt.Fprintf(b, "| %s |", name)
+	b.WriteString("\n## VXLAN next to routes\n\n" + lines(fmt.Sprintf("Between pods on different nodes: paired changes, "+
+		"each with its interval, all %d pairs of targets and cases at once at %s. The lab's and Calico's pairs differ by "+
+		"the tunnel, with the MTU that it leaves, and flannel's by Multus too. Cilium's first row "+
+		"compares two modes: next to kube-proxy its routes lead pods' packets through the node's own stack and "+
+		"netfilter, and its tunnel takes them past it, so that the outer packets alone pass there ([counted]"+
+		"(../evidence/lab-and-cluster.md#real-products)). In the second row both go past it, if routing by eBPF does what "+
+		"Cilium documents; these two differ by kube-proxy as well.", c.Primaries, stats.Percent(1-e.Design.Alpha))) + "\n")
+	table("VXLAN, to routes", cases, func(c result.Case) string { return c.Workload })
+	for _, t := range tunnels {
+		fmt.Fprintf(b, "| %s, to %s |", t.vxlan, t.native)
 		for _, x := range cases {
-			r, _ := rowOf(c, x.Name, x.Metric, baseline, target)
+			r, _ := rowOf(c, x.Name, x.Metric, t.native, t.vxlan)
 			fmt.Fprintf(b, " %s |", inWords(r))
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(b, `
-## Products and their bare datapaths
-
-Between pods on different nodes: paired changes, each with its interval, all %d pairs of targets and cases at once at
-%.0f %%. The lab's datapath of the same kind has no kube-proxy, no policies and no agent. What a product adds to it:
-`, c.Primaries, 100*(1-e.Design.Alpha))
-	table("product, to bare datapath")
-	for _, p := range pairings {
-		line(p.product+", to "+p.bare, p.bare, p.product)
-	}
-	b.WriteString("\nWhat VXLAN costs, with everything else of the product as it is:\n")
-	table("VXLAN, to routes")
-	for _, t := range tunnels {
-		line(t.name, t.native, t.vxlan)
-	}
-	b.WriteString("\nThe medians that these are between:\n")
-	table("target")
+	b.WriteString("\n## Medians\n")
+	table("target", e.Cases, func(c result.Case) string { return c.Path + " " + c.Workload })
 	for _, target := range e.TargetNames() {
 		fmt.Fprintf(b, "| %s |", target)
-		for _, x := range cases {
+		for _, x := range e.Cases {
 			at := slices.IndexFunc(c.Boxes, func(y compare.Box) bool { return y.Case == x.Name && y.Target == target })
 			if at < 0 {
 				b.WriteString(" – |")
