@@ -91,14 +91,17 @@ cross:
 deps:
 	@.ci/packages gcc libc6-dev iperf3 fio chromium python3-prometheus-client shellcheck debian-archive-keyring
 
-# Tests on real clusters on this machine, which take root: one cluster after another, and all of them, whatever fails.
-# All tests are compiled first, once.
-E2E_STAGES = e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-faults e2e-app
+# Tests on real clusters on this machine, which take root: all of them, whatever fails, with a list at the end. Tests wait
+# for pods most of the time, so there are two clusters side by side; what compares latencies or needs a prober that is on
+# time comes after them, alone. All tests are compiled first, once.
+E2E_TOGETHER = e2e-target e2e-faults e2e-flannel e2e-multus e2e-cilium
+E2E_ALONE    = e2e-calico e2e-app
 e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
-	@MAKE='$(MAKE)' test/e2e/stages $(E2E_STAGES)
+	@MAKE='$(MAKE)' test/e2e/stages $(E2E_TOGETHER) -- $(E2E_ALONE)
 
-ON  = @test/e2e/on-cluster
+CLUSTER ?= 0
+ON  = @test/e2e/on-cluster -id $(CLUSTER)
 E2E = $(GO) test -count 1 -p 1 -timeout 60m
 
 e2e-target:
