@@ -40,7 +40,7 @@ func (t *textReport) brief(in Input) {
 	t.gates(c.Gates)
 	all := groups(in)
 	h := newHero(in, all, nil, nil)
-	t.matrix(h)
+	t.matrix(c, h)
 	hidden := t.medians(in)
 	if len(all) == 0 && len(c.Medians) == 0 {
 		t.Paragraph("", "", nothingWords)
@@ -94,9 +94,14 @@ func (t *textReport) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// matrix writes two targets side by side where there is room for that, and more of them below each other.
-func (t *textReport) matrix(h hero) {
+// matrix writes two targets side by side where there is room for that, and more of them below each other. Many have a
+// line each.
+func (t *textReport) matrix(c compare.Comparison, h hero) {
 	if len(h.Rows) == 0 {
+		return
+	}
+	if len(h.Columns) > fewTargets {
+		t.ranking(c, h)
 		return
 	}
 	const values = 2*(briefValue+1) + briefChange + 1 + briefInterval + 1 + briefWord
@@ -248,16 +253,12 @@ func invalidCount(c compare.Comparison) int {
 
 // hereAndNow is the scope in a line.
 func hereAndNow(in Input) string {
-	what := "These verdicts speak"
-	if len(in.Comparison.Medians) > 0 {
-		what = "These numbers speak"
-	}
-	when := ""
+	when := "this time"
 	if len(in.Runs) > 0 {
 		first := slices.MinFunc(in.Runs, func(a, b result.Run) int { return a.Start.Compare(b.Start) }).Start
 		if !first.IsZero() {
-			when = ", " + first.UTC().Format("2006-01-02 15:04") + " UTC"
+			when = first.UTC().Format("2006-01-02 15:04") + " UTC"
 		}
 	}
-	return what + " of these targets, on these machines, at this time" + when + "."
+	return "This holds for these targets, on these machines, at " + when + "."
 }

@@ -30,6 +30,7 @@ type heroColumn struct {
 }
 
 type heroRow struct {
+	Case, Metric      string
 	Subject, Quantity string // Pod → pod, other node; latency
 	Sub               string // tcp-rr p50, lower is better
 	Cells             []heroCell
@@ -108,7 +109,7 @@ func (h *hero) rows(c compare.Comparison, list []group, axis *chart.Forest, mark
 
 // row is a row whose cells are still empty.
 func (h *hero) row(g group) heroRow {
-	row := heroRow{Sub: g.Case + " " + g.Metric + ", " + betterText(g.Better)}
+	row := heroRow{Case: g.Case, Metric: g.Metric, Sub: g.Case + " " + g.Metric + ", " + betterText(g.Better)}
 	row.Subject, row.Quantity = inPlainWords(g.Of, g.Metric)
 	for _, column := range h.Columns {
 		row.Cells = append(row.Cells, heroCell{Column: column.Short, Number: absent(g, column.Name)})

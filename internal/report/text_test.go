@@ -135,6 +135,27 @@ func TestTextGolden(t *testing.T) {
 	}
 }
 
+// A screen holds the answer about eight targets, which have a line each.
+func TestTextOfManyTargets(t *testing.T) {
+	plan := few("lab:native", "lab:vxlan", "lab:bridge", "lab:geneve", "lab:ipip", "lab:native+wireguard",
+		"lab:vxlan+wireguard", "lab:macvlan")
+	plan.Workloads, plan.Blocks, plan.Design.AllPairs = []string{"tcp-stream", "tcp-rr", "udp-rr", "tcp-crr"}, 30, true
+	in, err := many(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	brief := text(t, in, TextOptions{})
+	golden.Check(t, "testdata/brief-many-targets.txt", brief)
+	if lines := strings.Count(brief, "\n"); lines > 24 {
+		t.Errorf("it takes %d lines", lines)
+	}
+	for _, width := range []int{leastWidth, 72, 100, 200} {
+		if got := text(t, in, TextOptions{Width: width}); strings.Count(got, "vxlan+wireguard") > 1+4*60/width {
+			t.Errorf("%d columns:\n%s", width, got)
+		}
+	}
+}
+
 func TestTextOfABuiltExperiment(t *testing.T) {
 	in := network(t)
 	got := text(t, in, TextOptions{Verbose: true})
