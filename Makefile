@@ -43,7 +43,7 @@ dist-test: deps
 # decided, from eleven blocks on; the others have the rest of the budget.
 demo: build
 	$(BIN) run --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick \
-		--case 'pod-pod/*' --budget 3m --seed 1
+		--case 'pod-pod/*' --duration 200ms --warmup 50ms --budget 1m --seed 1
 
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 # Tests that compare measurements with truths need all of this machine: TestAccuracy…. Those that repeat something often
