@@ -90,7 +90,7 @@ func (p plan) compare(r result.Results) Comparison {
 	c.Gates = judgeAll(p.gates, plannedCases(e.Cases), t.subjects(change), e.Design.Alpha)
 	c.finish(t.scope(), e.Cases)
 	c.addPrices(e, func(target string) []result.Fact { return facts[target] })
-	c.Objectives, c.Leaks = objectives(e, r.Runs), leaks(e, r.Runs)
+	c.Objectives, c.Leaks = t.objectives(), t.leaks()
 	return c
 }
 

@@ -22,16 +22,14 @@ type Leak struct {
 	Sentence string  `json:"sentence"`
 }
 
-// leaks are those of an experiment, by case and target in the order of the plan.
-func leaks(e result.Experiment, runs []result.Run) []Leak {
+// leaks returns those of the runs that count, by case and target in the order of the plan.
+func (t *trial) leaks() []Leak {
 	var list []Leak
-	for _, c := range e.Cases {
-		for _, t := range e.Targets {
-			l := Leak{Case: c.Name, Target: t.Name}
-			for _, r := range runs {
-				if r.Case == c.Name && r.Target == t.Name && r.Valid() {
-					l.add(r)
-				}
+	for _, c := range t.e.Cases {
+		for _, x := range t.e.Targets {
+			l := Leak{Case: c.Name, Target: x.Name}
+			for _, r := range t.valid(c.Name, x.Name) {
+				l.add(r)
 			}
 			if l.Trials > 0 {
 				list = append(list, l.bounded())
@@ -41,7 +39,7 @@ func leaks(e result.Experiment, runs []result.Run) []Leak {
 	return list
 }
 
-func (l *Leak) add(r result.Run) {
+func (l *Leak) add(r *result.Run) {
 	share, has := r.Value(metric.Leaked)
 	trials, counted := r.Value(metric.Trials)
 	if !has || !counted {

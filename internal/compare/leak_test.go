@@ -9,18 +9,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Trials of all runs that count are one sample: none in n bounds the probability by 1 - 0.05^(1/n).
+// Trials of all runs that count, which are valid and of the last attempts, are one sample: none in n bounds the
+// probability by 1 - 0.05^(1/n).
 func TestLeaks(t *testing.T) {
-	run := func(target string, trials, share float64, invalid ...result.Warning) result.Run {
-		return result.Run{Case: "dynamics/policy-first", Target: target, Invalid: invalid, Values: []result.Value{
-			{Metric: metric.Leaked, Unit: unit.Ratio, Number: share},
-			{Metric: metric.Trials, Unit: unit.Count, Number: trials},
-		}}
+	run := func(target string, block, attempt int, trials, share float64) result.Run {
+		return result.Run{Case: "dynamics/policy-first", Target: target, Block: block, Attempt: attempt,
+			Values: []result.Value{
+				{Metric: metric.Leaked, Unit: unit.Ratio, Number: share},
+				{Metric: metric.Trials, Unit: unit.Count, Number: trials},
+			}}
 	}
 	e := result.Experiment{Cases: []result.Case{{Name: "dynamics/policy-first"}, {Name: "dynamics/rollout"}},
 		Targets: []result.Target{{Name: "tight"}, {Name: "loose"}}}
-	got := leaks(e, []result.Run{run("tight", 9, 0), run("tight", 10, 0), run("tight", 10, 1, result.Warning{}),
-		run("loose", 10, 0.3), run("loose", 10, 0.1)})
+	failed := run("tight", 3, 1, 10, 1)
+	failed.Invalid = []result.Warning{{}}
+	got := newTrial(e, []result.Run{run("tight", 1, 1, 9, 0), run("tight", 2, 1, 10, 0.5), run("tight", 2, 2, 10, 0),
+		failed, run("loose", 1, 1, 10, 0.3), run("loose", 2, 2, 10, 0.1)}).leaks()
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)
 	}

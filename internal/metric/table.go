@@ -248,8 +248,8 @@ var table = []Metric{
 	{Jitter, unit.Second, Lower, "interarrival jitter (RFC 3550)"},
 
 	{SLOLimit, unit.Second, Neutral, "limit of the official objective for the 99th percentile"},
-	{SLOSamples, unit.Count, Neutral, "number of latencies that the objective is about"},
-	{SLOAbove, unit.Count, Neutral, "number of latencies above the limit"},
+	{SLOSamples, unit.Count, Neutral, "number of requests that the objective is about"},
+	{SLOAbove, unit.Count, Neutral, "number of them above the limit or without success"},
 
 	{Retransmits, unit.Count, Lower, "segments sent again in the window, both sides"},
 	{RTT, unit.Second, Neutral, "smoothed round trip that the sender's TCP saw at the window's end; median over flows"},

@@ -14,14 +14,15 @@ const objectivesWords = "Kubernetes' own service level objectives (SIG Scalabili
 	"the server's own time over a day; these latencies are a client's, of these runs. No verdict is about them."
 
 // An objective is a line of their table.
-type objective struct{ Case, Target, Limit, Above, Outcome string }
+type objective struct{ Case, Target, Limit, Above, Violated, Outcome string }
 
 func objectives(c compare.Comparison) []objective {
 	var list []objective
 	for _, o := range c.Objectives {
 		list = append(list, objective{
 			o.Case, o.Target, "p99 ≤ " + unit.Format(o.Limit, unit.Second),
-			strconv.Itoa(o.Above) + " of " + strconv.Itoa(o.Samples), string(o.Outcome),
+			strconv.Itoa(o.Above) + " of " + strconv.Itoa(o.Samples),
+			strconv.Itoa(o.Violated) + " of " + strconv.Itoa(o.Blocks), string(o.Outcome),
 		})
 	}
 	return list
@@ -50,13 +51,14 @@ func official(c compare.Comparison) []string {
 func (m *markdown) objectives(c compare.Comparison) {
 	var rows [][]string
 	for _, o := range objectives(c) {
-		rows = append(rows, []string{o.Case, o.Target, o.Limit, o.Above, o.Outcome})
+		rows = append(rows, []string{o.Case, o.Target, o.Limit, o.Above, o.Violated, o.Outcome})
 	}
-	m.rows("Objectives", objectivesWords, "| case | target | objective | longer | |\n|--|--|--:|--:|--|\n", rows)
+	m.rows("Objectives", objectivesWords, "| case | target | objective | requests above | blocks above | |\n"+
+		"|--|--|--:|--:|--:|--|\n", rows)
 	m.list("Official wording", official(c))
 }
 
-// objectiveLines say how many are met and of which there are too few samples, and one by one those that are not met.
+// objectiveLines say how many are met and of which there are too few blocks, and one by one those that are not met.
 func objectiveLines(c compare.Comparison) []string {
 	if len(c.Objectives) == 0 {
 		return nil
@@ -65,11 +67,11 @@ func objectiveLines(c compare.Comparison) []string {
 	for _, o := range c.Objectives {
 		counts[o.Outcome]++
 		if o.Outcome == compare.TooFew {
-			few = append(few, fmt.Sprintf("%s (%d of %d longer than %s)",
-				where(o, c), o.Above, o.Samples, unit.Format(o.Limit, unit.Second)))
+			few = append(few, fmt.Sprintf("%s (%d of %d requests in %s above %s)",
+				where(o, c), o.Above, o.Samples, unit.Plural(o.Blocks, "block"), unit.Format(o.Limit, unit.Second)))
 		}
 	}
-	lines := []string{fmt.Sprintf("%d met, %d not met, %d with too few samples.",
+	lines := []string{fmt.Sprintf("%d met, %d not met, %d with too few blocks.",
 		counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew])}
 	for _, o := range c.Objectives {
 		if o.Outcome == compare.NotMet {
@@ -77,7 +79,8 @@ func objectiveLines(c compare.Comparison) []string {
 		}
 	}
 	if len(few) > 0 {
-		lines = append(lines, "Too few, which a 99th percentile takes 299 of if none is longer: "+places(few)+".")
+		lines = append(lines, fmt.Sprintf("Too few blocks; to meet one takes %d without a request above its limit: %s.",
+			compare.BlocksToMeet(), places(few)))
 	}
 	for _, text := range official(c) {
 		lines = append(lines, "official: "+text)

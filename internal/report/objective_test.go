@@ -10,10 +10,11 @@ import (
 // The objectives and their official words are in every report for people, and in none that has no API cases.
 func TestObjectiveSections(t *testing.T) {
 	in := Input{Comparison: compare.Comparison{Objectives: []compare.Objective{
-		{Case: "api/pod-startup", Target: "a", Limit: 5, Samples: 400, Above: 0, Outcome: compare.Met,
+		{Case: "api/pod-startup", Target: "a", Limit: 5, Blocks: 8, Samples: 400, Outcome: compare.Met,
 			Words: "99th percentile per cluster-day <= 5s", Source: "https://example.org/slos", Sentence: "met so"},
-		{Case: "api/pod-startup", Target: "b", Limit: 5, Samples: 40, Above: 1, Outcome: compare.TooFew,
-			Words: "99th percentile per cluster-day <= 5s", Source: "https://example.org/slos", Sentence: "too few so"},
+		{Case: "api/pod-startup", Target: "b", Limit: 5, Blocks: 7, Violated: 1, Samples: 40, Above: 1,
+			Outcome: compare.TooFew, Words: "99th percentile per cluster-day <= 5s", Source: "https://example.org/slos",
+			Sentence: "too few so"},
 	}}}
 	forms := map[string]func(*strings.Builder, Input) error{
 		"text":     func(b *strings.Builder, in Input) error { return Text(b, in, TextOptions{Verbose: true}) },
@@ -28,7 +29,7 @@ func TestObjectiveSections(t *testing.T) {
 		if err := write(&without, Input{}); err != nil {
 			t.Fatal(name, err)
 		}
-		for _, want := range []string{"too few", "cluster-day", "example.org/slos"} {
+		for _, want := range []string{"too few blocks", "7", "cluster-day", "example.org/slos"} {
 			if !strings.Contains(with.String(), want) {
 				t.Errorf("%s does not say %q", name, want)
 			}

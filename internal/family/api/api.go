@@ -229,7 +229,11 @@ func (w Workload) At(rate float64, clients int) family.Workload {
 
 // Asked is how often it is asked, and what is known of it besides its latency.
 func (w Workload) Asked() family.Asked {
-	a := family.Asked{Pace: w.Pace, Objective: w.objective()}
+	a := family.Asked{Pace: w.Pace}
+	if w.Rate > 0 {
+		// A closed loop hardly samples the time in which a server stalls, and a search brings it to its limit.
+		a.Objective = w.objective()
+	}
 	switch w.Verb {
 	case "watch", "pod-deletion":
 		a.Parts = []string{metric.Request}

@@ -67,7 +67,9 @@ func (b *builder) work() (err error) {
 	}
 	b.Add(metric.Rate, float64(b.got.Total.OK)/b.got.Window)
 	b.Latencies("", b.latency, latencies...)
-	b.objective()
+	if err := b.objective(); err != nil {
+		return err
+	}
 	if b.got.Planned > 0 {
 		b.Add(metric.Failed, float64(b.got.Total.Failed())/float64(b.got.Planned))
 	}
@@ -79,17 +81,23 @@ func (b *builder) work() (err error) {
 	return nil
 }
 
-// objective tells how many latencies are above the official limit for what is asked, if there is one.
-func (b *builder) objective() {
+// objective adds how many requests are above the official limit for what is asked, if there is one. A request without
+// success is above every limit: the latency that it counts with elsewhere may be that of a fast error.
+func (b *builder) objective() error {
 	o := b.spec.Objective
 	if o == nil || b.latency.Count() == 0 {
-		return
+		return nil
+	}
+	successes, err := netload.DecodeHistogram(b.got.Total.Latency)
+	if err != nil {
+		return fmt.Errorf("the agent's result: %w", err)
 	}
 	b.Add(metric.SLOLimit, o.Limit.Seconds())
 	b.Add(metric.SLOSamples, float64(b.latency.Count()))
-	b.Add(metric.SLOAbove, float64(b.latency.Above(int64(o.Limit))))
+	b.Add(metric.SLOAbove, float64(b.latency.Count()-successes.Count()+successes.Above(int64(o.Limit))))
 	b.Fact("slo", o.Indicator+": "+o.Words)
 	b.Fact("slo.source", o.Source)
+	return nil
 }
 
 // phases adds the parts of a request's time, and other distributions.

@@ -431,19 +431,22 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// A run tells how many latencies are above the official limit for what was asked, and where there is none it tells
-// nothing.
+// A run counts the requests above the official limit for what was asked, with those that failed fast; where there is no
+// limit it has no count.
 func TestObjectiveValues(t *testing.T) {
 	h := netload.NewHistogram()
 	for _, d := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond, 5 * time.Second} {
 		h.Record(int64(d))
 	}
-	text := h.Encode()
-	for asked, above := range map[string]float64{"configmap/create": 2, "configmap/get": 2,
-		"configmap/list": 0, "pod-startup": 0, "floor": -1, "configmap/watch": -1} {
+	fast := netload.NewHistogram()
+	fast.Record(int64(time.Millisecond))
+	for asked, above := range map[string]float64{"configmap/create": 3, "configmap/get": 3,
+		"configmap/list": 1, "pod-startup": 1, "floor": -1, "configmap/watch": -1,
+		"configmap/create:clients=2": -1, "configmap/create:knee=1s": -1} {
 		w := call(t, asked)
 		m, err := merge(w, generator.Result{Report: generator.Report{Window: 1,
-			Planned: 4, Total: generator.Tally{OK: 4, Latency: text}}})
+			Planned: 5, Total: generator.Tally{OK: 4, Latency: h.Encode(), Waited: fast.Encode(),
+				Statuses: map[int]uint64{500: 1}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +455,7 @@ func TestObjectiveValues(t *testing.T) {
 		if has != (above >= 0) || has && v.Number != above {
 			t.Errorf("%s: %v %t, want %g", asked, v.Number, has, above)
 		}
-		if n, _ := run.Value("slo-samples"); has && (n.Number != 4 ||
+		if n, _ := run.Value("slo-samples"); has && (n.Number != 5 ||
 			!strings.Contains(run.Fact("slo"), "99th percentile per cluster-day <=") && asked == "pod-startup") {
 			t.Errorf("%s: %v samples, %q", asked, n.Number, run.Fact("slo"))
 		}
