@@ -280,6 +280,11 @@ func fraction(logRatio float64) float64 { return math.Expm1(logRatio) }
 // estimate fills in what an estimate of log ratios says. alpha is that of the row's interval.
 func (r *Row) estimate(e stats.Estimate, alpha float64) {
 	r.Change = Number(fraction(e.Shift))
+	if r.step > r.Delta {
+		// Each side may be up to a step from what it would be without steps.
+		e.Lo, e.Hi = e.Lo-math.Log1p(r.step), e.Hi+math.Log1p(r.step)
+		r.warn("%s", r.stepWords())
+	}
 	// The logarithm of 0 is the end of the lower side, not a bound.
 	r.CI = Interval{math.Inf(-1), fraction(e.Hi)}
 	if !math.IsInf(e.Lo, -1) {

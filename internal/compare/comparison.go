@@ -119,6 +119,7 @@ type Row struct {
 	Sentence   string `json:"sentence"` // the row in plain words, for the first screen
 
 	outside float64 // p of the change being delta or more
+	step    float64 // that the metric moves in, as a fraction; 0 if that is not known
 	// atLastLook says that the case had all the blocks that it may have.
 	atLastLook bool
 }

@@ -163,6 +163,7 @@ func addDetectable(rows []Row, t *trial, primaries int) {
 // if the sides do not measure the same thing.
 func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
 	broken := 0
+	var steps []float64
 	for _, n := range blocks(a, b) {
 		x, y := result.Value{}, result.Value{}
 		x, okX := a[n].Value(v.Metric)
@@ -179,11 +180,13 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 		s.blocks = append(s.blocks, n)
 		s.baseline = append(s.baseline, x.Number)
 		s.target = append(s.target, y.Number)
+		steps = append(steps, x.Step, y.Step)
 	}
 	if broken > 0 {
 		r.warn("In %s a valid run has no usable %s; left out.", unit.Plural(broken, "block"), v.Metric)
 	}
 	s = t.looked(s.settled(), r.Case)
+	r.step = stepOf(steps, s.baseline, s.target)
 	if s.spare > 0 {
 		r.warn("Of %d pairs the first %d count, which is the last look that they reached.",
 			len(s.blocks)+s.spare, len(s.blocks))
@@ -211,7 +214,7 @@ func (r *Row) fill(s sides, alpha float64) {
 	r.Spread = Number(e.Spread)
 	r.decidePrimary()
 	r.outside = outside(logs, e.Shift, r.Delta, s.look)
-	if v, _ := r.decide(); v == Undecided {
+	if v, _ := r.decide(); v == Undecided && r.step <= r.Delta {
 		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(r.Delta), alpha, s.look)
 	}
 	if e.Spread > 0.1 {

@@ -342,7 +342,9 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float
 func (r *Row) samples(v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
 	x, okX := r.values(v, a)
 	y, okY := r.values(v, b)
-	return sides{baseline: x, target: y}.settled(), okX && okY
+	s = sides{baseline: x, target: y}.settled()
+	r.step = stepOf(stepsOf(v, a, b), s.baseline, s.target)
+	return s, okX && okY
 }
 
 // values collects a metric from runs in order of blocks. It is not ok if its unit is another.

@@ -67,10 +67,11 @@ type Nominal struct {
 	Windows float64       // of a search, besides the one that counts, each with its warm-up
 }
 
-// Times are those of a run.
+// Times are those of a run, and what it draws random numbers from.
 type Times struct {
 	Warmup time.Duration `json:"warmup"`
 	Window time.Duration `json:"window"`
+	Seed   uint64        `json:"seed,omitempty"` // another one for each run of an experiment
 }
 
 // TimesOf are those of every run in a design.

@@ -28,9 +28,9 @@ const (
 
 // What a search for a rate takes beside its window: so many others, each with the time that its last answers may take.
 const (
-	searchWindows = 16
+	searchWindows = 20
 	drain         = 10 * time.Second
-	usualWindows  = 4 // that its short trials take together, as a rule
+	usualWindows  = 5 // that its short trials take together, as a rule
 )
 
 // A Pace is how often something is asked over HTTP: at planned times, as fast as it answers, or ever faster until it

@@ -46,6 +46,9 @@ type Value struct {
 	Unit   unit.Unit     `json:"unit"`
 	Better metric.Better `json:"better,omitempty"`
 	Number float64       `json:"value"` // finite
+	// Step is the smallest difference that the measurement can show, as a fraction, where it is known: the grid of a
+	// search.
+	Step float64 `json:"step,omitempty"`
 }
 
 // NewValue is a value of a metric.

@@ -55,7 +55,7 @@ func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	r.Start = started.UTC()
 	r.Facts = append(r.Facts, t.place.Facts...)
 	r.Warnings = append(r.Warnings, t.place.Warnings...)
-	m, err := s.useTool(ctx, t.place, s.workloads[r.Case])
+	m, err := s.useTool(ctx, t.place, *r)
 	t.raw, t.err = m.Raw, err
 	measured := s.Clock.Now()
 	// What became of the place explains what became of the run, and comes first.
@@ -69,11 +69,13 @@ func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	t.took = s.since(began)
 }
 
-func (s *session) useTool(ctx context.Context, place target.Place, w family.Workload) (result.Measurement, error) {
+func (s *session) useTool(ctx context.Context, place target.Place, r result.Run) (result.Measurement, error) {
+	w, times := s.workloads[r.Case], s.times
+	times.Seed = Seed(s.e, r)
 	limit := w.Traits().Limits.Bound(s.times, s.Limits.Grace)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	m, err := s.Tool.Run(limited, place.Pair, w, s.times)
+	m, err := s.Tool.Run(limited, place.Pair, w, times)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.toolOf(w), limit, s.times.Window, err)
 	}

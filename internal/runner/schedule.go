@@ -46,6 +46,12 @@ func Order(e result.Experiment, c result.Case, block, attempt int) []string {
 // it, and the next in the next block, so that nodes take part in balance whenever a case stops.
 func Rotation(block int) int { return block - 1 }
 
+// Seed is what a run draws its random numbers from: another one for each run, also of the same block, so that what they
+// decide is not alike on two targets.
+func Seed(e result.Experiment, r result.Run) uint64 {
+	return draw(e.Seed, fmt.Sprintf("run/%d/%s/%s/%d", r.Block, r.Case, r.Target, r.Attempt)).Uint64()
+}
+
 // draw is a stream of random numbers of its own for each purpose, so that adding a case, a block or
 // an attempt leaves every other order as it is.
 func draw(seed uint64, purpose string) *rand.Rand {

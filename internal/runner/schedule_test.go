@@ -186,3 +186,25 @@ func TestPlan(t *testing.T) {
 		t.Errorf("the plan has %d runs, the schedule %d", p.Runs, runs)
 	}
 }
+
+// Each run draws from a seed of its own, which the experiment's seed decides.
+func TestSeed(t *testing.T) {
+	r := result.Run{Case: "a", Target: "t", Block: 1, Attempt: 1}
+	seeds := map[uint64]bool{}
+	for _, change := range []func(e *result.Experiment, r *result.Run){
+		func(*result.Experiment, *result.Run) {},
+		func(e *result.Experiment, _ *result.Run) { e.Seed = 8 },
+		func(_ *result.Experiment, r *result.Run) { r.Case = "b" },
+		func(_ *result.Experiment, r *result.Run) { r.Target = "u" },
+		func(_ *result.Experiment, r *result.Run) { r.Block = 2 },
+		func(_ *result.Experiment, r *result.Run) { r.Attempt = 2 },
+	} {
+		e, r := result.Experiment{Seed: 7}, r
+		change(&e, &r)
+		if seed := runner.Seed(e, r); seeds[seed] || seed != runner.Seed(e, r) {
+			t.Errorf("%+v: %d", r, seed)
+		} else {
+			seeds[seed] = true
+		}
+	}
+}

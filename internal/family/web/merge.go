@@ -66,6 +66,9 @@ func (b *builder) work() (err error) {
 		return fmt.Errorf("the agent's result: %w", err)
 	}
 	b.Add(metric.Rate, float64(b.got.Total.OK)/b.got.Window)
+	if i := len(b.Values) - 1; i >= 0 {
+		b.Values[i].Step = b.got.Step
+	}
 	b.Latencies("", b.latency, latencies...)
 	if err := b.objective(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package httpload
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -8,12 +9,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // The search finds a knee that is known, from below and from above.
 func TestSearch(t *testing.T) {
 	for _, knee := range []float64{0.5, 2, 49, 50, 51, 777, 30_000, 99_000} {
-		s := newSearch(100 * time.Millisecond)
+		s := newSearch(100*time.Millisecond, 1)
 		for {
 			rate, done := s.Next()
 			if done {
@@ -25,7 +31,7 @@ func TestSearch(t *testing.T) {
 			}
 			s.Took(Trial{Rate: rate, Planned: 1000, P99: p99})
 		}
-		if got := s.passed; knee >= 1 && (got > knee || got < knee/1.06) || knee < 1 && got != 0 || s.Limited() {
+		if got := s.passed; knee >= 1 && (got > knee || got < knee/1.012) || knee < 1 && got != 0 || s.Limited() {
 			t.Errorf("knee at %g: found %g in %d trials", knee, got, len(s.trials))
 		}
 	}
@@ -34,7 +40,7 @@ func TestSearch(t *testing.T) {
 // What passed in short trials counts no more once a whole window did not: the search goes on below with whole ones.
 func TestSearchDoubts(t *testing.T) {
 	for _, knee := range []float64{30, 130, 390, 399} {
-		s := newSearch(100 * time.Millisecond)
+		s := newSearch(100*time.Millisecond, 1)
 		to := 400.0 // where short trials end
 		for {
 			rate, done := s.Next()
@@ -60,10 +66,73 @@ func TestSearchDoubts(t *testing.T) {
 	}
 }
 
+// rateOf is what a search finds of a server with a knee.
+func rateOf(knee float64, seed uint64) result.Value {
+	s := newSearch(100*time.Millisecond, seed)
+	for {
+		rate, done := s.Next()
+		if done {
+			return result.Value{Metric: metric.Rate, Unit: unit.PerSecond, Better: metric.Higher,
+				Number: s.passed, Step: s.Step()}
+		}
+		t := Trial{Rate: rate, Planned: 1000, P99: 0.01}
+		if rate > knee {
+			t.P99 = 0.5
+		}
+		s.Took(t)
+	}
+}
+
+// TestKneesAreResolved compares servers whose knees are known, in experiments of 11 blocks: what differs by twice delta
+// is never equivalent and mostly found, and what differs by a tenth of it never exceeds delta. Of knees that a fixed
+// grid has between the same two rates, or on either side of one, neither held.
+func TestKneesAreResolved(t *testing.T) {
+	const experiments, blocks = 40, 11
+	e := result.Experiment{ID: "knees", Baseline: "a", Targets: []result.Target{{Name: "a"}, {Name: "b"}},
+		Cases:  []result.Case{{Name: "knee", Role: result.Primary, Metric: metric.Rate}},
+		Design: result.Design{Blocks: blocks, Alpha: 0.05, Delta: 0.02}}
+	for _, c := range []struct {
+		a, b  float64
+		apart bool
+	}{{500.5, 520.8, true}, {524.5, 525.5, false}} {
+		different, equivalent, exceeds := 0, 0, 0
+		for n := range experiments {
+			var runs []result.Run
+			for block := range blocks {
+				for i, knee := range []float64{c.a, c.b} {
+					r := result.Run{Case: "knee", Target: e.Targets[i].Name, Block: block + 1, Attempt: 1, Slot: i + 1}
+					r.ID = fmt.Sprint(r.Target, r.Block)
+					r.Values = []result.Value{rateOf(knee, uint64(1000*n+2*block+i))}
+					runs = append(runs, r)
+				}
+			}
+			found, err := compare.Compare(result.Results{Experiment: e, Runs: runs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch row := found.Comparisons[0]; {
+			case row.Verdict == compare.Different:
+				different++
+				if row.CI.Lo > row.Delta || row.CI.Hi < -row.Delta {
+					exceeds++
+				}
+			case row.Verdict == compare.Equivalent:
+				equivalent++
+			}
+		}
+		t.Logf("%g and %g: %d different, %d by more than delta, %d equivalent", c.a, c.b, different, exceeds, equivalent)
+		if c.apart && (equivalent > 0 || different < experiments*9/10) ||
+			!c.apart && (exceeds > 0 || equivalent < experiments*9/10) {
+			t.Errorf("%g and %g: of %d, %d are different, %d by more than delta, and %d equivalent",
+				c.a, c.b, experiments, different, exceeds, equivalent)
+		}
+	}
+}
+
 func TestSearchEnds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		s := newSearch(time.Second)
+		s := newSearch(time.Second, 1)
 		for n := 0; ; n++ {
 			rate, done := s.Next()
 			if done {
@@ -79,16 +148,16 @@ func TestSearchEnds(t *testing.T) {
 			t.Fatalf("%g passed, %g failed", s.passed, s.failed)
 		}
 	}
-	limited := newSearch(time.Second)
-	limited.Took(Trial{Rate: 50, Planned: 1, P99: 0.1})
+	limited := newSearch(time.Second, 1)
+	limited.Took(Trial{Rate: limited.Start, Planned: 1, P99: 0.1})
 	for range limitedAtMost {
 		rate, done := limited.Next()
-		if rate != 100 || done {
+		if rate != 2*limited.Start || done {
 			t.Errorf("%g, %v", rate, done)
 		}
 		limited.Took(Trial{Rate: rate, Planned: 1, P99: 0.1, Limited: true})
 	}
-	if _, done := limited.Next(); !done || limited.passed != 50 || !limited.Limited() {
+	if _, done := limited.Next(); !done || limited.passed != limited.Start || !limited.Limited() {
 		t.Errorf("%+v", limited)
 	}
 }

@@ -65,6 +65,9 @@ type Result struct {
 	// Trials of a search for a rate; Limited says that the generator, not the server, ended it.
 	Trials  []Trial `json:"trials,omitempty"`
 	Limited bool    `json:"limited,omitempty"`
+	// Step is how far the rate that was found may be below the highest that would have passed, as a fraction; 0 without a
+	// search.
+	Step float64 `json:"step,omitempty"`
 	// Distributions of other times than those of requests.
 	Distributions []Distribution    `json:"distributions,omitempty"`
 	Facts         map[string]string `json:"facts,omitempty"`
@@ -85,7 +88,7 @@ func Do(ctx context.Context, c Config, limit time.Duration) (Result, error) {
 		return Result{Report: r}, err
 	}
 	r, s, err := runSearch(ctx, c, limit)
-	found := Result{Report: r, Trials: s.trials, Limited: s.Limited()}
+	found := Result{Report: r, Trials: s.trials, Limited: s.Limited(), Step: s.Step()}
 	if s.passed == 0 {
 		text := "the search found no rate at which the server keeps the limit"
 		found.Invalid = append(found.Invalid, result.Warning{Code: result.NoRate, Text: text})

@@ -84,6 +84,7 @@ type Config struct {
 	Connections, Most int
 	Reconnect         bool // a new connection for every request
 
+	Seed           uint64 // of a search's first rate
 	Warmup, Window time.Duration
 	Timeout        time.Duration // of a request, from when it was sent
 

@@ -166,7 +166,7 @@ func (r *run) web(s httpload.Source) httpload.Config {
 	w := r.Workload
 	return httpload.Config{
 		Server: r.Server, Source: s, Rate: w.Rate, Clients: w.Clients,
-		Connections: 1, Warmup: r.Times.Warmup, Window: r.Times.Window,
+		Connections: 1, Seed: r.Times.Seed, Warmup: r.Times.Warmup, Window: r.Times.Window,
 		Timeout: requestTimeout, Distress: r.enough,
 	}
 }

@@ -156,7 +156,8 @@ const (
 func (c Config) load(server httpload.Server, from httpload.Source) httpload.Config {
 	w := httpload.Config{
 		Server: server, Source: from, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
-		Connections: warmConnections * len(server.Addresses), Warmup: c.Times.Warmup, Window: c.Times.Window,
+		Connections: warmConnections * len(server.Addresses), Seed: c.Times.Seed,
+		Warmup: c.Times.Warmup, Window: c.Times.Window,
 		Distress: httpload.Distress,
 	}
 	if c.Ask == Published {

@@ -54,6 +54,6 @@ func (c Config) web() (httpload.Config, error) {
 	return httpload.Config{
 		Server: server, Source: source, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
 		Connections: max(d.Connections, len(d.Addresses)), Most: d.MaxConnections, Reconnect: d.Reconnect,
-		Warmup: c.Times.Warmup, Window: c.Times.Window, Timeout: timeout, Distress: httpload.Distress,
+		Seed: c.Times.Seed, Warmup: c.Times.Warmup, Window: c.Times.Window, Timeout: timeout, Distress: httpload.Distress,
 	}, err
 }
