@@ -328,7 +328,11 @@ func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) 
 	if err != nil && !errors.Is(err, result.ErrNotSupported) { // else it is among the refusals
 		return nil, err
 	}
-	return t.Facts(ctx)
+	facts, err := runner.Facts(ctx, t, runner.FactsTime)
+	if err != nil {
+		return nil, fmt.Errorf("facts: %w", err)
+	}
+	return facts, nil
 }
 
 // placements are those of all that could be measured on a target, by any tool. An application may be far away, and

@@ -47,6 +47,7 @@ type Target struct {
 
 // Limits bound what a run may take. The zero value of each means the default.
 type Limits struct {
+	Facts    time.Duration // for the facts of a target: FactsTime
 	Open     time.Duration // for making a site: 60 s
 	Grace    time.Duration // for the tool, on top of warm-up and window: 30 s
 	Close    time.Duration // for removing a site: 30 s
@@ -180,7 +181,7 @@ var (
 func (s *session) facts(ctx context.Context) error {
 	now := result.Session{Start: s.began, Version: s.Version, Facts: map[string][]result.Fact{}}
 	for _, t := range s.e.Targets {
-		facts, err := s.targets[t.Name].Facts(ctx)
+		facts, err := Facts(ctx, s.targets[t.Name], s.Limits.Facts)
 		switch {
 		case ctx.Err() != nil:
 			return errInterrupted
@@ -205,6 +206,21 @@ func (s *session) facts(ctx context.Context) error {
 	}
 	s.summary.Session = now
 	return nil
+}
+
+// FactsTime is how long a target may take to find its facts. A cluster starts its first pods for them, and its nodes
+// pull the images.
+const FactsTime = 3 * time.Minute
+
+// Facts returns the facts of a target, or an error with what is known when limit has passed.
+func Facts(ctx context.Context, t target.Target, limit time.Duration) ([]result.Fact, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	facts, err := t.Facts(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("finding them took longer than %v: %w", limit, err)
+	}
+	return facts, err
 }
 
 // blocks runs block after block until there is nothing more to do.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -784,6 +785,27 @@ type factless struct {
 }
 
 func (f factless) Facts(context.Context) ([]result.Fact, error) { return nil, f.err }
+
+// silent is a target whose facts never come.
+type silent struct{ *targettest.Twin }
+
+func (silent) Facts(ctx context.Context) ([]result.Fact, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("%w (pod p: Pending)", context.Cause(ctx))
+}
+
+// Facts that do not come are given up, with what the target knows.
+func TestFactsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")
+		b.config.Targets[0].Places = silent{b.twins["a"]}
+		s, err := runner.Run(t.Context(), b.config)
+		want := "facts of target a: finding them took longer than 3m0s: context deadline exceeded (pod p: Pending)"
+		if err == nil || err.Error() != want || s.Stopped != runner.StopFailed {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
 
 func TestFactsFail(t *testing.T) {
 	broken := errors.New("no such cluster")

@@ -87,7 +87,7 @@ func (c Config) filled() Config {
 	c.Clock = cmp.Or[Clock](c.Clock, wall{})
 	l := c.Limits
 	c.Limits = Limits{
-		Open: cmp.Or(l.Open, 60*time.Second), Grace: cmp.Or(l.Grace, 30*time.Second),
+		Facts: cmp.Or(l.Facts, FactsTime), Open: cmp.Or(l.Open, 60*time.Second), Grace: cmp.Or(l.Grace, 30*time.Second),
 		Close: cmp.Or(l.Close, 30*time.Second), Idle: cmp.Or(l.Idle, plan.Pause),
 		Absence: cmp.Or(l.Absence, 2*time.Second), Attempts: cmp.Or(l.Attempts, 5),
 	}

@@ -58,6 +58,31 @@ func diagnose(p *corev1.Pod) *Problem {
 	return nil
 }
 
+// progress describes how far a pod has come that nothing is known to keep from running.
+func progress(p *corev1.Pod) string {
+	phase, node := string(p.Status.Phase), p.Spec.NodeName
+	s := inspection.OwnStatus(p)
+	switch {
+	case p.Status.Phase != corev1.PodPending:
+		return phase
+	case node == "":
+		return phase + ", not yet scheduled; look at the scheduler"
+	case s == nil || s.State.Waiting == nil:
+		return fmt.Sprintf("%s, not yet reported by node %s; look at its kubelet", phase, node)
+	}
+	phase += ", " + s.State.Waiting.Reason
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type != corev1.PodReadyToStartContainers:
+		case c.Status == corev1.ConditionTrue:
+			return fmt.Sprintf("%s: node %s pulls or starts the image %s", phase, node, inspection.OwnContainer(p).Image)
+		default:
+			return fmt.Sprintf("%s: node %s has not made the pod's sandbox, network and volumes", phase, node)
+		}
+	}
+	return phase + " on node " + node
+}
+
 // ended is why a pod that should wait does not.
 func ended(p *corev1.Pod) *Problem {
 	cause := fmt.Sprintf("pod %s ended", p.Name)

@@ -201,6 +201,30 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// Of pods that are silent until they are given up, what is known is reported.
+func TestState(t *testing.T) {
+	unplaced := waitingPod("", "")
+	unplaced.Spec.NodeName = ""
+	creating := func(sandbox corev1.ConditionStatus) *corev1.Pod {
+		p := waitingPod("ContainerCreating", "")
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: sandbox}}
+		return p
+	}
+	for want, pod := range map[string]*corev1.Pod{
+		"p: Pending, not yet scheduled; look at the scheduler":             unplaced,
+		"p: Pending, not yet reported by node node-1; look at its kubelet": waitingPod("", ""),
+		"p: Pending, ContainerCreating on node node-1":                     waitingPod("ContainerCreating", ""),
+		"p: Pending, ContainerCreating: node node-1 has not made the pod's sandbox, network and volumes": creating(
+			corev1.ConditionFalse),
+		"p: Pending, ContainerCreating: node node-1 pulls or starts the image img:1": creating(corev1.ConditionTrue),
+	} {
+		r := &Readiness{want: 1, Pods: map[string]*corev1.Pod{"p": pod}}
+		if got := r.State(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestFromEvents(t *testing.T) {
 	pod := waitingPod("", "")
 	at := func(s int64) metav1.Time { return metav1.Time{Time: time.Unix(s, 0)} }

@@ -100,10 +100,11 @@ func (r *Readiness) ask(now time.Time) error {
 	return nil
 }
 
+// State describes the pods as they are: what keeps each from running, or how far it has come.
 func (r *Readiness) State() string {
 	var words []string
 	for name, pod := range r.Pods {
-		text := string(pod.Status.Phase)
+		text := progress(pod)
 		if problem := diagnose(pod); problem != nil {
 			text = problem.Error()
 		}
