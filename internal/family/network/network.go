@@ -25,6 +25,8 @@
 package network
 
 import (
+	"time"
+
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -53,8 +55,13 @@ func common(k Kind) Spec {
 	return s
 }
 
-// sweepWindows is how many windows the search for a rate under a loss threshold may take.
-const sweepWindows = 30
+// A search for a rate under a loss threshold takes SearchTime at most, and usually usualSearch. Then windows are
+// measured at lower and lower rates until one keeps the threshold, SearchWindows at most.
+const (
+	SearchTime    = 8 * time.Second
+	SearchWindows = 7
+	usualSearch   = 2 * time.Second
+)
 
 // A Workload is a Spec on a path.
 type Workload struct {
@@ -101,7 +108,8 @@ func (w Workload) Traits() family.Traits {
 		t.Load.Outstanding = max(w.Flows, 1)
 	}
 	if w.Kind == UDPStream && w.Rate == 0 {
-		t.Limits.Windows = sweepWindows
+		t.Limits = family.Limits{Windows: SearchWindows, Run: SearchTime}
+		t.Nominal.Run = usualSearch
 	}
 	// From node to node is what a path can reach at most that leaves the node too.
 	if w.Path.Other() && w.Path != target.NodeNode {

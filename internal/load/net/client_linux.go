@@ -50,7 +50,7 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 		t.abandon()
 		return Report{}, err
 	}
-	sweep, err := t.conduct(ctx, control)
+	found, err := t.conduct(ctx, control)
 	if err != nil {
 		t.abandon()
 		if cause := context.Cause(ctx); cause != nil {
@@ -62,7 +62,7 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Cost.Idle, r.Cost.IdleSeen, r.Sweep = idle, c.Idle > 0, sweep
+	r.Cost.Idle, r.Cost.IdleSeen, r.Sweep = idle, c.Idle > 0, found
 	return r, nil
 }
 
@@ -87,16 +87,15 @@ func (t *team) abandon() {
 	t.waiting.Wait()
 }
 
-// conduct carries the run out, from the moment at which all flows are open.
-func (t *team) conduct(ctx context.Context, control *link) (*SweepReport, error) {
-	if _, err := control.ask(message{Op: opGo}); err != nil {
+// conduct carries the run out, from the moment at which all flows are open, and returns what a search found.
+func (t *team) conduct(ctx context.Context, control *link) (found *SweepReport, err error) {
+	begun, err := control.ask(message{Op: opGo})
+	if err != nil {
 		return nil, err
 	}
 	t.begin(ctx)
-	var sweep *SweepReport
-	if sweeps(t.config.Workload) {
-		var err error
-		if sweep, err = t.search(control); err != nil {
+	if t.config.searches() {
+		if found, err = t.search(control, max(t.holds(), begun.Holds)); err != nil {
 			return nil, err
 		}
 	}
@@ -108,17 +107,16 @@ func (t *team) conduct(ctx context.Context, control *link) (*SweepReport, error)
 	t.drained(answer.Sent)
 	t.shutdown()
 	t.waiting.Wait()
-	return sweep, nil
+	return found, nil
 }
 
-// search sweeps the rate in the time before the window, and lets the rest of the run be sent at what it found.
-func (t *team) search(control *link) (*SweepReport, error) {
-	s := newSweep(t.config.Workload.Loss)
-	each := time.Duration(t.line.Begin)/time.Duration(s.MaxTrials+1) - 2*drain/3
-	each = max(each, 20*time.Millisecond)
+// search sweeps the rate, where the receivers' buffers hold so many datagrams.
+func (t *team) search(control *link, held float64) (*SweepReport, error) {
+	s := newSweep(t.config.Workload.Loss, held)
 	var before message
 	for {
 		rate, done := s.Next()
+		each := s.Duration(rate)
 		// A sweep that takes longer than planned ends early, with what it has.
 		if done || t.clock.now()+int64(each+2*drain) > t.line.Begin {
 			break
@@ -129,13 +127,8 @@ func (t *team) search(control *link) (*SweepReport, error) {
 		}
 		s.Took(result)
 	}
-	r := &SweepReport{Rate: cmp.Or(s.passed, s.Fallback()), Trials: s.trials}
-	if _, err := control.ask(message{Op: opHold, Rate: r.Rate}); err != nil {
-		return nil, err
-	}
-	t.order(r.Rate, t.clock.now(), t.line.End)
 	t.noMoreOrders()
-	return r, nil
+	return &SweepReport{Rate: cmp.Or(s.passed, s.Fallback()), Trials: s.trials}, nil
 }
 
 // tryRate is one trial of both sides: send, then count on both what was sent and what came since the trial before.

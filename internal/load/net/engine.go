@@ -36,6 +36,9 @@ type Config struct {
 	Addr     netip.AddrPort `json:"address"`        // the server listens on it, the client dials it; 0 is any port
 	CPUs     []int          `json:"cpus,omitempty"` // workers are pinned to these in turn; empty: anywhere
 	Workload network.Spec   `json:"workload"`       // resolved; both sides have the same
+	// Found is the rate, in datagrams per second and direction, of a udp-stream that names none; 0: the run searches for
+	// it and has no window.
+	Found float64 `json:"found,omitempty"`
 	// Idle is how long to watch the machine before the run to learn its idle level, in ns; 0: not at all.
 	Idle time.Duration `json:"idle,omitempty"`
 	// Profile asks for [Report.Layers], where the agent may sample the machine's CPUs; Count for [Report.Counters].
@@ -55,6 +58,9 @@ const (
 
 // bound is the longest that a run of w may take, from start to end of an agent.
 func (c Config) bound() time.Duration {
+	if c.searches() {
+		return c.Idle + network.SearchTime + grace
+	}
 	return c.Idle + c.Workload.Warmup + c.Workload.Duration + grace
 }
 

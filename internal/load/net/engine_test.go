@@ -213,7 +213,7 @@ func TestSweep(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSweep(0.001)
+			s := newSweep(0.001, 4000)
 			for {
 				rate, done := s.Next()
 				if done {
@@ -235,7 +235,7 @@ func TestSweep(t *testing.T) {
 func TestSweepEnds(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
-		s := newSweep(0.001)
+		s := newSweep(0.001, 4000)
 		for n := 0; ; n++ {
 			rate, done := s.Next()
 			if done {
@@ -253,8 +253,46 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
+// A buffered path carries so many datagrams per second, and holds so many more before it loses any, as a receiver with
+// a large buffer does.
+type buffered struct{ capacity, holds float64 }
+
+// send is what becomes of a rate for so many seconds. What the buffer holds at the end arrives late.
+func (p buffered) send(rate, seconds float64) Trial {
+	sent := min(rate, 1e6) * seconds
+	return Trial{Rate: rate, Achieved: sent / seconds, Sent: uint64(sent),
+		Received: uint64(min(sent, p.capacity*seconds+p.holds))}
+}
+
+// Trials outlast the buffer, and windows step down until one keeps the threshold, so that the rate which counts is what
+// the path carries, however much fits into the buffer.
+func TestSweepOutlastsBuffers(t *testing.T) {
+	for _, p := range []buffered{{10e3, 4000}, {85e3, 4000}, {85e3, 200}, {300e3, 10e3}, {700e3, 15e3}} {
+		s := newSweep(0.001, p.holds)
+		for {
+			rate, done := s.Next()
+			if done {
+				break
+			}
+			s.Took(p.send(rate, s.Duration(rate).Seconds()))
+		}
+		rate, windows := s.passed, 0
+		for {
+			windows++
+			window := p.send(rate, 2)
+			if window.Loss() <= s.Threshold {
+				break
+			}
+			rate = StepDown(rate, float64(window.Received)/2, windows)
+		}
+		if s.passed > 2*p.capacity || rate < 0.95*p.capacity || rate > p.capacity+p.holds || windows > 3 {
+			t.Errorf("%+v: the search found %g, and window %d held %g", p, s.passed, windows, rate)
+		}
+	}
+}
+
 func TestSweepNothingPasses(t *testing.T) {
-	s := newSweep(0)
+	s := newSweep(0, 4000)
 	for {
 		rate, done := s.Next()
 		if done {

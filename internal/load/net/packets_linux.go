@@ -166,9 +166,9 @@ const (
 	pollEvery = 50_000 // ns
 )
 
-// polls says whether the receivers of a workload look by the clock.
+// polls reports whether the receivers of a workload look by the clock.
 func polls(w network.Spec) bool {
-	return sweeps(w) || offered(w)/float64(w.Flows) >= pollRate
+	return sweeps(w) || w.Kind == network.UDPUnpaced || w.Rate/float64(w.Flows) >= pollRate
 }
 
 // receiving says how a workload's receivers learn of datagrams.

@@ -60,13 +60,19 @@ func flows(w network.Spec) []flow {
 	return plan
 }
 
-// sweeps says whether the run searches its rate.
+// sweeps reports whether the rate of a workload is searched for.
 func sweeps(w network.Spec) bool { return w.Kind == network.UDPStream && w.Rate == 0 }
 
+// searches reports whether the run is the search for the rate that other runs then have.
+func (c Config) searches() bool { return sweeps(c.Workload) && c.Found == 0 }
+
 // offered is the rate at which datagrams are sent; 0 where it is searched for.
-func offered(w network.Spec) float64 {
-	if w.Kind == network.UDPUnpaced {
+func (c Config) offered() float64 {
+	switch {
+	case c.Found > 0:
+		return c.Found
+	case c.Workload.Kind == network.UDPUnpaced:
 		return Unpaced
 	}
-	return w.Rate
+	return c.Workload.Rate
 }

@@ -304,7 +304,7 @@ func (s *server) follow(ctx context.Context, control *link) error {
 	if err := control.say(message{Op: opWelcome}); err != nil {
 		return err
 	}
-	begun, held := false, false
+	begun := false
 	for {
 		m, err := control.hear()
 		if err != nil {
@@ -316,18 +316,16 @@ func (s *server) follow(ctx context.Context, control *link) error {
 			begun = true
 			defer context.AfterFunc(ctx, s.abort)()
 			s.begin(ctx)
-		case m.Op == opTrial && begun && !held && m.valid(s.config):
+			answer.Holds = s.holds()
+		case m.Op == opTrial && begun && m.valid(s.config):
 			now := s.clock.now()
 			s.order(m.Rate, now, now+int64(m.Seconds*1e9))
-		case m.Op == opCount && begun && !held && sweeps(s.config.Workload):
+		case m.Op == opCount && begun && s.config.searches():
 			s.collect()
 			s.settle()
 			answer.Sent, answer.Received = s.sentDatagrams(), s.counted()
-		case m.Op == opHold && begun && !held && m.valid(s.config):
-			held = true
-			s.order(m.Rate, s.clock.now(), s.line.End)
-			s.noMoreOrders()
 		case m.Op == opEnd && begun:
+			s.noMoreOrders()
 			s.running.Wait()
 			answer.Sent = s.sentDatagrams()
 			if err := control.say(answer); err != nil {
@@ -346,9 +344,9 @@ func (s *server) follow(ctx context.Context, control *link) error {
 	}
 }
 
-// valid says whether a message about a sweep is within what this run may do.
+// valid reports whether a trial is within what this run may do.
 func (m message) valid(c Config) bool {
-	return sweeps(c.Workload) && m.Rate > 0 && m.Rate <= Unpaced && m.Seconds >= 0 && m.Seconds <= c.bound().Seconds()
+	return c.searches() && m.Rate > 0 && m.Rate <= Unpaced && m.Seconds >= 0 && m.Seconds <= c.bound().Seconds()
 }
 
 // close ends the loops, turns away who is still opening, and closes the port.

@@ -1,5 +1,7 @@
 package netload
 
+import "time"
+
 // A Trial is one step of a sweep: a rate was offered, so much was sent, so much of it arrived.
 type Trial struct {
 	Rate     float64 `json:"rate"`     // offered, datagrams per second; Unpaced for as fast as it goes
@@ -26,15 +28,32 @@ type sweep struct {
 	Threshold float64 // highest loss that passes, as a fraction
 	Precision float64 // ends when the interval is below this fraction of its upper end
 	MaxTrials int
+	Held      float64 // datagrams that the receivers' buffers may hold
 
 	passed, failed float64 // the highest rate that passed, and the lowest that failed; 0 as long as none did
 	first          float64 // what arrived of the unpaced trial: the first guess
 	trials         []Trial
 }
 
-// newSweep is a sweep to 2 % of the rate in at most 12 trials.
-func newSweep(threshold float64) *sweep {
-	return &sweep{Threshold: threshold, Precision: 0.02, MaxTrials: 12}
+// newSweep returns a sweep to 2 % of the rate in at most 12 trials, for receivers whose buffers hold so many datagrams.
+func newSweep(threshold, held float64) *sweep {
+	return &sweep{Threshold: threshold, Precision: 0.02, MaxTrials: 12, Held: held}
+}
+
+// The shortest and the longest trial, and how many times as long as the receivers' buffers take to fill it lasts.
+const (
+	leastTrial = 100 * time.Millisecond
+	mostTrial  = 500 * time.Millisecond
+	outlast    = 4
+)
+
+// Duration returns how long a trial at a rate sends: long enough that the buffers cannot hold what is too much.
+func (s *sweep) Duration(rate float64) time.Duration {
+	if rate >= Unpaced {
+		return mostTrial // what will be sent is not known
+	}
+	seconds := min(outlast*s.Held/rate, mostTrial.Seconds())
+	return max(leastTrial, time.Duration(seconds*float64(time.Second)))
 }
 
 // Next is the rate of the next trial; done says that there is none.
@@ -70,6 +89,12 @@ func (s *sweep) Took(t Trial) {
 	}
 	// The path is not quite the same from trial to trial; what failed now can't have passed before.
 	s.passed = min(s.passed, s.failed)
+}
+
+// StepDown returns the rate of the next window after n windows lost more than the threshold, the last of them at rate,
+// of which so many datagrams per second were received. Steps grow, from 2 % on.
+func StepDown(rate, received float64, n int) float64 {
+	return max(min(received, rate*(1-float64(int(1)<<n)/100)), 1)
 }
 
 // Fallback is a rate to measure at when none passed: half of the lowest that failed.

@@ -25,10 +25,12 @@ import (
 // A message is one line of the control connection.
 type message struct {
 	Op string `json:"op"`
-	// Of a trial or of the rest of a sweep: datagrams per second over all flows of a direction.
+	// Of a trial: datagrams per second over all flows of a direction.
 	Rate float64 `json:"rate,omitempty"`
 	// Of a trial: how long it sends, in seconds.
 	Seconds float64 `json:"seconds,omitempty"`
+	// Datagrams that this side's receive buffers may hold.
+	Holds float64 `json:"holds,omitempty"`
 	// Datagrams of this side since the run began.
 	Sent     uint64 `json:"sent,omitempty"`
 	Received uint64 `json:"received,omitempty"`
@@ -41,7 +43,6 @@ const (
 	opGo      = "go"      // all flows are open: the run begins now
 	opTrial   = "trial"   // send at a rate for a time
 	opCount   = "count"   // say what was sent and received so far
-	opHold    = "hold"    // send at this rate until the window ends
 	opEnd     = "end"     // all was sent: drain, and report
 )
 
@@ -171,7 +172,7 @@ func (t *team) prepare(w *worker) error {
 			}
 		}
 		w.packets.controls = !sender && (spec.Offload || polls(spec))
-		w.pacer = t.pacer(w.flow, max(offered(spec), 1))
+		w.pacer = t.pacer(w.flow, max(t.config.offered(), 1))
 	case workRequest, workDatagram, workCycle:
 		if w.flow.Work == workDatagram && w.role == Client {
 			// The one wait that has a time-out: an answer may be lost.
@@ -206,11 +207,12 @@ func (t *team) begin(ctx context.Context) {
 	t.clock.base = time.Now()
 	close(t.run)
 	t.guard()
-	go t.watch(ctx)
-	if !sweeps(t.config.Workload) {
-		t.order(offered(t.config.Workload), 0, t.line.End)
-		t.noMoreOrders()
+	if t.config.searches() {
+		return
 	}
+	go t.watch(ctx)
+	t.order(t.config.offered(), 0, t.line.End)
+	t.noMoreOrders()
 }
 
 // guard sees to it that nobody waits for ever: a request that is not answered some time after the window
@@ -390,6 +392,9 @@ func (t *team) sentDatagrams() (n uint64) {
 
 // report puts together what the workers saw, after all of them have ended.
 func (t *team) report() (Report, error) {
+	if t.config.searches() {
+		return Report{Role: t.config.Role, Version: Version()}, nil
+	}
 	looks := <-t.looks
 	if looks.err != nil {
 		return Report{}, looks.err
@@ -489,6 +494,27 @@ func (w *worker) addTo(r *Report) {
 		r.Failure = fmt.Sprintf("flow %d (%s): %s", w.flow.Index, w.flow.Work, text)
 	}
 	r.Threads = append(r.Threads, w.thread)
+}
+
+// skbOverhead is the least that the kernel charges a receive buffer for a datagram besides its payload, in bytes. Those
+// that it has joined (UDP_GRO) share it.
+const skbOverhead = 512
+
+// holds returns how many datagrams the buffers of this side's receivers may hold.
+func (t *team) holds() (n float64) {
+	each := float64(t.config.Workload.Size)
+	if !t.config.Workload.Offload {
+		each += skbOverhead
+	}
+	for _, w := range t.members() {
+		if w.flow.Work != workPackets || w.flow.Sender == w.role {
+			continue
+		}
+		if granted, err := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err == nil {
+			n += float64(granted) / each
+		}
+	}
+	return n
 }
 
 // buffers tells what the kernel granted of the socket buffers asked for.

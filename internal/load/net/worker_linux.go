@@ -34,9 +34,8 @@ func newShared(c Config) *shared {
 	w := c.Workload
 	longest := max(w.Size, w.Request, w.Response, network.DefaultStreamSize)
 	line := NewTimeline(w.Warmup, w.Duration)
-	if sweeps(w) {
-		// The first half of the window's time goes to the search.
-		line.Begin += int64(w.Duration / 2)
+	if c.searches() {
+		line = NewTimeline(network.SearchTime, 0)
 	}
 	return &shared{line: line, run: make(chan struct{}), token: c.Token, payload: make([]byte, longest)}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // gates adds why the run must not count, if anything.
@@ -32,6 +33,10 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 	}
 	if !m.Spec.Kind.Stream() {
 		m.answers(uint64(latency.Count()))
+	}
+	if s := m.Client.Sweep; s != nil && m.loss() > m.Spec.Loss {
+		m.Refuse(result.NoRate, "no rate that was tried kept the loss at or below %s; the last window, at %.0f datagrams "+
+			"per second, lost %s", unit.Format(m.Spec.Loss, unit.Ratio), s.Rate, unit.Format(m.loss(), unit.Ratio))
 	}
 	m.counters()
 }
@@ -118,21 +123,9 @@ func (m *builder) doubts() {
 			m.Warn(result.NoBuffer, "the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)
 		}
 	}
-	if s := m.Client.Sweep; s != nil && len(s.Trials) > 0 && !anyPassed(s, m.Spec.Loss) {
-		m.Warn(result.NoRate, "no rate that was tried stayed at or below a loss of %g", m.Spec.Loss)
-	}
 	if m.Client.Version != m.Server.Version {
 		m.Warn(result.VersionsDiffer, "the agents are of different versions: %s and %s", m.Client.Version, m.Server.Version)
 	}
-}
-
-func anyPassed(s *netload.SweepReport, threshold float64) bool {
-	for _, t := range s.Trials {
-		if t.Sent > 0 && t.Loss() <= threshold {
-			return true
-		}
-	}
-	return false
 }
 
 // portHint explains the error that a client without free ports gets.

@@ -160,12 +160,17 @@ func (m *builder) work(latency *netload.Histogram) {
 	}
 }
 
-// datagrams adds what sequence numbers tell. Loss compares what was sent in the window with what of exactly
-// that arrived, whenever it did.
+// loss compares the datagrams that were sent in the window with what of exactly these arrived, whenever it did; 0 where
+// none was sent.
+func (s sides) loss() float64 {
+	arrived := float64(s.Client.Arrived + s.Server.Arrived)
+	return max(s.sent()-arrived, 0) / max(s.sent(), 1)
+}
+
+// datagrams adds what sequence numbers tell.
 func (m *builder) datagrams() {
-	arrived := float64(m.Client.Arrived + m.Server.Arrived)
-	if sent := m.sent(); sent > 0 {
-		m.Add(metric.Loss, max(sent-arrived, 0)/sent)
+	if m.sent() > 0 {
+		m.Add(metric.Loss, m.loss())
 	}
 	if all := float64(m.Client.Received.Total() + m.Server.Received.Total()); all > 0 {
 		m.Add(metric.Reordered, float64(m.Client.Reordered+m.Server.Reordered)/all)

@@ -24,7 +24,8 @@ import (
 // idleTime is how long the first run on a host watches the machine to learn its idle level.
 const idleTime = 300 * time.Millisecond
 
-// leastSweep is the shortest window in which the search for a rate has time for trials.
+// leastSweep is the shortest window that a searched rate is measured in: what is too much shows as loss in it, and does
+// not fit into buffers.
 const leastSweep = 200 * time.Millisecond
 
 // A Tool runs the native generator. It is safe for concurrent use, though concurrent runs disturb each other.
@@ -80,17 +81,83 @@ func (t *Tool) Run(
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	err = run.do(ctx, p)
-	raw := run.raw(p)
+	if s.Kind == network.UDPStream && s.Rate == 0 {
+		return t.search(ctx, p, s, run)
+	}
+	done, err := t.carryOut(ctx, p, run)
+	if err != nil {
+		return result.Measurement{Raw: run.raw(p)}, err
+	}
+	m, err := merge(done)
+	m.Raw = run.raw(p)
+	return m, err
+}
+
+// carryOut does a run and returns what both sides saw.
+func (t *Tool) carryOut(ctx context.Context, p host.Pair, r *run) (sides, error) {
+	if err := r.do(ctx, p); err != nil {
+		return sides{}, err
+	}
+	client, server := &r.client.report, &r.server.report
+	t.learn(p, client, server)
+	t.recall(p, client, server)
+	return sides{Spec: r.client.config.Workload, Shared: p.Shared, Client: *client, Server: *server}, nil
+}
+
+// search does a run that searches for a rate, and then windows at what it found and below, up to the first that keeps
+// the threshold. Files of what came before that window have names of their own.
+func (t *Tool) search(ctx context.Context, p host.Pair, w network.Spec, r *run) (m result.Measurement, err error) {
+	var raw []result.File
+	keep := func(prefix string) {
+		for _, f := range r.raw(p) {
+			raw = append(raw, result.File{Name: prefix + f.Name, Data: f.Data})
+		}
+	}
+	searched, err := t.carryOut(ctx, p, r)
+	keep("search.")
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}
-	client, server := &run.client.report, &run.server.report
-	t.learn(p, client, server)
-	t.recall(p, client, server)
-	m, err := merge(sides{Spec: run.client.config.Workload, Shared: p.Shared, Client: *client, Server: *server})
+	found := searched.Client.Sweep
+	if found == nil {
+		return result.Measurement{Raw: raw}, fmt.Errorf("the agent on %s searched for no rate: it is another version's",
+			p.Client.Name())
+	}
+	last, err := hold(found.Rate, func(n int, rate float64) (s sides, err error) {
+		if n > 1 {
+			keep(fmt.Sprintf("window-%d.", n-1))
+		}
+		if r, err = t.plan(p, w); err != nil {
+			return s, err
+		}
+		r.client.config.Found, r.server.config.Found = rate, rate
+		if s, err = t.carryOut(ctx, p, r); err == nil {
+			s.Client.Sweep = &netload.SweepReport{Rate: rate, Trials: found.Trials}
+		}
+		return s, err
+	})
+	keep("")
+	if err == nil {
+		m, err = merge(last)
+	}
 	m.Raw = raw
 	return m, err
+}
+
+// hold measures window n at a rate, and the next ones at lower rates, up to the first that loses no more than its
+// threshold, or receives nothing.
+func hold(rate float64, measure func(n int, rate float64) (sides, error)) (s sides, err error) {
+	for n := 1; ; n++ {
+		if s, err = measure(n, rate); err != nil || s.loss() <= s.Spec.Loss || s.received() == 0 ||
+			n == network.SearchWindows {
+			return s, err
+		}
+		received := s.received() / s.window()
+		if s.Spec.Direction == network.Both {
+			received /= 2
+		}
+		rate = netload.StepDown(rate, received, n)
+	}
 }
 
 // A run is what both sides have to do, and what came of it.

@@ -155,6 +155,24 @@ func TestAccuracyOfThroughput(t *testing.T) {
 	}
 }
 
+// TestAccuracyOfSearch: what a search finds is the rate of the link, and its window keeps the threshold, although the
+// link's queue and the receiver's buffer hold more than a short trial sends too much.
+func TestAccuracyOfSearch(t *testing.T) {
+	for _, rate := range []float64{50e6, 200e6} {
+		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
+			truth{rate * 1472 / 1514, 0.03}.check(t, func() reading {
+				w := network.Spec{Kind: network.UDPStream, Duration: time.Second, Warmup: 200 * time.Millisecond}
+				seen := measure(t, fmt.Sprintf("lab:host?rate=%.0f", rate), w)
+				r := read(seen, "throughput")
+				if loss := seen["loss"]; loss > 0.001 && !r.contended {
+					t.Errorf("a window at %.0f datagrams per second lost %g", seen["offered"], loss)
+				}
+				return r
+			})
+		})
+	}
+}
+
 func TestAccuracyOfRoundTrip(t *testing.T) {
 	const delay = 10 * time.Millisecond
 	p50 := func(d time.Duration) reading {

@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -9,8 +10,38 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
+
+// Windows go down until one keeps the threshold, and are given up in the end, or when nothing is received.
+func TestHold(t *testing.T) {
+	spec := network.Spec{Kind: network.UDPStream, Loss: 0.001, Direction: network.Forward}
+	for _, test := range []struct {
+		name     string
+		received func(rate float64) float64 // per second
+		windows  int
+		least    float64 // of the last rate
+	}{
+		{"what was found is carried", func(rate float64) float64 { return rate }, 1, 10_000},
+		{"too much was found", func(rate float64) float64 { return min(rate, 9000) }, 2, 9000},
+		{"a path that always loses", func(rate float64) float64 { return rate * 0.99 }, network.SearchWindows, 1500},
+		{"a path that is down", func(float64) float64 { return 0 }, 1, 10_000},
+	} {
+		windows, last := 0, 0.0
+		s, err := hold(10_000, func(n int, rate float64) (sides, error) {
+			windows, last = n, rate
+			received := uint64(test.received(rate))
+			return sides{Spec: spec,
+				Client: netload.Report{Window: 1, Sent: netload.Tally{Window: uint64(rate)}},
+				Server: netload.Report{Window: 1, Received: netload.Tally{Window: received}, Arrived: received},
+			}, nil
+		})
+		if err != nil || windows != test.windows || last < test.least || s.sent() != math.Floor(last) {
+			t.Errorf("%s: %d windows, the last at %g: %v", test.name, windows, last, err)
+		}
+	}
+}
 
 func TestASweepNeedsTime(t *testing.T) {
 	here := host.NewLocal("here", netip.MustParseAddr("127.0.0.1"), nil)
