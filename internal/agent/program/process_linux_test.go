@@ -196,6 +196,29 @@ func settled(t *testing.T, h host.Host, want census) census {
 	}
 }
 
+// The idle level is watched once in an agent's life, which is a block on one machine: not again by its later runs.
+func TestIdleLevel(t *testing.T) {
+	watched := 0
+	n := netCarrier{watch: func(time.Duration) (float64, error) {
+		if watched++; watched == 1 {
+			return 0, errors.New("no /proc")
+		}
+		return float64(watched), nil
+	}}
+	for i, want := range []float64{0, 0, 2, 2, 2} {
+		d := time.Second
+		if i == 0 {
+			d = 0
+		}
+		if got, err := n.idleLevel(d); got != want || (err != nil) != (i == 1) {
+			t.Errorf("call %d: %g, %v; want %g", i+1, got, err, want)
+		}
+	}
+	if watched != 2 {
+		t.Errorf("watched %d times", watched)
+	}
+}
+
 // What a run leaves in the process does not touch the next one, whatever their kinds.
 func TestRunsLeaveNothing(t *testing.T) {
 	client, server := crewed(t)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
@@ -55,8 +56,9 @@ func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 
 // Verbs is all that an agent can be asked for.
 func Verbs() map[string]agent.Handler {
+	net := netCarrier{watch: netload.IdleLevel}
 	return map[string]agent.Handler{
-		netload.Verb:   agent.Handle(carryNet),
+		netload.Verb:   agent.Handle(net.carry),
 		preflight.Verb: agent.Handle(carryPreflight),
 		webapp.Verb:    agent.Handle(plain(webapp.Run)),
 		api.Verb:       agent.Handle(plain(kubeapi.Run)),
@@ -73,11 +75,39 @@ func plain[B, R any](do func(context.Context, B) (R, error)) func(context.Contex
 	return func(ctx context.Context, _ agent.Call, body B) (R, error) { return do(ctx, body) }
 }
 
-func carryNet(ctx context.Context, call agent.Call, c netload.Config) (netload.Report, error) {
+// A netCarrier carries out runs of the network's generator. It watches the machine's idle level before the first of
+// them: an agent lives as long as its site, so that each block has a level of its own, of the machine that it is on.
+type netCarrier struct {
+	watch func(time.Duration) (float64, error)
+
+	mu   sync.Mutex
+	idle *float64 // busy CPUs of the idle machine; nil until it was watched
+}
+
+func (n *netCarrier) carry(ctx context.Context, call agent.Call, c netload.Config) (netload.Report, error) {
 	if err := c.Token.UnmarshalText([]byte(call.Token)); err != nil {
 		return netload.Report{}, err
 	}
+	c.Watch = n.idleLevel
 	return netload.Run(ctx, c, func(at netip.AddrPort) { call.Say(agent.Ready, at) })
+}
+
+// idleLevel returns the machine's idle level, for which it watches the machine for so long unless it has done so; 0 is
+// not at all.
+func (n *netCarrier) idleLevel(d time.Duration) (float64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.idle == nil {
+		if d <= 0 {
+			return 0, nil
+		}
+		level, err := n.watch(d)
+		if err != nil {
+			return 0, err
+		}
+		n.idle = &level
+	}
+	return *n.idle, nil
 }
 
 func carryPreflight(ctx context.Context, call agent.Call, s preflight.Spec) (preflight.Report, error) {

@@ -32,7 +32,7 @@ func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, err
 }
 
 func runClient(ctx context.Context, c Config) (Report, error) {
-	idle, err := watchIdle(c)
+	idle, err := c.watchIdle()
 	if err != nil {
 		return Report{}, err
 	}
@@ -62,16 +62,15 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Cost.Idle, r.Cost.IdleSeen, r.Sweep = idle, c.Idle > 0, found
+	r.Cost.Idle, r.Sweep = idle, found
 	return r, nil
 }
 
-// watchIdle learns the machine's idle level if it is asked to.
-func watchIdle(c Config) (float64, error) {
-	if c.Idle <= 0 {
+func (c Config) watchIdle() (float64, error) {
+	if c.Watch == nil {
 		return 0, nil
 	}
-	return idleLevel(c.Idle)
+	return c.Watch(c.Idle)
 }
 
 // abandon ends all workers of a run that can't go on.

@@ -91,14 +91,13 @@ func ParseStat(r io.Reader) (Stat, error) {
 
 // Cost is what a run cost in CPU time on one machine, and the agent's part of it.
 type Cost struct {
-	Window   float64 `json:"window"`  // seconds between the two looks
-	CPUs     int     `json:"cpus"`    // of the machine
-	Machine  Times   `json:"machine"` // CPU seconds by mode, all CPUs
-	Busiest  float64 `json:"busiest"` // share of the window that the busiest CPU was busy
-	Hottest  int     `json:"hottest"` // that CPU
-	Softest  float64 `json:"softest"` // largest share of the window that a CPU was in soft interrupts
-	Idle     float64 `json:"idle"`    // CPUs that were busy before the run; what is "idle" here
-	IdleSeen bool    `json:"idle_seen"`
+	Window  float64 `json:"window"`  // seconds between the two looks
+	CPUs    int     `json:"cpus"`    // of the machine
+	Machine Times   `json:"machine"` // CPU seconds by mode, all CPUs
+	Busiest float64 `json:"busiest"` // share of the window that the busiest CPU was busy
+	Hottest int     `json:"hottest"` // that CPU
+	Softest float64 `json:"softest"` // largest share of the window that a CPU was in soft interrupts
+	Idle    float64 `json:"idle"`    // CPUs that were busy before the agent's first run; what is "idle" here
 
 	AgentUser   float64 `json:"agent_user"` // CPU seconds of the agent's process
 	AgentSystem float64 `json:"agent_system"`

@@ -39,8 +39,10 @@ type Config struct {
 	// Found is the rate, in datagrams per second and direction, of a udp-stream that names none; 0: the run searches for
 	// it and has no window.
 	Found float64 `json:"found,omitempty"`
-	// Idle is how long to watch the machine before the run to learn its idle level, in ns; 0: not at all.
+	// Idle is how long the agent watches the machine before its first run to learn its idle level, in ns; 0: not at all.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Watch does that; nil: the level is taken to be 0. A server listens meanwhile, since what is between may not wait.
+	Watch func(time.Duration) (busy float64, err error) `json:"-"`
 	// Profile asks for [Report.Layers], where the agent may sample the machine's CPUs; Count for [Report.Counters].
 	Profile bool `json:"profile,omitempty"`
 	Count   bool `json:"count,omitempty"`

@@ -53,8 +53,8 @@ func lookAround(senders []*worker, count bool) (look, error) {
 	return l, nil
 }
 
-// idleLevel watches the machine for a while and returns how many CPUs were busy.
-func idleLevel(d time.Duration) (float64, error) {
+// IdleLevel watches the machine for a while and returns how many CPUs were busy.
+func IdleLevel(d time.Duration) (float64, error) {
 	before, err := lookAround(nil, false)
 	if err != nil {
 		return 0, err

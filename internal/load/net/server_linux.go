@@ -262,7 +262,7 @@ func (s *server) admitUDP(index uint16, peer unix.Sockaddr) error {
 
 // session is the run as the control connection leads it. The server ends with that connection.
 func (s *server) session(ctx context.Context) (Report, error) {
-	idle, err := watchIdle(s.config)
+	idle, err := s.config.watchIdle()
 	if err != nil {
 		return Report{}, err
 	}
@@ -284,7 +284,7 @@ func (s *server) session(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	r, err := s.report()
-	r.Cost.Idle, r.Cost.IdleSeen = idle, s.config.Idle > 0
+	r.Cost.Idle = idle
 	return r, err
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// idleTime is how long the first run on a host watches the machine to learn its idle level.
+// idleTime is how long each agent watches its machine, before its first run, to learn the idle level.
 const idleTime = 300 * time.Millisecond
 
 // leastSweep is the shortest window that a searched rate is measured in: what is too much shows as loss in it, and does
@@ -32,13 +32,10 @@ const leastSweep = 200 * time.Millisecond
 type Tool struct {
 	// Bare leaves out what explains differences, CPU time by layer and counters, so that what it costs can be measured.
 	Bare bool
-
-	mu   sync.Mutex
-	idle map[string]float64 // busy CPUs of the idle machine, by host
 }
 
 // New returns the native tool.
-func New() *Tool { return &Tool{idle: map[string]float64{}} }
+func New() *Tool { return &Tool{} }
 
 // Name is what --tool takes.
 func (t *Tool) Name() string { return "native" }
@@ -98,10 +95,7 @@ func (t *Tool) carryOut(ctx context.Context, p host.Pair, r *run) (sides, error)
 	if err := r.do(ctx, p); err != nil {
 		return sides{}, err
 	}
-	client, server := &r.client.report, &r.server.report
-	t.learn(p, client, server)
-	t.recall(p, client, server)
-	return sides{Spec: r.client.config.Workload, Shared: p.Shared, Client: *client, Server: *server}, nil
+	return sides{Spec: r.client.config.Workload, Shared: p.Shared, Client: r.client.report, Server: r.server.report}, nil
 }
 
 // search does a run that searches for a rate, and then windows at what it found and below, up to the first that keeps
@@ -195,9 +189,9 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
 	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial,
-		CPUs: clientCPUs, Workload: w, Idle: t.watch(p.Client), Profile: !t.Bare, Count: !t.Bare}
+		CPUs: clientCPUs, Workload: w, Idle: idleTime, Profile: !t.Bare, Count: !t.Bare}
 	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen,
-		CPUs: serverCPUs, Workload: w, Idle: t.watch(p.Server), Profile: !t.Bare && !p.Shared, Count: !t.Bare}
+		CPUs: serverCPUs, Workload: w, Idle: idleTime, Profile: !t.Bare && !p.Shared, Count: !t.Bare}
 	return r, nil
 }
 
@@ -288,32 +282,4 @@ func (r *run) raw(p host.Pair) []result.File {
 			file(role+".events.ndjson", side.said.Bytes()))
 	}
 	return append(files, file("commands.txt", commands.Bytes()))
-}
-
-// watch is how long a host's machine has to be watched still.
-func (t *Tool) watch(h host.Host) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, known := t.idle[h.Name()]; known {
-		return 0
-	}
-	return idleTime
-}
-
-// learn keeps the idle levels that were seen; recall puts those of earlier runs into the reports.
-func (t *Tool) learn(p host.Pair, client, server *netload.Report) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for h, r := range map[host.Host]*netload.Report{p.Client: client, p.Server: server} {
-		if r.Cost.IdleSeen {
-			t.idle[h.Name()] = r.Cost.Idle
-		}
-	}
-}
-
-func (t *Tool) recall(p host.Pair, client, server *netload.Report) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	client.Cost.Idle = t.idle[p.Client.Name()]
-	server.Cost.Idle = t.idle[p.Server.Name()]
 }

@@ -263,6 +263,22 @@ func TestRateKept(t *testing.T) {
 	}
 }
 
+// TestIdleLevelOfEachAgent: agents of another site or target watch their machine, whatever the names of their hosts.
+func TestIdleLevelOfEachAgent(t *testing.T) {
+	tool := New()
+	for range 2 {
+		m, err := do(t.Context(), tool, pair(t, "127.0.0.1"), short(network.Spec{Kind: network.TCPRR}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range m.Raw {
+			if strings.HasSuffix(f.Name, ".request.json") && !bytes.Contains(f.Data, []byte(`"idle":`)) {
+				t.Errorf("%s: %s", f.Name, f.Data)
+			}
+		}
+	}
+}
+
 // TestLeavesNothing: when the context ends in the middle of a run, both agents are gone.
 func TestLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
