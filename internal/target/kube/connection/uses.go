@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -94,8 +95,8 @@ func (k Kubeconfig) uses(raw clientcmdapi.Config) []string {
 			list = append(list, fmt.Sprintf(format, text))
 		}
 	}
-	add("the API server %s", cmp.Or(k.Overrides.ClusterInfo.Server, cluster.Server))
-	add("the proxy %s", cluster.ProxyURL)
+	add("the API server %s", withoutPassword(cmp.Or(k.Overrides.ClusterInfo.Server, cluster.Server)))
+	add("the proxy %s", withoutPassword(cluster.ProxyURL))
 	if e := user.Exec; e != nil {
 		add("the program that is run for credentials: %s", strings.Join(append([]string{e.Command}, e.Args...), " "))
 	}
@@ -104,4 +105,13 @@ func (k Kubeconfig) uses(raw clientcmdapi.Config) []string {
 	}
 	add("the token in the file %s", user.TokenFile)
 	return list
+}
+
+// withoutPassword returns the text of a URL with xxxxx for its password. What is no URL may have one anywhere.
+func withoutPassword(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "(not a URL)"
+	}
+	return u.Redacted()
 }

@@ -18,6 +18,8 @@ current-context: mine
 clusters:
 - {name: near, cluster: {server: "https://near:6443"}}
 - {name: far, cluster: {server: "https://far:6443", proxy-url: "http://between:3128"}}
+- {name: guarded, cluster: {server: "https://far:6443", proxy-url: "http://me:secret@between:3128"}}
+- {name: odd, cluster: {server: "https://far:6443", proxy-url: "http://me:secret@between:31 28"}}
 contexts:
 - {name: mine, context: {cluster: near, user: plain}}
 - {name: theirs, context: {cluster: far, user: plugin}}
@@ -44,6 +46,8 @@ func TestUses(t *testing.T) {
 			"the program that is run for credentials: sh -c echo $HOME"},
 		"kube:?context=theirs": {"the API server https://far:6443", "the proxy http://between:3128",
 			"the program that is run for credentials: sh -c echo $HOME"},
+		"kube:?cluster=guarded": {"the API server https://far:6443", "the proxy http://me:xxxxx@between:3128"},
+		"kube:?cluster=odd":     {"the API server https://far:6443", "the proxy (not a URL)"},
 		"kube:theirs?cluster=near": {"the API server https://near:6443", "the program that is run for credentials: sh -c " +
 			"echo $HOME"},
 		"kube:nobody": nil,
