@@ -29,6 +29,18 @@ func (l *line) begin(o pending) {
 	l.take(o)
 	text := l.text(l.request)
 	l.sent()
+	if len(text) > neverBlocks {
+		go l.write(text) // a server that does not read must not hold up whoever begins the others
+		return
+	}
+	l.write(text)
+}
+
+// neverBlocks is how many bytes every connection without a request under way takes at once: a quarter of the kernel's
+// usual send buffer.
+const neverBlocks = 4 << 10
+
+func (l *line) write(text []byte) {
 	if _, err := l.conn.Write(text); err != nil {
 		l.failed(err)
 	}

@@ -53,3 +53,19 @@ func serve(t *testing.T, s *http.Server) Config {
 	c.sleep = time.Sleep
 	return c
 }
+
+// A server that does not read bodies holds up neither the pace nor the time-outs.
+func TestUnreadBodies(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			time.Sleep(30 * time.Second)
+		})})
+		c.Source = same{&Request{Method: "POST", Path: "/", Body: make([]byte, 1<<20)}}
+		c.Rate, c.Connections, c.Warmup, c.Window, c.Timeout = 20, 4, 0, 2*time.Second, 500*time.Millisecond
+		began := time.Now()
+		got, err := Run(t.Context(), c)
+		if err != nil || got.Total.Errors[TimedOut] < 30 || time.Since(began) > 10*time.Second {
+			t.Errorf("%+v after %v, %v", got.Total, time.Since(began), err)
+		}
+	})
+}
