@@ -1,11 +1,12 @@
 # To begin with: make demo, make test. Before handing in: .ci/run. docs/internals/testing.md says what to run when.
 
-GO      ?= go
+# Looked for when it is first used. Without Go 1.21 or later in PATH, .ci/toolchain gets one.
+GO      ?= $(eval GO := $(or $(shell .ci/toolchain),$(error no Go to build with)))$(GO)
 BIN     := bin/knotmeter
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: build agents install dist dist-test demo quick test check race stress accuracy lint cross deps \
+.PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
 	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-faults e2e-app e2e-smoke e2e-volumes e2e-cnis \
 	soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster power power-latency \
 	power-cluster explain-accuracy clean
@@ -38,6 +39,10 @@ dist:
 # Makes a release twice, compares the bytes, and follows docs/installing.md with one of them.
 dist-test: deps
 	KNOTMETER_RELEASE=twice $(GO) test -count 1 -v -timeout 60m -run TestReproducible ./cmd/dist
+
+# Builds the program without Go, and with Debian's Go.
+toolchain-test:
+	KNOTMETER_TOOLCHAIN=get $(GO) test -count 1 -v -timeout 60m -run TestBuild ./test/toolchain
 
 # Three datapaths of this machine's own kernel in three cases, and their node-to-node references. A case ends when it is
 # decided, from eleven blocks on; the others have the rest of the budget.
@@ -74,7 +79,7 @@ accuracy: deps
 	$(GO) test -timeout 20m $(call ALONE,Accuracy)
 
 lint:
-	@unformatted=$$(gofmt -l cmd internal bench test); \
+	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l cmd internal bench test); \
 	test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
