@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"debug/buildinfo"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -308,6 +309,29 @@ func TestShell(t *testing.T) {
 	}
 	if out, err := exec.Command("shellcheck", scripts...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestDevcontainer: development takes the image and the Makefile that CI takes.
+func TestDevcontainer(t *testing.T) {
+	t.Parallel()
+	read := func(name string) []byte {
+		text, err := os.ReadFile(filepath.Join(repository, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	var container struct{ Image, PostCreateCommand string }
+	if err := json.Unmarshal(read(".devcontainer/devcontainer.json"), &container); err != nil {
+		t.Fatal(err)
+	}
+	if container.Image == "" || !bytes.Contains(read(".github/workflows/ci.yml"), []byte("image: "+container.Image+"\n")) {
+		t.Errorf("CI does not run in %q", container.Image)
+	}
+	target, is := strings.CutPrefix(container.PostCreateCommand, "make ")
+	if !is || !bytes.Contains(read("Makefile"), []byte("\n"+target+":\n")) {
+		t.Errorf("%q is no target of the Makefile", container.PostCreateCommand)
 	}
 }
 
