@@ -24,7 +24,8 @@ type page struct{ name, text string }
 func pages(t *testing.T) []page {
 	t.Helper()
 	var list []page
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "test/cluster/*.md", "bench/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "test/cluster/*.md", "bench/*.md",
+		".github/*.md", ".github/ISSUE_TEMPLATE/*.yml"} {
 		names, err := filepath.Glob("../../" + pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: no page: %v", pattern, err)
