@@ -59,7 +59,7 @@ ALONE  = -p 1 -run '^Test$(1)' \
 
 # Packages that differ from main, and what imports them.
 quick: deps
-	@.ci/quick
+	@GO='$(GO)' .ci/quick
 
 test: deps
 	@$(GO) test -timeout 20m $(SHARED)
