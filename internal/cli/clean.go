@@ -29,7 +29,7 @@ cannot attribute; --all removes these too.
 On a cluster, leftovers carry Knotmeter's label; a killed experiment counts as
 running for two minutes. Mounts in the Vault that the option vault= or VAULT_ADDR
 names are removed once their run must be over. The lab leaves only empty control
-groups, and only if its holder crashed.`,
+groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
 		Example: `  knotmeter clean kube:production --dry-run
   knotmeter clean kube:production`,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -223,7 +223,7 @@ func noGroupsLeft(t *testing.T) {
 		_, err := cgroup.Clean(func(dir string) bool {
 			left = append(left, dir)
 			return false
-		})
+		}, func(string) {})
 		if err == nil && len(left) == 0 {
 			return
 		}

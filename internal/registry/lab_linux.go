@@ -9,9 +9,11 @@ import (
 )
 
 // clean removes the control groups that are left where a lab's holder itself was killed. Those of labs that run are
-// locked.
+// locked. Another program's stay, which --all does not change.
 func clean(how target.Cleaning) ([]string, error) {
-	return cgroup.Clean(func(dir string) bool { return how.Takes(dir, "") })
+	return cgroup.Clean(func(dir string) bool { return how.Takes(dir, "") }, func(dir string) {
+		how.Found(target.Leftover{Name: dir, Doubt: "a control group with a name like Knotmeter's, and without its mark"})
+	})
 }
 
 // features tries what the kernel has, where sites are made.

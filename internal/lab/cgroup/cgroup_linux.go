@@ -29,29 +29,27 @@ func New() (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 10 {
-		dir, err := os.MkdirTemp(parent, Prefix)
-		if err != nil {
-			return nil, refused(parent, err)
-		}
-		g, err := lock(dir)
-		if err == nil {
-			return g, nil
-		}
-		// Another process that cleans up may have seen the group before it was locked.
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errors.Join(err, os.Remove(dir))
-		}
+	dir, err := os.MkdirTemp(parent, Prefix)
+	if err != nil {
+		return nil, refused(parent, err)
 	}
-	return nil, fmt.Errorf("new control groups below %s are removed at once by another program", parent)
+	g, err := lock(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	// Locked before it is marked: no other process that cleans up takes it for a leftover in between.
+	if err := unix.Setxattr(dir, Mark, []byte("lab"), unix.XATTR_CREATE); err != nil {
+		return nil, errors.Join(refused(parent, err), g.Close())
+	}
+	return g, nil
 }
 
 // refused turns the file system's answers to a user who may not make groups into the reason.
 func refused(parent string, err error) error {
-	for _, no := range []unix.Errno{unix.EACCES, unix.EPERM, unix.EROFS} {
+	for _, no := range []unix.Errno{unix.EACCES, unix.EPERM, unix.EROFS, unix.ENOTSUP} {
 		if errors.Is(err, no) {
-			return result.NotSupported(fmt.Sprintf(
-				"no control group can be made in %s: %v; that needs root and a writable cgroup v2 hierarchy", parent, no))
+			return result.NotSupported(fmt.Sprintf("no control group can be made in %s: %v; "+
+				"that needs root, a writable cgroup v2 hierarchy, and Linux 5.7 or later", parent, no))
 		}
 	}
 	return fmt.Errorf("making a control group: %w", err)
@@ -162,43 +160,39 @@ func (g *Group) remove() error {
 }
 
 // Clean removes the groups whose holder no longer lives and that takes agrees to, with what may still run in them, and
-// says which.
-func Clean(takes func(dir string) bool) ([]string, error) {
-	var dirs []string
-	err := each(func(g *Group) error {
-		if !takes(g.dir) {
-			return g.file.Close()
-		}
-		err := g.Close()
-		if err == nil {
-			dirs = append(dirs, g.dir)
-		}
-		return err
-	})
-	return dirs, err
-}
-
-// each calls f for every group of ours that can be locked.
-func each(f func(*Group) error) error {
+// returns their directories. It leaves groups alone that have a name like ours and not our mark, and passes them to
+// spares.
+func Clean(takes func(dir string) bool, spares func(dir string)) ([]string, error) {
 	m, err := mounted()
 	if errors.Is(err, result.ErrNotSupported) {
-		return nil // then there is nothing to be left
+		return nil, nil // then there is nothing to be left
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var removed []string
 	var errs []error
-	err = filepath.WalkDir(m.Point, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() { // groups come and go
+	err = filepath.WalkDir(m.Point, func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !strings.HasPrefix(d.Name(), Prefix) { // groups come and go
 			return nil
 		}
-		if !strings.HasPrefix(d.Name(), Prefix) {
-			return nil
+		if _, err := unix.Getxattr(dir, Mark, nil); err != nil {
+			if !errors.Is(err, unix.ENOENT) {
+				spares(dir)
+			}
+			return nil // a group of ours may be below it
 		}
-		if g, err := lock(name); err == nil {
-			errs = append(errs, f(g))
+		g, err := lock(dir)
+		if err != nil {
+			return filepath.SkipDir // in use, or gone
 		}
+		if !takes(dir) {
+			err = g.file.Close()
+		} else if err = g.Close(); err == nil {
+			removed = append(removed, dir)
+		}
+		errs = append(errs, err)
 		return filepath.SkipDir
 	})
-	return errors.Join(append(errs, err)...)
+	return removed, errors.Join(append(errs, err)...)
 }
