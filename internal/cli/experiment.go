@@ -144,7 +144,7 @@ func (x *experiment) recall(o *options, errs io.Writer, version string) error {
 	if err := consent(concerns(e, x.config.Targets), o.yes); err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
-	x.before = r
+	x.before, x.config.EarlierFacts = r, r.Facts
 	x.configure(e, tool, decide, version)
 	return nil
 }
@@ -187,6 +187,9 @@ func (x *experiment) resolve(o *options, version string) error {
 	if err != nil {
 		return err
 	}
+	for i, spec := range specs {
+		specs[i] = registry.Pinned(spec)
+	}
 	if err := x.openTargets(specs); err != nil {
 		return err
 	}
@@ -219,8 +222,7 @@ func (x *experiment) configure(e result.Experiment, tool family.Tool, decide run
 
 // begin reaches and claims every target of an experiment, before anything is written, and prints the warnings.
 func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (warnings []string, err error) {
-	c := x.config
-	warnings, err = runner.Begin(ctx, c.Experiment, c.Targets, c.Families, c.Tool, share)
+	warnings, err = runner.Begin(ctx, x.config, share)
 	if err != nil && ctx.Err() != nil {
 		err = &statusError{statusInterrupted, errors.New("interrupted before the first run; nothing was written")}
 	}

@@ -8,9 +8,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// namesOf are the facts that say what a target is called, and what it costs; they differ by intent, and explain
-// nothing.
-var namesOf = []string{PriceFact, "name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"}
+// namesOf are the facts that say what a target is called, which cluster it is, and what it costs; they differ by
+// intent, and explain nothing.
+var namesOf = []string{
+	PriceFact, "name", "label", "spec", "target", "api-server", "cluster-uid", "datapath", "as-used-by", "underlay-header",
+}
 
 // absent is the value of a fact that one side does not have at all.
 const absent = "-"

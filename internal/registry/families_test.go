@@ -27,7 +27,9 @@ func TestToyFamily(t *testing.T) {
 	}
 	families := append(Families(), toys())
 	e, targets := planned(t, families)
-	if _, err := runner.Begin(t.Context(), e, targets, families, families.Tools(), true); err != nil {
+	if _, err := runner.Begin(t.Context(), runner.Config{
+		Experiment: e, Targets: targets, Families: families, Tool: families.Tools(),
+	}, true); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() + "/results"

@@ -84,6 +84,7 @@ func kubeKind() Kind {
 		Inspect: true,
 		RBAC:    kube.RBAC,
 		Uses:    connection.Uses,
+		Pin:     connection.Pin,
 	}
 }
 

@@ -44,6 +44,9 @@ type Kind struct {
 	Section string
 	// Uses says what reaching a target runs and sends, by what it names; nil where that is nothing. It reaches nobody.
 	Uses func(target.Spec) []string
+	// Pin completes a target by what it means now and could mean something else later; nil where nothing can. It reaches
+	// nobody.
+	Pin func(target.Spec) target.Spec
 	// New makes a target; it touches nothing until the target is used.
 	New func(target.Spec) (target.Target, error)
 	// Features are what of this machine it can use; nil where nothing of this machine matters or only a target tells what
@@ -72,6 +75,14 @@ func FindKind(name string) (Kind, error) {
 		names = append(names, k.Name)
 	}
 	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", target.ErrSpec, name, prose.Choices(name, names))
+}
+
+// Pinned is a target that means the same when it is read again.
+func Pinned(spec target.Spec) target.Spec {
+	if k, err := FindKind(spec.Kind); err == nil && k.Pin != nil {
+		return k.Pin(spec)
+	}
+	return spec
 }
 
 // Target makes the target that a text names.

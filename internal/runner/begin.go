@@ -12,14 +12,13 @@ import (
 
 // Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and
 // before [Run], which measures by the same tool only what has begun. The warnings are about the whole experiment.
-func Begin(
-	ctx context.Context, e result.Experiment, targets []Target, families family.List, by family.Tool, share bool,
-) (warnings []string, err error) {
+func Begin(ctx context.Context, c Config, share bool) (warnings []string, err error) {
+	e := c.Experiment
 	about := map[string][]string{} // the targets that a warning is about
 	var said []string
-	for _, t := range targets {
-		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share}
-		if p.Placements, err = placements(e, t.Name, families, by); err != nil {
+	for _, t := range c.Targets {
+		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share, Earlier: c.EarlierFacts[t.Name]}
+		if p.Placements, err = placements(e, t.Name, c.Families, c.Tool); err != nil {
 			return nil, err
 		}
 		list, err := t.Places.Begin(ctx, p)

@@ -25,14 +25,18 @@ func TestBegin(t *testing.T) {
 	e.Cases[slices.IndexFunc(e.Cases, func(c result.Case) bool { return c.Name == bound })].Role = result.Bound
 	b.twins["b"].Busy = "other"
 	b.model.Starts = "fio"
-	warnings, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, true)
+	config := b.config
+	config.Experiment = e
+	config.EarlierFacts = map[string][]result.Fact{"a": {{Name: "of", Value: "a"}}, "b": {{Name: "of", Value: "b"}}}
+	warnings, err := runner.Begin(t.Context(), config, true)
 	if err != nil || !slices.Equal(warnings, []string{"b: the experiment other runs here too"}) {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	paths := map[string][]target.Path{}
 	for name, twin := range b.twins {
 		for _, p := range twin.Begun() {
-			if p.Experiment != "x" || p.Version != "v1" || !p.Share || p.Placements[0].Program != "fio" {
+			if p.Experiment != "x" || p.Version != "v1" || !p.Share || p.Placements[0].Program != "fio" ||
+				result.FactOf(p.Earlier, "of") != name {
 				t.Errorf("%s: %+v", name, p)
 			}
 			for _, at := range p.Placements {
@@ -47,13 +51,14 @@ func TestBegin(t *testing.T) {
 	}
 
 	e.NotMeasured = []result.NotMeasured{{Target: "b", Case: "*", Reason: "no"}}
-	if _, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, true); err != nil {
+	config.Experiment = e
+	if _, err := runner.Begin(t.Context(), config, true); err != nil {
 		t.Error(err)
 	}
 	if last := b.twins["b"].Begun()[1]; len(last.Placements) != 0 {
 		t.Errorf("what was left out is planned: %+v", last)
 	}
-	if _, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, false); err == nil ||
+	if _, err := runner.Begin(t.Context(), config, false); err == nil ||
 		!strings.HasPrefix(err.Error(), "b: the experiment other runs here") {
 		t.Errorf("another experiment is no error without Share: %v", err)
 	}

@@ -132,6 +132,9 @@ type Plan struct {
 	Version    string      // of this program
 	Placements []Placement // of the cases that are planned on the target, one for each
 	Share      bool        // begin even if another experiment runs there
+	// Earlier are the facts that a resumed experiment has recorded of the target. One that turns out to be another
+	// cluster or machine by them does not begin.
+	Earlier []result.Fact
 }
 
 // A Target offers places to run and facts about itself. Its methods are called one at a time, and so are the functions

@@ -27,6 +27,9 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 	if err := k.survey(ctx); err != nil {
 		return nil, err
 	}
+	if err := k.same(ctx, p.Earlier); err != nil {
+		return nil, err
+	}
 	if len(p.Placements) == 0 {
 		return nil, nil
 	}

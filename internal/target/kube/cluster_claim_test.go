@@ -78,6 +78,35 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// The cluster is known by the UID of kube-system, and by its address alone to users who may not list that.
+func TestIdentity(t *testing.T) {
+	k := open(t, realCluster(t))
+	defer closeTarget(t, k)
+	if err := k.survey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	system, err := admin(t).CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := k.identity(t.Context())
+	if uid := result.FactOf(facts, clusterFact); uid != string(system.UID) {
+		t.Errorf("%q, want %q", uid, system.UID)
+	}
+	given := namespaceFor(t, admin(t), "restricted")
+	stranger := open(t, as(t, "knotmeter-test-identity")+"&namespace="+given+"&client-node=node-1&server-node=node-2")
+	defer closeTarget(t, stranger)
+	if err := stranger.survey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if uid := result.FactOf(stranger.identity(t.Context()), clusterFact); uid != result.Unknown {
+		t.Errorf("a user without rights sees %q", uid)
+	}
+	if err := stranger.same(t.Context(), facts); err != nil {
+		t.Error(err)
+	}
+}
+
 // claimed begins and closes a target.
 func (k *kubeTarget) claimed(t *testing.T, experiment string) (warnings []string, err error) {
 	t.Helper()

@@ -51,7 +51,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if k.profiles() {
 		facts = append(facts, result.Fact{Name: "profile", Value: "pods are privileged and sample their nodes"})
 	}
-	return slices.Concat(facts, k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
+	return slices.Concat(facts, k.identity(ctx), k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
 }
 
 // witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both. Nodes

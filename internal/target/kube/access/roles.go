@@ -139,8 +139,9 @@ func Roles(n Need) []any {
 			"that are provisioned for them", volumeRules...),
 		clusterRole("knotmeter-storage-wide", "Required for storage: reads which storage classes and volumes there are, so "+
 			"that no data of others are overwritten or deleted", wideVolumeRules...),
-		clusterRole("knotmeter-facts", "Optional: reads the settings of the network plugin and of kube-proxy, and the "+
-			"Leases of experiments in other namespaces, which are unknown without it", factsRules(n)...))
+		clusterRole("knotmeter-facts", "Optional: reads the settings of the network plugin and of kube-proxy, the UID "+
+			"of kube-system, which tells the cluster from others, and the Leases of experiments in other namespaces, which are "+
+			"unknown without it", factsRules(n)...))
 }
 
 // asks is what the rights for cases of the API server allow.

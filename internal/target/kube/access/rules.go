@@ -7,6 +7,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
@@ -108,8 +109,10 @@ func FactRules() []rbacv1.PolicyRule {
 		r.APIGroups = append(r.APIGroups, "projectcalico.org")
 	}
 	felix.ResourceNames = []string{inspection.CalicoDefault}
+	system := rule("", "namespaces", "list") // by its name: its UID tells the cluster from others
+	system.ResourceNames = []string{metav1.NamespaceSystem}
 	return []rbacv1.PolicyRule{
-		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), pools, felix,
+		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), pools, felix, system,
 		rule("cilium.io", "ciliumnodeconfigs", "list"), rule("cilium.io", "ciliumnetworkpolicies", "list"),
 		rule("cilium.io", "ciliumclusterwidenetworkpolicies", "list"),
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,8 +45,16 @@ func Dial(config *rest.Config) (c *Cluster, err error) {
 	return c, err
 }
 
-// Host is the URL of the API server.
-func (c *Cluster) Host() string { return c.Config.Host }
+// Host is the URL of the API server, without a password.
+func (c *Cluster) Host() string { return safe(c.Config.Host) }
+
+// safe is a URL without the password that it may have.
+func safe(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Redacted()
+	}
+	return address
+}
 
 // Unanswered is the error of the first question to an API server: which one, by what it is known, and what to do.
 func (c *Cluster) Unanswered(err error) error {
@@ -54,7 +63,7 @@ func (c *Cluster) Unanswered(err error) error {
 		by = fmt.Sprintf("context %s of the kubeconfig %s", c.context, c.from)
 	}
 	return fmt.Errorf("%w (API server %s, %s); check with kubectl that it answers, or name another with --context, "+
-		"--kubeconfig or --server", diagnosis.Explain(err, ""), c.Config.Host, by)
+		"--kubeconfig or --server", diagnosis.Explain(err, ""), c.Host(), by)
 }
 
 // Nodes are all nodes; or those of two names, if no others may be seen.

@@ -56,6 +56,20 @@ func Contexts(spec target.Spec) []string {
 	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
+// Pin names the current context in a target that names none, so that the target stays the same cluster when another
+// context becomes the current one. A target without a kubeconfig stays as it is.
+func Pin(spec target.Spec) target.Spec {
+	k := kubeconfigOf(spec)
+	if k.Context != "" || readable(k.File) != nil {
+		return spec
+	}
+	raw, err := k.loader().RawConfig()
+	if err != nil || raw.Contexts[raw.CurrentContext] == nil {
+		return spec
+	}
+	return spec.With(map[string]string{"context": raw.CurrentContext})
+}
+
 // readable returns an error unless a file is a regular one of a sensible size; none at all is the default one's
 // business.
 func readable(name string) error {

@@ -68,6 +68,34 @@ func TestUses(t *testing.T) {
 	}
 }
 
+// A target that names no context gets the current one, and keeps its label; what cannot be read adds nothing.
+func TestPin(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(usedKubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+	for text, want := range map[string]string{
+		"kube:":                         "kube:?context=mine&label=kube:",
+		"kube:?label=a":                 "kube:?label=a&context=mine",
+		"kube:theirs":                   "kube:theirs",
+		"kube:?context=theirs":          "kube:?context=theirs",
+		"kube:?kubeconfig=/nonexistent": "kube:?kubeconfig=/nonexistent",
+	} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned := Pin(spec)
+		if pinned.Text != want || pinned.Label() != spec.Label() {
+			t.Errorf("%s is pinned as %s, want %s", text, pinned.Text, want)
+		}
+		if again, err := target.ParseSpec(pinned.Text); err != nil || Pin(again).Text != want {
+			t.Errorf("%s is not pinned for good: %v", text, err)
+		}
+	}
+}
+
 // Contexts are listed by name, and of a kubeconfig that cannot be read there are none.
 func TestContexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
