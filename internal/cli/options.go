@@ -31,6 +31,7 @@ type options struct {
 	delta, alpha                        fraction
 	seed                                uint64
 	rate                                float64
+	maxRate                             bitRate
 	clients                             int
 	yes, share, verbose, explain        bool
 	prices                              prices
@@ -53,6 +54,26 @@ func (f *fraction) Set(text string) error {
 		return fmt.Errorf("%q is neither a fraction such as 0.02 nor a percentage such as 2%%", text)
 	}
 	*f = fraction(v)
+	return nil
+}
+
+// A bitRate is a flag that takes 100Mbit/s, or a number of bits per second.
+type bitRate float64
+
+func (r *bitRate) String() string {
+	if *r == 0 {
+		return ""
+	}
+	return unit.Format(float64(*r), unit.BitPerSecond)
+}
+func (r *bitRate) Type() string { return "rate" }
+
+func (r *bitRate) Set(text string) error {
+	v, err := unit.ParseAs(text, unit.BitPerSecond)
+	if err != nil || !(v > 0) {
+		return fmt.Errorf("%q is not a rate such as 100Mbit/s", text)
+	}
+	*r = bitRate(v)
 	return nil
 }
 

@@ -49,6 +49,9 @@ var settings = []setting{
 	{flag: "clients", under: pacing, rare: true, field: "clients", value: func(o *options) any { return &o.clients },
 		help: "`NUMBER` clients of api and app cases that each send a request when the last is answered; instead of --rate"},
 
+	{flag: "max-rate", under: pacing, rare: true, field: "maxRate", value: func(o *options) any { return &o.maxRate },
+		help: "`RATE` most that network streams send in each direction, such as 100Mbit/s"},
+
 	{flag: "blocks", under: design, field: "blocks", value: func(o *options) any { return &o.blocks },
 		help: "`NUMBER` fixed number of blocks, instead of --looks"},
 	{flag: "looks", under: design, rare: true, field: "looks", value: func(o *options) any { return &o.looks },
@@ -155,6 +158,8 @@ func (s setting) fieldType() reflect.Type {
 		return reflect.TypeFor[string]()
 	case *fraction:
 		return reflect.TypeFor[any]()
+	case *bitRate:
+		return reflect.TypeFor[string]()
 	case *prices, *published, *matches:
 		return reflect.TypeFor[[]string]()
 	case *uint64: // any number is given, and none is not

@@ -108,6 +108,12 @@ type Paced interface {
 	At(rate float64, clients int) Workload
 }
 
+// A Capped workload can be limited to so many bits per second in each direction. One that sends nothing in bulk stays
+// as it is; what cannot be limited is an error.
+type Capped interface {
+	Capped(bitsPerSecond float64) (Workload, error)
+}
+
 // A Case is a workload, and what it is measured for.
 type Case struct {
 	Workload Workload

@@ -49,6 +49,8 @@ type Options struct {
 	// Cases keeps only the suites' cases that match one of these patterns, or adds a case by its full
 	// name; see [result.Match].
 	Cases []string
+	// MaxRate limits what cases send in bulk, in bit/s; 0 does not.
+	MaxRate float64
 	// Primary are patterns of the cases that verdicts are about, instead of those of the suites.
 	Primary  []string
 	Families family.List // that a full name of a case may be of
@@ -74,6 +76,9 @@ func Resolve(o Options) (result.Experiment, error) {
 		return result.Experiment{}, err
 	}
 	if err := o.choosePrimaries(cases); err != nil {
+		return result.Experiment{}, err
+	}
+	if err := o.limit(cases); err != nil {
 		return result.Experiment{}, err
 	}
 	e := result.Experiment{
@@ -279,6 +284,18 @@ func noPrimary(pattern string, cases []family.Case) string {
 		}
 	}
 	return "none of the cases that are measured on every target" + prose.DidYouMean(pattern, names(cases))
+}
+
+// limit applies --max-rate.
+func (o Options) limit(cases []family.Case) (err error) {
+	for i, c := range cases {
+		if w, is := c.Workload.(family.Capped); is && o.MaxRate > 0 {
+			if cases[i].Workload, err = w.Capped(o.MaxRate); err != nil {
+				return fmt.Errorf("%w: --max-rate: %w", ErrOption, err)
+			}
+		}
+	}
+	return nil
 }
 
 // checkPrimaries refuses a pattern of which no case can be measured.

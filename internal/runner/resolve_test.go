@@ -176,6 +176,28 @@ func TestResolveCases(t *testing.T) {
 }
 
 // In the whole suite the node-node cases are compared like the others, and bound those that leave the node.
+// A highest rate holds for streams of suites and of one's own, is found by the names without it, and keeps what bounds
+// them; what cannot be limited is refused.
+func TestResolveMaxRate(t *testing.T) {
+	limited := func(cases ...string) func(*runner.Options) {
+		return func(o *runner.Options) { o.MaxRate, o.Cases = 1e8, cases }
+	}
+	got := list(resolve(t, limited("pod-pod/other/tcp-stream", "pod-pod/other/tcp-rr", "pod-pod/same/tcp-stream:flows=2")))
+	want := []string{
+		"primary pod-pod/other/tcp-stream:max-rate=100000000 < node-node/tcp-stream:max-rate=100000000",
+		"primary pod-pod/other/tcp-rr < node-node/tcp-rr",
+		"bound node-node/tcp-stream:max-rate=100000000", "bound node-node/tcp-rr",
+		"exploratory pod-pod/same/tcp-stream:flows=2,max-rate=100000000",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, err := runner.Resolve(options(limited("pod-pod/other/udp-stream-unpaced")))
+	if !errors.Is(err, runner.ErrOption) || !strings.Contains(err.Error(), "--max-rate: ") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestResolveWholeSuite(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Suites = []family.Suite{whole} })
 	if len(e.Cases) != 54 {

@@ -25,6 +25,7 @@
 package network
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
@@ -116,6 +117,19 @@ func (w Workload) Traits() family.Traits {
 		t.Reference = Workload{target.NodeNode, w.Spec}
 	}
 	return t
+}
+
+// Capped is the workload whose streams send no more than so many bits per second, in each direction.
+func (w Workload) Capped(rate float64) (family.Workload, error) {
+	switch {
+	case w.Kind == UDPUnpaced:
+		return nil, fmt.Errorf("%w: %s sends as fast as it can; udp-stream can be limited", family.ErrInvalid, w)
+	case w.Kind.Stream() || w.Kind == TCPRRLoaded:
+		w.MaxRate = min(w.Limit(), rate)
+	}
+	var err error
+	w.Spec, err = w.Resolved()
+	return w, err
 }
 
 // Timed is the workload as a run of these times carries it out; false if it is of another family.

@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -59,6 +60,8 @@ const (
 	maxMSS            = 32767
 	MaxSize           = 16 << 20
 	MaxDatagram       = 65507 // payload of the largest IPv4 UDP datagram
+	minMaxRate        = 1e6   // bit/s
+	maxMaxRate        = 1e12
 )
 
 // A Spec is one workload with its parameters. The zero value of a parameter means the default of
@@ -73,8 +76,10 @@ type Spec struct {
 	Direction Direction `json:"direction,omitempty"` // of a stream
 	// Rate makes the run open loop: operations per second over all flows (requests; datagrams for
 	// udp-stream). 0 is closed loop for requests, and for udp-stream the loss-threshold sweep.
-	Rate    float64 `json:"rate,omitempty"`
-	Loss    float64 `json:"loss,omitempty"`    // threshold of the sweep as a fraction
+	Rate float64 `json:"rate,omitempty"`
+	Loss float64 `json:"loss,omitempty"` // threshold of the sweep as a fraction
+	// MaxRate is the most that streams send, in bits of payload per second of all flows in each direction; 0 is no limit.
+	MaxRate float64 `json:"max_rate,omitempty"`
 	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
 	// MSS is the largest segment of tcp-stream in bytes, TCP's options included; 0 is what the path holds.
 	MSS int `json:"mss,omitempty"`
@@ -95,6 +100,14 @@ func (k Kind) Datagrams() bool { return k == UDPStream || k == UDPUnpaced }
 
 // UDP says whether the workload's traffic is datagrams.
 func (k Kind) UDP() bool { return k.Datagrams() || k == UDPRR }
+
+// Limit is MaxRate, or infinite where there is none.
+func (s Spec) Limit() float64 {
+	if s.MaxRate == 0 {
+		return math.Inf(1)
+	}
+	return s.MaxRate
+}
 
 // OpenLoop says whether latency counts from planned send times.
 func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Rate > 0 }
@@ -178,6 +191,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("%w: a size of %s is not from 1 to %d bytes", family.ErrInvalid, s.Kind, limit)
 	case s.Rate < 0 || s.Rate > 1e9:
 		return fmt.Errorf("%w: rate=%g is not from 0 to 1e9 per second", family.ErrInvalid, s.Rate)
+	case s.MaxRate != 0 && !(s.MaxRate >= minMaxRate && s.MaxRate <= maxMaxRate):
+		return fmt.Errorf("%w: max-rate=%g is not from 1 Mbit/s to 1 Tbit/s", family.ErrInvalid, s.MaxRate)
 	case s.Loss < 0 || s.Loss >= 1:
 		return fmt.Errorf("%w: loss=%g is not a fraction below 1", family.ErrInvalid, s.Loss)
 	case s.Kind.Stream() && s.Direction != Forward && s.Direction != Reverse && s.Direction != Both:
@@ -230,6 +245,7 @@ func (s Spec) String() string {
 	add(full.Response != def.Response, "response=%d", full.Response)
 	add(full.Direction != def.Direction, "direction=%s", full.Direction)
 	add(full.Rate != def.Rate && full.Rate != 0, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
+	add(full.MaxRate != 0, "max-rate=%s", strconv.FormatFloat(full.MaxRate, 'f', -1, 64))
 	add(full.Loss != def.Loss && full.Rate == 0, "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
 	add(full.Offload != def.Offload, "offload=%t", full.Offload)
 	add(full.MSS != 0, "mss=%d", full.MSS)
@@ -252,9 +268,9 @@ func Parse(text string) (Spec, error) {
 func (k Kind) parameters() []string {
 	switch k {
 	case TCPStream:
-		return []string{"flows", "size", "direction", "mss", "congestion"}
+		return []string{"flows", "size", "direction", "mss", "congestion", "max-rate"}
 	case UDPStream:
-		return []string{"flows", "size", "direction", "rate", "loss", "offload"}
+		return []string{"flows", "size", "direction", "rate", "loss", "offload", "max-rate"}
 	case UDPUnpaced:
 		return []string{"flows", "size", "direction", "offload"}
 	case TCPRR, TCPCRR:
@@ -262,7 +278,7 @@ func (k Kind) parameters() []string {
 	case UDPRR:
 		return []string{"flows", "request", "response", "rate", "timeout"}
 	case TCPRRLoaded:
-		return []string{"flows", "request", "response", "rate", "size"}
+		return []string{"flows", "request", "response", "rate", "size", "max-rate"}
 	}
 	return nil
 }
@@ -293,6 +309,8 @@ func (s *Spec) set(key, val string) (err error) {
 		s.Direction = Direction(val)
 	case "rate":
 		s.Rate, err = unit.ParseAs(val, unit.PerSecond)
+	case "max-rate":
+		s.MaxRate, err = family.Positive(unit.ParseAs(val, unit.BitPerSecond))
 	case "loss":
 		s.Loss, err = family.Positive(fraction(val))
 	case "mss":

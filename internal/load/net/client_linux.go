@@ -115,6 +115,7 @@ func (t *team) search(control *link, held float64) (*SweepReport, error) {
 	var before message
 	for {
 		rate, done := s.Next()
+		rate = min(rate, t.config.Workload.Limit()/float64(8*t.config.Workload.Size))
 		each := s.Duration(rate)
 		// A sweep that takes longer than planned ends early, with what it has.
 		if done || t.clock.now()+int64(each+2*drain) > t.line.Begin {

@@ -107,6 +107,21 @@ func tuneTCP(fd int, w network.Spec) error {
 	return nil
 }
 
+// limitRate has the kernel pace what is sent on one of the connections that share a workload's highest rate.
+func limitRate(fd int, w network.Spec) error {
+	if w.MaxRate == 0 {
+		return nil
+	}
+	bytes := uint64(w.MaxRate / 8 / float64(w.Flows))
+	if w.Kind == network.TCPRRLoaded { // which has one stream in each direction
+		bytes = uint64(w.MaxRate / 8)
+	}
+	if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, bytes); err != nil {
+		return fmt.Errorf("this host cannot limit a connection to max-rate=: %w", err)
+	}
+	return nil
+}
+
 // listenTCP listens at a; port 0 lets the kernel choose. What is accepted has what the workload wants.
 func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)

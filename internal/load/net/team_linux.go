@@ -155,6 +155,8 @@ func (w *worker) endsItself() bool {
 func (t *team) prepare(w *worker) error {
 	spec := w.spec
 	switch w.flow.Work {
+	case workStream:
+		return limitRate(w.fd, spec)
 	case workPackets:
 		sender := w.flow.Sender == w.role
 		w.packets = newPackets(spec.Size, spec.Offload, sender)

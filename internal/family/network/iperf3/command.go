@@ -57,6 +57,10 @@ func newCommands(p host.Pair, w network.Spec) (commands, error) {
 			return commands{}, err
 		}
 		c.client = append(c.client, "-u", "-b", rate)
+	case network.TCPStream:
+		if w.MaxRate > 0 {
+			c.client = append(c.client, "-b", strconv.FormatFloat(math.Floor(w.MaxRate/float64(w.Flows)), 'f', 0, 64))
+		}
 	}
 	c.pin(p, w)
 	return c, nil
@@ -93,7 +97,7 @@ func payload(p host.Pair, w network.Spec) int {
 // bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is
 // datagrams per second of all flows. It is never 0, which is unpaced.
 func bitrate(w network.Spec, size int) (string, error) {
-	bits := math.Round(w.Rate * float64(size) * 8 / float64(w.Flows))
+	bits := math.Round(min(w.Rate*float64(size)*8, w.Limit()) / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {
 		return "", result.NotSupported(fmt.Sprintf("rate=%g with %d flows of %d bytes is not a rate that iperf3 can pace",
 			w.Rate, w.Flows, size))

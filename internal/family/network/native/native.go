@@ -181,6 +181,9 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	if w.Kind.Datagrams() && w.Size == 0 {
 		w.Size = network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)
 	}
+	if w.Kind == network.UDPStream {
+		w.Rate = min(w.Rate, w.Limit()/float64(8*w.Size))
+	}
 	if w.OpenLoop() {
 		if err := netload.CheckMedian(w.Rate, w.Warmup, w.Duration); err != nil {
 			return nil, err

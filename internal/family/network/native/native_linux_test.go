@@ -448,3 +448,28 @@ func TestSecret(t *testing.T) {
 		}
 	}
 }
+
+// Streams stay below the highest rate that they may have, in both directions and over all flows, and datagrams too,
+// whether a rate is given or searched for.
+func TestMaxRate(t *testing.T) {
+	const most = 50e6
+	for _, text := range []string{
+		"tcp-stream:max-rate=50Mbit/s", "tcp-stream:direction=reverse,flows=4,max-rate=50Mbit/s",
+		"udp-stream:rate=1000000,size=1000,max-rate=50Mbit/s", "udp-stream:size=1000,max-rate=50Mbit/s",
+	} {
+		w, err := network.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Warmup, w.Duration = 500*time.Millisecond, time.Second
+		m, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		i := slices.IndexFunc(m.Values, func(v result.Value) bool { return v.Metric == w.Metric() })
+		// A window begins with what is under way, so that a little more may arrive in it.
+		if i < 0 || m.Values[i].Number <= 0 || m.Values[i].Number > 1.2*most {
+			t.Errorf("%s: %+v", text, m.Values)
+		}
+	}
+}
