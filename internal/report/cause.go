@@ -38,16 +38,11 @@ func whys(in Input, role result.Role) []why {
 	return list
 }
 
-// newWhys are the explanations of a page, as far as there is room.
-func newWhys(in Input) folded[why] {
-	var list folded[why]
-	room := allowance(whyRoom)
-	for _, role := range []result.Role{result.Primary, result.Exploratory} {
-		for _, w := range whys(in, role) {
-			list.add(&room, role, w)
-		}
-	}
-	return list
+// newWhys are the explanations of a page, and what it says of those that it does not have.
+func newWhys(in Input) (list folded[why], others string) {
+	primary, exploratory := first(whys(in, result.Primary)), first(whys(in, result.Exploratory))
+	shown := len(primary.Rows) + len(exploratory.Rows)
+	return folded[why]{primary.Rows, exploratory.Rows}, rest(shown, primary.All+exploratory.All)
 }
 
 // shareText says how much of a difference a cause accounts for; empty where that was not measured.

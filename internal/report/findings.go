@@ -36,9 +36,9 @@ func (f finding) Sign() string {
 
 // A findingList is the findings, worst first.
 type findingList struct {
-	Shown   []finding
-	LeftOut int
-	byCase  map[string][]finding
+	capped[finding]
+	errors int
+	byCase map[string][]finding
 }
 
 // mostMarks is how many findings are marked at one number; they all are in the list.
@@ -50,16 +50,17 @@ func newFindings(c compare.Comparison) findingList {
 		return cmp.Compare(severityRank(a.Severity), severityRank(b.Severity))
 	})
 	list := findingList{byCase: map[string][]finding{}}
-	room := allowance(findingsRoom)
+	var all []finding
 	for i, f := range order {
-		one := finding{Finding: f, Number: i + 1, Where: findingPlace(f)}
-		if !room.take(one) {
-			list.LeftOut++
-			continue
+		all = append(all, finding{Finding: f, Number: i + 1, Where: findingPlace(f)})
+		if f.Severity == audit.Error {
+			list.errors++
 		}
-		list.Shown = append(list.Shown, one)
+	}
+	list.capped = first(all)
+	for _, f := range list.Rows {
 		if f.Case != "" {
-			list.byCase[f.Case] = append(list.byCase[f.Case], one)
+			list.byCase[f.Case] = append(list.byCase[f.Case], f)
 		}
 	}
 	return list
@@ -86,19 +87,13 @@ func findingPlace(f audit.Finding) string {
 
 // Worst is a sentence for the first screen if there are errors, else nothing.
 func (l findingList) Worst() string {
-	errors := 0
-	for _, f := range l.Shown {
-		if f.Severity == audit.Error {
-			errors++
-		}
-	}
-	switch errors {
+	switch l.errors {
 	case 0:
 		return ""
 	case 1:
 		return "✖ One number of this experiment cannot be what it says it is."
 	}
-	return fmt.Sprintf("✖ %d findings say that numbers of this experiment cannot be what they say they are.", errors)
+	return fmt.Sprintf("✖ %d findings say that numbers of this experiment cannot be what they say they are.", l.errors)
 }
 
 // marks are those of the findings that touch a number: of its case, and of no other target or metric.

@@ -17,7 +17,7 @@ type forest struct {
 	Folded           bool // so long that it would hide what follows
 	Axis             template.HTML
 	Groups           []forestGroup
-	LeftOut          int // comparisons that there was no room for
+	Shown, All       int // comparisons
 }
 
 type forestGroup struct {
@@ -32,6 +32,9 @@ type forestRow struct {
 	Plot  template.HTML
 	Marks []finding
 }
+
+// Rest is what the page says of comparisons that it does not have.
+func (f forest) Rest() string { return rest(f.Shown, f.All) }
 
 // manyCases is the number of exploratory cases above which they are folded.
 const manyCases = 8
@@ -53,7 +56,7 @@ func (b *builder) axis() chart.Forest {
 func (b *builder) forests(axis chart.Forest) (list []forest) {
 	primary, _ := partition(b.groups, result.Primary)
 	exploratory, _ := partition(b.groups, result.Exploratory)
-	room, number := allowance(forestRoom), 0
+	number := 0
 	add := func(f forest, groups []group) {
 		if len(groups) == 0 {
 			return
@@ -65,13 +68,13 @@ func (b *builder) forests(axis chart.Forest) (list []forest) {
 				fg.Against = g.Baseline
 			}
 			for _, r := range g.Rows {
-				number++
-				row := forestRow{r, axis.Row(forestInterval(r, number)), b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)}
-				if room.take(row.Plot) {
-					fg.Rows = append(fg.Rows, row)
-				} else {
-					f.LeftOut++
+				if f.All++; f.All > mostRows {
+					continue
 				}
+				number++
+				fg.Rows = append(fg.Rows, forestRow{r, axis.Row(forestInterval(r, number)),
+					b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)})
+				f.Shown++
 			}
 			if len(fg.Rows)+len(fg.Missing) > 0 {
 				f.Groups = append(f.Groups, fg)

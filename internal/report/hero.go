@@ -20,7 +20,6 @@ type hero struct {
 	Columns []heroColumn
 	Rows    []heroRow
 	Folded  []heroRow // exploratory cases beside primary ones
-	LeftOut int       // rows that there was no room for
 }
 
 type heroColumn struct {

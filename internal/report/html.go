@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -36,8 +37,7 @@ var (
 
 // writeHTML writes the report as one page that needs nothing else: no network, its figures inline. Its scripts copy
 // figures and make series over time zoomable; without them it shows the same, and its policy names them by hashes.
-// The comparison's JSON is in the script element with id "comparison". What there is no room for, so that the page
-// stays below 1 MB, is left out, and the page reports it.
+// The comparison's JSON is in the script element with id "comparison". Of long lists it has the beginning, and says so.
 func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
@@ -52,7 +52,7 @@ func writeHTML(w io.Writer, in Input) error {
 	}
 	p := newPage(in.spoken())
 	p.dress()
-	if p.JSON, err = embeddedComparison(in.Comparison); err != nil {
+	if p.JSON, p.JSONRest, err = embeddedComparison(in.Comparison); err != nil {
 		return err
 	}
 	var b bytes.Buffer
@@ -110,25 +110,32 @@ func (p *page) dress() {
 	}
 }
 
-// mostJSON is the size in bytes up to which a page embeds its comparison, so that all of it stays below 1 MB.
-const mostJSON = 250e3
-
-// embeddedComparison is the comparison as JSON; empty if it is too large for a page.
-func embeddedComparison(c compare.Comparison) (template.JS, error) {
-	size := 0
-	for _, r := range c.Comparisons { // all of them may be hundreds of megabytes
-		text, err := json.Marshal(r)
-		if size += len(text); err != nil || size > mostJSON {
-			return "", err
-		}
+// embeddedComparison is the comparison as JSON, its lists no longer than a page shows, and what the page says of that.
+// The copy says it too, as a warning.
+func embeddedComparison(c compare.Comparison) (template.JS, string, error) {
+	shown, all := 0, 0
+	c.Comparisons = beginning(c.Comparisons, &shown, &all)
+	c.Medians, c.Groups, c.Boxes = beginning(c.Medians, &shown, &all), beginning(c.Groups, &shown, &all),
+		beginning(c.Boxes, &shown, &all)
+	c.Findings, c.NotMeasured = beginning(c.Findings, &shown, &all), beginning(c.NotMeasured, &shown, &all)
+	c.Slopes, c.Prices = beginning(c.Slopes, &shown, &all), beginning(c.Prices, &shown, &all)
+	c.Objectives, c.Leaks = beginning(c.Objectives, &shown, &all), beginning(c.Leaks, &shown, &all)
+	said := ""
+	if shown < all {
+		said = fmt.Sprintf("This copy has at most the first %d rows of each list: %d of %d rows.", mostRows, shown, all)
+		c.Warnings = append(slices.Clone(c.Warnings), said)
 	}
 	// json.Marshal escapes <, > and &, so that no text of a user's can end the script element.
 	text, err := json.Marshal(c)
 	if err != nil {
-		return "", fmt.Errorf("encode the comparison as JSON: %w", err)
+		return "", "", fmt.Errorf("encode the comparison as JSON: %w", err)
 	}
-	if len(text) > mostJSON {
-		return "", nil
-	}
-	return template.JS(text), nil
+	return template.JS(text), said, nil
+}
+
+// beginning is what a page has of a list; it adds the rows that it has and that there are to the sums.
+func beginning[T any](list []T, shown, all *int) []T {
+	kept := list[:min(len(list), mostRows)]
+	*shown, *all = *shown+len(kept), *all+len(list)
+	return kept
 }

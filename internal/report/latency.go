@@ -144,18 +144,16 @@ var tableQuantiles = []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
 
 func (b *builder) latencies() folded[latencySection] {
 	var list folded[latencySection]
-	room := allowance(latencyRoom)
-	for i, m := range b.measured {
-		for _, s := range b.latencySections(m, "l"+strconv.Itoa(i+1), room > 0) {
-			list.add(&room, m.Role, s)
+	for i, m := range b.drawn() {
+		for _, s := range b.latencySections(m, "l"+strconv.Itoa(i+1)) {
+			list.add(m.Role, s)
 		}
 	}
 	return list
 }
 
-// latencySections draws the distributions of a case, one figure for each name of a histogram. Without
-// room they stay undrawn, for histograms are slow to read.
-func (b *builder) latencySections(m measured, id string, room bool) []latencySection {
+// latencySections draws the distributions of a case, one figure for each name of a histogram.
+func (b *builder) latencySections(m measured, id string) []latencySection {
 	var sections []latencySection
 	var curves []chart.Curves
 	at := index[string]{}
@@ -164,11 +162,7 @@ func (b *builder) latencySections(m measured, id string, room bool) []latencySec
 		single, each = mostSingle, 20
 	}
 	for rank, target := range b.columns {
-		runs := b.runs[m.Case][target]
-		if !room {
-			runs = runs[:min(len(runs), 1)]
-		}
-		for _, d := range b.in.distributions(runs, single) {
+		for _, d := range b.in.distributions(b.runs[m.Case][target], single) {
 			i, first := at.of(d.Name)
 			if first {
 				marks := b.findings.marks(m.Case, "", "", "")

@@ -15,7 +15,7 @@ import (
 type matrix struct {
 	Columns []string
 	Rows    []matrixRow
-	LeftOut int    // rows that there was no room for
+	All     int    // rows, of which some may be left out
 	Against string // the baseline that goes without saying
 }
 
@@ -38,15 +38,19 @@ func newMatrix(c compare.Comparison) *matrix {
 	return m
 }
 
-// within is m with as many rows as there is room for, or nothing if it has none, so that a template leaves the table
+// capped is m with the rows that a page shows at most, or nothing if it has none, so that a template leaves the table
 // out.
-func (m *matrix) within(room allowance) *matrix {
+func (m *matrix) capped() *matrix {
 	if len(m.Rows) == 0 {
 		return nil
 	}
-	m.Rows, m.LeftOut = limited(room, m.Rows)
+	list := first(m.Rows)
+	m.Rows, m.All = list.Rows, list.All
 	return m
 }
+
+// Rest is what the page says of rows that it does not have.
+func (m matrix) Rest() string { return rest(len(m.Rows), m.All) }
 
 // add appends a group: the baseline's cell, then what of makes of each target's row.
 func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
@@ -94,7 +98,7 @@ func further(c compare.Comparison, all []group) *matrix {
 			m.values(g)
 		}
 	}
-	return m.within(matrixRoom)
+	return m.capped()
 }
 
 func isCost(g group) bool { return g.Unit == unit.SecondPerGB || g.Unit == unit.SecondPerOp }
@@ -118,7 +122,7 @@ func costs(c compare.Comparison, all []group) *matrix {
 			m.bars(g)
 		}
 	}
-	return m.within(costRoom)
+	return m.capped()
 }
 
 // bars adds a group as values does, with a bar in each cell.
@@ -144,7 +148,7 @@ func spread(c compare.Comparison, all []group) *matrix {
 			return cell{Text: span(r.TargetQuartiles, r.Unit)}
 		})
 	}
-	return m.within(matrixRoom)
+	return m.capped()
 }
 
 // factTables are the facts that are not the same on all targets, and all facts.
@@ -164,7 +168,7 @@ func factTables(in Input) (differing, all *matrix) {
 			differing.Rows = append(differing.Rows, row)
 		}
 	}
-	return differing.within(matrixRoom), all.within(matrixRoom)
+	return differing.capped(), all.capped()
 }
 
 func factRow(facts map[string][]result.Fact, name string, targets []string) (row matrixRow, same bool) {

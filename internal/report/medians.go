@@ -164,7 +164,7 @@ func mediansMatrix(list []compare.Median) *matrix {
 		m.Rows[i].Cells[slices.Index(m.Columns, x.Target)] = cell{Text: format(x.Median, x.Unit),
 			Sub: strings.Join(nonEmpty(around(x), unit.Plural(x.Runs, "run"), share(x)), ", ")}
 	}
-	return m.within(matrixRoom)
+	return m.capped()
 }
 
 // groupsAlone are the medians of an experiment that compares nothing, as groups without rows.

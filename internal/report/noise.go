@@ -10,10 +10,9 @@ import (
 
 // A noise is what the experiment says of its own doubts.
 type noise struct {
-	Placebos []compare.Row // what the baseline differs from itself by
-	Spare    int           // further ones that there was no room for
-	Power    *matrix       // the spread and the smallest visible change
-	Spread   *matrix       // the quartiles
+	Placebos capped[compare.Row] // what the baseline differs from itself by
+	Power    *matrix             // the spread and the smallest visible change
+	Spread   *matrix             // the quartiles
 	Invalid  []invalidRow
 	Any      bool // there are invalid runs
 }
@@ -23,29 +22,24 @@ type invalidRow struct {
 	More int // reasons that are left out
 }
 
-// The most comparisons of the baseline with itself, and reasons for invalid runs of a target, that are shown.
-const (
-	mostPlacebos = 60
-	mostInvalid  = 5
-)
+// mostInvalid is how many reasons for invalid runs of a target are shown.
+const mostInvalid = 5
 
 func (b *builder) noise() noise {
 	c := b.in.Comparison
 	n := noise{Power: power(c, b.groups), Spread: spread(c, b.groups)}
+	var placebos []compare.Row
 	for _, g := range b.groups {
 		if !g.Main && g.Role != result.Primary || g.Baseline != c.Baseline {
 			continue
 		}
 		for _, r := range g.Rows {
-			switch {
-			case !slices.Contains(c.Placebos, r.Target):
-			case len(n.Placebos) == mostPlacebos:
-				n.Spare++
-			default:
-				n.Placebos = append(n.Placebos, r)
+			if slices.Contains(c.Placebos, r.Target) {
+				placebos = append(placebos, r)
 			}
 		}
 	}
+	n.Placebos = first(placebos)
 	for _, t := range c.Targets {
 		row := invalidRow{TargetRuns: t}
 		if more := len(t.Reasons) - mostInvalid; more > 0 {
@@ -74,5 +68,5 @@ func power(c compare.Comparison, all []group) *matrix {
 				Sub: "spread " + unit.Format(float64(r.Spread), unit.Ratio)}
 		})
 	}
-	return m.within(matrixRoom)
+	return m.capped()
 }

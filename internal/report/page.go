@@ -25,47 +25,49 @@ type page struct {
 
 	Publications []publication // published elsewhere
 
-	JSON template.JS // empty if it is too large
+	JSON     template.JS
+	JSONRest string // said of rows that it does not have
 
 	Title      string
 	Ran        []string // what was measured when
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
-	Sessions      []string // what changed between them
-	Hero          hero
-	Why           string // how many differences have a cause
-	Whys          folded[why]
-	Legend        string   // of its signs
-	Answers       []string // the primary comparisons in words, for screen readers
-	Chips         []chip
-	Shapes        template.HTML // what the rows of all forest plots refer to
-	Forests       []forest
-	Noise         noise
-	Trends        []trend // where targets differ by a number
-	Paths         *paths
-	Nothing       string  // said where there is no result
-	Measured      []level // where nothing is compared
-	MeasuredSpare int     // further ones that there was no room for
-	Further       *matrix // the metrics that cases are not measured for
-	Cases         folded[caseRuns]
-	Latency       folded[latencySection]
-	Cost          *matrix
-	Prices        []price
-	Leaks         []string
-	Objectives    []objective
-	Official      []string // their own words
-	Order         *order
-	Timing        timing
-	Series        folded[seriesSection]
-	Timelines     folded[timelineSection]
-	Differing     *matrix
-	AllFacts      *matrix
-	Findings      findingList
-	Command       []string // each part stays on a line
-	Design        []pair
-	Reading       string
-	Lab           bool // some target is of the lab
+	Sessions   []string // what changed between them
+	Hero       hero
+	Why        string // how many differences have a cause
+	Whys       folded[why]
+	WhysRest   string
+	Legend     string   // of its signs
+	Answers    []string // the primary comparisons in words, for screen readers
+	Chips      []chip
+	Shapes     template.HTML // what the rows of all forest plots refer to
+	Forests    []forest
+	Noise      noise
+	Trends     capped[trend] // where targets differ by a number
+	Paths      *paths
+	Nothing    string        // said where there is no result
+	Measured   capped[level] // where nothing is compared
+	Undrawn    string        // how many cases have no figures
+	Further    *matrix       // the metrics that cases are not measured for
+	Cases      folded[caseRuns]
+	Latency    folded[latencySection]
+	Cost       *matrix
+	Prices     capped[price]
+	Leaks      capped[string]
+	Objectives capped[objective]
+	Official   []string // their own words
+	Order      *order
+	Timing     timing
+	Series     folded[seriesSection]
+	Timelines  folded[timelineSection]
+	Differing  *matrix
+	AllFacts   *matrix
+	Findings   findingList
+	Command    []string // each part stays on a line
+	Design     []pair
+	Reading    string
+	Lab        bool // some target is of the lab
 }
 
 // CostFolded says whether the table of costs is so long that it would hide what follows.
@@ -73,61 +75,51 @@ func (p *page) CostFolded() bool { return len(p.Cost.Rows) > 4*manyCases }
 
 type pair struct{ Name, Value string }
 
-// folded are parts of a page: the first or primary ones shown, the others folded, and how many of both there was no
-// room for.
-type folded[T any] struct {
-	Shown, Folded []T
-	LeftOut       int
-}
+// folded are parts of a page: the first or primary ones shown, the others folded.
+type folded[T any] struct{ Shown, Folded []T }
 
-// Any says whether there is something to show, or was.
-func (f folded[T]) Any() bool { return len(f.Shown)+len(f.Folded)+f.LeftOut > 0 }
+// Any reports whether there is something to show.
+func (f folded[T]) Any() bool { return len(f.Shown)+len(f.Folded) > 0 }
 
-// add appends a section if there is room for it.
-func (f *folded[T]) add(room *allowance, role result.Role, section T) {
-	switch {
-	case !room.take(section):
-		f.LeftOut++
-	case role == result.Primary:
+func (f *folded[T]) add(role result.Role, section T) {
+	if role == result.Primary {
 		f.Shown = append(f.Shown, section)
-	default:
+	} else {
 		f.Folded = append(f.Folded, section)
 	}
 }
 
-// An allowance is the bytes that a part of the page may still take, so that all of it stays below
-// 1 MB. Once something was too large, nothing more fits: what is left out is the end of a list.
-type allowance int
+// What a page shows at most, so that every browser opens it. The page says where it has a part of something; all is in
+// the files of other formats. docs/formats.md has these numbers.
+const (
+	mostRows  = 500  // rows of a table or of a forest plot, entries of a list
+	mostCases = 60   // cases with figures
+	mostDots  = 1000 // runs of a target in the figure of every run
+)
 
-// take says whether something fits. It takes about as many bytes in the page as in Go's own notation, in which the
-// names of fields are as long as the markup around their values.
-func (a *allowance) take(what any) bool {
-	bytes := len(fmt.Sprintf("%+v", what))
-	if bytes > int(*a) {
-		*a = 0
-		return false
-	}
-	*a -= allowance(bytes)
-	return true
+// MostRows is for the template.
+func (*page) MostRows() int { return mostRows }
+
+// MostCases is for the template.
+func (*page) MostCases() int { return mostCases }
+
+// capped is the first rows of a list, and how many there are.
+type capped[T any] struct {
+	Rows []T
+	All  int
 }
 
-// The allowances of the parts of a page, in bytes.
-const (
-	answersRoom  = 20e3 // of their sentences, which are half of them
-	heroRoom     = 100e3
-	whyRoom      = 40e3
-	forestRoom   = 100e3 // of its plots, which are half of it
-	levelsRoom   = 175e3
-	matrixRoom   = 16e3
-	costRoom     = 45e3
-	pathsRoom    = 60e3
-	dotsRoom     = 160e3
-	latencyRoom  = 135e3
-	seriesRoom   = 60e3
-	timelineRoom = 60e3
-	notesRoom    = 12e3
-	findingsRoom = 20e3
-)
+func first[T any](list []T) capped[T] { return capped[T]{list[:min(len(list), mostRows)], len(list)} }
+
+// Rest is what the page says of rows that it does not have; empty if it has all.
+func (c capped[T]) Rest() string { return rest(len(c.Rows), c.All) }
+
+func rest(shown, all int) string {
+	if shown >= all {
+		return ""
+	}
+	return fmt.Sprintf("The first %d of %d are in this page.", shown, all)
+}
 
 func newPage(in Input) *page {
 	c, all := in.Comparison, groups(in)
@@ -142,24 +134,28 @@ func newPage(in Input) *page {
 	axis := b.axis()
 	p.Hero, p.Legend = b.hero(axis), legend(c)
 	p.Shapes, p.Forests = axis.Shapes(), b.forests(axis)
-	p.Why, p.Whys = causesCount(in), newWhys(in)
+	p.Why = causesCount(in)
+	p.Whys, p.WhysRest = newWhys(in)
 	p.Chips = chips(in, all)
 	p.Noise = b.noise()
-	p.Trends = trends(c)
+	p.Trends = first(trends(c))
 	p.Paths = b.paths()
 	p.Further = further(c, all)
-	if first, rest := split(in); len(first) > 0 {
-		p.Further, p.Paths = mediansMatrix(rest), nil // whose numbers would be the same
-		p.Measured, p.MeasuredSpare = limited(levelsRoom, levels(in, first))
+	if list, others := split(in); len(list) > 0 {
+		p.Further, p.Paths = mediansMatrix(others), nil // whose numbers would be the same
+		p.Measured = first(levels(in, list))
 	} else if len(p.Forests) == 0 {
 		p.Nothing = nothingWords
+	}
+	if drawn := len(b.drawn()); drawn < len(b.measured) {
+		p.Undrawn = fmt.Sprintf("The first %d of %d cases have figures in this page.", drawn, len(b.measured))
 	}
 	p.Cases = b.cases()
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
-	p.Prices = prices(c)
-	p.Objectives, p.Official = objectives(c), official(c)
-	p.Leaks = leakSentences(c)
+	p.Prices = first(prices(c))
+	p.Objectives, p.Official = first(objectives(c)), official(c)
+	p.Leaks = first(leakSentences(c))
 	p.Order = b.order()
 	p.Series = b.series()
 	p.Timelines = b.timelines()
@@ -224,6 +220,9 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 	return b
 }
 
+// drawn are the cases that have figures.
+func (b *builder) drawn() []measured { return b.measured[:min(len(b.measured), mostCases)] }
+
 // measuredOf joins the groups of a case, which are several where there are several baselines.
 func measuredOf(all []group) []measured {
 	var list []measured
@@ -258,30 +257,21 @@ func (b *builder) answers() []string {
 	for _, r := range b.in.Comparison.Primary() {
 		list = append(list, r.Sentence)
 	}
-	list, _ = limited(answersRoom, list)
-	return list
+	return list[:min(len(list), mostRows)]
 }
 
-// hero is the answer of the first screen, as far as there is room.
+// hero is the answer of the first screen.
 func (b *builder) hero(axis chart.Forest) hero {
-	h := newHero(b.in, b.groups, &axis, func(r compare.Row) []finding {
+	return newHero(b.in, b.groups, &axis, func(r compare.Row) []finding {
 		return b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)
 	})
-	room := allowance(heroRoom)
-	for _, list := range []*[]heroRow{&h.Rows, &h.Folded} {
-		for i, row := range *list {
-			if !room.take(row) {
-				h.LeftOut += len(*list) - i
-				*list = (*list)[:i]
-				break
-			}
-		}
-	}
-	return h
 }
 
 // Only is the matrix with these rows.
 func (h hero) Only(rows []heroRow) hero { return hero{Columns: h.Columns, Rows: rows} }
+
+// Shown is what a page has of the rows.
+func (h hero) Shown() capped[heroRow] { return first(h.Rows) }
 
 // legend says what the signs of the matrix and the forest plot mean.
 func legend(c compare.Comparison) string {
@@ -322,11 +312,10 @@ func ran(in Input) []string {
 
 // A chip is a count on the first screen that opens to a list.
 type chip struct {
-	Count   int
-	Name    string
-	Class   string
-	Items   []string
-	LeftOut int // items that there was no room for
+	Count int
+	Name  string
+	Class string
+	Items capped[string]
 }
 
 // chips are what a reader has to know before believing the numbers, a word each.
@@ -350,9 +339,7 @@ func chips(in Input, all []group) []chip {
 		if len(of.items) == 1 {
 			name = of.noun
 		}
-		one := chip{Count: len(of.items), Name: name, Class: of.class}
-		one.Items, one.LeftOut = limited(notesRoom, of.items)
-		list = append(list, one)
+		list = append(list, chip{Count: len(of.items), Name: name, Class: of.class, Items: first(of.items)})
 	}
 	return list
 }
@@ -379,16 +366,6 @@ func mark(r compare.Row) chart.Mark {
 		return chart.Worse
 	}
 	return chart.Undecided
-}
-
-// limited is the beginning of a list that there is room for, and how many are left out.
-func limited[T any](room allowance, list []T) (kept []T, spare int) {
-	for i, x := range list {
-		if !room.take(x) {
-			return list[:i], len(list) - i
-		}
-	}
-	return list, 0
 }
 
 // An order shows when every run happened, and when the sites for them were made and removed.

@@ -1,14 +1,21 @@
 package report
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"golang.org/x/net/html"
+
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // many is the input of a plan.
@@ -127,29 +134,90 @@ func TestRunsWithoutBlocks(t *testing.T) {
 	}
 }
 
-func TestPageStaysSmall(t *testing.T) {
+// TestPageHasAWholeMatrix renders every workload on every path with six targets: all but rows of JSON are there.
+func TestPageHasAWholeMatrix(t *testing.T) {
 	in := inputs(t)["matrix"]
 	if len(in.Experiment.Cases) != 54 || len(in.Experiment.Targets) != 6 || len(in.Runs) != 9*6*6*11 {
 		t.Fatalf("%d cases, %d targets, %d runs", len(in.Experiment.Cases), len(in.Experiment.Targets), len(in.Runs))
 	}
-	doubted := in // a finding at every case and target takes room too
-	for _, r := range in.Comparison.Comparisons {
-		doubted.Comparison.Findings = append(doubted.Comparison.Findings, audit.Finding{
-			Rule: "above-bound", Severity: audit.Warning, Case: r.Case, Target: r.Target, Metric: r.Metric,
-			Saw: "It is above what the path can reach.", Why: "A longer path is not faster.",
-		})
+	text, root := rendered(t, in)
+	t.Logf("%d bytes", len(text))
+	if strings.Contains(text, "are in this page") || strings.Contains(text, "in this page.</p>") {
+		t.Error("the page of 54 cases has not all of them")
 	}
-	for name, in := range map[string]Input{"clean": in, "doubted": doubted} {
-		text, _ := rendered(t, in)
-		t.Logf("%s: %d bytes", name, len(text))
-		if len(text) >= 1e6 {
-			t.Errorf("the %s page of a whole matrix takes %d bytes", name, len(text))
+	for part, want := range map[string]int{"runs": 54, "latency": 36, "time": 54} {
+		section := elements(root, func(n *html.Node) bool { return attribute(n, "id") == part })[0]
+		if got := len(elements(section, classed("div", "case"))); got != want {
+			t.Errorf("%d of %d cases have figures in the section %s", got, want, part)
 		}
-		for name, part := range map[string]string{"data": "--format csv", "series": "uPlot",
-			"boxes": `class="box"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
-			if !strings.Contains(text, part) {
-				t.Errorf("the page has no %s", name)
-			}
+	}
+}
+
+// TestPageOfManyRunsHasSome renders 100 000 runs. The page has some, with the outliers, and says so; the data have all.
+func TestPageOfManyRunsHasSome(t *testing.T) {
+	in := small()
+	in.Runs = nil
+	const each = 50_000
+	outlier := 1000
+	for i := range 2 * each {
+		gbit := 9 + 0.1*float64(i%7)
+		if i == outlier {
+			gbit = 4.5
 		}
+		in.Runs = append(in.Runs, result.Run{Case: stream, Target: []string{"lab:native", "lab:vxlan"}[i%2], Block: i/2 + 1,
+			Attempt: 1, Values: []result.Value{{Metric: "throughput", Unit: unit.BitPerSecond, Number: gbit * 1e9}}})
+	}
+	b := newBuilder(in, groups(in), in.runs())
+	c := b.caseRuns(b.measured[0], 1)
+	plot := string(c.Figure.Plot)
+	if n := strings.Count(plot, "h0"); n > 2*mostDots || n < mostDots || !strings.Contains(c.Thinned, "than 1000 runs") {
+		t.Errorf("%d dots are drawn: %q", n, c.Thinned)
+	}
+	set := thinnedDots(dotColumn(b.runs[stream]["lab:native"], b.measured[0], "lab:native").Runs)
+	if !slices.ContainsFunc(set, func(d chart.Dot) bool { return d.Value == 4.5e9 }) {
+		t.Error("the outlier is not drawn")
+	}
+	text, _ := rendered(t, in)
+	if len(text) > 1e6 || !strings.Contains(text, c.Thinned) {
+		t.Errorf("the page of %d runs of a case has %d bytes, and says that some are left out: %t",
+			len(in.Runs), len(text), strings.Contains(text, c.Thinned))
+	}
+	if rows := strings.Count(written(t, formatNamed(t, "csv"), in), "\n"); rows != 2*each+1 {
+		t.Errorf("the data have %d lines", rows)
+	}
+}
+
+// TestFiguresAreOfTheFirstCases renders more cases than have figures.
+func TestFiguresAreOfTheFirstCases(t *testing.T) {
+	in := small()
+	one, run := in.Comparison.Comparisons[0], in.Runs[0]
+	in.Comparison.Comparisons, in.Runs = nil, nil
+	for i := range mostRows + 1 {
+		r, n := one, run
+		r.Case = fmt.Sprintf("%s:streams=%d", stream, i+1)
+		n.Case = r.Case
+		in.Comparison.Comparisons, in.Runs = append(in.Comparison.Comparisons, r), append(in.Runs, n)
+	}
+	text, root := rendered(t, in)
+	runs := elements(root, func(n *html.Node) bool { return attribute(n, "id") == "runs" })[0]
+	if n := len(elements(runs, classed("div", "case"))); n != mostCases {
+		t.Errorf("%d cases have figures", n)
+	}
+	for part, want := range map[string]int{"The first 60 of 501 cases have figures in this page.": 1,
+		"The first 500 of 501 are in this page.": 5, // matrix, forest plot, paths, power, spread
+		"at most 500 rows of a table":            1} {
+		if got := strings.Count(text, part); got != want {
+			t.Errorf("the page says %d times %q, want %d", got, part, want)
+		}
+	}
+	var embedded compare.Comparison
+	script := elements(root, func(n *html.Node) bool { return attribute(n, "id") == "comparison" })[0]
+	if err := json.Unmarshal([]byte(content(script)), &embedded); err != nil {
+		t.Fatal(err)
+	}
+	want := "This copy has at most the first 500 rows of each list: 501 of 502 rows." // one is of what was not measured
+	if !slices.Contains(embedded.Warnings, want) || !strings.Contains(text, want) || len(embedded.Comparisons) != 500 ||
+		len(in.Comparison.Warnings) > 0 {
+		t.Errorf("the page's JSON has %d comparisons and the warnings %q", len(embedded.Comparisons), embedded.Warnings)
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -27,6 +28,7 @@ type figureColumn struct {
 // A caseRuns shows every run of a case, in its main metric.
 type caseRuns struct {
 	Case, Metric, Better, Bound string
+	Thinned                     string // what is said of runs that are not drawn
 	Marks                       []finding
 	Figure                      figure
 	Boxes                       []boxRow // the same in numbers
@@ -44,14 +46,13 @@ const (
 
 func (b *builder) cases() folded[caseRuns] {
 	var list folded[caseRuns]
-	room := allowance(dotsRoom)
 	number := 0
-	for _, m := range b.measured {
+	for _, m := range b.drawn() {
 		for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
 			number++
 			of := b.as(m, metric)
 			if c := b.caseRuns(of, number); len(c.Figure.Columns) > 0 {
-				list.add(&room, m.Role, c)
+				list.add(m.Role, c)
 			}
 		}
 	}
@@ -93,6 +94,14 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		if len(set.Runs) == 0 {
 			continue
 		}
+		for _, r := range set.Runs {
+			d.Blocks = max(d.Blocks, r.Block)
+		}
+		if len(set.Runs) > mostDots {
+			set.Runs = thinnedDots(set.Runs)
+			c.Thinned = fmt.Sprintf("Of more than %d runs of a target, the least and the greatest of several in a row are "+
+				"drawn. Median, box and whiskers are of all.", mostDots)
+		}
 		box, row := b.box(m, target)
 		if box != nil {
 			set.Box, c.Boxes = box, append(c.Boxes, row)
@@ -102,7 +111,6 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		c.Figure.Columns = append(c.Figure.Columns, figureColumn{Name: target, Note: "median " + median})
 		for _, r := range set.Runs {
 			values = append(values, r.Value)
-			d.Blocks = max(d.Blocks, r.Block)
 		}
 	}
 	d.Titled = m.Role == result.Primary && d.Blocks <= mostTitled
@@ -132,6 +140,24 @@ func dotColumn(runs []run, m measured, target string) chart.DotColumn {
 		set.Runs = append(set.Runs, chart.Dot{Block: blockOf(r, i), Value: v.Number, State: r.state, Title: text})
 	}
 	return set
+}
+
+// thinnedDots are at most about as many dots as are drawn of a target: of several in a row that are in the same state,
+// the least and the greatest, so that no outlier is lost.
+func thinnedDots(dots []chart.Dot) []chart.Dot {
+	bucket := (2*len(dots) + mostDots - 1) / mostDots
+	var kept []chart.Dot
+	for _, state := range []chart.State{chart.Counts, chart.Invalid, chart.Superseded} {
+		of := slices.DeleteFunc(slices.Clone(dots), func(d chart.Dot) bool { return d.State != state })
+		for some := range slices.Chunk(of, bucket) {
+			byValue := func(a, b chart.Dot) int { return cmp.Compare(a.Value, b.Value) }
+			least, greatest := slices.MinFunc(some, byValue), slices.MaxFunc(some, byValue)
+			if kept = append(kept, least); len(some) > 1 {
+				kept = append(kept, greatest)
+			}
+		}
+	}
+	return kept
 }
 
 // blockOf is the block of the i-th run of a target, or where there are no blocks, its number.
@@ -172,7 +198,6 @@ func (b *builder) runTable(m measured) matrix {
 	for _, n := range order {
 		t.Rows = append(t.Rows, matrixRow{Head: names[n], Cells: blocks[n]})
 	}
-	t.Rows, t.LeftOut = limited(matrixRoom, t.Rows)
 	return t
 }
 

@@ -19,9 +19,9 @@ type paths struct {
 	Columns  []string
 	Legend   []figureColumn
 	Sections []pathSection
-	Letters  bool // some lines have groups
-	Bounds   bool // some lines have a reference
-	LeftOut  int  // lines that there was no room for
+	Letters  bool   // some lines have groups
+	Bounds   bool   // some lines have a reference
+	Rest     string // said of lines that the page does not have
 }
 
 type pathSection struct {
@@ -69,14 +69,11 @@ func (b *builder) paths() *paths {
 	}
 	verdicts := b.verdicts()
 	p := &paths{Columns: columns(b.in.Comparison)}
-	room := allowance(pathsRoom)
+	lines := first(b.measured)
+	p.Rest = lines.Rest()
 	at := index[string]{}
-	for _, m := range b.measured {
+	for _, m := range lines.Rows {
 		row := b.pathRow(p, m, in[[2]string{m.Case, m.Metric}], verdicts)
-		if !room.take(row) {
-			p.LeftOut++
-			continue
-		}
 		key := cmp.Or(m.Of.Workload, m.Metric)
 		if key == "tcp-stream" && row.Path.Service() {
 			key = "service tcp-stream"

@@ -38,16 +38,15 @@ type seriesLine struct {
 
 // The most lines of a target, and values of a line, in the series of a case.
 const (
-	mostLines  = 15
-	mostValues = 150
+	mostLines  = 10
+	mostValues = 100
 )
 
 func (b *builder) series() folded[seriesSection] {
 	var list folded[seriesSection]
-	room := allowance(seriesRoom)
-	for i, m := range b.measured {
+	for i, m := range b.drawn() {
 		if s, ok := b.seriesSection(m, i+1); ok {
-			list.add(&room, m.Role, s)
+			list.add(m.Role, s)
 		}
 	}
 	return list

@@ -38,10 +38,9 @@ const (
 
 func (b *builder) timelines() folded[timelineSection] {
 	var list folded[timelineSection]
-	room := allowance(timelineRoom)
-	for i, m := range b.measured {
+	for i, m := range b.drawn() {
 		if s, ok := b.timeline(m, i+1); ok {
-			list.add(&room, m.Role, s)
+			list.add(m.Role, s)
 		}
 	}
 	return list
