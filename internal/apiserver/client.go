@@ -245,10 +245,18 @@ func (c *Client) list(ctx context.Context, i Inventory) (list, error) {
 // names what is left. A server that is away for a moment is waited for.
 func (c *Client) Remove(ctx context.Context, i Inventory) (left []string, err error) {
 	asked := map[string]time.Time{}
+	var gone time.Time // since when there has been nothing
 	for {
 		left, err = c.removeMade(ctx, i, asked)
-		if err == nil && len(left) == 0 || lasting(err) {
+		switch {
+		case lasting(err):
 			return left, err
+		case err != nil || len(left) > 0:
+			gone = time.Time{}
+		case len(asked) == 0 || len(i.makes()) == 0 || !gone.IsZero() && time.Since(gone) >= settleTime:
+			return nil, nil
+		case gone.IsZero():
+			gone = time.Now()
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -260,6 +268,10 @@ func (c *Client) Remove(ctx context.Context, i Inventory) (left []string, err er
 		}
 	}
 }
+
+// settleTime is how long nothing may be seen of what controllers make before it counts as gone: one that has not heard
+// yet of its object's end may make another pod of it.
+const settleTime = time.Second
 
 // lasting says whether an error will be the same in a moment: the server says that something is wrong with the request.
 func lasting(err error) bool {

@@ -185,6 +185,27 @@ func TestRemoveWaits(t *testing.T) {
 	}
 }
 
+// A pod that a controller makes of a deployment that is gone already is removed too.
+func TestRemoveSettles(t *testing.T) {
+	s := &model{}
+	e := s.serve(t)
+	const pods = "/api/v1/namespaces/x/pods"
+	deleted, looks := false, 0
+	s.answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		deleted = deleted || r.Method == http.MethodDelete
+		if deleted && r.Method == http.MethodGet && r.URL.Path == pods {
+			if looks++; looks == 3 { // at the first there was still the deployment, and at the second nothing
+				s.objects[pods+"/late"] = []byte(`{"metadata":{"name":"late"}}`)
+			}
+		}
+		return false
+	}
+	_, err := Run(t.Context(), call(t, e, "deployment/get"))
+	if err != nil || !slices.Contains(s.asked, "DELETE "+pods+"/late") || len(s.objects) > 0 {
+		t.Errorf("%v, left %d of %v", err, len(s.objects), s.asked[len(s.asked)-5:])
+	}
+}
+
 // An object is written again and again without its version, so that nobody conflicts with anybody.
 func TestUpdated(t *testing.T) {
 	before, after, err := updated([]byte(
