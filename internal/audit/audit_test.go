@@ -72,7 +72,7 @@ func run(caseName, target, values, facts string) change {
 		}
 		e.Runs = append(e.Runs, r)
 		if !slices.ContainsFunc(e.Experiment.Targets, func(t result.Target) bool { return t.Name == target }) {
-			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: target, Spec: target})
+			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: target, Spec: target, Underlay: "one"})
 		}
 		if _, known := e.Experiment.Case(caseName); !known {
 			e.Experiment.Cases = append(e.Experiment.Cases, families.Known(caseName))
@@ -103,7 +103,7 @@ func about(name, facts string) change {
 			e.Facts[name] = append(e.Facts[name], result.Fact{Name: key, Value: text})
 		}
 		if !slices.ContainsFunc(e.Experiment.Targets, func(t result.Target) bool { return t.Name == name }) {
-			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: name, Spec: name})
+			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: name, Spec: name, Underlay: "one"})
 		}
 	}
 }

@@ -58,9 +58,9 @@ func aboveBound(recs *records) (found []Finding, looked int) {
 		}
 		bound := recs.byCase[cmp.Or(of.Bound, recs.on[way{target.NodeNode, of.Workload}])]
 		for _, target := range recs.targets(name) {
-			on := target
-			if bound[on] == nil {
-				on = recs.Experiment.Baseline
+			on := recs.Experiment.BoundsOf(target)
+			if bound[on] == nil && recs.Experiment.Imported != "" {
+				on = recs.Experiment.Baseline // a table's targets are of one testbed
 			}
 			c := recs.beside(name, bound[on], recs.byCase[name][target])
 			if !c.known {

@@ -82,7 +82,7 @@ func TestCheckGates(t *testing.T) {
 		"pod-pod/same/* p99 >= -3%":          "",
 		"pod-pod/other/* cpu-softirq <= 0.5": "",
 		"pod-pod/other/* rate >= 5000":       "",
-		"node-node/* p50 <= 1 ms": "matches only references, which are measured on the baseline alone: " +
+		"node-node/* p50 <= 1 ms": "matches only references, on which there is no verdict: " +
 			"node-node/tcp-rr",
 		"pod-pod/other/tcp_rr p50 <= +5%": `matches no case that is measured on every target; ` +
 			`did you mean "pod-pod/other/tcp-rr"?`,

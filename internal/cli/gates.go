@@ -101,7 +101,7 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 	case len(matched) > 0:
 		return matched, nil
 	case len(references) > 0:
-		return nil, fmt.Errorf("matches only references, which are measured on the baseline alone: %s",
+		return nil, fmt.Errorf("matches only references, on which there is no verdict: %s",
 			strings.Join(references, ", "))
 	}
 	for _, n := range e.NotMeasured {

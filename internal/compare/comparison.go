@@ -200,11 +200,12 @@ type Shift struct {
 	CI       Interval `json:"ci"` // at the row's level
 }
 
-// An UpperBound is the reference of a case: what the path could reach at most, measured in the same blocks on the
-// baseline. Of two directories each side is held against the bound in its own, and the median is of the target's.
+// An UpperBound is the reference of a case: what the path could reach at most, measured in the same blocks, and in the
+// same results directory, on the underlay of each side. The medians are equal where both have the same.
 type UpperBound struct {
-	Case   string `json:"case"`
-	Median Number `json:"median"`
+	Case         string `json:"case"`
+	Median       Number `json:"median"`        // that holds for the baseline
+	TargetMedian Number `json:"target_median"` // that holds for the target
 	// The shares of it that baseline and target reach, by their medians: value / bound of a metric
 	// that is better higher, bound / value of one that is better lower. 1 is all of it.
 	BaselineShare Number `json:"baseline_share"`

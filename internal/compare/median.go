@@ -52,7 +52,7 @@ func (t *trial) medians() []Median {
 				}
 				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
 				m.UpperBound = upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
-					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, t, t)
+					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, versus{x.Name, x.Name}, t, t)
 				list = append(list, m)
 			}
 		}

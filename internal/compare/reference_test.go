@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"math"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -58,5 +59,25 @@ func TestReferenceThatIsExceeded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReferenceOfEachUnderlay: a target is a share of the reference on its own underlay, and of none where that was not
+// measured.
+func TestReferenceOfEachUnderlay(t *testing.T) {
+	w := related(20, 40, 50, 100)
+	w.e.Targets[1].Underlay, w.e.Targets[2].Underlay = "", "another"
+	for b := 1; b <= 8; b++ {
+		w.add(b, bound, "c", p50(80e-6))
+	}
+	c := compare(t, w, nil)
+	for i, want := range []struct{ median, share float64 }{{math.NaN(), math.NaN()}, {80e-6, 0.8}} {
+		b := c.Comparisons[i].UpperBound
+		median, share := float64(b.TargetMedian), float64(b.TargetShare)
+		same := func(x, y float64) bool { return math.Abs(x-y) < 1e-9 || math.IsNaN(x) && math.IsNaN(y) }
+		if !same(float64(b.Median), 20e-6) || !same(float64(b.BaselineShare), 0.5) || !same(median, want.median) ||
+			!same(share, want.share) {
+			t.Errorf("%s: %+v", c.Comparisons[i].Target, *b)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -242,7 +243,7 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 			r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
 		}
 		if v.Metric == rc.Metric {
-			r.UpperBound = upperBound(rc, r, u.a, u.b)
+			r.UpperBound = upperBound(rc, r, of, u.a, u.b)
 			u.doubt(&r, a, b)
 		}
 		words := append(u.a.auditWords(rc.Name, v.Metric, u.nameA(of.baseline), of.baseline),
@@ -268,22 +269,20 @@ func (u unpaired) doubt(r *Row, a, b map[int]*result.Run) {
 	r.Warnings = append(r.Warnings, (&trial{common: both}).runDoubts(*r, a, b)...)
 }
 
-// upperBound relates a row of a case's own metric to what bounds the case, each side to the bound of its own
-// experiment; nil if neither has one. Other metrics are no share of a bound: retransmits may well be fewer on a slower
-// path.
-func upperBound(rc result.Case, r Row, a, b *trial) *UpperBound {
+// upperBound relates a row of a case's own metric to what bounds the case, each side to the bound on its own underlay
+// in its own experiment; nil if neither has one. Other metrics are no share of a bound: retransmits may well be fewer
+// on a slower path.
+func upperBound(rc result.Case, r Row, of versus, a, b *trial) *UpperBound {
 	if r.Metric != rc.Metric {
 		return nil
 	}
-	nameA, boundA := a.boundOf(r)
-	nameB, boundB := b.boundOf(r)
+	nameA, boundA := a.boundOf(r, of.baseline)
+	nameB, boundB := b.boundOf(r, of.target)
 	if len(boundA)+len(boundB) == 0 {
 		return nil
 	}
-	bound := UpperBound{Case: nameB, Median: Number(stats.Median(boundB))}
-	if len(boundB) == 0 {
-		bound = UpperBound{Case: nameA, Median: Number(stats.Median(boundA))}
-	}
+	bound := UpperBound{Case: cmp.Or(nameA, nameB), Median: Number(stats.Median(boundA)),
+		TargetMedian: Number(stats.Median(boundB))}
 	bound.BaselineShare = share(r.Better, r.BaselineMedian, stats.Median(boundA))
 	bound.TargetShare = share(r.Better, r.TargetMedian, stats.Median(boundB))
 	return &bound
@@ -297,10 +296,10 @@ func share(better metric.Better, median Number, bound float64) Number {
 	return Number(float64(median) / bound)
 }
 
-// boundOf returns the case that bounds the row's, and its values above 0 on the baseline.
-func (t *trial) boundOf(r Row) (name string, values []float64) {
+// boundOf returns the case that bounds the row's, and its values above 0 that hold for a target.
+func (t *trial) boundOf(r Row, target string) (name string, values []float64) {
 	rc, _ := t.e.Case(r.Case)
-	runs := t.valid(rc.Bound, t.e.Baseline)
+	runs := t.valid(rc.Bound, t.e.BoundsOf(target))
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
 		v, has := valueIn(runs[n], result.Value{Metric: r.Metric, Unit: r.Unit})
 		if has && v.Unit == r.Unit && v.Usable() && v.Number > 0 {

@@ -78,6 +78,7 @@ func warned(r compare.Row, warnings ...string) compare.Row {
 
 func bounded(r compare.Row, bound, baseline, target float64) compare.Row {
 	r.UpperBound = &compare.UpperBound{Case: "node-node/tcp-stream", Median: compare.Number(bound * 1e9),
+		TargetMedian:  compare.Number(bound * 1e9),
 		BaselineShare: compare.Number(baseline), TargetShare: compare.Number(target)}
 	return r
 }

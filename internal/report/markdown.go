@@ -195,7 +195,7 @@ func (m *markdown) row(g group, bounded bool) {
 	if bounded {
 		bound := ""
 		if g.Bound != nil {
-			bound = escapeMarkdown(format(g.Bound.Median, g.Unit) + noLimit(*g.Bound))
+			bound = escapeMarkdown(references(g) + noLimit(*g.Bound))
 		}
 		cells = append(cells, bound)
 	}

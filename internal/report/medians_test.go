@@ -25,7 +25,7 @@ func one(t *testing.T) Input {
 	for i, m := range c.Medians {
 		if m.Case == "pod-pod/other/tcp-rr" && m.Metric == "p50" {
 			c.Medians[i].UpperBound = &compare.UpperBound{Case: "node-node/tcp-rr",
-				Median: 25e-6, BaselineShare: 0.81, TargetShare: 0.81}
+				Median: 25e-6, TargetMedian: 25e-6, BaselineShare: 0.81, TargetShare: 0.81}
 		}
 	}
 	in.Comparison = c

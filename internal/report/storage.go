@@ -88,7 +88,7 @@ func spokenRow(r *compare.Row) {
 	}
 	if r.UpperBound != nil {
 		bound := *r.UpperBound
-		bound.Median = number(bound.Median, u)
+		bound.Median, bound.TargetMedian = number(bound.Median, u), number(bound.TargetMedian, u)
 		r.UpperBound = &bound
 	}
 	r.Unit = spokenUnit(u)

@@ -110,6 +110,18 @@ func end(v float64, u unit.Unit) string {
 // referenceName is what a bound is called: it is a limit only until a target exceeds it.
 const referenceName = "node-to-node reference"
 
+// references are those of a group's rows: the baseline's, and by name those of targets with an underlay of their own.
+func references(g group) string {
+	b := g.Bound
+	text := format(b.Median, g.Unit)
+	for _, r := range g.Rows {
+		if u := r.UpperBound; u != nil && u.TargetMedian.Known() && u.TargetMedian != b.Median {
+			text += fmt.Sprintf(", on %s %s", r.Target, format(u.TargetMedian, g.Unit))
+		}
+	}
+	return text
+}
+
 // noLimit says, behind a reference, that a target exceeds it; nothing if none does.
 func noLimit(b compare.UpperBound) string {
 	if b.Faster == "" {

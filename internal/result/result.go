@@ -202,8 +202,7 @@ func FactOf(facts []Fact, name string) string {
 // Role says what a case is for.
 type Role string
 
-// The roles. A bound is measured once per block on the baseline only, to say what the path could
-// reach at most.
+// The roles. A bound is measured once per block on each underlay, to tell what the path could reach at most.
 const (
 	Primary     Role = "primary"
 	Exploratory Role = "exploratory"
@@ -247,6 +246,9 @@ type Load struct {
 type Target struct {
 	Name string `json:"name"` // its label, unique in the experiment
 	Spec string `json:"spec"` // as given: lab:vxlan?mtu=9000
+	// Underlay is what carries traffic between its nodes; targets with equal ones share their bounds. Empty: it has one of
+	// its own.
+	Underlay string `json:"underlay,omitempty"`
 }
 
 // Design is how an experiment is laid out. Times are in seconds.
@@ -317,10 +319,25 @@ func (e Experiment) Case(name string) (Case, bool) {
 	return Case{}, false
 }
 
-// Measures says whether a case is measured on a target: a bound on the baseline alone, and nothing that was left out.
+// Measures reports whether a case is measured on a target: a bound on one target of each underlay, and nothing that was
+// left out.
 func (e Experiment) Measures(c Case, target string) bool {
 	leftOut := slices.ContainsFunc(e.NotMeasured, func(n NotMeasured) bool { return n.Covers(target, c.Name) })
-	return !leftOut && (c.Role != Bound || target == e.Baseline)
+	return !leftOut && (c.Role != Bound || target == e.BoundsOf(target))
+}
+
+// BoundsOf returns the target whose bounds are a target's: of those on its underlay the baseline, else the first.
+func (e Experiment) BoundsOf(target string) string {
+	underlays := map[string]string{}
+	for _, t := range e.Targets {
+		underlays[t.Name] = t.Underlay
+	}
+	for _, name := range append([]string{e.Baseline}, e.TargetNames()...) {
+		if name == target || underlays[name] != "" && underlays[name] == underlays[target] {
+			return name
+		}
+	}
+	return target
 }
 
 // MeasuredOn are the names of the targets that a case is measured on, in the order of the experiment.

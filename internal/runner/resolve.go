@@ -87,6 +87,9 @@ func Resolve(o Options) (result.Experiment, error) {
 		Gates: o.Gates, NotMeasured: []result.NotMeasured{},
 	}
 	for _, t := range o.Targets {
+		if u, is := t.Places.(target.Underlaid); is {
+			t.Underlay = u.Underlay()
+		}
 		e.Targets = append(e.Targets, t.Target)
 	}
 	if e.Baseline == "" {
@@ -264,7 +267,7 @@ func (o Options) choosePrimaries(cases []family.Case) error {
 	for _, pattern := range o.Primary {
 		found := false
 		for i, c := range cases {
-			// A bound is measured on the baseline only, so there is no verdict on it.
+			// A bound is not measured on every target, so there is no verdict on it.
 			if c.Role != result.Bound && result.Match(pattern, c.Name()) {
 				cases[i].Role, found = result.Primary, true
 			}
@@ -280,7 +283,7 @@ func (o Options) choosePrimaries(cases []family.Case) error {
 func noPrimary(pattern string, cases []family.Case) string {
 	for _, c := range cases {
 		if c.Role == result.Bound && result.Match(pattern, c.Name()) {
-			return "only references, which are measured on the baseline alone: " + c.Name()
+			return "only references, on which there is no verdict: " + c.Name()
 		}
 	}
 	return "none of the cases that are measured on every target" + prose.DidYouMean(pattern, names(cases))
@@ -359,7 +362,7 @@ func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 	}
 	for _, t := range o.Targets {
 		if t.Name != e.Baseline {
-			e.NotMeasured = append(e.NotMeasured, o.lacks(t, possible)...)
+			e.NotMeasured = append(e.NotMeasured, o.lacks(e, t, possible)...)
 		}
 	}
 	return nil
@@ -407,11 +410,11 @@ func (o Options) supports(e *result.Experiment, c family.Case) error {
 }
 
 // lacks lists the cases that a target cannot do; one line if it is all of them for one reason.
-func (o Options) lacks(t Target, cases []family.Case) []result.NotMeasured {
+func (o Options) lacks(e *result.Experiment, t Target, cases []family.Case) []result.NotMeasured {
 	var list []result.NotMeasured
 	one := true
 	for _, c := range cases {
-		if c.Role == result.Bound {
+		if c.Role == result.Bound && e.BoundsOf(t.Name) != t.Name {
 			continue
 		}
 		err := Measurable(o.Tool, t.Places, c.Workload)

@@ -25,7 +25,7 @@ import (
 )
 
 func twin(name string, unsupported ...target.Path) runner.Target {
-	t := &targettest.Twin{Label: name, Unsupported: map[target.Path]string{}}
+	t := &targettest.Twin{Label: name, On: "one", Unsupported: map[target.Path]string{}}
 	for _, p := range unsupported {
 		t.Unsupported[p] = "this kernel has no " + name
 	}
@@ -290,7 +290,7 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/same/tcp-rr:flows=0x"} }, "flows=0x"},
 		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
 		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} },
-			`--primary: "node-node/*" matches only references, which are measured on the baseline alone: node-node/tcp-stream`},
+			`--primary: "node-node/*" matches only references, on which there is no verdict: node-node/tcp-stream`},
 		{func(o *runner.Options) { o.Primary = []string{"*/tcp-rr", "*/tcp_crr"} },
 			`--primary: "*/tcp_crr" matches none of the cases that are measured on every target`},
 		{func(o *runner.Options) {

@@ -115,7 +115,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	}}
 	var targets []runner.Target
 	for _, name := range strings.Split(names, "") {
-		b.twins[name] = &targettest.Twin{Label: name, OpenFails: b.openTakes(300 * time.Millisecond)}
+		b.twins[name] = &targettest.Twin{Label: name, On: "one", OpenFails: b.openTakes(300 * time.Millisecond)}
 		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name},
 			Places: b.twins[name]})
 	}

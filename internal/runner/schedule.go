@@ -30,8 +30,7 @@ func Schedule(e result.Experiment, block int) []CaseBlock {
 	return blocks
 }
 
-// Order is the random order of targets in which an attempt, from 1, at a block measures a case. A
-// bound is measured on the baseline only.
+// Order is the random order of targets in which an attempt, from 1, at a block measures a case.
 func Order(e result.Experiment, c result.Case, block, attempt int) []string {
 	var names []string
 	for _, i := range draw(e.Seed, fmt.Sprintf("targets/%d/%s/%d", block, c.Name, attempt)).Perm(len(e.Targets)) {

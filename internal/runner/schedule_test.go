@@ -16,7 +16,7 @@ import (
 func scheduled(seed uint64, targets string, cases ...string) result.Experiment {
 	e := result.Experiment{Seed: seed, Baseline: targets[:1], Design: result.Design{Blocks: 3}}
 	for _, name := range strings.Split(targets, "") {
-		e.Targets = append(e.Targets, result.Target{Name: name})
+		e.Targets = append(e.Targets, result.Target{Name: name, Underlay: "one"})
 	}
 	for _, name := range cases {
 		role := result.Primary
@@ -150,12 +150,15 @@ func TestOrdersAreIndependent(t *testing.T) {
 	wantEven(t, "agreement with another", agree, 4, n, 0.5)
 }
 
-func TestBoundOnBaselineOnly(t *testing.T) {
-	e := scheduled(1, "abc", "node-node/tcp-rr", "pod-pod/other/tcp-rr")
+// A bound is measured once on each underlay, where the baseline is on the baseline.
+func TestBoundOnEachUnderlay(t *testing.T) {
+	e := scheduled(1, "abcdef", "node-node/tcp-rr", "pod-pod/other/tcp-rr")
 	e.Baseline = "b"
+	e.Targets[2].Underlay, e.Targets[3].Underlay, e.Targets[4].Underlay, e.Targets[5].Underlay = "two", "two", "", ""
 	for block := 1; block <= 20; block++ {
 		for _, cb := range runner.Schedule(e, block) {
-			if cb.Case.Role == result.Bound && !slices.Equal(cb.Targets, []string{"b"}) {
+			slices.Sort(cb.Targets)
+			if cb.Case.Role == result.Bound && !slices.Equal(cb.Targets, []string{"b", "c", "e", "f"}) {
 				t.Errorf("block %d: a bound on %v", block, cb.Targets)
 			}
 		}

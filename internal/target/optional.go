@@ -13,6 +13,11 @@ type Sharer interface {
 	Shares(ctx context.Context) ([]string, error)
 }
 
+// An Underlaid target knows what carries traffic between its nodes: targets that name the same differ only above it.
+type Underlaid interface {
+	Underlay() string
+}
+
 // A Cleaning is how leftovers are removed: what experiments that were interrupted left, and nothing of those that run.
 type Cleaning struct {
 	All    bool // what runs too, and what nothing tells of whether it does

@@ -139,7 +139,8 @@ func (s *Stage) values(r *result.Run, workload string, speed, cpu float64) error
 func Planned(d result.Design) result.Experiment {
 	return result.Experiment{
 		Schema: result.ExperimentSchema, ID: "now", Suite: "network:quick", Tool: "native", Baseline: "a", Design: d,
-		Targets: []result.Target{{Name: "a", Spec: "lab:a"}, {Name: "b", Spec: "lab:b"}, {Name: "c", Spec: "lab:c"}},
+		Targets: []result.Target{{Name: "a", Spec: "lab:a", Underlay: "one"}, {Name: "b", Spec: "lab:b", Underlay: "one"},
+			{Name: "c", Spec: "lab:c", Underlay: "one"}},
 		Cases: []result.Case{
 			{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: metric.P50, Bound: "node-node/tcp-rr"},
 			{Name: "pod-pod/other/tcp-crr", Role: result.Primary, Metric: metric.P50},

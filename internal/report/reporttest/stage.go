@@ -27,7 +27,7 @@ func Experiment(id string, seed uint64, targets []result.Target, d result.Design
 func Targets(specs ...string) []result.Target {
 	var list []result.Target
 	for _, s := range specs {
-		list = append(list, result.Target{Name: s, Spec: s})
+		list = append(list, result.Target{Name: s, Spec: s, Underlay: "one"})
 	}
 	return list
 }

@@ -101,6 +101,17 @@ func (l *labTarget) Shares(context.Context) ([]string, error) {
 	return []string{"the machine with boot ID " + id}, err
 }
 
+// Underlay is this machine, with what else a path from node to node depends on.
+func (l *labTarget) Underlay() string {
+	o := l.topology
+	delay := "none"
+	if o.Delay != nil {
+		delay = o.Delay.String()
+	}
+	return fmt.Sprintf("this machine: nodes=%d mtu=%d rate=%d delay=%s loss=%g ipv6=%t cpus=%v,%v",
+		o.Nodes, o.MTU, o.Rate, delay, o.Loss, o.IPv6, l.clientCPUs, l.serverCPUs)
+}
+
 // Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
 // not clear, Open will tell.
 func (l *labTarget) Supports(p target.Placement) error {

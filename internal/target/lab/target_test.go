@@ -275,3 +275,29 @@ func TestFactsAreComplete(t *testing.T) {
 		}
 	}
 }
+
+// Labs that differ above the underlay alone share their references.
+func TestUnderlay(t *testing.T) {
+	underlay := func(text string) string {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lab, err := New(spec, config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lab.(target.Underlaid).Underlay()
+	}
+	native := underlay("lab:native")
+	for _, same := range []string{"lab:vxlan", "lab:native?label=again", "lab:native?rules=100"} {
+		if got := underlay(same); got != native {
+			t.Errorf("%s is on %q, lab:native on %q", same, got, native)
+		}
+	}
+	for _, other := range []string{"lab:native?mtu=9000", "lab:native?rate=1G", "lab:native?loss=1%", "lab:native?ip=6"} {
+		if got := underlay(other); got == native {
+			t.Errorf("%s is on %q as lab:native", other, got)
+		}
+	}
+}

@@ -28,6 +28,7 @@ type Twin struct {
 	Unsupported map[target.Path]string // paths that it does not offer, with the reason
 	Programs    map[string]Program     // by Args[0], besides echo, cat, sleep, false and place
 	OpenTakes   time.Duration          // how long Open waits
+	On          string                 // its underlay
 	Uses        []string               // what it shares with those that use it too
 	BeginFails  error                  // what Begin returns
 	Busy        string                 // the other experiment that runs on it; empty: none
@@ -98,6 +99,9 @@ func (t *Twin) Facts(ctx context.Context) ([]result.Fact, error) {
 	facts := []result.Fact{{Name: "target.kind", Value: "twin"}}
 	return append(facts, t.Environment...), ctx.Err()
 }
+
+// Underlay is Underlaid's.
+func (t *Twin) Underlay() string { return t.On }
 
 // Shares is Sharer's.
 func (t *Twin) Shares(ctx context.Context) ([]string, error) { return t.Uses, ctx.Err() }
