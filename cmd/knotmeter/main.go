@@ -3,11 +3,8 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 
 	"k8s.io/klog/v2"
 
@@ -23,8 +20,5 @@ func main() {
 	runtime.LockOSThread()
 	// What client-go logs is also in the errors that it returns; on standard error it would stand between our lines.
 	klog.SetLogger(klog.Logger{})
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the next one ends the program at once.
-	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Main(ctx, cli.StandardStreams(), version, os.Args[1:]))
+	os.Exit(cli.Main(cli.Signals(), cli.StandardStreams(), version, os.Args[1:]))
 }

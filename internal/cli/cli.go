@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ const (
 	statusGateFailed  = 3
 	statusGateOpen    = 4
 	statusInterrupted = 130
+	statusClosed      = 141 // as of a program that SIGPIPE ends
 )
 
 // Streams are what a command reads and writes, and what it may know of the terminal.
@@ -50,26 +52,44 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-// Main runs the command that args name, prints its error if there is one, and returns the exit status.
+// stopped returns the error that a command was ended early, by a signal or because its output was closed, and what
+// follows from that.
+func stopped(ctx context.Context, consequence string) error {
+	if errors.Is(context.Cause(ctx), errClosed) {
+		return &statusError{statusClosed, fmt.Errorf("%w%s", errClosed, consequence)}
+	}
+	return &statusError{statusInterrupted, errors.New("interrupted" + consequence)}
+}
+
+// Main runs the command that args name, prints its error if there is one, and returns the exit status. When the reader
+// of an output is gone, the command's context ends.
 func Main(ctx context.Context, s Streams, version string, args []string) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	raw := s
+	out := &outlet{to: s.Out, closed: cancel}
+	s.Out, s.Err = out, &outlet{to: s.Err, closed: cancel}
 	s = onScreen(s)
-	defer func() { _ = errors.Join(s.Out.(*screen).flush(), s.Err.(*screen).flush()) }() // no stream is left to report it
+	defer func() { _ = s.Err.(*screen).flush() }() // no stream is left to report it
 	root := newRoot(s, version)
 	root.AddCommand(newInternal(raw)...)
 	args = s.caller.args(args)
 	root.SetArgs(args)
 	warn(s.Err, overridden(root, args)...)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return statusDone
-	}
-	if unknown := unknownCommand(root, args); unknown != nil {
+	if unknown := unknownCommand(root, args); err != nil && unknown != nil {
 		err = unknown
 	}
+	err = cmp.Or(err, s.Out.(*screen).flush(), out.err) // of what a command wrote without looking
+	closed := errors.Is(err, errClosed) || errors.Is(context.Cause(ctx), errClosed)
 	status := statusUsage
-	if e, ok := errors.AsType[*statusError](err); ok {
+	switch e, is := errors.AsType[*statusError](err); {
+	case is:
 		status = e.status
+	case closed:
+		return statusClosed // nobody is left to read it
+	case err == nil:
+		return statusDone
 	}
 	if text := err.Error(); text != "" {
 		fmt.Fprintln(s.Err, ownName+": "+strings.ReplaceAll(s.caller.words(root, text), "\n", "\n  "))
@@ -86,8 +106,8 @@ order, and reports when the data are inconclusive.
 compares two datapaths of this machine's own kernel; it needs no cluster.`
 
 const statuses = `Exit status: 0 done, and every --gate passed; 1 usage or configuration; 2 a run
-failed; 3 a gate failed; 4 a gate is inconclusive; 130 interrupted. Of several, the
-first of 130, 3, 2, 4 counts.`
+failed; 3 a gate failed; 4 a gate is inconclusive; 130 interrupted; 141 the reader
+of the output is gone. Of several, the first of 130, 3, 2, 141, 4 counts.`
 
 // The groups of commands in the root command's help.
 const (

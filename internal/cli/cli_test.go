@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -51,9 +48,7 @@ func (a alone) Run() int {
 }
 
 func knotmeter() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(Main(ctx, StandardStreams(), "test", os.Args[1:]))
+	os.Exit(Main(Signals(), StandardStreams(), "test", os.Args[1:]))
 }
 
 // program gives scripts the path of the program, for those that take its search path away, and a directory for its

@@ -225,7 +225,7 @@ func (x *experiment) configure(e result.Experiment, tool family.Tool, decide run
 func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (warnings []string, err error) {
 	warnings, err = runner.Begin(ctx, x.config, share)
 	if err != nil && ctx.Err() != nil {
-		err = &statusError{statusInterrupted, errors.New("interrupted before the first run; nothing was written")}
+		err = stopped(ctx, " before the first run; nothing was written")
 	}
 	warn(errs, warnings...)
 	return warnings, err

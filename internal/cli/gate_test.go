@@ -54,6 +54,7 @@ func TestWorst(t *testing.T) {
 	}
 	for _, test := range []struct{ outcome, gates, want int }{
 		{0, 0, 0}, {2, 0, 2}, {0, 3, 3}, {0, 4, 4}, {2, 3, 3}, {2, 4, 2}, {130, 3, 130}, {130, 4, 130}, {130, 0, 130},
+		{141, 3, 3}, {141, 4, 141}, {2, 141, 2}, {130, 141, 130},
 	} {
 		err := worst(end(test.outcome), end(test.gates))
 		if status(err) != test.want {

@@ -34,6 +34,14 @@ type process struct {
 // start starts a program.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	p := prepare(t, args...)
+	p.launch(t)
+	return p
+}
+
+// prepare is a program that is not started yet.
+func prepare(t *testing.T, args ...string) *process {
+	t.Helper()
 	p := &process{temp: t.TempDir(), group: labtest.NewGroup(t), before: traces(t)}
 	p.mark = markVariable + "=" + p.temp
 	p.Cmd = exec.Command(os.Args[0], args...)
@@ -42,10 +50,14 @@ func start(t *testing.T, args ...string) *process {
 		target.ClaimsVariable+"="+t.TempDir())
 	p.Stdout, p.Stderr = &p.output, &p.output
 	p.group.Place(p.Cmd)
+	return p
+}
+
+func (p *process) launch(t *testing.T) {
+	t.Helper()
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return p
 }
 
 // kill kills the program alone. What it has started must end by itself.
@@ -211,21 +223,40 @@ func onlyResults(t *testing.T, dir string) {
 	}
 }
 
+// endless is an experiment that a test ends early.
+func endless(t *testing.T) *process {
+	t.Helper()
+	return prepare(t, "run", "--target", "lab:native", "--target", "lab:native?label=again",
+		"--case", "pod-pod/other/tcp-rr", "--duration", "400ms", "--warmup", "20ms", "--blocks", "500", "--out", "out",
+		"--progress", "plain")
+}
+
 // TestInterrupt ends an experiment by SIGINT: what was measured is compared, and can go on.
 func TestInterrupt(t *testing.T) {
-	p := start(t, "run", "--target", "lab:native", "--target", "lab:native?label=again", "--case", "pod-pod/other/tcp-rr",
-		"--duration", "100ms", "--warmup", "20ms", "--blocks", "500", "--out", "out", "--progress", "none")
-	p.awaitRuns(t, 5)
+	p := endless(t)
+	p.launch(t)
+	p.awaitRuns(t, 2)
 	p.interrupt(t)
-	for _, want := range []string{"Pod → pod, other node", "resume with: knotmeter run --resume out"} {
+	p.mustEndInOrder(t)
+}
+
+// mustEndInOrder fails unless an experiment that was ended early is compared, can go on, and has left nothing.
+func (p *process) mustEndInOrder(t *testing.T) {
+	t.Helper()
+	for _, want := range []string{"1 primary comparison", "resume with: knotmeter run --resume out"} {
 		if !strings.Contains(p.output.String(), want) {
 			t.Errorf("the output has no %q:\n%s", want, &p.output)
 		}
 	}
+	p.mustHaveReport(t)
+	p.mustLeaveNothing(t, "ended early")
+}
+
+func (p *process) mustHaveReport(t *testing.T) {
+	t.Helper()
 	if _, err := os.Stat(filepath.Join(p.Dir, "out", "report.html")); err != nil {
 		t.Error(err)
 	}
-	p.mustLeaveNothing(t, "interrupted")
 }
 
 // interrupt ends the program by SIGINT, which its status must tell.
@@ -234,10 +265,84 @@ func (p *process) interrupt(t *testing.T) {
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
+	p.mustExit(t, statusInterrupted)
+}
+
+// mustExit waits for the end of the program, and fails unless it is with this status.
+func (p *process) mustExit(t *testing.T, status int) {
+	t.Helper()
 	err := p.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != statusInterrupted {
-		t.Fatalf("ended with %v, want status %d\n%s", err, statusInterrupted, &p.output)
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != status {
+		t.Fatalf("ended with %v, want status %d\n%s", err, status, &p.output)
 	}
+}
+
+// TestHangup ends an experiment as a terminal does that goes away: by SIGHUP, more than once.
+func TestHangup(t *testing.T) {
+	p := endless(t)
+	p.launch(t)
+	p.awaitRuns(t, 2)
+	go func() {
+		for p.Process.Signal(syscall.SIGHUP) == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	p.mustExit(t, statusInterrupted)
+	p.mustEndInOrder(t)
+}
+
+// TestHangupIgnored: under nohup an experiment goes on.
+func TestHangupIgnored(t *testing.T) {
+	p := endless(t)
+	p.Path, p.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, p.Args...)
+	p.launch(t)
+	p.awaitRuns(t, 1)
+	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitRuns(t, 3)
+	p.interrupt(t)
+	p.mustEndInOrder(t)
+}
+
+// TestProgressClosed: as with 2>&1 | head -1, the experiment ends early and in order.
+func TestProgressClosed(t *testing.T) {
+	p := endless(t)
+	p.Stdout, p.Stderr = nil, nil
+	errs, err := p.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stdout = p.Stderr // the same pipe
+	p.launch(t)
+	p.awaitRuns(t, 2)
+	if err := errs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.mustExit(t, statusClosed)
+	p.mustHaveReport(t)
+	p.mustLeaveNothing(t, "without a reader")
+}
+
+// TestInterruptClosed: Ctrl-C ends the reader in a pipe, such as tee, too.
+func TestInterruptClosed(t *testing.T) {
+	p := endless(t)
+	p.Stdout = nil
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.launch(t)
+	p.awaitRuns(t, 2)
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.interrupt(t)
+	if want := "the output was closed; the results are in out"; !strings.Contains(p.output.String(), want) {
+		t.Errorf("the output has no %q:\n%s", want, &p.output)
+	}
+	p.mustHaveReport(t)
+	p.mustLeaveNothing(t, "interrupted without a reader")
 }
 
 // TestHolderGone kills the lab's holder under an experiment, which must end with an error and its results.

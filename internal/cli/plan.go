@@ -155,7 +155,7 @@ func (x *experiment) pilot(ctx context.Context, errs io.Writer, o *options, agre
 	case err != nil:
 		return plan.Known{}, failure("--pilot: %w", err)
 	case summary.Stopped == runner.StopInterrupted:
-		return plan.Known{}, &statusError{statusInterrupted, errors.New("interrupted; nothing is kept of a pilot")}
+		return plan.Known{}, stopped(ctx, "; nothing is kept of a pilot")
 	case summary.Stopped == runner.StopUnavailable:
 		return plan.Known{}, failure("--pilot: %s", summary.Unavailable)
 	case summary.Runs == 0:

@@ -62,11 +62,11 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 		x.close(s.Err) // trials are experiments, which want the targets for themselves
 		trials = confirmAll(ctx, s, version, x.dir, o.yes)
 	}
-	gates, page, err := o.conclude(s, x, summary)
+	gates, output, err := o.conclude(s, x, summary)
 	if err != nil {
 		return err
 	}
-	return worst(o.outcome(x, summary), trials, gates, page)
+	return worst(o.outcome(ctx, x, summary), trials, gates, output)
 }
 
 // failure is the error that a run failed.
@@ -75,9 +75,10 @@ func failure(format string, a ...any) error {
 }
 
 // worst joins two ends of an experiment, with the status of the one that counts: an interruption,
-// then a failed gate, which is a fact whatever else went wrong, then failed runs, then an open gate.
+// then a failed gate, which is a fact whatever else went wrong, then failed runs, then an output without a reader, then
+// an open gate.
 func worst(ends ...error) error {
-	order := []int{statusInterrupted, statusGateFailed, statusRunFailed, statusGateOpen}
+	order := []int{statusInterrupted, statusGateFailed, statusRunFailed, statusClosed, statusGateOpen}
 	first := len(order)
 	for _, err := range ends {
 		if e, ok := errors.AsType[*statusError](err); ok {
@@ -91,30 +92,33 @@ func worst(ends ...error) error {
 	return &statusError{order[first], all}
 }
 
-// conclude compares what there is, prints the comparison and writes the report, in this order, so that a page that
-// cannot be written costs nothing else. The first error is what became of the gates, the second of the page.
-func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, page, err error) {
+// conclude compares what there is, prints the comparison and writes the report; what cannot be printed or written costs
+// nothing else. The first error is what became of the gates, the second of the output.
+func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, output, err error) {
 	e, err := judgement{reference: o.reference, matches: o.matches}.load(x.dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	e.verbose = o.verbose
-	if err := e.print(s, o.output); err != nil {
-		return nil, nil, err
+	printed := e.print(s, o.output)
+	if printed == nil && o.explain && o.output == "table" {
+		printed = report.CausesText(coloured(s.Out), e.Causes, false)
 	}
-	if o.explain && o.output == "table" {
-		if err := report.CausesText(coloured(s.Out), e.Causes, false); err != nil {
-			return nil, nil, err
-		}
+	switch {
+	case errors.Is(printed, errClosed):
+		printed = &statusError{statusClosed, fmt.Errorf("%w; the results are in %s", errClosed, x.dir)}
+	case printed != nil:
+		printed = failure("the comparison was not printed: %w; the results are in %s", printed, x.dir)
 	}
-	report, err := e.writeFormat(findFormat("html"), x.dir)
+	gates = gateStatus(e.Comparison)
+	page, err := e.writeFormat(findFormat("html"), x.dir)
 	if err != nil {
-		page = failure("the report was not written: %w; the results are in %s", err, x.dir)
-		return gateStatus(e.Comparison), page, nil
+		unwritten := failure("the report was not written: %w; the results are in %s", err, x.dir)
+		return gates, worst(printed, unwritten), nil
 	}
 	fmt.Fprintf(s.Err, "Report: %s (%s, %.0f %% of the time measuring)\n",
-		report, unit.Plural(summary.Runs, "run"), 100*summary.Share())
-	return gateStatus(e.Comparison), nil, nil
+		page, unit.Plural(summary.Runs, "run"), 100*summary.Share())
+	return gates, printed, nil
 }
 
 // again is the command that resumes an experiment. Consent that was given has to be given again.
@@ -127,10 +131,10 @@ func (o *options) again(x *experiment) string {
 }
 
 // outcome is the error that the experiment's end stands for.
-func (o *options) outcome(x *experiment, summary runner.Summary) error {
+func (o *options) outcome(ctx context.Context, x *experiment, summary runner.Summary) error {
 	switch {
 	case summary.Stopped == runner.StopInterrupted:
-		return &statusError{statusInterrupted, fmt.Errorf("interrupted; resume with: %s", o.again(x))}
+		return stopped(ctx, "; resume with: "+o.again(x))
 	case summary.Stopped == runner.StopUnavailable:
 		return failure("%s; fix this, then resume with: %s", summary.Unavailable, o.again(x))
 	case summary.GivenUp > 0:

@@ -2,14 +2,37 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// errClosed is the error that the reader of an output is gone.
+var errClosed = errors.New("the output was closed")
+
+// An outlet is an output of the program, of which it keeps the first error.
+type outlet struct {
+	to     io.Writer
+	closed func(error) // is called when the reader is gone
+	err    error
+}
+
+func (o *outlet) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errClosed
+		o.closed(err)
+	}
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
 
 // A screen is a stream that may end on a terminal. Whatever is written to it, text alone arrives: names, events and
 // errors come from elsewhere, and their control characters would move the cursor or hide what stands beside them.
@@ -40,6 +63,9 @@ func (s *screen) Write(p []byte) (int, error) {
 
 // flush writes what waits for its rest, which does not come any more.
 func (s *screen) flush() error {
+	if len(s.left) == 0 {
+		return nil
+	}
 	var b []byte
 	for _, c := range s.left {
 		b = appendByte(b, c)
