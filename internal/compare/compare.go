@@ -61,9 +61,11 @@ func (p plan) compare(r result.Results) Comparison {
 			c.Comparisons = append(c.Comparisons, compareCase(rc, v)...)
 		}
 	}
+	family := t.family(c.Comparisons, judge)
+	decideTogether(family, c.Alpha)
 	c.Findings = append(c.Findings, t.findings...)
 	addDetectable(c.Comparisons, t, c.Primaries)
-	c.Groups = t.groups(c.Comparisons, judge)
+	c.Groups = t.groups(c.Comparisons, family)
 	c.Boxes = t.boxes()
 	if c.Paired {
 		c.Slopes = t.slopes()
@@ -117,9 +119,10 @@ func asSentences(warnings []string) []string {
 	return list
 }
 
-// finish decides what needs all rows: the verdicts of the exploratory ones, the order, the sentences.
+// finish decides what needs all rows: the verdicts on metrics that are not their case's own, the order, the sentences.
 func (c *Comparison) finish(scope string, cases []result.Case) {
-	decideExploratory(c.Comparisons, c.Alpha)
+	_, others := exploratory(c.Comparisons, cases)
+	decideTogether(others, c.Alpha)
 	c.judgeReferences()
 	slices.SortStableFunc(c.Comparisons, func(a, b Row) int { return rank(a.Role) - rank(b.Role) })
 	for i := range c.Comparisons {
@@ -219,37 +222,6 @@ func meet(a, b map[int]*result.Run) bool {
 		}
 	}
 	return false
-}
-
-// decideExploratory gives the exploratory rows their adjusted p and verdicts: a verdict needs both
-// the row's interval and the control of the false discovery rate at alpha among all of them, for
-// being different and for being equivalent each.
-func decideExploratory(rows []Row, alpha float64) {
-	var at []int
-	var zero, margin []float64
-	for i, r := range rows {
-		if r.Role != result.Primary && r.P.Known() {
-			at = append(at, i)
-			zero = append(zero, float64(r.P))
-			margin = append(margin, r.outside)
-		}
-	}
-	q, outside := stats.BenjaminiHochberg(zero), stats.BenjaminiHochberg(margin)
-	for k, i := range at {
-		r := &rows[i]
-		r.Q = Number(q[k])
-		alone, _ := r.decide()
-		if alone == Different && q[k] <= alpha || alone == Equivalent && outside[k] <= alpha {
-			r.Verdict, r.Direction = r.decide()
-			if q[k] > alpha {
-				r.Direction = None
-			}
-			continue
-		}
-		if alone != Undecided {
-			r.warn("The interval alone would say %s; among %d exploratory comparisons that is not enough.", alone, len(at))
-		}
-	}
 }
 
 // decide reads verdict and direction from the interval.

@@ -131,7 +131,7 @@ type Group struct {
 	Metric   string        `json:"metric"`
 	Unit     unit.Unit     `json:"unit"`
 	Better   metric.Better `json:"better"`
-	Level    float64       `json:"level"`    // confidence of each pair's interval
+	Level    float64       `json:"level"`    // confidence of each pair's interval, at least
 	Declared bool          `json:"declared"` // comparing all pairs was planned; else the letters are exploratory
 	Members  []Member      `json:"members"`
 	// Conclusion says in words what the letters allow: which target is best, which cannot be told

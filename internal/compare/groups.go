@@ -10,25 +10,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A judge gives a row its interval, from the runs of its case on its two targets.
+// A judge gives a row its interval and its p, from the runs of its case on its two targets.
 type judge func(r *Row, v result.Value, alpha float64)
 
-// groups orders the targets of each case by its own metric, where there are more than two. The
-// intervals of pairs are the rows' where all pairs were planned; else the judge finds them, with the
-// error probability shared among all pairs of the case.
-func (t *trial) groups(rows []Row, judge judge) []Group {
+// groups orders the targets of each case by its own metric, where there are more than two. What is known of each two is
+// what their row says: a primary one, or one of the family of exploratory comparisons.
+func (t *trial) groups(rows []Row, family []*Row) []Group {
 	all := []Group{}
-	primary := map[contest]Row{}
+	decided := map[contest]Row{}
+	for _, r := range family {
+		decided[contest{r.Case, versus{r.Baseline, r.Target}}] = *r
+	}
 	for _, r := range rows {
 		if r.Role == result.Primary {
-			primary[contest{r.Case, versus{r.Baseline, r.Target}}] = r
+			decided[contest{r.Case, versus{r.Baseline, r.Target}}] = r
 		}
 	}
 	for _, rc := range t.e.Cases {
 		if rc.Role == result.Bound {
 			continue
 		}
-		if g, ok := t.group(rc, primary, judge); ok {
+		if g, ok := t.group(rc, decided); ok {
 			all = append(all, g)
 		}
 	}
@@ -41,8 +43,8 @@ type contest struct {
 	versus
 }
 
-// group is the group of one case; it is not ok if there is none. rows are the primary ones.
-func (t *trial) group(rc result.Case, rows map[contest]Row, judge judge) (Group, bool) {
+// group is the group of one case; it is not ok if there is none.
+func (t *trial) group(rc result.Case, rows map[contest]Row) (Group, bool) {
 	v, members := t.members(rc)
 	if len(members) < 3 {
 		return Group{}, false
@@ -55,19 +57,11 @@ func (t *trial) group(rc result.Case, rows map[contest]Row, judge judge) (Group,
 		return cmp.Compare(a.Median, b.Median)
 	})
 	g.Declared = t.e.Design.AllPairs && rc.Role == result.Primary && t.e.Imported == ""
-	family := len(t.e.Targets) * (len(t.e.Targets) - 1) / 2
+	g.Level = 1 - t.e.Design.Alpha
 	if g.Declared {
-		family = planned(t.e)
+		g.Level = 1 - t.e.Design.Alpha/float64(planned(t.e))
 	}
-	alpha := t.e.Design.Alpha / float64(family)
-	g.Level = 1 - alpha
-	table := t.standings(g, func(r Row) Row {
-		if g.Declared {
-			return rowOf(rows, r)
-		}
-		judge(&r, v, alpha)
-		return r
-	})
+	table := t.standings(g, rows)
 	for i, text := range letters(len(members), table.apart) {
 		g.Members[i].Letters = text
 	}
@@ -75,14 +69,14 @@ func (t *trial) group(rc result.Case, rows map[contest]Row, judge judge) (Group,
 	return g, true
 }
 
-// standings asks for the row of each two members.
-func (t *trial) standings(g Group, row func(of Row) Row) standings {
+// standings reads the row of each two members.
+func (t *trial) standings(g Group, rows map[contest]Row) standings {
 	table := newStandings(len(g.Members))
 	rc := result.Case{Name: g.Case, Metric: g.Metric}
 	v := result.Value{Metric: g.Metric, Unit: g.Unit, Better: g.Better}
 	for i, a := range g.Members {
 		for j, b := range g.Members[:i] {
-			r := row(newRow(t.e.Design, rc, v, versus{b.Target, a.Target}))
+			r := rowOf(rows, newRow(t.e.Design, rc, v, versus{b.Target, a.Target}))
 			if r.Target == a.Target {
 				table.set(j, i, r)
 			} else {
@@ -128,25 +122,22 @@ func rowOf(rows map[contest]Row, r Row) Row {
 	return r
 }
 
-// judge finds the interval of a row from the blocks that both of its targets have.
+// judge finds the interval of a row, and its p, from the blocks that both of its targets have.
 func (t *trial) judge(r *Row, v result.Value, alpha float64) {
-	if s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target)); ok {
-		r.judge(s, alpha)
+	s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
+	if e, ratio := s.ratio(alpha); ok && ratio {
+		r.estimate(e, alpha)
+		logs, _ := s.logRatios()
+		r.outside = outside(logs, e.Shift, r.Delta, s.look)
 	}
 }
 
-// judgeUnpaired finds the interval of a row from all runs of its targets, if there are enough.
+// judgeUnpaired does the same from all runs of its targets, if there are enough.
 func (t *trial) judgeUnpaired(r *Row, v result.Value, alpha float64) {
 	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
-	if ok && min(len(s.baseline), len(s.target)) >= minUnpaired {
-		r.judge(s, alpha)
-	}
-}
-
-func (r *Row) judge(s sides, alpha float64) {
-	if e, ok := s.ratio(alpha); ok {
+	if e, ratio := s.ratio(alpha); ok && ratio && min(len(s.baseline), len(s.target)) >= minUnpaired {
 		r.estimate(e, alpha)
-		r.Verdict, r.Direction = r.decide()
+		r.outside = outsideUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
 	}
 }
 
@@ -172,7 +163,7 @@ func newStandings(n int) standings {
 // to say, not for the medians.
 func (s standings) set(i, j int, r Row) {
 	different := r.Verdict == Different
-	bounded := !math.IsInf(r.CI.Lo, -1) || !math.IsInf(r.CI.Hi, 1)
+	bounded := r.P.Known() && (!math.IsInf(r.CI.Lo, -1) || !math.IsInf(r.CI.Hi, 1))
 	s[i][j] = standing{r.Verdict, different && r.Direction == WorseThan, bounded}
 	s[j][i] = standing{r.Verdict, different && r.Direction == BetterThan, bounded}
 }

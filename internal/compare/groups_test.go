@@ -179,7 +179,7 @@ func TestGroups(t *testing.T) {
 	} {
 		change()
 		g := compare(t, w, nil).Groups[0]
-		if g.Declared || g.Level != 1-0.05/6 || !strings.HasSuffix(g.Conclusion, "; D least (exploratory)") {
+		if g.Declared || g.Level != 1-0.05 || !strings.HasSuffix(g.Conclusion, "; D least (exploratory)") {
 			t.Errorf("%s: %+v", name, g)
 		}
 	}

@@ -36,7 +36,7 @@ func newPlan(e result.Experiment) (plan, error) {
 // Without looks every case has all blocks. With looks, everything that goes on goes on to the next
 // look. There a case stops when each comparison of its own metric is different or equivalent: by its
 // repeated interval at alpha / m if it is primary; if not, by that at alpha and under control of the
-// false discovery rate among the own metrics of all exploratory cases. Each gate on it must have
+// false discovery rate among all that are [explored]. Each gate on it must have
 // passed or failed too. Everything stops when that is so of all primary comparisons, or of all others if
 // none is primary, and of all gates. What can get no more data is not waited for; what has no ratio
 // is, up to the last look. A comparison that lacks pairs is judged by the look that its pairs have reached, see
@@ -105,7 +105,12 @@ func (p plan) replay(e result.Experiment, done int, runs []result.Run, wrong mis
 
 // stop adds the cases that are decided.
 func (s session) stop(stopped history) {
-	open := s.open()
+	open, rows := s.open()
+	gated := map[string]bool{}
+	for _, rc := range s.e.Cases {
+		gated[rc.Name] = s.isGated(rc)
+	}
+	s.explore(rows, open, func(name string) bool { return stopped[name] != 0 || !open[name] && gated[name] })
 	primaries, all := true, true
 	isPlanned := slices.ContainsFunc(s.e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
 	var settled []string
@@ -113,7 +118,7 @@ func (s session) stop(stopped history) {
 		if rc.Role == result.Bound || stopped[rc.Name] != 0 {
 			continue
 		}
-		compared, gated := !open[rc.Name], s.isGated(rc)
+		compared, gated := !open[rc.Name], gated[rc.Name]
 		if compared && gated {
 			settled = append(settled, rc.Name)
 		}
@@ -154,27 +159,58 @@ func (p plan) session(e result.Experiment, at int, runs []result.Run, stopped hi
 	return session{t, planned(e), demands(p.gates, e.Cases, t.subjects(t.readChange))}
 }
 
-// open are the cases that have a comparison which more blocks may decide.
-func (s session) open() map[string]bool {
-	open := map[string]bool{}
-	var rows []Row
+// open are the cases that have a comparison which more blocks may decide, by what is known without the exploratory
+// ones, whose rows are returned.
+func (s session) open() (open map[string]bool, rows map[contest]Row) {
+	open, rows = map[string]bool{}, map[contest]Row{}
 	for _, rc := range s.e.Cases {
 		for _, v := range contests(s.e) {
 			if rc.Role == result.Bound || s.isLost(rc, v) {
 				continue
 			}
 			r, judged, waits := s.row(rc, v)
-			if judged {
-				rows = append(rows, r)
+			open[rc.Name] = open[rc.Name] || waits || judged && r.Role == result.Primary && r.Verdict == Undecided
+			if judged && r.Role != result.Primary {
+				rows[contest{rc.Name, v}] = r
 			}
-			open[rc.Name] = open[rc.Name] || waits
 		}
 	}
-	decideExploratory(rows, s.e.Design.Alpha)
-	for _, r := range rows {
-		open[r.Case] = open[r.Case] || r.Verdict == Undecided
+	return open, rows
+}
+
+// explore adds to the open cases those with an exploratory comparison that is undecided. In the report, a case that
+// stops here is judged together with cases that had more blocks, whose p may rise until then. So what is not final
+// counts with a p of 1, and a decision here can only become clearer.
+func (s session) explore(rows map[contest]Row, open map[string]bool, final func(name string) bool) {
+	family := explored(s.e)
+	known := make([]Row, len(family))
+	for i, x := range family {
+		r, has := rows[x]
+		if !has { // what only letters are about, or was given up
+			rc, _ := s.e.Case(x.rc)
+			r, has, _ = s.row(result.Case{Name: rc.Name, Metric: rc.Metric}, x.versus)
+		}
+		if known[i] = r; !has {
+			known[i] = Row{P: Missing(), outside: 1}
+		}
 	}
-	return open
+	for again := true; again; {
+		now := make([]*Row, len(family))
+		for i, x := range family {
+			r := known[i]
+			if !final(x.rc) {
+				r.P, r.outside = Missing(), 1
+			}
+			now[i] = &r
+		}
+		decideTogether(now, s.e.Design.Alpha)
+		again = false
+		for i, x := range family {
+			if _, asked := rows[x]; asked && !open[x.rc] && final(x.rc) && now[i].Verdict == Undecided {
+				open[x.rc], again = true, true
+			}
+		}
+	}
 }
 
 // row is a comparison of the case's own metric. Where it cannot be judged, waits says whether it may be

@@ -62,6 +62,8 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	}
 	c.Warnings = append(c.Warnings, u.unmatched()...)
 	c.Gates = judgeAll(gates, plannedCases(cases), u.subjects(), u.design.Alpha)
+	own, _ := exploratory(c.Comparisons, cases)
+	decideTogether(own, c.Alpha)
 	c.finish(scope(verdictsSpeak, slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha), cases)
 	c.addPrices(u.a.e, func(target string) []result.Fact { return facts[target] })
 	return c, nil
