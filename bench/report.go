@@ -20,7 +20,7 @@ func benchReport(ctx context.Context, args []string) error {
 	runs := set.Int("runs", 100_000, "runs, at least; whole blocks")
 	name := set.String("binary", "bin/knotmeter", "the program")
 	keep := set.String("dir", "", "keep the results directory here, and take it from here if it exists")
-	formats := set.String("formats", "html,json,csv,table,markdown,bench,openmetrics,png", "formats to measure")
+	formats := set.String("formats", "html,json,csv,table,markdown,bench,openmetrics,svg", "formats to measure")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -71,12 +71,16 @@ func render(ctx context.Context, binary, dir, format string) error {
 	if !ok {
 		return errors.New("this system does not count what a process used")
 	}
-	file, err := os.Stat(strings.TrimSpace(string(out)))
-	if err != nil {
-		return fmt.Errorf("the file that report --format %s named: %w", format, err)
+	var size int64
+	for path := range strings.Lines(string(out)) {
+		file, err := os.Stat(strings.TrimSpace(path))
+		if err != nil {
+			return fmt.Errorf("the file that report --format %s named: %w", format, err)
+		}
+		size += file.Size()
 	}
 	cpu := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 	fmt.Printf("%-12s %9.1f %12.1f %9d MB %7.1f MB\n",
-		format, took.Seconds(), cpu.Seconds(), usage.Maxrss/1000, float64(file.Size())/1e6)
+		format, took.Seconds(), cpu.Seconds(), usage.Maxrss/1000, float64(size)/1e6)
 	return nil
 }

@@ -64,7 +64,7 @@ A gate that fails ends with status 3, one that is inconclusive with status 4.`,
 const verboseHelp = "in the table, also exploratory cases, notes, facts and times"
 
 // lookedAt are the formats that are of no use on a terminal.
-var lookedAt = []string{"html", "png", "card"}
+var lookedAt = []string{"html", "svg"}
 
 // outputs are the formats that -o takes: those that make sense on a terminal or in a pipe.
 var outputs = slices.DeleteFunc(formatNames(), func(name string) bool { return slices.Contains(lookedAt, name) })
@@ -249,7 +249,25 @@ func findFormat(name string) report.Format {
 	return report.Formats()[slices.Index(formatNames(), name)]
 }
 
-// writeFormat writes the comparison into the results directory, and returns the file's path.
-func (l *loaded) writeFormat(f report.Format, dir string) (string, error) {
-	return store.WriteFile(dir, f.File, func(w io.Writer) error { return f.Write(w, l.Input) })
+// writeFormat writes the comparison into the results directory, and returns the path of each file.
+func (l *loaded) writeFormat(f report.Format, dir string) (paths []string, err error) {
+	if f.Files == nil {
+		path, err := store.WriteFile(dir, f.File, func(w io.Writer) error { return f.Write(w, l.Input) })
+		return []string{path}, err
+	}
+	files, err := f.Files(l.Input)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		path, err := store.WriteFile(dir, f.File+file.Name, func(w io.Writer) error {
+			_, err := io.WriteString(w, file.Text)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }

@@ -15,7 +15,7 @@ func newReport(s Streams) *cobra.Command {
 		Short: "Write a results directory as HTML, Markdown, CSV and more",
 		Long: `Write reports of a results directory into it: by default report.html, a single
 page that loads nothing. 'knotmeter list formats' lists the others.`,
-		Example:           `  knotmeter report results/2026-12-01-a1b2 --format html,png`,
+		Example:           `  knotmeter report results/2026-12-01-a1b2 --format html,svg`,
 		Args:              operands(1, 1),
 		ValidArgsFunction: upTo(1, offerResults),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -30,11 +30,11 @@ page that loads nothing. 'knotmeter list formats' lists the others.`,
 			}
 			warn(s.Err, l.warnings...)
 			for _, name := range formats {
-				path, err := l.writeFormat(findFormat(name), args[0])
+				paths, err := l.writeFormat(findFormat(name), args[0])
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(s.Out, path)
+				fmt.Fprintln(s.Out, strings.Join(paths, "\n"))
 			}
 			return nil
 		},

@@ -111,13 +111,13 @@ func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (ga
 		printed = failure("the comparison was not printed: %w; the results are in %s", printed, x.dir)
 	}
 	gates = gateStatus(e.Comparison)
-	page, err := e.writeFormat(findFormat("html"), x.dir)
+	pages, err := e.writeFormat(findFormat("html"), x.dir)
 	if err != nil {
 		unwritten := failure("the report was not written: %w; the results are in %s", err, x.dir)
 		return gates, worst(printed, unwritten), nil
 	}
 	fmt.Fprintf(s.Err, "Report: %s (%s, %.0f %% of the time measuring)\n",
-		page, unit.Plural(summary.Runs, "run"), 100*summary.Share())
+		pages[0], unit.Plural(summary.Runs, "run"), 100*summary.Share())
 	return gates, printed, nil
 }
 

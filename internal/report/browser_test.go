@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
 // browser finds a Chromium, or skips.
@@ -64,7 +66,8 @@ type inspection struct {
 	Contrast []string `json:"contrast"`
 	Drawn    int      `json:"drawn"` // zoomable series
 	Series   int      `json:"series"`
-	Figures  int      `json:"figures"` // that can be copied
+	Figures  int      `json:"figures"` // that can be saved
+	Saved    []string `json:"saved"`   // names of the files that their buttons save
 	PNG      int      `json:"png"`     // bytes of the first of them
 	Errors   []string `json:"errors"`
 }
@@ -114,15 +117,28 @@ const inspect = () => {
   for (const k of ["wide", "small", "contrast"]) found[k] = found[k].slice(0, 8);
   copies().finally(() => parent.postMessage(found, "*"));
 };
+// What the buttons save: the name, if the content is the drawing.
+found.saved = [];
+const blobs = new Map();
+const object = URL.createObjectURL;
+URL.createObjectURL = blob => { const url = object.call(URL, blob); blobs.set(url, blob); return url; };
+HTMLAnchorElement.prototype.click = function() {
+  blobs.get(this.href).text().then(text => {
+    if (!text.startsWith("<svg") || !text.includes("<text")) found.errors.push(this.download + " is " + text);
+  }, e => found.errors.push(String(e)));
+  found.saved.push(this.download);
+};
 const copies = async () => {
   const figures = [...document.querySelectorAll("[data-copy]")];
   found.figures = figures.length;
   for (const f of figures) {
     const drawing = new DOMParser().parseFromString(knotmeter.drawing(f), "image/svg+xml");
     if (drawing.querySelector("parsererror") || !drawing.querySelector("text")) found.errors.push("drawing " + name(f));
+    f.querySelector(".copy button").click();
     const numbers = f.querySelector("table, .row b");
     if (numbers && !knotmeter.markdown(f).includes("|")) found.errors.push("Markdown " + name(f));
   }
+  await new Promise(done => setTimeout(done, 300));
   if (figures.length) found.png = (await knotmeter.png(figures[0])).size;
 };
 addEventListener("load", () => setTimeout(() => {
@@ -204,6 +220,12 @@ func TestPageInABrowser(t *testing.T) {
 	schemes := map[string]string{"light": "1", "dark": "0"}
 	for name, in := range inputs(t) {
 		page := checked(t, in)
+		var files []string
+		for _, f := range drawnFiles(t, in) {
+			files = append(files, f.Name)
+		}
+		files = files[1:] // without the card
+		slices.Sort(files)
 		for scheme, number := range schemes {
 			if scheme == "dark" && name != "network" && name != "doubtful" {
 				continue // these two have every colour
@@ -211,6 +233,10 @@ func TestPageInABrowser(t *testing.T) {
 			t.Run(name+"-"+scheme, func(t *testing.T) {
 				for _, f := range inspected(t, page, []int{400, 1280}, "--blink-settings=preferredColorScheme="+number) {
 					f.judge(t)
+					slices.Sort(f.Saved)
+					if !slices.Equal(f.Saved, files) {
+						t.Errorf("the buttons save %q, want %q", f.Saved, files)
+					}
 				}
 			})
 		}
@@ -230,6 +256,72 @@ func (f inspection) judge(t *testing.T) {
 	}
 	if f.Drawn != f.Series {
 		t.Errorf("in a window of %d, %d of %d series are zoomable", f.Width, f.Drawn, f.Series)
+	}
+}
+
+// looker finds texts of figures that reach over an edge or lie on each other.
+const looker = `
+const faults = [];
+const drawn = (root, where) => {
+  const edge = root.getBoundingClientRect();
+  const all = [...root.querySelectorAll("text")].map(e => [e.textContent, e.getBoundingClientRect()]);
+  all.forEach(([text, a], i) => {
+    if (a.left < edge.left || a.right > edge.right || a.top < edge.top || a.bottom > edge.bottom) {
+      faults.push(where + ": cut " + text);
+    }
+    for (const [other, b] of all.slice(0, i)) {
+      const x = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (x > 1.5 && y > 3.5) faults.push(where + ": " + text + " lies on " + other);
+    }
+  });
+};
+addEventListener("load", () => {
+  document.querySelectorAll("body > div").forEach(e => drawn(e.firstElementChild, e.title));
+  document.title = JSON.stringify(faults);
+});
+`
+
+// faults renders files in a browser and returns what is wrong with their texts.
+func faults(t *testing.T, files []File) (found []string) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(`<!doctype html><meta charset="utf-8"><title>waiting</title><script>` + looker + "</script>")
+	for _, f := range files {
+		b.WriteString(`<div title="` + html.EscapeString(f.Name) + `">` + f.Text + "</div>")
+	}
+	dom, _ := chromium(t, put(t, b.String()), "--dump-dom", "--window-size=1800,1000")
+	title, _, _ := strings.Cut(dom[strings.Index(dom, "<title>")+len("<title>"):], "</title>")
+	if err := json.Unmarshal([]byte(html.UnescapeString(title)), &found); err != nil {
+		t.Fatalf("%v: %.300s", err, title)
+	}
+	return found
+}
+
+// TestFilesInABrowser renders figures as files: no text is cut off or lies on another, also those that are long.
+func TestFilesInABrowser(t *testing.T) {
+	browser(t)
+	if testing.Short() {
+		t.Skip("rendering figures takes a while")
+	}
+	all := map[string]Input{"hostile": poison(small(), strings.Repeat(" a-long-name", 20)),
+		"words": poison(network(t), strings.Repeat("WWW", 60))}
+	for name, in := range inputs(t) {
+		all[name] = in
+	}
+	for name, in := range all {
+		t.Run(name, func(t *testing.T) {
+			if found := faults(t, drawnFiles(t, in)); len(found) > 0 {
+				t.Errorf("%d faults, such as %.8q", len(found), found[:min(len(found), 8)])
+			}
+		})
+	}
+	s := chart.NewSheet(400, "faulty")
+	s.Text("reaches over the edge", 380, 40, chart.Start, bodyLetters, 400)
+	s.Text("under", 40, 80, chart.Start, bodyLetters, 400)
+	s.Text("above", 40, 81, chart.Start, bodyLetters, 400)
+	if found := faults(t, []File{{"faulty", s.File(100)}}); len(found) != 2 {
+		t.Errorf("the faults of a figure are not found: %q", found)
 	}
 }
 

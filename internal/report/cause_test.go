@@ -46,10 +46,7 @@ func TestCausesEverywhere(t *testing.T) {
 	in := network(t)
 	in.Causes = causes(in)
 	for _, f := range Formats() {
-		var b strings.Builder
-		if err := f.Write(&b, in); err != nil {
-			t.Fatal(err)
-		}
+		b := written(t, f, in)
 		var wants []string
 		switch f.Name {
 		case "table", "markdown":
@@ -60,7 +57,7 @@ func TestCausesEverywhere(t *testing.T) {
 		case "json":
 			wants = []string{`"causes"`, `"state": "not observable"`, `"factor": "mss=1410"`}
 		}
-		text := strings.Join(strings.Fields(strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(b.String())), " ")
+		text := strings.Join(strings.Fields(strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(b)), " ")
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s has no %q", f.Name, want)

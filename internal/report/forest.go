@@ -14,6 +14,7 @@ import (
 // A forest is a forest plot: rows of cases on one axis.
 type forest struct {
 	ID, Title, About string
+	File             string
 	Folded           bool // so long that it would hide what follows
 	Axis             template.HTML
 	Groups           []forestGroup

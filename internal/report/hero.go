@@ -17,6 +17,7 @@ import (
 // A hero is the answer on the first screen: a row for each case in plain words, a column for each target. The page, the
 // card and the terminal show it.
 type hero struct {
+	File    string // of the figure
 	Columns []heroColumn
 	Rows    []heroRow
 	Folded  []heroRow // exploratory cases beside primary ones
@@ -61,7 +62,7 @@ type marker func(compare.Row) []finding
 // findings that touch a number.
 func newHero(in Input, all []group, axis *chart.Forest, marks marker) hero {
 	c := in.Comparison
-	h := hero{Columns: heroColumns(c)}
+	h := hero{File: "answer", Columns: heroColumns(c)}
 	primary, _ := partition(all, result.Primary)
 	exploratory, _ := partition(all, result.Exploratory)
 	h.Rows, h.Folded = h.rows(c, primary, axis, marks), h.rows(c, exploratory, axis, marks)

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
 //go:embed templates/*.html
@@ -93,7 +94,7 @@ func soft(name string) template.HTML {
 // dress adds style and scripts: our own, and uPlot where there are series. The page's policy names scripts by their
 // hashes; data: images are what figures are copied through.
 func (p *page) dress() {
-	p.Style = template.CSS(style)
+	p.Style = template.CSS(chart.Style() + style)
 	scripts := []string{copyScript}
 	if p.Series.Any() {
 		p.Style += template.CSS(plotStyle)

@@ -78,11 +78,23 @@ func TestLook(t *testing.T) {
 	}
 	in := network(t)
 	for _, f := range Formats() {
+		if f.Files != nil {
+			continue
+		}
 		if err := os.WriteFile(filepath.Join(*look, f.File), []byte(written(t, f, in)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, in := range inputs(t) {
+		files, err := svgFiles(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(*look, name+"-"+f.Name), []byte(f.Text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		text := render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
 		if err := os.WriteFile(filepath.Join(*look, name+".html"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

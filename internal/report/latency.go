@@ -123,6 +123,7 @@ var runQuantiles = []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 
 
 // A latencySection is the distributions of one case.
 type latencySection struct {
+	File       string
 	Case, Name string
 	Marks      []finding
 	Axis, Plot template.HTML
@@ -131,6 +132,7 @@ type latencySection struct {
 }
 
 type latencyRow struct {
+	Rank          int
 	Target, Count string
 	Key           template.HTML
 	Quantiles     []string
@@ -186,7 +188,7 @@ func (b *builder) latencySections(m measured, id string) []latencySection {
 }
 
 func newLatencyRow(d *distribution, rank int) latencyRow {
-	row := latencyRow{Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(rank)}
+	row := latencyRow{Rank: rank, Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(rank)}
 	known := points(d.histogram, tableQuantiles)
 	for i := range tableQuantiles {
 		text := "too few"

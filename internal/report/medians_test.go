@@ -60,13 +60,12 @@ func TestOneTargetHasNumbers(t *testing.T) {
 	}
 }
 
-// The picture of comparisons has none to show, and says the numbers.
-func TestPictureOfOneTarget(t *testing.T) {
-	notes := strings.Join(pictureNotes(one(t), 0), "\n")
-	for _, want := range []string{"pod-pod/other/tcp-rr on lab:native, p50: 30.8 µs (30.4 to 31.6 µs)",
-		"consistent=true on lab:native, p50: 60.6 ms\n"} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("no %q in\n%s", want, notes)
+// The card of comparisons has none to show, and says the numbers.
+func TestCardOfOneTarget(t *testing.T) {
+	text := texts(t, card(one(t)))
+	for _, want := range []string{"native", "30.8\u00a0µs", "30.4 to 31.6 µs", "60.6\u00a0ms"} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 }

@@ -163,6 +163,7 @@ func newPage(in Input) *page {
 	if len(in.Experiment.Targets) > 0 && in.Experiment.Imported == "" {
 		p.Command = command(in.Experiment)
 	}
+	p.nameFigures()
 	p.Lab = slices.ContainsFunc(in.Experiment.Targets, func(t result.Target) bool {
 		return strings.HasPrefix(t.Spec, "lab:")
 	})
@@ -268,7 +269,9 @@ func (b *builder) hero(axis chart.Forest) hero {
 }
 
 // Only is the matrix with these rows.
-func (h hero) Only(rows []heroRow) hero { return hero{Columns: h.Columns, Rows: rows} }
+func (h hero) Only(rows []heroRow) hero {
+	return hero{File: h.File + "-exploratory", Columns: h.Columns, Rows: rows}
+}
 
 // Shown is what a page has of the rows.
 func (h hero) Shown() capped[heroRow] { return first(h.Rows) }

@@ -27,6 +27,7 @@ type figureColumn struct {
 
 // A caseRuns shows every run of a case, in its main metric.
 type caseRuns struct {
+	File                        string
 	Case, Metric, Better, Bound string
 	Thinned                     string // what is said of runs that are not drawn
 	Marks                       []finding

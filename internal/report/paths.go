@@ -25,6 +25,7 @@ type paths struct {
 }
 
 type pathSection struct {
+	File         string
 	Title, About string
 	Rows         []pathRow
 	Figure       figure // the same as bars, where there are paths to put side by side
@@ -98,6 +99,11 @@ func (b *builder) paths() *paths {
 		p.Legend = append(p.Legend, figureColumn{Name: name, Key: chart.Swatch(rank)})
 	}
 	return p
+}
+
+// Drawn reports whether there are bars.
+func (p *paths) Drawn() bool {
+	return slices.ContainsFunc(p.Sections, func(s pathSection) bool { return s.Figure.Plot != "" })
 }
 
 // draw makes the bars of a section, if it has several lines and something to show.

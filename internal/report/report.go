@@ -45,28 +45,30 @@ type Input struct {
 // A Format is one way to write a report.
 type Format struct {
 	Name  string // what -o takes
-	File  string // the name of the file in a results directory
+	File  string // the name of the file in a results directory, or of the directory of several, with a slash
 	About string // one line for list
 	Write func(io.Writer, Input) error
+	// Files are those of a format that has several; Write is nil then.
+	Files func(Input) ([]File, error)
 }
 
 // Formats lists the formats in the order of the documentation.
 func Formats() []Format {
 	return []Format{
-		{"table", "report.txt", "a table of at most 80 columns", func(w io.Writer, in Input) error {
+		{Name: "table", File: "report.txt", About: "a table of at most 80 columns", Write: func(w io.Writer, in Input) error {
 			return Text(w, in, TextOptions{Verbose: true})
 		}},
-		{"html", "report.html", "one self-contained page with figures", writeHTML},
-		{"markdown", "report.md", "tables of cases and targets, for a pull request", writeMarkdown},
-		{"csv", "runs.csv", "one row per run", writeCSV},
-		{"json", "comparison.json", "knotmeter/comparison/v1", writeJSON},
-		{"bench", "bench.txt", "Go benchmark format, for benchstat", writeBench},
-		{"openmetrics", "metrics.txt", "OpenMetrics 1.0 text, for Prometheus", writeOpenMetrics},
-		{"png", "forest.png", "the forest plot as a picture, for wikis and chats", writePNG},
-		{"card", "card.png", "the answer as a picture of 1200 x 630 pixels, for links and chats", writeCard},
-		{"published", "published.txt", "means and variances of runs, as Constellation's Vault measurements were published",
-			writePublished},
-		{"junit", "junit.xml", "JUnit XML, for a CI system", writeJUnit},
+		{Name: "html", File: "report.html", About: "one self-contained page with figures", Write: writeHTML},
+		{Name: "markdown", File: "report.md", About: "tables of cases and targets, for a pull request", Write: writeMarkdown},
+		{Name: "csv", File: "runs.csv", About: "one row per run", Write: writeCSV},
+		{Name: "json", File: "comparison.json", About: "knotmeter/comparison/v1", Write: writeJSON},
+		{Name: "bench", File: "bench.txt", About: "Go benchmark format, for benchstat", Write: writeBench},
+		{Name: "openmetrics", File: "metrics.txt", About: "OpenMetrics 1.0 text, for Prometheus", Write: writeOpenMetrics},
+		{Name: "svg", File: "figures/", About: "each figure of the page as a file, and card.svg for links and chats",
+			Files: svgFiles},
+		{Name: "published", File: "published.txt", Write: writePublished,
+			About: "means and variances of runs, as Constellation's Vault measurements were published"},
+		{Name: "junit", File: "junit.xml", About: "JUnit XML, for a CI system", Write: writeJUnit},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 // A seriesSection is a quantity over the time within the runs of a case.
 type seriesSection struct {
+	File             string
 	Case, Name, Unit string
 	Figure           figure      // as it is printed, and seen without script
 	Data             template.JS // what the script makes zoomable

@@ -24,6 +24,7 @@ func slopeSentences(c compare.Comparison) []string {
 
 // A trend is a slope with its figure.
 type trend struct {
+	File                           string
 	Case, Metric, Option, Sentence string
 	Axis, Plot                     template.HTML
 }
@@ -38,7 +39,7 @@ func trends(c compare.Comparison) []trend {
 				Q1: float64(p.Quartiles[0]), Q3: float64(p.Quartiles[1]),
 				Title: fmt.Sprintf("%s: %s", p.Target, format(p.Median, s.Unit))})
 		}
-		list = append(list, trend{s.Case, s.Metric + ", " + betterText(s.Better), s.Option, s.Sentence,
+		list = append(list, trend{"", s.Case, s.Metric + ", " + betterText(s.Better), s.Option, s.Sentence,
 			figure.YAxis(), figure.Plot()})
 	}
 	return list

@@ -12,6 +12,7 @@ import (
 
 // A timelineSection is what became of requests around an event, in the first run of each target that counts.
 type timelineSection struct {
+	File       string
 	Case, Span string
 	Figure     figure
 }

@@ -48,6 +48,10 @@ func TestNothingIsFollowed(t *testing.T) {
 		})
 		return err
 	}
+	figures := func(dir string) error {
+		_, err := WriteFile(dir, "figures/card.svg", func(w io.Writer) error { return nil })
+		return err
+	}
 	histogram := func(dir string) error {
 		r, err := Open(dir)
 		if err != nil {
@@ -79,6 +83,7 @@ func TestNothingIsFollowed(t *testing.T) {
 		{"raw/0001/latency.hdr", []func(string) error{raw, histogram}},
 		{"report.html", []func(string) error{page}},
 		{"report.html.new", []func(string) error{page}},
+		{"figures", []func(string) error{figures}},
 		{"facts", []func(string) error{open, resume, facts}},
 		{"raw", []func(string) error{resume, appended, raw, histogram}},
 		{"raw/0001", []func(string) error{raw, histogram}},
@@ -202,7 +207,16 @@ func TestWriteFile(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "report.html.new")); err == nil {
 		t.Error("an error left a file")
 	}
-	if _, err := WriteFile(dir, "../report.html", text("", nil)); err == nil {
-		t.Error("a file outside was written")
+	for range 2 {
+		path, err := WriteFile(dir, "figures/card.svg", text("card", nil))
+		if data, _ := os.ReadFile(filepath.Join(dir, "figures", "card.svg")); err != nil || string(data) != "card" ||
+			path != filepath.Join(dir, "figures", "card.svg") {
+			t.Errorf("%s: %q, %v", path, data, err)
+		}
+	}
+	for _, name := range []string{"../report.html", "a/../report.html", "a/b/c", "/a", "a/", "../a/b"} {
+		if _, err := WriteFile(dir, name, text("", nil)); err == nil {
+			t.Errorf("%s was written", name)
+		}
 	}
 }

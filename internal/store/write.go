@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -351,9 +352,15 @@ func (w *Writer) replace(name string, data []byte) error {
 }
 
 // WriteFile writes a file that is rendered from the results next to them, in place of an earlier one; an error leaves
-// that one. It returns the file's path.
+// that one. The name may have a directory and a slash in front. It returns the file's path.
 func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
-	if err := checkName("file", name); err != nil {
+	folder, file, inside := strings.Cut(name, "/")
+	if !inside {
+		file = name
+	} else if err := checkName("directory", folder); err != nil {
+		return "", err
+	}
+	if err := checkName("file", file); err != nil {
 		return "", err
 	}
 	d, err := openDir(path)
@@ -361,6 +368,11 @@ func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 		return "", err
 	}
 	defer d.close()
+	if inside {
+		if err := d.mkdir(folder); err != nil {
+			return "", err
+		}
+	}
 	return d.full(name), d.replace(name, write)
 }
 

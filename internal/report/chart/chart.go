@@ -128,12 +128,17 @@ func yAt(s Scale, v, height, bottom float64) float64 {
 	return panelTop + (100-s.At(v))/100*(height-panelTop-bottom)
 }
 
+// What there is for a label of a value: units from elsewhere may have any name.
+const axisWidth = 96.0
+
+var axisLetters = Letters{Size: 13}
+
 // yAxis draws the labels of values, to stand at the left of a figure in a column of its own.
 func yAxis(s Scale, height, bottom float64, labels func([]float64) []string) template.HTML {
 	c := newCanvas("plot axis", height, Caption{})
 	ticks := s.Ticks(4)
 	for i, label := range labels(ticks) {
-		c.text(100, math.Min(yAt(s, ticks[i], height, bottom)+4, height-1), "end", label)
+		c.text(100, math.Min(yAt(s, ticks[i], height, bottom)+4, height-1), "end", axisLetters.Fit(label, axisWidth))
 	}
 	return c.done()
 }

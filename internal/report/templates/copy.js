@@ -1,5 +1,5 @@
-// Puts buttons on figures that copy them as SVG, as PNG and as Markdown. A figure on the page is small drawings and
-// texts side by side; what is copied is one drawing of them, with the styles that they have here.
+// Puts buttons on figures that save them as SVG, and copy them as PNG and as Markdown. A figure on the page is small
+// drawings and texts side by side; what is saved is one drawing of them, with the styles that they have here.
 (() => {
   "use strict";
   const svgns = "http://www.w3.org/2000/svg";
@@ -42,7 +42,15 @@
     }
   };
 
+  // What is drawn of a figure is what is there without script, not what can be zoomed.
   const drawing = figure => {
+    figure.classList.add("copying");
+    const out = drawn(figure);
+    figure.classList.remove("copying");
+    return out;
+  };
+
+  const drawn = figure => {
     const box = figure.getBoundingClientRect(), pad = 12;
     const paper = getComputedStyle(document.body).backgroundColor;
     const out = element("svg", {xmlns: svgns, width: Math.ceil(box.width) + 2 * pad, height: Math.ceil(box.height) + 2 * pad});
@@ -99,27 +107,25 @@
     return (title ? "**" + title.innerText.replace(/\s+/g, " ") + "**\n\n" : "") + lines.join("\n") + "\n";
   };
 
-  const download = (name, href) => {
+  const save = (figure, kind, blob) => {
     const a = document.createElement("a");
-    a.download = name;
-    a.href = href;
+    a.download = figure.dataset.copy + "." + kind;
+    a.href = URL.createObjectURL(blob);
     a.click();
+    setTimeout(() => URL.revokeObjectURL(a.href), 60000);
   };
 
-  // Each kind copies, and where the browser does not allow that, saves.
+  // Each kind but SVG copies, and where the browser does not allow that, saves.
   const kinds = {
-    SVG: async figure => {
-      const text = source(figure);
-      await navigator.clipboard.writeText(text).catch(() => download("figure.svg", asURL(text)));
-    },
+    SVG: async figure => save(figure, "svg", new Blob([source(figure)], {type: "image/svg+xml"})),
     PNG: async figure => {
       const blob = await png(figure);
-      await navigator.clipboard.write([new ClipboardItem({"image/png": blob})])
-        .catch(() => download("figure.png", URL.createObjectURL(blob)));
+      await navigator.clipboard.write([new ClipboardItem({"image/png": blob})]).catch(() => save(figure, "png", blob));
     },
     Markdown: async figure => {
       const text = markdown(figure);
-      await navigator.clipboard.writeText(text).catch(() => download("figure.md", "data:text/markdown," + encodeURIComponent(text)));
+      await navigator.clipboard.writeText(text)
+        .catch(() => save(figure, "md", new Blob([text], {type: "text/markdown"})));
     },
   };
 
@@ -131,12 +137,12 @@
       const b = document.createElement("button");
       b.type = "button";
       b.textContent = name;
-      b.setAttribute("aria-label", "Copy as " + name);
+      b.setAttribute("aria-label", (name === "SVG" ? "Save as " : "Copy as ") + name);
       b.addEventListener("click", async () => {
         bar.hidden = true;
         const worked = await copy(figure).then(() => true, () => false);
         bar.hidden = false;
-        b.textContent = worked ? "copied" : "failed";
+        b.textContent = !worked ? "failed" : name === "SVG" ? "saved" : "copied";
         setTimeout(() => { b.textContent = name; }, 1500);
       });
       bar.append(b);
