@@ -141,7 +141,9 @@ func nothingLeft(t *testing.T, e host.Endpoint) {
 	}
 	for _, path := range paths {
 		text, err := c.Patient(t.Context(), "GET", path, nil)
-		var items struct{ Items []struct{ Metadata struct{ Name string } } }
+		var items struct {
+			Items []struct{ Metadata struct{ Name string } }
+		}
 		if err != nil || json.Unmarshal(text, &items) != nil || len(items.Items) > 0 {
 			t.Errorf("left: %+v, %v", items, err)
 		}
