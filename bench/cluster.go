@@ -70,8 +70,9 @@ func (b clusterBench) measure(ctx context.Context, background float64) (siteCost
 	defer os.RemoveAll(dir)
 	dir = filepath.Join(dir, "results")
 	began := time.Now()
-	c := knotmeter(ctx, b.binary, "run", "--target", "kube:?kubeconfig="+b.kubeconfig, "--suite", "network:quick",
-		"--blocks", strconv.Itoa(b.blocks), "--duration", b.duration, "--progress", "plain", "--out", dir)
+	c := knotmeter(ctx, b.binary, "run", "--yes", "--target", "kube:?kubeconfig="+b.kubeconfig,
+		"--suite", "network:quick", "--blocks", strconv.Itoa(b.blocks), "--duration", b.duration, "--progress", "plain",
+		"--out", dir)
 	c.Stderr = os.Stderr
 	if _, err := output(c); err != nil {
 		return siteCosts{}, err

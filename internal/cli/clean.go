@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,7 @@ groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
 			if err != nil {
 				return err
 			}
-			if err := agreeToClean(s.Err, specs, yes); err != nil {
+			if err := agreeToClean(c.Context(), s, specs, yes); err != nil {
 				return err
 			}
 			return clean(c.Context(), s, specs, how, yes)
@@ -96,9 +95,9 @@ func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Clean
 }
 
 // agreeToClean asks for consent to what cleaning sends to Vaults, and writes which ones.
-func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
+func agreeToClean(ctx context.Context, s Streams, specs []target.Spec, yes bool) error {
 	var x experiment
-	defer x.close(errs)
+	defer x.close(s.Err)
 	if err := x.openTargets(specs); err != nil {
 		return err
 	}
@@ -107,9 +106,9 @@ func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
 	for _, to := range asked {
 		list = append(list, destinationConcerns(to)...)
 	}
-	if err := consent(unique(list), yes); err != nil {
+	if err := consent(ctx, s, unique(list), &yes); err != nil {
 		return err
 	}
-	announce(errs, asked)
+	announce(s.Err, asked)
 	return nil
 }

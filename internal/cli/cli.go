@@ -37,6 +37,8 @@ type Streams struct {
 	// Terminal says that Err is a terminal; Color that Out may be coloured.
 	Terminal bool
 	Color    bool
+	// Interactive says that somebody can be asked: In is a terminal, and Err is.
+	Interactive bool
 	// Width and Height are the terminal's, in characters; 0 where there is none.
 	Width, Height int
 	// caller is the name that the program was invoked by.
@@ -270,6 +272,7 @@ func StandardStreams() Streams {
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, caller: callerOf(os.Args[0]),
 		Terminal: terminal(os.Stderr), Color: terminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
-		Width: width, Height: height,
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+		Width:       width, Height: height,
 	}
 }

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/plan"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
@@ -19,23 +23,43 @@ import (
 // concern is something that needs consent, and why.
 func concern(what, why string) plan.Concern { return plan.Concern{What: what, Why: why} }
 
-// consent is the one question about all concerns: an error that lists them, unless yes.
-func consent(list []plan.Concern, yes bool) error {
-	if len(list) == 0 || yes {
+// consent asks the one question about all concerns, unless yes, which an agreement sets. Where nobody can be asked it
+// is an error that lists them.
+func consent(ctx context.Context, s Streams, list []plan.Concern, yes *bool) error {
+	if len(list) == 0 || *yes {
 		return nil
 	}
 	var b strings.Builder
 	for _, c := range list {
 		fmt.Fprintf(&b, "\n%s", c)
 	}
-	return fmt.Errorf("--yes: consent is needed; add --yes if you agree to this:%s", b.String())
+	if !s.Interactive {
+		return fmt.Errorf("--yes: consent is needed; add --yes if you agree to this:%s", b.String())
+	}
+	fmt.Fprintf(s.Err, "Consent is needed (--yes gives it without this question):%s\nContinue? [y/N] ",
+		strings.ReplaceAll(b.String(), "\n", "\n  "))
+	answers := make(chan string, 1)
+	go func() { // which nothing but an answer ends
+		line, _ := bufio.NewReader(s.In).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return &statusError{statusInterrupted, errors.New("interrupted before the first run; nothing was written")}
+	case answer := <-answers:
+		if *yes = answer == "y" || answer == "yes"; !*yes {
+			return errors.New("not agreed; nothing was measured")
+		}
+		return nil
+	}
 }
 
 // concerns lists what of an experiment needs consent. Targets only state where requests would go; none is sent.
 func concerns(e result.Experiment, targets []runner.Target) []plan.Concern {
-	var list []plan.Concern
-	for _, l := range loads(e, targets) {
-		list = append(list, l.concerns()...)
+	all := loads(e, targets)
+	list := disturbances(all)
+	for _, l := range all {
+		list = append(list, destinationConcerns(l.to)...)
 	}
 	for _, t := range targets {
 		if p, is := t.Places.(target.Privileged); is && p.Privileges() != "" {
@@ -45,11 +69,40 @@ func concerns(e result.Experiment, targets []runner.Target) []plan.Concern {
 	return unique(list)
 }
 
-// A load is the requests over HTTP of a case.
+// mostNamed is how many cases a concern names.
+const mostNamed = 3
+
+// disturbances are what others may feel, once for all cases of which the same is to be said at the same place.
+func disturbances(loads []load) []plan.Concern {
+	names := map[plan.Concern][]string{} // by where, and why
+	var order []plan.Concern
+	for _, l := range loads {
+		of := concern(l.on, l.disturbs)
+		if l.disturbs == "" || slices.Contains(names[of], l.name) {
+			continue
+		}
+		if names[of] == nil {
+			order = append(order, of)
+		}
+		names[of] = append(names[of], l.name)
+	}
+	var list []plan.Concern
+	for _, of := range order {
+		what := names[of]
+		if more := len(what) - mostNamed; more > 1 {
+			what = append(what[:mostNamed:mostNamed], fmt.Sprintf("%d more cases", more))
+		}
+		list = append(list, concern(prose.Enumerate(what)+" on "+of.What, of.Why+", and other users may feel it"))
+	}
+	return list
+}
+
+// A load is what a case asks or moves at a place.
 type load struct {
 	name     string
-	disturbs string           // other users of what it asks; empty: no
-	to       host.Destination // nowhere: the API server of each target
+	disturbs string // other users; empty: not, or there are none
+	on       string // a target, or a URL
+	to       host.Destination
 }
 
 // workloads are those of the cases of an experiment. The runner reports a case that is none.
@@ -63,27 +116,59 @@ func workloads(e result.Experiment) []family.Workload {
 	return list
 }
 
-// loads lists the requests over HTTP of an experiment, except those to applications that targets deploy for themselves.
+// loads lists the load of an experiment on the targets that others may use, and on applications that were there before.
 func loads(e result.Experiment, targets []runner.Target) []load {
 	times := family.TimesOf(e.Design)
 	var list []load
 	for _, w := range workloads(e) {
-		r, is := w.(family.Request)
-		if !is {
-			continue
+		l := load{name: w.String()}
+		if d, is := w.(family.Disturbing); is {
+			l.disturbs = d.Disturbs(times)
 		}
-		l := load{name: w.String(), disturbs: r.Disturbs(times), to: r.Sends().To}
-		application := w.Traits().Needs.Application
-		if application == "" {
+		for _, to := range asked(w, targets) {
+			l.on, l.to = to.URL, to
 			list = append(list, l)
-			continue
 		}
-		for _, to := range applications(application, targets) {
-			l.to = to
-			list = append(list, l)
+		l.to = host.Destination{}
+		of, _ := e.Case(l.name)
+		for _, t := range targets {
+			if l.on = t.Name; shared(t) && e.Measures(of, t.Name) && carries(t, w) {
+				list = append(list, l)
+			}
 		}
 	}
 	return list
+}
+
+// asked is where the requests of a workload go, other than to what targets have themselves.
+func asked(w family.Workload, targets []runner.Target) []host.Destination {
+	if name := w.Traits().Needs.Application; name != "" {
+		return applications(name, targets)
+	}
+	if r, is := w.(family.Request); is && r.Sends().To.URL != "" {
+		return []host.Destination{r.Sends().To}
+	}
+	return nil
+}
+
+// shared reports whether users of other machines may feel what is measured on a target.
+func shared(t runner.Target) bool {
+	l, is := t.Places.(target.Located)
+	if !is {
+		return false
+	}
+	_, others, _ := l.Where() // what is wrong is reported before it is reached
+	return others
+}
+
+// carries reports whether the load of a workload is on a target itself: not that on an application elsewhere, whose
+// client alone the target has.
+func carries(t runner.Target, w family.Workload) bool {
+	if name := w.Traits().Needs.Application; name != "" {
+		spec, err := target.ParseSpec(t.Spec)
+		return err == nil && spec.Deploys(name)
+	}
+	return len(asked(w, nil)) == 0
 }
 
 // applications lists where those are that targets ask and have not deployed: the one of a name, or without all of them.
@@ -102,18 +187,6 @@ func applications(name string, targets []runner.Target) []host.Destination {
 		}
 	}
 	return list
-}
-
-func (l load) concerns() []plan.Concern {
-	var list []plan.Concern
-	if l.disturbs != "" {
-		what := l.name
-		if l.to.URL != "" {
-			what += " on " + l.to.URL
-		}
-		list = append(list, concern(what, l.disturbs+", and other users may feel it"))
-	}
-	return append(list, destinationConcerns(l.to)...)
 }
 
 // destinationConcerns lists what needs consent before anything is sent to a destination.
@@ -138,6 +211,22 @@ func destinations(e result.Experiment, targets []runner.Target) []host.Destinati
 		}
 	}
 	return list
+}
+
+// announceTargets writes what is reached for targets that are elsewhere, before it is.
+func announceTargets(w io.Writer, targets []runner.Target) error {
+	for _, t := range targets {
+		l, is := t.Places.(target.Located)
+		if !is {
+			continue
+		}
+		words, _, err := l.Where()
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		fmt.Fprintf(w, "Cluster of %s: %s\n", t.Name, words)
+	}
+	return nil
 }
 
 // announce writes where requests go, before the first is sent.

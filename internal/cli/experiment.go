@@ -58,41 +58,55 @@ func (x *experiment) close(errs io.Writer) {
 
 // prepare resolves a new experiment, or reads the one that is to be resumed, reaches its targets and opens its
 // directory.
-func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (_ *experiment, err error) {
+func (o *options) prepare(ctx context.Context, s Streams, version string) (_ *experiment, err error) {
 	x := &experiment{dir: cmp.Or(o.resume, o.out)}
 	defer func() {
 		if err != nil {
-			x.close(errs)
+			x.close(s.Err)
 		}
 	}()
 	find, open := x.create, x.start
 	if o.resume != "" {
 		find, open = x.recall, x.takeUp
 	}
-	if err := find(o, errs, version); err != nil {
+	if err := find(ctx, o, s, version); err != nil {
 		return nil, err
 	}
-	announce(errs, destinations(x.config.Experiment, x.config.Targets))
-	warnings, err := x.begin(ctx, errs, o.share)
+	if err := x.agree(ctx, s, &o.yes); err != nil {
+		return nil, err
+	}
+	warnings, err := x.begin(ctx, s.Err, o.share)
 	if err != nil {
 		return nil, err
 	}
 	return x, open(o, warnings)
 }
 
+// agree asks for consent to an experiment, says what it reaches, and says before that which clusters it is about.
+func (x *experiment) agree(ctx context.Context, s Streams, yes *bool) error {
+	e, targets := x.config.Experiment, x.config.Targets
+	if err := announceTargets(s.Err, targets); err != nil {
+		return err
+	}
+	if err := consent(ctx, s, concerns(e, targets), yes); err != nil {
+		return err
+	}
+	announce(s.Err, destinations(e, targets))
+	return nil
+}
+
 // resultsParent is where results directories are made unless --out says otherwise.
 const resultsParent = "results"
 
-// create resolves a new experiment, if the user agrees to it.
-func (x *experiment) create(o *options, errs io.Writer, version string) error {
+// create resolves a new experiment.
+func (x *experiment) create(_ context.Context, o *options, s Streams, version string) error {
 	if err := x.resolve(o, version); err != nil {
 		return err
 	}
 	e := x.config.Experiment
 	x.dir = cmp.Or(x.dir, filepath.Join(resultsParent, e.ID))
-	agreed := consent(concerns(e, x.config.Targets), o.yes)
 	named := errors.Join(o.prices.check(e.TargetNames()...), o.matches.check(o.reference, e.TargetNames()))
-	return errors.Join(named, agreed, warnOfDesign(errs, e))
+	return errors.Join(named, warnOfDesign(s.Err, e))
 }
 
 // start makes the directory of a new experiment.
@@ -106,7 +120,7 @@ func (x *experiment) start(o *options, warnings []string) (err error) {
 }
 
 // recall reads the experiment that is to be resumed and opens everything that it names, if the user agrees to that.
-func (x *experiment) recall(o *options, errs io.Writer, version string) error {
+func (x *experiment) recall(ctx context.Context, o *options, s Streams, version string) error {
 	r, err := store.Open(x.dir)
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -135,14 +149,11 @@ func (x *experiment) recall(o *options, errs io.Writer, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.trust(errs, r, specs); err != nil { // before a target is made, which may read files
+	if err := o.trust(ctx, s, r, specs); err != nil { // before a target is made, which may read files
 		return err
 	}
 	if err := x.openTargets(specs); err != nil {
 		return err
-	}
-	if err := consent(concerns(e, x.config.Targets), o.yes); err != nil {
-		return fmt.Errorf("--resume: %w", err)
 	}
 	x.before, x.config.EarlierFacts = r, r.Facts
 	x.configure(e, tool, decide, version)

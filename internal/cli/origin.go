@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -25,7 +25,7 @@ import (
 // trust asks for consent to what a results directory names, unless its experiment was made here and is unchanged:
 // files, programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names is used
 // before.
-func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) error {
+func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []target.Spec) error {
 	key, err := originKey(r.Experiment)
 	if err == nil && r.SealedBy(key) {
 		return nil
@@ -38,11 +38,15 @@ func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) e
 	for i, c := range list {
 		list[i] = concern(prose.Plain(c.What), prose.Plain(c.Why))
 	}
-	if err := consent(list, o.yes); err != nil {
+	yes := o.yes // an answer is to this question alone
+	if err := consent(ctx, s, list, &yes); err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
+	if !o.yes {
+		return nil
+	}
 	for _, c := range list {
-		fmt.Fprintf(errs, "--yes consents to %s\n", c)
+		fmt.Fprintf(s.Err, "--yes consents to %s\n", c)
 	}
 	return nil
 }

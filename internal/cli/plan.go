@@ -76,7 +76,7 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 	case o.from != "":
 		k, err = earlier(o.from, e)
 	case o.pilot:
-		k, err = x.pilot(ctx, s.Err, o, d.Consent)
+		k, err = x.pilot(ctx, s, o)
 	}
 	if err != nil {
 		return err
@@ -127,13 +127,12 @@ const pilotBlocks = 4
 
 // pilot measures the primary cases of an experiment in a few blocks, if the user agrees. Nothing is written: the runs
 // are kept in memory, and what they say of the targets is not looked at, only how much they spread.
-func (x *experiment) pilot(ctx context.Context, errs io.Writer, o *options, agree []plan.Concern) (plan.Known, error) {
-	if err := consent(agree, o.yes); err != nil {
+func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Known, error) {
+	if err := x.agree(ctx, s, &o.yes); err != nil {
 		return plan.Known{}, err
 	}
 	c, e := x.config, x.config.Experiment
-	announce(errs, destinations(e, c.Targets))
-	if _, err := x.begin(ctx, errs, o.share); err != nil {
+	if _, err := x.begin(ctx, s.Err, o.share); err != nil {
 		return plan.Known{}, fmt.Errorf("--pilot: %w", err)
 	}
 	p := e

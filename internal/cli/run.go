@@ -46,7 +46,7 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err != nil {
 		return err
 	}
-	x, err := o.prepare(ctx, s.Err, version)
+	x, err := o.prepare(ctx, s, version)
 	if err != nil {
 		return err
 	}

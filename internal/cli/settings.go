@@ -97,7 +97,7 @@ var settings = []setting{
 	{flag: "resume", under: running, of: "run", resumed: true, value: func(o *options) any { return &o.resume },
 		help: "`DIR` continue the experiment in this results directory"},
 	{flag: "yes", under: running, resumed: true, value: func(o *options) any { return &o.yes },
-		help: "consent to what a run without it lists, such as load that other users may notice"},
+		help: "consent to what a run without it asks about, such as load that other users may notice"},
 	{flag: "share", under: running, rare: true, resumed: true, value: func(o *options) any { return &o.share },
 		help: "measure even where another experiment runs; the results carry a warning"},
 	{flag: "progress", under: running, rare: true, of: "run", resumed: true,

@@ -88,10 +88,14 @@ func (l Limits) Bound(t Times, grace time.Duration) time.Duration {
 	return time.Duration(max(1, l.Windows))*t.Total() + l.Run + grace
 }
 
-// A Request is a workload that users of what it asks may feel, or that sends what users gave it.
-type Request interface {
+// A Disturbing workload may be felt by other users of what it is measured on.
+type Disturbing interface {
 	// Disturbs says what of it, with these times, is beyond what no other user should feel; empty if nothing is.
 	Disturbs(t Times) string
+}
+
+// A Request is a workload that sends what users gave it.
+type Request interface {
 	// Sends is what it names itself; zero if its target says where requests go.
 	Sends() Sent
 }

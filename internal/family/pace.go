@@ -20,10 +20,10 @@ const (
 // DefaultRate is requests per second, where neither a rate, clients nor a knee is given.
 const DefaultRate = 20
 
-// Beyond these, requests over HTTP need consent: other users of the server may feel them.
+// Beyond these, load needs consent where there are other users, who may feel it.
 const (
-	gentleRate    = 100 // requests per second
-	gentleClients = 10  // of a closed loop
+	GentleRate    = 100 // requests, or new connections, per second
+	GentleClients = 10  // of a closed loop, and connections at once
 )
 
 // What a search for a rate takes beside its window: so many others, each with the time that its last answers may take.
@@ -148,10 +148,10 @@ func (p Pace) Disturbs() string {
 	switch {
 	case p.Knee > 0:
 		return "it looks for the highest rate that the server carries"
-	case p.Rate > gentleRate:
-		return fmt.Sprintf("%g requests per second are more than %d", p.Rate, gentleRate)
-	case p.Clients > gentleClients:
-		return fmt.Sprintf("%d clients that ask all the time are more than %d", p.Clients, gentleClients)
+	case p.Rate > GentleRate:
+		return fmt.Sprintf("%g requests per second are more than %d", p.Rate, GentleRate)
+	case p.Clients > GentleClients:
+		return fmt.Sprintf("%d clients that ask all the time are more than %d", p.Clients, GentleClients)
 	}
 	return ""
 }

@@ -29,10 +29,11 @@ func (d Destination) Exposed() bool {
 		name, _, _ := net.SplitHostPort(a) // what cannot be split is no loopback address
 		hosts = append(hosts, name)
 	}
-	return slices.ContainsFunc(hosts, func(name string) bool { return !loopback(name) })
+	return slices.ContainsFunc(hosts, func(name string) bool { return !Loopback(name) })
 }
 
-func loopback(name string) bool {
+// Loopback reports whether a host's name or address is of the machine itself.
+func Loopback(name string) bool {
 	address, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && address.Unmap().IsLoopback()
 }

@@ -52,6 +52,13 @@ type Caller interface {
 	Applications() map[string]host.Destination
 }
 
+// A Located target is reached elsewhere. Where says in words what would be reached, such as the context and the URL of
+// an API server, and reports whether users of other machines may use it too, who may feel what is measured there: also
+// where it is not known. It reaches nobody; an error says why nobody would be.
+type Located interface {
+	Where() (words string, shared bool, err error)
+}
+
 // A Privileged is a target that may take more on nodes than programs there usually have. Privileges say what and what
 // for, in a clause after the target's name; empty if it takes nothing.
 type Privileged interface {

@@ -175,6 +175,15 @@ func (w Workload) subject() string {
 	return words
 }
 
+// Disturbs says what of the workload other users of the network may feel: one of the three kinds of probes opens
+// connections.
+func (w Workload) Disturbs(family.Times) string {
+	if rate := time.Second / w.Interval; rate > family.GentleRate {
+		return fmt.Sprintf("%d new connections per second are more than %d", rate, family.GentleRate)
+	}
+	return ""
+}
+
 // Traits are those of a case.
 func (w Workload) Traits() family.Traits {
 	k := kinds[w.Change]

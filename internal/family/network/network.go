@@ -25,12 +25,15 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // Family is the family of network workloads, as the tools measure them.
@@ -118,6 +121,59 @@ func (w Workload) Traits() family.Traits {
 	}
 	return t
 }
+
+// Beyond these a network workload needs consent where there are other users, besides those of [family.Disturbing].
+const (
+	gentleBits      = 100e6  // per second, in each direction
+	gentleExchanges = 20_000 // planned requests, or datagrams, per second
+	gentleMessage   = 64     // bytes of a request or response in a closed loop, whose rate is not known before
+)
+
+// Disturbs says what of the workload other users of the network may feel.
+func (w Workload) Disturbs(family.Times) string {
+	bits := w.bits()
+	switch message := max(w.Request, w.Response); {
+	case math.IsInf(bits, 1):
+		return "it sends as much as the network carries"
+	case bits > gentleBits:
+		return fmt.Sprintf("%s are more than %s", unit.Format(bits, unit.BitPerSecond),
+			unit.Format(gentleBits, unit.BitPerSecond))
+	case w.Kind == TCPCRR && w.Rate == 0:
+		return "it opens connections as fast as the network carries"
+	case w.Kind == TCPCRR && w.Rate > family.GentleRate:
+		return fmt.Sprintf("%g new connections per second are more than %d", w.Rate, family.GentleRate)
+	case w.Flows > family.GentleClients:
+		return fmt.Sprintf("%d connections at once are more than %d", w.Flows, family.GentleClients)
+	case w.exchanges() > gentleExchanges:
+		return fmt.Sprintf("%.0f packets per second are more than %d", w.exchanges(), gentleExchanges)
+	case !w.Kind.Stream() && w.Rate == 0 && message > gentleMessage:
+		return fmt.Sprintf("requests of %d bytes, one after the other, are larger than %d", message, gentleMessage)
+	}
+	return ""
+}
+
+// bits is the most payload that the workload plans to send in a direction, in bit/s; infinite where nothing limits it.
+func (w Workload) bits() float64 {
+	switch {
+	case w.Kind == UDPStream && w.Rate > 0:
+		return min(w.Limit(), 8*w.Rate*float64(cmp.Or(w.Size, jumbo)))
+	case w.Kind.Stream() || w.Kind == TCPRRLoaded:
+		return w.Limit()
+	}
+	return 8 * w.Rate * float64(max(w.Request, w.Response))
+}
+
+// exchanges are the most requests or datagrams that the workload plans to send per second.
+func (w Workload) exchanges() float64 {
+	if w.Kind != UDPStream {
+		return w.Rate
+	}
+	most := w.Limit() / float64(8*cmp.Or(w.Size, jumbo))
+	return min(cmp.Or(w.Rate, most), most)
+}
+
+// jumbo is what a datagram may carry whose size is that of the path.
+const jumbo = 9000
 
 // Capped is the workload whose streams send no more than so many bits per second, in each direction.
 func (w Workload) Capped(rate float64) (family.Workload, error) {

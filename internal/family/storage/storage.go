@@ -54,6 +54,9 @@ func Family(tools ...family.Tool) family.Family {
 
 func (j Job) String() string { return path + "/" + j.Title() }
 
+// Disturbs says what other users of the disks may feel: every job.
+func (j Job) Disturbs(family.Times) string { return "it reads or writes as fast as the volume lets it" }
+
 // Traits are those of a case.
 func (j Job) Traits() family.Traits {
 	t := family.Traits{

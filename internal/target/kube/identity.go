@@ -5,8 +5,11 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
 // The facts that tell a cluster from others.
@@ -48,4 +51,20 @@ func (k *kubeTarget) same(ctx context.Context, recorded []result.Fact) error {
 	}
 	return fmt.Errorf("this is another cluster than the one that was measured, %s: it was %s; use the kubeconfig in "+
 		"which the target names that one, or begin a new experiment", text(now), text(recorded))
+}
+
+// Where names the context of the kubeconfig and the API server. A cluster is taken for this machine's own where that
+// has a loopback address.
+func (k *kubeTarget) Where() (words string, shared bool, err error) {
+	name, config, err := k.options.Kubeconfig.Load()
+	if err != nil {
+		return "", true, err
+	}
+	c := &connection.Cluster{Config: config}
+	words = "the API server " + c.Host()
+	if name != "" {
+		words = "context " + name + ", " + words
+	}
+	u, _, err := rest.DefaultServerUrlFor(config)
+	return words, err != nil || config.Proxy != nil || !host.Loopback(u.Hostname()), err
 }

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,5 +50,28 @@ func TestOtherCluster(t *testing.T) {
 	}
 	if err := begin(denied, first...); err == nil {
 		t.Error("another address, without the right to see the UID, is taken for the same cluster")
+	}
+}
+
+// Whose cluster it is shows in the address of its API server, unless requests go through a proxy.
+func TestWhere(t *testing.T) {
+	for server, shared := range map[string]bool{
+		"https://127.0.0.1:6443": false, "https://localhost": false, "http://[::1]:80": false,
+		"https://10.199.0.1:6443": true, "https://gke.example": true,
+		`https://127.0.0.1:6443", proxy-url: "http://between:3128`: true,
+	} {
+		file := filepath.Join(t.TempDir(), "config")
+		text := strings.Replace(kubeconfig, "https://one:6443", server, 1)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		words, others, err := newTarget(read(t, "kube:?kubeconfig="+file), nil).Where()
+		url, _, _ := strings.Cut(server, `"`)
+		if err != nil || others != shared || words != "context first, the API server "+url {
+			t.Errorf("%s: %q, shared %t, %v", server, words, others, err)
+		}
+	}
+	if _, shared, err := newTarget(read(t, "kube:none?kubeconfig=/nonexistent"), nil).Where(); err == nil || !shared {
+		t.Errorf("what cannot be read is taken for this machine's own: %v", err)
 	}
 }

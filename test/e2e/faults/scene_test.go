@@ -115,8 +115,8 @@ func (s *scene) measure(more ...string) *running {
 			more = append(more, usual[:]...)
 		}
 	}
-	return s.start(append([]string{"run", "--share", "--target", s.target(), "--seed", "1", "--out", s.out(), "--progress",
-		"plain"}, more...)...)
+	return s.start(append([]string{"run", "--share", "--yes", "--target", s.target(), "--seed", "1", "--out", s.out(),
+		"--progress", "plain"}, more...)...)
 }
 
 // patience is how long the program may take to its end. It is no claim on speed.
@@ -258,7 +258,7 @@ func (s *scene) readable() {
 func (s *scene) resume(blocks int) {
 	s.Helper()
 	before := s.runs()
-	r := s.start("run", "--share", "--resume", s.out(), "--progress", "plain")
+	r := s.start("run", "--share", "--yes", "--resume", s.out(), "--progress", "plain")
 	if status := s.end(r); status != 0 {
 		s.Errorf("resumed, it ended with status %d:\n%s", status, r)
 	}

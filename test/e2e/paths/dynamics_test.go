@@ -25,7 +25,7 @@ import (
 func changes(t *testing.T, c cluster, cases ...string) map[string]result.Run {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
-	args := []string{"run", "--target", c.target(), "--blocks", "1", "--out", dir, "--progress", "plain"}
+	args := []string{"run", "--yes", "--target", c.target(), "--blocks", "1", "--out", dir, "--progress", "plain"}
 	for _, name := range cases {
 		args = append(args, "--case", "dynamics/"+name)
 	}
