@@ -2,7 +2,11 @@
 
 package machine
 
-import "github.com/knotmeter/knotmeter/internal/result"
+import (
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
 
 // Volume has the facts of what a directory of this machine is on; other systems than Linux are not asked.
 func Volume(string) []result.Fact {
@@ -15,5 +19,8 @@ func Facts() []result.Fact { return unknown }
 
 // Throttled is 0: other systems than Linux are not asked.
 func Throttled() int64 { return 0 }
+
+// Asleep is 0: other systems than Linux are not asked.
+func Asleep() time.Duration { return 0 }
 
 var unknown = []result.Fact{{Name: "kernel", Value: result.Unknown}}

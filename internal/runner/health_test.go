@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
@@ -152,6 +153,33 @@ func TestSitesTellWhatTheyTook(t *testing.T) {
 	for _, s := range b.sink.sites {
 		if len(s.Values) != 1 || s.Values[0].Metric != "api-calls" || s.Values[0].Number != 12 {
 			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// A block during which the machine slept is measured again in fresh sites.
+func TestSleep(t *testing.T) {
+	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
+	b.withoutBounds()
+	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
+		if call == 3 {
+			b.clock.mu.Lock()
+			defer b.clock.mu.Unlock()
+			b.clock.asleep += 20 * time.Second
+		}
+		return "", nil
+	}
+	s := b.run(t.Context())
+	if s.Runs != 2+4+4 || s.Stopped != runner.StopComplete {
+		t.Errorf("%+v", s)
+	}
+	bad := b.sink.runs[2]
+	if bad.Valid() || bad.Invalid[0].Text != "this machine slept for 20 s since the block began" {
+		t.Errorf("%+v", bad)
+	}
+	for _, r := range b.sink.runs[3:7] {
+		if r.Block != 1 || !r.Valid() || r.Site <= bad.Site {
+			t.Errorf("the block was not measured again in other sites: %+v", r)
 		}
 	}
 }

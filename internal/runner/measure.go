@@ -59,7 +59,7 @@ func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	t.raw, t.err = m.Raw, err
 	measured := s.Clock.Now()
 	// What became of the place explains what became of the run, and comes first.
-	r.Invalid = s.health(ctx, t.place)
+	r.Invalid = append(s.slept(), s.health(ctx, t.place)...)
 	t.ails = len(r.Invalid) > 0
 	fill(r, m)
 	whole := measured.Sub(started).Seconds()

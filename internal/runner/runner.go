@@ -37,6 +37,8 @@ type Clock interface {
 	Now() time.Time
 	// Sleep waits, or returns when ctx ends.
 	Sleep(ctx context.Context, d time.Duration)
+	// Asleep is how long the machine has slept since it was started; 0 where that is not known.
+	Asleep() time.Duration
 }
 
 // A Target is one of the things that are compared, with its name in all output.

@@ -35,8 +35,15 @@ var (
 
 // A clock goes only when somebody waits on it.
 type clock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu     sync.Mutex
+	now    time.Time
+	asleep time.Duration
+}
+
+func (c *clock) Asleep() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asleep
 }
 
 func (c *clock) Now() time.Time {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -29,6 +30,7 @@ type session struct {
 	ended     map[string]int // after how many blocks a case goes on no more, by case
 	durations plan.Durations
 	summary   Summary
+	asleep    time.Duration // of the clock when the sites were opened
 
 	absences int // sites in a row for which a target was not available
 }
@@ -222,10 +224,24 @@ func (s *session) affordable(c result.Case, besides float64) bool {
 
 func (s *session) elapsed() float64 { return s.since(s.began) }
 
+// slept says that the machine slept since the sites were opened; nil if not. What ran meanwhile stood still, or did not.
+func (s *session) slept() []result.Warning {
+	if d := s.Clock.Asleep() - s.asleep; d > mostSleep {
+		text := fmt.Sprintf("this machine slept for %.0f s since the block began", d.Seconds())
+		return []result.Warning{{Code: result.PlaceAiling, Text: text}}
+	}
+	return nil
+}
+
+// mostSleep is what clocks that are read one after the other may differ by.
+const mostSleep = 100 * time.Millisecond
+
 // wall is real time.
 type wall struct{}
 
 func (wall) Now() time.Time { return time.Now() }
+
+func (wall) Asleep() time.Duration { return machine.Asleep() }
 
 func (wall) Sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)

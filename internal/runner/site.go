@@ -40,6 +40,7 @@ const openAtOnce = 4
 // ctx or about a target that is not available; the sites are to be closed all the same.
 func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 	all := sites{}
+	s.asleep = s.Clock.Asleep()
 	for _, name := range s.e.TargetNames() {
 		if one := s.newSite(name, cases); one != nil {
 			all[name] = one

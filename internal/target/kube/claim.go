@@ -16,6 +16,7 @@ type hold struct {
 	looked  string // where other experiments were looked for, and what was found
 	machine *target.MachineClaim
 	lease   *cleanup.Lease // once there is a namespace for it
+	busy    error          // another experiment that began while the claim had lapsed, and still ran when it was looked for
 }
 
 // Begin reaches the cluster and claims it, and this machine too where the clients are here.
@@ -72,6 +73,50 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	}
 	k.hold.looked = "looked for in " + where
 	return append(warnings, more...), err
+}
+
+// lapse says why others may have taken the experiment for over since it was asked last, and claims the cluster again.
+// Those that run there now are an error that Is target.ErrBusy, unless the plan shares the cluster.
+func (k *kubeTarget) lapse(ctx context.Context) (why string, err error) {
+	if k.hold == nil {
+		return "", nil
+	}
+	if why = k.hold.lease.Lapsed(); why == "" && k.hold.busy == nil {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	again := k.hold.lease.Again(ctx) // before the look at others, as at the beginning
+	found, _, err := cleanup.Claims(ctx, k.cluster, k.namespace, k.cluster.Now())
+	if err == nil {
+		_, err = k.plan.Meets("the cluster at "+k.cluster.Host(), found)
+	}
+	if k.hold.busy = nil; errors.Is(err, target.ErrBusy) {
+		k.hold.busy = err
+		return why, err
+	}
+	if diagnosis.NamespaceGone(again) {
+		again = nil // the next site makes both again, or says why it cannot
+	}
+	return why, again
+}
+
+// held adds to what became of a place that the claim on the cluster lapsed meanwhile.
+func (k *kubeTarget) held(health func(context.Context) []string) func(context.Context) []string {
+	return func(ctx context.Context) []string {
+		var list []string
+		why, err := k.lapse(ctx)
+		if why != "" {
+			list = []string{why + ": another experiment may have disturbed this one"}
+		}
+		if err != nil {
+			list = append(list, err.Error())
+		}
+		if health != nil {
+			list = append(list, health(ctx)...)
+		}
+		return list
+	}
 }
 
 // claimText is what stands on what is made for the experiment, also before it has begun.

@@ -26,6 +26,10 @@ func (k *kubeTarget) Open(ctx context.Context, placements []target.Placement) (t
 			offered = append(offered, p)
 		}
 	}
+	// Whatever lapsed before, only who is there now counts.
+	if _, err := k.lapse(ctx); err != nil {
+		return target.Site{}, absent{err}
+	}
 	before := k.requests()
 	parts, err := k.parts(ctx, offered)
 	if err = errors.Join(k.judge(ctx, err), k.judgeParts(ctx, parts)); err != nil {
@@ -34,6 +38,7 @@ func (k *kubeTarget) Open(ctx context.Context, placements []target.Placement) (t
 	for i, p := range placements {
 		if places[i].Err == nil {
 			places[i] = k.place(parts, p)
+			places[i].Health = k.held(places[i].Health)
 		}
 	}
 	return target.Site{

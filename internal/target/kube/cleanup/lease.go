@@ -3,7 +3,9 @@ package cleanup
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,6 +40,10 @@ type Lease struct {
 	leases  coordinationclient.LeaseInterface
 	meta    metav1.ObjectMeta
 	stop    func() // of the heartbeat; nil: there is none
+
+	mu     sync.Mutex
+	last   time.Time // of the last heartbeat that arrived, by the clock that goes on while the machine sleeps
+	lapsed string    // why others may have taken the experiment for over since it was asked last
 }
 
 // NewLease is that of an experiment in a namespace, with the text of its claim. It is not made yet.
@@ -55,15 +61,68 @@ func (l *Lease) Make(ctx context.Context) error {
 	_, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: l.meta, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &said.By, LeaseDurationSeconds: new(int32(LivesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
 	}}, metav1.CreateOptions{})
-	return diagnosis.Explain(diagnosis.IgnoreThere(err), l.meta.Namespace)
+	if err = diagnosis.IgnoreThere(err); err == nil {
+		l.mu.Lock()
+		l.last = time.Now().Round(0)
+		l.mu.Unlock()
+	}
+	return diagnosis.Explain(err, l.meta.Namespace)
 }
 
 // Renew renews the Lease at intervals until it ends. A heartbeat that is lost is made up for by the next.
 func (l *Lease) Renew(interval time.Duration) {
 	l.stop = watching.Every(interval, func(ctx context.Context) {
-		_ = l.heard(ctx, new(metav1.NewMicroTime(l.cluster.Now())))
+		l.beat(l.heard(ctx, new(metav1.NewMicroTime(l.cluster.Now()))))
 	})
 }
+
+// beat takes what became of a heartbeat.
+func (l *Lease) beat(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now().Round(0)
+	silent := now.Sub(l.last)
+	switch {
+	case apierrors.IsNotFound(err):
+		l.lapsed = "the Lease of the experiment was removed"
+	case !l.last.IsZero() && silent >= LivesFor:
+		l.lapsed = fmt.Sprintf("the Lease of the experiment was not renewed for %.0f s, and counts for %.0f s",
+			silent.Seconds(), LivesFor.Seconds())
+	}
+	if err == nil {
+		l.last = now
+	}
+}
+
+// Lapsed says why others may have taken the experiment for over since it was asked last; empty if they cannot have.
+// They may have begun meanwhile.
+func (l *Lease) Lapsed() string {
+	if l == nil || l.stop == nil {
+		return ""
+	}
+	l.mu.Lock()
+	late := time.Now().Round(0).Sub(l.last) >= LivesFor
+	l.mu.Unlock()
+	if late { // the heartbeat is still to come
+		l.beat(errLate)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	why := l.lapsed
+	l.lapsed = ""
+	return why
+}
+
+// Again makes or renews a Lease that lapsed.
+func (l *Lease) Again(ctx context.Context) error {
+	if err := l.Make(ctx); err != nil {
+		return err
+	}
+	return diagnosis.Explain(l.heard(ctx, new(metav1.NewMicroTime(l.cluster.Now()))), l.meta.Namespace)
+}
+
+// errLate is a heartbeat that did not arrive yet.
+var errLate = errors.New("late")
 
 // heard writes when the experiment was heard of last; nil: it is over.
 func (l *Lease) heard(ctx context.Context, at *metav1.MicroTime) error {
