@@ -106,13 +106,23 @@ func (d dir) open(name string, flag int) (*os.File, error) {
 	return file, d.failed(err)
 }
 
+// maxRead is the most bytes of a file, or of a line of a file of lines, that are held in memory.
+const maxRead = 64 << 20
+
+// errTooLong is that a file or a line has more than maxRead bytes.
+var errTooLong = fmt.Errorf("%w: it is longer than %d MiB; restore the file", ErrFormat, maxRead>>20)
+
+// read returns what a file of at most maxRead bytes holds.
 func (d dir) read(name string) ([]byte, error) {
 	file, err := d.open(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(file)
+	data, err := io.ReadAll(io.LimitReader(file, maxRead+1))
+	if err == nil && len(data) > maxRead {
+		return nil, fmt.Errorf("%s: %w", d.full(name), errTooLong)
+	}
 	return data, d.failed(err)
 }
 

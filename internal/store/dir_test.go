@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -149,6 +150,48 @@ func strangers() map[string]func(t *testing.T, name, victim string) {
 				t.Fatal(err)
 			}
 		},
+	}
+}
+
+// A file without an end, or a line, is named, and never as a whole in memory.
+func TestTooLong(t *testing.T) {
+	read := func(f func(*Results) error) func(string) error {
+		return func(dir string) error {
+			r, err := Open(dir)
+			if err != nil {
+				return err
+			}
+			return f(r)
+		}
+	}
+	open := read(func(*Results) error { return nil })
+	raw := read(func(r *Results) error { _, err := r.Raw("0001"); return err })
+	histogram := read(func(r *Results) error { _, err := r.Histogram("0001", "latency"); return err })
+	for name, op := range map[string]func(string) error{
+		ExperimentFile: open, sealFile: open, SessionsFile: open, SitesFile: open, RunsFile: open,
+		"facts/lab%3Anative.json": open, "raw/0001/client.out": raw, "raw/0001/latency.hdr": histogram,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := fill(t, 1)
+			name := filepath.Join(dir, name)
+			if file, err := os.OpenFile(name, os.O_CREATE, 0o644); err != nil || file.Close() != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(name, 4*maxRead); err != nil { // a hole, which takes no room on the disk
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := op(dir)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "longer than 64 MiB") ||
+				!strings.Contains(err.Error(), name) {
+				t.Errorf("error %v", err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 10*maxRead {
+				t.Errorf("it took %d MiB", took>>20)
+			}
+		})
 	}
 }
 

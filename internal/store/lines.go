@@ -31,7 +31,7 @@ func eachLine[T any](
 ) (size int64, torn bool, err error) {
 	lines := bufio.NewReaderSize(in, 1<<20)
 	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
+		line, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
 			return size, len(line) > 0, nil
 		}
@@ -46,6 +46,22 @@ func eachLine[T any](
 		}
 		if err := take(number, v); err != nil {
 			return size, false, fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+	}
+}
+
+// readLine returns a line of at most maxRead bytes with its newline. What there is before an error, such as a line
+// without newline at the end, is returned with it.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxRead:
+			return nil, errTooLong
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
 		}
 	}
 }
