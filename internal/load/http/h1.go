@@ -260,14 +260,14 @@ func (r *reader) readBody(a *answer, method string) error {
 
 // use counts the next n bytes of the buffer as body.
 func (r *reader) use(a *answer, n int) {
-	if r.keep != nil && r.keep() && len(r.body) < maxKept {
-		r.body = append(r.body, r.buf[r.r:r.r+n]...)
+	if r.keep != nil && r.keep() {
+		r.body = append(r.body, r.buf[r.r:r.r+min(n, maxKept-len(r.body))]...)
 	}
 	r.r += n
 	a.bytes += n
 }
 
-// maxKept bounds what is kept of a body to be checked.
+// maxKept is how many bytes of a body are kept to be checked: what comes after them is not looked at.
 const maxKept = 1 << 20
 
 func (r *reader) skip(a *answer, n int64) error {

@@ -175,14 +175,18 @@ func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
 	defer answer.Body.Close()
 	o := outcome{status: answer.StatusCode, good: r.good(answer.StatusCode),
 		retryAfter: answer.Header.Get("Retry-After") != ""}
-	var kept bytes.Buffer
-	var to io.Writer = io.Discard
+	var kept []byte
+	var err error
 	if r.Contains != nil {
-		to = &kept
+		kept, err = io.ReadAll(io.LimitReader(answer.Body, maxKept))
 	}
-	n, err := io.Copy(to, answer.Body)
-	o.bytes = int(n)
-	if err == nil && o.good && r.unlike(kept.Bytes()) {
+	o.bytes = len(kept)
+	if err == nil {
+		var rest int64
+		rest, err = io.Copy(io.Discard, answer.Body)
+		o.bytes += int(rest)
+	}
+	if err == nil && o.good && r.unlike(kept) {
 		o.good, o.failure = false, Unlike
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ type Request struct {
 	Header   []Field
 	Body     []byte
 	Statuses []int  // that are successes; empty: 200 to 299
-	Contains []byte // that the answer's body must contain; nil: anything
+	Contains []byte // that the first MiB of the answer's body must contain; nil: anything
 
 	encoded atomic.Pointer[[]byte] // for HTTP/1.1
 }

@@ -281,6 +281,30 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// Of a body that is to be checked, the first MiB is kept and no more, by whichever protocol.
+func TestContainsInLongBody(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := append(make([]byte, maxKept-len("expected")), "expected"...)
+		if r.URL.Path == "/late" {
+			text = append([]byte("."), text...)
+		}
+		_, _ = w.Write(append(text, make([]byte, maxKept)...))
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	for path, want := range map[string]uint64{"/early": 2, "/late": 0} {
+		for _, two := range []bool{false, true} {
+			c := config(serverOf(s), same{&Request{Method: "GET", Path: path, Contains: []byte("expected")}})
+			c.Server.HTTP2, c.Rate, c.Timeout = two, 4, time.Minute
+			got := run(t, c).Total
+			if got.OK != want || got.Errors[Unlike] != 2-want || got.Bytes != want*2*maxKept {
+				t.Errorf("%s, HTTP/2 %v: %+v", path, two, got)
+			}
+		}
+	}
+}
+
 // Over HTTP/2 failures have the same names, and a connection that the server ends is replaced.
 func TestOutcomesHTTP2(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
