@@ -26,9 +26,10 @@ func TestNewcomer(t *testing.T) {
 		{"image", "build", "--out", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
 		{"doctor", "--target", "kube:"},
 		// One target, since the cluster has one zone, and few runs, so that the test is short.
-		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--blocks", "1", "--out", "network"},
+		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--blocks", "1", "--yes",
+			"--out", "network"},
 		{"run", "--share", "--target", "kube:?storage-class=loop-ext4&size=128Mi", "--case", "storage/randread-4k-qd64",
-			"--blocks", "1", "--out", "storage"},
+			"--blocks", "1", "--yes", "--out", "storage"},
 		{"run", "--share", "--target", "kube:", "--case", "api/configmap/get", "--blocks", "1", "--out", "api"},
 		{"report", "network"},
 		{"clean", "--target", "kube:"},
