@@ -187,6 +187,17 @@ func checkLooks(d result.Design) error {
 // planned counts the primary comparisons of the plan.
 func planned(e result.Experiment) int { return primaryCases(e.Cases) * len(contests(e)) }
 
+// compared counts the comparisons of cases by their own metric, primary or not.
+func compared(e result.Experiment) int {
+	n := 0
+	for _, rc := range e.Cases {
+		if rc.Role != result.Bound {
+			n += len(contests(e))
+		}
+	}
+	return n
+}
+
 func primaryCases(cases []result.Case) int {
 	n := 0
 	for _, rc := range cases {

@@ -13,7 +13,7 @@ import (
 // Thresholds of warnings. They decide nothing, they only make a reader look.
 const (
 	manyInvalid  = 0.2  // share of a side's runs
-	orderP       = 0.01 // of the order within a block changing the result
+	orderP       = 0.01 // of the order within a block changing the result, for all comparisons together
 	minPerOrder  = 4    // blocks of each order before it is looked at
 	maxRunDoubts = 3    // different warnings of runs that are repeated beside a row
 )
@@ -36,9 +36,12 @@ func (t *trial) doubt(r *Row, s sides) {
 	if words := t.endWords(*r); words != "" {
 		r.Warnings = append(r.Warnings, words)
 	}
+	if end := t.stopped[r.Case]; end > 0 && end < t.e.Design.Blocks && r.CI.Excludes(0) {
+		r.Warnings = append(r.Warnings, earlyWords)
+	}
 	t.doubtInvalid(r)
 	if !t.e.Design.Parallel {
-		doubtOrder(r, s, a, b)
+		doubtOrder(r, s, a, b, orderP/float64(max(1, compared(t.e))))
 	}
 	runs := slices.AppendSeq(slices.Collect(maps.Values(a)), maps.Values(b))
 	if !t.closed && closedLoop(runs) {
@@ -58,6 +61,10 @@ const (
 	factLimited = "generator.limited" // yes or no
 	factShared  = "cpu.shared"        // true if both sides run on one machine
 )
+
+// earlyWords are about the estimate of a case that stopped at a look because it was decided.
+const earlyWords = "The case stopped early, and what stops early is more often overestimated than not: trust the " +
+	"interval more than the estimate."
 
 // closedWords labels closed loops.
 const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server " +
@@ -160,8 +167,9 @@ func invalid(runs []*result.Run) int {
 }
 
 // doubtOrder warns if the change depends on which side ran first: then runs disturb those that
-// follow. The random order keeps the verdict right all the same, but less sharp.
-func doubtOrder(r *Row, s sides, a, b map[int]*result.Run) {
+// follow. The random order keeps the verdict right all the same, but less sharp. alpha is the share that this
+// comparison has of the error of all.
+func doubtOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
 	logs, ratio := s.logRatios()
 	if !ratio {
 		return
@@ -178,7 +186,7 @@ func doubtOrder(r *Row, s sides, a, b map[int]*result.Run) {
 	if len(before) < minPerOrder || len(after) < minPerOrder {
 		return
 	}
-	if both := stats.Settle(before, after); stats.Unpaired(both[0], both[1], orderP).P <= orderP {
+	if both := stats.Settle(before, after); stats.Unpaired(both[0], both[1], alpha).P <= alpha {
 		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; runs disturb "+
 			"those that follow.",
 			r.Target, r.Baseline, signed(fraction(stats.Median(after))), signed(fraction(stats.Median(before))))

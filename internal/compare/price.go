@@ -12,6 +12,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -69,6 +70,7 @@ type Priced struct {
 	// performance, from the row's change and with its interval. It needs not equal the ratio of the two prices.
 	Ratio    Number   `json:"ratio"`
 	CI       Interval `json:"ci"`
+	Level    float64  `json:"level"` // confidence of the interval, the row's
 	Sentence string   `json:"sentence"`
 }
 
@@ -109,7 +111,7 @@ func (c *Comparison) addPrices(e result.Experiment, facts func(target string) []
 			Case: r.Case, Metric: r.Metric, Per: per, Currency: a.Currency, Baseline: r.Baseline, Target: r.Target,
 			BaselinePrice: Number(a.PerHour / (float64(r.BaselineMedian) / of)),
 			TargetPrice:   Number(b.PerHour / (float64(r.TargetMedian) / of)),
-			Ratio:         Number(prices / (1 + float64(r.Change))), CI: unbounded(),
+			Ratio:         Number(prices / (1 + float64(r.Change))), CI: unbounded(), Level: r.Level,
 		}
 		// More performance is a lower price for each unit of it: the ends are swapped.
 		if r.CI.Hi > -1 {
@@ -127,7 +129,7 @@ func (p Priced) sentence(amount func(string) string) string {
 	text := fmt.Sprintf("%s, %s: %s costs %s for each %s, %s times as much as %s (%s)", p.Case, p.Metric, p.Target,
 		amount(significant(p.TargetPrice)), p.Per, significant(p.Ratio), p.Baseline, amount(significant(p.BaselinePrice)))
 	if p.CI.Bounded() {
-		text += fmt.Sprintf("; the interval of the ratio is %s to %s",
+		text += fmt.Sprintf("; the %s interval of the ratio is %s to %s", stats.Percent(p.Level),
 			significant(Number(p.CI.Lo)), significant(Number(p.CI.Hi)))
 	}
 	return text + "."

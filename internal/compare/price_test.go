@@ -51,7 +51,7 @@ func FuzzParsePrice(f *testing.F) {
 func TestPrices(t *testing.T) {
 	row := func(metric string, u unit.Unit, b metric.Better, baseline, median, change float64, ci Interval) Row {
 		return Row{Case: "pod-pod/other/x", Metric: metric, Unit: u, Better: b, Baseline: "a", Target: "b",
-			BaselineMedian: Number(baseline), TargetMedian: Number(median), Change: Number(change), CI: ci}
+			BaselineMedian: Number(baseline), TargetMedian: Number(median), Change: Number(change), CI: ci, Level: 0.95}
 	}
 	stream := row("throughput", unit.BitPerSecond, metric.Higher, 10e9, 5e9, -0.5, Interval{-0.6, -0.2})
 	rate := row("rate", unit.PerSecond, metric.Higher, 20e3, 20e3, 0, unbounded())
@@ -69,16 +69,16 @@ func TestPrices(t *testing.T) {
 	}{
 		{"half as much", "0.42 EUR/h", "0.42 EUR/h", stream,
 			[]string{"pod-pod/other/x, throughput: b costs 0.0840 EUR/h for each Gbit/s, 2.00 times as much as a (0.0420 " +
-				"EUR/h); the interval of the ratio is 1.25 to 2.50."}},
+				"EUR/h); the 95 % interval of the ratio is 1.25 to 2.50."}},
 		{"half as much for half the price", "0.42/h", "0.21/h", stream,
 			[]string{"pod-pod/other/x, throughput: b costs 0.0420/h for each Gbit/s, 1.00 times as much as a (0.0420/h); the " +
-				"interval of the ratio is 0.625 to 1.25."}},
+				"95 % interval of the ratio is 0.625 to 1.25."}},
 		{"requests", "1/h", "3/h", rate, []string{"pod-pod/other/x, rate: b costs 0.150/h for each 1000 op/s, 3.00 times " +
 			"as much as a (0.0500/h)."}},
 		{"a volume's operations", "1/h", "3/h", stored(rate),
 			[]string{"storage/x, rate: b costs 0.150/h for each 1000 IOPS, 3.00 times as much as a (0.0500/h)."}},
 		{"a volume's bandwidth", "1/h", "1/h", stored(stream), []string{"storage/x, throughput: b costs 1.60/h for each " +
-			"GB/s, 2.00 times as much as a (0.800/h); the interval of the ratio is 1.25 to 2.50."}},
+			"GB/s, 2.00 times as much as a (0.800/h); the 95 % interval of the ratio is 1.25 to 2.50."}},
 		{"the bandwidth of small blocks", "1/h", "1/h", beside, nil},
 		{"two currencies", "1EUR/h", "1USD/h", rate, nil},
 		{"one price", "1/h", "", rate, nil},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // pricesWords says what a table of prices is, and is not.
@@ -23,7 +24,7 @@ func prices(c compare.Comparison) []price {
 		list = append(list, price{
 			p.Case, p.Metric, p.Target, p.Baseline, threeDigits(float64(p.TargetPrice)) + unit,
 			threeDigits(float64(p.BaselinePrice)) + unit,
-			"× " + threeDigits(float64(p.Ratio)), ratios(p.CI),
+			"× " + threeDigits(float64(p.Ratio)), ratios(p.CI) + " at " + stats.Percent(p.Level),
 		})
 	}
 	return list
