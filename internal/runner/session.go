@@ -224,7 +224,7 @@ func (s *session) affordable(c result.Case, besides float64) bool {
 
 func (s *session) elapsed() float64 { return s.since(s.began) }
 
-// slept says that the machine slept since the sites were opened; nil if not. What ran meanwhile stood still, or did not.
+// slept says that the machine slept since the sites were opened; nil if not.
 func (s *session) slept() []result.Warning {
 	if d := s.Clock.Asleep() - s.asleep; d > mostSleep {
 		text := fmt.Sprintf("this machine slept for %.0f s since the block began", d.Seconds())

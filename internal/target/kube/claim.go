@@ -16,7 +16,7 @@ type hold struct {
 	looked  string // where other experiments were looked for, and what was found
 	machine *target.MachineClaim
 	lease   *cleanup.Lease // once there is a namespace for it
-	busy    error          // another experiment that began while the claim had lapsed, and still ran when it was looked for
+	busy    error          // another experiment, which began while the claim had lapsed, when it was last looked for
 }
 
 // Begin reaches the cluster and claims it, and this machine too where the clients are here.

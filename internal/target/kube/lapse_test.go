@@ -17,8 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
-// While this machine sleeps, others may begin on the cluster. The runs of that time do not count; the experiment goes on
-// if the cluster is free, and waits for its --resume if it is not.
+// While this machine sleeps, others may begin on the cluster. The runs of that time do not count; the experiment goes
+// on if the cluster is free, and waits for its --resume if it is not.
 func TestLapsedClaim(t *testing.T) {
 	for _, test := range []struct {
 		name         string
