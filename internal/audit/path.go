@@ -27,8 +27,9 @@ var pathRules = []Rule{
 	{Name: "above-bound", Severity: Warning, all: aboveBound,
 		About: "A path between nodes is not clearly faster than node-node: not beyond the smallest difference that " +
 			"matters in paired runs, not by more than 5 % in single numbers.",
-		Why: "A pod network cannot be faster than the nodes' own, unless the two were not measured alike: other nodes, " +
-			"another time, another MTU, or traffic that never left the node."},
+		Why: "A pod network is seldom faster than the nodes' own. Either the two were not measured alike (other nodes, " +
+			"another time, another MTU, traffic that never left the node), or eBPF takes pods' packets past the netfilter " +
+			"of the node, which packets between nodes pass, as Cilium can."},
 	{Name: "same-node-slower", Severity: Warning, all: sameSlower,
 		About: "A path within a node is not slower than the same kind of path between nodes.",
 		Why: "The path between nodes has the same ends and an additional wire: the two were not measured alike, were " +
