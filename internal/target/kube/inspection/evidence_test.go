@@ -14,6 +14,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
+// weaveFromSecret is a Weave whose variables are in a Secret, which nobody reads.
+func weaveFromSecret() appsv1.DaemonSet {
+	d := daemonSet("weaveworks/weave-kube:2.8.1")
+	d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: new(corev1.SecretEnvSource)}}
+	return d
+}
+
 func daemonSet(images ...string) appsv1.DaemonSet {
 	d := appsv1.DaemonSet{}
 	for _, image := range images {
@@ -127,6 +134,17 @@ func TestNetworkFacts(t *testing.T) {
 			Node:   &preflight.Report{Answers: map[string]string{"x": "iptables"}},
 		}, "unknown; none, native routing (config map cilium-config); none (config map cilium-config); iptables " +
 			"(kube-proxy says so); cilium for connections of pods (it balances those itself)"},
+		{"cilium that encrypts some namespaces", Evidence{Config: ciliumConfig("routing-mode", "native",
+			"enable-ztunnel", "true")}, "unknown; none, native routing (config map cilium-config); unknown; unknown"},
+		{"cilium that encrypts nodes, and some namespaces once more", Evidence{Config: ciliumConfig("routing-mode",
+			"native", "enable-ztunnel", "true", "enable-wireguard", "true")},
+			"unknown; none, native routing (config map cilium-config); wireguard (config map cilium-config); unknown"},
+		{"calico with IPsec", Evidence{Felix: felixes(`{"spec":{"ipsecMode":"PSK"}}`)},
+			"unknown; unknown; ipsec (FelixConfiguration of Calico); unknown"},
+		{"an old antrea with IPsec", Evidence{Config: antreaConfig("trafficEncapMode: encap\nenableIPSecTunnel: true\n")},
+			"unknown; geneve (config map antrea-config); ipsec (config map antrea-config); unknown"},
+		{"weave with variables from elsewhere", Evidence{DaemonSets: []appsv1.DaemonSet{weaveFromSecret()}},
+			"weave; unknown; unknown; unknown"},
 		{"cilium and nonsense", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "password")},
 			"unknown; unknown; none (config map cilium-config); unknown"},
 		{"calico's pools", Evidence{

@@ -33,9 +33,10 @@ type (
 	}
 	Felix struct {
 		Spec struct {
-			WireGuard   *bool `json:"wireguardEnabled"`
-			WireGuardV6 *bool `json:"wireguardEnabledV6"`
-			BPF         *bool `json:"bpfEnabled"`
+			WireGuard   *bool  `json:"wireguardEnabled"`
+			WireGuardV6 *bool  `json:"wireguardEnabledV6"`
+			IPsecMode   string `json:"ipsecMode"`
+			BPF         *bool  `json:"bpfEnabled"`
 		} `json:"spec"`
 	}
 	CiliumNodeConfig struct {
@@ -210,6 +211,7 @@ type antrea struct {
 	Encap      string `json:"trafficEncapMode"`
 	Tunnel     string `json:"tunnelType"`
 	Encryption string `json:"trafficEncryptionMode"`
+	IPsec      bool   `json:"enableIPSecTunnel"` // of versions without trafficEncryptionMode
 	Proxy      struct {
 		All bool `json:"proxyAll"`
 	} `json:"antreaProxy"`
@@ -376,6 +378,8 @@ func ciliumEncryption(c map[string]string) string {
 		return "wireguard" + scope + from
 	case c["enable-ipsec"] == "true":
 		return "ipsec" + from
+	case c["enable-ztunnel"] == "true":
+		return "" // of the namespaces that are enrolled, which the config map does not name
 	}
 	return "none" + from
 }
@@ -388,6 +392,8 @@ func (e Evidence) felixEncryption() string {
 		return ""
 	case ptr.Deref(e.Felix.Spec.WireGuard, false), ptr.Deref(e.Felix.Spec.WireGuardV6, false):
 		return "wireguard" + from
+	case e.Felix.Spec.IPsecMode != "": // Calico Enterprise's
+		return "ipsec" + from
 	}
 	return "none" + from
 }
@@ -400,7 +406,7 @@ func (e Evidence) antreaEncryption() string {
 		return ""
 	case strings.EqualFold(c.Encryption, "wireGuard"):
 		return "wireguard" + from
-	case strings.EqualFold(c.Encryption, "ipsec"):
+	case strings.EqualFold(c.Encryption, "ipsec"), c.IPsec:
 		return "ipsec" + from
 	}
 	return "none" + from
@@ -412,6 +418,9 @@ func (e Evidence) weaveEncryption() string {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if !strings.Contains(c.Image, "weave-kube") {
 				continue
+			}
+			if len(c.EnvFrom) > 0 {
+				return result.Unknown // the password may be in what that names
 			}
 			if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "WEAVE_PASSWORD" }) {
 				return "on (weave has a password)"
