@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,9 +31,10 @@ func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 		}
 		// What becomes of the connection is in the error. The library would also log it, to standard error.
 		quiet := klog.NewContext(ctx, klog.Logger{})
-		stdout := &noticed{to: s.Stdout, first: func() { c.chooseSPDY(*refusal) }}
-		err = executor.StreamWithContext(quiet, remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: stdout,
-			Stderr: s.Stderr})
+		s.Stdout = &noticed{to: s.Stdout, first: func() { c.chooseSPDY(*refusal) }}
+		if err = stream(quiet, executor, s, answerTime); errors.Is(err, errUnanswered) {
+			err = fmt.Errorf("the API server %s, or what is between here and it, such as a proxy, %w", c.Config.Host, err)
+		}
 		if *refusal != nil && ctx.Err() == nil {
 			err = c.afterFallback(*refusal, err)
 		}
@@ -44,6 +46,70 @@ func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 		}
 		return err
 	}
+}
+
+// answerTime is how long the answer to the request for a command's streams may take.
+const answerTime = time.Minute
+
+var errUnanswered = errors.New("did not answer the request to connect to a pod")
+
+// stream carries the streams of a command until they end or ctx does. The library waits for an answer to its request
+// for ever, whatever its context says: a request without one is abandoned after limit or at the end of ctx, and what
+// may still come of it goes nowhere.
+func stream(ctx context.Context, executor remotecommand.Executor, s remote.Streams, limit time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answered := make(chan struct{})
+	guarded := remotecommand.StreamOptions{
+		Stdin:  &guardedReader{ctx: ctx, from: s.Stdin, first: sync.OnceFunc(func() { close(answered) })},
+		Stdout: &guardedWriter{ctx: ctx, to: s.Stdout}, Stderr: &guardedWriter{ctx: ctx, to: s.Stderr},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- executor.StreamWithContext(ctx, guarded) }()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-answered:
+		return <-ended
+	case <-ctx.Done():
+	case <-late.C:
+		cancel(fmt.Errorf("%w within %v", errUnanswered, limit))
+	}
+	return context.Cause(ctx)
+}
+
+// A guardedReader is the input of a stream up to the end of ctx. It calls first when the library, which has streams
+// by then, begins to read.
+type guardedReader struct {
+	ctx   context.Context
+	from  io.Reader
+	first func()
+}
+
+func (g *guardedReader) Read(b []byte) (int, error) {
+	if g.ctx.Err() != nil {
+		return 0, io.EOF
+	}
+	g.first()
+	if g.from == nil {
+		return 0, io.EOF
+	}
+	return g.from.Read(b)
+}
+
+// A guardedWriter is an output of a stream up to the end of ctx.
+type guardedWriter struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (g *guardedWriter) Write(b []byte) (int, error) {
+	if g.ctx.Err() != nil {
+		return 0, context.Cause(g.ctx)
+	}
+	return g.to.Write(b)
 }
 
 // executor runs a command over WebSocket, and over SPDY where that is refused, which is noted in refusal; over SPDY at
