@@ -65,7 +65,10 @@ func (h *Here) Remove() {
 // its connection does not end.
 const complaintTime = time.Second
 
-// A speech is what a far end says, which may still say it when nobody listens any more.
+// speechKept is how many bytes of a speech are kept: scripts of ours print less than a hundred.
+const speechKept = 16 << 10
+
+// A speech is the beginning of what a far end says, which may still say it when nobody listens any more.
 type speech struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -78,7 +81,8 @@ func (s *speech) Write(b []byte) (int, error) {
 	if s.first != nil && s.text.Len() == 0 {
 		s.first()
 	}
-	return s.text.Write(b)
+	s.text.Write(b[:min(len(b), speechKept-s.text.Len())])
+	return len(b), nil
 }
 
 func (s *speech) String() string {

@@ -130,11 +130,18 @@ type parcel struct {
 // String says what is sent, for the facts.
 func (p parcel) String() string { return fmt.Sprintf("%d bytes by %s", len(p.content), p.by.name) }
 
-// parcelFor prepares what is sent to a node, once for each architecture; without a known one the pod is asked.
-func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parcel, error) {
+// prepared returns the parcel for an architecture, if there is one.
+func (i *Injector) prepared(arch string) (parcel, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if p, ok := i.ready[arch]; ok && arch != "" {
+	p, ok := i.ready[arch]
+	return p, ok
+}
+
+// parcelFor prepares what is sent to a node, once for each architecture; without a known one the pod is asked. Pods
+// that do not answer hold up no other.
+func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parcel, error) {
+	if p, ok := i.prepared(arch); ok {
 		return p, nil
 	}
 	m, err := i.probe(ctx, run)
@@ -152,6 +159,8 @@ func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parce
 	if err != nil {
 		return parcel{}, fmt.Errorf("the agent cannot be put into the image %s: %w", i.Image, err)
 	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if p, ok := i.ready[arch]; ok {
 		return p, nil
 	}
@@ -173,9 +182,18 @@ func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parce
 // A shell runs a script in a container. Its error is the connection's, or that of a status other than 0.
 type shell func(ctx context.Context, stdin io.Reader, script string, args ...string) (stdout, stderr string, err error)
 
+// probeTime is how long a shell may take to print what its image has.
+const probeTime = 30 * time.Second
+
 // probe asks a pod what its image has.
 func (i *Injector) probe(ctx context.Context, run shell) (means, error) {
-	out, errs, err := run(ctx, strings.NewReader(""), probeScript)
+	limited, cancel := context.WithTimeoutCause(ctx, probeTime,
+		fmt.Errorf("it did not answer within %v", probeTime))
+	defer cancel()
+	out, errs, err := run(limited, strings.NewReader(""), probeScript)
+	if limited.Err() != nil {
+		err = context.Cause(limited)
+	}
 	if err != nil {
 		return means{}, fmt.Errorf("the image %s: its shell cannot be used: %w: %s", i.Image, err, diagnosis.Shorten(errs))
 	}

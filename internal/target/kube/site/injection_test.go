@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
@@ -146,6 +148,47 @@ func TestInjectErrors(t *testing.T) {
 	p := parcel{content: []byte("x"), digest: "y"}
 	if err := p.copyInto(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "does not let programs run") {
 		t.Error(err)
+	}
+}
+
+// A pod whose shell never answers is given up, and meanwhile holds up no other.
+func TestSilentShell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &Injector{Agents: func(string) ([]byte, error) { return []byte(fakeAgent), nil }, Image: "own:1"}
+		began := time.Now()
+		silent := make(chan error)
+		go func() {
+			_, err := i.parcelFor(t.Context(), "amd64", func(ctx context.Context, _ io.Reader, _ string, _ ...string) (string,
+				string, error) {
+				<-ctx.Done()
+				return "", "", ctx.Err()
+			})
+			silent <- err
+		}()
+		synctest.Wait()
+		_, err := i.parcelFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string,
+			error) {
+			return "has tar\nend\n", "", nil
+		})
+		if err != nil || time.Since(began) != 0 {
+			t.Errorf("the other pod: %v after %v", err, time.Since(began))
+		}
+		if err := <-silent; err == nil || !strings.Contains(err.Error(), "did not answer within 30s") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// Of a far end that speaks without an end, the beginning is kept.
+func TestEndlessSpeech(t *testing.T) {
+	var s speech
+	for range 100 {
+		if n, err := s.Write([]byte(strings.Repeat("yes\n", 1000))); n != 4000 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if got := s.String(); len(got) != speechKept || !strings.HasPrefix(got, "yes\nyes\n") {
+		t.Errorf("%d bytes are kept", len(got))
 	}
 }
 
