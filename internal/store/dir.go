@@ -163,18 +163,10 @@ func (d dir) write(name string, data []byte) error {
 	})
 }
 
-// replace writes a file by way of a new one: a crash leaves the old or the new one, an error the old one.
-func (d dir) replace(name string, write func(io.Writer) error) error {
+// replace writes a file by way of a fresh one, which is not there yet: a crash leaves the old or the new one, an error
+// the old one.
+func (d dir) replace(name, fresh string, write func(io.Writer) error) error {
 	if err := d.isFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	fresh := name + ".new"
-	switch err := d.isFile(fresh); {
-	case err == nil: // a crash left it
-		if err := d.root.Remove(fresh); err != nil {
-			return d.failed(err)
-		}
-	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	buffered := func(w io.Writer) error {
@@ -188,7 +180,7 @@ func (d dir) replace(name string, write func(io.Writer) error) error {
 		return err
 	}
 	if err := d.root.Rename(fresh, name); err != nil {
-		return d.failed(err)
+		return d.failed(errors.Join(err, d.root.Remove(fresh)))
 	}
 	return d.sync(path.Dir(name))
 }

@@ -83,7 +83,6 @@ func TestNothingIsFollowed(t *testing.T) {
 		{"raw/0001/client.out", []func(string) error{raw}},
 		{"raw/0001/latency.hdr", []func(string) error{raw, histogram}},
 		{"report.html", []func(string) error{page}},
-		{"report.html.new", []func(string) error{page}},
 		{"figures", []func(string) error{figures}},
 		{"facts", []func(string) error{open, resume, facts}},
 		{"raw", []func(string) error{resume, appended, raw, histogram}},
@@ -223,10 +222,10 @@ func TestDirectoryItself(t *testing.T) {
 	}
 }
 
-// What a crash leaves of a page that was being written is no reason to refuse the next.
 func TestWriteFile(t *testing.T) {
 	dir, _ := fill(t, 0)
-	if err := os.WriteFile(filepath.Join(dir, "report.html.new"), []byte("half of an ear"), 0o644); err != nil {
+	before, err := os.ReadDir(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
 	text := func(text string, err error) func(io.Writer) error {
@@ -247,8 +246,8 @@ func TestWriteFile(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil || string(data) != "new" {
 		t.Errorf("after an error: %q, %v", data, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "report.html.new")); err == nil {
-		t.Error("an error left a file")
+	if after, err := os.ReadDir(dir); err != nil || len(after) != len(before)+1 {
+		t.Errorf("more than the page is left: %v, %v", after, err)
 	}
 	for range 2 {
 		path, err := WriteFile(dir, "figures/card.svg", text("card", nil))
@@ -262,4 +261,24 @@ func TestWriteFile(t *testing.T) {
 			t.Errorf("%s was written", name)
 		}
 	}
+}
+
+// Two that write the same page at once both succeed, and the page is whole at any time.
+func TestWriteFileTwice(t *testing.T) {
+	dir, _ := fill(t, 0)
+	page := func(text string, meanwhile func()) {
+		t.Helper()
+		name, err := WriteFile(dir, "report.html", func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			meanwhile()
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if data, err := os.ReadFile(name); err != nil || string(data) != text {
+			t.Errorf("%s: %q, %v", text, data, err)
+		}
+	}
+	page("first", func() { page("second", func() {}) })
 }

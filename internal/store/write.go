@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -344,15 +345,26 @@ func encode(v any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
+// replace writes a file in place of an earlier one. The lock makes sure that a fresh file that is there already was
+// left by a crash.
 func (w *Writer) replace(name string, data []byte) error {
-	return w.dir.replace(name, func(to io.Writer) error {
+	fresh := name + ".new"
+	err := w.dir.isFile(fresh)
+	if err == nil {
+		err = w.dir.failed(w.dir.root.Remove(fresh))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return w.dir.replace(name, fresh, func(to io.Writer) error {
 		_, err := to.Write(data)
 		return err
 	})
 }
 
 // WriteFile writes a file that is rendered from the results next to them, in place of an earlier one; an error leaves
-// that one. The name may have a directory and a slash in front. It returns the file's path.
+// that one. The name may have a directory and a slash in front. Of several that write the same file at once, the last to
+// finish remains. It returns the file's path.
 func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 	folder, file, inside := strings.Cut(name, "/")
 	if !inside {
@@ -373,7 +385,8 @@ func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 			return "", err
 		}
 	}
-	return d.full(name), d.replace(name, write)
+	// Nothing locks the directory, so the fresh file has a name of its own.
+	return d.full(name), d.replace(name, name+"."+rand.Text()[:8]+".new", write)
 }
 
 func syncDir(path string) error {
