@@ -97,13 +97,35 @@ func kindName(mode fs.FileMode) string {
 	return "a special file"
 }
 
-// open opens a file that is there.
-func (d dir) open(name string, flag int) (*os.File, error) {
+// open opens a file that is there to read it.
+func (d dir) open(name string) (*os.File, error) {
 	if err := d.isFile(name); err != nil {
 		return nil, err
 	}
-	file, err := d.root.OpenFile(name, flag, 0)
+	file, err := d.root.Open(name)
 	return file, d.failed(err)
+}
+
+// openAppend opens a file that is there to append to it, unless the same file has another name, too, which may be
+// outside of the directory.
+func (d dir) openAppend(name string) (*os.File, error) {
+	if err := d.isFile(name); err != nil {
+		return nil, err
+	}
+	file, err := d.root.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, d.failed(err)
+	}
+	info, err := file.Stat()
+	if err == nil && linkCount(info) > 1 {
+		err = fmt.Errorf("%w: %s has another name, too (a hard link); copy the directory and resume the copy",
+			ErrFormat, d.full(name))
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // maxRead is the most bytes of a file, or of a line of a file of lines, that are held in memory.
@@ -114,7 +136,7 @@ var errTooLong = fmt.Errorf("%w: it is longer than %d MiB; restore the file", Er
 
 // read returns what a file of at most maxRead bytes holds.
 func (d dir) read(name string) ([]byte, error) {
-	file, err := d.open(name, os.O_RDONLY)
+	file, err := d.open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -282,3 +282,25 @@ func TestWriteFileTwice(t *testing.T) {
 	}
 	page("first", func() { page("second", func() {}) })
 }
+
+// A file that has another name outside of the directory can be read, and is neither appended to nor cut.
+func TestHardLinks(t *testing.T) {
+	for _, name := range []string{SessionsFile, SitesFile, RunsFile} {
+		dir, _ := fill(t, 1)
+		name, other := filepath.Join(dir, name), filepath.Join(t.TempDir(), "other")
+		data, err := os.ReadFile(name)
+		data = append(data, "torn"...)
+		if err = errors.Join(err, os.WriteFile(name, data, 0o644), os.Link(name, other)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := Resume(dir); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), name+" has another name") {
+			t.Errorf("error %v", err)
+		}
+		if after, err := os.ReadFile(other); err != nil || string(after) != string(data) {
+			t.Errorf("%s was changed, %v", name, err)
+		}
+	}
+}

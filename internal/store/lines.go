@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -16,7 +15,7 @@ import (
 
 // lines has a file of lines parsed.
 func (d dir) lines(name string, parse func(name string, in io.Reader) error) error {
-	file, err := d.open(name, os.O_RDONLY)
+	file, err := d.open(name)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,9 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,4 +23,12 @@ func tryLock(d *os.File) error {
 		return fmt.Errorf("lock it: %w", err)
 	}
 	return nil
+}
+
+// linkCount returns how many names a file has.
+func linkCount(info fs.FileInfo) uint64 {
+	if s, is := info.Sys().(*syscall.Stat_t); is {
+		return uint64(s.Nlink)
+	}
+	return 1
 }

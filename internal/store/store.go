@@ -15,7 +15,8 @@
 // never refers to files that are not there.
 //
 // A directory may come from elsewhere: a link, a FIFO or a device at one of the names is an error, and nothing outside
-// of the directory is read or written through it. The directory itself may be given as a link. No file or line of more
+// of the directory is read or written through it. Files that are appended to have no other name (hard link), and those
+// that are replaced are new files. The directory itself may be given as a link. No file or line of more
 // than 64 MiB is held in memory: it is an error too.
 package store
 

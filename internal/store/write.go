@@ -97,7 +97,7 @@ func (w *Writer) open() (err error) {
 		}
 	}
 	for name, l := range w.files() {
-		if l.file, err = w.dir.open(name, os.O_WRONLY|os.O_APPEND); err != nil {
+		if l.file, err = w.dir.openAppend(name); err != nil {
 			return err
 		}
 	}
