@@ -164,23 +164,34 @@ func userKey() ([]byte, error) {
 		state = filepath.Join(home, ".local", "state")
 	}
 	name := filepath.Join(state, "knotmeter", "key")
+	key, err := readKey(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return readKey(name)
-	}
-	if err != nil {
+	if err := makeKey(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
+	return readKey(name)
+}
+
+// makeKey makes a key that is not there yet. It gets its name when it is whole: neither a crash nor a full disk leaves
+// half of one, and of two programs that make it at once both use the same.
+func makeKey(name string) error {
+	file, err := os.CreateTemp(filepath.Dir(name), "key-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
 	key := make([]byte, keySize)
 	rand.Read(key) // never fails
 	_, err = file.Write(key)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, errors.Join(err, os.Remove(name))
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
 	}
-	return key, nil
+	return os.Link(file.Name(), name)
 }
 
 // readKey refuses a key that others may know.
