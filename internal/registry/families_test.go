@@ -57,6 +57,12 @@ func TestToyFamily(t *testing.T) {
 	for _, f := range report.Formats() {
 		var out bytes.Buffer
 		in := report.Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
+		if f.Files != nil {
+			if files, err := f.Files(in); err != nil || len(files) == 0 {
+				t.Errorf("%s: %d files, %v", f.Name, len(files), err)
+			}
+			continue
+		}
 		if err := f.Write(&out, in); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
