@@ -55,11 +55,15 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	m, err := newMount(ctx, all[chief(before)], before[chief(before)].now().Add(c.Times.Warmup+c.Times.Window+mountSpare))
+	lasts, leader := c.Pace.Limits(0).Bound(c.Times, mountSpare), chief(before)
+	limited, cancel := context.WithTimeoutCause(ctx, lasts,
+		fmt.Errorf("the run has not ended after %v, and its mount may soon be cleaned", lasts))
+	defer cancel()
+	m, err := newMount(limited, all[leader], before[leader].now().Add(lasts+askTime))
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	got, err := c.measure(ctx, m, all, before)
+	got, err := c.measure(limited, m, all, before)
 	// Who gave up has a right to a clean Vault too.
 	if left := m.leave(context.WithoutCancel(ctx), all); left != nil {
 		got.Warnings = append(got.Warnings, result.Warning{Code: result.ObjectsLeft, Text: left.Error()})

@@ -30,7 +30,7 @@ const (
 	mountDescription = "made by knotmeter for a run, and removed after it"
 	// mountUntil comes after that, with the time by which the run is over.
 	mountUntil = "; in use until "
-	// mountSpare is how much longer than it is planned a run may take: preparations, its end, and searches for a rate.
+	// mountSpare is how much longer than its windows a run may take: preparations and its end.
 	mountSpare = 15 * time.Minute
 )
 

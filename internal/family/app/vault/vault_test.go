@@ -373,6 +373,41 @@ func TestMountOfRun(t *testing.T) {
 	}
 }
 
+// A search takes many windows, and its mount is not cleaned before they are over.
+func TestMountOfSearch(t *testing.T) {
+	c := newCluster(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	serve := c.servers[0].Config.Handler
+	var until time.Time
+	c.servers[0].Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve.ServeHTTP(w, r)
+		if until.IsZero() && r.Method == "POST" && strings.HasPrefix(r.URL.Path, "/v1/sys/mounts/") {
+			all, err := replicas(c.endpoint())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			left, err := all[0].leftover(ctx)
+			if err != nil || len(left) != 1 {
+				t.Errorf("%v, %v", left, err)
+				return
+			}
+			until = left[0].until
+			cancel()
+		}
+	})
+	search := Config{Endpoint: c.endpoint(), Ask: Mix, Pace: family.Pace{Knee: 50 * time.Millisecond},
+		Times: family.Times{Warmup: time.Minute, Window: 9 * time.Minute}}
+	began := time.Now()
+	if _, err := Run(ctx, search); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	windows := search.Pace.Limits(0).Windows
+	if lasts := until.Sub(began); windows < 2 || lasts < time.Duration(windows)*10*time.Minute {
+		t.Errorf("%d windows of 10 min, and the mount is kept for %v", windows, lasts)
+	}
+}
+
 // What is to be cleaned is where a run would have been: by the option, or by the environment; any replica that answers
 // does it.
 func TestCleanInstance(t *testing.T) {
