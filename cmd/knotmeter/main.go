@@ -1,5 +1,5 @@
-// Command knotmeter measures and compares Kubernetes networks and the datapaths of this machine's
-// kernel. Everything it does is in internal/cli.
+// Command knotmeter measures and compares Kubernetes clusters: network datapaths, storage, API servers and
+// applications. Everything it does is in internal/cli.
 package main
 
 import (

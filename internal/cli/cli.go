@@ -122,7 +122,7 @@ func newRoot(s Streams, version string) *cobra.Command {
 	var asked bool
 	root := &cobra.Command{
 		Use:           ownName,
-		Short:         "Measure and compare Kubernetes clusters and network datapaths",
+		Short:         "Measure and compare Kubernetes clusters: networks, storage, API servers, applications",
 		Long:          about + "\n\n" + statuses,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -9,14 +9,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// command is the command line that repeats an experiment: the command, then each flag with its value.
+// command returns the command line that repeats an experiment: the command, then each flag with its value. It is nil
+// without targets, and for what another tool measured, which no command of ours repeats.
 func command(e result.Experiment) []string {
+	if e.Imported != "" || len(e.Targets) == 0 {
+		return nil
+	}
 	args := []string{"knotmeter run"}
 	add := func(flag, value string) { args = append(args, flag+" "+quote(value)) }
 	for _, t := range e.Targets {
 		add("--target", t.Spec)
 	}
-	if len(e.Targets) > 0 && e.Baseline != e.Targets[0].Name {
+	if e.Baseline != e.Targets[0].Name {
 		add("--baseline", e.Baseline)
 	}
 	if e.Suite != "" {

@@ -314,6 +314,21 @@ func TestMarkdownCannotBeBrokenOut(t *testing.T) {
 	}
 }
 
+// What another tool measured has no command, in any format.
+func TestImportedHasNoCommand(t *testing.T) {
+	in := small()
+	in.Experiment.Imported = "vault-benchmark"
+	for _, f := range Formats() {
+		var b strings.Builder
+		if err := f.Write(&b, in); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), "knotmeter run") {
+			t.Errorf("%s has a command that would repeat it", f.Name)
+		}
+	}
+}
+
 func TestCommand(t *testing.T) {
 	in := small()
 	in.Experiment.Targets[1].Spec = "lab:vxlan?mtu=9000&label=it's big"

@@ -58,8 +58,8 @@ func writeMarkdown(w io.Writer, in Input) error {
 		}
 		m.line("%s", escapeMarkdown(c.Scope))
 		m.list("Time", timingOf(in).sentences())
-		if len(in.Experiment.Targets) > 0 {
-			m.line("```sh\n%s\n```", fenced(strings.Join(command(in.Experiment), " ")))
+		if again := command(in.Experiment); len(again) > 0 {
+			m.line("```sh\n%s\n```", fenced(strings.Join(again, " ")))
 		}
 	})
 	m.published(in)

@@ -160,9 +160,7 @@ func newPage(in Input) *page {
 	p.Series = b.series()
 	p.Timelines = b.timelines()
 	p.Differing, p.AllFacts = factTables(in)
-	if len(in.Experiment.Targets) > 0 && in.Experiment.Imported == "" {
-		p.Command = command(in.Experiment)
-	}
+	p.Command = command(in.Experiment)
 	p.nameFigures()
 	p.Lab = slices.ContainsFunc(in.Experiment.Targets, func(t result.Target) bool {
 		return strings.HasPrefix(t.Spec, "lab:")
