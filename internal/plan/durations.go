@@ -99,6 +99,20 @@ func (d *Durations) Run(caseName, target string) float64 {
 	return max(0, d.nominalRun(caseName, target, d.e.Design)+narrowest(d.runs, d.runScopes(caseName, target)))
 }
 
+// Longest predicts the seconds that the runs of a block take in the sites in which they take longest.
+func (d *Durations) Longest() float64 {
+	longest, sittings := 0.0, map[string]float64{}
+	for _, c := range d.e.Cases {
+		s, block := d.cases[c.Name].Sitting(), 0.0
+		for _, t := range d.e.MeasuredOn(c) {
+			block = Together(d.e.Design, block, d.Run(c.Name, t))
+		}
+		sittings[s] += block
+		longest = max(longest, sittings[s])
+	}
+	return longest
+}
+
 // Sites predicts the seconds that sites take of so many blocks of each case, by name. Those of a block are made at the
 // same time on all targets, and removed at the same time; they last as long as any of the cases that share them.
 func (d *Durations) Sites(blocks map[string]float64) float64 {

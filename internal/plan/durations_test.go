@@ -178,3 +178,20 @@ func TestOutlineTogether(t *testing.T) {
 	wantSeconds(t, "a block of runs", together.Cases[0].Block, alone.Cases[0].Block/2)
 	wantSeconds(t, "sites", together.Sites, alone.Sites)
 }
+
+// Shared sites live through the runs of all their cases, those of a case alone through its own.
+func TestLongest(t *testing.T) {
+	e := lasting()
+	e.Targets, e.Cases = e.Targets[:2], append(e.Cases[:2:2], result.Case{Name: "alone/x", Path: "alone"})
+	all := append(families[:2:2], family.Family{
+		Name: "alone", Paths: []string{"alone"}, Parse: parse(family.Traits{Alone: true, Kind: "x"}),
+	})
+	d := plan.NewDurations(e, all)
+	run := d.Run("node-node/x", "a")
+	wantSeconds(t, "two cases on two targets", d.Longest(), 4*run)
+	d.AddRun(result.Run{Case: "alone/x", Target: "a"}, 5*run)
+	wantSeconds(t, "one case alone", d.Longest(), 10*run)
+	e.Design.Parallel = true
+	d = plan.NewDurations(e, all)
+	wantSeconds(t, "targets together", d.Longest(), 2*run)
+}

@@ -103,7 +103,27 @@ func Resolve(o Options) (result.Experiment, error) {
 	if err := o.probe(&e, cases); err != nil {
 		return e, err
 	}
+	if err := o.checkLives(e); err != nil {
+		return e, err
+	}
 	return e, o.checkPrimaries(e)
+}
+
+// checkLives returns an error if the sites of a block are expected to end by themselves before its runs do.
+func (o Options) checkLives(e result.Experiment) error {
+	durations := plan.NewDurations(e, o.Families)
+	longest := time.Duration(durations.Longest() * float64(time.Second))
+	if b := time.Duration(e.Design.Budget * float64(time.Second)); b > 0 {
+		longest = min(longest, b)
+	}
+	for _, t := range o.Targets {
+		if m, is := t.Places.(target.Mortal); is && longest > m.SiteLife() {
+			return fmt.Errorf("%w: the runs of a block take about %v, and what they are measured with on %s ends after %v; "+
+				"choose fewer cases (--case) or targets, or shorter runs (--duration)",
+				ErrOption, longest.Round(time.Minute), t.Name, m.SiteLife())
+		}
+	}
+	return nil
 }
 
 func (o Options) check() error {

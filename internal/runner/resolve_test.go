@@ -83,6 +83,24 @@ func TestResolveMissingProgram(t *testing.T) {
 	}
 }
 
+// A block that takes longer than its sites live is refused before anything is measured, unless the budget ends it.
+func TestResolveOutlivedSites(t *testing.T) {
+	for _, test := range []struct {
+		duration, budget float64
+		refused          bool
+	}{{1, 0, false}, {3600, 0, true}, {3600, 3600, false}} {
+		mortal := twin("mortal")
+		mortal.Places.(*targettest.Twin).Life = 90 * time.Minute
+		_, err := runner.Resolve(options(func(o *runner.Options) {
+			o.Targets, o.Design.Duration, o.Design.Budget = append(o.Targets, mortal), test.duration, test.budget
+		}))
+		if errors.Is(err, runner.ErrOption) != test.refused ||
+			test.refused && !strings.Contains(err.Error(), "on mortal ends after 1h30m0s") {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}
+
 // What the options say of looks, pairs and gates is in the plan, and in its file.
 func TestResolveKeepsTheDesign(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) {

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 )
@@ -16,6 +17,11 @@ type Sharer interface {
 // An Underlaid target knows what carries traffic between its nodes: targets that name the same differ only above it.
 type Underlaid interface {
 	Underlay() string
+}
+
+// The sites of a Mortal target end by themselves, so that a crash does not leave them for ever.
+type Mortal interface {
+	SiteLife() time.Duration // from when a site is made
 }
 
 // A Cleaning is how leftovers are removed: what experiments that were interrupted left, and nothing of those that run.

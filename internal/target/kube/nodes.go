@@ -13,6 +13,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 )
 
@@ -61,6 +62,9 @@ func (k *kubeTarget) participants() []corev1.Node {
 	names := k.nodes.Names()
 	return slices.DeleteFunc(slices.Clone(k.listed), func(n corev1.Node) bool { return !slices.Contains(names, n.Name) })
 }
+
+// SiteLife is that of pods.
+func (k *kubeTarget) SiteLife() time.Duration { return manifest.Lifetime * time.Second }
 
 // Shares names the API server and the machines of the nodes, by the boot IDs of their kernels: of all nodes, since what
 // runs on one that takes no part may share its machine with one that does. Machines that share a host underneath do not

@@ -1,11 +1,13 @@
 package targettest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,6 +33,7 @@ type Twin struct {
 	On          string                 // its underlay
 	Uses        []string               // what it shares with those that use it too
 	BeginFails  error                  // what Begin returns
+	Life        time.Duration          // of its sites; 0: they do not end by themselves
 	Busy        string                 // the other experiment that runs on it; empty: none
 	// OpenFails is asked for each place of every Open, which are counted from 1; nil never fails.
 	OpenFails func(n int, p target.Placement) error
@@ -102,6 +105,9 @@ func (t *Twin) Facts(ctx context.Context) ([]result.Fact, error) {
 
 // Underlay is Underlaid's.
 func (t *Twin) Underlay() string { return t.On }
+
+// SiteLife is Mortal's.
+func (t *Twin) SiteLife() time.Duration { return cmp.Or(t.Life, math.MaxInt64) }
 
 // Shares is Sharer's.
 func (t *Twin) Shares(ctx context.Context) ([]string, error) { return t.Uses, ctx.Err() }
