@@ -33,8 +33,8 @@ type term struct {
 	jobs  batchclient.JobInterface
 	job   *batchv1.Job // as it is asked for
 	lasts time.Duration
-	began time.Time
-	until atomic.Int64 // when it is no longer sure that it goes on, in Unix seconds
+	began time.Duration // uptime
+	until atomic.Int64  // the uptime, in nanoseconds, from which on it is not sure that the term goes on
 	stop  func()
 }
 
@@ -42,16 +42,13 @@ type term struct {
 func newTerm(
 	ctx context.Context, api kubernetes.Interface, h Home, lasts time.Duration, pod corev1.PodSpec,
 ) (*term, metav1.OwnerReference, error) {
-	t := &term{jobs: api.BatchV1().Jobs(h.Namespace), job: termJob(h, pod), lasts: lasts, began: wallClock()}
+	t := &term{jobs: api.BatchV1().Jobs(h.Namespace), job: termJob(h, pod), lasts: lasts, began: uptime()}
 	job, err := t.prolong(ctx)
 	if err != nil {
 		return nil, metav1.OwnerReference{}, err
 	}
 	return t, metav1.OwnerReference{APIVersion: t.job.APIVersion, Kind: t.job.Kind, Name: job.Name, UID: job.UID}, nil
 }
-
-// wallClock is the time that goes on while the machine sleeps.
-func wallClock() time.Time { return time.Now().Round(0) }
 
 // termJob owns what the account consists of. It starts no pod, and is removed when its time is over.
 func termJob(h Home, pod corev1.PodSpec) *batchv1.Job {
@@ -68,9 +65,9 @@ func termJob(h Home, pod corev1.PodSpec) *batchv1.Job {
 // prolong puts the end of the term as far off as it may be. One request makes the Job or changes its deadline,
 // whichever it takes.
 func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
-	now := wallClock()
+	now := uptime()
 	j := t.job.DeepCopy()
-	j.Spec.ActiveDeadlineSeconds = new(int64(now.Sub(t.began).Seconds() + t.lasts.Seconds()))
+	j.Spec.ActiveDeadlineSeconds = new(int64((now - t.began + t.lasts).Seconds()))
 	text, err := json.Marshal(j)
 	if err != nil {
 		return nil, err
@@ -79,13 +76,13 @@ func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
 		metav1.PatchOptions{FieldManager: manifest.ManagedBy})
 	if err == nil {
 		// The controller counts whole seconds by a clock of its own, so the end may be seen there before it is due here.
-		t.until.Store(now.Add(t.lasts * 4 / 5).Unix())
+		t.until.Store(int64(now + t.lasts*4/5))
 	}
 	return job, err
 }
 
 // runs says whether the term surely goes on. An account that was not made has none, which does not end.
-func (t *term) runs() bool { return t == nil || wallClock().Unix() < t.until.Load() }
+func (t *term) runs() bool { return t == nil || int64(uptime()) < t.until.Load() }
 
 // extend has the term go on until end is called. A request that fails is made up for by the next.
 func (t *term) extend() {
