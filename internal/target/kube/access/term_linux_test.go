@@ -26,8 +26,9 @@ func TestTermWithoutTimeOfDay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second; got < TermTime || got > TermTime+12*time.Hour {
-			t.Errorf("the deadline is %v after the start", got)
+		ends := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
+		if ends < TermTime || ends > TermTime+12*time.Hour {
+			t.Errorf("the deadline is %v after the start", ends)
 		}
 	})
 }
