@@ -41,6 +41,11 @@ type half struct {
 
 // measure makes a measurement of both sides' outputs. It is pure.
 func measure(c commands, w network.Spec, client, server *output) (result.Measurement, error) {
+	// The server serves whoever connects first.
+	if client.Start.Cookie != server.Start.Cookie {
+		return result.Measurement{}, fmt.Errorf("the iperf3 server of this run served another client than that of this run "+
+			"(the cookies are %.40q and %.40q); keep others away from its port", server.Start.Cookie, client.Start.Cookie)
+	}
 	halves, err := split(w, client, server)
 	if err != nil {
 		return result.Measurement{}, err

@@ -18,6 +18,7 @@ type output struct {
 	Start struct {
 		Version   string `json:"version"`
 		System    string `json:"system_info"`
+		Cookie    string `json:"cookie"` // that a client draws for a test, and tells its server
 		Timestamp struct {
 			Seconds float64 `json:"timesecs"`
 		} `json:"timestamp"`

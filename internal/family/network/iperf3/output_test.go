@@ -51,6 +51,20 @@ func load(t testing.TB, name string) *output {
 	return &out
 }
 
+// A server that another client reached first says nothing of this run.
+func TestForeignPeer(t *testing.T) {
+	w := mustParse(t, "tcp-stream", time.Second, 0)
+	c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, server := load(t, "tcp-forward.client.json"), load(t, "tcp-forward.server.json")
+	server.Start.Cookie = "another"
+	if _, err := measure(c, w, client, server); err == nil || !strings.Contains(err.Error(), "served another client") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestRecorded(t *testing.T) {
 	for name, text := range recorded() {
 		t.Run(name, func(t *testing.T) {
