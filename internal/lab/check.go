@@ -225,7 +225,8 @@ func judgeOpen(w Wire, e evidence) error {
 	seen := map[string]bool{}
 	for _, data := range e.frames {
 		f := dissect(data)
-		if !bytes.Contains(data, e.token) {
+		// A message of ICMP that has the data quotes it.
+		if !bytes.Contains(data, e.token) || strings.HasPrefix(f.Inner.Proto, "icmp") {
 			continue
 		}
 		if err := judgeHeaders(w, f); err != nil {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -100,6 +101,29 @@ func TestDissect(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
+	}
+}
+
+// An error of ICMPv6 quotes the datagram that it is about, and comes from a router or a host's local address.
+func TestQuotedDataIsNoData(t *testing.T) {
+	const client, server, token = "fd00::1", "fd00::2", "the token"
+	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
+	e := evidence{token: []byte(token), client: netip.MustParseAddr(client), server: netip.MustParseAddr(server),
+		clientMAC: mac, serverMAC: mac}
+	datagram := ip6(17, client, server, udp(1, 2, []byte(token)))
+	e.frames = [][]byte{
+		ethernet(v6, ip6(58, "fe80::2", client, append([]byte{1, 4, 0, 0, 0, 0, 0, 0}, datagram...))),
+		ethernet(v6, datagram),
+		ethernet(v6, ip6(17, server, client, udp(2, 1, []byte(token)))),
+		ethernet(v6, ip6(6, client, server, append(tcp(1, 2), token...))),
+		ethernet(v6, ip6(6, server, client, append(tcp(2, 1), token...))),
+	}
+	if err := judge(Wire{}, e); err != nil {
+		t.Error(err)
+	}
+	e.frames[1] = ethernet(v6, ip6(17, "fe80::2", server, udp(1, 2, []byte(token))))
+	if err := judge(Wire{}, e); err == nil {
+		t.Error("data from another address is not noticed")
 	}
 }
 

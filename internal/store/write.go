@@ -363,8 +363,8 @@ func (w *Writer) replace(name string, data []byte) error {
 }
 
 // WriteFile writes a file that is rendered from the results next to them, in place of an earlier one; an error leaves
-// that one. The name may have a directory and a slash in front. Of several that write the same file at once, the last to
-// finish remains. It returns the file's path.
+// that one. The name may have a directory and a slash in front. Of several that write the same file at once, the last
+// to finish remains. It returns the file's path.
 func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 	folder, file, inside := strings.Cut(name, "/")
 	if !inside {
