@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
@@ -33,8 +34,8 @@ type term struct {
 	jobs  batchclient.JobInterface
 	job   *batchv1.Job // as it is asked for
 	lasts time.Duration
-	began time.Duration // uptime
-	until atomic.Int64  // the uptime, in nanoseconds, from which on it is not sure that the term goes on
+	began time.Duration // by [machine.Uptime], as below
+	until atomic.Int64  // nanoseconds, from which on it is not sure that the term goes on
 	stop  func()
 }
 
@@ -42,7 +43,7 @@ type term struct {
 func newTerm(
 	ctx context.Context, api kubernetes.Interface, h Home, lasts time.Duration, pod corev1.PodSpec,
 ) (*term, metav1.OwnerReference, error) {
-	t := &term{jobs: api.BatchV1().Jobs(h.Namespace), job: termJob(h, pod), lasts: lasts, began: uptime()}
+	t := &term{jobs: api.BatchV1().Jobs(h.Namespace), job: termJob(h, pod), lasts: lasts, began: machine.Uptime()}
 	job, err := t.prolong(ctx)
 	if err != nil {
 		return nil, metav1.OwnerReference{}, err
@@ -65,7 +66,7 @@ func termJob(h Home, pod corev1.PodSpec) *batchv1.Job {
 // prolong puts the end of the term as far off as it may be. One request makes the Job or changes its deadline,
 // whichever it takes.
 func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
-	now := uptime()
+	now := machine.Uptime()
 	j := t.job.DeepCopy()
 	j.Spec.ActiveDeadlineSeconds = new(int64((now - t.began + t.lasts).Seconds()))
 	text, err := json.Marshal(j)
@@ -82,7 +83,7 @@ func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
 }
 
 // runs says whether the term surely goes on. An account that was not made has none, which does not end.
-func (t *term) runs() bool { return t == nil || int64(uptime()) < t.until.Load() }
+func (t *term) runs() bool { return t == nil || int64(machine.Uptime()) < t.until.Load() }
 
 // extend has the term go on until end is called. A request that fails is made up for by the next.
 func (t *term) extend() {
