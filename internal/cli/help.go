@@ -59,7 +59,7 @@ func (w *wholeHelp) Set(string) error {
 	return pflag.ErrHelp
 }
 
-// arrangeHelp gives a program its help texts, and --help-all to commands of which --help does not show every flag.
+// arrangeHelp gives a program its help texts, and --help-all, which --help names where it does not show every flag.
 func arrangeHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		all := c.Flags().Lookup(helpAll)
@@ -81,9 +81,8 @@ func arrangeFlags(c *cobra.Command) {
 		}
 		some = some || rare(f) && !f.Hidden
 	})
-	if some {
-		c.Flags().VarPF(new(wholeHelp), helpAll, "", "show every flag").NoOptDefVal = "true"
-	}
+	all := c.Flags().VarPF(new(wholeHelp), helpAll, "", "show every flag")
+	all.NoOptDefVal, all.Hidden = "true", !some
 	for _, sub := range c.Commands() {
 		arrangeFlags(sub)
 	}
@@ -102,7 +101,7 @@ func helpText(c *cobra.Command, all bool) string {
 	if c.HasAvailableSubCommands() {
 		parts = append(parts, fmt.Sprintf("'%s COMMAND --help' explains a command.", c.CommandPath()))
 	}
-	if c.Flags().Lookup(helpAll) != nil && !all {
+	if f := c.Flags().Lookup(helpAll); f != nil && !f.Hidden && !all {
 		parts = append(parts, fmt.Sprintf("'%s --help-all' shows all %d flags.", c.CommandPath(), len(shownFlags(c, true))))
 	}
 	return strings.Join(parts, "\n\n") + "\n"

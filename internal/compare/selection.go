@@ -32,22 +32,22 @@ func (u unpaired) losses(caseName string, of versus) [2]loss {
 	}
 }
 
-// mostSelections is how many cases have a warning each, before all are put into one.
+// mostSelections is how many cases have a warning each, before all are put into one, without their numbers of runs.
 const mostSelections = 3
 
 // selections warn of cases in which one side alone lost runs, however few. The runs that are left there may be the good
 // ones, and no interval covers that.
 func selections(cases []result.Case, contests []versus, losses func(caseName string, of versus) [2]loss) []string {
-	var found []string
+	var names, found []string
 	for _, rc := range cases {
 		words := selection(contests, func(of versus) [2]loss { return losses(rc.Name, of) })
 		if words != "" && rc.Role != result.Bound {
-			found = append(found, rc.Name+" ("+words+")")
+			names, found = append(names, rc.Name), append(found, rc.Name+" ("+words+")")
 		}
 	}
 	const why = "The runs that are left there may be the good ones, and that side may look better than it is."
 	if n := len(found); n > mostSelections {
-		return []string{fmt.Sprintf("In %d cases only one side has invalid runs: %s. %s", n, prose.Some(found), why)}
+		return []string{fmt.Sprintf("In %d cases only one side has invalid runs: %s. %s", n, prose.Some(names), why)}
 	}
 	for i, words := range found {
 		found[i] = fmt.Sprintf("Only one side has invalid runs: %s. %s", words, why)

@@ -38,8 +38,8 @@ func TestLossesOnOneSide(t *testing.T) {
 		{"the baseline's", losing(1, 2, 1, 0), []string{one + "pod-pod/other/case0 (2 of 11 runs on a, 1 of 11 runs on b, " +
 			"0 of 11 runs on c)"}},
 		{"a warning each", losing(2, 0, 0, 1), []string{one + "pod-pod/other/case0 (", one + "pod-pod/other/case1 ("}},
-		{"one for many", losing(8, 0, 0, 1), []string{"In 8 cases only one side has invalid runs: pod-pod/other/case0 (0 " +
-			"of 11 runs on a, 0 of 11 runs on b, 1 of 11 runs on c), pod-pod/other/case1 ("}},
+		{"one for many", losing(8, 0, 0, 1), []string{"In 8 cases only one side has invalid runs: pod-pod/other/case0, " +
+			"pod-pod/other/case1, "}},
 		{"all sides", losing(1, 1, 1, 2), nil},
 		{"no side", losing(1, 0, 0, 0), nil},
 		{"nothing is left to compare", losing(1, 0, 0, 11), nil},
