@@ -76,7 +76,7 @@ func counterparts(row reference.Row, medians []median) []median {
 	return similar
 }
 
-// pair finds the targets of the row that the user matched.
+// pair finds the targets of the row that the user matched, or that have the name of one of ours.
 func (b *beside) pair(matches []reference.Match, c compare.Comparison) {
 	counterpart := func(ours string) (reference.Figure, bool) {
 		for _, m := range matches {
@@ -84,7 +84,7 @@ func (b *beside) pair(matches []reference.Match, c compare.Comparison) {
 				return f, true
 			}
 		}
-		return reference.Figure{}, false
+		return b.Figure(ours)
 	}
 	base, based := counterpart(c.Baseline)
 	for _, f := range b.Here {
@@ -195,7 +195,11 @@ func (b beside) Values(figures []reference.Figure) []pair {
 
 // Facts are what a reader should know of a publication.
 func (p publication) Facts() []pair {
-	return []pair{{"Published", p.Publisher + ", " + p.Date},
+	date := p.Date
+	if date == "unknown" {
+		date = "date unknown"
+	}
+	return []pair{{"Published", p.Publisher + ", " + date},
 		{"Machines", p.Machines}, {"Method", p.Method}, {"Runs behind a figure", p.Runs}}
 }
 

@@ -152,6 +152,17 @@ func TestMatchedTargets(t *testing.T) {
 	}
 }
 
+// TestNamesakesMatch: a target with the name of a published one needs no --match.
+func TestNamesakesMatch(t *testing.T) {
+	in := withReference(t, "daocloud-cni")
+	row := &in.Comparison.Comparisons[0]
+	row.Baseline, row.Target, in.Comparison.Baseline = "calico (underlay)", "calico (vxlan)", "calico (underlay)"
+	pairs := publications(in)[0].Rows[0].Pairs
+	if len(pairs) != 2 || pairs[1].There.Target != "calico (vxlan)" || !strings.HasSuffix(pairs[1].TheirChange(), "64.8 %") {
+		t.Errorf("%+v", pairs)
+	}
+}
+
 // TestTheSameCaseStandsAlone: of cases that differ in parameters alone, the very same one is what is shown.
 func TestTheSameCaseStandsAlone(t *testing.T) {
 	row := reference.Row{Case: "pod-pod/other/tcp-stream:flows=4", Metric: "throughput", Unit: unit.BitPerSecond}
