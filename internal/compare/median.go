@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -26,6 +27,9 @@ type Median struct {
 	// interval for itself. At 95 % it has no ends with fewer than six runs.
 	CI    Interval `json:"ci"`
 	Level float64  `json:"level"` // confidence asked of this one interval
+	// Detectable is the smallest change, as a fraction, that the planned blocks would show with a probability of 80 % on
+	// another target whose runs spread alike, were all primary cases compared; null where they would show none.
+	Detectable Number `json:"detectable"`
 	// UpperBound is what the path could reach at most, with the same share twice; nil where it was not measured.
 	UpperBound *UpperBound `json:"upper_bound,omitempty"`
 }
@@ -51,6 +55,8 @@ func (t *trial) medians() []Median {
 					continue
 				}
 				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
+				values, _ := ownValues(v.Metric, runs)
+				m.Detectable = t.apart(values)
 				m.UpperBound = upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
 					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, versus{x.Name, x.Name}, t, t)
 				list = append(list, m)
@@ -58,6 +64,16 @@ func (t *trial) medians() []Median {
 		}
 	}
 	return list
+}
+
+// apart is the smallest change that could be told apart from these values. Of two targets with the same spread, the log
+// ratio of a block's runs spreads √2 times as much.
+func (t *trial) apart(values []float64) Number {
+	if len(values) < 2 || t.e.Design.Blocks == 0 || slices.Min(values) <= 0 {
+		return Missing()
+	}
+	_, variance := stats.Moments(logarithms(values))
+	return t.detectable(math.Sqrt(2*variance), t.e.Design.Alpha/float64(max(primaryCases(t.e.Cases), 1)))
 }
 
 // newMedian is a metric over runs, not yet of a case and a target. It is not ok if they disagree on the metric's unit
@@ -69,7 +85,7 @@ func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Media
 		return Median{}, false
 	}
 	m = Median{Metric: v.Metric, Unit: v.Unit, Better: v.Better,
-		Runs: len(values), Median: Number(stats.Median(values)), Level: level}
+		Runs: len(values), Median: Number(stats.Median(values)), Level: level, Detectable: Missing()}
 	m.CI.Lo, m.CI.Hi = stats.QuantileInterval(values, 0.5, level)
 	return m, true
 }

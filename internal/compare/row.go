@@ -130,6 +130,36 @@ func newRow(d result.Design, rc result.Case, v result.Value, of versus) Row {
 	return r
 }
 
+// Reversed is the row with its targets exchanged: what was compared with the baseline is the baseline. A log ratio, and
+// so its estimate and interval, changes its sign alone, and the verdict stays. It has no pairs and no sentences.
+func (r Row) Reversed() Row {
+	r.Baseline, r.Target = r.Target, r.Baseline
+	r.BaselineMedian, r.TargetMedian = r.TargetMedian, r.BaselineMedian
+	r.BaselineQuartiles, r.TargetQuartiles = r.TargetQuartiles, r.BaselineQuartiles
+	inverse := func(change float64) float64 {
+		switch {
+		case change <= -1: // of no bound too
+			return math.Inf(1)
+		case math.IsInf(change, 1):
+			return math.Inf(-1)
+		}
+		return 1/(1+change) - 1
+	}
+	r.Change = Number(inverse(float64(r.Change)))
+	r.CI.Lo, r.CI.Hi = inverse(r.CI.Hi), inverse(r.CI.Lo)
+	if r.Shift != nil {
+		r.Shift = &Shift{-r.Shift.Estimate, Interval{-r.Shift.CI.Hi, -r.Shift.CI.Lo}}
+	}
+	switch r.Direction {
+	case BetterThan:
+		r.Direction = WorseThan
+	case WorseThan:
+		r.Direction = BetterThan
+	}
+	r.Pairs, r.Warnings, r.Sentence, r.UpperBound = nil, nil, "", nil
+	return r
+}
+
 // alpha is the error probability of the row's interval.
 func (r Row) alpha(d result.Design, primaries int) float64 {
 	if r.Role == result.Primary {
@@ -147,16 +177,21 @@ func addDetectable(rows []Row, t *trial, primaries int) {
 		if !r.Spread.Known() {
 			continue
 		}
-		alpha := r.alpha(t.e.Design, primaries)
-		shift, seen := t.shifts[alpha]
-		if !seen {
-			shift = stats.DetectableShift(t.e.Design.Blocks, alpha, usualPower, t.look)
-			t.shifts[alpha] = shift
-		}
-		if least := Number(fraction(shift * float64(r.Spread))); least.Known() {
-			r.Detectable = least
-		}
+		r.Detectable = t.detectable(float64(r.Spread), r.alpha(t.e.Design, primaries))
 	}
+}
+
+// detectable is the smallest change that the planned blocks show with the usual power, missing where they show none.
+func (t *trial) detectable(spread, alpha float64) Number {
+	shift, seen := t.shifts[alpha]
+	if !seen {
+		shift = stats.DetectableShift(t.e.Design.Blocks, alpha, usualPower, t.look)
+		t.shifts[alpha] = shift
+	}
+	if least := Number(fraction(shift * spread)); least.Known() {
+		return least
+	}
+	return Missing()
 }
 
 // pair collects the values of a metric from the blocks with a valid run on both sides. It is not ok

@@ -40,7 +40,7 @@ func (t *textReport) brief(in Input) {
 	t.gates(c.Gates)
 	all := groups(in)
 	h := newHero(in, all, nil, nil)
-	t.matrix(c, h)
+	t.matrix(in, h)
 	hidden := t.medians(in)
 	if len(all) == 0 && len(c.Medians) == 0 {
 		t.Paragraph("", "", nothingWords)
@@ -96,12 +96,12 @@ func (t *textReport) style(code, text string) string {
 
 // matrix writes two targets side by side where there is room for that, and more of them below each other. Many have a
 // line each.
-func (t *textReport) matrix(c compare.Comparison, h hero) {
+func (t *textReport) matrix(in Input, h hero) {
 	if len(h.Rows) == 0 {
 		return
 	}
-	if len(h.Columns) > fewTargets {
-		t.ranking(c, h)
+	if h.ranked(in) {
+		t.ranking(in.Comparison, h)
 		return
 	}
 	const values = 2*(briefValue+1) + briefChange + 1 + briefInterval + 1 + briefWord

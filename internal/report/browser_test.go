@@ -64,6 +64,7 @@ type inspection struct {
 	Wide     []string `json:"wide"`   // elements that reach out of the window
 	Small    []string `json:"small"`  // texts too small to be read
 	Contrast []string `json:"contrast"`
+	Mouse    []string `json:"mouse"` // elements that only a mouse reaches
 	Drawn    int      `json:"drawn"` // zoomable series
 	Series   int      `json:"series"`
 	Figures  int      `json:"figures"` // that can be saved
@@ -112,9 +113,17 @@ const inspect = () => {
     const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
     if (ratio < 4.5) found.contrast.push(ratio.toFixed(2) + " " + name(e));
   }
+  // What reacts to a mouse can be reached by keys, and each choice of a baseline shows its own changes alone.
+  found.mouse = [...document.querySelectorAll("body *")].filter(e => getComputedStyle(e).cursor === "pointer" &&
+    !e.closest("a[href], button, summary, label, input")).map(name);
+  for (const choice of [...document.querySelectorAll("input[type=radio]")].reverse()) {
+    choice.click();
+    const shown = [...document.querySelectorAll(".against")].filter(e => e.checkVisibility());
+    if (!shown.length || shown.some(e => !e.matches("." + choice.id))) found.errors.push("choice " + choice.id);
+  }
   found.drawn = document.querySelectorAll(".series.drawn").length;
   found.series = document.querySelectorAll(".series").length;
-  for (const k of ["wide", "small", "contrast"]) found[k] = found[k].slice(0, 8);
+  for (const k of ["wide", "small", "contrast", "mouse"]) found[k] = found[k].slice(0, 8);
   copies().finally(() => parent.postMessage(found, "*"));
 };
 // What the buttons save: the name, if the content is the drawing.
@@ -248,8 +257,9 @@ func (f inspection) judge(t *testing.T) {
 	if f.Scroll > f.Width || len(f.Wide) > 0 {
 		t.Errorf("in a window of %d the page is %d wide; too wide are %q", f.Width, f.Scroll, f.Wide)
 	}
-	if len(f.Small)+len(f.Contrast)+len(f.Errors) > 0 {
-		t.Errorf("in a window of %d, too small: %q, too pale: %q, errors: %q", f.Width, f.Small, f.Contrast, f.Errors)
+	if len(f.Small)+len(f.Contrast)+len(f.Mouse)+len(f.Errors) > 0 {
+		t.Errorf("in a window of %d, too small: %q, too pale: %q, without keys: %q, errors: %q",
+			f.Width, f.Small, f.Contrast, f.Mouse, f.Errors)
 	}
 	if f.Figures > 0 && f.PNG < 1000 {
 		t.Errorf("in a window of %d, the first of %d figures is a PNG of %d bytes", f.Width, f.Figures, f.PNG)
@@ -329,9 +339,10 @@ func TestFilesInABrowser(t *testing.T) {
 func TestInspectionFindsFaults(t *testing.T) {
 	browser(t)
 	page := "<!doctype html><script>" + checker + `</script><body style="margin:0"><p style="width:900px">wide</p>` +
-		`<p style="color:#ccc">pale</p><p style="font-size:8px">small</p><script>throw new Error("broken")</script>`
+		`<p style="color:#ccc">pale</p><p style="font-size:8px;cursor:pointer">small</p><script>throw new Error("broken")</script>`
 	f := inspected(t, page, []int{400})[0]
-	if f.Scroll != 900 || len(f.Wide) != 1 || len(f.Contrast) != 1 || len(f.Small) != 1 || len(f.Errors) != 2 {
+	if f.Scroll != 900 || len(f.Wide) != 1 || len(f.Contrast) != 1 || len(f.Small) != 1 || len(f.Mouse) != 1 ||
+		len(f.Errors) != 2 {
 		t.Errorf("the faults of a page are not found: %+v", f)
 	}
 }

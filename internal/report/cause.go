@@ -14,6 +14,7 @@ import (
 // A why is an explanation in the words of a page.
 type why struct {
 	Title    string // what is explained
+	Baseline string
 	Sentence string
 	Causes   []explain.Cause // supported ones
 	Others   []explain.Cause
@@ -32,17 +33,25 @@ func whys(in Input, role result.Role) []why {
 		subject, quantity := inPlainWords(of, x.Metric)
 		supported := x.Supported()
 		list = append(list, why{Title: subject + " · " + quantity + ": " + x.Target + " and " + x.Baseline,
-			Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
+			Baseline: x.Baseline, Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
 			Trials: x.Confirmations})
 	}
 	return list
 }
 
-// newWhys are the explanations of a page, and what it says of those that it does not have.
+// newWhys are the explanations of a page, and what it says of those that it does not have. Those of primary cases
+// against the baseline are what a reader looks for.
 func newWhys(in Input) (list folded[why], others string) {
 	primary, exploratory := first(whys(in, result.Primary)), first(whys(in, result.Exploratory))
-	shown := len(primary.Rows) + len(exploratory.Rows)
-	return folded[why]{primary.Rows, exploratory.Rows}, rest(shown, primary.All+exploratory.All)
+	for _, w := range primary.Rows {
+		if baseline := in.Comparison.Baseline; baseline == "" || w.Baseline == baseline || len(in.Experiment.Targets) == 1 {
+			list.Shown = append(list.Shown, w)
+		} else {
+			list.Folded = append(list.Folded, w)
+		}
+	}
+	list.Folded = append(list.Folded, exploratory.Rows...)
+	return list, rest(len(list.Shown)+len(list.Folded), primary.All+exploratory.All)
 }
 
 // shareText says how much of a difference a cause accounts for; empty where that was not measured.
@@ -57,7 +66,7 @@ func shareText(s *explain.Share) string {
 // whyWords says what explanations are.
 const whyWords = "what else differs in the blocks of a verdict, in the direction that harms."
 
-// causesCount says how many differences have a cause.
+// causesCount says how many differences have a cause; nothing where one target stands by itself and none was found.
 func causesCount(in Input) string {
 	list := whys(in, result.Primary)
 	if len(list) == 0 {
@@ -68,6 +77,9 @@ func causesCount(in Input) string {
 		if len(w.Causes) > 0 {
 			found++
 		}
+	}
+	if found == 0 && len(in.Experiment.Targets) == 1 {
+		return ""
 	}
 	have := "have"
 	if len(list) == 1 {

@@ -35,7 +35,10 @@ type page struct {
 
 	Sessions   []string // what changed between them
 	Hero       hero
-	Why        string // how many differences have a cause
+	Rankings   []ranking // instead of it: of the primary cases, and of the others
+	Sheet      []spec    // of one target
+	Detectable string    // by a comparison with it
+	Why        string    // how many differences have a cause
 	Whys       folded[why]
 	WhysRest   string
 	Legend     string   // of its signs
@@ -133,6 +136,13 @@ func newPage(in Input) *page {
 	p.Answers = b.answers()
 	axis := b.axis()
 	p.Hero, p.Legend = b.hero(axis), legend(c)
+	if p.Hero.ranked(in) {
+		p.Rankings = []ranking{b.ranking(p.Hero, p.Hero.Rows)}
+		if folded := p.Hero.Only(p.Hero.Folded); len(folded.Rows) > 0 {
+			p.Rankings = append(p.Rankings, b.ranking(folded, folded.Rows))
+		}
+		p.Legend = p.Rankings[0].legend(c)
+	}
 	p.Shapes, p.Forests = axis.Shapes(), b.forests(axis)
 	p.Why = causesCount(in)
 	p.Whys, p.WhysRest = newWhys(in)
@@ -144,6 +154,7 @@ func newPage(in Input) *page {
 	if list, others := split(in); len(list) > 0 {
 		p.Further, p.Paths = mediansMatrix(others), nil // whose numbers would be the same
 		p.Measured = first(levels(in, list))
+		p.Sheet, p.Detectable = sheet(in, list, p.Publications), detectable(in, list)
 	} else if len(p.Forests) == 0 {
 		p.Nothing = nothingWords
 	}

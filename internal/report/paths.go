@@ -64,17 +64,13 @@ var pathTitles = []pair{
 }
 
 func (b *builder) paths() *paths {
-	in := map[[2]string]compare.Group{}
-	for _, g := range b.in.Comparison.Groups {
-		in[[2]string{g.Case, g.Metric}] = g
-	}
 	verdicts := b.verdicts()
 	p := &paths{Columns: columns(b.in.Comparison)}
 	lines := first(b.measured)
 	p.Rest = lines.Rest()
 	at := index[string]{}
 	for _, m := range lines.Rows {
-		row := b.pathRow(p, m, in[[2]string{m.Case, m.Metric}], verdicts)
+		row := b.pathRow(p, m, b.group(m.Case, m.Metric), verdicts)
 		key := cmp.Or(m.Of.Workload, m.Metric)
 		if key == "tcp-stream" && row.Path.Service() {
 			key = "service tcp-stream"
@@ -165,13 +161,9 @@ func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3
 		row.Bound = format(m.Bound.Median, m.Unit) + noLimit(*m.Bound)
 	}
 	members := map[string]compare.Member{}
-	best, apart := "", false // the letters of the first, and whether the data tell others apart from it
-	for i, member := range g.Members {
-		if i == 0 {
-			best = member.Letters
-		}
+	best, apart := bestLetters(g)
+	for _, member := range g.Members {
 		members[member.Target] = member
-		apart = apart || !strings.Contains(member.Letters, best[:min(1, len(best))])
 	}
 	most := math.NaN()
 	for _, n := range m.Medians {

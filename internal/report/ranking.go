@@ -1,18 +1,210 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
-// fewTargets are as many as a brief table has lines for in every case.
-const fewTargets = 4
+// fewTargets are as many as a matrix has columns for, the baseline and four others. More targets, and those of which
+// each is compared with each, are ranked.
+const fewTargets = 5
 
-// rankedValue is the width of a value with its verdict, and of the heading above it.
+// ranked reports whether targets are lines and cases columns.
+func (h hero) ranked(in Input) bool {
+	return in.Comparison.Paired && (len(h.Columns) > fewTargets || in.Experiment.Design.AllPairs && len(h.Columns) > 2)
+}
+
+// rankedValue is the width of a value with its verdict on a terminal, and of the heading above it.
 const rankedValue = briefValue + 2
+
+// rankedCases are as many cases as stand side by side in a page.
+const rankedCases = 4
+
+// A ranking is the answer with a line for each target, the best in the first case first, and a column for each case.
+// Where each target is compared with each, the reader chooses the baseline.
+type ranking struct {
+	File   string
+	Tables []rankingTable
+	Rest   string // said of cases that the page does not have
+	// Baselines are the targets of which each can be chosen, the experiment's own first; none where there is no choice.
+	Baselines []int
+	Letters   bool
+}
+
+// legend says what the signs of the ranking mean.
+func (r ranking) legend(c compare.Comparison) string {
+	text := "Lines are sorted by the first case, the best first. Bars are medians, and the line over a bar spans the " +
+		"quartiles of the runs. Triangles point up for better and down for worse, squares are equivalent within " +
+		fmt.Sprintf("±%.3g %%, hollow circles undecided. ", c.Delta*100)
+	if r.Letters {
+		text += "Targets that share a letter in a case cannot be distinguished; ★ marks those that none is known to be " +
+			"better than. "
+	}
+	if len(r.Baselines) > 0 {
+		return text + "Choose a target to see all changes against it."
+	}
+	return text + "Changes are against " + c.Baseline + "."
+}
+
+// A rankingTable has as many cases as fit.
+type rankingTable struct {
+	Heads []pair // cases in plain words, with their metrics
+	Lines []rankingLine
+}
+
+type rankingLine struct {
+	At         int // among the targets
+	Name, Note string
+	Cells      []rankingCell
+}
+
+// A rankingCell is a target's value with its bar, and what it is compared with each baseline that can be chosen.
+type rankingCell struct {
+	heroCell
+	Head    string
+	Letters string
+	Best    bool // no other is known to be better
+	Against []rankingChange
+}
+
+type rankingChange struct {
+	At int // of the baseline, among the targets
+	heroCell
+}
+
+// ranking makes the lines of rows of the matrix. Changes against others than the baseline are there where each target
+// was compared with each.
+func (b *builder) ranking(h hero, rows []heroRow) ranking {
+	shown := first(rows)
+	r := ranking{File: h.File, Rest: shown.Rest()}
+	compared := map[[4]string]compare.Row{}
+	for _, row := range b.in.Comparison.Comparisons {
+		compared[[4]string{row.Case, row.Metric, row.Baseline, row.Target}] = row
+		if b.in.Experiment.Design.AllPairs {
+			compared[[4]string{row.Case, row.Metric, row.Target, row.Baseline}] = row.Reversed()
+		}
+	}
+	var order []int
+	for at := range h.Columns {
+		order = append(order, at)
+		if b.in.Experiment.Design.AllPairs {
+			r.Baselines = append(r.Baselines, at)
+		}
+	}
+	for i, chunk := range slices.Collect(slices.Chunk(shown.Rows, rankedCases)) {
+		var cells [][]rankingCell // by case and target
+		t := rankingTable{}
+		for _, row := range chunk {
+			t.Heads = append(t.Heads, pair{row.Title(), row.Sub})
+			cells = append(cells, b.rankingCells(h, row, compared))
+		}
+		if i == 0 {
+			b.sortBy(order, chunk[0], h)
+		}
+		for _, at := range order {
+			line := rankingLine{At: at, Name: h.Columns[at].Short, Note: h.Columns[at].Note}
+			for _, column := range cells {
+				line.Cells = append(line.Cells, column[at])
+				r.Letters = r.Letters || column[at].Letters != ""
+			}
+			t.Lines = append(t.Lines, line)
+		}
+		r.Tables = append(r.Tables, t)
+	}
+	return r
+}
+
+// sortBy sorts targets by their medians in a case, the best first and those without one last.
+func (b *builder) sortBy(order []int, row heroRow, h hero) {
+	m := b.measuredIn(row)
+	worth := func(at int) float64 {
+		median, has := m.Medians[h.Columns[at].Name]
+		switch {
+		case !has || !median.Known():
+			return math.Inf(1)
+		case m.Better == metric.Higher:
+			return -float64(median)
+		}
+		return float64(median)
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(worth(x), worth(y)) })
+}
+
+// measuredIn is what was measured in a row's case and metric.
+func (b *builder) measuredIn(row heroRow) measured {
+	i := slices.IndexFunc(b.measured, func(m measured) bool { return m.Case == row.Case && m.Metric == row.Metric })
+	if i < 0 {
+		return measured{}
+	}
+	return b.measured[i]
+}
+
+// group is that of a case and metric, without members where there is none.
+func (b *builder) group(name, metric string) compare.Group {
+	for _, g := range b.in.Comparison.Groups {
+		if g.Case == name && g.Metric == metric {
+			return g
+		}
+	}
+	return compare.Group{}
+}
+
+// rankingCells are the cells of a case, by target. Bars are as long as medians from 0, with the quartiles of the runs.
+func (b *builder) rankingCells(h hero, row heroRow, compared map[[4]string]compare.Row) []rankingCell {
+	m, boxes, letters := b.measuredIn(row), map[string]compare.Box{}, lettersOf(b.in.Comparison)
+	best, apart := bestLetters(b.group(row.Case, row.Metric))
+	longest := 0.0
+	for _, x := range b.boxes[row.Case] {
+		if x.Metric == row.Metric {
+			boxes[x.Target] = x
+			longest = max(longest, float64(x.Q3))
+		}
+	}
+	for _, median := range m.Medians {
+		longest = max(longest, float64(median))
+	}
+	var cells []rankingCell
+	for i, column := range h.Columns {
+		c := rankingCell{heroCell: row.Cells[i], Head: row.Title()}
+		c.Letters = letters[[3]string{row.Case, row.Metric, column.Name}]
+		c.Best = apart && strings.ContainsAny(c.Letters, best)
+		if median, has := m.Medians[column.Name]; has && median.Known() && longest > 0 {
+			lo, hi := math.NaN(), math.NaN()
+			if x, drawn := boxes[column.Name]; drawn {
+				lo, hi = float64(x.Q1)/longest, float64(x.Q3)/longest
+			}
+			c.Bar = chart.InlineRange(float64(median)/longest, lo, hi)
+		}
+		for at, baseline := range h.Columns {
+			if r, has := compared[[4]string{row.Case, row.Metric, baseline.Name, column.Name}]; has {
+				change := rankingChange{At: at}
+				change.compared(r)
+				c.Against = append(c.Against, change)
+			}
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// bestLetters are those of the best target of a group, and whether the data tell any other apart from it.
+func bestLetters(g compare.Group) (best string, apart bool) {
+	for i, m := range g.Members {
+		if i == 0 {
+			best = m.Letters
+		}
+		apart = apart || !strings.Contains(m.Letters, best[:min(1, len(best))])
+	}
+	return best, apart
+}
 
 // ranking writes a line for each target and a column for each case, in as many tables as the width asks for. Letters
 // stand behind values where all targets are compared with each other.

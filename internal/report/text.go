@@ -25,7 +25,7 @@ func Matrix(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
 	t.Page.Width = t.width()
 	in = in.spoken()
-	t.matrix(in.Comparison, newHero(in, groups(in), nil, nil))
+	t.matrix(in, newHero(in, groups(in), nil, nil))
 	return write(w, t.String())
 }
 

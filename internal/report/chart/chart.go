@@ -182,10 +182,17 @@ func (p *pen) dot() { p.b.WriteString("h0") }
 func (p *pen) String() string { return p.b.String() }
 
 // Inline is a bar as long as a share, from 0 to 1, of its place. The number that it shows stands next to it.
-func Inline(share float64) template.HTML {
+func Inline(share float64) template.HTML { return InlineRange(share, math.NaN(), math.NaN()) }
+
+// InlineRange is the bar of a share with a line over it from lo to hi, shares too; none if one of them is NaN.
+func InlineRange(share, lo, hi float64) template.HTML {
 	if math.IsNaN(share) {
 		return ""
 	}
-	return template.HTML(`<svg class="bar" aria-hidden="true"><rect width="` + short(math.Min(1,
-		math.Max(0, share))*100) + `%"/></svg>`)
+	percent := func(share float64) string { return short(math.Min(1, math.Max(0, share))*100) + "%" }
+	line := ""
+	if lo <= hi {
+		line = `<line x1="` + percent(lo) + `" x2="` + percent(hi) + `" y1="50%" y2="50%"/>`
+	}
+	return template.HTML(`<svg class="bar" aria-hidden="true"><rect width="` + percent(share) + `"/>` + line + `</svg>`)
 }

@@ -1,0 +1,41 @@
+package compare
+
+import (
+	"math"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A row that is turned round is what comparing the other way round gives.
+func TestReversed(t *testing.T) {
+	there, back := pairsWorld("a", "b"), pairsWorld("b", "a")
+	got, want := compare(t, there, nil).Comparisons[0].Reversed(), compare(t, back, nil).Comparisons[0]
+	near := func(a, b float64) bool { return a == b || math.Abs(a-b) < 1e-9 }
+	if got.Baseline != "b" || got.Target != "a" || got.Verdict != want.Verdict || got.Verdict != Different ||
+		got.Direction != want.Direction || got.BaselineMedian != want.BaselineMedian || got.TargetMedian != want.TargetMedian ||
+		!near(float64(got.Change), float64(want.Change)) || !near(got.CI.Lo, want.CI.Lo) || !near(got.CI.Hi, want.CI.Hi) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	none := Row{Change: Missing(), CI: unbounded()}.Reversed()
+	if none.Change.Known() || none.CI != unbounded() {
+		t.Errorf("without an interval: %+v", none)
+	}
+	shift := Row{Change: Missing(), CI: unbounded(), Shift: &Shift{2, Interval{1, 4}}}.Reversed().Shift
+	if *shift != (Shift{-2, Interval{-4, -1}}) {
+		t.Errorf("%+v", shift)
+	}
+}
+
+// pairsWorld has the same runs whichever target is the baseline.
+func pairsWorld(first, second string) *world {
+	w := newWorld(11, first, second)
+	w.addCase("pod-pod/other/tcp-rr", result.Primary, "p50")
+	values := map[string]float64{"a": 1e-4, "b": 1.3e-4}
+	for b := 1; b <= 11; b++ {
+		for k, name := range []string{"a", "b"} {
+			w.add(b, "pod-pod/other/tcp-rr", name, p50(values[name]*(1+noise(2*b+k))))
+		}
+	}
+	return w
+}

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+// Targets of which each is compared with each are ranked, and the changes against every one of them are in the page.
+func TestRankingOfPairs(t *testing.T) {
+	in := inputs(t)["pairs"]
+	p := newPage(in.spoken())
+	if len(p.Rankings) == 0 {
+		t.Fatal("they are not ranked")
+	}
+	r := p.Rankings[0]
+	if len(r.Baselines) != 6 || len(r.Tables) != 1 || len(r.Tables[0].Lines) != 6 || !r.Letters {
+		t.Fatalf("%+v", r)
+	}
+	before := 0.0
+	for i, line := range r.Tables[0].Lines {
+		if number := medianOf(t, in, line.Cells[0].Column); i > 0 && number > before {
+			t.Errorf("%s is faster than the line above it", line.Name)
+		} else {
+			before = number
+		}
+		for _, cell := range line.Cells {
+			seen := map[int]bool{line.At: true}
+			for _, change := range cell.Against {
+				if seen[change.At] {
+					t.Errorf("%s against %d: twice, or against itself", line.Name, change.At)
+				}
+				seen[change.At] = true
+			}
+			if len(seen) != 6 {
+				t.Errorf("%s is compared with %d of 6", line.Name, len(seen)-1)
+			}
+		}
+	}
+	page := inFormat(t, "html", in)
+	if n := strings.Count(page, `type="radio"`); n != 6 {
+		t.Errorf("%d targets can be chosen", n)
+	}
+	if !strings.Contains(page, "body:has(#against-5:checked) .against-5 { display: block; }") {
+		t.Error("choosing the last target shows nothing")
+	}
+}
+
+// medianOf is the throughput of the first case.
+func medianOf(t *testing.T, in Input, short string) float64 {
+	t.Helper()
+	for _, m := range in.Comparison.Groups[0].Members {
+		if strings.HasSuffix(m.Target, short) {
+			return float64(m.Median)
+		}
+	}
+	t.Fatalf("no median of %q", short)
+	return 0
+}
+
+// Many targets against a baseline are ranked without a choice: nothing is known of the others against each other.
+func TestRankingAgainstTheBaseline(t *testing.T) {
+	in, err := many(few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPage(in.spoken())
+	if len(p.Rankings) == 0 || len(p.Rankings[0].Baselines) != 0 {
+		t.Fatalf("%+v", p.Rankings)
+	}
+	for _, line := range p.Rankings[0].Tables[0].Lines {
+		if want := map[bool]int{true: 0, false: 1}[line.Note == "baseline"]; len(line.Cells[0].Against) != want {
+			t.Errorf("%s has %d changes", line.Name, len(line.Cells[0].Against))
+		}
+	}
+	if page := inFormat(t, "html", in); strings.Contains(page, `type="radio"`) {
+		t.Error("a baseline can be chosen")
+	}
+	few, err := many(few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := newPage(few.spoken()); len(p.Rankings) > 0 {
+		t.Error("four others than the baseline are ranked")
+	}
+}
