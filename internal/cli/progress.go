@@ -94,8 +94,8 @@ func (p *ttyProgress) fill(in report.Input) {
 	}
 }
 
-// widestTable is how wide a table gets on a wide terminal: lines that are longer are hard to follow.
-const widestTable = 100
+// widestTable is how wide a table gets on a wide terminal.
+const widestTable = 200
 
 func (p *ttyProgress) show(e runner.Event) {
 	switch e.Kind {

@@ -81,7 +81,7 @@ func (t *textReport) brief(in Input) {
 
 // faint writes a paragraph that is less than the answer.
 func (t *textReport) faint(text string) {
-	for _, line := range prose.Wrap(prose.Plain(text), t.width()) {
+	for _, line := range prose.Wrap(prose.Plain(text), t.proseWidth()) {
 		t.Line(t.style("2", line))
 	}
 }
@@ -100,8 +100,14 @@ func (t *textReport) matrix(in Input, h hero) {
 	if len(h.Rows) == 0 {
 		return
 	}
+	c := in.Comparison
 	if h.ranked(in) {
-		t.ranking(in.Comparison, h)
+		t.ranking(c, h)
+		return
+	}
+	if name := t.width() - h.gridWidth(false); len(h.Columns) > 2 && name >= leastName &&
+		len(h.Rows)*(len(h.Columns)+1) > fewLines {
+		t.grid(c, h, name)
 		return
 	}
 	const values = 2*(briefValue+1) + briefChange + 1 + briefInterval + 1 + briefWord
@@ -172,13 +178,18 @@ func (t *textReport) cell(c heroCell) string {
 	if c.Word == "" {
 		return text
 	}
-	interval := strings.TrimSuffix(c.Range, " %")
-	if prose.Width(interval) > briefInterval {
-		interval = "" // of what has no ratio, or has no bounds to speak of
-	}
 	code := verdictCodes[c.Mark]
 	return text + " " + t.style(code, prose.Right(c.Change, briefChange)) + " " +
-		t.style("2", prose.Left(interval, briefInterval)) + " " + t.style(code, sign(c.Mark)+" "+c.Word)
+		t.style("2", prose.Left(shortRange(c), briefInterval)) + " " + t.style(code, sign(c.Mark)+" "+c.Word)
+}
+
+// shortRange is an interval within its column; empty for what has no ratio, or no bounds to speak of.
+func shortRange(c heroCell) string {
+	interval := strings.TrimSuffix(c.Range, " %")
+	if prose.Width(interval) > briefInterval {
+		return ""
+	}
+	return interval
 }
 
 // verdictCodes are the colours of verdicts: yellow and cyan differ for every kind of colour vision.

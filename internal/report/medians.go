@@ -95,7 +95,7 @@ func (t *textReport) medians(in Input) (hidden int) {
 
 func (t *textReport) median(l level, value string) {
 	name, metric := prose.Plain(l.Case), prose.Plain(l.Metric)
-	caseColumn := t.width() - 2 - ownColumn - valueColumn - aroundColumn - 3
+	caseColumn := t.proseWidth() - 2 - ownColumn - valueColumn - aroundColumn - 3
 	if prose.Width(name) > caseColumn {
 		t.Paragraph("  ", "  ", name)
 		name = ""

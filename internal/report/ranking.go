@@ -222,8 +222,7 @@ func (t *textReport) ranking(c compare.Comparison, h hero) {
 	for rest := h.Rows; len(rest) > 0; rest = rest[min(each, len(rest)):] {
 		t.rank(h.Columns, rest[:min(each, len(rest))], letters, name, width)
 	}
-	key := fmt.Sprintf("▲ better, ▼ worse, = equivalent within ±%.3g %%, ~ undecided, each against %s",
-		c.Delta*100, h.Columns[0].Short)
+	key := signs(c, h)
 	if len(letters) > 0 {
 		key += "; targets that share a letter cannot be told apart"
 	}

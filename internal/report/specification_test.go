@@ -16,9 +16,9 @@ func TestSheetOfOneTarget(t *testing.T) {
 	in := inputs(t)["one"]
 	in.Comparison.Objectives = []compare.Objective{{Case: "pod-pod/other/tcp-rr", Target: "lab:native", Limit: 1,
 		Outcome: compare.NotMet}}
-	in.Reference = []reference.Table{{Name: "elsewhere", Rows: []reference.Row{{Case: "pod-pod/other/tcp-rr", Metric: "p50",
-		Unit: unit.Second, Figures: []reference.Figure{{Target: "x", Value: 1e-3}, {Target: "y", Value: 2e-3},
-			{Target: "z", Value: 3e-3}}}}}}
+	in.Reference = []reference.Table{{Name: "elsewhere", Rows: []reference.Row{{Case: "pod-pod/other/tcp-rr",
+		Metric: "p50", Unit: unit.Second, Figures: []reference.Figure{{Target: "x", Value: 1e-3},
+			{Target: "y", Value: 2e-3}, {Target: "z", Value: 3e-3}}}}}}
 	p := newPage(in.spoken())
 	if len(p.Sheet) != 2 {
 		t.Fatalf("%d lines: %+v", len(p.Sheet), p.Sheet)

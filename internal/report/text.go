@@ -23,7 +23,7 @@ type TextOptions struct {
 // Matrix writes the table of [Text] alone: what there is of an experiment that goes on.
 func Matrix(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
-	t.Page.Width = t.width()
+	t.Page.Width = t.proseWidth()
 	in = in.spoken()
 	t.matrix(in, newHero(in, groups(in), nil, nil))
 	return write(w, t.String())
@@ -37,7 +37,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
 	in = in.spoken()
 	if !options.Verbose {
-		t.Page.Width = t.width()
+		t.Page.Width = t.proseWidth()
 		t.brief(in)
 		return write(w, t.String())
 	}
@@ -82,13 +82,16 @@ type textReport struct {
 	untold  int      // notes for which there was no room
 }
 
-// width is that of a line.
+// width is that of a table.
 func (t *textReport) width() int {
 	if t.options.Width == 0 || t.options.Verbose {
 		return prose.Columns
 	}
 	return max(t.options.Width, leastWidth)
 }
+
+// proseWidth is that of paragraphs: longer lines are hard to follow.
+func (t *textReport) proseWidth() int { return min(t.width(), 100) }
 
 func (t *textReport) head(c compare.Comparison) {
 	t.Paragraph("", "", c.Headline+".")

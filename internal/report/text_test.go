@@ -156,6 +156,27 @@ func TestTextOfManyTargets(t *testing.T) {
 	}
 }
 
+// Three targets in six cases have a line for each case, with intervals where the terminal is wide enough.
+func TestTextOfManyCases(t *testing.T) {
+	plan := few("lab:native", "lab:vxlan", "lab:native+wireguard")
+	plan.Paths = []string{"pod-pod/other", "pod-svc/other"}
+	plan.Workloads, plan.Blocks, plan.Primary = []string{"tcp-stream", "tcp-rr", "tcp-crr"}, 30, "pod-"
+	in, err := many(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	brief, wide := text(t, in, TextOptions{}), text(t, in, TextOptions{Width: 120})
+	golden.Check(t, "testdata/brief-many-cases.txt", brief+wide)
+	if lines := strings.Count(brief, "\n"); lines > 24 {
+		t.Errorf("it takes %d lines", lines)
+	}
+	for l := range strings.Lines(brief) {
+		if prose.Width(l) > prose.Columns+1 {
+			t.Errorf("wider than a terminal: %s", l)
+		}
+	}
+}
+
 func TestTextOfABuiltExperiment(t *testing.T) {
 	in := network(t)
 	got := text(t, in, TextOptions{Verbose: true})
