@@ -2,6 +2,8 @@ package compare
 
 import (
 	"errors"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -232,5 +234,57 @@ func TestGateIsNotAveragedOverMistakes(t *testing.T) {
 	if !slices.Equal([]Outcome{c.Gates[0].Outcome, c.Gates[1].Outcome}, []Outcome{Open, Open}) ||
 		!strings.Contains(c.Gates[1].Sentence, "6 runs") {
 		t.Errorf("%+v", c.Gates)
+	}
+}
+
+// medianGate is what becomes of a gate on the median of runs with these values, in the order of their blocks.
+func medianGate(t *testing.T, values ...float64) Gated {
+	t.Helper()
+	w := newWorld(len(values), "lab:native")
+	w.addCase(rr, result.Primary, "p50")
+	for i, v := range values {
+		w.add(i+1, rr, "lab:native", p50(v))
+	}
+	w.e.Gates = []string{"* <= 1ms"}
+	return compare(t, w, nil).Gates[0]
+}
+
+// A median with drift from block to block has no interval that holds, so its gate is open. Five blocks in order are
+// not drift yet, but too few for an interval.
+func TestGateOfWhatDrifts(t *testing.T) {
+	rising := []float64{30e-6, 40e-6, 50e-6, 60e-6, 70e-6, 80e-6, 90e-6, 100e-6}
+	for _, n := range []int{6, 8} {
+		if g := medianGate(t, rising[:n]...); g.Outcome != Open || !strings.Contains(g.Sentence, "drift") {
+			t.Errorf("%d blocks that rise: %s", n, g.Sentence)
+		}
+	}
+	if g := medianGate(t, rising[:5]...); strings.Contains(g.Sentence, "drift") {
+		t.Errorf("five blocks: %s", g.Sentence)
+	}
+	mixed := []float64{50e-6, 30e-6, 70e-6, 40e-6, 60e-6, 90e-6, 35e-6, 65e-6}
+	if g := medianGate(t, mixed...); g.Outcome != Passed {
+		t.Errorf("runs without order: %s", g.Sentence)
+	}
+}
+
+// Steady targets are refused for drift in at most the share that driftAlpha names, however few their blocks are.
+func TestGateOfWhatIsSteady(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{4, 6, 8, 11, 30} {
+		const times = 3000
+		refused := 0
+		for range times {
+			values := make([]float64, n)
+			for i := range values {
+				values[i] = 50e-6 * math.Exp(0.1*random.NormFloat64())
+			}
+			if strings.Contains(medianGate(t, values...).Sentence, "drift") {
+				refused++
+			}
+		}
+		// Three standard deviations of a share of 1 % are 0.55 %.
+		if share := float64(refused) / times; share > driftAlpha+0.0055 {
+			t.Errorf("%d blocks: %.2f %% of the steady series are refused", n, 100*share)
+		}
 	}
 }
