@@ -64,8 +64,9 @@ type inspection struct {
 	Wide     []string `json:"wide"`   // elements that reach out of the window
 	Small    []string `json:"small"`  // texts too small to be read
 	Contrast []string `json:"contrast"`
-	Mouse    []string `json:"mouse"` // elements that only a mouse reaches
-	Drawn    int      `json:"drawn"` // zoomable series
+	Mouse    []string `json:"mouse"`   // elements that only a mouse reaches
+	Covered  []string `json:"covered"` // texts of the first screen that lie on a bar
+	Drawn    int      `json:"drawn"`   // zoomable series
 	Series   int      `json:"series"`
 	Figures  int      `json:"figures"` // that can be saved
 	Saved    []string `json:"saved"`   // names of the files that their buttons save
@@ -121,9 +122,17 @@ const inspect = () => {
     const shown = [...document.querySelectorAll(".against")].filter(e => e.checkVisibility());
     if (!shown.length || shown.some(e => !e.matches("." + choice.id))) found.errors.push("choice " + choice.id);
   }
+  found.covered = [];
+  for (const bar of document.querySelectorAll(".hero td > .plot")) {
+    const b = bar.getBoundingClientRect();
+    for (const e of bar.parentElement.children) {
+      const a = e.getBoundingClientRect();
+      if (e !== bar && a.bottom > b.top && a.top < b.bottom) found.covered.push(name(e));
+    }
+  }
   found.drawn = document.querySelectorAll(".series.drawn").length;
   found.series = document.querySelectorAll(".series").length;
-  for (const k of ["wide", "small", "contrast", "mouse"]) found[k] = found[k].slice(0, 8);
+  for (const k of ["wide", "small", "contrast", "mouse", "covered"]) found[k] = found[k].slice(0, 8);
   copies().finally(() => parent.postMessage(found, "*"));
 };
 // What the buttons save: the name, if the content is the drawing.
@@ -257,9 +266,9 @@ func (f inspection) judge(t *testing.T) {
 	if f.Scroll > f.Width || len(f.Wide) > 0 {
 		t.Errorf("in a window of %d the page is %d wide; too wide are %q", f.Width, f.Scroll, f.Wide)
 	}
-	if len(f.Small)+len(f.Contrast)+len(f.Mouse)+len(f.Errors) > 0 {
-		t.Errorf("in a window of %d, too small: %q, too pale: %q, without keys: %q, errors: %q",
-			f.Width, f.Small, f.Contrast, f.Mouse, f.Errors)
+	if len(f.Small)+len(f.Contrast)+len(f.Mouse)+len(f.Covered)+len(f.Errors) > 0 {
+		t.Errorf("in a window of %d, too small: %q, too pale: %q, without keys: %q, on a bar: %q, errors: %q",
+			f.Width, f.Small, f.Contrast, f.Mouse, f.Covered, f.Errors)
 	}
 	if f.Figures > 0 && f.PNG < 1000 {
 		t.Errorf("in a window of %d, the first of %d figures is a PNG of %d bytes", f.Width, f.Figures, f.PNG)
