@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -62,9 +63,24 @@ func groups(in Input) []group {
 
 func (g *group) add(r compare.Row) {
 	if !slices.ContainsFunc(g.Rows, func(other compare.Row) bool { return other.Blocks >= r.Blocks }) {
-		g.BaselineMedian, g.Bound = r.BaselineMedian, r.UpperBound
+		g.BaselineMedian, g.Bound = r.BaselineMedian, cmp.Or(r.UpperBound, g.Bound)
 	}
+	g.Bound = cmp.Or(g.Bound, r.UpperBound)
 	g.Rows = append(g.Rows, r)
+}
+
+// bounds are the references of the targets that have one.
+func (g group) bounds() map[string]compare.Number {
+	of := map[string]compare.Number{}
+	if g.Bound != nil {
+		of[g.Baseline] = g.Bound.Median
+	}
+	for _, r := range g.Rows {
+		if r.UpperBound != nil {
+			of[r.Target] = r.UpperBound.TargetMedian
+		}
+	}
+	return of
 }
 
 func missing(c compare.Comparison, name string) []result.NotMeasured {

@@ -195,7 +195,7 @@ func (m *markdown) row(g group, bounded bool) {
 	if bounded {
 		bound := ""
 		if g.Bound != nil {
-			bound = escapeMarkdown(references(g) + noLimit(*g.Bound))
+			bound = escapeMarkdown(g.references() + noLimit(*g.Bound))
 		}
 		cells = append(cells, bound)
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,7 +44,31 @@ func TestReferences(t *testing.T) {
 	}
 	g := group{Unit: unit.Second, Bound: &compare.UpperBound{Median: 20e-6},
 		Rows: []compare.Row{row("same", 20e-6), row("other", 23e-6), row("unknown", compare.Missing()), {Target: "none"}}}
-	if got, want := references(g), "20.0 µs, on other 23.0 µs"; got != want {
+	if got, want := g.references(), "20.0 µs, on other 23.0 µs"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// A page has each target's own reference: as a line in its column of the figure, and by name where numbers are.
+func TestReferencesOfEachTarget(t *testing.T) {
+	in := small()
+	in.Comparison.Comparisons[0].UpperBound.TargetMedian = 7.3e9
+	b := newBuilder(in, groups(in), in.runs())
+	c := b.caseRuns(b.measured[0], 1)
+	const words = "node-to-node reference 9.40 Gbit/s, on lab:vxlan 7.30 Gbit/s, the median of node-node/tcp-stream"
+	if c.Bound != words {
+		t.Errorf("%q, want %q", c.Bound, words)
+	}
+	lines := regexp.MustCompile(`class="bound" d="M0 ([0-9.]+)H500M500 ([0-9.]+)H1000"`).
+		FindStringSubmatch(string(c.Figure.Plot))
+	if len(lines) == 0 || lines[1] == lines[2] {
+		t.Errorf("the columns have not a line each: %q", lines)
+	}
+	_, root := rendered(t, in)
+	for _, n := range elements(root, named("td")) {
+		if attribute(n, "class") == "bound-value" && strings.Contains(content(n), "on lab:vxlan 7.30 Gbit/s") {
+			return
+		}
+	}
+	t.Error("the table of paths does not name the reference of lab:vxlan")
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -207,6 +208,7 @@ type measured struct {
 	Better       metric.Better
 	Role         result.Role
 	Bound        *compare.UpperBound
+	Bounds       map[string]compare.Number // the medians of the reference, by target
 	Medians      map[string]compare.Number
 }
 
@@ -244,7 +246,7 @@ func measuredOf(all []group) []measured {
 		i, first := at.of([2]string{g.Case, g.Metric})
 		if first {
 			list = append(list, measured{Case: g.Case, Of: g.Of, Metric: g.Metric, Unit: g.Unit,
-				Better: g.Better, Role: g.Role, Medians: map[string]compare.Number{}})
+				Better: g.Better, Role: g.Role, Bounds: map[string]compare.Number{}, Medians: map[string]compare.Number{}})
 		}
 		m := &list[i]
 		if m.Unit == "" {
@@ -253,6 +255,7 @@ func measuredOf(all []group) []measured {
 		if m.Bound == nil {
 			m.Bound = g.Bound
 		}
+		maps.Copy(m.Bounds, g.bounds())
 		for _, r := range g.Rows {
 			m.Medians[r.Target] = r.TargetMedian
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
@@ -65,7 +66,7 @@ func (b *builder) as(m measured, metric string) measured {
 	if metric == m.Metric {
 		return m
 	}
-	m.Metric, m.Bound, m.Medians = metric, nil, map[string]compare.Number{}
+	m.Metric, m.Bound, m.Bounds, m.Medians = metric, nil, nil, map[string]compare.Number{}
 	for _, x := range b.boxes[m.Case] {
 		if x.Metric == metric {
 			m.Medians[x.Target], m.Unit = x.Median, x.Unit
@@ -84,11 +85,9 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		d.Height = primaryHeight
 	}
 	var values []float64
-	if m.Bound != nil && m.Bound.Median.Known() {
-		v := float64(m.Bound.Median)
-		d.Bound, values = &v, append(values, v)
+	if known := references(b.columns, m.Bounds, m.Unit); len(known) > 0 {
 		c.Bound = fmt.Sprintf("%s %s, the median of %s%s",
-			referenceName, unit.Format(v, m.Unit), m.Bound.Case, noLimit(*m.Bound))
+			referenceName, strings.Join(known, ", "), m.Bound.Case, noLimit(*m.Bound))
 	}
 	for _, target := range b.columns {
 		set := dotColumn(b.runs[m.Case][target], m, target)
@@ -109,6 +108,12 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		}
 		median := unit.Format(set.Median, m.Unit)
 		d.Sets = append(d.Sets, set)
+		bound := math.NaN()
+		if v, ok := m.Bounds[target]; ok && v.Known() {
+			bound = float64(v)
+			values = append(values, bound)
+		}
+		d.Bounds = append(d.Bounds, bound)
 		c.Figure.Columns = append(c.Figure.Columns, figureColumn{Name: target, Note: "median " + median})
 		for _, r := range set.Runs {
 			values = append(values, r.Value)

@@ -34,9 +34,10 @@ type pathSection struct {
 }
 
 type pathRow struct {
-	Path              target.Path // or the name of a case that has none
-	Bound, Conclusion string
-	Cells             []pathCell
+	Path       target.Path // or the name of a case that has none
+	Bounds     []string    // the reference, and those of targets that have their own
+	Conclusion string
+	Cells      []pathCell
 }
 
 // Width is the number of columns of the table.
@@ -82,7 +83,7 @@ func (b *builder) paths() *paths {
 		}
 		p.Sections[i].Rows = append(p.Sections[i].Rows, row)
 		p.Letters = p.Letters || row.Conclusion != ""
-		p.Bounds = p.Bounds || row.Bound != ""
+		p.Bounds = p.Bounds || len(row.Bounds) > 0
 	}
 	if len(p.Sections) == 0 {
 		return nil
@@ -157,8 +158,8 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 
 func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
 	row := pathRow{Path: target.Path(cmp.Or(m.Of.Path, m.Case)), Conclusion: g.Conclusion}
-	if m.Bound != nil {
-		row.Bound = format(m.Bound.Median, m.Unit) + noLimit(*m.Bound)
+	if row.Bounds = references(p.Columns, m.Bounds, m.Unit); len(row.Bounds) > 0 {
+		row.Bounds[len(row.Bounds)-1] += noLimit(*m.Bound)
 	}
 	members := map[string]compare.Member{}
 	best, apart := bestLetters(g)

@@ -252,7 +252,7 @@ func (t *textReport) bound(g group) {
 	if b == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s (%s)%s", referenceName, references(g), b.Case, noLimit(*b))
+	text := fmt.Sprintf("%s %s (%s)%s", referenceName, g.references(), b.Case, noLimit(*b))
 	var shares []string
 	if b.BaselineShare.Known() {
 		shares = append(shares, fmt.Sprintf("%s %.0f %%", g.Baseline, b.BaselineShare*100))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -110,16 +111,28 @@ func end(v float64, u unit.Unit) string {
 // referenceName is what a bound is called: it is a limit only until a target exceeds it.
 const referenceName = "node-to-node reference"
 
-// references are those of a group's rows: the baseline's, and by name those of targets with an underlay of their own.
-func references(g group) string {
-	b := g.Bound
-	text := format(b.Median, g.Unit)
-	for _, r := range g.Rows {
-		if u := r.UpperBound; u != nil && u.TargetMedian.Known() && u.TargetMedian != b.Median {
-			text += fmt.Sprintf(", on %s %s", r.Target, format(u.TargetMedian, g.Unit))
+// references lists the reference of the first target, and by name those of the others that have one of their own.
+func references(names []string, of map[string]compare.Number, u unit.Unit) []string {
+	var list []string
+	for i, name := range names {
+		switch v, ok := of[name]; {
+		case !ok || !v.Known():
+		case i == 0:
+			list = append(list, format(v, u))
+		case v != of[names[0]]:
+			list = append(list, "on "+name+" "+format(v, u))
 		}
 	}
-	return text
+	return list
+}
+
+// references lists those of a group, the baseline's first.
+func (g group) references() string {
+	names := []string{g.Baseline}
+	for _, r := range g.Rows {
+		names = append(names, r.Target)
+	}
+	return strings.Join(references(names, g.bounds(), g.Unit), ", ")
 }
 
 // noLimit says, behind a reference, that a target exceeds it; nothing if none does.

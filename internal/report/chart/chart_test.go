@@ -179,10 +179,9 @@ func TestHalvingAndDoublingAreEquallyFar(t *testing.T) {
 func plainLabels(ticks []float64) []string { return make([]string, len(ticks)) }
 
 func TestDots(t *testing.T) {
-	bound := 10.0
 	d := Dots{
 		Columns: Columns{Caption: Caption{"id", "<a & b>", `"said"`}, Height: 100,
-			Count: 2, Scale: Linear(1, 10), Bound: &bound, Labels: plainLabels},
+			Count: 2, Scale: Linear(1, 10), Bounds: []float64{10, math.NaN()}, Labels: plainLabels},
 		Blocks: 3, Titled: true,
 		Sets: []DotColumn{
 			{Median: 5, Runs: []Dot{{1, 4, Counts, "<one>"}, {2, 5, Counts, ""},

@@ -14,7 +14,7 @@ type Columns struct {
 	Height  float64 // in pixels
 	Count   int     // of columns
 	Scale   Scale
-	Bound   *float64                 // what could be reached at most, if that was measured: a dashed line
+	Bounds  []float64                // what each column could reach at most, NaN if unknown: dashed lines; may be empty
 	Labels  func([]float64) []string // of values on the axis
 }
 
@@ -44,10 +44,23 @@ func (f Columns) begin() *canvas {
 		between.WriteString("M" + short(float64(i)/float64(f.Count)*1000) + " 0V" + short(f.Height))
 	}
 	c.stroke("between", between.String())
-	if f.Bound != nil {
-		c.stroke("bound", "M0 "+short(f.y(*f.Bound))+"H1000")
-	}
+	c.stroke("bound", f.bounds())
 	return c
+}
+
+// bounds is a line across each column at its bound, and one line across neighbours with the same.
+func (f Columns) bounds() string {
+	var path strings.Builder
+	for i, v := range f.Bounds {
+		if math.IsNaN(v) {
+			continue
+		}
+		if i == 0 || v != f.Bounds[i-1] {
+			path.WriteString("M" + short(float64(i)/float64(f.Count)*1000) + " " + short(f.y(v)))
+		}
+		path.WriteString("H" + short(float64(i+1)/float64(f.Count)*1000))
+	}
+	return path.String()
 }
 
 // A Dot is one run: its block, its value, and whether it counts.
