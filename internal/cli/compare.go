@@ -259,7 +259,9 @@ func (l *loaded) writeFormat(f report.Format, dir string) (paths []string, err e
 	if err != nil {
 		return nil, err
 	}
+	written := map[string]bool{}
 	for _, file := range files {
+		written[file.Name] = true
 		path, err := store.WriteFile(dir, f.File+file.Name, func(w io.Writer) error {
 			_, err := io.WriteString(w, file.Text)
 			return err
@@ -269,5 +271,6 @@ func (l *loaded) writeFormat(f report.Format, dir string) (paths []string, err e
 		}
 		paths = append(paths, path)
 	}
-	return paths, nil
+	stale := func(name string) bool { return f.Makes(name) && !written[name] }
+	return paths, store.RemoveFiles(dir, strings.TrimSuffix(f.File, "/"), stale)
 }

@@ -50,6 +50,8 @@ type Format struct {
 	Write func(io.Writer, Input) error
 	// Files are those of a format that has several; Write is nil then.
 	Files func(Input) ([]File, error)
+	// Makes reports whether Files may make a file of this name of some input, so that those of an earlier report go.
+	Makes func(name string) bool
 }
 
 // Formats lists the formats in the order of the documentation.
@@ -65,7 +67,7 @@ func Formats() []Format {
 		{Name: "bench", File: "bench.txt", About: "Go benchmark format, for benchstat", Write: writeBench},
 		{Name: "openmetrics", File: "metrics.txt", About: "OpenMetrics 1.0 text, for Prometheus", Write: writeOpenMetrics},
 		{Name: "svg", File: "figures/", About: "each figure of the page as a file, and card.svg for links and chats",
-			Files: svgFiles},
+			Files: svgFiles, Makes: figureFile.MatchString},
 		{Name: "published", File: "published.txt", Write: writePublished,
 			About: "means and variances of runs, as Constellation's Vault measurements were published"},
 		{Name: "junit", File: "junit.xml", About: "JUnit XML, for a CI system", Write: writeJUnit},

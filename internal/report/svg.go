@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +13,10 @@ import (
 
 // A File is one of several that a format writes.
 type File struct{ Name, Text string }
+
+// figureFile is the name of a file that svgFiles makes.
+var figureFile = regexp.MustCompile(
+	`^(card|order|answer(-exploratory)?|(forest|scale|paths|percentiles|runs|change|series)(-[a-z0-9.-]*)?)\.svg$`)
 
 // svgFiles draws each figure of the page, and the card.
 func svgFiles(in Input) ([]File, error) {

@@ -132,6 +132,9 @@ func TestEveryKindOfFigureIsAFile(t *testing.T) {
 		for _, f := range drawnFiles(t, in) {
 			kind, _, _ := strings.Cut(strings.TrimSuffix(f.Name, ".svg"), "-")
 			kinds[kind] = true
+			if !figureFile.MatchString(f.Name) {
+				t.Errorf("%s is not known as a figure's file, so a later report leaves it", f.Name)
+			}
 		}
 	}
 	for _, kind := range []string{"card", "answer", "forest", "scale", "paths", "percentiles", "runs", "order", "series"} {

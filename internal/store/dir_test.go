@@ -263,6 +263,28 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// What is stale in a folder goes; other files, folders and links stay, and a folder that is not there has nothing.
+func TestRemoveFiles(t *testing.T) {
+	dir, _ := fill(t, 0)
+	stale := func(name string) bool { return strings.HasPrefix(name, "runs-") }
+	if err := RemoveFiles(dir, "figures", stale); err != nil {
+		t.Errorf("no folder: %v", err)
+	}
+	figures := filepath.Join(dir, "figures")
+	err := errors.Join(os.MkdirAll(filepath.Join(figures, "runs-folder"), 0o755),
+		os.WriteFile(filepath.Join(figures, "runs-old.svg"), nil, 0o644),
+		os.WriteFile(filepath.Join(figures, "mine.svg"), nil, 0o644),
+		os.Symlink("mine.svg", filepath.Join(figures, "runs-link.svg")), RemoveFiles(dir, "figures", stale))
+	var names []string
+	entries, readErr := os.ReadDir(figures)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := "mine.svg runs-folder runs-link.svg"; errors.Join(err, readErr) != nil || strings.Join(names, " ") != want {
+		t.Errorf("%q are left, want %s; %v, %v", names, want, err, readErr)
+	}
+}
+
 // Two that write the same page at once both succeed, and the page is whole at any time.
 func TestWriteFileTwice(t *testing.T) {
 	dir, _ := fill(t, 0)

@@ -389,6 +389,26 @@ func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 	return d.full(name), d.replace(name, name+"."+rand.Text()[:8]+".new", write)
 }
 
+// RemoveFiles removes the regular files of a folder in the results directory whose names are stale. A folder that is
+// not there has none.
+func RemoveFiles(path, folder string, stale func(name string) bool) error {
+	d, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	entries, err := d.list(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if entry.Type().IsRegular() && stale(entry.Name()) {
+			err = errors.Join(err, d.failed(d.root.Remove(folder+"/"+entry.Name())))
+		}
+	}
+	return err
+}
+
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
