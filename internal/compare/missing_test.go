@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -68,6 +69,23 @@ func TestLooksAreAfterPairs(t *testing.T) {
 				t.Errorf("%s", c.Gates[0].Sentence)
 			}
 		})
+	}
+}
+
+// Of a block that is cut off, a comparison counts what has a valid run on both sides.
+func TestBlockThatIsCutOff(t *testing.T) {
+	w := sequential("a", "b", "c")
+	w.addCase(rr, result.Primary, "p50")
+	w.addCase(stream, result.Primary, "p50")
+	w.measure(rr, 1, 9, 0.3, 1, 1)
+	w.measure(stream, 1, 9, 0.3, 1, 1)
+	w.runs = w.runs[:len(w.runs)-1] // the last is of stream on c, in block 9
+	pairs := map[string]int{}
+	for _, r := range compare(t, w, nil).Comparisons {
+		pairs[r.Case+" "+r.Target] = r.Blocks
+	}
+	if want := map[string]int{rr + " b": 9, rr + " c": 9, stream + " b": 9, stream + " c": 8}; !maps.Equal(pairs, want) {
+		t.Errorf("%v, want %v", pairs, want)
 	}
 }
 
