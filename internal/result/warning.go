@@ -49,6 +49,8 @@ const (
 	JobFailed      Code = "job-failed"      //
 	OperationsLost Code = "operations-lost" // short or dropped
 	FileLaidOut    Code = "file-laid-out"   // by the job and not before it
+	FileNew        Code = "file-new"        // when a job wrote to it
+	Unsteady       Code = "unsteady"        // after preconditioning
 	FileSmall      Code = "file-small"      // smaller than the rule asks for
 	ShallowQueue   Code = "shallow-queue"   //
 	PageCache      Code = "page-cache"      //

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -28,14 +29,16 @@ type Job struct {
 	Depth     int    `json:"iodepth,omitempty"`   // operations under way at once
 	Jobs      int    `json:"numjobs,omitempty"`   // processes at once
 	Fdatasync bool   `json:"fdatasync,omitempty"` // after each write, as a database waits; engine sync then
+	// Precondition has the job run before its windows until its rate is steady, as SNIA's tests of solid state storage do.
+	Precondition bool `json:"precondition,omitempty"`
 	// A job of the user's own: its name, and its section and the [global] before it as the file had them.
 	// The other fields are empty then.
 	Name string `json:"name,omitempty"`
 	Text string `json:"text,omitempty"`
 }
 
-// writes says whether the job does; of a job of the user's own that is not known.
-func (j Job) writes() bool { return strings.Contains(j.ReadWrite, "write") || j.Mixed() }
+// Writes reports whether the job does; of a job of the user's own that is not known.
+func (j Job) Writes() bool { return strings.Contains(j.ReadWrite, "write") || j.Mixed() }
 
 // Mixed says whether the job reads and writes at once.
 func (j Job) Mixed() bool { return j.ReadWrite == "rw" || j.ReadWrite == "randrw" }
@@ -83,6 +86,9 @@ func (j Job) subject() string {
 	if j.Jobs > 1 {
 		words += ", " + strconv.Itoa(j.Jobs) + " jobs"
 	}
+	if j.Precondition {
+		words += ", preconditioned"
+	}
 	return words
 }
 
@@ -129,10 +135,11 @@ func Parse(name, text string) (Job, error) {
 		j := Job{Name: own, Text: text}
 		return j, j.validateOwn()
 	}
-	m := jobName.FindStringSubmatch(name)
+	base, parameters, _ := strings.Cut(name, ":")
+	m := jobName.FindStringSubmatch(base)
 	if m == nil {
-		return Job{}, fmt.Errorf("%w: %q is no job of storage, such as randread-4k-qd64, randrw70-4k-qd16-jobs4 or "+
-			"write-2300-qd1-fdatasync", family.ErrInvalid, name)
+		return Job{}, fmt.Errorf("%w: %q is no job of storage, such as randread-4k-qd64, randrw70-4k-qd16-jobs4, "+
+			"write-2300-qd1-fdatasync or randwrite-4k-qd64:precondition=yes", family.ErrInvalid, name)
 	}
 	block, err := unit.ParseSize(strings.ToUpper(m[3]))
 	if strings.HasSuffix(m[3], "k") || strings.HasSuffix(m[3], "m") {
@@ -154,7 +161,22 @@ func Parse(name, text string) (Job, error) {
 			return Job{}, fmt.Errorf("%w: %q: only rw and randrw have a share of reads", family.ErrInvalid, name)
 		}
 	}
+	if err := family.Parameters(name, parameters, j.set); err != nil {
+		return Job{}, err
+	}
 	return j.Resolved()
+}
+
+// set takes a parameter of a job's name.
+func (j *Job) set(key, value string) error {
+	if err := family.Known("a job of storage", key, []string{"precondition"}); err != nil {
+		return err
+	}
+	if value != "yes" && value != "no" {
+		return errors.New("it is yes or no")
+	}
+	j.Precondition = value == "yes"
+	return nil
 }
 
 // Title is the job's part of its case's name.
@@ -172,6 +194,9 @@ func (j Job) Title() string {
 	}
 	if j.Fdatasync {
 		name += "-fdatasync"
+	}
+	if j.Precondition {
+		name += ":precondition=yes"
 	}
 	return name
 }
@@ -202,7 +227,10 @@ func (j Job) validate() error {
 		return fmt.Errorf("%w: %d jobs are not from 1 to %d", family.ErrInvalid, j.Jobs, maxJobs)
 	case j.Mix < 0 || j.Mix > 100:
 		return fmt.Errorf("%w: a share of reads of %d %% is not from 0 to 100", family.ErrInvalid, j.Mix)
-	case j.Fdatasync && (!j.writes() || j.Depth != 1):
+	case j.Precondition && !j.Writes():
+		return fmt.Errorf("%w: precondition is for jobs that write; what is read has been written before",
+			family.ErrInvalid)
+	case j.Fdatasync && (!j.Writes() || j.Depth != 1):
 		return fmt.Errorf("%w: fdatasync is for writes, one at a time", family.ErrInvalid)
 	}
 	return nil

@@ -10,14 +10,17 @@ import (
 
 func TestParse(t *testing.T) {
 	for name, want := range map[string]Job{
-		"randread-4k-qd1":              {ReadWrite: "randread", Block: 4096, Depth: 1, Jobs: 1},
-		"randwrite-4k-qd64":            {ReadWrite: "randwrite", Block: 4096, Depth: 64, Jobs: 1},
-		"read-1m-qd16":                 {ReadWrite: "read", Block: 1 << 20, Depth: 16, Jobs: 1},
-		"randrw70-4k-qd16-jobs4":       {ReadWrite: "randrw", Mix: 70, Block: 4096, Depth: 16, Jobs: 4},
-		"randrw0-4k-qd16":              {ReadWrite: "randrw", Block: 4096, Depth: 16, Jobs: 1},
-		"rw50-8k-qd2":                  {ReadWrite: "rw", Mix: 50, Block: 8192, Depth: 2, Jobs: 1},
-		"write-2300-qd1-fdatasync":     {ReadWrite: "write", Block: 2300, Depth: 1, Jobs: 1, Fdatasync: true},
-		"randwrite-512-qd1024":         {ReadWrite: "randwrite", Block: 512, Depth: 1024, Jobs: 1},
+		"randread-4k-qd1":                    {ReadWrite: "randread", Block: 4096, Depth: 1, Jobs: 1},
+		"randwrite-4k-qd64":                  {ReadWrite: "randwrite", Block: 4096, Depth: 64, Jobs: 1},
+		"read-1m-qd16":                       {ReadWrite: "read", Block: 1 << 20, Depth: 16, Jobs: 1},
+		"randrw70-4k-qd16-jobs4":             {ReadWrite: "randrw", Mix: 70, Block: 4096, Depth: 16, Jobs: 4},
+		"randrw0-4k-qd16":                    {ReadWrite: "randrw", Block: 4096, Depth: 16, Jobs: 1},
+		"rw50-8k-qd2":                        {ReadWrite: "rw", Mix: 50, Block: 8192, Depth: 2, Jobs: 1},
+		"write-2300-qd1-fdatasync":           {ReadWrite: "write", Block: 2300, Depth: 1, Jobs: 1, Fdatasync: true},
+		"randwrite-512-qd1024":               {ReadWrite: "randwrite", Block: 512, Depth: 1024, Jobs: 1},
+		"randwrite-4k-qd64:precondition=yes": {ReadWrite: "randwrite", Block: 4096, Depth: 64, Jobs: 1, Precondition: true},
+		"write-2300-qd1-fdatasync:precondition=yes": {ReadWrite: "write", Block: 2300, Depth: 1, Jobs: 1, Fdatasync: true,
+			Precondition: true},
 		"randread-128k-qd4-jobs64":     {ReadWrite: "randread", Block: 128 << 10, Depth: 4, Jobs: 64},
 		"write-4k-qd1-jobs2-fdatasync": {ReadWrite: "write", Block: 4096, Depth: 1, Jobs: 2, Fdatasync: true},
 	} {
@@ -33,6 +36,9 @@ func TestParse(t *testing.T) {
 	if got, err := Parse("randread-1024k-qd128", ""); err != nil || got.Title() != "randread-1m-qd128" {
 		t.Errorf("%s, %v", got, err)
 	}
+	if got, err := Parse("randwrite-4k-qd64:precondition=no", ""); err != nil || got.Title() != "randwrite-4k-qd64" {
+		t.Errorf("%s, %v", got, err)
+	}
 	own, err := Parse("job/my_job-1", "[my_job-1]\nrw=read\n")
 	if err != nil || own.Title() != "job/my_job-1" || own.Text == "" {
 		t.Errorf("%+v, %v", own, err)
@@ -41,22 +47,27 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for name, want := range map[string]string{
-		"":                                   "no job of storage",
-		"randread":                           "no job of storage",
-		"randread-4k":                        "no job of storage",
-		"randread70-4k-qd1":                  "only rw and randrw",
-		"randrw101-4k-qd1":                   "not from 0 to 100",
-		"randread-0-qd1":                     "not from 512",
-		"randread-32m-qd1":                   "not from 512",
-		"randread-4k-qd0":                    "at least 1",
-		"randread-4k-qd1-jobs0":              "at least 1",
-		"randread-4k-qd1025":                 "not from 1 to 1024",
-		"randread-4k-qd99999999999999999999": "not from 1 to 1024",
-		"randread-4k-qd1-jobs65":             "not from 1 to 64",
-		"randread-4k-qd1-fdatasync":          "for writes",
-		"write-4k-qd2-fdatasync":             "one at a time",
-		"job/x":                              "nothing says what",
-		"job/":                               "a job's name",
+		"":                                    "no job of storage",
+		"randread":                            "no job of storage",
+		"randread-4k":                         "no job of storage",
+		"randread70-4k-qd1":                   "only rw and randrw",
+		"randrw101-4k-qd1":                    "not from 0 to 100",
+		"randread-0-qd1":                      "not from 512",
+		"randread-32m-qd1":                    "not from 512",
+		"randread-4k-qd0":                     "at least 1",
+		"randread-4k-qd1-jobs0":               "at least 1",
+		"randread-4k-qd1025":                  "not from 1 to 1024",
+		"randread-4k-qd99999999999999999999":  "not from 1 to 1024",
+		"randread-4k-qd1-jobs65":              "not from 1 to 64",
+		"randread-4k-qd1-fdatasync":           "for writes",
+		"write-4k-qd2-fdatasync":              "one at a time",
+		"randwrite-4k-qd1:precondition=maybe": "it is yes or no",
+		"randwrite-4k-qd1:precondition":       "not key=value",
+		"randwrite-4k-qd1:size=1":             "it has precondition",
+		"randread-4k-qd1:precondition=yes":    "for jobs that write",
+		"job/x:precondition=yes":              "a job's name",
+		"job/x":                               "nothing says what",
+		"job/":                                "a job's name",
 	} {
 		got, err := Parse(name, "")
 		if !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -77,9 +88,26 @@ func TestMetric(t *testing.T) {
 	}
 }
 
+// Preconditioning is in the words of a job, in the time that it may take, and in the time that plans expect.
+func TestPrecondition(t *testing.T) {
+	plain, err := Parse("randwrite-4k-qd64", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := Parse("randwrite-4k-qd64:precondition=yes", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := plain.Traits(), long.Traits()
+	if b.Words.Subject != a.Words.Subject+", preconditioned" || b.Kind != "randwrite-4k-qd64:precondition=yes" ||
+		b.Limits.Run != a.Limits.Run+PreconditionTime || b.Nominal.Windows != a.Nominal.Windows+1 || b.Metric != a.Metric {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"randread-4k-qd1", "randrw70-4k-qd16-jobs4",
-		"write-2300-qd1-fdatasync", "rw-1m-qd1", "job/a", "read-9999999999999999999k-qd1"} {
+		"write-2300-qd1-fdatasync", "rw-1m-qd1:precondition=yes", "job/a", "read-9999999999999999999k-qd1"} {
 		f.Add(name, "")
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {

@@ -30,6 +30,9 @@ const (
 	layoutTime = 15 * time.Minute
 )
 
+// PreconditionTime is the most that preconditioning may take before each run.
+const PreconditionTime = 10 * time.Minute
+
 // What storage usually takes besides its windows: a volume is made and removed, a file is written by the rule of the
 // volume's bandwidth, and fio starts and ends. A file of a given size is taken for small.
 const (
@@ -63,13 +66,17 @@ func (j Job) Traits() family.Traits {
 		Path: path, Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
 		Needs: target.Placement{Volume: true}, Words: result.Words{Subject: j.subject(), Quantity: j.quantity()},
 		Load: result.Load{
-			Volume: true, Reads: j.Mixed() || j.Name == "" && !j.writes(), SingleReads: j.singleReads(),
+			Volume: true, Reads: j.Mixed() || j.Name == "" && !j.Writes(), SingleReads: j.singleReads(),
 		},
 		Limits:  family.Limits{Open: volumeTime, Close: volumeTime, Run: layoutTime},
 		Nominal: family.Nominal{Site: usualVolume, First: usualLayout, Run: usualRun},
 	}
 	if j.Fdatasync || j.Name != "" {
 		t.Nominal.First = 0
+	}
+	if j.Precondition {
+		t.Limits.Run += PreconditionTime
+		t.Nominal.Windows = 1 // a rate that is steady at once takes that to show
 	}
 	return t
 }

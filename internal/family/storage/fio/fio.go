@@ -1,7 +1,7 @@
 // Package fio is the tool of that name behind the family.Tool seam: from a workload it builds a job file (job.go),
-// writes the file that is to be read or written (layout.go), runs fio on the client of a pair (this file), reads the
-// JSON that fio prints (output.go), and makes a measurement of it (measurement.go) unless something speaks against it
-// (gates.go).
+// writes the file that is to be read or written (layout.go), runs the job until its rate is steady if that is asked for
+// (precondition.go), runs it on the client of a pair (this file), reads the JSON that fio prints (output.go), and makes
+// a measurement of it (measurement.go) unless something speaks against it (gates.go).
 //
 // There is one job at a time, never two at once, and its latencies are of whole operations, from their submission on.
 package fio
@@ -115,6 +115,10 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 	if err != nil {
 		return result.Measurement{}, err
 	}
+	before, err := r.precondition(ctx, j, l, t.Window)
+	if err != nil {
+		return result.Measurement{}, err
+	}
 	seed := drawSeed()
 	text := j.measuring(l.workFile, t, l.size, seed, r.pair.Client.CPUs())
 	p, err := r.fio(ctx, "fio", text, t.Total(), j.direct)
@@ -135,6 +139,7 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 	m.gates(j, t.Window, g, p.notes)
 	m.Warnings = append(m.Warnings, l.warnings...)
 	m.doubts(j, g)
+	m.steadiness(j, l, before)
 	m.RefuseWithout(j.metric)
 	m.Facts = append(m.Facts, append(g.Facts(), l.facts()...)...)
 	m.Fact("latency-is", "of whole operations, from submission on")

@@ -2,6 +2,7 @@ package fio
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"regexp"
 	"strconv"
@@ -33,6 +34,8 @@ type job struct {
 	threads int
 	slowing bool // it waits between operations or keeps to a rate: no gate is about that
 	syncs   bool
+	// precondition asks to run it until its rate is steady; writes is not known of a user's own.
+	precondition, writes bool
 }
 
 // newJob reads a job of storage. An error Is result.ErrNotSupported.
@@ -44,7 +47,9 @@ func newJob(w family.Workload) (job, error) {
 	case o.Name != "":
 		return ownJob(o)
 	}
-	j := job{name: o.Title(), metric: o.Metric(), engine: "libaio", direct: true, depth: o.Depth, threads: o.Jobs}
+	j := job{metric: o.Metric(), engine: "libaio", direct: true, depth: o.Depth, threads: o.Jobs,
+		precondition: o.Precondition, writes: o.Writes()}
+	j.name, _, _ = strings.Cut(o.Title(), ":")
 	if o.Fdatasync {
 		// As the check for etcd does it: through the page cache, and synced after every write.
 		j.engine, j.direct, j.syncs = "sync", false, true
@@ -166,6 +171,23 @@ func (j job) measuring(p workFile, t family.Times, size int64, seed uint64, cpus
 		options = append(options, "cpus_allowed="+list(cpus))
 	}
 	return section(j.name, append(own[:len(own):len(own)], options...))
+}
+
+// A rate is steady if a straight line through its seconds changes by at most this share of their mean from the first to
+// the last. There are as many seconds as the window has, but at least five, as SNIA has five rounds, and at most a
+// minute.
+const (
+	steadySlope = 0.10
+	steadyLeast = 5 * time.Second
+	steadyMost  = time.Minute
+)
+
+// preconditioning is the job file that runs the job until its rate is steady.
+func (j job) preconditioning(p workFile, window time.Duration, size int64, seed uint64, cpus []int) string {
+	seconds := math.Ceil(min(max(window, steadyLeast), steadyMost).Seconds())
+	return j.measuring(p, family.Times{Window: storage.PreconditionTime}, size, seed, cpus) +
+		fmt.Sprintf("steadystate=iops_slope:%.3g%%\nsteadystate_duration=%gs\n", // fio's slope is per second
+			100*steadySlope/seconds, seconds)
 }
 
 // filling is the job file that writes the file from an offset on to its size, for at most so long.

@@ -38,6 +38,7 @@ func TestJobFiles(t *testing.T) {
 	}{
 		{"randread-4k-qd64", "", directory, nil}, {"randrw70-4k-qd16-jobs4", "", device, []int{0, 2}},
 		{"write-2300-qd1-fdatasync", "", directory, nil},
+		{"randwrite-4k-qd64:precondition=yes", "", directory, []int{1}},
 		{"job/mine", own, directory, []int{0}}, {"job/other", "[other]\nrw=write\nbs=4k\nfdatasync=1\n", device, nil},
 	} {
 		w := spec(t, c.name, c.text)
@@ -53,6 +54,9 @@ func TestJobFiles(t *testing.T) {
 			c.volume.Path, j.engine, j.direct, j.depth, j.threads, j.size, j.why, host.Cmd{Args: arguments(times.Window)})
 		text.WriteString(filling("probe", p, j.direct, 0, 1<<30, 2*time.Second))
 		text.WriteString(filling("fill", p, j.direct, 1<<20, 1<<30, fillAtMost))
+		if j.precondition {
+			text.WriteString(j.preconditioning(p, times.Window, 1<<30, 41, c.cpus))
+		}
 		text.WriteString(j.measuring(p, times, 1<<30, 42, c.cpus) + "\n")
 	}
 	golden.Check(t, "testdata/jobs.golden", text.String())

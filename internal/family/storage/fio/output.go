@@ -37,8 +37,11 @@ type Job struct {
 	Sync    struct {
 		Latency Latency `json:"lat_ns"`
 	} `json:"sync"`
-	User   float64            `json:"usr_cpu"` // per cent of a CPU, of each process or thread
-	System float64            `json:"sys_cpu"`
+	User   float64 `json:"usr_cpu"` // per cent of a CPU, of each process or thread
+	System float64 `json:"sys_cpu"`
+	Steady struct {
+		Attained int `json:"attained"`
+	} `json:"steadystate"`
 	Levels map[string]float64 `json:"iodepth_level"` // per cent of submissions by the depth from which on, powers of two
 }
 

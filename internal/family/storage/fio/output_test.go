@@ -226,3 +226,13 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A rate that was not steady in time is a doubt about the run, with how long it took.
+func TestUnsteady(t *testing.T) {
+	m := &measurement{family.NewBuilder(nil)}
+	m.steadiness(job{precondition: true, writes: true}, layout{}, precondition{seconds: 600})
+	if len(m.Warnings) != 1 || m.Warnings[0].Code != result.Unsteady ||
+		result.FactOf(m.Facts, "precondition.steady") != "no" || result.FactOf(m.Facts, "precondition.time") != "600 s" {
+		t.Errorf("%+v, %v", m.Warnings, m.Facts)
+	}
+}

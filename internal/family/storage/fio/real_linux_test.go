@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // short are the times of a run that is long enough for every gate.
@@ -120,6 +121,43 @@ func TestKeptAndSeries(t *testing.T) {
 	if entries, err := os.ReadDir(p.Volume.Path); err != nil ||
 		len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "knotmeter-") {
 		t.Errorf("on the volume: %v, %v", entries, err)
+	}
+}
+
+// A job that is preconditioned runs before its window until its rate is steady; others that write to a new file doubt
+// that it is.
+func TestPreconditioning(t *testing.T) {
+	tool := New()
+	p := here(t, disk(t, 32<<20))
+	doubts := func(name string) (list []result.Code, m result.Measurement) {
+		m, err := tool.Run(t.Context(), p, parsed(t, name), short)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range m.Warnings {
+			if w.Code == result.FileNew || w.Code == result.Unsteady {
+				list = append(list, w.Code)
+			}
+		}
+		return list, m
+	}
+	if list, m := doubts("randread-4k-qd1"); len(list) > 0 || result.FactOf(m.Facts, "precondition.steady") != "" {
+		t.Errorf("of reads: %q, %v", list, m.Facts)
+	}
+	p.Volume.Kept = "one"
+	for i, want := range [][]result.Code{{result.FileNew}, nil} {
+		if list, _ := doubts("randwrite-4k-qd8"); !slices.Equal(list, want) {
+			t.Errorf("run %d: %q, want %q", i, list, want)
+		}
+	}
+	p.Volume.Kept = ""
+	list, m := doubts("randwrite-4k-qd8:precondition=yes")
+	took, _, err := unit.Parse(result.FactOf(m.Facts, "precondition.time"))
+	if len(list) > 0 || err != nil || took < 4 || result.FactOf(m.Facts, "precondition.steady") != "yes" || m.Window > 2 {
+		t.Errorf("%q after %g s, %v; a window of %g s, %v", list, took, err, m.Window, m.Facts)
+	}
+	if !slices.ContainsFunc(m.Raw, func(f result.File) bool { return f.Name == "precondition.json" }) {
+		t.Error("what fio said of the preconditioning is not kept")
 	}
 }
 
