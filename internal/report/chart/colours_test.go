@@ -11,7 +11,8 @@ import (
 )
 
 // sights are kinds of colour vision as matrices for linear sRGB: complete protanopia, deuteranopia and tritanopia by
-// Machado, Oliveira and Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, table 1.
+// Machado, Oliveira and Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, table
+// 1.
 var sights = map[string][3][3]float64{
 	"usual":        {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
