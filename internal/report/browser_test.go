@@ -348,7 +348,8 @@ func TestFilesInABrowser(t *testing.T) {
 func TestInspectionFindsFaults(t *testing.T) {
 	browser(t)
 	page := "<!doctype html><script>" + checker + `</script><body style="margin:0"><p style="width:900px">wide</p>` +
-		`<p style="color:#ccc">pale</p><p style="font-size:8px;cursor:pointer">small</p><script>throw new Error("broken")</script>`
+		`<p style="color:#ccc">pale</p><p style="font-size:8px;cursor:pointer">small</p>` +
+		`<script>throw new Error("broken")</script>`
 	f := inspected(t, page, []int{400})[0]
 	if f.Scroll != 900 || len(f.Wide) != 1 || len(f.Contrast) != 1 || len(f.Small) != 1 || len(f.Mouse) != 1 ||
 		len(f.Errors) != 2 {
