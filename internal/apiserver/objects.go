@@ -71,6 +71,8 @@ type Inventory struct {
 	Prefix    string            // of all paths
 	Own       map[string]string // labels beside those of the run
 	Pod       map[string]any    // fields of the spec of pods that start
+	// The image of pods, and when nodes pull it: Always, IfNotPresent, Never, or empty for the API server's default.
+	Image, PullPolicy string
 	// Labels and annotations of pods and their templates alone.
 	PodLabels, PodAnnotations map[string]string
 }
@@ -124,28 +126,17 @@ func (i Inventory) PodMeta() map[string]any {
 	return meta
 }
 
-// PodSpec is that of pods whose user and groups may be the cluster's to choose.
-func (i Inventory) PodSpec(image, label string) map[string]any {
-	spec := PodSpec(image, label)
-	if security, chosen := i.Pod["securityContext"]; chosen {
-		spec["securityContext"] = security
-	}
-	return spec
-}
-
-// PodSpec is a pod that satisfies the restricted Pod Security Standard; with a label for nodes that none has it
-// starts nowhere.
-func PodSpec(image, label string) map[string]any {
-	if image == "" {
-		image = "knotmeter.invalid/none" // it is never pulled
-	}
+// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard, whose user and groups may be
+// the cluster's to choose. With a label for nodes that none has it starts nowhere.
+func (i Inventory) PodSpec(label string) map[string]any {
+	image := cmp.Or(i.Image, "knotmeter.invalid/none") // it is never pulled
 	spec := map[string]any{
 		"automountServiceAccountToken": false, "enableServiceLinks": false,
 		"terminationGracePeriodSeconds": 1, "restartPolicy": "Never",
 		"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 65532,
 			"seccompProfile": map[string]any{"type": "RuntimeDefault"}},
 		"containers": []any{map[string]any{
-			"name": "pod", "image": image, "imagePullPolicy": "IfNotPresent", "args": []string{"wait"},
+			"name": "pod", "image": image, "imagePullPolicy": i.PullPolicy, "args": []string{"wait"},
 			"resources": map[string]any{"requests": map[string]string{"cpu": "10m", "memory": "16Mi"},
 				"limits": map[string]string{"memory": "64Mi"}},
 			"securityContext": map[string]any{"allowPrivilegeEscalation": false,
@@ -154,6 +145,9 @@ func PodSpec(image, label string) map[string]any {
 	}
 	if label != "" {
 		spec["nodeSelector"] = map[string]string{label: "true"}
+	}
+	if security, chosen := i.Pod["securityContext"]; chosen {
+		spec["securityContext"] = security
 	}
 	return spec
 }

@@ -10,6 +10,8 @@ type Endpoint struct {
 	InPod     bool     `json:"in_pod,omitempty"`    // the host is a pod, whose environment names the API server's address
 	Namespace string   `json:"namespace,omitempty"` // where a run may make objects
 	Image     string   `json:"image,omitempty"`     // of the pods that a run makes
+	// PullPolicy of that image: Always, IfNotPresent, Never, or empty for the API server's default.
+	PullPolicy string `json:"pull_policy,omitempty"`
 	// Pods that a run makes are to be on this node; empty: anywhere.
 	Node string `json:"node,omitempty"`
 	// Labels that everything has which a run makes, beside its own; Pod is fields of the spec of the pods that it starts.

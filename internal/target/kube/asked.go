@@ -33,8 +33,8 @@ func (k *kubeTarget) addAPI(place *target.Place, p *part) {
 
 // endpoint is what both vantage points have of an API server.
 func (k *kubeTarget) endpoint(node string) host.Endpoint {
-	e := host.Endpoint{Namespace: k.namespace, Image: k.options.Image, Node: node,
-		Labels: manifest.ExperimentLabels(k.experiment)}
+	e := host.Endpoint{Namespace: k.namespace, Node: node, Labels: manifest.ExperimentLabels(k.experiment),
+		Image: k.options.Image, PullPolicy: string(manifest.PullPolicy(k.options.Image))}
 	for _, n := range k.listed {
 		if name := n.Labels["kubernetes.io/hostname"]; n.Name == node && name != "" {
 			e.Node = name

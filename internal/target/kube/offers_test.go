@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -23,6 +25,18 @@ func TestOffersByAttachment(t *testing.T) {
 		k := &kubeTarget{options: options{HostNetwork: true}}
 		if err := k.offersPath(p); err != nil {
 			t.Errorf("%s by the default network: %v", p, err)
+		}
+	}
+}
+
+// Pods that runs make are pulled like the target's own: an image without a registry is on the node or not.
+func TestEndpointImage(t *testing.T) {
+	for image, want := range map[string]corev1.PullPolicy{
+		manifest.DefaultImage: corev1.PullNever, "registry.example/agent:1": corev1.PullIfNotPresent,
+	} {
+		k := &kubeTarget{options: options{Settings: manifest.Settings{Image: image}}}
+		if e := k.endpoint("node-1"); e.Image != image || e.PullPolicy != string(want) {
+			t.Errorf("%q is pulled %q, want %q pulled %q", e.Image, e.PullPolicy, image, want)
 		}
 	}
 }

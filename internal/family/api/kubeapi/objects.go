@@ -14,7 +14,7 @@ const counter = "knotmeter.dev/n"
 
 // body is what an object of the kind has besides its name: little, so that the server's work is measured
 // and not the encoding of a large object.
-func body(i apiserver.Inventory, image string) map[string]any {
+func body(i apiserver.Inventory) map[string]any {
 	switch i.Name {
 	case "ConfigMap":
 		return map[string]any{"data": map[string]string{"key": strings.Repeat("x", 64)}}
@@ -25,10 +25,10 @@ func body(i apiserver.Inventory, image string) map[string]any {
 	case "Deployment":
 		return map[string]any{"spec": map[string]any{
 			"replicas": 0, "selector": map[string]any{"matchLabels": i.Labels()},
-			"template": map[string]any{"metadata": i.PodMeta(), "spec": always(i.PodSpec(image, apiserver.Nowhere))},
+			"template": map[string]any{"metadata": i.PodMeta(), "spec": always(i.PodSpec(apiserver.Nowhere))},
 		}}
 	case "Pod":
-		return map[string]any{"spec": i.PodSpec(image, apiserver.Nowhere)}
+		return map[string]any{"spec": i.PodSpec(apiserver.Nowhere)}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type podSource struct {
 }
 
 func (p podSource) spec() map[string]any {
-	spec := apiserver.PodSpec(p.image, "")
+	spec := p.PodSpec("")
 	if p.node != "" {
 		// By a label and not by its name: the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": p.node}

@@ -68,11 +68,12 @@ func newSource(c api.Run, way *apiserver.Client) *source {
 		Kind: apiserver.KindOf(c.Workload.Call.Resource), Run: run, Namespace: c.Endpoint.Namespace,
 		Prefix: way.Prefix, Own: c.Endpoint.Labels, Pod: c.Endpoint.Pod,
 		PodLabels: c.Endpoint.PodLabels, PodAnnotations: c.Endpoint.PodAnnotations,
+		Image: c.Endpoint.Image, PullPolicy: c.Endpoint.PullPolicy,
 	}
 	if strings.HasPrefix(c.Workload.Call.Verb, "pod-") {
 		i.Kind = apiserver.KindOf("pod")
 	}
-	return &source{Inventory: i, call: c.Workload.Call, auth: way.Auth, image: c.Endpoint.Image}
+	return &source{Inventory: i, call: c.Workload.Call, auth: way.Auth}
 }
 
 // look asks the server what it is, which also says whether it lets us in.
@@ -191,7 +192,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if s.have == 0 && call.Verb != "create" && call.Verb != "watch" {
 		s.have = 1
 	}
-	made, err := r.Create(ctx, s.Inventory, 0, s.have, body(s.Inventory, s.image))
+	made, err := r.Create(ctx, s.Inventory, 0, s.have, body(s.Inventory))
 	if err != nil {
 		return err
 	}

@@ -248,17 +248,20 @@ func TestMissingEvents(t *testing.T) {
 	}
 }
 
-// Pods, and templates of pods, have what keeps meshes out and the user that the cluster chooses; no other object has.
+// Pods, and templates of pods, have what keeps meshes out, the user that the cluster chooses, and the image with its
+// pull policy; no other object has.
 func TestPodMarks(t *testing.T) {
 	for name, want := range map[string]int{"pod": 1, "deployment": 1, "configmap": 0} {
 		i := apiserver.Inventory{
 			Kind: apiserver.KindOf(name), Run: "abc",
 			PodLabels: map[string]string{"mesh": "none"}, PodAnnotations: map[string]string{"proxy": "disabled"},
-			Pod: map[string]any{"securityContext": map[string]any{"runAsNonRoot": true}},
+			Pod:   map[string]any{"securityContext": map[string]any{"runAsNonRoot": true}},
+			Image: "agent:1", PullPolicy: "Never",
 		}
-		text := string(i.Object(1, body(i, "")))
-		marks := []int{strings.Count(text, `"mesh":"none"`), strings.Count(text, `"proxy":"disabled"`)}
-		if !slices.Equal(marks, []int{want, want}) || strings.Contains(text, "runAsUser") {
+		text := string(i.Object(1, body(i)))
+		marks := []int{strings.Count(text, `"mesh":"none"`), strings.Count(text, `"proxy":"disabled"`),
+			strings.Count(text, `"image":"agent:1","imagePullPolicy":"Never"`)}
+		if !slices.Equal(marks, []int{want, want, want}) || strings.Contains(text, "runAsUser") {
 			t.Errorf("%s: %s", name, text)
 		}
 		const selector = `"matchLabels":{"app.kubernetes.io/managed-by":"knotmeter","knotmeter.dev/run":"abc"}`

@@ -15,7 +15,6 @@ type source struct {
 	apiserver.Inventory
 	call    api.Call
 	auth    []httpload.Field
-	image   string
 	have    uint64     // objects that there are
 	fixed   []*request // one for each object, where the call does not differ otherwise
 	updates [][2][]byte
@@ -32,9 +31,9 @@ func (s *source) Request(n uint64) *httpload.Request {
 	}
 	switch s.call.Verb {
 	case "create":
-		return s.write("POST", s.All(), "application/json", s.Object(s.created.Add(1)-1, body(s.Inventory, s.image)), 201)
+		return s.write("POST", s.All(), "application/json", s.Object(s.created.Add(1)-1, body(s.Inventory)), 201)
 	case "watch":
-		return s.write("POST", s.All(), "application/json", s.Object(n, body(s.Inventory, s.image)), 201)
+		return s.write("POST", s.All(), "application/json", s.Object(n, body(s.Inventory)), 201)
 	case "update":
 		u := s.updates[n%s.have]
 		body := strconv.AppendUint(append([]byte{}, u[0]...), n, 10)

@@ -27,7 +27,7 @@ const gate = "knotmeter.dev/open"
 // serverSpec is a pod that answers probes, on the prober's node or on another one. It announces itself to an address,
 // if there is one.
 func (r *run) serverSpec(announce netip.AddrPort) map[string]any {
-	spec := r.inventory("pod").PodSpec(r.Endpoint.Image, "")
+	spec := r.inventory("pod").PodSpec("")
 	container := spec["containers"].([]any)[0].(map[string]any)
 	container["args"] = append([]string{remote.RespondCommand},
 		responder{port: port, lock: r.token.Lock(), lingers: lingers, announce: announce}.args()...)

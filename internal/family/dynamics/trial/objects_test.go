@@ -22,8 +22,8 @@ func madeUp(t *testing.T) *run {
 		t.Fatal(err)
 	}
 	return &run{Client: &apiserver.Client{}, id: "0badcafe", token: probe.Token{1, 2, 3},
-		Run: dynamics.Run{Workload: w, Endpoint: host.Endpoint{Namespace: "here", Node: "one", Image: "agent:1",
-			Labels: map[string]string{"knotmeter.dev/block": "b1"}}}}
+		Run: dynamics.Run{Workload: w, Endpoint: host.Endpoint{Namespace: "here", Node: "one",
+			Image: "agent:1", PullPolicy: "Never", Labels: map[string]string{"knotmeter.dev/block": "b1"}}}}
 }
 
 // TestObjectsGolden: what a run makes on a cluster.

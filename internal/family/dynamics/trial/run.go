@@ -77,7 +77,7 @@ func (r *run) inventory(resource string) apiserver.Inventory {
 	return apiserver.Inventory{
 		Kind: apiserver.KindOf(resource), Run: r.id, Namespace: r.Endpoint.Namespace, Prefix: r.Client.Prefix,
 		Own: r.Endpoint.Labels, Pod: r.Endpoint.Pod, PodLabels: r.Endpoint.PodLabels,
-		PodAnnotations: r.Endpoint.PodAnnotations,
+		PodAnnotations: r.Endpoint.PodAnnotations, Image: r.Endpoint.Image, PullPolicy: r.Endpoint.PullPolicy,
 	}
 }
 
