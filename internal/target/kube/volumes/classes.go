@@ -70,22 +70,15 @@ func retains(c *storagev1.StorageClass) bool {
 	return c != nil && c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// alreadyThere are volumes that exist already and that a claim would be bound to, instead of one that is made for it.
-// What is on them is somebody's. Without a class any could be.
-func alreadyThere(w manifest.Volume, volumes []corev1.PersistentVolume, class string) []string {
-	var names []string
-	for _, v := range volumes {
-		if class != "" && v.Spec.StorageClassName != class || v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil {
-			continue
-		}
-		capacity := v.Spec.Capacity[corev1.ResourceStorage]
-		if modeOf(v.Spec.VolumeMode) == w.Mode() && slices.Contains(v.Spec.AccessModes, w.Access) &&
-			capacity.Cmp(w.Size) >= 0 {
-			names = append(names, v.Name)
-		}
+// alreadyThere reports whether a claim would be bound to a volume that exists, instead of one that is made for it. What
+// is on it is somebody's. Without a class any could be.
+func alreadyThere(w manifest.Volume, v *corev1.PersistentVolume, class string) bool {
+	if class != "" && v.Spec.StorageClassName != class || v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil {
+		return false
 	}
-	slices.Sort(names)
-	return names
+	capacity := v.Spec.Capacity[corev1.ResourceStorage]
+	return modeOf(v.Spec.VolumeMode) == w.Mode() && slices.Contains(v.Spec.AccessModes, w.Access) &&
+		capacity.Cmp(w.Size) >= 0
 }
 
 // notAsked is how a volume differs from what was asked for: the gate of every run on one. The class is nil where it

@@ -123,17 +123,19 @@ func TestAlreadyThere(t *testing.T) {
 	smaller.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("100Mi")
 	taken := pv.DeepCopy()
 	taken.Spec.ClaimRef = &corev1.ObjectReference{Name: "theirs"}
-	for want, volumes := range map[string][]corev1.PersistentVolume{"pv": {*smaller, *pv}, "": {*smaller, *taken}} {
-		if got := strings.Join(alreadyThere(w, volumes, "fast"), ","); got != want {
-			t.Errorf("%q, want %q", got, want)
+	fresh := pv.DeepCopy()
+	fresh.Status.Phase = "" // it was made just now
+	for name, test := range map[string]struct {
+		volume *corev1.PersistentVolume
+		class  string
+		want   bool
+	}{
+		"available": {pv, "fast", true}, "smaller": {smaller, "fast", false}, "taken": {taken, "fast", false},
+		"of another class": {pv, "slow", false}, "of a class that may not be seen": {fresh, "", true},
+	} {
+		if got := alreadyThere(w, test.volume, test.class); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
-	}
-	if got := alreadyThere(w, []corev1.PersistentVolume{*pv}, "slow"); len(got) > 0 {
-		t.Errorf("of another class: %v", got)
-	}
-	pv.Status.Phase = "" // it was made just now
-	if got := alreadyThere(w, []corev1.PersistentVolume{*pv}, ""); len(got) != 1 {
-		t.Errorf("of a class that may not be seen: %v", got)
 	}
 }
 

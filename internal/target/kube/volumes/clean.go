@@ -60,17 +60,12 @@ var OfOurs = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-)?volume$`)
 // Staying names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
 // is to be done about them is not Knotmeter's to do. Who may not list volumes is not told.
 func Staying(ctx context.Context, api kubernetes.Interface) error {
-	found, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
 	var errs []error
-	for i := range found.Items {
-		v := &found.Items[i]
+	err := eachVolume(ctx, api, func(v *corev1.PersistentVolume) {
 		ref := v.Spec.ClaimRef
 		stays := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 		if v.Status.Phase != corev1.VolumeReleased || !stays || ref == nil || !OfOurs.MatchString(ref.Name) {
-			continue
+			return
 		}
 		text := retained(v)
 		if why := foreign(v, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: ref.UID}}); why != "" {
@@ -78,6 +73,9 @@ func Staying(ctx context.Context, api kubernetes.Interface) error {
 				v.Name, ref.Name, why, restoring(v))
 		}
 		errs = append(errs, errors.New(text))
+	})
+	if err != nil {
+		return nil
 	}
 	return errors.Join(errs...)
 }

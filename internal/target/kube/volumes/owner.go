@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -81,19 +83,29 @@ func restoring(v *corev1.PersistentVolume) string {
 // secure sees to it that no volume of somebody else goes with a claim. After an error the claim must not be deleted,
 // nor its namespace.
 func secure(ctx context.Context, api kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
-	all, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("the claim %s in the namespace %s stays, because the volume that it may be bound to, "+
-			"and that would go with it, cannot be checked: %w", claim.Name, claim.Namespace, diagnosis.Explain(err, ""))
-	}
 	var errs []error
-	for i := range all.Items {
-		v := &all.Items[i]
+	err := eachVolume(ctx, api, func(v *corev1.PersistentVolume) {
 		if bound(v, claim) && foreign(v, claim) != "" {
 			errs = append(errs, retain(ctx, api, v, claim))
 		}
+	})
+	if err != nil {
+		err = fmt.Errorf("the claim %s in the namespace %s stays, because the volume that it may be bound to, "+
+			"and that would go with it, cannot be checked: %w", claim.Name, claim.Namespace, diagnosis.Explain(err, ""))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
+}
+
+// eachVolume calls see for every volume of the cluster. Each time all of them are read, in pages: the API server finds
+// volumes by name and labels, not by class or claim, and one that appeared since the last block could be bound too.
+func eachVolume(ctx context.Context, api kubernetes.Interface, see func(*corev1.PersistentVolume)) error {
+	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return api.CoreV1().PersistentVolumes().List(ctx, o)
+	})
+	return list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		see(o.(*corev1.PersistentVolume))
+		return nil
+	})
 }
 
 // bound says whether what becomes of a claim decides over a volume. Kubernetes writes the volume's side first.

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,14 +117,16 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 
 // vacant returns an error if a claim would be bound to a volume that is there already.
 func (st *Storage) vacant(ctx context.Context) error {
-	all, err := st.api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var names []string
+	err := eachVolume(ctx, st.api, func(v *corev1.PersistentVolume) {
+		if alreadyThere(st.wanted, v, st.className()) {
+			names = append(names, v.Name)
+		}
+	})
+	if err != nil || len(names) == 0 {
 		return diagnosis.Explain(err, "")
 	}
-	names := alreadyThere(st.wanted, all.Items, st.className())
-	if len(names) == 0 {
-		return nil
-	}
+	slices.Sort(names)
 	class := cmp.Or(st.className(), result.Unknown)
 	return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be bound to "+
 		"one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
