@@ -14,6 +14,9 @@ func Volume(string) []result.Fact {
 		{Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
 }
 
+// Shared is true: other systems than Linux are not asked whether only this machine uses a file system.
+func Shared(string) bool { return true }
+
 // Facts are those of every machine, unknown here.
 func Facts() []result.Fact { return unknown }
 

@@ -27,18 +27,7 @@ func Volume(path string) []result.Fact {
 		facts := []result.Fact{{Name: "filesystem", Value: "none"}, {Name: "backing", Value: "disk"}}
 		return append(facts, device("/sys", unix.Major(stat.Rdev), unix.Minor(stat.Rdev))...)
 	}
-	text, _ := os.ReadFile("/proc/self/mountinfo")
-	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		resolved = path
-	}
-	m := mountOf(Mounts(string(text)), resolved)
-	major, minor := unix.Major(stat.Dev), unix.Minor(stat.Dev)
-	// File systems such as btrfs have a number of their own; what they are on they name.
-	var source unix.Stat_t
-	if major == 0 && strings.HasPrefix(m.Source, "/dev/") && unix.Stat(m.Source, &source) == nil {
-		major, minor = unix.Major(source.Rdev), unix.Minor(source.Rdev)
-	}
+	m, major, minor := mountAt(path, stat.Dev)
 	facts := []result.Fact{
 		{Name: "filesystem", Value: known(m.Kind)}, {Name: "backing", Value: m.backing(major)},
 		{Name: "mount-options", Value: known(m.Options)},
@@ -51,6 +40,34 @@ func Volume(path string) []result.Fact {
 		facts[5].Value = unit.Format(float64(fs.Bavail)*float64(fs.Bsize), unit.Byte)
 	}
 	return append(facts, device("/sys", major, minor)...)
+}
+
+// Shared reports whether other machines may use the file system of a directory: its data is not known to be here.
+func Shared(path string) bool {
+	var stat unix.Stat_t
+	if unix.Stat(path, &stat) != nil {
+		return true
+	}
+	m, major, _ := mountAt(path, stat.Dev)
+	return m.shared(major)
+}
+
+// mountAt is the mount that a path is on, and the numbers of the block device behind it, of which the path has dev; the
+// first is 0 if there is none.
+func mountAt(path string, dev uint64) (m Mount, major, minor uint32) {
+	text, _ := os.ReadFile("/proc/self/mountinfo")
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		resolved = path
+	}
+	m = mountOf(Mounts(string(text)), resolved)
+	major, minor = unix.Major(dev), unix.Minor(dev)
+	// File systems such as btrfs have a number of their own; what they are on they name.
+	var source unix.Stat_t
+	if major == 0 && strings.HasPrefix(m.Source, "/dev/") && unix.Stat(m.Source, &source) == nil {
+		major, minor = unix.Major(source.Rdev), unix.Minor(source.Rdev)
+	}
+	return m, major, minor
 }
 
 func known(text string) string { return cmp.Or(strings.TrimSpace(text), result.Unknown) }
@@ -74,6 +91,11 @@ func (m Mount) backing(major uint32) string {
 		return "disk"
 	}
 	return result.Unknown
+}
+
+// shared reports whether other machines may use it.
+func (m Mount) shared(major uint32) bool {
+	return !slices.Contains([]string{"memory", "overlay", "disk"}, m.backing(major))
 }
 
 // mountOf is the mount that a path is on: the last one whose mount point is the longest that the path begins with.

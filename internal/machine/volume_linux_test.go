@@ -31,6 +31,15 @@ broken line
 		mountOf(Mounts(info), "/tmp").backing(0) != "memory" || mountOf(Mounts(info), "/").backing(254) != "disk" {
 		t.Errorf("%+v", got)
 	}
+	for path, want := range map[string]bool{"/": false, "/tmp": false, "/mnt/a b": true} {
+		m := mountOf(Mounts(info), path)
+		if got := m.shared(map[string]uint32{"ext4": 254}[m.Kind]); got != want {
+			t.Errorf("%s is shared: %t", path, got)
+		}
+	}
+	if !(Mount{}).shared(0) {
+		t.Error("a file system that is not known is taken for this machine's alone")
+	}
 }
 
 func TestDevice(t *testing.T) {

@@ -283,35 +283,73 @@ type workDir struct {
 	lock *os.File
 }
 
-// names are what such directories are called: by the process that made them, and a word that no other has.
-var names = regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}$`)
+// names are what such directories are called: by the process that made them, a word that no other has, and on a file
+// system that other machines may use, the machine of the process.
+var names = regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}(?:-([A-Za-z0-9._-]+))?$`)
 
 func newWorkDir(parent string) (*workDir, error) {
 	var word [4]byte
 	rand.Read(word[:]) // never fails
 	path := filepath.Join(parent, "knotmeter-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(word[:]))
+	if name := machineName(); machine.Shared(parent) && name != "" {
+		path += "-" + name
+	}
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for the run: %w", err)
 	}
-	lock, err := locked(path)
+	dir, _, err := lock(path)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
-	return &workDir{path, lock}, nil
+	return &workDir{path, dir}, nil
 }
 
-// locked opens a directory and takes the lock of it, which the kernel gives back when the program ends. A file system
-// without locks is none the worse for it.
-func locked(path string) (*os.File, error) {
-	dir, err := os.Open(path)
+// machineName is the name of this machine as a part of a file's; empty if it has none.
+func machineName() string {
+	name, _ := os.Hostname()
+	return notInNames.ReplaceAllString(name, "_")
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// lock opens a directory and takes its lock, which the kernel gives back when the program ends. On a file system
+// without locks it is not held.
+func lock(path string) (dir *os.File, held bool, err error) {
+	if dir, err = os.Open(path); err != nil {
+		return nil, false, err
+	}
+	held, err = lockHeld(unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if err != nil {
-		return nil, err
+		return nil, false, errors.Join(fmt.Errorf("lock %s: %w", path, err), dir.Close())
 	}
-	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EBADF) {
-		return dir, nil
+	return dir, held, nil
+}
+
+// lockHeld reports whether a lock was taken, by what flock(2) has answered. That a file system has none is no error.
+func lockHeld(err error) (bool, error) {
+	for _, none := range []error{unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOLCK, unix.ENOSYS, unix.EBADF} {
+		if errors.Is(err, none) {
+			return false, nil
+		}
 	}
-	return nil, errors.Join(err, dir.Close())
+	return err == nil, err
+}
+
+// unsure says why the lock of a directory does not tell whether a program still works in it; empty if it does. Network
+// file systems such as NFS do not tell one machine of the locks that another has on directories.
+func unsure(maker string, shared, held bool) string {
+	const remedy = "if no program does, remove it with --all, or by hand"
+	switch {
+	case shared && maker == "":
+		return "other machines may use its file system, and its name has no machine: " +
+			"a program on any of them may work in it; " + remedy
+	case shared && maker != machineName():
+		return fmt.Sprintf("the machine %s made it, and a program there may work in it, which locks do not tell here; "+
+			"clean it from there, or %s", maker, remedy)
+	case !held:
+		return "its file system has no locks, so that nothing tells whether a program works in it; " + remedy
+	}
+	return ""
 }
 
 // remove removes a directory unless there is something in it that no run makes.
@@ -323,7 +361,8 @@ func (w *workDir) remove() error {
 }
 
 // Clean removes what programs that were killed left in the directories of these targets, and in the Vaults that they
-// name, and returns the names of it. What a program that still runs works on stays.
+// name, and returns the names of it. What a program works on stays; without how.All, so does what a program may work on
+// where locks do not tell.
 func Clean(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
@@ -338,27 +377,35 @@ func Clean(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]str
 		if d.path == "" {
 			continue
 		}
-		entries, err := os.ReadDir(d.path)
-		errs = append(errs, err)
-		for _, e := range entries {
-			path := filepath.Join(d.path, e.Name())
-			if !e.IsDir() || !names.MatchString(e.Name()) {
-				continue
-			}
-			lock, err := locked(path)
-			if errors.Is(err, unix.EWOULDBLOCK) {
-				how.Found(target.Leftover{Name: path, Doubt: "a program that runs works on it"}) // which --all does not change
-				continue
-			}
-			if err == nil && !how.Takes(path, "") {
-				err = lock.Close()
-			} else if err == nil {
-				if err = (&workDir{path, lock}).remove(); err == nil {
-					removed = append(removed, path)
-				}
-			}
-			errs = append(errs, err)
+		left, err := cleanIn(d.path, machine.Shared(d.path), how)
+		removed, errs = append(removed, left...), append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// cleanIn is Clean in a directory, whose file system other machines may share.
+func cleanIn(parent string, shared bool, how target.Cleaning) ([]string, error) {
+	entries, err := os.ReadDir(parent)
+	var removed []string
+	errs := []error{err}
+	for _, e := range entries {
+		path, name := filepath.Join(parent, e.Name()), names.FindStringSubmatch(e.Name())
+		if !e.IsDir() || name == nil {
+			continue
 		}
+		dir, held, err := lock(path)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			how.Found(target.Leftover{Name: path, Doubt: "a program that runs works on it"}) // even with --all
+			continue
+		}
+		if err == nil && !how.Takes(path, unsure(name[1], shared, held)) {
+			err = dir.Close()
+		} else if err == nil {
+			if err = (&workDir{path, dir}).remove(); err == nil {
+				removed = append(removed, path)
+			}
+		}
+		errs = append(errs, err)
 	}
 	return removed, errors.Join(errs...)
 }

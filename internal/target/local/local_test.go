@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -186,6 +188,49 @@ func TestClean(t *testing.T) {
 	}
 	if err := held.remove(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where other machines use the file system too, locks do not tell of them: what may be theirs stays, and is named.
+func TestCleanShared(t *testing.T) {
+	dir, other := t.TempDir(), "another.example"
+	ours := filepath.Join(dir, "knotmeter-12-0123abcd-"+machineName())
+	theirs, unnamed := filepath.Join(dir, "knotmeter-12-0123abcd-"+other), filepath.Join(dir, "knotmeter-12-0123abcd")
+	for _, path := range []string{ours, theirs, unnamed} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := map[string]string{}
+	how := target.Cleaning{Found: func(l target.Leftover) {
+		if !l.Removed {
+			kept[l.Name] = l.Doubt
+		}
+	}}
+	removed, err := cleanIn(dir, true, how)
+	if err != nil || !slices.Equal(removed, []string{ours}) || len(kept) != 2 ||
+		!strings.Contains(kept[theirs], "the machine another.example made it") ||
+		!strings.Contains(kept[unnamed], "its name has no machine") {
+		t.Errorf("removed %q, kept %q, %v", removed, kept, err)
+	}
+	if removed, err := cleanIn(dir, false, how); err != nil || len(removed) != 2 {
+		t.Errorf("where locks tell: removed %q, %v", removed, err)
+	}
+}
+
+// A file system without locks is no error, and no sign that a directory is not in use.
+func TestLockHeld(t *testing.T) {
+	for _, none := range []error{unix.ENOLCK, unix.EOPNOTSUPP, unix.EBADF} {
+		held, err := lockHeld(none)
+		if held || err != nil || !strings.Contains(unsure("", false, held), "has no locks") {
+			t.Errorf("%v: %t, %v", none, held, err)
+		}
+	}
+	if held, err := lockHeld(nil); !held || err != nil || unsure("", false, held) != "" {
+		t.Errorf("a lock that was taken: %t, %v", held, err)
+	}
+	if held, err := lockHeld(unix.EWOULDBLOCK); held || !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Errorf("another program's lock: %t, %v", held, err)
 	}
 }
 
