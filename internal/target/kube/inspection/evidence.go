@@ -74,9 +74,17 @@ func (e Evidence) nodeFacts() []result.Fact {
 		of("kernel", func(n corev1.Node) string { return n.Status.NodeInfo.KernelVersion }),
 		of("os", func(n corev1.Node) string { return n.Status.NodeInfo.OSImage }),
 		of("architecture", func(n corev1.Node) string { return n.Status.NodeInfo.Architecture }),
-		of("cpus", func(n corev1.Node) string { return n.Status.Capacity.Cpu().String() }),
+		of("cpus", func(n corev1.Node) string {
+			if cpus := n.Status.Capacity.Cpu(); !cpus.IsZero() {
+				return cpus.String()
+			}
+			return ""
+		}),
 		of("memory", func(n corev1.Node) string {
-			return unit.Format(float64(n.Status.Capacity.Memory().Value()), unit.Byte)
+			if memory := n.Status.Capacity.Memory(); !memory.IsZero() {
+				return unit.Format(float64(memory.Value()), unit.Byte)
+			}
+			return ""
 		}),
 		of("node-type", label(corev1.LabelInstanceTypeStable)),
 		of("zone", label(corev1.LabelTopologyZone)),
@@ -91,8 +99,11 @@ func (e Evidence) nodeFacts() []result.Fact {
 // seen is what a place has seen of its machine.
 func (e Evidence) seen(name string) string {
 	for _, r := range []*preflight.Report{e.Pod, e.Node} {
-		if r != nil {
-			return cmp.Or(result.FactOf(r.Facts, name), result.Unknown)
+		if r == nil {
+			continue
+		}
+		if value := result.FactOf(r.Facts, name); value != "" && value != result.Unknown {
+			return value
 		}
 	}
 	return result.Unknown
@@ -101,8 +112,8 @@ func (e Evidence) seen(name string) string {
 // What versions of API servers have in them, and the labels or annotations that nodes have, by distribution.
 var (
 	versionSigns = [][2]string{
-		{"-gke.", "GKE"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"}, {"-tke", "TKE"},
-		{"-aliyun", "ACK"},
+		{"-gke.", "GKE"}, {"-eks-1-", "EKS Distro"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"},
+		{"-tke", "TKE"}, {"-aliyun", "ACK"},
 	}
 	nodeSigns = [][2]string{
 		{"cloud.google.com/gke-nodepool", "GKE"}, {"eks.amazonaws.com/nodegroup", "EKS"},
@@ -140,12 +151,14 @@ func (e Evidence) distribution() string {
 	return result.Unknown
 }
 
-// A plugin is a network plugin, known by the images of its daemon set.
+// A plugin is a network plugin, known by the images of its daemon set: by a part of the last element of their names, or
+// of the whole where it has a slash.
 type plugin struct{ name, image string }
 
 var pluginImages = []plugin{
 	{"cilium", "cilium/cilium"}, {"gke-dataplane-v2", "/anetd"}, {"gke-dataplane-v2", "gke.gcr.io/cilium"},
-	{"calico", "calico/node"}, {"canal", "canal"}, {"flannel", "flannel"}, {"antrea", "antrea/antrea-agent"},
+	{"calico", "calico/node"}, {"calico", "calico-node"}, {"calico", "hardened-calico"},
+	{"canal", "canal"}, {"flannel", "flannel"}, {"antrea", "antrea/antrea-agent"},
 	{"amazon-vpc", "amazon-k8s-cni"}, {"azure", "azure-cni"}, {"azure", "azure-cns"}, {"kindnet", "kindnetd"},
 	{"kube-router", "kube-router"},
 	{"ovn-kubernetes", "ovn-kube"}, {"kube-ovn", "kube-ovn"}, {"weave", "weave-kube"}, {"multus", "multus"},
@@ -176,9 +189,13 @@ func (e Evidence) Plugins() (names, images []string) {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			for _, p := range pluginImages {
-				if strings.Contains(c.Image, p.image) && !slices.Contains(names, p.name) {
+				in := c.Image
+				if !strings.Contains(p.image, "/") {
+					in = imageName(c.Image)
+				}
+				if strings.Contains(in, p.image) && !slices.Contains(names, p.name) {
 					names = append(names, p.name)
-					images = append(images, c.Image[strings.LastIndex(c.Image, "/")+1:])
+					images = append(images, imageName(c.Image))
 					break
 				}
 			}
@@ -188,6 +205,9 @@ func (e Evidence) Plugins() (names, images []string) {
 	slices.Sort(images)
 	return names, images
 }
+
+// imageName is an image's without registry and repository.
+func imageName(image string) string { return image[strings.LastIndex(image, "/")+1:] }
 
 // placeFacts are what pods saw of where they were. What a node has for all its pods only a pod in its network sees.
 func (e Evidence) placeFacts() []result.Fact {
@@ -231,11 +251,11 @@ func sysctlsOf(r *preflight.Report, prefix string) []result.Fact {
 	return list
 }
 
-// confidentialLabels are those of nodes that are confidential machines.
+// confidentialLabels are those of nodes that are confidential machines. Those of Node Feature Discovery for SEV are of
+// machines that could start such ones.
 var confidentialLabels = []string{
-	"cloud.google.com/gke-confidential-nodes", "kubernetes.azure.com/security-type",
-	"feature.node.kubernetes.io/cpu-security.tdx.protected", "feature.node.kubernetes.io/cpu-security.sev.snp.enabled",
-	"feature.node.kubernetes.io/cpu-security.sev.es.enabled",
+	"cloud.google.com/gke-confidential-nodes=true", "kubernetes.azure.com/security-type=ConfidentialVM",
+	"feature.node.kubernetes.io/cpu-security.tdx.protected=true",
 }
 
 // confidential are signs of confidential machines, from within and on the nodes. Where a pod has looked, that there is
@@ -245,9 +265,8 @@ func (e Evidence) confidential() string {
 	within := e.seen("confidential-vm")
 	for _, n := range e.Nodes {
 		for _, label := range confidentialLabels {
-			value := n.Labels[label]
-			if sign := "label " + label + "=" + value; plain.MatchString(value) && value != "false" &&
-				!slices.Contains(signs, sign) {
+			key, value, _ := strings.Cut(label, "=")
+			if sign := "label " + label; n.Labels[key] == value && !slices.Contains(signs, sign) {
 				signs = append(signs, sign)
 			}
 		}

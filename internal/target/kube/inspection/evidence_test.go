@@ -71,6 +71,15 @@ func router(arguments ...string) appsv1.DaemonSet {
 }
 
 func TestNetworkFacts(t *testing.T) {
+	const ciliumDefault = " (Cilium's default, config map cilium-config names no other)"
+	const antreaDefault = " (Antrea's default, config map antrea-config names no other)"
+	forOthers := pool("Never", "Never")
+	forOthers.Spec.AllowedUses = []string{"LoadBalancer"}
+	onVPC := []appsv1.DaemonSet{daemonSet("eks/amazon-k8s-cni:v1"), daemonSet("cilium/cilium:v1"),
+		daemonSet("calico/node:v3")}
+	const vpc = "none, addresses of the VPC (amazon-vpc has nothing else)"
+	ovn := []appsv1.DaemonSet{daemonSet("ghcr.io/ovn-kubernetes/ovn-kube-ubuntu:v1")}
+	const ovnProxy = "replaced by ovn-kubernetes (it does Services itself)"
 	ciliumConfig := func(pairs ...string) map[string]map[string]string {
 		c := map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -93,11 +102,11 @@ func TestNetworkFacts(t *testing.T) {
 		{"cilium tunnel", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "geneve")},
 			"unknown; geneve (config map cilium-config); none (config map cilium-config); unknown"},
 		{"cilium by default", Evidence{Config: ciliumConfig("routing-mode", "tunnel")},
-			"unknown; vxlan (config map cilium-config); none (config map cilium-config); unknown"},
+			"unknown; vxlan" + ciliumDefault + "; none (config map cilium-config); unknown"},
 		{"old cilium", Evidence{Config: ciliumConfig("tunnel", "vxlan", "enable-ipsec", "true")},
 			"unknown; vxlan (config map cilium-config); ipsec (config map cilium-config); unknown"},
 		{"flannel", Evidence{
-			DaemonSets: []appsv1.DaemonSet{daemonSet("ghcr.io/flannel-io/flannel:v0.28.0")},
+			DaemonSets: []appsv1.DaemonSet{daemonSet("ghcr.io/flannel-io/flannel:v0.28.0"), daemonSet("k8s/kube-proxy:v1")},
 			Config: map[string]map[string]string{
 				"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"host-gw"}}`},
 				"kube-system/kube-proxy":        {"config.conf": "kind: KubeProxyConfiguration\nmode: ipvs\n"},
@@ -107,12 +116,12 @@ func TestNetworkFacts(t *testing.T) {
 		{"flannel in k3s", Evidence{Nodes: []corev1.Node{annotated("flannel.alpha.coreos.com/backend-type", "vxlan")}},
 			"flannel (annotation of the nodes); flannel vxlan (annotation of the nodes); none (backend of flannel); unknown"},
 		{"calico", Evidence{
-			DaemonSets: []appsv1.DaemonSet{daemonSet("docker.io/calico/node:v3.31.0")},
+			DaemonSets: []appsv1.DaemonSet{daemonSet("docker.io/calico/node:v3.31.0"), daemonSet("k8s/kube-proxy:v1")},
 			Nodes:      []corev1.Node{annotated("projectcalico.org/IPv4IPIPTunnelAddr", "10.244.0.1")},
 			Node:       devices("wireguard.cali"),
 			Config:     map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: \"\"\n"}},
-		}, "calico; ipip (annotation of the nodes); wireguard (device wireguard.cali of the node); iptables (config map " +
-			"kube-proxy)"},
+		}, "calico; ipip, always or between subnets (annotation of the nodes); wireguard (device wireguard.cali of the " +
+			"node); iptables (kube-proxy's default, config map kube-proxy names no other)"},
 		{"devices", Evidence{Node: devices("lo", "flannel.1", "kube-ipvs0")},
 			"unknown; vxlan (device flannel.1 of the node); unknown; ipvs (device kube-ipvs0 of the node)"},
 		{"kube-proxy itself", Evidence{
@@ -123,12 +132,12 @@ func TestNetworkFacts(t *testing.T) {
 			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z1 t"), node("b z2 t")},
 			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2",
 				map[string]string{"routing-mode": "native", "kube-proxy-replacement": "true"}),
-		}, "unknown; none, native routing (config map cilium-config) | vxlan (config map cilium-config); none (config map " +
+		}, "unknown; none, native routing (config map cilium-config) | vxlan" + ciliumDefault + "; none (config map " +
 			"cilium-config); replaced by cilium (config map cilium-config) | unknown"},
 		{"cilium on other nodes", Evidence{
 			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z t")},
 			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2", map[string]string{"routing-mode": "native"}),
-		}, "unknown; vxlan (config map cilium-config); none (config map cilium-config); unknown"},
+		}, "unknown; vxlan" + ciliumDefault + "; none (config map cilium-config); unknown"},
 		{"cilium beside kube-proxy", Evidence{
 			Config: ciliumConfig("routing-mode", "native", "kube-proxy-replacement", "false"),
 			Node:   &preflight.Report{Answers: map[string]string{"x": "iptables"}},
@@ -142,7 +151,7 @@ func TestNetworkFacts(t *testing.T) {
 		{"calico with IPsec", Evidence{Felix: felixes(`{"spec":{"ipsecMode":"PSK"}}`)},
 			"unknown; unknown; ipsec (FelixConfiguration of Calico); unknown"},
 		{"an old antrea with IPsec", Evidence{Config: antreaConfig("trafficEncapMode: encap\nenableIPSecTunnel: true\n")},
-			"unknown; geneve (config map antrea-config); ipsec (config map antrea-config); unknown"},
+			"unknown; geneve" + antreaDefault + "; ipsec (config map antrea-config); unknown"},
 		{"weave with variables from elsewhere", Evidence{DaemonSets: []appsv1.DaemonSet{weaveFromSecret()}},
 			"weave; unknown; unknown; unknown"},
 		{"cilium and nonsense", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "password")},
@@ -159,7 +168,7 @@ func TestNetworkFacts(t *testing.T) {
 			"unknown; none, routes (IPPools of Calico); unknown; unknown"},
 		{"antrea", Evidence{Config: antreaConfig("trafficEncapMode: encap\ntrafficEncryptionMode: " +
 			"wireGuard\nantreaProxy:\n  proxyAll: true\n")},
-			"unknown; geneve (config map antrea-config); wireguard (config map antrea-config); replaced by antrea (config " +
+			"unknown; wireguard (config map antrea-config); wireguard (config map antrea-config); replaced by antrea (config " +
 				"map antrea-config)"},
 		{"antrea with routes", Evidence{Config: antreaConfig("trafficEncapMode: noEncap\n")},
 			"unknown; none, routes (config map antrea-config); none (config map antrea-config); unknown"},
@@ -191,6 +200,49 @@ func TestNetworkFacts(t *testing.T) {
 			"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Backend":{"Type":"wireguard"}}`},
 		}}, "flannel (config map kube-flannel/kube-flannel-cfg); flannel wireguard (config map " +
 			"kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
+		{"cilium beside a kube-proxy that it replaces", Evidence{
+			Config: ciliumConfig("routing-mode", "native", "kube-proxy-replacement", "true"),
+			Node:   &preflight.Report{Answers: map[string]string{"x": "iptables"}},
+		}, "unknown; none, native routing (config map cilium-config); none (config map cilium-config); replaced by cilium " +
+			"(config map cilium-config); kube-proxy runs too: iptables (kube-proxy says so)"},
+		{"cilium chained to another plugin", Evidence{DaemonSets: onVPC[:2],
+			Config: ciliumConfig("routing-mode", "native", "cni-chaining-mode", "aws-cni")},
+			"amazon-vpc + cilium; " + vpc + "; unknown; unknown"},
+		{"calico with policies alone", Evidence{DaemonSets: append(onVPC[:1:1], onVPC[2]),
+			Pools: []IPPool{pool("Always", "")}}, "amazon-vpc + calico; " + vpc + "; unknown; unknown"},
+		{"calico with a pool for load balancers", Evidence{Pools: []IPPool{pool("", "Always"), forOthers}},
+			"unknown; vxlan (IPPools of Calico); unknown; unknown"},
+		{"calico whose pools may not be seen", Evidence{Node: devices("vxlan.calico")},
+			"unknown; vxlan, always or between subnets (device vxlan.calico of the node); unknown; unknown"},
+		{"canal of RKE2", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("rancher/hardened-calico:v3",
+			"rancher/hardened-flannel:v0")}}, "calico + flannel; unknown; unknown; unknown"},
+		{"an image with a plugin's name in its repository", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet(
+			"registry.example/flannel/nginx:1")}}, "unknown; unknown; unknown; unknown"},
+		{"antrea with policies alone", Evidence{Config: antreaConfig("trafficEncapMode: networkPolicyOnly\n")},
+			"unknown; unknown; unknown; unknown"},
+		{"antrea in a mode that nobody knows", Evidence{Config: antreaConfig("trafficEncapMode: new\n")},
+			"unknown; unknown; none (config map antrea-config); unknown"},
+		{"kube-router with a value in an argument of its own", Evidence{DaemonSets: []appsv1.DaemonSet{router(
+			"--run-service-proxy=false", "--overlay-type", "full")}},
+			"kube-router; ipip (arguments of kube-router); none (kube-router has no encryption); unknown"},
+		{"kube-router of a type that nobody knows", Evidence{DaemonSets: []appsv1.DaemonSet{router(
+			"--run-service-proxy=false", "--overlay-type=new")}},
+			"kube-router; unknown; none (kube-router has no encryption); unknown"},
+		{"kube-router that advertises the routes of others", Evidence{DaemonSets: []appsv1.DaemonSet{router(
+			"--run-service-proxy=false", "--enable-cni=false", "--enable-overlay=false")}},
+			"kube-router; unknown; unknown; unknown"},
+		{"ovn-kubernetes", Evidence{DaemonSets: ovn}, "ovn-kubernetes; unknown; unknown; " + ovnProxy},
+		{"ovn-kubernetes with a tunnel", Evidence{DaemonSets: ovn, Node: devices("genev_sys_6081")},
+			"ovn-kubernetes; geneve (device genev_sys_6081 of the node); unknown; " + ovnProxy},
+		{"ovn-kubernetes with two", Evidence{DaemonSets: ovn, Node: devices("genev_sys_6081", "vxlan_sys_4789")},
+			"ovn-kubernetes; geneve (device genev_sys_6081 of the node) | vxlan (device vxlan_sys_4789 of the node); " +
+				"unknown; " + ovnProxy},
+		{"weave's bridge", Evidence{Node: devices("weave")}, "unknown; unknown; unknown; unknown"},
+		{"a tunnel of somebody else", Evidence{Node: devices("vxlan-100")}, "unknown; unknown; unknown; unknown"},
+		{"a config map of a kube-proxy that is gone", Evidence{
+			DaemonSets: []appsv1.DaemonSet{daemonSet("kubeovn/kube-ovn:v1")},
+			Config:     map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: ipvs"}},
+		}, "kube-ovn; unknown; unknown; unknown"},
 		{"something else there", Evidence{Node: &preflight.Report{Answers: map[string]string{"x": "<html>"}}},
 			"unknown; unknown; unknown; unknown"},
 		{"garbage", Evidence{Config: map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": "}"},
@@ -259,7 +311,7 @@ func TestFlannel(t *testing.T) {
 			"flannel" + onNodes + "; flannel vxlan | wireguard" + onNodes + "; none | wireguard (backend of flannel)"},
 		{"a config map of a flannel that is gone", Evidence{Nodes: []corev1.Node{node("a z t")}, Config: flannelMap("vxlan"),
 			Node: devices("eth0")},
-			"unknown; flannel vxlan" + inMap + "; unknown"},
+			"unknown; unknown; unknown"},
 		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; flannel vxlan" + onNodes +
 			"; unknown"},
 		{"a backend that nobody knows", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; flannel tencent-vpc" +
@@ -275,6 +327,9 @@ func TestFlannel(t *testing.T) {
 		{"canal that does not encrypt", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3",
 			"flannel/flannel:v0")}, Nodes: on("vxlan"), Felix: felixes(`{}`)},
 			"calico + flannel; flannel vxlan" + onNodes + "; none (FelixConfiguration of Calico)"},
+		{"canal whose flannel encrypts", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3",
+			"flannel/flannel:v0")}, Nodes: on("wireguard"), Felix: felixes(`{}`)},
+			"calico + flannel; flannel wireguard" + onNodes + "; wireguard (backend of flannel)"},
 		{"with Multus", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("k8snetworkplumbingwg/multus-cni:v4")},
 			Nodes: on("vxlan")},
 			"flannel" + onNodes + " + multus; flannel vxlan" + onNodes + "; none (backend of flannel)"},
@@ -298,7 +353,7 @@ func TestNodeFacts(t *testing.T) {
 	a.Spec.ProviderID = "azure:///subscriptions/secret-looking"
 	a.Status.NodeInfo.KernelVersion, b.Status.NodeInfo.KernelVersion = "6.1", "6.2"
 	want := map[string]string{"kernel": "6.1 | 6.2", "node-type": "large | small", "zone": "z1",
-		"provider": "azure | none given", "os": result.Unknown}
+		"provider": "azure | none given", "os": result.Unknown, "cpus": result.Unknown, "memory": result.Unknown}
 	for _, f := range (Evidence{Nodes: []corev1.Node{a, b}}).Facts() {
 		if w, ok := want[f.Name]; ok && f.Value != w {
 			t.Errorf("%s is %q, wanted %q", f.Name, f.Value, w)
@@ -316,6 +371,8 @@ func TestDistribution(t *testing.T) {
 		want string
 	}{
 		{Evidence{Version: "v1.34.1-gke.100"}, "GKE (version of the API server)"},
+		{Evidence{Version: "v1.34.1-eks-b9c9ed7"}, "EKS (version of the API server)"},
+		{Evidence{Version: "v1.34.1-eks-1-34-3"}, "EKS Distro (version of the API server)"},
 		{Evidence{Version: "v1.34.1+k3s1"}, "k3s (version of the API server)"},
 		{Evidence{Version: "v1.34.1", Nodes: []corev1.Node{marked}}, "AKS (mark on the nodes)"},
 		{Evidence{Version: "v1.34.1", Nodes: []corev1.Node{node("a z t"), built}}, "Constellation (OS of the nodes)"},
@@ -324,6 +381,23 @@ func TestDistribution(t *testing.T) {
 	} {
 		if got := test.e.distribution(); got != test.want {
 			t.Errorf("%s: %q, want %q", test.e.Version, got, test.want)
+		}
+	}
+}
+
+// Labels are signs of confidential machines only with the values that say so.
+func TestConfidentialLabels(t *testing.T) {
+	const azure = "kubernetes.azure.com/security-type"
+	for label, want := range map[string]string{
+		azure + "=ConfidentialVM": "label " + azure + "=ConfidentialVM", azure + "=TrustedLaunch": result.Unknown,
+		"feature.node.kubernetes.io/cpu-security.sev.snp.enabled=true": result.Unknown,
+		"cloud.google.com/gke-confidential-nodes=false":                result.Unknown,
+	} {
+		n := node("a z t")
+		key, value, _ := strings.Cut(label, "=")
+		n.Labels[key] = value
+		if got := result.FactOf((Evidence{Nodes: []corev1.Node{n}}).Facts(), "confidential-vm"); got != want {
+			t.Errorf("%s: %q, want %q", label, got, want)
 		}
 	}
 }
@@ -436,11 +510,15 @@ func TestTunnelMTU(t *testing.T) {
 		{encrypted, 1420, 1500, "does not fit: pods 1420, vxlan in wireguard 110, nodes 1500"},
 		{map[string]string{"routing-mode": "native", "enable-wireguard": "true"}, 1440, 1500,
 			"fits: pods 1440, wireguard 60, nodes 1500"},
+		{map[string]string{"routing-mode": "tunnel", "enable-ipsec": "true"}, 1400, 1500, ""},
 		{routes, 1500, 1500, ""},
 		{vxlan, 0, 1500, ""},
 	} {
+		node := devices("eth0", "cilium_host")
+		node.Device.Name, node.Interfaces[0].MTU = "eth0", test.node
+		node.MTU = test.pod // the route to the pod leads through the tunnel
 		e := Evidence{Config: map[string]map[string]string{CiliumMap: test.cilium}, Pod: &preflight.Report{MTU: test.pod},
-			Node: &preflight.Report{MTU: test.node}}
+			Node: node}
 		if got := result.FactOf(e.Facts(), "tunnel-mtu"); got != test.want {
 			t.Errorf("%v, pods %d, nodes %d: %q, not %q", test.cilium, test.pod, test.node, got, test.want)
 		}
@@ -450,9 +528,9 @@ func TestTunnelMTU(t *testing.T) {
 func TestPodBandwidth(t *testing.T) {
 	const egress, ingress = "kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"
 	for want, annotations := range map[string]map[string]string{
-		"not limited (annotations of the pods)":            nil,
-		"egress 50M, ingress 1G (annotations of the pods)": {egress: "50M", ingress: "1G"},
-		"ingress 1G (annotations of the pods)":             {egress: "a b", ingress: "1G"},
+		"none given (annotations of the pods)":                            nil,
+		"egress 50M, ingress 1G (annotations of the pods)":                {egress: "50M", ingress: "1G"},
+		"egress (no plain setting), ingress 1G (annotations of the pods)": {egress: "a b", ingress: "1G"},
 	} {
 		e := Evidence{Pod: &preflight.Report{}, Annotations: annotations}
 		if got := result.FactOf(e.Facts(), "pod-bandwidth"); got != want {

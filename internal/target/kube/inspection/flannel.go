@@ -20,8 +20,12 @@ type flannelConf struct {
 	name       string // of the config map
 }
 
-// flannelConfig is the backend in flannel's own config map, alone or as a part of canal.
+// flannelConfig is the backend in flannel's own config map, alone or as a part of canal. Where no node has flannel's
+// annotations, the map is left of a flannel that is gone, or not what flannel reads.
 func (e Evidence) flannelConfig() flannelConf {
+	if written, _ := e.flannelWritten(); len(e.Nodes) > 0 && len(written) == 0 {
+		return flannelConf{}
+	}
 	for _, name := range flannelMaps {
 		var conf struct {
 			Backend struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,6 +30,8 @@ type (
 			VXLANMode   string `json:"vxlanMode"`
 			NATOutgoing bool   `json:"natOutgoing"`
 			Disabled    bool   `json:"disabled"`
+			// AllowedUses is what addresses are for; empty: of pods too.
+			AllowedUses []string `json:"allowedUses"`
 		} `json:"spec"`
 	}
 	Felix struct {
@@ -141,23 +144,34 @@ func (e Evidence) encapsulation() string {
 	}
 	calico := ""
 	if e.Config["kube-system/calico-config"]["calico_backend"] == "vxlan" {
-		calico = "vxlan (config map calico-config)"
+		calico = "vxlan" + perhapsBetween + " (config map calico-config)"
 	}
 	return cmp.Or(e.each(CiliumMap, ciliumTunnel), e.poolTunnel(), e.flannelBackend(), e.antreaTunnel(), e.routerTunnel(),
 		e.annotated(), calico, e.byDesign(), e.byDevice(tunnels), result.Unknown)
 }
 
+// perhapsBetween follows tunnels of Calico where its pools may not be seen, which say when it uses them.
+const perhapsBetween = ", always or between subnets"
+
 // tunnels are how devices of tunnels are called. Some kernels have a tunl0 that nobody uses, and that has no address.
+// Weave has the bridge weave whether it uses VXLAN or not, and vxlan-6784 if it does.
 var tunnels = map[string]string{
-	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan",
-	"vxlan-v6.calico": "vxlan", "genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan",
-	"antrea-tun": "tunnel", "tunl0": "ipip",
+	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan" + perhapsBetween,
+	"vxlan-v6.calico": "vxlan" + perhapsBetween, "genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-6784": "vxlan",
+	"antrea-tun": "tunnel", "tunl0": "ipip" + perhapsBetween,
+}
+
+// chained says that Cilium only adds to what another plugin carries.
+func chained(cilium map[string]string) bool {
+	return !slices.Contains([]string{"", "none", "portmap"}, cilium["cni-chaining-mode"])
 }
 
 func ciliumTunnel(c map[string]string) string {
 	const from = " (config map cilium-config)"
 	mode, protocol := c["routing-mode"], c["tunnel-protocol"]
 	switch {
+	case chained(c):
+		return ""
 	case mode == "native" || c["tunnel"] == "disabled":
 		return "none, native routing" + from
 	case slices.Contains([]string{"vxlan", "geneve"}, protocol):
@@ -165,14 +179,16 @@ func ciliumTunnel(c map[string]string) string {
 	case slices.Contains([]string{"vxlan", "geneve"}, c["tunnel"]):
 		return c["tunnel"] + from
 	case mode == "tunnel" && protocol == "":
-		return "vxlan" + from // Cilium's default
+		return "vxlan (Cilium's default, config map cilium-config names no other)"
 	}
 	return ""
 }
 
-// pools are Calico's address pools that are in use.
+// pools are Calico's address pools that are in use for pods.
 func (e Evidence) pools() []IPPool {
-	return slices.DeleteFunc(slices.Clone(e.Pools), func(p IPPool) bool { return p.Spec.Disabled })
+	return slices.DeleteFunc(slices.Clone(e.Pools), func(p IPPool) bool {
+		return p.Spec.Disabled || len(p.Spec.AllowedUses) > 0 && !slices.Contains(p.Spec.AllowedUses, "Workload")
+	})
 }
 
 func orNever(mode string) string {
@@ -182,8 +198,16 @@ func orNever(mode string) string {
 	return "Never"
 }
 
-// poolTunnel is what Calico's address pools say; different ones are all given.
+// carriers are plugins that carry packets, and leave policies alone to a Calico beside them.
+var carriers = []string{"flannel", "canal", "amazon-vpc", "azure", "kindnet"}
+
+// poolTunnel is what Calico's address pools say; different ones are all given. Where Calico has policies alone, it has
+// pools all the same.
 func (e Evidence) poolTunnel() string {
+	names, _ := e.Plugins()
+	if slices.ContainsFunc(names, func(name string) bool { return slices.Contains(carriers, name) }) {
+		return ""
+	}
 	var list []string
 	for _, p := range e.pools() {
 		mode := "none, routes"
@@ -226,39 +250,48 @@ func (e Evidence) antrea() (c antrea, ok bool) {
 }
 
 func (e Evidence) antreaTunnel() string {
-	const from = " (config map antrea-config)"
+	from := " (config map antrea-config)"
 	c, ok := e.antrea()
 	tunnel := c.Tunnel
-	if tunnel == "" {
-		tunnel = "geneve" // Antrea's default
-	}
 	switch {
+	case strings.EqualFold(c.Encryption, "wireGuard"):
+		tunnel = "wireguard" // instead of the type that is configured
+	case tunnel == "":
+		tunnel, from = "geneve", " (Antrea's default, config map antrea-config names no other)"
+	}
+	switch encap := strings.ToLower(c.Encap); {
 	case !ok || !plain.MatchString(tunnel):
 		return ""
-	case strings.EqualFold(c.Encap, "noEncap"):
-		return "none, routes" + from
-	case strings.EqualFold(c.Encap, "hybrid"):
+	case encap == "noencap":
+		return "none, routes (config map antrea-config)"
+	case encap == "hybrid":
 		return tunnel + " between subnets, routes within one" + from
-	case strings.EqualFold(c.Encap, "networkPolicyOnly"):
-		return "" // another plugin carries the packets
+	case encap == "" || encap == "encap":
+		return tunnel + from
 	}
-	return tunnel + from
+	return "" // with networkPolicyOnly another plugin carries the packets
 }
 
-// routerArgument is an argument of kube-router's daemon set; an argument without a value is true.
+// routerArgument is an argument of kube-router's daemon set. One that is no switch may have its value in the next
+// argument; a switch without a value is true.
 func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool) {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if !strings.Contains(c.Image, "kube-router") {
 				continue
 			}
-			for _, argument := range slices.Concat(c.Command, c.Args) {
+			arguments := slices.Concat(c.Command, c.Args)
+			for i, argument := range arguments {
 				key, v, given := strings.Cut(strings.TrimLeft(argument, "-"), "=")
 				if key != name {
 					continue
 				}
-				if !given {
+				switch {
+				case given:
+				case byDefault == "true" || byDefault == "false":
 					v = "true"
+				case i+1 < len(arguments):
+					v = arguments[i+1]
 				}
 				return v, plain.MatchString(v)
 			}
@@ -268,10 +301,12 @@ func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool)
 	return "", false
 }
 
-// routes says that kube-router carries packets, and is no firewall alone beside another plugin.
+// routes reports whether kube-router carries packets, and is no firewall, nor one who advertises routes, beside another
+// plugin.
 func (e Evidence) routes() bool {
 	runs, _ := e.routerArgument("run-router", "true")
-	return runs == "true"
+	connects, _ := e.routerArgument("enable-cni", "true")
+	return runs == "true" && connects == "true"
 }
 
 func (e Evidence) routerTunnel() string {
@@ -284,10 +319,14 @@ func (e Evidence) routerTunnel() string {
 		return ""
 	case overlay != "true":
 		return "none, routes" + from
+	case !slices.Contains([]string{"ipip", "fou"}, how):
+		return ""
 	case kind == "full":
 		return how + from
+	case kind == "subnet":
+		return how + " between subnets, routes within one" + from
 	}
-	return how + " between subnets, routes within one" + from
+	return ""
 }
 
 // annotated is what plugins write on the nodes.
@@ -299,9 +338,9 @@ func (e Evidence) annotated() string {
 	for _, n := range e.Nodes {
 		switch {
 		case n.Annotations["projectcalico.org/IPv4IPIPTunnelAddr"] != "":
-			return "ipip" + from
+			return "ipip" + perhapsBetween + from
 		case n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"] != "":
-			return "vxlan" + from
+			return "vxlan" + perhapsBetween + from
 		}
 	}
 	return ""
@@ -311,7 +350,6 @@ func (e Evidence) annotated() string {
 var onlyWays = [][2]string{
 	{"kindnet", "none, routes (kindnet has nothing else)"},
 	{"amazon-vpc", "none, addresses of the VPC (amazon-vpc has nothing else)"},
-	{"ovn-kubernetes", "geneve (ovn-kubernetes has nothing else)"},
 }
 
 // byDesign is of plugins that have one way only.
@@ -325,19 +363,23 @@ func (e Evidence) byDesign() string {
 	return ""
 }
 
-// byDevice names what the devices of a node, by how their names begin, are signs of; empty if there is no sign.
+// byDevice names what the devices of a node, by how their names begin, are signs of; different ones are all given.
+// Empty if there is no sign.
 func (e Evidence) byDevice(signs map[string]string) string {
 	if e.Node == nil {
 		return ""
 	}
+	var list []string
+	seen := map[string]bool{}
 	for _, i := range e.Node.Interfaces {
 		for _, prefix := range slices.Sorted(maps.Keys(signs)) {
-			if strings.HasPrefix(i.Name, prefix) && (i.Name != "tunl0" || len(i.Addresses) > 0) {
-				return signs[prefix] + " (device " + i.Name + " of the node)"
+			if strings.HasPrefix(i.Name, prefix) && (i.Name != "tunl0" || len(i.Addresses) > 0) && !seen[signs[prefix]] {
+				seen[signs[prefix]] = true
+				list = append(list, signs[prefix]+" (device "+i.Name+" of the node)")
 			}
 		}
 	}
-	return ""
+	return strings.Join(list, " | ")
 }
 
 // wireguards are how devices of WireGuard are called.
@@ -351,12 +393,11 @@ func (e Evidence) encryption() string {
 		return result.Unknown
 	}
 	flannel, encrypts := e.flannelEncryption()
-	device := e.byDevice(wireguards)
-	if encrypts { // else a device may know better
-		device = ""
+	if encrypts { // whatever a plugin beside it does
+		return flannel
 	}
 	return cmp.Or(e.each(CiliumMap, ciliumEncryption), e.felixEncryption(), e.antreaEncryption(), e.weaveEncryption(),
-		device, flannel, e.routerEncryption(), result.Unknown)
+		e.byDevice(wireguards), flannel, e.routerEncryption(), result.Unknown)
 }
 
 // routerEncryption is of kube-router, which has none, where it is what carries packets.
@@ -380,6 +421,8 @@ func ciliumEncryption(c map[string]string) string {
 		return "ipsec" + from
 	case c["enable-ztunnel"] == "true":
 		return "" // of the namespaces that are enrolled, which the config map does not name
+	case chained(c):
+		return ""
 	}
 	return "none" + from
 }
@@ -408,6 +451,8 @@ func (e Evidence) antreaEncryption() string {
 		return "wireguard" + from
 	case strings.EqualFold(c.Encryption, "ipsec"), c.IPsec:
 		return "ipsec" + from
+	case strings.EqualFold(c.Encap, "networkPolicyOnly"):
+		return "" // another plugin carries the packets
 	}
 	return "none" + from
 }
@@ -431,21 +476,35 @@ func (e Evidence) weaveEncryption() string {
 	return ""
 }
 
-// kubeProxy is how Services become endpoints: what kube-proxy itself says on its node, else what replaces it, else what
-// it is configured for.
+// kubeProxy is how Services become endpoints: what replaces kube-proxy, else what that itself says on its node, else
+// what it is configured for.
 func (e Evidence) kubeProxy() string {
-	configured := ""
-	if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
-		configured = mode + " (config map kube-proxy)"
+	answer, replaced := e.proxyAnswer(), cmp.Or(e.each(CiliumMap, ciliumProxy), e.otherProxy())
+	switch {
+	case replaced != "" && answer != "":
+		return replaced + "; kube-proxy runs too: " + answer
+	case replaced != "":
+		return replaced
 	}
-	return cmp.Or(e.besideCilium(e.proxyAnswer()), e.each(CiliumMap, ciliumProxy), e.otherProxy(),
-		e.besideCilium(configured), e.byDevice(ipvs), result.Unknown)
+	return cmp.Or(e.besideCilium(cmp.Or(answer, e.proxyConfigured())), e.byDevice(ipvs), result.Unknown)
+}
+
+// proxyConfigured is what kube-proxy's config map says, which may be left of one that is gone.
+func (e Evidence) proxyConfigured() string {
+	runs := func(d appsv1.DaemonSet) bool {
+		return slices.ContainsFunc(d.Spec.Template.Spec.Containers,
+			func(c corev1.Container) bool { return strings.Contains(imageName(c.Image), "kube-proxy") })
+	}
+	if len(e.DaemonSets) > 0 && !slices.ContainsFunc(e.DaemonSets, runs) {
+		return ""
+	}
+	return proxyMode(e.Config["kube-system/kube-proxy"])
 }
 
 // besideCilium is what kube-proxy does where Cilium does not replace it: Cilium balances connections of pods all the
 // same, and kube-proxy those of nodes.
 func (e Evidence) besideCilium(proxy string) string {
-	if proxy == "" || e.Config[CiliumMap] == nil || e.each(CiliumMap, ciliumProxy) != "" {
+	if proxy == "" || e.Config[CiliumMap] == nil {
 		return proxy
 	}
 	return proxy + "; cilium for connections of pods (it balances those itself)"
@@ -492,8 +551,8 @@ func (e Evidence) otherProxy() string {
 	return ""
 }
 
-// proxyMode reads kube-proxy's configuration; an empty mode is its default.
-func proxyMode(data map[string]string) (string, bool) {
+// proxyMode reads kube-proxy's configuration; empty if it cannot be read. An empty mode is its default.
+func proxyMode(data map[string]string) string {
 	for _, key := range []string{"config.conf", "config", "kube-proxy-config.yaml"} {
 		text, ok := data[key]
 		if !ok {
@@ -502,15 +561,15 @@ func proxyMode(data map[string]string) (string, bool) {
 		var conf struct {
 			Mode string `json:"mode"`
 		}
-		if yaml.Unmarshal([]byte(text), &conf) != nil {
-			return "", false
+		switch err := yaml.Unmarshal([]byte(text), &conf); {
+		case err == nil && conf.Mode == "":
+			return "iptables (kube-proxy's default, config map kube-proxy names no other)"
+		case err == nil && slices.Contains(proxyModes, conf.Mode):
+			return conf.Mode + " (config map kube-proxy)"
 		}
-		if conf.Mode == "" {
-			return "iptables", true
-		}
-		return conf.Mode, slices.Contains(proxyModes, conf.Mode)
+		return ""
 	}
-	return "", false
+	return ""
 }
 
 // bandwidth is what the pods' annotations limit them to. Which plugin follows them is not in the annotations: the
@@ -519,14 +578,17 @@ func (e Evidence) bandwidth() string {
 	var list []string
 	for _, way := range []string{"egress", "ingress"} {
 		value := e.Annotations["kubernetes.io/"+way+"-bandwidth"]
-		if plain.MatchString(value) {
+		switch {
+		case plain.MatchString(value):
 			list = append(list, way+" "+value)
+		case value != "":
+			list = append(list, way+" (no plain setting)")
 		}
 	}
 	if e.Pod == nil {
 		return result.Unknown
 	}
-	return cmp.Or(strings.Join(list, ", "), "not limited") + " (annotations of the pods)"
+	return cmp.Or(strings.Join(list, ", "), noneGiven) + " (annotations of the pods)"
 }
 
 // overheads are what tunnels add to a packet over IPv4: the outer IP header (20), and UDP (8), VXLAN (8, RFC 7348) or
@@ -539,22 +601,46 @@ const wireGuardOverhead = 60
 // tunnelRoom says whether full packets of pods fit into those of nodes, with what every one of them is packed in. Empty
 // if that is not known, or nothing is.
 func (e Evidence) tunnelRoom() string {
-	tunnel, _, _ := strings.Cut(e.encapsulation(), " (")
+	encapsulation, encryption := e.encapsulation(), e.encryption()
+	if strings.Contains(encapsulation+encryption, " | ") {
+		return "" // nodes differ
+	}
+	tunnel, _, _ := strings.Cut(encapsulation, " (")
 	tunnel = strings.TrimPrefix(tunnel, "flannel ")
 	overhead, packed := overheads[tunnel], tunnel
-	if strings.HasPrefix(e.encryption(), "wireguard") {
+	encryption, _, _ = strings.Cut(encryption, " (")
+	switch encryption, _, _ = strings.Cut(encryption, ","); encryption {
+	case "none":
+	case "wireguard":
 		packed = "wireguard"
 		if overhead > 0 {
 			packed = tunnel + " in wireguard"
 		}
 		overhead += wireGuardOverhead
+	default:
+		return "" // what it adds is not known
 	}
-	if overhead == 0 || e.Pod == nil || e.Node == nil || e.Pod.MTU == 0 || e.Node.MTU == 0 {
+	link := e.nodeLink()
+	if overhead == 0 || e.Pod == nil || e.Pod.MTU == 0 || link == 0 {
 		return ""
 	}
 	verdict := "fits"
-	if e.Pod.MTU+overhead > e.Node.MTU {
+	if e.Pod.MTU+overhead > link {
 		verdict = "does not fit"
 	}
-	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, packed, overhead, e.Node.MTU)
+	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, packed, overhead, link)
+}
+
+// nodeLink is the MTU of the device that has the address of a node that others know; 0 if that is not known. The route
+// from there to pods may lead through a tunnel, which has a smaller one.
+func (e Evidence) nodeLink() int {
+	if e.Node == nil {
+		return 0
+	}
+	for _, i := range e.Node.Interfaces {
+		if i.Name == e.Node.Device.Name {
+			return i.MTU
+		}
+	}
+	return 0
 }

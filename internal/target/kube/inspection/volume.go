@@ -84,10 +84,10 @@ func driverImage(driver string, sets []appsv1.DaemonSet) string {
 	return strings.Join(slices.Compact(images), ", ")
 }
 
-// Topology is where a volume can be used.
+// Topology is where a volume can be used, as far as it says.
 func Topology(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
-		return "everywhere"
+		return noneGiven
 	}
 	var terms []string
 	for _, t := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {

@@ -40,3 +40,16 @@ func TestDriverImage(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A volume that names no nodes does not say that all of them reach it.
+func TestTopology(t *testing.T) {
+	in := &corev1.PersistentVolume{}
+	in.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a", "b"}}}}}}}
+	for want, pv := range map[string]*corev1.PersistentVolume{"none given": {}, "zone in a,b": in} {
+		if got := Topology(pv); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
