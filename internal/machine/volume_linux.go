@@ -24,12 +24,14 @@ func Volume(path string) []result.Fact {
 			{Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFBLK {
-		facts := []result.Fact{{Name: "filesystem", Value: "none"}, {Name: "backing", Value: "disk"}}
-		return append(facts, device("/sys", unix.Major(stat.Rdev), unix.Minor(stat.Rdev))...)
+		major, minor := unix.Major(stat.Rdev), unix.Minor(stat.Rdev)
+		facts := []result.Fact{{Name: "filesystem", Value: "none"},
+			{Name: "backing", Value: blockBacking(blockName("/sys", major, minor))}}
+		return append(facts, device("/sys", major, minor)...)
 	}
 	m, major, minor := mountAt(path, stat.Dev)
 	facts := []result.Fact{
-		{Name: "filesystem", Value: known(m.Kind)}, {Name: "backing", Value: m.backing(major)},
+		{Name: "filesystem", Value: known(m.Kind)}, {Name: "backing", Value: m.backing(blockName("/sys", major, minor))},
 		{Name: "mount-options", Value: known(m.Options)},
 		{Name: "mount-source", Value: known(m.Source)},
 		{Name: "volume-size", Value: result.Unknown}, {Name: "volume-free", Value: result.Unknown},
@@ -48,8 +50,8 @@ func Shared(path string) bool {
 	if unix.Stat(path, &stat) != nil {
 		return true
 	}
-	m, major, _ := mountAt(path, stat.Dev)
-	return m.shared(major)
+	m, major, minor := mountAt(path, stat.Dev)
+	return m.shared(blockName("/sys", major, minor))
 }
 
 // mountAt is the mount that a path is on, and the numbers of the block device behind it, of which the path has dev; the
@@ -78,8 +80,8 @@ var networkKinds = []string{
 	"beegfs",
 }
 
-// backing is in a word what keeps the data.
-func (m Mount) backing(major uint32) string {
+// backing is in a word what keeps the data, by the name of the block device; empty if there is none.
+func (m Mount) backing(block string) string {
 	switch {
 	case m.Kind == "tmpfs" || m.Kind == "ramfs" || m.Kind == "devtmpfs" || m.Kind == "hugetlbfs":
 		return "memory"
@@ -87,15 +89,36 @@ func (m Mount) backing(major uint32) string {
 		return "overlay"
 	case slices.Contains(networkKinds, m.Kind):
 		return "network"
-	case major != 0:
-		return "disk"
 	}
-	return result.Unknown
+	return blockBacking(block)
+}
+
+// blockBacking is what keeps the data of a block device. Behind that of a loop is a file, which may be anywhere.
+func blockBacking(name string) string {
+	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	switch {
+	case name == "", begins("loop"):
+		return result.Unknown
+	case begins("ram"), begins("zram"):
+		return "memory"
+	case begins("nbd"), begins("rbd"):
+		return "network"
+	}
+	return "disk"
+}
+
+// blockName is what the kernel calls a block device; empty if there is none, or if that is not known.
+func blockName(sys string, major, minor uint32) string {
+	dir, err := filepath.EvalSymlinks(filepath.Join(sys, "dev/block", fmt.Sprintf("%d:%d", major, minor)))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(dir)
 }
 
 // shared reports whether other machines may use it.
-func (m Mount) shared(major uint32) bool {
-	return !slices.Contains([]string{"memory", "overlay", "disk"}, m.backing(major))
+func (m Mount) shared(block string) bool {
+	return !slices.Contains([]string{"memory", "overlay", "disk"}, m.backing(block))
 }
 
 // mountOf is the mount that a path is on: the last one whose mount point is the longest that the path begins with.
@@ -138,7 +161,7 @@ func device(sys string, major, minor uint32) []result.Fact {
 	facts := []result.Fact{
 		{Name: "device", Value: known(name)}, {Name: "device-size", Value: size},
 		{Name: "device-model", Value: read("device/model", "dm/name", "loop/backing_file")},
-		{Name: "device-rotational", Value: yesNo(read("queue/rotational"))},
+		{Name: "device-rotational", Value: rotational(name, read("queue/rotational"))},
 		{Name: "device-scheduler", Value: chosen(read("queue/scheduler"))},
 		{Name: "device-write-cache", Value: read("queue/write_cache")},
 		{Name: "device-queue", Value: read("queue/nr_requests")},
@@ -153,14 +176,18 @@ func device(sys string, major, minor uint32) []result.Fact {
 	return facts
 }
 
-func yesNo(text string) string {
-	switch text {
-	case "0":
+// rotational says whether a device rotates. The kernel says so of all disks of a hypervisor that do not tell, and of
+// loops on them.
+func rotational(name, text string) string {
+	virtual := slices.ContainsFunc([]string{"vd", "xvd", "loop"},
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	switch {
+	case text == "0":
 		return "no"
-	case "1":
+	case text == "1" && !virtual:
 		return "yes"
 	}
-	return text
+	return result.Unknown
 }
 
 // chosen is the one in brackets of "none [mq-deadline] kyber".

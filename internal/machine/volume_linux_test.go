@@ -27,18 +27,35 @@ broken line
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
-	if got := mountOf(nil, "/"); got.backing(0) != result.Unknown ||
-		mountOf(Mounts(info), "/tmp").backing(0) != "memory" || mountOf(Mounts(info), "/").backing(254) != "disk" {
+	if got := mountOf(nil, "/"); got.backing("") != result.Unknown ||
+		mountOf(Mounts(info), "/tmp").backing("") != "memory" || mountOf(Mounts(info), "/").backing("vda") != "disk" {
 		t.Errorf("%+v", got)
 	}
 	for path, want := range map[string]bool{"/": false, "/tmp": false, "/mnt/a b": true} {
 		m := mountOf(Mounts(info), path)
-		if got := m.shared(map[string]uint32{"ext4": 254}[m.Kind]); got != want {
+		if got := m.shared(map[string]string{"ext4": "vda"}[m.Kind]); got != want {
 			t.Errorf("%s is shared: %t", path, got)
 		}
 	}
-	if !(Mount{}).shared(0) {
+	if !(Mount{}).shared("") {
 		t.Error("a file system that is not known is taken for this machine's alone")
+	}
+}
+
+// Not all block devices are disks, and not all that are said to rotate do.
+func TestBlockDevices(t *testing.T) {
+	const unknown = result.Unknown
+	for name, want := range map[string][2]string{
+		"sda": {"disk", "yes"}, "nvme0n1": {"disk", "yes"}, "dm-0": {"disk", "yes"}, "vda1": {"disk", unknown},
+		"xvda": {"disk", unknown}, "loop0": {unknown, unknown}, "zram0": {"memory", "yes"}, "ram1": {"memory", "yes"},
+		"nbd0": {"network", "yes"}, "rbd0p1": {"network", "yes"}, "": {unknown, "yes"},
+	} {
+		if got := [2]string{(Mount{Kind: "ext4"}).backing(name), rotational(name, "1")}; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if got := rotational(name, "0"); got != "no" {
+			t.Errorf("%s does not rotate: %q", name, got)
+		}
 	}
 }
 

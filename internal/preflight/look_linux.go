@@ -3,6 +3,7 @@ package preflight
 import (
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -88,12 +89,17 @@ func lookAt(device string) Device {
 	defer unix.Close(fd)
 	d.Offloads, d.Driver = offloads(fd, device), driver(fd, device)
 	d.Qdisc = qdisc(device)
-	// The pairs of devices that lead into pods say 10 Gbit/s, and have no speed.
-	speed := text("/sys/class/net/" + device + "/speed")
-	if d.Driver != "veth" && speed != result.Unknown && !strings.HasPrefix(speed, "-") {
-		d.Speed = speed + " Mbit/s"
-	}
+	d.Speed = speedOf(d.Driver, text("/sys/class/net/"+device+"/speed"))
 	return d
+}
+
+// speedOf is the speed of a device of which the kernel says a number of Mbit/s. The pairs of devices that lead into
+// pods, and those of tunnels in userspace, say a constant and have no speed.
+func speedOf(driver, mbit string) string {
+	if n, err := strconv.Atoi(mbit); err != nil || n <= 0 || driver == "veth" || driver == "tun" {
+		return result.Unknown
+	}
+	return mbit + " Mbit/s"
 }
 
 // driver is what ethtool calls the driver of a device.

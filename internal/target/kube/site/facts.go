@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -97,13 +98,11 @@ func (w *Way) Facts() []result.Fact {
 	if plan.Alone() {
 		return slices.Concat(client, image, g.Volume.Facts(), g.agentFacts())
 	}
-	source, mtu := "preserved", result.Unknown
+	mtu := result.Unknown
 	if w.mtu() > 0 {
 		mtu = strconv.Itoa(w.mtu())
 	}
-	if address, err := g.address(manifest.Client); err != nil || w.Server.Peer != address {
-		source = "translated to " + w.Server.Peer.String()
-	}
+	own, _ := g.address(manifest.Client) // invalid where it is not known
 	return slices.Concat(client, []result.Fact{
 		{Name: "server", Value: plan.HostName(manifest.Server)},
 		{Name: "dial", Value: w.dial.String()},
@@ -111,8 +110,19 @@ func (w *Way) Facts() []result.Fact {
 		{Name: "congestion-control", Value: cmp.Or(w.Client.Congestion, result.Unknown)},
 		{Name: "client-offloads", Value: cmp.Or(w.Client.Device.Offloads, result.Unknown)},
 		{Name: "server-offloads", Value: cmp.Or(w.Server.Device.Offloads, result.Unknown)},
-		{Name: "source-address", Value: source},
+		{Name: "source-address", Value: sourceOf(own, w.Server.Peer)},
 	}, image, g.agentFacts())
+}
+
+// sourceOf says what became of a client's own address on the way, by what the server sees.
+func sourceOf(own, seen netip.Addr) string {
+	switch {
+	case !own.IsValid() || !seen.IsValid():
+		return result.Unknown
+	case own == seen:
+		return "preserved"
+	}
+	return "translated to " + seen.String()
 }
 
 // digest is what the runtimes say that the image is, one for each if they differ.

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,5 +21,21 @@ func TestAgentFacts(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, g.agentFacts()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// That a client's address was translated is not said where one of the two addresses is not known.
+func TestSourceOf(t *testing.T) {
+	pod, node := netip.MustParseAddr("10.244.0.2"), netip.MustParseAddr("10.0.0.1")
+	for _, test := range []struct {
+		own, seen netip.Addr
+		want      string
+	}{
+		{pod, pod, "preserved"}, {pod, node, "translated to 10.0.0.1"},
+		{netip.Addr{}, node, result.Unknown}, {pod, netip.Addr{}, result.Unknown},
+	} {
+		if got := sourceOf(test.own, test.seen); got != test.want {
+			t.Errorf("%v seen as %v: %q, want %q", test.own, test.seen, got, test.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,22 +41,30 @@ func limitOf(provisioner string, parameters map[string]string, size int64) (l li
 		return limit{}, false
 	}
 	switch provisioner {
-	case "ebs.csi.aws.com", "kubernetes.io/aws-ebs":
-		return ebs(get, size)
+	case "ebs.csi.aws.com":
+		return ebs(cmp.Or(get("type"), "gp3"), get, size) // the driver's default
+	case "kubernetes.io/aws-ebs":
+		return ebs(get("type"), get, size) // its default has changed
 	case "disk.csi.azure.com", "kubernetes.io/azure-disk":
 		return azure(get("skuname", "storageaccounttype"), size)
 	case "pd.csi.storage.gke.io", "kubernetes.io/gce-pd":
+		if get("replication-type") == "regional-pd" {
+			return limit{}, false // the figures are of zonal disks
+		}
 		return persistentDisk(get("type"), size)
 	}
 	return limit{}, false
 }
 
 // ebs: gp3 has what is provisioned, 3000 operations and 125 MiB a second unless more is; gp2 three operations per GiB.
-func ebs(get func(...string) string, size int64) (limit, bool) {
+func ebs(kind string, get func(...string) string, size int64) (limit, bool) {
 	const source = "AWS, Amazon EBS volume types: general purpose SSD volumes " +
 		"(docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html), as other pages quote it"
-	switch get("type") {
-	case "", "gp3": // the driver's default
+	switch kind {
+	case "gp3":
+		if get("iopspergb") != "" {
+			return limit{}, false // the driver decides what it makes of that
+		}
 		l := limit{IOPS: 3000, Bytes: 125 * mib, Source: source}
 		if n, err := strconv.ParseFloat(get("iops"), 64); err == nil && n > 0 {
 			l.IOPS = n

@@ -19,6 +19,9 @@ func TestOf(t *testing.T) {
 		{"ebs.csi.aws.com", "type", "gp2", 400, 1200, 250 << 20},
 		{"ebs.csi.aws.com", "type", "gp2", 10, 100, 250 << 20},
 		{"ebs.csi.aws.com", "type", "io2", 400, 0, 0},
+		{"ebs.csi.aws.com", "iopsPerGB", "50", 400, 0, 0},
+		{"kubernetes.io/aws-ebs", "type", "gp2", 400, 1200, 250 << 20},
+		{"kubernetes.io/aws-ebs", "fsType", "ext4", 400, 0, 0},                   // gp2 or gp3, by the version of Kubernetes
 		{"disk.csi.azure.com", "skuName", "StandardSSD_LRS", 400, 500, 60 << 20}, // an E20, as in Constellation v2.6
 		{"disk.csi.azure.com", "storageaccounttype", "Premium_LRS", 512, 2300, 150e6},
 		{"disk.csi.azure.com", "skuName", "Premium_LRS", 40000, 0, 0},
@@ -45,5 +48,13 @@ func TestOf(t *testing.T) {
 		if err != nil || u != unit.BitPerSecond || math.Abs(bits-8*c.bytes) > 1 {
 			t.Errorf("%+v: %v", facts[1], err)
 		}
+	}
+}
+
+// A regional disk has other limits than a zonal one.
+func TestRegionalDisk(t *testing.T) {
+	regional := map[string]string{"type": "pd-ssd", "replication-type": "regional-pd"}
+	if l, known := limitOf("pd.csi.storage.gke.io", regional, 400<<30); known {
+		t.Errorf("%+v", l)
 	}
 }
