@@ -522,6 +522,11 @@ func TestTunnelMTU(t *testing.T) {
 		if got := result.FactOf(e.Facts(), "tunnel-mtu"); got != test.want {
 			t.Errorf("%v, pods %d, nodes %d: %q, not %q", test.cilium, test.pod, test.node, got, test.want)
 		}
+		node.Interfaces[0].Addresses = []netip.Addr{netip.MustParseAddr("fd00::1")}
+		const over6 = "does not fit: pods 1450, vxlan 70, nodes 1500"
+		if got := result.FactOf(e.Facts(), "tunnel-mtu"); strings.HasPrefix(test.want, "fits: pods 1450") && got != over6 {
+			t.Errorf("over IPv6: %q, not %q", got, over6)
+		}
 	}
 }
 

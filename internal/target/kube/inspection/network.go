@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -598,6 +600,9 @@ var overheads = map[string]int{"vxlan": 50, "geneve": 50, "ipip": 20}
 // wireGuardOverhead is what WireGuard adds over IPv4: IP (20), UDP (8), its header (16) and its tag (16).
 const wireGuardOverhead = 60
 
+// longerHeader is what the header of IPv6 (40) has more than that of IPv4.
+const longerHeader = 20
+
 // tunnelRoom says whether full packets of pods fit into those of nodes, with what every one of them is packed in. Empty
 // if that is not known, or nothing is.
 func (e Evidence) tunnelRoom() string {
@@ -621,26 +626,29 @@ func (e Evidence) tunnelRoom() string {
 		return "" // what it adds is not known
 	}
 	link := e.nodeLink()
-	if overhead == 0 || e.Pod == nil || e.Pod.MTU == 0 || link == 0 {
+	if overhead == 0 || e.Pod == nil || e.Pod.MTU == 0 || link.MTU == 0 {
 		return ""
 	}
+	if len(link.Addresses) > 0 && !slices.ContainsFunc(link.Addresses, netip.Addr.Is4) {
+		overhead += longerHeader
+	}
 	verdict := "fits"
-	if e.Pod.MTU+overhead > link {
+	if e.Pod.MTU+overhead > link.MTU {
 		verdict = "does not fit"
 	}
-	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, packed, overhead, link)
+	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, packed, overhead, link.MTU)
 }
 
-// nodeLink is the MTU of the device that has the address of a node that others know; 0 if that is not known. The route
-// from there to pods may lead through a tunnel, which has a smaller one.
-func (e Evidence) nodeLink() int {
+// nodeLink is the device that has the address of a node that others know; without an MTU if that is not known. The
+// route from there to pods may lead through a tunnel, which has a smaller one.
+func (e Evidence) nodeLink() (link preflight.Interface) {
 	if e.Node == nil {
-		return 0
+		return link
 	}
 	for _, i := range e.Node.Interfaces {
 		if i.Name == e.Node.Device.Name {
-			return i.MTU
+			return i
 		}
 	}
-	return 0
+	return link
 }
