@@ -16,7 +16,7 @@ import (
 // Widths of the columns of a brief table. What is left of a line is for the names at its left.
 const (
 	briefValue    = 11
-	briefChange   = 9
+	briefChange   = 8
 	briefInterval = 15
 	briefWord     = 12
 	briefIndent   = 2
