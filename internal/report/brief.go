@@ -58,7 +58,7 @@ func (t *textReport) brief(in Input) {
 	if text := needed(h); text != "" {
 		t.faint(text)
 	}
-	if text := causesCount(in); text != "" {
+	if text := causesSentence(in); text != "" {
 		t.faint(text + " See 'knotmeter explain'.")
 	}
 	t.part("PRICE: ", pricesWords, priceSentences(c))

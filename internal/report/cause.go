@@ -14,6 +14,7 @@ import (
 // A why is an explanation in the words of a page.
 type why struct {
 	Title    string // what is explained
+	Target   string
 	Baseline string
 	Sentence string
 	Causes   []explain.Cause // supported ones
@@ -33,7 +34,7 @@ func whys(in Input, role result.Role) []why {
 		subject, quantity := inPlainWords(of, x.Metric)
 		supported := x.Supported()
 		list = append(list, why{Title: subject + " · " + quantity + ": " + x.Target + " and " + x.Baseline,
-			Baseline: x.Baseline, Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
+			Target: x.Target, Baseline: x.Baseline, Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
 			Trials: x.Confirmations})
 	}
 	return list
@@ -66,26 +67,40 @@ func shareText(s *explain.Share) string {
 // whyWords says what explanations are.
 const whyWords = "what else differs in the blocks of a verdict, in the direction that harms."
 
-// causesCount says how many differences have a cause; nothing where one target stands by itself and none was found.
-func causesCount(in Input) string {
-	list := whys(in, result.Primary)
-	if len(list) == 0 {
-		return ""
-	}
-	found := 0
-	for _, w := range list {
+// mostCauses are as many targets as have their causes named on the first screen.
+const mostCauses = 3
+
+// causesSentence names what the evidence supports of each target against the baseline, or counts where there are many targets;
+// nothing where one target stands by itself and no cause was found.
+func causesSentence(in Input) string {
+	found, all := 0, 0
+	var targets []string
+	named := map[string][]string{}
+	for _, w := range whys(in, result.Primary) {
+		all++
 		if len(w.Causes) > 0 {
 			found++
 		}
+		for _, c := range w.Causes {
+			if w.Baseline == in.Comparison.Baseline {
+				targets = append(targets, w.Target)
+				named[w.Target] = append(named[w.Target], c.Cause)
+			}
+		}
 	}
-	if found == 0 && len(in.Experiment.Targets) == 1 {
+	targets = distinct(targets)
+	switch {
+	case all == 0, found == 0 && len(in.Experiment.Targets) == 1:
 		return ""
+	case len(targets) == 0 || len(targets) > mostCauses:
+		return fmt.Sprintf("Why: for %d of %s a cause is supported.", found, unit.Plural(all, "difference"))
 	}
-	have := "have"
-	if len(list) == 1 {
-		have = "has"
+	short := prose.Unprefixed(append([]string{in.Comparison.Baseline}, targets...))
+	var parts []string
+	for _, name := range targets {
+		parts = append(parts, short[name]+" has "+prose.Enumerate(distinct(named[name])))
 	}
-	return fmt.Sprintf("Why: %d of %s %s a supported cause.", found, unit.Plural(len(list), "difference"), have)
+	return "Why: " + strings.Join(parts, "; ") + "."
 }
 
 // causeLines are the explanations of primary comparisons, a line each.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestCausesEverywhere(t *testing.T) {
 			wants = []string{"more CPU time on the path"}
 		case "html":
 			wants = []string{`id="why"`, "more CPU time on the path", "90.0 % [80.0 %, 100 %] of the difference", "fewer hops",
-				"2 candidates without support", "are smaller packets", "1 of 1 difference has a supported cause"}
+				"2 candidates without support", "are smaller packets", " has more CPU time on the path."}
 		case "json":
 			wants = []string{`"causes"`, `"state": "not observable"`, `"factor": "mss=1410"`}
 		}
@@ -64,7 +65,31 @@ func TestCausesEverywhere(t *testing.T) {
 			}
 		}
 	}
-	if brief := text(t, in, TextOptions{}); !strings.Contains(brief, "1 of 1 difference") {
+	if brief := text(t, in, TextOptions{}); !strings.Contains(brief, "Why: vxlan has more CPU time on the path.") {
 		t.Error(brief)
+	}
+}
+
+// The causes of a few targets are named, those of many are counted, and a target alone without any says nothing.
+func TestCausesInASentence(t *testing.T) {
+	in := network(t)
+	for n, want := range map[int]string{0: "Why: for 0 of 1 difference a cause is supported.",
+		3: "Why: t0 has delay; t1 has delay; t2 has delay.", 4: "Why: for 4 of 4 differences a cause is supported."} {
+		in.Causes = nil
+		for i := range max(n, 1) {
+			x := causes(in)[0]
+			x.Target = fmt.Sprint("lab:t", i)
+			x.Causes = []explain.Cause{{Cause: "delay", State: explain.Supported}}[:min(n, 1)]
+			in.Causes = append(in.Causes, x)
+		}
+		if got := causesSentence(in); got != want {
+			t.Errorf("%d targets: %q, want %q", n, got, want)
+		}
+	}
+	alone := inputs(t)["one"]
+	alone.Causes = causes(in)
+	alone.Causes[0].Causes = nil
+	if got := causesSentence(alone); got != "" {
+		t.Errorf("alone: %q", got)
 	}
 }

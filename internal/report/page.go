@@ -145,7 +145,7 @@ func newPage(in Input) *page {
 		p.Legend = p.Rankings[0].legend(c)
 	}
 	p.Shapes, p.Forests = axis.Shapes(), b.forests(axis)
-	p.Why = causesCount(in)
+	p.Why = causesSentence(in)
 	p.Whys, p.WhysRest = newWhys(in)
 	p.Chips = chips(in, all)
 	p.Noise = b.noise()
