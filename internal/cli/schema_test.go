@@ -34,6 +34,7 @@ func schemaNames() map[string]reflect.Type {
 		"run-v2.json":        reflect.TypeFor[result.Run](),
 		"site-v1.json":       reflect.TypeFor[result.Site](),
 		"session-v1.json":    reflect.TypeFor[result.Session](),
+		"switch-v1.json":     reflect.TypeFor[result.Switch](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
 		"plan-v1.json":       reflect.TypeFor[plan.Document](),
 		"audit-v1.json":      reflect.TypeFor[report.AuditDocument](),
@@ -141,6 +142,9 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.SitesFile)), "\n"), "\n") {
 		validate(t, all["site-v1.json"], fmt.Sprintf("%s:%d", store.SitesFile, i+1), []byte(line))
 	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.SwitchesFile)), "\n"), "\n") {
+		validate(t, all["switch-v1.json"], fmt.Sprintf("%s:%d", store.SwitchesFile, i+1), []byte(line))
+	}
 	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.SessionsFile)), "\n"), "\n") {
 		validate(t, all["session-v1.json"], fmt.Sprintf("%s:%d", store.SessionsFile, i+1), []byte(line))
 	}
@@ -221,6 +225,11 @@ func writtenExperiment(t *testing.T, id string, only ...string) string {
 	e.Targets = slices.DeleteFunc(e.Targets, func(t result.Target) bool { return left(t.Name) })
 	runs = slices.DeleteFunc(runs, func(r result.Run) bool { return left(r.Target) })
 	e.Design.Looks, e.Design.Budget, e.Gates = []int{8, 11}, 600, []string{"pod-pod/*/tcp-rr p99 <= +5%"}
+	e.Restore = &result.Command{Text: "./cni.sh default", Directory: "/srv", Limit: 600}
+	e.Targets = slices.Clone(e.Targets)
+	for i := range e.Targets {
+		e.Targets[i].Switch = &result.Command{Text: "./cni.sh", Directory: "/srv", Limit: 600}
+	}
 	dir := filepath.Join(t.TempDir(), "results")
 	w, err := store.Create(dir, e)
 	if err != nil {
@@ -241,6 +250,14 @@ func writtenExperiment(t *testing.T, id string, only ...string) string {
 		run.Series = []result.Series{{Name: "rate", Unit: "op/s", Step: 0.1, Values: []float64{1, 2}}}
 		run.Facts = []result.Fact{{Name: "mtu", Value: "1500"}}
 		if err := w.Append(run, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []result.Switch{
+		{Target: e.Baseline, Block: 1, Start: runs[0].Start, Took: 3, Ready: 2, Output: "done\n", Facts: facts[e.Baseline]},
+		{Start: runs[0].Start, Took: 1, Failed: "exit status 1"},
+	} {
+		if _, err := w.WriteSwitch(s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,8 +3,8 @@
 // flow may know where it came from.
 //
 // The types here are also the file format: experiment.json holds an [Experiment], runs.ndjson one [Run] a line,
-// sites.ndjson one [Site], sessions.ndjson one [Session], facts/<target>.json a list of [Fact]s. Fields are added,
-// never renamed.
+// sites.ndjson one [Site], sessions.ndjson one [Session], switches.ndjson one [Switch], facts/<target>.json a list of
+// [Fact]s. Fields are added, never renamed.
 package result
 
 import (
@@ -23,6 +23,7 @@ const (
 	RunSchema        = "knotmeter/run/v2"
 	SiteSchema       = "knotmeter/site/v1"
 	SessionSchema    = "knotmeter/session/v1"
+	SwitchSchema     = "knotmeter/switch/v1"
 )
 
 // Unknown is the value of a fact that could not be found out. A fact is never left out for that.
@@ -141,15 +142,17 @@ func (s Site) Value(metric string) (Value, bool) { return valueOf(s.Values, metr
 
 // A Run is one measurement of one case on one target, in the places of a site. Times are in seconds.
 type Run struct {
-	Schema  string    `json:"schema"`
-	ID      string    `json:"run"` // unique in the experiment, and the name of its directory under raw/
-	Case    string    `json:"case"`
-	Target  string    `json:"target"`
-	Block   int       `json:"block"`             // from 1
-	Attempt int       `json:"attempt"`           // from 1; the block's last attempt counts
-	Slot    int       `json:"slot"`              // position within the block, from 1
-	Session int       `json:"session,omitempty"` // in which it was measured, from 1; 0 of an imported run
-	Site    int       `json:"site,omitempty"`    // in which it was measured, from 1; 0 of an imported run
+	Schema  string `json:"schema"`
+	ID      string `json:"run"` // unique in the experiment, and the name of its directory under raw/
+	Case    string `json:"case"`
+	Target  string `json:"target"`
+	Block   int    `json:"block"`             // from 1
+	Attempt int    `json:"attempt"`           // from 1; the block's last attempt counts, in turn that of its target
+	Slot    int    `json:"slot"`              // position within the block, from 1
+	Session int    `json:"session,omitempty"` // in which it was measured, from 1; 0 of an imported run
+	Site    int    `json:"site,omitempty"`    // in which it was measured, from 1; 0 of an imported run
+	// Visit is the number of the switch that put the target in place; 0 unless targets are measured in turn.
+	Visit   int       `json:"visit,omitempty"`
 	Start   time.Time `json:"start"`
 	Setup   float64   `json:"setup"`   // starting the tool, warming up
 	Window  float64   `json:"window"`  // measuring
@@ -249,6 +252,32 @@ type Target struct {
 	// Underlay is what carries traffic between its nodes; targets with equal ones share their bounds. Empty: it has one of
 	// its own.
 	Underlay string `json:"underlay,omitempty"`
+	// Switch puts the target in place before each of its visits; nil: it is in place. Where one target has a Switch, all
+	// are measured in turn.
+	Switch *Command `json:"switch,omitempty"`
+}
+
+// A Command is one of the user's own, for sh -c.
+type Command struct {
+	Text      string  `json:"command"`
+	Directory string  `json:"directory"` // where it runs; absolute
+	Limit     float64 `json:"limit"`     // seconds after which it is killed
+}
+
+// A Switch is a visit of a target whose configuration is put in place for it, or the end of all of them: what the
+// command did, and what was found then. Times are in seconds.
+type Switch struct {
+	Schema  string    `json:"schema"`
+	Number  int       `json:"switch"`            // unique in the experiment, from 1
+	Session int       `json:"session,omitempty"` // from 1
+	Target  string    `json:"target,omitempty"`  // empty: the testbed was restored
+	Block   int       `json:"block,omitempty"`   // from 1; 0 of a restoration
+	Start   time.Time `json:"start"`
+	Took    float64   `json:"took"`             // running the command
+	Ready   float64   `json:"ready,omitempty"`  // from its end until the target was ready and its facts were found
+	Output  string    `json:"output,omitempty"` // what the command printed, both streams; of much the end
+	Failed  string    `json:"failed,omitempty"` // why nothing was measured, or what is not restored
+	Facts   []Fact    `json:"facts,omitempty"`
 }
 
 // Design is how an experiment is laid out. Times are in seconds.
@@ -293,6 +322,7 @@ type Experiment struct {
 	Design      Design        `json:"design"`
 	Baseline    string        `json:"baseline"`
 	Targets     []Target      `json:"targets"`
+	Restore     *Command      `json:"restore,omitempty"`  // puts the testbed back, after targets were measured in turn
 	Gates       []string      `json:"gates,omitempty"`    // conditions on the outcome: "pod-pod/*/tcp-rr p99 <= +5%"
 	Imported    string        `json:"imported,omitempty"` // format of the tool that made the runs, which have no blocks
 	Cases       []Case        `json:"cases"`
@@ -340,6 +370,11 @@ func (e Experiment) BoundsOf(target string) string {
 	return target
 }
 
+// InTurn reports whether a block visits one target after another, since they are never in place at the same time.
+func (e Experiment) InTurn() bool {
+	return slices.ContainsFunc(e.Targets, func(t Target) bool { return t.Switch != nil })
+}
+
 // MeasuredOn are the names of the targets that a case is measured on, in the order of the experiment.
 func (e Experiment) MeasuredOn(c Case) []string {
 	return slices.DeleteFunc(e.TargetNames(), func(name string) bool { return !e.Measures(c, name) })
@@ -367,7 +402,8 @@ type Session struct {
 type Results struct {
 	Experiment Experiment
 	Sessions   []Session
+	Switches   []Switch
 	Sites      []Site
 	Runs       []Run
-	Facts      map[string][]Fact // by target, of its first session
+	Facts      map[string][]Fact // by target, of its first session, or visit
 }

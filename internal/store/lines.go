@@ -78,6 +78,28 @@ func (r *Results) parseSessions(name string, in io.Reader) (err error) {
 	return err
 }
 
+// parseSwitches reads switches, which are numbered in order. A torn last line is of a visit without runs.
+func (r *Results) parseSwitches(name string, in io.Reader) error {
+	schema := func(s result.Switch) string { return s.Schema }
+	size, torn, err := eachLine(name, in, result.SwitchSchema, schema, func(number int, s result.Switch) error {
+		if s.Number != number {
+			return fmt.Errorf("%w: switch %d stands here; restore the file", ErrFormat, s.Number)
+		}
+		if err := checkSwitch(s, r.Experiment); err != nil {
+			return err
+		}
+		if err := r.checkSession(s.Session); err != nil {
+			return fmt.Errorf("%w: switch %d %w", ErrFormat, s.Number, err)
+		}
+		r.Switches = append(r.Switches, s)
+		return nil
+	})
+	if r.switches = size; torn {
+		r.warnTorn(name, len(r.Switches)+1)
+	}
+	return err
+}
+
 func (r *Results) parseSites(name string, in io.Reader) error {
 	seen := map[int]int{}
 	schema := func(s result.Site) string { return s.Schema }

@@ -28,6 +28,7 @@ type Results struct {
 
 	size     int64          // of runs.ndjson up to the last whole line
 	sessions int64          // of sessions.ndjson, likewise
+	switches int64          // of switches.ndjson, likewise
 	sites    int64          // of sites.ndjson, likewise
 	at       map[string]int // by name of the run
 }
@@ -50,6 +51,9 @@ func (d dir) results() (*Results, error) {
 	}
 	// Imported runs have no sites and refer to no session.
 	if err := d.lines(SessionsFile, r.parseSessions); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := d.lines(SwitchesFile, r.parseSwitches); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err := d.lines(SitesFile, r.parseSites); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -268,6 +272,8 @@ func checkRun(run result.Run, e result.Experiment) error {
 			ErrFormat, run.ID, run.Block, run.Attempt)
 	case run.Site < 0:
 		return fmt.Errorf("%w: run %q is in site %d; sites count from 1", ErrFormat, run.ID, run.Site)
+	case run.Visit < 0:
+		return fmt.Errorf("%w: run %q is of visit %d; visits count from 1", ErrFormat, run.ID, run.Visit)
 	}
 	if err := checkNumbers(run.Values); err != nil {
 		return fmt.Errorf("%w: run %q %w", ErrFormat, run.ID, err)
@@ -276,6 +282,20 @@ func checkRun(run result.Run, e result.Experiment) error {
 		if err := checkName("histogram", h.Name); err != nil {
 			return fmt.Errorf("%w: run %q: %w", ErrFormat, run.ID, err)
 		}
+	}
+	return nil
+}
+
+// checkSwitch returns an error unless a switch is to a target of e, in a block, or the restoration after all of them.
+func checkSwitch(s result.Switch, e result.Experiment) error {
+	switch {
+	case s.Target == "" && s.Block == 0:
+		return nil
+	case s.Block < 1:
+		return fmt.Errorf("%w: switch %d is of block %d, which count from 1", ErrFormat, s.Number, s.Block)
+	case !hasTarget(e, s.Target):
+		return fmt.Errorf("%w: switch %d is to target %q, which %s does not have",
+			ErrFormat, s.Number, s.Target, ExperimentFile)
 	}
 	return nil
 }

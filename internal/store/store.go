@@ -5,6 +5,7 @@
 //	facts/<target>.json  the environment of a target in its first session, its name escaped by [SafeName]
 //	experiment.seal      vouches for experiment.json by a key that is elsewhere
 //	sessions.ndjson      one line per session, appended and synced before its first run; never rewritten
+//	switches.ndjson      one line per switch of targets that are measured in turn, appended and synced; never rewritten
 //	sites.ndjson         one line per site, appended and synced when it is closed; never rewritten
 //	runs.ndjson          one line per run, appended and synced as the run ends; never rewritten
 //	raw/<run>/           the files of a run; <name>.hdr is a histogram, encoded
@@ -34,6 +35,7 @@ const (
 	ExperimentFile = "experiment.json"
 	sealFile       = "experiment.seal"
 	SessionsFile   = "sessions.ndjson"
+	SwitchesFile   = "switches.ndjson"
 	SitesFile      = "sites.ndjson"
 	RunsFile       = "runs.ndjson"
 	FactsDir       = "facts"

@@ -195,6 +195,57 @@ func resumeAndAppend(t *testing.T, dir string, have int) {
 	}
 }
 
+// Switches read back as they were written, wherever a crash cut the file, and are numbered on by the next session. An
+// experiment without any has no such file.
+func TestSwitches(t *testing.T) {
+	dir, _ := fill(t, 2)
+	name := filepath.Join(dir, SwitchesFile)
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("the file is there before a switch: %v", err)
+	}
+	target := site(1).Target
+	want := []result.Switch{
+		{Target: target, Block: 1, Start: time.Unix(1, 0).UTC(), Took: 2, Ready: 3, Output: "done\n",
+			Facts: []result.Fact{{Name: "mtu", Value: "1500"}}},
+		{Target: target, Block: 2, Start: time.Unix(2, 0).UTC(), Took: 1, Failed: "exit status 1"},
+		{Start: time.Unix(3, 0).UTC(), Took: 1},
+	}
+	for i := range want {
+		w, _, err := Resume(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, err := w.WriteSwitch(want[i])
+		if err := errors.Join(err, w.Close()); err != nil || number != i+1 {
+			t.Fatalf("switch %d is number %d, %v", i+1, number, err)
+		}
+		want[i].Schema, want[i].Number = result.SwitchSchema, i+1
+	}
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Open(dir); err != nil || !cmp.Equal(want, got.Switches) {
+		t.Fatalf("%v, %+v", err, got.Switches)
+	}
+	if err := os.WriteFile(name, whole[:len(whole)-5], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w, got, err := Resume(dir)
+	if err != nil || !cmp.Equal(want[:2], got.Switches) || len(got.Warnings) != 1 {
+		t.Fatalf("cut: %v, %+v", err, got)
+	}
+	defer w.Close()
+	if number, err := w.WriteSwitch(result.Switch{}); err != nil || number != 3 {
+		t.Errorf("after the crash: switch %d, %v", number, err)
+	}
+	for _, s := range []result.Switch{{Target: "x", Block: 1}, {Target: target}, {Block: 1}} {
+		if _, err := w.WriteSwitch(s); !errors.Is(err, ErrFormat) {
+			t.Errorf("%+v is written: %v", s, err)
+		}
+	}
+}
+
 // Sites read back as they were written, wherever a crash cut the file; resuming goes on after the last whole line.
 func TestSites(t *testing.T) {
 	dir, _ := fill(t, 2)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,11 +25,13 @@ type Writer struct {
 	key        []byte // that vouches for it; nil: nobody does
 	lock       *os.File
 	sessions   lines
+	switches   lines // without a file until there is one
 	sites      lines
 	runs       lines
 	seen       map[string]bool // IDs of runs in runs.ndjson
 	seenSites  map[int]bool    // numbers of sites in sites.ndjson
 	known      int             // sessions in sessions.ndjson
+	switched   int             // switches in switches.ndjson
 	session    int             // the one that sites and runs are of, 0 before it is written
 }
 
@@ -101,12 +104,26 @@ func (w *Writer) open() (err error) {
 			return err
 		}
 	}
-	return nil
+	if w.switches.file, err = w.dir.openAppend(SwitchesFile); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
-// files are those that grow, by their names.
+// files are those that grow in every experiment, by their names.
 func (w *Writer) files() map[string]*lines {
 	return map[string]*lines{SessionsFile: &w.sessions, SitesFile: &w.sites, RunsFile: &w.runs}
+}
+
+// grown are the files that there are of those that grow.
+func (w *Writer) grown() iter.Seq[*lines] {
+	return func(yield func(*lines) bool) {
+		for _, l := range []*lines{&w.sessions, &w.switches, &w.sites, &w.runs} {
+			if l.file != nil && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // Resume opens a directory to add to it, and returns what it holds. A torn last line is cut off.
@@ -129,8 +146,9 @@ func (w *Writer) resume() (*Results, error) {
 		return nil, err
 	}
 	w.experiment = results.experiment
-	w.e, w.known = results.Experiment, len(results.Sessions)
+	w.e, w.known, w.switched = results.Experiment, len(results.Sessions), len(results.Switches)
 	w.sessions.size, w.sites.size, w.runs.size = results.sessions, results.sites, results.size
+	w.switches.size = results.switches
 	for _, r := range results.Runs {
 		w.seen[r.ID] = true
 	}
@@ -144,7 +162,7 @@ func (w *Writer) resume() (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range w.files() {
+	for l := range w.grown() {
 		if err := l.file.Truncate(l.size); err != nil {
 			return nil, fmt.Errorf("cut the torn last line: %w", err)
 		}
@@ -178,6 +196,25 @@ func (w *Writer) WriteSession(s result.Session) error {
 	}
 	w.known, w.session = s.Number, s.Number
 	return nil
+}
+
+// WriteSwitch records a switch, of the session that was written last, and gives it its number, which is returned.
+func (w *Writer) WriteSwitch(s result.Switch) (number int, err error) {
+	s.Schema, s.Session, s.Number = result.SwitchSchema, w.session, w.switched+1
+	if err = checkSwitch(s, w.e); err == nil && w.switches.file == nil {
+		if err = w.dir.write(SwitchesFile, nil); err == nil {
+			w.switches.file, err = w.dir.openAppend(SwitchesFile)
+		}
+		err = errors.Join(err, w.dir.sync("."))
+	}
+	if err == nil {
+		err = w.switches.appendJSON(s)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("switch %d: %w", s.Number, err)
+	}
+	w.switched = s.Number
+	return s.Number, nil
 }
 
 // WriteSite records a site that is closed, of the session that was written last. When it returns nil, the line is on
@@ -315,12 +352,14 @@ func (l *lines) append(line []byte) error {
 // Close gives the lock back. The directory is complete without it.
 func (w *Writer) Close() error {
 	errs := []error{w.dir.close()}
-	for _, f := range []*os.File{w.sessions.file, w.sites.file, w.runs.file, w.lock} {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
+	for l := range w.grown() {
+		errs = append(errs, l.file.Close())
+		l.file = nil
 	}
-	w.sessions.file, w.sites.file, w.runs.file, w.lock = nil, nil, nil, nil
+	if w.lock != nil {
+		errs = append(errs, w.lock.Close())
+		w.lock = nil
+	}
 	return errors.Join(errs...)
 }
 
