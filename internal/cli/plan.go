@@ -163,19 +163,24 @@ func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Kno
 	p.NotMeasured = summary.NotMeasured
 	return plan.Known{
 		Source:  plan.Source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total},
-		Results: result.Results{Experiment: p, Sites: m.sites, Runs: m.runs},
+		Results: result.Results{Experiment: p, Switches: m.switches, Sites: m.sites, Runs: m.runs},
 	}, nil
 }
 
 // A memory is a sink that keeps the runs until the program ends.
 type memory struct {
-	sites []result.Site
-	runs  []result.Run
+	switches []result.Switch
+	sites    []result.Site
+	runs     []result.Run
 }
 
 func (m *memory) WriteFacts(string, []result.Fact) error    { return nil }
 func (m *memory) WriteSession(result.Session) error         { return nil }
 func (m *memory) WriteNotMeasured(result.NotMeasured) error { return nil }
+func (m *memory) WriteSwitch(s result.Switch) (int, error) {
+	m.switches = append(m.switches, s)
+	return len(m.switches), nil
+}
 func (m *memory) WriteSite(s result.Site) error {
 	m.sites = append(m.sites, s)
 	return nil

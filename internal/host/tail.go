@@ -1,16 +1,18 @@
 package host
 
 import (
+	"cmp"
 	"io"
 	"strings"
 	"sync"
 )
 
-// tailSize is the most that a Tail keeps, in bytes.
+// tailSize is the most that a Tail keeps unless it is set, in bytes.
 const tailSize = 2048
 
 // A Tail keeps the end of what is written to it: the last words of a command. It is safe for concurrent use.
 type Tail struct {
+	Keep int // bytes at most; 0: 2048
 	mu   sync.Mutex
 	last []byte
 }
@@ -20,7 +22,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = append(t.last, p...)
-	if extra := len(t.last) - tailSize; extra > 0 {
+	if extra := len(t.last) - cmp.Or(t.Keep, tailSize); extra > 0 {
 		t.last = append(t.last[:0], t.last[extra:]...)
 	}
 	return len(p), nil

@@ -21,7 +21,7 @@ type Durations struct {
 	targets  map[string]target.Spec   // by name
 	sittings map[int]string           // of sites that only one case had, by number
 	// Seconds beyond the nominal ones.
-	runs, making, removing map[scope]*mean
+	runs, making, removing, switching map[scope]*mean
 }
 
 // A scope is what a measured duration is taken for: a case on a target, or all that is more or less like it.
@@ -38,7 +38,7 @@ func NewDurations(e result.Experiment, families family.List) Durations {
 	d := Durations{
 		e: e, families: map[string]string{}, cases: map[string]family.Traits{}, targets: map[string]target.Spec{},
 		sittings: map[int]string{},
-		runs:     map[scope]*mean{}, making: map[scope]*mean{}, removing: map[scope]*mean{},
+		runs:     map[scope]*mean{}, making: map[scope]*mean{}, removing: map[scope]*mean{}, switching: map[scope]*mean{},
 	}
 	for _, t := range e.Targets {
 		d.targets[t.Name], _ = target.ParseSpec(t.Spec)
@@ -69,6 +69,9 @@ func Learn(e result.Experiment, families family.List, earlier result.Results) Du
 	for _, s := range earlier.Sites {
 		d.AddSite(s)
 	}
+	for _, s := range earlier.Switches {
+		d.AddSwitch(s)
+	}
 	return d
 }
 
@@ -93,6 +96,21 @@ func (d *Durations) AddSite(s result.Site) {
 	}
 }
 
+// AddSwitch adds a visit that did not fail.
+func (d *Durations) AddSwitch(s result.Switch) {
+	if s.Failed == "" && s.Target != "" {
+		for _, scope := range d.switchScopes(s.Target) {
+			add(d.switching, scope, s.Took+s.Ready-d.nominalSwitch(s.Target))
+		}
+	}
+}
+
+// Switch predicts the seconds from the beginning of a visit until its target is ready: from visits of the same target,
+// else of others of that kind, else the nominal ones.
+func (d *Durations) Switch(target string) float64 {
+	return max(0, d.nominalSwitch(target)+narrowest(d.switching, d.switchScopes(target)))
+}
+
 // Run predicts the seconds of a run, with the pause before it: from runs of the same case and target, else of the case
 // on targets of that kind, else of its family on such targets, else the nominal ones.
 func (d *Durations) Run(caseName, target string) float64 {
@@ -105,7 +123,11 @@ func (d *Durations) Longest() float64 {
 	for _, c := range d.e.Cases {
 		s, block := d.cases[c.Name].Sitting(), 0.0
 		for _, t := range d.e.MeasuredOn(c) {
-			block = Together(d.e.Design, block, d.Run(c.Name, t))
+			if d.e.InTurn() {
+				block = max(block, d.Run(c.Name, t))
+			} else {
+				block = Together(d.e.Design, block, d.Run(c.Name, t))
+			}
 		}
 		sittings[s] += block
 		longest = max(longest, sittings[s])
@@ -114,7 +136,8 @@ func (d *Durations) Longest() float64 {
 }
 
 // Sites predicts the seconds that sites take of so many blocks of each case, by name. Those of a block are made at the
-// same time on all targets, and removed at the same time; they last as long as any of the cases that share them.
+// same time on all targets, and removed at the same time, or in turn, each in a visit; they last as long as any of the
+// cases that share them. The switches before visits are not in it.
 func (d *Durations) Sites(blocks map[string]float64) float64 {
 	most := map[string]float64{} // blocks, by sitting
 	var order []string
@@ -127,22 +150,47 @@ func (d *Durations) Sites(blocks map[string]float64) float64 {
 	}
 	total := 0.0
 	for _, s := range order {
-		total += most[s] * d.sit(s)
+		total += most[s] * d.sit(s, d.e.TargetNames())
 	}
 	return total
 }
 
-// sit predicts the seconds that the sites of a sitting take in a block.
-func (d *Durations) sit(sitting string) float64 {
-	var making, removing float64
+// Switches predicts the seconds that the switches take of so many blocks of each case, by name.
+func (d *Durations) Switches(blocks map[string]float64) float64 {
+	if !d.e.InTurn() {
+		return 0
+	}
+	visits := map[string]float64{}
 	for _, c := range d.e.Cases {
-		if d.cases[c.Name].Sitting() != sitting {
+		for _, t := range d.e.MeasuredOn(c) {
+			visits[t] = max(visits[t], blocks[c.Name])
+		}
+	}
+	total := 0.0
+	for _, t := range d.e.TargetNames() {
+		total += visits[t] * d.Switch(t)
+	}
+	return total
+}
+
+// Sit predicts the seconds that the sites take that a case has, with others, on targets in a block.
+func (d *Durations) Sit(caseName string, on []string) float64 {
+	return d.sit(d.cases[caseName].Sitting(), on)
+}
+
+// sit predicts the seconds that the sites of a sitting take on targets in a block.
+func (d *Durations) sit(sitting string, on []string) float64 {
+	var making, removing, inTurn float64
+	for _, t := range on {
+		needed := func(c result.Case) bool { return d.cases[c.Name].Sitting() == sitting && d.e.Measures(c, t) }
+		if !slices.ContainsFunc(d.e.Cases, needed) {
 			continue
 		}
-		for _, t := range d.e.MeasuredOn(c) {
-			m, r := d.site(sitting, t)
-			making, removing = max(making, m), max(removing, r)
-		}
+		m, r := d.site(sitting, t)
+		making, removing, inTurn = max(making, m), max(removing, r), inTurn+m+r
+	}
+	if d.e.InTurn() {
+		return inTurn
 	}
 	return making + removing
 }
@@ -162,6 +210,10 @@ func (d *Durations) runScopes(caseName, target string) []scope {
 
 func (d *Durations) siteScopes(sitting, target string) []scope {
 	return []scope{{sitting, target}, {sitting, "kind " + d.targets[target].Kind}}
+}
+
+func (d *Durations) switchScopes(target string) []scope {
+	return []scope{{"", target}, {"", "kind " + d.targets[target].Kind}}
 }
 
 func add(means map[scope]*mean, s scope, v float64) {

@@ -57,6 +57,12 @@ func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, er
 			k.Results.Sites = append(k.Results.Sites, site)
 		}
 	}
+	for _, s := range earlier.Switches {
+		if name, ok := names[s.Target]; ok {
+			s.Target = name
+			k.Results.Switches = append(k.Results.Switches, s)
+		}
+	}
 	if len(k.Results.Runs) == 0 {
 		return Known{}, fmt.Errorf("%s has no run of any of these cases on any of these targets", dir)
 	}
@@ -106,7 +112,7 @@ func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) 
 	}
 	f := &Forecast{Source: k.Source, Comparisons: []Prediction{}, Missing: []string{}}
 	blocks := map[string]float64{} // seconds that a block takes, by case
-	all := p.Sites
+	all := p.Sites + p.Switches
 	for _, c := range p.Cases {
 		blocks[c.Name], all = c.Block, all+c.Block
 	}
@@ -213,5 +219,5 @@ func (f *Forecast) total(p Outline, d *Durations, of func(Prediction) compare.Nu
 		}
 		total, all[c.Name] = total+n*c.Block, n
 	}
-	return total + d.Sites(all)
+	return total + d.Sites(all) + d.Switches(all)
 }

@@ -11,13 +11,14 @@ type pace struct {
 	making, removing float64 // of a site
 	run              float64 // of a run, besides its windows and the pause before it: starting and ending a tool
 	makes            bool    // what a workload needs of a site, such as a volume, for each site
+	switching        float64 // to it, from the beginning of the command until it is ready
 }
 
 // paces are by kind of target.
 var paces = map[string]pace{
-	"lab":   {making: 0.1, removing: 0.3, run: 0.07},
-	"local": {run: 0.05},
-	"kube":  {making: 2.3, removing: 1.9, run: 0.08, makes: true},
+	"lab":   {making: 0.1, removing: 0.3, run: 0.07, switching: 1},
+	"local": {run: 0.05, switching: 1},
+	"kube":  {making: 2.3, removing: 1.9, run: 0.08, makes: true, switching: 60},
 }
 
 // nominalRun is the seconds of a run in a design, with the pause before it, before any was measured.
@@ -42,6 +43,9 @@ func (d *Durations) sharers(caseName, on string) int {
 	}
 	return max(1, n)
 }
+
+// nominalSwitch is the seconds of a switch before any was made; what a command does is the user's own matter.
+func (d *Durations) nominalSwitch(to string) float64 { return paces[d.targets[to].Kind].switching }
 
 // nominalSite is the seconds of a site before any was made. What its cases need is made at the same time.
 func (d *Durations) nominalSite(sitting, on string) (making, removing float64) {

@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -12,12 +14,14 @@ const MaxBlocks = 1000
 
 // An Outline is what an experiment would do if every case had all its blocks.
 type Outline struct {
-	Cases   []Case
-	Blocks  int
-	Runs    int     // without repeated blocks
-	Sites   float64 // seconds that making and removing the sites of a block takes, predicted
-	Windows float64 // seconds of a block in which something is measured
-	Seconds float64 // of everything, predicted, not bounded by the budget
+	Cases    []Case
+	Blocks   int
+	Runs     int     // without repeated blocks
+	Sites    float64 // seconds that making and removing the sites of a block takes, predicted
+	Visits   int     // of targets that are measured in turn, in all blocks; 0: they are not
+	Switches float64 // seconds that the switches of a block take, predicted
+	Windows  float64 // seconds of a block in which something is measured
+	Seconds  float64 // of everything, predicted, not bounded by the budget
 }
 
 // A Case is a case with what it takes.
@@ -52,7 +56,15 @@ func NewOutline(e result.Experiment, d *Durations) Outline {
 		p.Seconds += pc.Seconds
 	}
 	p.Sites = d.Sites(one)
-	p.Seconds += float64(e.Design.Blocks) * p.Sites
+	p.Switches = d.Switches(one)
+	p.Seconds += float64(e.Design.Blocks) * (p.Sites + p.Switches)
+	if e.InTurn() {
+		for _, t := range e.TargetNames() {
+			if slices.ContainsFunc(p.Cases, func(c Case) bool { return slices.Contains(c.Targets, t) }) {
+				p.Visits += e.Design.Blocks
+			}
+		}
+	}
 	return p
 }
 

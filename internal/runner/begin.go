@@ -17,7 +17,8 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []string, err er
 	about := map[string][]string{} // the targets that a warning is about
 	var said []string
 	for _, t := range c.Targets {
-		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share, Earlier: c.EarlierFacts[t.Name]}
+		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share, InTurn: e.InTurn(),
+			Earlier: c.EarlierFacts[t.Name]}
 		if p.Placements, err = placements(e, t.Name, c.Families, c.Tool); err != nil {
 			return nil, err
 		}
@@ -30,6 +31,12 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []string, err er
 				said = append(said, w)
 			}
 			about[w] = append(about[w], t.Name)
+		}
+	}
+	for _, t := range e.Targets {
+		if e.InTurn() && t.Switch == nil {
+			warnings = append(warnings, t.Name+" has no switch: it was measured as the visit before its own left it, unless it "+
+				"is elsewhere")
 		}
 	}
 	for _, w := range said {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -15,18 +16,16 @@ var (
 	errLost   = errors.New("a place was lost")
 )
 
-// block measures the cases of a block until each is complete or left out: all in the same sites, and again in fresh
-// ones what failed there. Where a place was lost, what had been measured beside it is measured again too.
-func (s *session) block(ctx context.Context, cases []CaseBlock) error {
+// block measures the cases of a block on targets until each is complete or left out: all in the same sites, and again
+// in fresh ones what failed there. Where a place was lost, what had been measured beside it is measured again too.
+func (s *session) block(ctx context.Context, cases []CaseBlock, on []string) error {
 	all := false
 	for {
-		rest := slices.DeleteFunc(slices.Clone(cases), func(b CaseBlock) bool {
-			return len(s.e.MeasuredOn(b.Case)) == 0 || !all && s.complete(b.Case, b.Block)
-		})
+		rest := s.incomplete(cases, on, all)
 		if len(rest) == 0 {
 			return nil
 		}
-		switch err := s.pass(ctx, rest); {
+		switch err := s.pass(ctx, rest, on); {
 		case errors.Is(err, errLost):
 			all = true
 		case err == nil:
@@ -37,11 +36,25 @@ func (s *session) block(ctx context.Context, cases []CaseBlock) error {
 	}
 }
 
+// incomplete are those of the cases that are still to be measured on one of the targets; with all, the others that are
+// measured there too.
+func (s *session) incomplete(cases []CaseBlock, on []string, all bool) []CaseBlock {
+	return slices.DeleteFunc(slices.Clone(cases), func(b CaseBlock) bool {
+		names := s.measuredOn(b.Case, on)
+		return len(names) == 0 || !all && s.complete(b.Case, b.Block, names)
+	})
+}
+
+// measuredOn are those of the targets that a case is measured on.
+func (s *session) measuredOn(c result.Case, on []string) []string {
+	return slices.DeleteFunc(slices.Clone(on), func(name string) bool { return !s.e.Measures(c, name) })
+}
+
 // pass measures cases once, in the sites that they share and in those that some have for themselves, up to the first
 // place that is lost.
-func (s *session) pass(ctx context.Context, cases []CaseBlock) error {
+func (s *session) pass(ctx context.Context, cases []CaseBlock, on []string) error {
 	for _, sitting := range s.sittings(cases) {
-		if err := s.sit(ctx, sitting); err != nil {
+		if err := s.sit(ctx, sitting, on); err != nil {
 			return err
 		}
 	}
@@ -65,19 +78,15 @@ func (s *session) sittings(cases []CaseBlock) [][]CaseBlock {
 	return list
 }
 
-// sit measures cases in sites that are opened for them on all targets, and removed again.
-func (s *session) sit(ctx context.Context, cases []CaseBlock) error {
+// sit measures cases in sites that are opened for them on targets, and removed again.
+func (s *session) sit(ctx context.Context, cases []CaseBlock, on []string) error {
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	blocks := map[string]float64{}
-	for _, b := range cases {
-		blocks[b.Case.Name] = 1
-	}
-	if !s.affordable(cases[0].Case, s.durations.Sites(blocks)) {
+	if !s.affordable(cases[0].Case, on, s.durations.Sit(cases[0].Case.Name, on)) {
 		return errBudget
 	}
-	sites, err := s.open(ctx, cases)
+	sites, err := s.open(ctx, cases, on)
 	for i := 0; i < len(cases) && err == nil; i++ {
 		err = s.measureCase(ctx, cases[i], sites)
 	}
@@ -88,13 +97,14 @@ func (s *session) sit(ctx context.Context, cases []CaseBlock) error {
 // often, and leaves what failed for want of a sound place to fresh sites.
 func (s *session) measureCase(ctx context.Context, b CaseBlock, sites sites) error {
 	c, block := b.Case, b.Block
+	on := slices.Sorted(maps.Keys(sites))
 	for {
-		if failures := s.failures(c, block); len(failures) >= s.Limits.Attempts {
+		if failures := s.failures(c, block, on); len(failures) >= s.Limits.Attempts {
 			if err := s.giveUp(c.Name, block, failures); err != nil {
 				return err
 			}
 		}
-		if !s.affordable(c, 0) {
+		if !s.affordable(c, on, 0) {
 			return errBudget
 		}
 		// An attempt that ends without a failed target is complete, or has no target left.
@@ -128,14 +138,19 @@ const (
 func (s *session) attempt(ctx context.Context, c result.Case, block int, sites sites) (*failure, error) {
 	number := 1
 	for _, r := range s.runsOf(c, block) {
-		number = max(number, r.Attempt+1)
+		if !s.e.InTurn() || sites[r.Target] != nil { // in turn, each target has attempts of its own
+			number = max(number, r.Attempt+1)
+		}
 	}
 	targets := Order(s.e, c, block, number)
 	var trials []*trial
 	for i, name := range targets {
+		if sites[name] == nil {
+			continue // it has another turn
+		}
 		trials = append(trials, s.newTrial(sites[name], result.Run{
 			Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: number, Slot: i + 1,
-			Tool: s.toolOf(s.workloads[c.Name]),
+			Tool: s.toolOf(s.workloads[c.Name]), Visit: s.visiting,
 		}))
 	}
 	if unplaced := slices.DeleteFunc(slices.Clone(trials), (*trial).placed); len(unplaced) > 0 {

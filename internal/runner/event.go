@@ -10,16 +10,20 @@ type Kind string
 
 // The kinds of events, in the order in which they come.
 const (
-	Planned      Kind = "planned"
-	NotMeasured  Kind = "not-measured" // Target, Case (either may be "*"), Reason
-	BlockStarted Kind = "block-started"
-	SiteFailed   Kind = "site-failed" // Target, Reason; it is tried again
-	RunStarted   Kind = "run-started"
-	RunDone      Kind = "run-done"    // Value, if the run has its main metric
-	RunInvalid   Kind = "run-invalid" // Reason
+	Planned       Kind = "planned"
+	NotMeasured   Kind = "not-measured" // Target, Case (either may be "*"), Reason
+	BlockStarted  Kind = "block-started"
+	SwitchStarted Kind = "switch-started" // Target
+	SwitchDone    Kind = "switch-done"    // Target, which is ready
+	SwitchFailed  Kind = "switch-failed"  // Target, Reason; it is visited again after the others
+	SiteFailed    Kind = "site-failed"    // Target, Reason; it is tried again
+	RunStarted    Kind = "run-started"
+	RunDone       Kind = "run-done"    // Value, if the run has its main metric
+	RunInvalid    Kind = "run-invalid" // Reason
 	// CaseDecided: Case needs no more blocks than Block, fewer than the design allows.
-	CaseDecided Kind = "case-decided"
-	Finished    Kind = "finished" // Reason is the Stop
+	CaseDecided    Kind = "case-decided"
+	RestoreStarted Kind = "restore-started" // Reason is the command
+	Finished       Kind = "finished"        // Reason is the Stop
 )
 
 // An Event is progress. Fields that do not apply to its kind are zero.
@@ -33,6 +37,10 @@ type Event struct {
 	Slots  int           `json:"slots,omitempty"` // runs in the block
 	Value  *result.Value `json:"value,omitempty"`
 	Reason string        `json:"reason,omitempty"`
+	// Visit is which of the Visits that the design wants is made, or is the next; one that failed is made again. Both are
+	// 0 unless targets are measured in turn.
+	Visit  int `json:"visit,omitempty"`
+	Visits int `json:"visits,omitempty"`
 	// Done and Runs are the runs so far, of earlier sessions too, and those that the design wants of
 	// the cases that go on.
 	Done int `json:"done"`
@@ -50,6 +58,9 @@ func (s *session) emit(e Event) {
 	e.Blocks, e.AtMost = s.e.Design.Blocks, len(s.e.Design.Looks) > 1
 	e.Elapsed = s.elapsed()
 	e.Done, e.Runs, e.Remaining = s.progress()
+	if s.e.InTurn() {
+		e.Visit, e.Visits = s.visitsWanted()
+	}
 	if e.Kind == Finished {
 		e.Remaining = 0
 	}
@@ -62,10 +73,7 @@ func (s *session) progress() (done, runs int, remaining float64) {
 	valid := s.validBlocks()
 	left := map[string]float64{} // blocks, by case
 	for _, c := range s.e.Cases {
-		blocks := s.e.Design.Blocks
-		if at, ended := s.ended[c.Name]; ended {
-			blocks = min(blocks, at)
-		}
+		blocks := s.blocksOf(c)
 		var takes float64
 		for _, name := range s.e.MeasuredOn(c) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
@@ -75,11 +83,35 @@ func (s *session) progress() (done, runs int, remaining float64) {
 		}
 		remaining += takes
 	}
-	remaining += s.durations.Sites(left)
+	remaining += s.durations.Sites(left) + s.durations.Switches(left)
 	if b := s.e.Design.Budget; b > 0 {
 		remaining = min(remaining, max(0, b-s.elapsed()))
 	}
 	return done, runs, remaining
+}
+
+// blocksOf is how many blocks are wanted of a case.
+func (s *session) blocksOf(c result.Case) int {
+	if at, ended := s.ended[c.Name]; ended {
+		return min(s.e.Design.Blocks, at)
+	}
+	return s.e.Design.Blocks
+}
+
+// visitsWanted are the visits that are wanted of all targets, and which of them is not complete yet.
+func (s *session) visitsWanted() (next, all int) {
+	valid := s.validBlocks()
+	for _, name := range s.e.TargetNames() {
+		wanted, left := 0, 0
+		for _, c := range s.e.Cases {
+			if s.e.Measures(c, name) {
+				wanted = max(wanted, s.blocksOf(c))
+				left = max(left, s.blocksOf(c)-len(valid[[2]string{c.Name, name}]))
+			}
+		}
+		all, next = all+wanted, next+wanted-left
+	}
+	return min(next+1, all), all
 }
 
 // validBlocks are the blocks of the design in which a case has a valid run on a target.

@@ -56,8 +56,9 @@ type Options struct {
 	Families family.List // that a full name of a case may be of
 	Tool     family.Tool
 	Seed     uint64
-	Design   result.Design // begin from [DefaultDesign]
-	Gates    []string      // conditions on the outcome; they are recorded, and judged elsewhere
+	Design   result.Design   // begin from [DefaultDesign]
+	Gates    []string        // conditions on the outcome; they are recorded, and judged elsewhere
+	Restore  *result.Command // after targets were measured in turn; nil: none
 }
 
 // Resolve turns options into the plan of an experiment. It asks targets and tool what they support
@@ -84,16 +85,26 @@ func Resolve(o Options) (result.Experiment, error) {
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Created, Version: o.Version, Seed: o.Seed,
 		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Design: o.Design, Baseline: o.Baseline,
-		Gates: o.Gates, NotMeasured: []result.NotMeasured{},
+		Gates: o.Gates, Restore: o.Restore, NotMeasured: []result.NotMeasured{},
 	}
 	for _, t := range o.Targets {
-		if u, is := t.Places.(target.Underlaid); is {
-			t.Underlay = u.Underlay()
-		}
 		e.Targets = append(e.Targets, t.Target)
+	}
+	if !e.InTurn() { // a switch may change the underlay
+		for i, t := range o.Targets {
+			if u, is := t.Places.(target.Underlaid); is {
+				e.Targets[i].Underlay = u.Underlay()
+			}
+		}
 	}
 	if e.Baseline == "" {
 		e.Baseline = e.Targets[0].Name
+	}
+	switch {
+	case e.InTurn() && e.Design.Parallel:
+		return e, fmt.Errorf("%w: --parallel: targets with a switch are never in place at the same time", ErrOption)
+	case e.Restore != nil && !e.InTurn():
+		return e, fmt.Errorf("%w: --restore: no target has a switch, so there is nothing to restore", ErrOption)
 	}
 	if e.Design.Parallel {
 		if err := disjoint(context.Background(), o.Targets); err != nil {

@@ -24,6 +24,8 @@ type Sink interface {
 	WriteFacts(target string, facts []result.Fact) error
 	// WriteSession records that the program began to measure, and what it found; the runs that follow are of that session.
 	WriteSession(s result.Session) error
+	// WriteSwitch records a visit before its first run, or the restoration of the testbed, and returns its number.
+	WriteSwitch(s result.Switch) (number int, err error)
 	// WriteNotMeasured adds to what the experiment did not measure.
 	WriteNotMeasured(n result.NotMeasured) error
 	// WriteSite records a site that is gone.
@@ -56,6 +58,8 @@ type Limits struct {
 	Idle     time.Duration // pause before each run, so that one does not disturb the next: 20 ms
 	Absence  time.Duration // pause before another attempt when a target was not available: 2 s
 	Attempts int           // of a block before its case is given up, or of finding a target available: 5
+	Ready    time.Duration // for a target to be ready after a switch to it: 10 min
+	Visits   int           // failed visits of a block before its target is given up: 3
 }
 
 // A Config is an experiment and what it needs.
@@ -67,10 +71,11 @@ type Config struct {
 	Sink       Sink
 	Version    string // of this program
 
-	// Earlier, EarlierSites and EarlierFacts are what a resumed experiment has measured already.
-	Earlier      []result.Run
-	EarlierSites []result.Site
-	EarlierFacts map[string][]result.Fact
+	// What a resumed experiment has measured already.
+	Earlier         []result.Run
+	EarlierSites    []result.Site
+	EarlierSwitches []result.Switch
+	EarlierFacts    map[string][]result.Fact
 
 	Events func(Event) // called from the goroutine of Run; nil: nobody listens
 	Decide Decide      // nil: FixedBlocks
@@ -119,7 +124,8 @@ type Summary struct {
 	Unavailable string               // what was not there any more, if that is why it stopped
 	Runs        int                  // valid
 	Invalid     map[string]int       // runs that did not count, by target
-	GivenUp     int                  // cases, or a target's part of one, given up after failed attempts
+	GivenUp     int                  // cases, targets, or a target's part of a case, given up after failed attempts
+	NotRestored string               // why the testbed is not as it was before the first switch; empty: it is
 	NotMeasured []result.NotMeasured // all of the experiment's
 	Session     result.Session       // as it was recorded, without number; zero if it did not get that far
 	Warnings    []string             // each a sentence without full stop
@@ -136,8 +142,9 @@ func (s Summary) Share() float64 {
 }
 
 // Run carries out the experiment until it is complete or decided, its budget is used up or ctx ends; the run that is in
-// progress when ctx ends is dropped and the sites are removed. The budget is exceeded by less than one run and the end
-// of its sites; of a block that it cuts off, the runs are kept, and count where both sides of a comparison have one. A
+// progress when ctx ends is dropped, the sites are removed, and the testbed is restored. The budget is exceeded by less
+// than one run and the end of its sites; of a block that it cuts off, the runs are kept, and count where both sides of a
+// comparison have one. A
 // target that stays unavailable ends the experiment, which can go on later: no case is given up for that, and there is
 // no run of it. The summary is valid also with an error. An error is about the configuration, the facts of a target or
 // the sink; a run that fails is not an error but an invalid run, and what cannot be done is not measured.
@@ -156,6 +163,7 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	if err == nil {
 		err = s.blocks(ctx)
 	}
+	restored := s.restore(ctx)
 	switch {
 	case errors.Is(err, errInterrupted):
 		s.summary.Stopped, err = StopInterrupted, nil
@@ -163,7 +171,8 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 		s.summary.Stopped, err = StopBudget, nil
 	case errors.Is(err, errUnavailable):
 		s.summary.Stopped, err = StopUnavailable, nil
-	case err != nil:
+	}
+	if err = errors.Join(err, restored); err != nil {
 		s.summary.Stopped = StopFailed
 	}
 	s.summary.Total = s.elapsed()
@@ -179,10 +188,14 @@ var (
 	errUnavailable = errors.New("a target is not available any more")
 )
 
-// facts records what is true of each target: in every session, and of a target's first one by itself.
+// facts records what is true of each target: in every session, and of a target's first one by itself. Targets that are
+// measured in turn are not in place yet, and have facts of each visit.
 func (s *session) facts(ctx context.Context) error {
 	now := result.Session{Start: s.began, Version: s.Version, Facts: map[string][]result.Fact{}}
 	for _, t := range s.e.Targets {
+		if s.e.InTurn() {
+			break
+		}
 		facts, err := Facts(ctx, s.targets[t.Name], s.Limits.Facts)
 		switch {
 		case ctx.Err() != nil:
@@ -233,7 +246,13 @@ func (s *session) blocks(ctx context.Context) error {
 			return nil
 		}
 		s.emit(Event{Kind: BlockStarted, Block: block})
-		if err := s.block(ctx, todo); err != nil {
+		var err error
+		if s.e.InTurn() {
+			err = s.visits(ctx, todo)
+		} else {
+			err = s.block(ctx, todo, s.e.TargetNames())
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -62,6 +62,7 @@ func (c *clock) Sleep(_ context.Context, d time.Duration) {
 type memory struct {
 	facts       map[string][]result.Fact
 	sessions    []result.Session
+	switches    []result.Switch
 	sites       []result.Site
 	runs        []result.Run
 	raw         [][]result.File
@@ -80,6 +81,12 @@ func (m *memory) WriteFacts(name string, facts []result.Fact) error {
 func (m *memory) WriteSession(s result.Session) error {
 	m.sessions = append(m.sessions, s)
 	return m.fail
+}
+
+func (m *memory) WriteSwitch(s result.Switch) (int, error) {
+	s.Number = len(m.switches) + 1
+	m.switches = append(m.switches, s)
+	return s.Number, m.fail
 }
 
 func (m *memory) WriteSite(s result.Site) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -30,13 +31,26 @@ func Schedule(e result.Experiment, block int) []CaseBlock {
 	return blocks
 }
 
-// Order is the random order of targets in which an attempt, from 1, at a block measures a case.
+// Order is the random order of targets in which an attempt, from 1, at a block measures a case. Targets that are
+// measured in turn have the order of their [Visits], for all cases and attempts.
 func Order(e result.Experiment, c result.Case, block, attempt int) []string {
+	names := Visits(e, block)
+	if !e.InTurn() {
+		names = shuffled(e, fmt.Sprintf("targets/%d/%s/%d", block, c.Name, attempt))
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !e.Measures(c, name) })
+}
+
+// Visits is the random order in which block, from 1, visits targets that are measured in turn.
+func Visits(e result.Experiment, block int) []string {
+	return shuffled(e, fmt.Sprintf("visits/%d", block))
+}
+
+// shuffled are the names of the targets in an order that is drawn for a purpose.
+func shuffled(e result.Experiment, purpose string) []string {
 	var names []string
-	for _, i := range draw(e.Seed, fmt.Sprintf("targets/%d/%s/%d", block, c.Name, attempt)).Perm(len(e.Targets)) {
-		if name := e.Targets[i].Name; e.Measures(c, name) {
-			names = append(names, name)
-		}
+	for _, i := range draw(e.Seed, purpose).Perm(len(e.Targets)) {
+		names = append(names, e.Targets[i].Name)
 	}
 	return names
 }

@@ -30,7 +30,11 @@ type session struct {
 	ended     map[string]int // after how many blocks a case goes on no more, by case
 	durations plan.Durations
 	summary   Summary
-	asleep    time.Duration // of the clock when the sites were opened
+	asleep    time.Duration   // of the clock when the sites were opened
+	visiting  int             // number of the switch before the visit that is made; 0 unless targets are measured in turn
+	last      string          // target that was put in place last, if any was
+	displaced bool            // the testbed is not as it was before the first switch
+	found     map[string]bool // targets whose facts are recorded
 
 	absences int // sites in a row for which a target was not available
 }
@@ -39,11 +43,15 @@ func newSession(c Config) (*session, error) {
 	s := &session{
 		Config: c.filled(), e: c.Experiment, ended: map[string]int{},
 		targets: map[string]target.Target{}, workloads: map[string]family.Workload{},
+		found:     map[string]bool{},
 		summary:   Summary{Stopped: StopComplete, Invalid: map[string]int{}},
 		durations: plan.NewDurations(c.Experiment, c.Families), times: family.TimesOf(c.Experiment.Design),
 	}
 	for _, t := range c.Targets {
 		s.targets[t.Name] = t.Places
+	}
+	for name := range c.EarlierFacts {
+		s.found[name] = true
 	}
 	for _, t := range s.e.Targets {
 		if s.targets[t.Name] == nil {
@@ -72,6 +80,9 @@ func newSession(c Config) (*session, error) {
 		s.lastSite = max(s.lastSite, earlier.Number)
 		s.durations.AddSite(earlier)
 	}
+	for _, earlier := range c.EarlierSwitches {
+		s.noteSwitch(earlier)
+	}
 	return s, nil
 }
 
@@ -92,6 +103,7 @@ func (c Config) filled() Config {
 		Facts: cmp.Or(l.Facts, FactsTime), Open: cmp.Or(l.Open, 60*time.Second), Grace: cmp.Or(l.Grace, 30*time.Second),
 		Close: cmp.Or(l.Close, 30*time.Second), Idle: cmp.Or(l.Idle, plan.Pause),
 		Absence: cmp.Or(l.Absence, 2*time.Second), Attempts: cmp.Or(l.Attempts, 5),
+		Ready: cmp.Or(l.Ready, 10*time.Minute), Visits: cmp.Or(l.Visits, 3),
 	}
 	return c
 }
@@ -186,36 +198,36 @@ func (s *session) runsOf(c result.Case, block int) []result.Run {
 	return runs
 }
 
-// complete says whether the last attempt at a block, which alone counts, has a valid run of every target that is left.
-func (s *session) complete(c result.Case, block int) bool {
+// complete reports whether the last attempt at a block, which alone counts, has a valid run of each of the targets.
+func (s *session) complete(c result.Case, block int, on []string) bool {
 	runs := s.runsOf(c, block)
 	counts, valid := result.LastAttempts(runs), map[string]bool{}
 	for _, r := range runs {
 		valid[r.Target] = valid[r.Target] || r.Valid() && counts(&r)
 	}
-	return !slices.ContainsFunc(s.e.MeasuredOn(c), func(name string) bool { return !valid[name] })
+	return !slices.ContainsFunc(on, func(name string) bool { return !valid[name] })
 }
 
-// failures are the failed attempts at a block of a case so far, but those on targets given up since.
-func (s *session) failures(c result.Case, block int) []failure {
+// failures are the failed attempts at a block of a case on targets so far, but those on targets given up since.
+func (s *session) failures(c result.Case, block int, on []string) []failure {
 	var list []failure
 	for _, r := range s.runsOf(c, block) {
-		if !r.Valid() && s.e.Measures(c, r.Target) {
+		if !r.Valid() && slices.Contains(on, r.Target) && s.e.Measures(c, r.Target) {
 			list = append(list, failure{target: r.Target, reason: r.Invalid[0].Text})
 		}
 	}
 	return list
 }
 
-// affordable says whether a block of a case, and as many seconds besides, can begin: it must not be predicted to exceed
-// the budget by more than one run. The budget is this session's; a resumed experiment has a new one.
-func (s *session) affordable(c result.Case, besides float64) bool {
+// affordable reports whether a block of a case on targets, and as many seconds besides, can begin: it must not be
+// predicted to exceed the budget by more than one run. The budget is this session's; a resumed one has a new one.
+func (s *session) affordable(c result.Case, on []string, besides float64) bool {
 	budget := s.e.Design.Budget
 	if budget == 0 {
 		return true
 	}
 	var all, longest float64
-	for _, name := range s.e.MeasuredOn(c) {
+	for _, name := range s.measuredOn(c, on) {
 		takes := s.durations.Run(c.Name, name)
 		all, longest = plan.Together(s.e.Design, all, takes), max(longest, takes)
 	}

@@ -36,12 +36,12 @@ func (s *site) place(p target.Placement) target.Place {
 // and starting some hundred pods at once has made a control plane miss its own deadlines.
 const openAtOnce = 4
 
-// open makes a site for cases on every target that they are measured on, a few at the same time. An error is the end of
-// ctx or about a target that is not available; the sites are to be closed all the same.
-func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
+// open makes a site for cases on every one of the targets that they are measured on, a few at the same time. An error
+// is the end of ctx or about a target that is not available; the sites are to be closed all the same.
+func (s *session) open(ctx context.Context, cases []CaseBlock, on []string) (sites, error) {
 	all := sites{}
 	s.asleep = s.Clock.Asleep()
-	for _, name := range s.e.TargetNames() {
+	for _, name := range on {
 		if one := s.newSite(name, cases); one != nil {
 			all[name] = one
 		}

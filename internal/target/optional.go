@@ -71,6 +71,15 @@ type Privileged interface {
 	Privileges() string
 }
 
+// A Switched target remembers what commands of the user's may change that put it in place.
+type Switched interface {
+	// Environment is what such a command learns of the target, as NAME=value.
+	Environment() []string
+	// Settle forgets what a command may have changed. It returns an error as long as the target is not ready, by what can
+	// be seen without a site: nodes that are not Ready.
+	Settle(ctx context.Context) error
+}
+
 // A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in
 // turn, client's and server's; nil if they are the same for all.
 type Rotator interface {

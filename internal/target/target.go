@@ -132,6 +132,9 @@ type Plan struct {
 	Version    string      // of this program
 	Placements []Placement // of the cases that are planned on the target, one for each
 	Share      bool        // begin even if another experiment runs there
+	// InTurn is set where commands of the user's change what is below the target between its sites: nothing that a site
+	// made may outlast it.
+	InTurn bool
 	// Earlier are the facts that a resumed experiment has recorded of the target. One that turns out to be another
 	// cluster or machine by them does not begin.
 	Earlier []result.Fact
@@ -148,7 +151,8 @@ type Target interface {
 	// what to do. With Plan.Share the other experiment is a warning instead, which belongs into the results; each warning
 	// is a sentence without full stop. What the target cannot do of the plan is for Supports to tell, not for Begin.
 	Begin(ctx context.Context, p Plan) (warnings []string, err error)
-	// Facts are recorded once per experiment. What cannot be found out is result.Unknown.
+	// Facts are recorded once per experiment, or once per visit of targets that are measured in turn. What cannot be found
+	// out is result.Unknown.
 	Facts(ctx context.Context) ([]result.Fact, error)
 	// Open makes a site with a fresh place for each placement, and checks that they are what the target's name says. They
 	// have the same rotation; what several can share, such as a pod, is there once. An error is about all of them, and

@@ -1,0 +1,443 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
+)
+
+// A testbed is a bench whose targets are in place in turn: a file holds the name of the one that is.
+type testbed struct {
+	*bench
+	dir string
+}
+
+// newTestbed has a switch for each target, which writes the target's name, and a command that restores.
+func newTestbed(t *testing.T, names string, blocks int, cases ...string) *testbed {
+	t.Helper()
+	b := &testbed{newBench(t, names, blocks, cases...), t.TempDir()}
+	e := &b.config.Experiment
+	for i, x := range e.Targets {
+		e.Targets[i].Underlay = ""
+		e.Targets[i].Switch = b.command(fmt.Sprintf(`echo %s > place; echo "$KNOTMETER_TARGET" >> log`, x.Name))
+	}
+	e.Restore = b.command("echo default > place; echo restored >> log; echo put back")
+	b.model.Fail = func(_ int, p host.Pair, _ family.Workload) (string, error) {
+		if name := targettest.Label(p.Client); name != b.place() {
+			t.Errorf("%s is measured while %s is in place", name, b.place())
+		}
+		return "", nil
+	}
+	return b
+}
+
+func (b *testbed) command(text string) *result.Command {
+	return &result.Command{Text: text, Directory: b.dir, Limit: 600}
+}
+
+func (b *testbed) target(name string) *result.Target {
+	list := b.config.Experiment.Targets
+	return &list[slices.IndexFunc(list, func(t result.Target) bool { return t.Name == name })]
+}
+
+func (b *testbed) place() string { return strings.TrimSpace(b.read("place")) }
+
+// log has the commands that ran, in their order.
+func (b *testbed) log() []string { return strings.Fields(b.read("log")) }
+
+func (b *testbed) read(name string) string {
+	text, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		b.t.Error(err)
+	}
+	return string(text)
+}
+
+// wantVisits checks that each case has one valid run that counts on each target in each block, that those of a target
+// and block are of its last visit, and that the visits are in their order.
+func (b *testbed) wantVisits(names string) {
+	b.t.Helper()
+	e, counts := b.config.Experiment, result.LastAttempts(b.sink.runs)
+	for block := 1; block <= e.Design.Blocks; block++ {
+		for _, c := range e.Cases {
+			for _, name := range strings.Split(names, "") {
+				n := 0
+				for i := range b.sink.runs {
+					r := &b.sink.runs[i]
+					if r.Block != block || r.Case != c.Name || r.Target != name {
+						continue
+					}
+					if of := b.sink.switches[r.Visit-1]; of.Target != name || of.Block != block || of.Failed != "" {
+						b.t.Errorf("run %s is of visit %+v", r.ID, of)
+					}
+					if r.Valid() && counts(r) {
+						n++
+					}
+				}
+				if n != 1 {
+					b.t.Errorf("block %d has %d runs of %s on %s that count", block, n, c.Name, name)
+				}
+			}
+		}
+	}
+}
+
+// The order of visits is a promise, as that of a block is: each block visits each target once.
+func TestVisitsGolden(t *testing.T) {
+	e := scheduled(7, "abc", "pod-pod/other/tcp-stream", "pod-pod/other/tcp-rr")
+	e.Targets[0].Switch = &result.Command{}
+	e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "pod-pod/other/tcp-rr"}}
+	var b strings.Builder
+	for block := 1; block <= 4; block++ {
+		fmt.Fprintf(&b, "block %d visits %v\n", block, runner.Visits(e, block))
+		for _, cb := range runner.Schedule(e, block) {
+			fmt.Fprintf(&b, "  %-24s %v, again %v\n", cb.Case.Name, cb.Targets, runner.Order(e, cb.Case, block, 2))
+		}
+	}
+	golden.Check(t, "testdata/visits.golden", b.String())
+	position := map[string]int{}
+	const blocks = 4000
+	for block := 1; block <= blocks; block++ {
+		for at, name := range runner.Visits(e, block) {
+			position[fmt.Sprintf("%s at %d", name, at)]++
+		}
+	}
+	wantEven(t, "visits", position, 9, blocks, 1.0/3)
+}
+
+func TestVisits(t *testing.T) {
+	b := newTestbed(t, "abc", 4)
+	for name, twin := range b.twins {
+		twin.Environment = []result.Fact{{Name: "name", Value: name}}
+	}
+	s := b.run(t.Context())
+	if s.Stopped != runner.StopComplete || s.NotRestored != "" || len(s.Invalid) != 0 || len(s.Warnings) != 0 {
+		t.Errorf("%+v", s)
+	}
+	b.wantVisits("abc")
+	var want []string
+	for block := 1; block <= 4; block++ {
+		want = append(want, runner.Visits(b.config.Experiment, block)...)
+	}
+	if got := b.log(); !slices.Equal(got, append(want, "restored")) || b.place() != "default" {
+		t.Errorf("commands ran for %v, wanted %v; %s is in place", got, want, b.place())
+	}
+	for i, r := range b.sink.switches {
+		switch {
+		case i == len(want):
+			if r.Target != "" || r.Block != 0 || r.Output != "put back" {
+				t.Errorf("restored: %+v", r)
+			}
+		case r.Target != want[i] || r.Block != i/3+1 || r.Failed != "" || result.FactOf(r.Facts, "name") != r.Target:
+			t.Errorf("switch %d: %+v", i+1, r)
+		}
+	}
+	for name, twin := range b.twins {
+		if twin.Opens() != 4 || result.FactOf(b.sink.facts[name], "name") != name {
+			t.Errorf("%s has %d sites, facts %v", name, twin.Opens(), b.sink.facts[name])
+		}
+	}
+	if len(b.sink.sessions) != 1 || len(b.sink.sessions[0].Facts) != 0 {
+		t.Errorf("before the first switch: %+v", b.sink.sessions)
+	}
+	slots := map[string]int{}
+	for _, r := range b.sink.runs {
+		slots[fmt.Sprint(r.Block, r.Target)] = r.Slot
+		if order := runner.Visits(b.config.Experiment, r.Block); order[r.Slot-1] != r.Target && r.Case[:9] != "node-node" {
+			t.Errorf("run %s of block %d is in slot %d", r.ID, r.Block, r.Slot)
+		}
+	}
+	started := 0
+	for _, e := range b.events {
+		if e.Kind == runner.SwitchStarted {
+			if started++; e.Visit != started || e.Visits != 12 {
+				t.Errorf("event %d: %+v", started, e)
+			}
+		}
+	}
+	if started != 12 || b.events[0].Visits != 12 {
+		t.Errorf("%d switches, planned %d", started, b.events[0].Visits)
+	}
+}
+
+// A run that fails is made again in the same visit, and the other targets are not.
+func TestFailedRunInAVisit(t *testing.T) {
+	for _, broken := range []error{nil, errors.New("connection reset")} {
+		b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
+		check := b.model.Fail
+		b.model.Fail = func(call int, p host.Pair, w family.Workload) (string, error) {
+			if _, err := check(call, p, w); call == 4 && err == nil {
+				return "the CPU was throttled", broken
+			}
+			return "", nil
+		}
+		b.run(t.Context())
+		b.wantVisits("ab")
+		if n := len(b.log()); n != 2*2+1 {
+			t.Errorf("%v: %d commands: %v", broken, n, b.log())
+		}
+		for _, r := range b.sink.runs {
+			if r.Attempt > 1 && r.Visit != b.sink.runs[3].Visit {
+				t.Errorf("%v: measured again: %+v", broken, r)
+			}
+		}
+	}
+}
+
+// A visit that fails is made again after the others, its output is kept, and the rest of the experiment is as it was.
+func TestFailedVisit(t *testing.T) {
+	b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
+	b.target("b").Switch = b.command(`echo b > place; echo b >> log
+		test -e broken || { touch broken; echo not today; echo really >&2; exit 3; }`)
+	s := b.run(t.Context())
+	b.wantVisits("ab")
+	if s.Stopped != runner.StopComplete || s.GivenUp != 0 || len(b.log()) != 2*2+1+1 {
+		t.Errorf("%+v, %v", s, b.log())
+	}
+	failed := slices.IndexFunc(b.sink.switches, func(r result.Switch) bool { return r.Failed != "" })
+	if r := b.sink.switches[failed]; r.Target != "b" || !strings.HasPrefix(r.Output, "not today\nreally") ||
+		!strings.Contains(r.Failed, "exit status 3; it printed at last: not today | really") {
+		t.Errorf("%+v", r)
+	}
+	if !slices.ContainsFunc(b.events, func(e runner.Event) bool {
+		return e.Kind == runner.SwitchFailed && e.Target == "b" && strings.Contains(e.Reason, "not today")
+	}) {
+		t.Errorf("no event has the output: %+v", b.events)
+	}
+}
+
+// A target of which every visit fails is given up; without the baseline the experiment ends and can go on.
+func TestVisitsThatAllFail(t *testing.T) {
+	for _, name := range []string{"a", "b"} {
+		b := newTestbed(t, "abc", 2, "pod-pod/other/tcp-rr")
+		b.target(name).Switch = b.command("echo " + name + " >> log; exit 1")
+		s := b.run(t.Context())
+		tries := 0
+		for _, ran := range b.log() {
+			if ran == name {
+				tries++
+			}
+		}
+		if tries != 3 || b.place() != "default" {
+			t.Errorf("%s was tried %d times; %s is in place", name, tries, b.place())
+		}
+		if name == b.config.Experiment.Baseline {
+			if s.Stopped != runner.StopUnavailable || !strings.Contains(s.Unavailable, "a, 3 failed visits in block 1: ") ||
+				len(b.sink.notMeasured) != 0 {
+				t.Errorf("%+v, %+v", s, b.sink.notMeasured)
+			}
+			continue
+		}
+		if s.Stopped != runner.StopComplete || s.GivenUp != 1 || len(b.sink.notMeasured) != 1 ||
+			b.sink.notMeasured[0].Target != name || b.sink.notMeasured[0].Case != "*" ||
+			!strings.Contains(b.sink.notMeasured[0].Reason, "given up after 3 failed visits in block 1") {
+			t.Errorf("%+v, %+v", s, b.sink.notMeasured)
+		}
+		b.wantVisits("ac")
+	}
+}
+
+// A switch that hangs is killed with its children.
+func TestSwitchThatHangs(t *testing.T) {
+	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	hangs := b.command(`echo waiting; sleep 100000 & echo $! > child; wait`)
+	hangs.Limit = 0.5
+	b.target("b").Switch = hangs
+	b.config.Limits.Visits = 1
+	s := b.run(t.Context())
+	if s.GivenUp != 1 || !strings.Contains(b.sink.notMeasured[0].Reason, "took longer than 500ms and was killed") ||
+		!strings.Contains(b.sink.notMeasured[0].Reason, "waiting") || b.place() != "default" {
+		t.Errorf("%+v, %+v", s, b.sink.notMeasured)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(b.read("child")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); running(child); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the child %d of the switch runs on", child)
+		}
+	}
+}
+
+// running reports whether there is a process, which is no zombie.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return syscall.Kill(pid, 0) == nil && !errors.Is(err, os.ErrNotExist)
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z")
+}
+
+// What a switch leaves running holds its output open, and is no failure of the switch.
+func TestSwitchThatLeavesADaemon(t *testing.T) {
+	b := newTestbed(t, "a", 1, "pod-pod/other/tcp-rr")
+	b.target("a").Switch = b.command(`echo a > place; sleep 100000 & exit 0`)
+	s := b.run(t.Context())
+	if b.wantVisits("a"); s.Stopped != runner.StopComplete || len(b.sink.switches) != 2 {
+		t.Errorf("%+v, %+v", s, b.sink.switches)
+	}
+}
+
+// An interruption restores the testbed, whether a run or a switch is going on; the rest is visited when the experiment
+// is resumed, after a switch of its own.
+func TestVisitsAreInterruptedAndResumed(t *testing.T) {
+	for _, at := range []runner.Kind{runner.SwitchStarted, runner.SwitchDone, runner.RunStarted, runner.RunDone} {
+		for nth := 1; nth <= 4; nth++ {
+			b := newTestbed(t, "ab", 2, "pod-pod/other/*")
+			ctx, cancel := context.WithCancel(t.Context())
+			seen, limit := 0, nth
+			b.config.Events = func(e runner.Event) {
+				b.events = append(b.events, e)
+				if e.Kind == at {
+					if seen++; seen == limit {
+						cancel()
+					}
+				}
+			}
+			s := b.run(ctx)
+			if s.Stopped != runner.StopInterrupted || s.NotRestored != "" || b.place() != "default" {
+				t.Fatalf("%s %d: %+v, %s is in place", at, nth, s, b.place())
+			}
+			before := len(b.sink.runs)
+			limit = 0 // interrupts no more
+			b.config.Earlier, b.config.EarlierSites = b.sink.runs, b.sink.sites
+			b.config.EarlierSwitches, b.config.EarlierFacts = b.sink.switches, b.sink.facts
+			s = b.run(t.Context())
+			if s.Stopped != runner.StopComplete || s.Runs != len(b.sink.runs)-before || b.place() != "default" {
+				t.Errorf("%s %d, resumed: %+v, %s is in place", at, nth, s, b.place())
+			}
+			b.wantVisits("ab")
+			cancel()
+		}
+	}
+}
+
+// What was killed before it could restore is restored when it is resumed, also if nothing is left to measure.
+func TestRestoredAfterAKill(t *testing.T) {
+	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.run(t.Context())
+	b.config.Earlier, b.config.EarlierFacts = b.sink.runs, b.sink.facts
+	for name, test := range map[string]struct {
+		earlier []result.Switch
+		want    int
+	}{
+		"restored": {b.sink.switches, 0},
+		"killed":   {b.sink.switches[:2], 1},
+		"failed":   {append(slices.Clone(b.sink.switches[:2]), result.Switch{Failed: "no"}), 1},
+	} {
+		if err := os.Remove(filepath.Join(b.dir, "log")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		b.config.EarlierSwitches = test.earlier
+		if b.run(t.Context()); len(b.log()) != test.want {
+			t.Errorf("%s: %v", name, b.log())
+		}
+	}
+}
+
+// What could not be restored is reported, after an interruption too, and so is that nothing restores.
+func TestNotRestored(t *testing.T) {
+	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.config.Experiment.Restore = b.command("echo no way back; exit 1")
+	if s := b.run(t.Context()); !strings.Contains(s.NotRestored, "no way back") || s.Stopped != runner.StopComplete {
+		t.Errorf("%+v", s)
+	}
+	if last := b.sink.switches[len(b.sink.switches)-1]; last.Target != "" || last.Failed == "" {
+		t.Errorf("%+v", last)
+	}
+	b = newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.config.Experiment.Restore = nil
+	s := b.run(t.Context())
+	if order := runner.Visits(b.config.Experiment, 1); len(s.Warnings) != 1 ||
+		!strings.HasPrefix(s.Warnings[0], "the testbed stays as the switch of "+order[1]+" left it") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A settling target is not ready as often as it says, and forgets what it knew.
+type settling struct {
+	*targettest.Twin
+	unready, settled int
+}
+
+func (s *settling) Environment() []string { return []string{"PLACE=" + s.Label} }
+
+func (s *settling) Settle(context.Context) error {
+	if s.settled++; s.settled <= s.unready {
+		return errors.New("node1 is not Ready")
+	}
+	s.Twin.Environment = []result.Fact{{Name: "settled", Value: strconv.Itoa(s.settled)}}
+	return nil
+}
+
+var _ target.Switched = (*settling)(nil)
+
+// A target is measured when it is ready, whose facts are found anew in each visit. One that does not become ready is
+// a failed visit.
+func TestReadiness(t *testing.T) {
+	b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
+	slow := &settling{Twin: b.twins["b"], unready: 3}
+	b.config.Targets[1].Places = slow
+	b.target("b").Switch = b.command("echo $PLACE > place")
+	b.run(t.Context())
+	b.wantVisits("ab")
+	var got []string
+	for _, r := range b.sink.switches {
+		if r.Target == "b" {
+			got = append(got, result.FactOf(r.Facts, "settled"))
+		}
+	}
+	if diff := cmp.Diff([]string{"4", "5"}, got); diff != "" || result.FactOf(b.sink.facts["b"], "settled") != "4" {
+		t.Errorf("%s; recorded %v", diff, b.sink.facts["b"])
+	}
+	b = newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.config.Targets[1].Places = &settling{Twin: b.twins["b"], unready: 1 << 30}
+	b.config.Limits.Ready, b.config.Limits.Visits = 50*time.Millisecond, 1
+	if s := b.run(t.Context()); s.GivenUp != 1 || !strings.Contains(b.sink.notMeasured[0].Reason, "node1 is not Ready") {
+		t.Errorf("%+v, %+v", s, b.sink.notMeasured)
+	}
+}
+
+// The budget ends visits too, and the testbed is restored then.
+func TestBudgetOfVisits(t *testing.T) {
+	b := newTestbed(t, "ab", 100, "pod-pod/other/tcp-rr")
+	b.config.Experiment.Design.Budget = 20
+	if s := b.run(t.Context()); s.Stopped != runner.StopBudget || b.place() != "default" || s.Total > 25 || s.Runs < 4 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The targets know that they are measured in turn, and one without a switch is a warning.
+func TestBeginInTurn(t *testing.T) {
+	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.target("b").Switch = nil
+	warnings, err := runner.Begin(t.Context(), b.config, false)
+	if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "b has no switch") {
+		t.Errorf("%q, %v", warnings, err)
+	}
+	for name, twin := range b.twins {
+		if plans := twin.Begun(); len(plans) != 1 || !plans[0].InTurn {
+			t.Errorf("%s: %+v", name, plans)
+		}
+	}
+}
