@@ -145,6 +145,15 @@ func (l *labTarget) Supports(p target.Placement) error {
 	return err
 }
 
+// Environment is nothing: a lab has no way to it.
+func (l *labTarget) Environment() []string { return nil }
+
+// Settle forgets what the kernel was asked. A lab is ready at once, if its sites can be opened.
+func (l *labTarget) Settle(context.Context) error {
+	clear(l.probed)
+	return nil
+}
+
 // supportsStorage: a lab is namespaces of the network, so that its storage is this machine's, whatever the datapath.
 func (l *labTarget) supportsStorage(p target.Placement) error {
 	if l.storage == nil {

@@ -244,6 +244,21 @@ func TestSupportsSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// What the kernel could not do before a switch is asked again after it.
+func TestSettle(t *testing.T) {
+	tg := open(t, "lab:native")
+	tg.(*labTarget).probed[target.PodPodOther] = result.NotSupported("the module is not loaded")
+	if err := tg.Supports(target.Placement{Path: target.PodPodOther}); err == nil {
+		t.Error("the answer of before is not remembered")
+	}
+	if err := tg.(target.Switched).Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := tg.Supports(target.Placement{Path: target.PodPodOther}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFactsAreComplete(t *testing.T) {
 	facts, err := open(t, "lab:vxlan?rate=1Gbit/s").Facts(context.Background())
 	if err != nil {

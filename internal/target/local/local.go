@@ -110,11 +110,13 @@ func (d *directory) there() error {
 	return nil
 }
 
-// Begin looks whether what the target names is there, the directory or the Vault, and claims the machine.
+// Begin looks whether what the target names is there, the directory or the Vault, and claims the machine. What may be
+// unmounted between sites has new files in each.
 func (d *directory) Begin(ctx context.Context, p target.Plan) (warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	d.fresh = d.fresh || p.InTurn
 	if d.path != "" {
 		if err := d.there(); err != nil {
 			return nil, err

@@ -110,15 +110,18 @@ func TestPlacesThatCannot(t *testing.T) {
 	}
 }
 
-// A volume is the same in all sites of a target or another in each, and gone with the target.
+// A volume is the same in all sites of a target or another in each, as where targets are measured in turn, and gone
+// with the target.
 func TestVolumes(t *testing.T) {
-	for _, fresh := range []bool{false, true} {
+	for _, test := range []struct {
+		option string
+		inTurn bool
+	}{{}, {option: "?volume=fresh"}, {inTurn: true}} {
 		dir := t.TempDir()
-		text := "local:" + dir
-		if fresh {
-			text += "?volume=fresh"
+		d, fresh := make1(t, "local:"+dir+test.option), test.option != "" || test.inTurn
+		if _, err := d.Begin(t.Context(), target.Plan{InTurn: test.inTurn}); err != nil {
+			t.Fatal(err)
 		}
-		d := make1(t, text)
 		var seen []host.Volume
 		for range 2 {
 			site, err := target.One(t.Context(), d, target.Placement{Volume: true})
@@ -131,6 +134,9 @@ func TestVolumes(t *testing.T) {
 			}
 			if err := site.Close(t.Context()); err != nil {
 				t.Error(err)
+			}
+			if left, err := os.ReadDir(dir); err != nil || (len(left) == 0) != fresh {
+				t.Errorf("%+v: left by a site: %v, %v", test, left, err)
 			}
 		}
 		same := seen[0].Path == seen[1].Path

@@ -74,6 +74,9 @@ func (st *Storage) LookUp(ctx context.Context) error {
 	return st.err
 }
 
+// Forget has the class be looked up again.
+func (st *Storage) Forget() { st.looked, st.class, st.err = false, nil, nil }
+
 // choose takes the class that is wanted from those that there are.
 func (st *Storage) choose(classes []storagev1.StorageClass) error {
 	class, err := classOf(classes, st.wanted.Class)
