@@ -72,13 +72,16 @@ func (p plan) compare(r result.Results) Comparison {
 	}
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
-	c.Sessions = sessionsOf(r)
+	c.Sessions, c.Visits = sessionsOf(r), visitsOf(r)
 	c.Warnings = append(c.Warnings, slices.Concat(intro, t.warnings, selections(e.Cases, contests(e), t.losses),
 		u.unmatchedMetrics(), t.common.ofAllRuns(), siteDoubts(r.Sites))...)
 	for _, w := range []struct {
 		holds bool
 		words string
-	}{{t.closed, closedWords}, {e.Design.Parallel, parallelWords}, {t.oneMachine(), oneMachineWords}} {
+	}{
+		{t.closed, closedWords}, {e.Design.Parallel, parallelWords}, {e.InTurn(), inTurnWords},
+		{t.oneMachine(), oneMachineWords},
+	} {
 		if w.holds {
 			c.Warnings = append(c.Warnings, w.words)
 		}

@@ -72,6 +72,8 @@ type Comparison struct {
 
 	// Sessions that have runs, where an experiment was resumed; left out of the JSON otherwise.
 	Sessions []Session `json:"sessions,omitempty"`
+	// Visits that found their target changed, where targets were measured in turn; left out of the JSON otherwise.
+	Visits []Visit `json:"visits,omitempty"`
 
 	Targets  []TargetRuns `json:"targets"`
 	Headline string       `json:"headline"` // one sentence: what came out, in plain words

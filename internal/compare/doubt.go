@@ -71,7 +71,9 @@ const closedWords = "Closed loop: a request waits for the answer to the one befo
 	"stalls is hardly sampled."
 
 // Standing says whether a warning is about every experiment of its kind, and not about this one in particular.
-func Standing(warning string) bool { return warning == closedWords || warning == oneMachineWords }
+func Standing(warning string) bool {
+	return slices.Contains([]string{closedWords, oneMachineWords, inTurnWords}, warning)
+}
 
 // unpacedWords label streams of datagrams that the sender sends as fast as it can.
 const unpacedWords = "Unpaced: the sender sends as many datagrams as its CPU can, and throughput is what is left of " +
@@ -166,7 +168,7 @@ func invalid(runs []*result.Run) int {
 	return n
 }
 
-// doubtOrder warns if the change depends on which side ran first: then runs disturb those that
+// doubtOrder warns if the change depends on which side ran first: then runs, or visits, disturb those that
 // follow. The random order keeps the verdict right all the same, but less sharp. alpha is the share that this
 // comparison has of the error of all.
 func doubtOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
@@ -186,10 +188,13 @@ func doubtOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
 	if len(before) < minPerOrder || len(after) < minPerOrder {
 		return
 	}
+	what := "runs disturb those that follow"
+	if a[s.blocks[0]].Visit > 0 {
+		what = "visits leave something behind for those that follow"
+	}
 	if both := stats.Settle(before, after); stats.Unpaired(both[0], both[1], alpha).P <= alpha {
-		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; runs disturb "+
-			"those that follow.",
-			r.Target, r.Baseline, signed(fraction(stats.Median(after))), signed(fraction(stats.Median(before))))
+		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; %s.",
+			r.Target, r.Baseline, signed(fraction(stats.Median(after))), signed(fraction(stats.Median(before))), what)
 	}
 }
 

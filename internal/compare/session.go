@@ -134,13 +134,20 @@ func changesInWords(list []Change) string {
 	return strings.Join(words, "; ")
 }
 
-// FactsOverSessions are the facts of the targets in all sessions that have runs. A fact that changed has every value,
-// each with the session from which it holds.
+// FactsOverSessions are the facts of the targets in all sessions that have runs, or in all visits. A fact that changed
+// has every value, each with the session, or the block of the visit, from which it holds.
 func FactsOverSessions(r result.Results) map[string][]result.Fact {
 	measured, _ := measuredSessions(r)
+	unit := "session"
+	if r.Experiment.InTurn() {
+		measured, unit = nil, "block"
+		for _, s := range measuredVisits(r) {
+			measured = append(measured, asFound(s))
+		}
+	}
 	all := maps.Clone(r.Facts)
 	for target, facts := range all {
-		if values := valuesOver(measured, target, facts); len(values) > 0 {
+		if values := valuesOver(measured, unit, target, facts); len(values) > 0 {
 			kept := slices.DeleteFunc(slices.Clone(facts), func(f result.Fact) bool { return values[f.Name] != "" })
 			for _, name := range slices.Sorted(maps.Keys(values)) {
 				kept = append(kept, result.Fact{Name: name, Value: values[name]})
@@ -151,8 +158,9 @@ func FactsOverSessions(r result.Results) map[string][]result.Fact {
 	return all
 }
 
-// valuesOver has the values in sessions of those facts of a target that are not in all as recorded.
-func valuesOver(sessions []result.Session, target string, recorded []result.Fact) map[string]string {
+// valuesOver has the values in sessions, which are numbered in a unit, of those facts of a target that are not in all
+// of them as recorded.
+func valuesOver(sessions []result.Session, unit, target string, recorded []result.Fact) map[string]string {
 	values := map[string]string{}
 	before := result.Session{Facts: map[string][]result.Fact{target: recorded}}
 	first := true
@@ -166,7 +174,7 @@ func valuesOver(sessions []result.Session, target string, recorded []result.Fact
 			case first: // recorded by an earlier session, which has no run
 				values[c.Fact] = c.Now
 			default:
-				values[c.Fact] = cmp.Or(values[c.Fact], c.Before) + fmt.Sprintf(", from session %d on %s", s.Number, c.Now)
+				values[c.Fact] = cmp.Or(values[c.Fact], c.Before) + fmt.Sprintf(", from %s %d on %s", unit, s.Number, c.Now)
 			}
 		}
 		before, first = s, false

@@ -65,7 +65,8 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 	return t
 }
 
-// add files a run. A run of an earlier attempt than the block has already is only counted.
+// add files a run. A run of an earlier attempt than the block has already, or its target in the block where targets
+// were measured in turn, is only counted.
 func (t *trial) add(r *result.Run) {
 	if t.all[r.Case] == nil {
 		t.all[r.Case], t.last[r.Case] = map[string][]*result.Run{}, map[int]map[string]*result.Run{}
@@ -73,13 +74,17 @@ func (t *trial) add(r *result.Run) {
 	t.all[r.Case][r.Target] = append(t.all[r.Case][r.Target], r)
 	have := t.last[r.Case][r.Block]
 	attempt := r.Attempt
-	for _, other := range have {
-		attempt = other.Attempt
-		break
+	for name, other := range have {
+		if r.Visit == 0 || name == r.Target {
+			attempt = other.Attempt
+			break
+		}
 	}
 	switch {
-	case have == nil || r.Attempt > attempt:
+	case have == nil || r.Visit == 0 && r.Attempt > attempt:
 		t.last[r.Case][r.Block] = map[string]*result.Run{r.Target: r}
+	case r.Attempt > attempt:
+		have[r.Target] = r
 	case r.Attempt == attempt:
 		if twin, twice := have[r.Target]; twice {
 			t.warn("Block %d of %s has two runs on %s in attempt %d, %s and %s; the later one counts.",

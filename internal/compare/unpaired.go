@@ -85,6 +85,10 @@ func (c *Comparison) addSide(of side, r result.Results) {
 		}
 		c.Sessions = append(c.Sessions, s)
 	}
+	for _, v := range visitsOf(r) {
+		v.Sentence = "Experiment " + of.e.ID + ": " + v.Sentence
+		c.Visits = append(c.Visits, v)
+	}
 	for _, text := range siteDoubts(r.Sites) {
 		c.Warnings = append(c.Warnings, "Experiment "+of.e.ID+": "+text)
 	}

@@ -11,11 +11,15 @@ import (
 // mostSessions is how many changes of conditions are told in words.
 const mostSessions = 12
 
-// sessionChanges says in a sentence each what changed between the sessions of an experiment that was resumed.
+// sessionChanges says in a sentence each what changed between the sessions of an experiment that was resumed, and
+// between the visits of a target.
 func sessionChanges(c compare.Comparison) []string {
 	var list []string
 	for _, s := range c.Sessions {
 		list = append(list, nonEmpty(s.Sentence)...)
+	}
+	for _, v := range c.Visits {
+		list = append(list, v.Sentence)
 	}
 	if more := len(list) - mostSessions; more > 0 {
 		list = append(list[:mostSessions], fmt.Sprintf("Conditions changed %d more times; the JSON has them.", more))

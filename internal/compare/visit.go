@@ -1,0 +1,64 @@
+package compare
+
+import (
+	"fmt"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Visit is one of a target that was measured in turn, and found the target changed since the visit before.
+type Visit struct {
+	Experiment string   `json:"experiment"` // id
+	Number     int      `json:"visit"`      // of its switch, from 1
+	Target     string   `json:"target"`
+	Block      int      `json:"block"`
+	Changes    []Change `json:"changes"`
+	Sentence   string   `json:"sentence"` // the changes in words
+}
+
+// inTurnWords say what pairs are of targets that were measured in turn.
+const inTurnWords = "The targets were measured in turn, each in a visit of its own after its switch: the runs of a " +
+	"pair are as far apart as the visits of a block, and the blocks are as many installations of each."
+
+// measuredVisits are the switches whose visits have runs, in the order in which they were made.
+func measuredVisits(r result.Results) []result.Switch {
+	has := map[int]bool{}
+	for _, run := range r.Runs {
+		has[run.Visit] = true
+	}
+	var list []result.Switch
+	for _, s := range r.Switches {
+		if s.Target != "" && has[s.Number] {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// visitsOf are the visits that found their target changed.
+func visitsOf(r result.Results) []Visit {
+	var list []Visit
+	before := map[string]result.Switch{}
+	for _, s := range measuredVisits(r) {
+		last, again := before[s.Target]
+		before[s.Target] = s
+		if !again {
+			continue
+		}
+		now := changes(asFound(last), asFound(s))
+		if len(now) == 0 {
+			continue
+		}
+		list = append(list, Visit{
+			Experiment: r.Experiment.ID, Number: s.Number, Target: s.Target, Block: s.Block, Changes: now,
+			Sentence: fmt.Sprintf("Conditions changed between the visits of blocks %d and %d: %s. The verdicts rest on the "+
+				"runs of both.", last.Block, s.Block, changesInWords(now)),
+		})
+	}
+	return list
+}
+
+// asFound is a visit as a session that found one target, by the number of its block.
+func asFound(s result.Switch) result.Session {
+	return result.Session{Number: s.Block, Start: s.Start, Facts: map[string][]result.Fact{s.Target: s.Facts}}
+}
