@@ -82,8 +82,9 @@ func completeFlags(c *cobra.Command) {
 // offers are the functions that complete flags, by the name of the flag. None of them asks the network, and what cannot
 // be read is not offered.
 var offers = map[string]cobra.CompletionFunc{
-	targetFlag: offerTargets, "baseline": offerGiven, "price": offerPriced, "context": offerContexts,
-	"suite": inList(offerSuites), "case": offerCases, "primary": offerCases, "tool": inList(offerTools),
+	targetFlag: offerTargets, "baseline": offerGiven, "price": offerPriced, "switch": offerPriced,
+	"context": offerContexts,
+	"suite":   inList(offerSuites), "case": offerCases, "primary": offerCases, "tool": inList(offerTools),
 	"reference": inList(offerReferences), "format": inList(fixed(formatNames())), "resume": offerResults,
 	"from": offerResults, "progress": fixed(progressModes), "rbac": fixed([]string{narrowRBAC, wideRBAC}),
 	"fail-on": fixed(severities), "arch": inList(fixed(image.Architectures)),
@@ -200,7 +201,7 @@ func offerGiven(c *cobra.Command, args []string, typed string) ([]string, cobra.
 	return beginning(unique(names), typed)
 }
 
-// offerPriced completes one of these targets, for its price.
+// offerPriced completes one of these targets, for its price or its switch.
 func offerPriced(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	names, _ := offerGiven(c, args, "")
 	for i := range names {

@@ -92,6 +92,7 @@ func (x *experiment) agree(ctx context.Context, s Streams, yes *bool) error {
 		return err
 	}
 	announce(s.Err, destinations(e, targets))
+	announceSwitches(s.Err, e)
 	return nil
 }
 
@@ -172,6 +173,7 @@ func (x *experiment) takeUp(_ *options, warnings []string) error {
 	}
 	x.before = now
 	x.config.Earlier, x.config.EarlierSites, x.config.EarlierFacts = now.Runs, now.Sites, now.Facts
+	x.config.EarlierSwitches = now.Switches
 	if err := x.seal(); err != nil {
 		return err
 	}
@@ -204,12 +206,17 @@ func (x *experiment) resolve(o *options, version string) error {
 	if err := x.openTargets(specs); err != nil {
 		return err
 	}
+	restore, err := o.switches(x.config.Targets)
+	if err != nil {
+		return err
+	}
 	now := time.Now()
 	e, err := runner.Resolve(runner.Options{
 		ID: store.NewID(now), Version: version, Created: now, Seed: cmp.Or(o.seed, drawSeed()),
 		Targets: x.config.Targets, Baseline: o.baseline, Suites: o.asked(suites), Cases: o.cases, Primary: o.primaries,
 		MaxRate:  float64(o.maxRate),
 		Families: registry.Families(), Tool: tool, Design: o.design(suites), Gates: o.gates,
+		Restore: restore,
 	})
 	if err != nil {
 		return err

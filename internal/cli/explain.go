@@ -64,6 +64,10 @@ func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) e
 	if err != nil {
 		return err
 	}
+	if l.Experiment.InTurn() {
+		fmt.Fprintln(s.Err, "No trials: the targets were measured in turn, and a trial would not switch to them.")
+		return nil
+	}
 	planned := 0
 	for i, x := range l.Causes {
 		of, _ := l.Experiment.Case(x.Case)

@@ -83,6 +83,10 @@ func (o *options) take(file reflect.Value) error {
 	if file.Field(0).String() != fileAPIVersion || file.Field(1).String() != fileKind {
 		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
 	}
+	if !o.flags.Changed(targetFlag) {
+		o.fileTargets = file.FieldByName("Targets").Interface().([]fileTarget)
+	}
+	o.fileRestores = !o.flags.Changed("restore")
 	if err := setFlags(o.flags, file); err != nil {
 		return err
 	}

@@ -40,6 +40,11 @@ type options struct {
 	matches                             matches
 	from                                string
 	pilot                               bool
+	switchTexts                         []string
+	switchLimit                         time.Duration
+	restore                             string
+	fileTargets                         []fileTarget // those that the targets are, if they are the file's
+	fileRestores                        bool         // restore is the file's
 }
 
 // A fraction is a flag that takes 0.02 or 2%.

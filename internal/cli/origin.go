@@ -77,6 +77,7 @@ func named(e result.Experiment, specs []target.Spec) []plan.Concern {
 			list = append(list, concern("environment variable "+name, "it is sent there"))
 		}
 	}
+	list = append(list, commandsOf(e)...)
 	for _, name := range files(e, specs) {
 		list = append(list, concern("file "+name, "it is read"))
 	}

@@ -150,9 +150,11 @@ func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Kno
 	var m memory
 	c.Experiment, c.Sink, c.Decide = p, &m, nil
 	summary, err := runner.Run(ctx, c)
+	warn(s.Err, summary.Warnings...)
+	left := notRestored(e, summary)
 	switch {
-	case err != nil:
-		return plan.Known{}, failure("--pilot: %w", err)
+	case err != nil || left != nil:
+		return plan.Known{}, failure("--pilot: %w", errors.Join(err, left))
 	case summary.Stopped == runner.StopInterrupted:
 		return plan.Known{}, stopped(ctx, "; nothing is kept of a pilot")
 	case summary.Stopped == runner.StopUnavailable:

@@ -109,6 +109,10 @@ func (p *ttyProgress) show(e runner.Event) {
 		p.line(fmt.Sprintf("invalid: %s on %s, block %d: %s", e.Case, e.Target, e.Block, e.Reason))
 	case runner.SiteFailed:
 		p.line(noSite(e))
+	case runner.SwitchStarted:
+		p.study, p.names, p.last = switching(e), nil, map[string]string{}
+	case runner.SwitchFailed, runner.RestoreStarted:
+		p.line(switching(e))
 	case runner.CaseDecided:
 		p.line(decided(e))
 	case runner.NotMeasured:
@@ -149,8 +153,12 @@ func (p *ttyProgress) draw(e runner.Event) {
 	if e.AtMost {
 		most = "≤ "
 	}
-	first := fmt.Sprintf("block %d of %s%d  %s %d/%d  %s elapsed, %s%s to go",
-		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed),
+	visit := ""
+	if e.Visits > 0 {
+		visit = fmt.Sprintf(", visit %d of %s%d", e.Visit, most, e.Visits)
+	}
+	first := fmt.Sprintf("block %d of %s%d%s  %s %d/%d  %s elapsed, %s%s to go",
+		max(e.Block, 1), most, e.Blocks, visit, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed),
 		most, prose.Clock(e.Remaining))
 	p.erase()
 	fmt.Fprint(coloured(p.out), p.matrix)
@@ -165,6 +173,17 @@ func most(e runner.Event) string {
 		return "at most "
 	}
 	return ""
+}
+
+// switching tells of a switch, or of the end of all of them.
+func switching(e runner.Event) string {
+	switch e.Kind {
+	case runner.RestoreStarted:
+		return "restoring the testbed: " + e.Reason
+	case runner.SwitchFailed:
+		return fmt.Sprintf("switch to %s failed, block %d: %s", e.Target, e.Block, e.Reason)
+	}
+	return fmt.Sprintf("visit %d of %s%d: switching to %s", e.Visit, most(e), e.Visits, e.Target)
 }
 
 func noSite(e runner.Event) string {
@@ -195,6 +214,11 @@ func (p *plainProgress) show(e runner.Event) {
 	switch e.Kind {
 	case runner.Planned:
 		text = fmt.Sprintf("%s%d blocks, %d runs, about %s", most(e), e.Blocks, e.Runs, prose.Clock(e.Remaining))
+		if e.Visits > 0 {
+			text += ", " + unit.Plural(e.Visits, "visit")
+		}
+	case runner.SwitchStarted, runner.SwitchFailed, runner.RestoreStarted:
+		text = switching(e)
 	case runner.BlockStarted:
 		text = fmt.Sprintf("block %d of %s%d: %d of %d runs done, %s elapsed, %s%s to go",
 			e.Block, most(e), e.Blocks, e.Done, e.Runs, prose.Clock(e.Elapsed), most(e), prose.Clock(e.Remaining))

@@ -54,8 +54,10 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	x.config.Events, x.config.Decide = shown.event, shown.watched(x.config.Experiment, x.config.Decide)
 	summary, err := runner.Run(ctx, x.config)
 	warn(s.Err, append(x.changes(summary.Session), summary.Warnings...)...)
+	left := notRestored(x.config.Experiment, summary)
 	if err != nil {
-		return failure("%w; the results so far are in %s; fix this, then resume with: %s", err, x.dir, o.again(x))
+		return worst(failure("%w; the results so far are in %s; fix this, then resume with: %s", err, x.dir, o.again(x)),
+			left)
 	}
 	var trials error
 	if o.explain && summary.Stopped == runner.StopComplete {
@@ -64,9 +66,9 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	}
 	gates, output, err := o.conclude(s, x, summary)
 	if err != nil {
-		return err
+		return worst(err, left)
 	}
-	return worst(o.outcome(ctx, x, summary), trials, gates, output)
+	return worst(o.outcome(ctx, x, summary), left, trials, gates, output)
 }
 
 // failure is the error that a run failed.

@@ -35,6 +35,13 @@ var settings = []setting{
 		help: "`PATTERN` measure only cases that match, or a case of your own; repeated"},
 	{flag: "primary", under: measured, rare: true, field: "primaries", value: func(o *options) any { return &o.primaries },
 		help: "`PATTERN` cases that verdicts are about, instead of the suite's choice; repeated"},
+	{flag: "switch", under: measured, rare: true, value: func(o *options) any { return &o.switchTexts },
+		help: "`TARGET=COMMAND` command that puts a target in place before each of its visits; repeated"},
+	{flag: "restore", under: measured, rare: true, field: "restore", value: func(o *options) any { return &o.restore },
+		help: "`COMMAND` command that restores the testbed after the last visit"},
+	{flag: "switch-limit", under: measured, rare: true, field: "switchLimit",
+		value: func(o *options) any { return &o.switchLimit },
+		help:  "`TIME` most that such a command may take, before it is killed with its children"},
 	{flag: "file", short: "f", under: measured, value: func(o *options) any { return &o.file },
 		help: "`FILE` experiment file with these settings; flags win"},
 
@@ -116,7 +123,7 @@ func (o *options) register(c *cobra.Command) {
 	d := runner.DefaultDesign()
 	o.flags, o.suites, o.tool, o.looks = c.Flags(), commaList{"network"}, "native", d.Looks
 	o.delta, o.alpha = fraction(d.Delta), fraction(d.Alpha)
-	o.progress, o.output = "auto", "table"
+	o.progress, o.output, o.switchLimit = "auto", "table", switchLimit
 	for _, s := range settings {
 		if s.of == "" || s.of == c.Name() {
 			s.register(o, c.Flags())
@@ -153,6 +160,9 @@ func (s setting) register(o *options, f *pflag.FlagSet) {
 
 // fieldType is the type of the setting's field in an experiment file.
 func (s setting) fieldType() reflect.Type {
+	if s.flag == targetFlag {
+		return reflect.TypeFor[[]fileTarget]()
+	}
 	switch p := s.value(&options{}).(type) {
 	case *commaList, *time.Duration:
 		return reflect.TypeFor[string]()

@@ -21,8 +21,9 @@ func (c Concern) String() string { return c.What + ": " + c.Why }
 type Document struct {
 	Schema     string            `json:"schema"`
 	Experiment result.Experiment `json:"experiment"`
-	Runs       int               `json:"runs"`    // at most
-	Seconds    float64           `json:"seconds"` // at most
+	Runs       int               `json:"runs"`             // at most
+	Seconds    float64           `json:"seconds"`          // at most
+	Visits     int               `json:"visits,omitempty"` // of targets that are measured in turn, at most
 	Block      BlockSeconds      `json:"block"`
 	Detectable []Visible         `json:"detectable"`
 	// Rotation is the pairs of nodes, client's and server's, that blocks are on in turn, by target; only of targets that
@@ -37,8 +38,9 @@ type Document struct {
 // BlockSeconds are what a block takes as long as all cases go on.
 type BlockSeconds struct {
 	Seconds   float64 `json:"seconds"`
-	Measuring float64 `json:"measuring"` // of them, within the windows of runs
-	Sites     float64 `json:"sites"`     // of them, making and removing sites
+	Measuring float64 `json:"measuring"`          // of them, within the windows of runs
+	Sites     float64 `json:"sites"`              // of them, making and removing sites
+	Switches  float64 `json:"switches,omitempty"` // of them, switching to targets that are measured in turn
 }
 
 // A NodePair is the nodes of a run.
@@ -61,8 +63,9 @@ func (d *Document) Predict(k Known, families family.List) error {
 	durations := Learn(d.Experiment, families, k.Results)
 	d.Outline = NewOutline(d.Experiment, &durations)
 	o := d.Outline
-	d.Runs, d.Seconds = o.Runs, o.Seconds
-	d.Block = BlockSeconds{Seconds: o.Seconds / float64(max(1, o.Blocks)), Measuring: o.Windows, Sites: o.Sites}
+	d.Runs, d.Seconds, d.Visits = o.Runs, o.Seconds, o.Visits
+	d.Block = BlockSeconds{Seconds: o.Seconds / float64(max(1, o.Blocks)), Measuring: o.Windows, Sites: o.Sites,
+		Switches: o.Switches}
 	if k.Source.Kind == "" {
 		return nil
 	}

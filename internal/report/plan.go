@@ -9,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A planned is an experiment about which nothing but its plan is known, and the text that it becomes.
@@ -74,14 +75,45 @@ func (d *planned) totals() {
 	} else {
 		d.Line(fmt.Sprintf("%d blocks, %s", design.Blocks, runs))
 	}
-	d.Paragraph("", "", fmt.Sprintf("A block takes about %s: %s measuring, %s for sites, %s around runs.",
-		secondsWords(d.Block.Seconds), secondsWords(d.Block.Measuring), secondsWords(d.Block.Sites),
-		secondsWords(d.Block.Seconds-d.Block.Measuring-d.Block.Sites)))
+	switching := ""
+	if d.Visits > 0 {
+		switching = secondsWords(d.Block.Switches) + " for switches, "
+	}
+	d.Paragraph("", "", fmt.Sprintf("A block takes about %s: %s%s measuring, %s for sites, %s around runs.",
+		secondsWords(d.Block.Seconds), switching, secondsWords(d.Block.Measuring), secondsWords(d.Block.Sites),
+		secondsWords(d.Block.Seconds-d.Block.Measuring-d.Block.Sites-d.Block.Switches)))
+	d.visits()
 	if design.Budget > 0 && design.Budget < d.Seconds {
 		d.Line(fmt.Sprintf("The budget of %s ends it before that.", prose.Clock(design.Budget)))
 	}
 	if design.Parallel {
 		d.Line("The runs of a case in a block are at the same time, on all targets.")
+	}
+}
+
+// visits writes what switches take, and that each block is an installation.
+func (d *planned) visits() {
+	if d.Visits == 0 {
+		return
+	}
+	visits, atMost := d.Visits/d.Outline.Blocks, ""
+	if len(d.Experiment.Design.Looks) > 1 {
+		atMost = "at most "
+	}
+	d.Paragraph("", "", fmt.Sprintf("Each block visits %s in turn, each after its switch, which is taken to last %s: "+
+		"%s%s in all.", unit.Plural(visits, "target"), secondsWords(d.Block.Switches/float64(visits)), atMost,
+		unit.Plural(d.Visits, "visit")))
+	for _, t := range d.Experiment.Targets {
+		if t.Switch == nil {
+			d.Paragraph("  ", "    ", t.Name+" has no switch: it is measured as the visit before its own leaves it.")
+			continue
+		}
+		d.Paragraph("  ", "    ", t.Name+": "+t.Switch.Text)
+	}
+	if c := d.Experiment.Restore; c != nil {
+		d.Paragraph("  ", "    ", "at the end: "+c.Text)
+	} else {
+		d.Paragraph("  ", "    ", "No command restores the testbed at the end.")
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// errNotInPlace is that a visit ended before its first run: its switch failed, or the target was not ready after it.
-var errNotInPlace = errors.New("not in place")
+// A visitError is why a visit ended before its first run: its switch failed, or the target was not ready after it.
+type visitError struct{ error }
+
+func (e visitError) Unwrap() error { return e.error }
 
 // visits measures the cases of a block on one target after another, each in a visit of its own. A target of which a
 // visit failed is visited again after the others.
@@ -27,9 +29,9 @@ func (s *session) visits(ctx context.Context, cases []CaseBlock) error {
 		}
 		for _, name := range waiting {
 			err := s.visit(ctx, name, s.incomplete(cases, []string{name}, false))
-			if errors.Is(err, errNotInPlace) {
+			if failure, is := errors.AsType[visitError](err); is {
 				failed[name]++
-				err = s.notInPlace(name, block, failed[name], err)
+				err = s.notInPlace(name, block, failed[name], failure)
 			}
 			if err != nil {
 				return err
@@ -94,7 +96,7 @@ func (s *session) putInPlace(ctx context.Context, name string, block int) error 
 		record.Failed = err.Error()
 	case err != nil:
 		record.Failed = err.Error()
-		err = fmt.Errorf("%w: %w", errNotInPlace, err)
+		err = visitError{err}
 	case s.found[name]:
 	default:
 		if err := s.Sink.WriteFacts(name, record.Facts); err != nil {
@@ -111,7 +113,7 @@ func (s *session) putInPlace(ctx context.Context, name string, block int) error 
 	switch {
 	case err == nil:
 		s.emit(Event{Kind: SwitchDone, Target: name, Block: block})
-	case errors.Is(err, errNotInPlace):
+	case ctx.Err() == nil:
 		s.emit(Event{Kind: SwitchFailed, Target: name, Block: block, Reason: record.Failed})
 	}
 	return err

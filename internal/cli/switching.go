@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/plan"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+)
+
+// A fileTarget is a target in an experiment file: its text alone, or with the command that puts it in place.
+type fileTarget struct {
+	Target string `json:"target"`
+	Switch string `json:"switch"`
+}
+
+// String is what the flag takes.
+func (t fileTarget) String() string { return t.Target }
+
+// UnmarshalJSON reads either form.
+func (t *fileTarget) UnmarshalJSON(data []byte) error {
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return json.Unmarshal(data, &t.Target)
+	}
+	type fields fileTarget
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode((*fields)(t)); err != nil {
+		return err
+	}
+	if t.Target == "" {
+		return errors.New("targets: one has no target")
+	}
+	return nil
+}
+
+// switchLimit is how long a switch may take unless the user says otherwise.
+const switchLimit = 10 * time.Minute
+
+// switches gives targets the commands that put them in place, and returns the one that restores the testbed. Those of
+// the file run in its directory, others in the working directory.
+func (o *options) switches(targets []runner.Target) (restore *result.Command, err error) {
+	if o.switchLimit <= 0 {
+		return nil, fmt.Errorf("--switch-limit: %v is not above 0", o.switchLimit)
+	}
+	for i, t := range o.fileTargets {
+		if t.Switch == "" {
+			continue
+		}
+		if targets[i].Switch, err = o.command(t.Switch, true); err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for _, t := range targets {
+		names = append(names, t.Name)
+	}
+	given := map[string]bool{}
+	for _, text := range o.switchTexts {
+		i, command := switchOf(text, targets)
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("--switch: %q is not TARGET=COMMAND with the name of a target; the targets are %s",
+				text, strings.Join(names, ", "))
+		case strings.TrimSpace(command) == "":
+			return nil, fmt.Errorf("--switch: %s has no command; ':' does nothing", targets[i].Name)
+		case given[targets[i].Name]:
+			return nil, fmt.Errorf("--switch: %s has two commands; join them with &&", targets[i].Name)
+		}
+		given[targets[i].Name] = true
+		if targets[i].Switch, err = o.command(command, false); err != nil {
+			return nil, err
+		}
+	}
+	if o.restore == "" {
+		return nil, nil
+	}
+	return o.command(o.restore, o.fileRestores)
+}
+
+// switchOf finds the target that a switch is of, whose name may have a "=" in it; -1: none.
+func switchOf(text string, targets []runner.Target) (at int, command string) {
+	at = -1
+	for i, t := range targets {
+		rest, is := strings.CutPrefix(text, t.Name+"=")
+		if is && (at < 0 || len(t.Name) > len(targets[at].Name)) {
+			at, command = i, rest
+		}
+	}
+	return at, command
+}
+
+// command is one of the file, or of the command line.
+func (o *options) command(text string, ofFile bool) (*result.Command, error) {
+	in, err := os.Getwd()
+	if ofFile {
+		in, err = filepath.Abs(filepath.Dir(o.file))
+	}
+	return &result.Command{Text: text, Directory: in, Limit: o.switchLimit.Seconds()}, err
+}
+
+// commandsOf are the commands of an experiment, each with what it is for.
+func commandsOf(e result.Experiment) []plan.Concern {
+	var list []plan.Concern
+	for _, t := range e.Targets {
+		if t.Switch != nil {
+			list = append(list, concern("the command "+byHand(*t.Switch), "it puts "+t.Name+" in place"))
+		}
+	}
+	if e.Restore != nil {
+		list = append(list, concern("the command "+byHand(*e.Restore), "it restores the testbed"))
+	}
+	return list
+}
+
+// byHand is a command as it can be pasted into a shell.
+func byHand(c result.Command) string {
+	words := func(args ...string) string { return host.Cmd{Args: args}.String() }
+	return "(" + words("cd", c.Directory) + " && " + words("sh", "-c", c.Text) + ")"
+}
+
+// announceSwitches writes which commands are going to run.
+func announceSwitches(w io.Writer, e result.Experiment) {
+	for _, c := range commandsOf(e) {
+		fmt.Fprintf(w, "Runs %s\n", c)
+	}
+}
+
+// notRestored is the error that the testbed is not as it was; nil if it is.
+func notRestored(e result.Experiment, s runner.Summary) error {
+	if s.NotRestored == "" {
+		return nil
+	}
+	return failure("the testbed was not restored: %s; run by hand: %s", s.NotRestored, byHand(*e.Restore))
+}
