@@ -20,6 +20,19 @@ func command(e result.Experiment) []string {
 	for _, t := range e.Targets {
 		add("--target", t.Spec)
 	}
+	limit := 0.0
+	for _, t := range e.Targets {
+		if t.Switch != nil {
+			add("--switch", t.Name+"="+t.Switch.Text)
+			limit = t.Switch.Limit
+		}
+	}
+	if e.Restore != nil {
+		add("--restore", e.Restore.Text)
+	}
+	if limit > 0 {
+		add("--switch-limit", seconds(limit).String())
+	}
 	if e.Baseline != e.Targets[0].Name {
 		add("--baseline", e.Baseline)
 	}

@@ -123,3 +123,19 @@ func TestCommandRepeatsTheDesign(t *testing.T) {
 		t.Errorf("with a fixed number of blocks: %s", got)
 	}
 }
+
+// The command that repeats an experiment switches to its targets too.
+func TestCommandInTurn(t *testing.T) {
+	e := result.Experiment{
+		Baseline: "a", Design: result.Design{Blocks: 8}, Restore: &result.Command{Text: "true"},
+		Targets: []result.Target{
+			{Name: "a", Spec: "kube:x?label=a", Switch: &result.Command{Text: "./cni.sh 'a'", Limit: 90}},
+			{Name: "b", Spec: "kube:y"},
+		},
+	}
+	got := strings.Join(command(e), " ")
+	want := `--target kube:y --switch 'a=./cni.sh '\''a'\''' --restore true --switch-limit 1m30s --blocks 8`
+	if !strings.Contains(got, want) {
+		t.Errorf("%s\nhas no\n%s", got, want)
+	}
+}
