@@ -49,6 +49,13 @@ func (calico) apply(s spec) []command {
 	}
 }
 
+func (calico) withdraw(s spec) []command {
+	return []command{
+		s.kubectl("delete", "--ignore-not-found", "-f", s.file("calico.json")),
+		s.kubectl("delete", "--ignore-not-found", "-f", s.program("calico-crd")),
+	}
+}
+
 // mtu of the pods' devices.
 func (c calico) mtu() int {
 	if c.mode == "vxlan" {

@@ -104,6 +104,14 @@ func (cilium) apply(s spec) []command {
 	return []command{s.kubectl("apply", "-f", s.file("cilium.json"))}
 }
 
+// withdraw removes the kinds too that the operator made.
+func (cilium) withdraw(s spec) []command {
+	return []command{
+		s.kubectl("delete", "--ignore-not-found", "-f", s.file("cilium.json")),
+		s.kubectl("delete", "customresourcedefinitions", "-l", "io.cilium.k8s.crd.schema.version"),
+	}
+}
+
 // control is the operator, which makes the kinds that the agents need. It ends when it cannot renew its lease, which on
 // a machine with many pods to start may take longer than its 10 s. Its shell would listen on the machine itself.
 func (cilium) control(s spec) []process {

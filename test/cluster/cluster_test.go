@@ -165,6 +165,10 @@ func TestOrders(t *testing.T) {
 	if err := ask(s, "stop", []string{"nothing"}); err == nil || !strings.Contains(err.Error(), `no part "nothing"`) {
 		t.Error(err)
 	}
+	err := ask(s, "network", []string{"nothing"})
+	if err == nil || !strings.Contains(err.Error(), `"nothing" is not one`) {
+		t.Error(err)
+	}
 	if err := ask(s, "stop", nil); err == nil {
 		t.Error("no error of no part")
 	}

@@ -180,7 +180,9 @@ func (s spec) users() map[string][]string {
 	if s.Multus {
 		users["multus.conf"] = []string{"multus", "system:masters"}
 	}
-	maps.Copy(users, s.plugin().users())
+	for _, network := range networks { // any of which it may have later
+		maps.Copy(users, spec{Network: network}.plugin().users())
+	}
 	for _, n := range s.nodes() {
 		users[n.Name+".conf"] = []string{"system:node:" + n.Name, "system:nodes"}
 	}

@@ -34,6 +34,10 @@ func (flannel) apply(s spec) []command {
 	return []command{s.kubectl("apply", "-f", s.file("flannel.json"))}
 }
 
+func (flannel) withdraw(s spec) []command {
+	return []command{s.kubectl("delete", "--ignore-not-found", "-f", s.file("flannel.json"))}
+}
+
 // netConf is flannel's own configuration.
 func (f flannel) netConf(s spec) map[string]any {
 	conf := map[string]any{"Network": s.pods4(), "EnableNFTables": false, "Backend": map[string]any{"Type": f.backend}}

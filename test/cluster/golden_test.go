@@ -63,6 +63,8 @@ func blueprint(t *testing.T, s spec) string {
 	processes(s.controlPlane()...)
 	processes(s.plugin().control(s)...)
 	lines(s.plugin().apply(s)...)
+	section("before another network")
+	lines(s.withdrawal()...)
 	n := s.nodes()[1]
 	section("processes of a node")
 	processes(s.nodeProcesses(n)...)

@@ -135,11 +135,19 @@ func (p *parts) startControlPlane(ctx context.Context) error {
 			return err
 		}
 	}
-	list := append([]command{p.spec.kubectl("apply", "-f", p.spec.file("storage.json"))}, p.spec.plugin().apply(p.spec)...)
+	list := []command{p.spec.kubectl("apply", "-f", p.spec.file("storage.json"))}
 	if p.spec.Multus {
 		list = append(list, p.spec.makeAttachment()...)
 	}
 	if err := runAll(list); err != nil {
+		return err
+	}
+	return p.startNetwork(ctx)
+}
+
+// startNetwork starts what the network has next to the control plane.
+func (p *parts) startNetwork(ctx context.Context) error {
+	if err := runAll(p.spec.plugin().apply(p.spec)); err != nil {
 		return err
 	}
 	for _, process := range p.spec.plugin().control(p.spec) {

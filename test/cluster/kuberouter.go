@@ -42,6 +42,10 @@ func (kubeRouter) apply(s spec) []command {
 	return []command{s.kubectl("apply", "-f", s.file("kube-router.json"))}
 }
 
+func (kubeRouter) withdraw(s spec) []command {
+	return []command{s.kubectl("delete", "--ignore-not-found", "-f", s.file("kube-router.json"))}
+}
+
 // routerFlags are those of kube-router, as a router too or as a firewall alone.
 func (s spec) routerFlags(routes bool) []string {
 	return []string{"--run-router=" + strconv.FormatBool(routes), "--run-firewall=true", "--run-service-proxy=false",

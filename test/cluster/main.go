@@ -33,6 +33,7 @@ const usage = `usage: cluster COMMAND [flags]
   start PART    start it again and wait until it is ready
   restart PART  both
   throttle NAME -iops N -bps SIZE   limit the device of a volume or claim (-n NAMESPACE) for all pods; -off ends it
+  network NAME  give a cluster that runs another network, or the same anew; its nodes restart
   build         only build the programs of a cluster with these flags, into the user's cache directory
   left FILE     write what is on the machine into the file; if there is one, fail if the machine has more
   vault         build a real Vault there, and print the paths of the program and of its image
@@ -91,6 +92,8 @@ func run(ctx context.Context, args []string) error {
 		return ask(s, args[0], rest)
 	case "throttle":
 		return throttle(s, rest)
+	case "network":
+		return changeNetwork(ctx, s, rest)
 	case asInit:
 		return initialise(s)
 	case asHolder:
@@ -127,25 +130,18 @@ func parse(args []string) (spec, []string, error) {
 	if err := set.Parse(args); err != nil {
 		return s, nil, err
 	}
+	s.IPv6 = families == "46"
 	switch {
 	case s.ID < 0 || s.ID > maxID:
 		return s, nil, fmt.Errorf("-id: %d is not from 0 to %d", s.ID, maxID)
-	case refused[s.Network] != "":
-		return s, nil, fmt.Errorf("-network: %s cannot be had: %s", s.Network, refused[s.Network])
-	case !slices.Contains(networks, s.Network):
-		return s, nil, fmt.Errorf("-network: %q is not one of %s", s.Network, strings.Join(networks, ", "))
 	case s.Nodes < 1 || s.Nodes > maxNodes:
 		return s, nil, fmt.Errorf("-nodes: %d is not from 1 to %d", s.Nodes, maxNodes)
 	case families != "4" && families != "46":
 		return s, nil, fmt.Errorf("-ip: %q is neither 4 nor 46", families)
-	case s.Multus && s.Network == attachment:
-		return s, nil, errors.New("-multus: pods are in the macvlan network already, by -network")
-	case families == "46" && !s.plugin().ipv6():
-		return s, nil, fmt.Errorf("-ip: the network %s has IPv4 only here", s.Network)
-	case s.Filter && s.plugin().filters():
-		return s, nil, fmt.Errorf("-firewall: the network %s enforces NetworkPolicies itself", s.Network)
 	}
-	s.IPv6 = families == "46"
+	if err := s.checkNetwork(); err != nil {
+		return s, nil, err
+	}
 	if zones != "" {
 		s.Zones = strings.Split(zones, ",")
 	}
@@ -157,4 +153,21 @@ func parse(args []string) (spec, []string, error) {
 	}
 	s.Dir, err = filepath.Abs(s.Dir)
 	return s, set.Args(), err
+}
+
+// checkNetwork says why a cluster cannot have its network.
+func (s spec) checkNetwork() error {
+	switch {
+	case refused[s.Network] != "":
+		return fmt.Errorf("-network: %s cannot be had: %s", s.Network, refused[s.Network])
+	case !slices.Contains(networks, s.Network):
+		return fmt.Errorf("-network: %q is not one of %s", s.Network, strings.Join(networks, ", "))
+	case s.Multus && s.Network == attachment:
+		return errors.New("-multus: pods are in the macvlan network already, by -network")
+	case s.IPv6 && !s.plugin().ipv6():
+		return fmt.Errorf("-ip: the network %s has IPv4 only here", s.Network)
+	case s.Filter && s.plugin().filters():
+		return fmt.Errorf("-firewall: the network %s enforces NetworkPolicies itself", s.Network)
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ type plugin interface {
 	users() map[string][]string           // kubeconfigs, as in [spec.users]
 	files(s spec) map[string]any          // configuration, by name
 	apply(s spec) []command               // once the API server answers
+	withdraw(s spec) []command            // the contrary, when no node runs
 	control(s spec) []process             // next to the control plane
 	node(s spec, n node) []process        // of a node, before its kubelet
 	config(s spec, n node) map[string]any // of CNI, of a node; nil where a process writes it when it is ready
@@ -56,6 +57,7 @@ func (native) lacks() error               { return nil }
 func (native) users() map[string][]string { return nil }
 func (native) files(spec) map[string]any  { return nil }
 func (native) apply(spec) []command       { return nil }
+func (native) withdraw(spec) []command    { return nil }
 func (native) control(spec) []process     { return nil }
 func (native) node(spec, node) []process  { return nil }
 func (native) runtime(node) []string      { return nil }
@@ -84,6 +86,12 @@ func (s spec) links() []command {
 		list = append(list, words("ip address add "+s.control6()+"/64 dev switch nodad"),
 			words("sysctl -qw net.ipv6.conf.all.forwarding=1"))
 	}
+	return append(list, s.nodesLinks()...)
+}
+
+// nodesLinks are the commands that make the network of each node, and the routes to its pods.
+func (s spec) nodesLinks() []command {
+	var list []command
 	for _, n := range s.nodes() {
 		list = append(list, s.nodeLinks(n)...)
 	}
@@ -101,9 +109,9 @@ func (s spec) links() []command {
 
 // routes lead to the pods of a node.
 func routes(ip string, n node) []command {
-	list := []command{words(ip + " route add " + n.Pods + " via " + n.Addr)}
+	list := []command{words(ip + " route replace " + n.Pods + " via " + n.Addr)}
 	if n.Pods6 != "" {
-		list = append(list, words(ip+" route add "+n.Pods6+" via "+n.Addr6))
+		list = append(list, words(ip+" route replace "+n.Pods6+" via "+n.Addr6))
 	}
 	return list
 }

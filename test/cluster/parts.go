@@ -181,12 +181,15 @@ func (s spec) part(name string) (part, error) {
 	return part{}, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// order carries out stop, start or restart on a part, or limits a device.
+// order carries out stop, start or restart on a part, limits a device, or changes the network.
 func (p *parts) order(ctx context.Context, verb, name string) error {
 	p.orders.Lock()
 	defer p.orders.Unlock()
-	if verb == "throttle" {
+	switch verb {
+	case "throttle":
 		return p.limits.set(name)
+	case "network":
+		return p.changeNetwork(ctx, name)
 	}
 	t, err := p.spec.part(name)
 	if err != nil {
