@@ -8,7 +8,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
 	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-faults e2e-app e2e-smoke e2e-volumes e2e-cnis \
-	soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster power power-latency \
+	e2e-turn soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster power power-latency \
 	power-cluster explain-accuracy clean
 .DEFAULT_GOAL := build
 
@@ -135,6 +135,10 @@ e2e-cnis: cluster
 	$(ON) -network flannel-vxlan -firewall -- $(E2E) -run TestPolicies ./test/e2e/paths
 	$(foreach network,calico-vxlan cilium-native-kpr,test/e2e/on-cluster -nodes 3 -network $(network) -- \
 		$(E2E) -run '^TestConformance$$' ./internal/target/kube &&) true
+
+# Three real CNIs in turn on one cluster, each installed eight times, which takes half an hour.
+e2e-turn: cluster
+	$(ON) -network flannel-vxlan -- $(E2E) -v ./test/e2e/turn
 
 # Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
 e2e-volumes: cluster
