@@ -153,12 +153,12 @@ func (p *ttyProgress) draw(e runner.Event) {
 	if e.AtMost {
 		most = "≤ "
 	}
-	visit := ""
+	what, at, all := "block", max(e.Block, 1), e.Blocks
 	if e.Visits > 0 {
-		visit = fmt.Sprintf(", visit %d of %s%d", e.Visit, most, e.Visits)
+		what, at, all = "visit", e.Visit, e.Visits
 	}
-	first := fmt.Sprintf("block %d of %s%d%s  %s %d/%d  %s elapsed, %s%s to go",
-		max(e.Block, 1), most, e.Blocks, visit, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed),
+	first := fmt.Sprintf("%s %d of %s%d  %s %d/%d  %s elapsed, %s%s to go",
+		what, at, most, all, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed),
 		most, prose.Clock(e.Remaining))
 	p.erase()
 	fmt.Fprint(coloured(p.out), p.matrix)

@@ -34,6 +34,43 @@ func newTTY(out io.Writer) *ttyProgress {
 	return &ttyProgress{out: out, width: 80, height: 24, last: map[string]string{}}
 }
 
+// Visits are counted, and what is switched to is shown until the first run; what failed stays.
+func TestProgressInTurn(t *testing.T) {
+	var plain, tty strings.Builder
+	p := &plainProgress{out: &plain, now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }}
+	q := newTTY(&tty)
+	shown := map[runner.Kind][]string{}
+	for _, e := range []runner.Event{
+		{Kind: runner.Planned, Remaining: 65, Visit: 1},
+		{Kind: runner.SwitchStarted, Block: 2, Target: "calico", Done: 8, Elapsed: 20, Remaining: 50, Visit: 5},
+		{Kind: runner.SwitchDone, Block: 2, Target: "calico", Done: 8, Elapsed: 40, Remaining: 50, Visit: 5},
+		{Kind: runner.SwitchFailed, Block: 2, Target: "cilium", Done: 8, Reason: "exit status 1", Visit: 5},
+		{Kind: runner.RestoreStarted, Done: 48, Reason: "./cni.sh default", Visit: 24},
+	} {
+		e.Blocks, e.Runs, e.Visits = 8, 48, 24
+		p.show(e)
+		q.show(e)
+		shown[e.Kind] = emulator(tty.String())
+	}
+	want := `12:00:00 8 blocks, 48 runs, about 1:05, 24 visits
+12:00:00 visit 5 of 24: switching to calico
+12:00:00 switch to cilium failed, block 2: exit status 1
+12:00:00 restoring the testbed: ./cni.sh default
+`
+	if plain.String() != want {
+		t.Errorf("plain:\n%s", plain.String())
+	}
+	first := "visit 5 of 24  [###.................] 8/48  0:20 elapsed, 0:50 to go"
+	got := shown[runner.SwitchStarted]
+	if got[0] != first || !strings.HasPrefix(got[1], "visit 5 of 24: switching to calico") {
+		t.Errorf("the emulator has %q", got)
+	}
+	if got = shown[runner.RestoreStarted]; got[0] != "switch to cilium failed, block 2: exit status 1" ||
+		got[1] != "restoring the testbed: ./cni.sh default" {
+		t.Errorf("at the end the emulator has %q", got)
+	}
+}
+
 // Where cases may stop early, all that is to come is said to be at most.
 func TestProgressAtMost(t *testing.T) {
 	var plain, tty strings.Builder
