@@ -26,14 +26,19 @@ func (k *kubeTarget) Environment() []string {
 	return list
 }
 
-// Settle reads the nodes again, and forgets which paths and which storage there were. The target is ready when the
-// nodes that were chosen for the experiment are; whether pods reach each other is for its facts and sites to tell.
+// Settle reads and watches the nodes anew, and forgets which paths and which storage there were. The target is ready
+// when the nodes that were chosen for the experiment are; whether pods reach each other is for its facts and sites to
+// tell.
 func (k *kubeTarget) Settle(ctx context.Context) error {
 	if err := k.survey(ctx); err != nil {
 		return err
 	}
 	clear(k.refused)
 	k.storage.Forget()
+	if k.nodeWatches != nil { // which would report what the switch did to the nodes, whenever they learn of it
+		k.nodeWatches.End()
+		k.nodeWatches = nil
+	}
 	k.cluster.Hope()
 	if len(k.listed) == 0 {
 		return nil // they may not be listed

@@ -13,6 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // After a switch the nodes are as the API server shows them then, and what could not be had may be there.
@@ -21,6 +22,8 @@ func TestSettle(t *testing.T) {
 	api := fake.NewClientset(&k.listed[0], &k.listed[1], &k.listed[2])
 	k.cluster.Interface = api
 	k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
+	k.nodeWatches = watching.NewNodes(api.CoreV1().Nodes())
+	k.nodeWatches.From(t.Context(), "w1")
 	k.refused = map[target.Path]error{target.PodPodOther: result.NotSupported("not before")}
 	change := func(ready corev1.ConditionStatus, kernel string) {
 		t.Helper()
@@ -33,6 +36,9 @@ func TestSettle(t *testing.T) {
 	change(corev1.ConditionFalse, "6.1")
 	if err := k.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "w1 is not Ready") {
 		t.Errorf("a node that is not ready: %v", err)
+	}
+	if k.nodeWatches != nil {
+		t.Error("nodes are still watched as before the switch")
 	}
 	change(corev1.ConditionTrue, "6.12")
 	if err := k.Settle(t.Context()); err != nil || k.participants()[1].Status.NodeInfo.KernelVersion != "6.12" ||
