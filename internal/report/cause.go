@@ -70,8 +70,8 @@ const whyWords = "what else differs in the blocks of a verdict, in the direction
 // mostCauses are as many targets as have their causes named on the first screen.
 const mostCauses = 3
 
-// causesSentence names what the evidence supports of each target against the baseline, or counts where there are many targets;
-// nothing where one target stands by itself and no cause was found.
+// causesSentence names what the evidence supports of each target against the baseline, or counts where there are many
+// targets; nothing where one target stands by itself and no cause was found.
 func causesSentence(in Input) string {
 	found, all := 0, 0
 	var targets []string

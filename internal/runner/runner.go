@@ -143,11 +143,11 @@ func (s Summary) Share() float64 {
 
 // Run carries out the experiment until it is complete or decided, its budget is used up or ctx ends; the run that is in
 // progress when ctx ends is dropped, the sites are removed, and the testbed is restored. The budget is exceeded by less
-// than one run and the end of its sites; of a block that it cuts off, the runs are kept, and count where both sides of a
-// comparison have one. A
-// target that stays unavailable ends the experiment, which can go on later: no case is given up for that, and there is
-// no run of it. The summary is valid also with an error. An error is about the configuration, the facts of a target or
-// the sink; a run that fails is not an error but an invalid run, and what cannot be done is not measured.
+// than one run and the end of its sites; of a block that it cuts off, the runs are kept, and count where both sides of
+// a comparison have one. A target that stays unavailable ends the experiment, which can go on later: no case is given
+// up for that, and there is no run of it. The summary is valid also with an error. An error is about the configuration,
+// the facts of a target or the sink; a run that fails is not an error but an invalid run, and what cannot be done is
+// not measured.
 func Run(ctx context.Context, c Config) (Summary, error) {
 	s, err := newSession(c)
 	if err != nil {
