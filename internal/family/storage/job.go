@@ -19,6 +19,7 @@ const (
 	maxDepth = 1024
 	maxJobs  = 64
 	maxBlock = 16 << 20
+	maxFiles = 1 << 40 // bytes of the files of all processes
 )
 
 // A Job is a job of fio, by fio's own words. Every value of it is comparable.
@@ -31,6 +32,13 @@ type Job struct {
 	Fdatasync bool   `json:"fdatasync,omitempty"` // after each write, as a database waits; engine sync then
 	// Precondition has the job run before its windows until its rate is steady, as SNIA's tests of solid state storage do.
 	Precondition bool `json:"precondition,omitempty"`
+	// Sync is fio's ioengine=sync, which waits for each operation; otherwise the engine is libaio.
+	Sync bool `json:"sync,omitempty"`
+	// FilePerJob is the size in bytes of a file for each process, from a MiB on; 0 is one file for all of them, by the
+	// rule of the volume's bandwidth.
+	FilePerJob int64 `json:"file_per_job,omitempty"`
+	// Untimed jobs have fio's gtod_reduce=1: it measures no latencies, and reads the clock less often.
+	Untimed bool `json:"gtod_reduce,omitempty"`
 	// A job of the user's own: its name, and its section and the [global] before it as the file had them.
 	// The other fields are empty then.
 	Name string `json:"name,omitempty"`
@@ -55,7 +63,7 @@ func (j Job) Metric() string {
 		return metric.Sync + metric.P99
 	case j.Name != "" || j.Block >= large:
 		return metric.Throughput
-	case j.Depth == 1 && j.Jobs == 1 && !j.Mixed():
+	case j.Depth == 1 && j.Jobs == 1 && !j.Mixed() && !j.Untimed:
 		return metric.P50
 	}
 	return metric.Rate
@@ -86,6 +94,15 @@ func (j Job) subject() string {
 	if j.Jobs > 1 {
 		words += ", " + strconv.Itoa(j.Jobs) + " jobs"
 	}
+	if j.Sync {
+		words += ", synchronous"
+	}
+	if j.FilePerJob > 0 {
+		words += ", a file of " + inWhole(j.FilePerJob, " GiB", " MiB") + " each"
+	}
+	if j.Untimed {
+		words += ", without latencies"
+	}
 	if j.Precondition {
 		words += ", preconditioned"
 	}
@@ -101,6 +118,14 @@ func inUnits(n int, mebi, kibi, bytes string) string {
 		return strconv.Itoa(n>>10) + kibi
 	}
 	return strconv.Itoa(n) + bytes
+}
+
+// inWhole is a size of whole MiB, in GiB if it is a multiple of that.
+func inWhole(n int64, gibi, mebi string) string {
+	if n%(1<<30) == 0 {
+		return strconv.FormatInt(n>>30, 10) + gibi
+	}
+	return strconv.FormatInt(n>>20, 10) + mebi
 }
 
 // quantity is what Metric tells of the job, in plain words.
@@ -139,7 +164,7 @@ func Parse(name, text string) (Job, error) {
 	m := jobName.FindStringSubmatch(base)
 	if m == nil {
 		return Job{}, fmt.Errorf("%w: %q is no job of storage, such as randread-4k-qd64, randrw70-4k-qd16-jobs4, "+
-			"write-2300-qd1-fdatasync or randwrite-4k-qd64:precondition=yes", family.ErrInvalid, name)
+			"write-2300-qd1-fdatasync or randwrite-4k-qd1-jobs4:ioengine=sync", family.ErrInvalid, name)
 	}
 	block, err := unit.ParseSize(strings.ToUpper(m[3]))
 	if strings.HasSuffix(m[3], "k") || strings.HasSuffix(m[3], "m") {
@@ -169,14 +194,33 @@ func Parse(name, text string) (Job, error) {
 
 // set takes a parameter of a job's name.
 func (j *Job) set(key, value string) error {
-	if err := family.Known("a job of storage", key, []string{"precondition"}); err != nil {
+	if err := family.Known("a job of storage", key, parameters); err != nil {
 		return err
 	}
-	if value != "yes" && value != "no" {
-		return errors.New("it is yes or no")
+	var err error
+	switch key {
+	case "precondition":
+		j.Precondition, err = yesOrNo(value)
+	case "gtod-reduce":
+		j.Untimed, err = yesOrNo(value)
+	case "file-per-job":
+		j.FilePerJob, err = parseSize(value)
+	default:
+		if j.Sync = value == "sync"; !j.Sync && value != "libaio" {
+			err = errors.New("it is libaio or sync; a job file (--suite storage:FILE) can have others")
+		}
 	}
-	j.Precondition = value == "yes"
-	return nil
+	return err
+}
+
+// parameters of a job, in the order of its title.
+var parameters = []string{"ioengine", "file-per-job", "gtod-reduce", "precondition"}
+
+func yesOrNo(value string) (bool, error) {
+	if value != "yes" && value != "no" {
+		return false, errors.New("it is yes or no")
+	}
+	return value == "yes", nil
 }
 
 // Title is the job's part of its case's name.
@@ -195,10 +239,20 @@ func (j Job) Title() string {
 	if j.Fdatasync {
 		name += "-fdatasync"
 	}
-	if j.Precondition {
-		name += ":precondition=yes"
+	var options []string
+	if j.Sync {
+		options = append(options, "ioengine=sync")
 	}
-	return name
+	if j.FilePerJob > 0 {
+		options = append(options, "file-per-job="+inWhole(j.FilePerJob, "g", "m"))
+	}
+	if j.Untimed {
+		options = append(options, "gtod-reduce=yes")
+	}
+	if j.Precondition {
+		options = append(options, "precondition=yes")
+	}
+	return family.Title(name, options)
 }
 
 // blockText is a size in fio's way. A MiB is 1m; 1024k, as some published jobs have it, is the same.
@@ -230,6 +284,17 @@ func (j Job) validate() error {
 	case j.Precondition && !j.Writes():
 		return fmt.Errorf("%w: precondition is for jobs that write; what is read has been written before",
 			family.ErrInvalid)
+	case j.Sync && j.Depth != 1:
+		return fmt.Errorf("%w: ioengine=sync waits for each operation, so its queue depth is 1 and not %d",
+			family.ErrInvalid, j.Depth)
+	case j.Untimed && j.Fdatasync:
+		return fmt.Errorf("%w: gtod-reduce leaves out the latencies of fdatasync, which its verdict is about",
+			family.ErrInvalid)
+	case j.FilePerJob != 0 && (j.FilePerJob < 1<<20 || j.FilePerJob%(1<<20) != 0 || j.FilePerJob > maxFiles/int64(j.Jobs)):
+		return fmt.Errorf("%w: file-per-job is whole MiB, and 1 TiB at most of all jobs: not %d bytes for each of %d",
+			family.ErrInvalid, j.FilePerJob, j.Jobs)
+	case j.Fdatasync && (j.Sync || j.FilePerJob != 0):
+		return fmt.Errorf("%w: with fdatasync, engine and file are those of etcd's check", family.ErrInvalid)
 	case j.Fdatasync && (!j.Writes() || j.Depth != 1):
 		return fmt.Errorf("%w: fdatasync is for writes, one at a time", family.ErrInvalid)
 	}

@@ -21,6 +21,11 @@ func TestParse(t *testing.T) {
 		"randwrite-4k-qd64:precondition=yes": {ReadWrite: "randwrite", Block: 4096, Depth: 64, Jobs: 1, Precondition: true},
 		"write-2300-qd1-fdatasync:precondition=yes": {ReadWrite: "write", Block: 2300, Depth: 1, Jobs: 1, Fdatasync: true,
 			Precondition: true},
+		"randrw70-4k-qd1-jobs4:ioengine=sync": {ReadWrite: "randrw", Mix: 70, Block: 4096, Depth: 1, Jobs: 4, Sync: true},
+		"randrw100-4k-qd16-jobs4:file-per-job=1g,gtod-reduce=yes": {ReadWrite: "randrw", Mix: 100, Block: 4096, Depth: 16,
+			Jobs: 4, FilePerJob: 1 << 30, Untimed: true},
+		"randwrite-4k-qd1:ioengine=sync,file-per-job=22m,gtod-reduce=yes,precondition=yes": {ReadWrite: "randwrite",
+			Block: 4096, Depth: 1, Jobs: 1, Sync: true, FilePerJob: 22 << 20, Untimed: true, Precondition: true},
 		"randread-128k-qd4-jobs64":     {ReadWrite: "randread", Block: 128 << 10, Depth: 4, Jobs: 64},
 		"write-4k-qd1-jobs2-fdatasync": {ReadWrite: "write", Block: 4096, Depth: 1, Jobs: 2, Fdatasync: true},
 	} {
@@ -47,27 +52,34 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for name, want := range map[string]string{
-		"":                                    "no job of storage",
-		"randread":                            "no job of storage",
-		"randread-4k":                         "no job of storage",
-		"randread70-4k-qd1":                   "only rw and randrw",
-		"randrw101-4k-qd1":                    "not from 0 to 100",
-		"randread-0-qd1":                      "not from 512",
-		"randread-32m-qd1":                    "not from 512",
-		"randread-4k-qd0":                     "at least 1",
-		"randread-4k-qd1-jobs0":               "at least 1",
-		"randread-4k-qd1025":                  "not from 1 to 1024",
-		"randread-4k-qd99999999999999999999":  "not from 1 to 1024",
-		"randread-4k-qd1-jobs65":              "not from 1 to 64",
-		"randread-4k-qd1-fdatasync":           "for writes",
-		"write-4k-qd2-fdatasync":              "one at a time",
-		"randwrite-4k-qd1:precondition=maybe": "it is yes or no",
-		"randwrite-4k-qd1:precondition":       "not key=value",
-		"randwrite-4k-qd1:size=1":             "it has precondition",
-		"randread-4k-qd1:precondition=yes":    "for jobs that write",
-		"job/x:precondition=yes":              "a job's name",
-		"job/x":                               "nothing says what",
-		"job/":                                "a job's name",
+		"":                                       "no job of storage",
+		"randread":                               "no job of storage",
+		"randread-4k":                            "no job of storage",
+		"randread70-4k-qd1":                      "only rw and randrw",
+		"randrw101-4k-qd1":                       "not from 0 to 100",
+		"randread-0-qd1":                         "not from 512",
+		"randread-32m-qd1":                       "not from 512",
+		"randread-4k-qd0":                        "at least 1",
+		"randread-4k-qd1-jobs0":                  "at least 1",
+		"randread-4k-qd1025":                     "not from 1 to 1024",
+		"randread-4k-qd99999999999999999999":     "not from 1 to 1024",
+		"randread-4k-qd1-jobs65":                 "not from 1 to 64",
+		"randread-4k-qd1-fdatasync":              "for writes",
+		"write-4k-qd2-fdatasync":                 "one at a time",
+		"randwrite-4k-qd1:precondition=maybe":    "it is yes or no",
+		"randwrite-4k-qd1:precondition":          "not key=value",
+		"randwrite-4k-qd1:size=1":                "it has ioengine, file-per-job, gtod-reduce, precondition",
+		"randread-4k-qd1:ioengine=psync":         "it is libaio or sync",
+		"randread-4k-qd16:ioengine=sync":         "its queue depth is 1 and not 16",
+		"randread-4k-qd1:file-per-job=1":         "whole MiB",
+		"randread-4k-qd1:file-per-job=0":         "is not from 1 byte",
+		"randread-4k-qd1-jobs2:file-per-job=1t":  "1 TiB at most",
+		"write-4k-qd1-fdatasync:gtod-reduce=yes": "leaves out the latencies",
+		"write-4k-qd1-fdatasync:file-per-job=1m": "those of etcd's check",
+		"randread-4k-qd1:precondition=yes":       "for jobs that write",
+		"job/x:precondition=yes":                 "a job's name",
+		"job/x":                                  "nothing says what",
+		"job/":                                   "a job's name",
 	} {
 		got, err := Parse(name, "")
 		if !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -80,6 +92,7 @@ func TestMetric(t *testing.T) {
 	for name, want := range map[string]string{
 		"randread-4k-qd1": "p50", "randread-4k-qd64": "rate", "read-1m-qd1": "throughput", "randrw70-4k-qd1": "rate",
 		"write-2300-qd1-fdatasync": "sync-p99", "randread-4k-qd1-jobs2": "rate",
+		"randread-4k-qd1:gtod-reduce=yes": "rate", "randread-4k-qd1:ioengine=sync": "p50",
 	} {
 		s, err := Parse(name, "")
 		if err != nil || s.Metric() != want {
@@ -107,7 +120,9 @@ func TestPrecondition(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"randread-4k-qd1", "randrw70-4k-qd16-jobs4",
-		"write-2300-qd1-fdatasync", "rw-1m-qd1:precondition=yes", "job/a", "read-9999999999999999999k-qd1"} {
+		"write-2300-qd1-fdatasync",
+		"rw-1m-qd1:ioengine=sync,file-per-job=1g,gtod-reduce=yes,precondition=yes", "job/a",
+		"read-9999999999999999999k-qd1"} {
 		f.Add(name, "")
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {

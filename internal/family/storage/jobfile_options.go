@@ -79,9 +79,10 @@ const (
 	place   = "the file is chosen by Knotmeter, within the volume of the target"
 	remote  = "fio's own clients and servers are not used; a target is a host"
 	foreign = "it may use a file from elsewhere"
-	latency = "it takes the latencies away, without which a rate says little; leave it out"
-	early   = "the job would end before the window does; leave it out, --duration is how long it runs"
-	verify  = "it checks what was written instead of measuring"
+	latency = "it takes the latencies away, without which a rate says little; leave it out, or name a case such as " +
+		"storage/randread-4k-qd64:gtod-reduce=yes"
+	early  = "the job would end before the window does; leave it out, --duration is how long it runs"
+	verify = "it checks what was written instead of measuring"
 )
 
 var refused = map[string]string{

@@ -28,10 +28,20 @@ func suites() []family.Suite {
 			jobs(result.Exploratory, "randwrite-4k-qd1", "randrw70-4k-qd16-jobs4")),
 		newSuite("storage:quick", "one case each of latency, operations, bandwidth and fdatasync, in short runs",
 			short, jobs(result.Primary, "randread-4k-qd1", "randwrite-4k-qd64", "read-1m-qd16", "write-2300-qd1-fdatasync")),
-		// Of the twelve jobs of K-Bench's dp_fio the three on the volume with libaio, which make the four figures that were
-		// published; with latencies (K-Bench leaves them out) and one file for the four threads instead of four.
-		newSuite("storage:kbench", "the asynchronous patterns of K-Bench that the Constellation v2.0 report has",
-			standard, jobs(result.Primary, "randrw70-4k-qd16-jobs4", "randrw100-4k-qd16-jobs4", "randrw0-4k-qd16-jobs4")),
+		// Of the twelve jobs of K-Bench's dp_fio the six on the volume: those with libaio make the four figures that were
+		// published. With latencies (K-Bench leaves them out) and one file for the four threads instead of four.
+		newSuite("storage:kbench", "K-Bench's jobs: the asynchronous ones of the Constellation v2.0 report, and the "+
+			"synchronous ones", standard,
+			jobs(result.Primary, "randrw70-4k-qd16-jobs4", "randrw100-4k-qd16-jobs4", "randrw0-4k-qd16-jobs4"),
+			jobs(result.Exploratory, "randrw70-4k-qd1-jobs4:ioengine=sync", "randrw100-4k-qd1-jobs4:ioengine=sync",
+				"randrw0-4k-qd1-jobs4:ioengine=sync")),
+		// The same as K-Bench has them; but for the design's duration, and where K-Bench asks a synchronous engine for a
+		// depth of 16, for the depth of 1 that it gives.
+		newSuite("storage:kbench-published", "K-Bench's jobs without latencies, each thread with a file of 1 GiB", standard,
+			jobs(result.Primary, asPublished("randrw70-4k-qd16-jobs4:"), asPublished("randrw100-4k-qd16-jobs4:"),
+				asPublished("randrw0-4k-qd16-jobs4:")),
+			jobs(result.Exploratory, asPublished("randrw70-4k-qd1-jobs4:ioengine=sync,"),
+				asPublished("randrw100-4k-qd1-jobs4:ioengine=sync,"), asPublished("randrw0-4k-qd1-jobs4:ioengine=sync,"))),
 		// One thread each, as published, but not pinned to CPU 1 (cpus_allowed=1 there), and for the design's duration
 		// instead of once for 60 s.
 		newSuite("storage:constellation", "the IOPS and bandwidth jobs of the Constellation v2.6 report",
@@ -41,6 +51,9 @@ func suites() []family.Suite {
 			standard, jobs(result.Primary, "write-2300-qd1-fdatasync")),
 	}
 }
+
+// asPublished is a job with the files of K-Bench's, and without latencies.
+func asPublished(job string) string { return job + "file-per-job=1g,gtod-reduce=yes" }
 
 func newSuite(name, about string, window time.Duration, cases ...[]family.Case) family.Suite {
 	s := family.Suite{Name: name, About: about, Duration: window}

@@ -142,10 +142,17 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 	m.steadiness(j, l, before)
 	m.RefuseWithout(j.metric)
 	m.Facts = append(m.Facts, append(g.Facts(), l.facts()...)...)
-	m.Fact("latency-is", "of whole operations, from submission on")
+	m.Fact("latency-is", latencyIs(j.untimed))
 	m.Fact("direct-io", yes(j.direct))
 	m.Fact("seed", strconv.FormatUint(seed, 10))
 	return m.Measurement, nil
+}
+
+func latencyIs(untimed bool) string {
+	if untimed {
+		return "not measured (gtod_reduce)"
+	}
+	return "of whole operations, from submission on"
 }
 
 func yes(is bool) string {

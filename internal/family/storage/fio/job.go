@@ -27,7 +27,9 @@ type job struct {
 	options []string // the workload's own
 	engine  string
 	direct  bool
-	size    int64  // that the workload itself asks for; 0: by the rule
+	size    int64  // of a file, that the workload itself asks for; 0: by the rule
+	files   int    // one for each thread; 0: one for all of them
+	untimed bool   // without latencies
 	metric  string // that a verdict on it is about
 	why     string
 	depth   int // operations under way at once in each thread; 1 where each waits for the one before
@@ -48,7 +50,7 @@ func newJob(w family.Workload) (job, error) {
 		return ownJob(o)
 	}
 	j := job{metric: o.Metric(), engine: "libaio", direct: true, depth: o.Depth, threads: o.Jobs,
-		precondition: o.Precondition, writes: o.Writes()}
+		precondition: o.Precondition, writes: o.Writes(), untimed: o.Untimed}
 	j.name, _, _ = strings.Cut(o.Title(), ":")
 	if o.Fdatasync {
 		// As the check for etcd does it: through the page cache, and synced after every write.
@@ -57,6 +59,12 @@ func newJob(w family.Workload) (job, error) {
 	} else if o.Block%sector != 0 {
 		return job{}, result.NotSupported(fmt.Sprintf("direct I/O is in multiples of %d bytes, which bs=%d is not; only "+
 			"with fdatasync does a job write through the page cache", sector, o.Block))
+	}
+	if o.Sync {
+		j.engine = "sync"
+	}
+	if o.FilePerJob > 0 {
+		j.size, j.files, j.why = o.FilePerJob, o.Jobs, "as file-per-job says, of each job"
 	}
 	j.options = []string{"rw=" + o.ReadWrite, "bs=" + strconv.Itoa(o.Block),
 		"iodepth=" + strconv.Itoa(o.Depth), "numjobs=" + strconv.Itoa(o.Jobs)}
@@ -131,8 +139,11 @@ func overridden(key string) bool {
 	return false
 }
 
-// A workFile is where on a volume a job works.
-type workFile struct{ directory, file string }
+// A workFile is where on a volume a job works: a file, or one for each of so many jobs.
+type workFile struct {
+	directory, file string
+	jobs            int // 0: one file for all of them
+}
 
 // plainPath is what a job file can name.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
@@ -151,9 +162,26 @@ func workFileOf(v host.Volume, size string) (workFile, error) {
 	return workFile{directory: escaped, file: "knotmeter-" + size + ".fio"}, nil
 }
 
+// workFile is where the job works on a volume.
+func (j job) workFile(v host.Volume) (workFile, error) {
+	p, err := workFileOf(v, j.sizeClass())
+	if err != nil || j.files == 0 {
+		return p, err
+	}
+	if v.Device {
+		return p, result.NotSupported(v.Path + " is a device, and file-per-job takes a file system: leave it out, or ask " +
+			"for volume-mode=filesystem")
+	}
+	p.file, p.jobs = strings.TrimSuffix(p.file, ".fio")+".$jobnum.fio", j.files
+	return p, nil
+}
+
 func (f workFile) options() []string {
-	if f.directory == "" {
+	switch {
+	case f.directory == "":
 		return []string{"filename=" + f.file}
+	case f.jobs > 0:
+		return []string{"directory=" + f.directory, "filename_format=" + f.file}
 	}
 	return []string{"directory=" + f.directory, "filename=" + f.file}
 }
@@ -163,7 +191,7 @@ func (j job) measuring(p workFile, t family.Times, size int64, seed uint64, cpus
 	options := append(p.options(), "size="+strconv.FormatInt(size, 10), "allow_file_create=0",
 		"time_based", "runtime="+milliseconds(t.Window), "ramp_time="+milliseconds(t.Warmup),
 		// Processes of fio leave their process group and outlive it; threads end with it.
-		"thread", "group_reporting", "lat_percentiles=1",
+		"thread", "group_reporting", timing(j.untimed),
 		// Other places in each run, and the same again with this file.
 		"randrepeat=0", "randseed="+strconv.FormatUint(seed, 10))
 	own := j.options
@@ -171,6 +199,14 @@ func (j job) measuring(p workFile, t family.Times, size int64, seed uint64, cpus
 		options = append(options, "cpus_allowed="+list(cpus))
 	}
 	return section(j.name, append(own[:len(own):len(own)], options...))
+}
+
+// timing is the option by which fio measures whole operations, or no latency at all.
+func timing(untimed bool) string {
+	if untimed {
+		return "gtod_reduce=1"
+	}
+	return "lat_percentiles=1"
 }
 
 // A rate is steady if a straight line through its seconds changes by at most this share of their mean from the first to
@@ -197,6 +233,8 @@ func filling(name string, p workFile, direct bool, from, size int64, most time.D
 	switch {
 	case from > 0 && p.directory == "":
 		options = append(options, "offset="+strconv.FormatInt(from, 10))
+	case from == 0 && p.jobs > 0:
+		options = append(options, "numjobs="+strconv.Itoa(p.jobs))
 	case from > 0: // a file that is not appended to is made anew
 		options = append(options, "file_append=1")
 	}

@@ -39,6 +39,7 @@ func TestJobFiles(t *testing.T) {
 		{"randread-4k-qd64", "", directory, nil}, {"randrw70-4k-qd16-jobs4", "", device, []int{0, 2}},
 		{"write-2300-qd1-fdatasync", "", directory, nil},
 		{"randwrite-4k-qd64:precondition=yes", "", directory, []int{1}},
+		{"randrw70-4k-qd1-jobs4:ioengine=sync,file-per-job=1g,gtod-reduce=yes", "", directory, nil},
 		{"job/mine", own, directory, []int{0}}, {"job/other", "[other]\nrw=write\nbs=4k\nfdatasync=1\n", device, nil},
 	} {
 		w := spec(t, c.name, c.text)
@@ -46,7 +47,7 @@ func TestJobFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := workFileOf(c.volume, j.sizeClass())
+		p, err := j.workFile(c.volume)
 		if err != nil {
 			t.Fatal(err)
 		}

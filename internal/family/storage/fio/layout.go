@@ -49,11 +49,17 @@ func (l layout) facts() []result.Fact {
 
 // sizeClass names files by what decides their size.
 func (j job) sizeClass() string {
-	if j.size > 0 {
+	switch {
+	case j.files > 0:
+		return fmt.Sprintf("%dx%d", j.files, j.size)
+	case j.size > 0:
 		return strconv.FormatInt(j.size, 10)
 	}
 	return "data"
 }
+
+// total is what the files of a job have together, as far as the workload itself says.
+func (j job) total() int64 { return j.size * int64(max(j.files, 1)) }
 
 // whole is a size in whole MiB, which is what files are filled in.
 func whole(size int64) int64     { return size / smallest * smallest }
@@ -104,15 +110,15 @@ func (r *run) layOut(ctx context.Context, j job) (layout, error) {
 func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	l := layout{size: j.size, rule: j.why}
 	var err error
-	if l.workFile, err = workFileOf(r.pair.Volume, j.sizeClass()); err != nil {
+	if l.workFile, err = j.workFile(r.pair.Volume); err != nil {
 		return l, err
 	}
 	most := limit(r.pair.Volume)
-	if most == 0 || upToWhole(j.size) > most {
+	if most == 0 || upToWhole(j.total()) > most {
 		return l, &volumeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let "+
 			"more be used with size=", r.pair.Volume.Path,
 			r.pair.Client.Name(), unit.Format(float64(r.pair.Volume.Size), unit.Byte), j.name,
-			unit.Format(math.Max(float64(j.size), smallest), unit.Byte)), errNoRoom}
+			unit.Format(math.Max(float64(j.total()), smallest), unit.Byte)), errNoRoom}
 	}
 	began := time.Now()
 	if j.size == 0 {
@@ -127,10 +133,10 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 // fillGiven writes the size that the job itself asks for.
 func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, 0, upToWhole(j.size), fillAtMost), j.direct)
-	if err == nil && int64(side.Bytes) < j.size {
+	if err == nil && int64(side.Bytes) < j.total() {
 		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v",
 			r.pair.Volume.Path, r.pair.Client.Name(),
-			unit.Format(side.Bytes, unit.Byte), unit.Format(float64(j.size), unit.Byte), j.name, fillAtMost)
+			unit.Format(side.Bytes, unit.Byte), unit.Format(float64(j.total()), unit.Byte), j.name, fillAtMost)
 	}
 	return err
 }

@@ -2,10 +2,12 @@ package fio
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // What is reported of all operations of a job, and of a part of them.
@@ -27,9 +29,16 @@ func (*Tool) Metrics(w family.Workload) []metric.Metric {
 	case o.Name != "":
 		return metricsOf(allParts, true)
 	case o.Mixed():
-		return metricsOf(mixed, o.Fdatasync)
+		return measured(metricsOf(mixed, o.Fdatasync), o)
 	}
-	return metricsOf(nil, o.Fdatasync)
+	return measured(metricsOf(nil, o.Fdatasync), o)
+}
+
+// measured are the metrics that a job has: one without latencies has no times, and no number of them.
+func measured(list []metric.Metric, o storage.Job) []metric.Metric {
+	return slices.DeleteFunc(list, func(m metric.Metric) bool {
+		return o.Untimed && (m.Unit == unit.Second || strings.HasSuffix(m.Name, metric.Operations))
+	})
 }
 
 // metricsOf are those of a whole job, of its parts, and of its syncs.

@@ -87,6 +87,45 @@ func TestMixedAndOwn(t *testing.T) {
 	}
 }
 
+// K-Bench's synchronous jobs have a file for each thread, and no latencies.
+func TestFilePerJobWithoutLatencies(t *testing.T) {
+	p := here(t, disk(t, 32<<20))
+	w := parsed(t, "randrw70-4k-qd1-jobs4:ioengine=sync,file-per-job=4m,gtod-reduce=yes")
+	m, err := New().Run(t.Context(), p, w, short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range familytest.Check(w, m) {
+		t.Error(problem)
+	}
+	for _, name := range []string{"p50", "mean", "operations", "read-p99"} {
+		if n := value(m, name); !math.IsNaN(n) {
+			t.Errorf("%s is %g", name, n)
+		}
+	}
+	for fact, want := range map[string]string{"fio.ioengine": "sync", "fio.gtod-reduce": "1", "layout.size": "4194304 B"} {
+		if got := result.FactOf(m.Facts, fact); got != want {
+			t.Errorf("%s is %q and not %q", fact, got, want)
+		}
+	}
+	if !(value(m, "rate") > 0) || len(m.Histograms) != 0 {
+		t.Errorf("%g a second, histograms %v", value(m, "rate"), m.Histograms)
+	}
+	files, err := filepath.Glob(filepath.Join(p.Volume.Path, "knotmeter-4x4194304.?.fio"))
+	if err != nil || len(files) != 4 {
+		t.Errorf("files %v, %v", files, err)
+	}
+	for _, file := range files {
+		if s, err := os.Stat(file); err != nil || s.Size() != 4<<20 {
+			t.Errorf("%s: %v, %v", file, s, err)
+		}
+	}
+	device := host.Volume{Path: "/dev/sdx", Device: true}
+	if _, err := New().Run(t.Context(), here(t, device), w, short); !errors.Is(err, result.ErrNotSupported) {
+		t.Errorf("on a device: %v", err)
+	}
+}
+
 // A file is written once on a volume that is kept, and again on one that is not; a longer run has a series.
 func TestKeptAndSeries(t *testing.T) {
 	tool := New()
