@@ -183,6 +183,7 @@ type Asked struct {
 	Pace
 	Kinds     []string   // of request in a mix, each of which is reported; empty: there is one kind
 	Parts     []string   // of the latency that are reported besides those of every request
+	Values    []string   // metrics that the agent computes itself
 	Objective *Objective // nil: there is none
 }
 

@@ -41,6 +41,8 @@ const (
 	Duplicated = "duplicated"
 	Jitter     = "jitter"
 
+	PodsPerMinute = "pods-per-minute"
+
 	SLOLimit   = "slo-limit"
 	SLOSamples = "slo-samples"
 	SLOAbove   = "slo-above"
@@ -115,7 +117,9 @@ const (
 	Request   = "request-"
 	Created   = "created-"
 	Scheduled = "scheduled-"
+	Initial   = "initialized-"
 	Started   = "started-"
+	Ready     = "containers-ready-"
 	UDPProbes = "udp-"
 	TCPProbes = "tcp-"
 	NewProbes = "tcp-new-"
@@ -247,6 +251,9 @@ var table = []Metric{
 	{Duplicated, unit.Ratio, Lower, "share of the datagrams that arrived more than once"},
 	{Jitter, unit.Second, Lower, "interarrival jitter (RFC 3550)"},
 
+	{PodsPerMinute, unit.Count, Higher, "pods that became ready, over the minutes from the first one's request " +
+		"until the last was ready"},
+
 	{SLOLimit, unit.Second, Neutral, "limit of the official objective for the 99th percentile"},
 	{SLOSamples, unit.Count, Neutral, "number of requests that the objective is about"},
 	{SLOAbove, unit.Count, Neutral, "number of them above the limit or without success"},
@@ -328,7 +335,9 @@ var parts = []Part{
 	{Name: Request, Meaning: "of the request alone, for watches and pods"},
 	{Name: Created, Meaning: "until a watch shows the pod"},
 	{Name: Scheduled, Meaning: "until a watch shows the pod scheduled"},
+	{Name: Initial, Meaning: "until a watch shows the pod initialized"},
 	{Name: Started, Meaning: "until a watch shows the pod's containers started"},
+	{Name: Ready, Meaning: "until a watch shows the pod's containers ready"},
 	{Name: NewProbes, Meaning: "of probes with a new TCP connection each"},
 	{Name: TCPProbes, Meaning: "of probes on a TCP connection that stays open"},
 	{Name: UDPProbes, Meaning: "of probes over UDP"},

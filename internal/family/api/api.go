@@ -238,7 +238,9 @@ func (w Workload) Asked() family.Asked {
 	case "watch", "pod-deletion":
 		a.Parts = []string{metric.Request}
 	case "pod-startup":
-		a.Parts = []string{metric.Request, metric.Created, metric.Scheduled, metric.Started}
+		a.Parts = []string{metric.Request,
+			metric.Created, metric.Scheduled, metric.Initial, metric.Started, metric.Ready}
+		a.Values = []string{metric.PodsPerMinute}
 	}
 	return a
 }

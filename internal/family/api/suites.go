@@ -23,9 +23,9 @@ func suites() []family.Suite {
 				cases(result.Primary, primaries...), cases(result.Exploratory, "floor", "pod-startup")...)},
 		// Per round K-Bench makes 3 deployments, 4 pods and 5 services, and gives the median of these 3 to 5 calls; K-Bench's
 		// names and verbs, each 200 times in a run and in as many runs as the design has, without K-Bench's limit of 5
-		// requests per second.
+		// requests per second; and the phases of a pod's start, which K-Bench reports too.
 		{Name: "api:kbench", About: "K-Bench's default work on deployments, pods and services, often enough for a median",
-			Duration: standard, Cases: kbench()},
+			Duration: standard, Cases: append(kbench(), cases(result.Exploratory, "pod-startup")...)},
 	}
 }
 

@@ -123,6 +123,11 @@ func (b *builder) phases() error {
 			return err
 		}
 	}
+	for _, name := range b.spec.Values {
+		if v, has := b.got.Values[name]; has {
+			b.Add(name, v)
+		}
+	}
 	late, err := netload.DecodeHistogram(b.got.Late)
 	if err != nil {
 		return fmt.Errorf("the agent's result: lateness: %w", err)

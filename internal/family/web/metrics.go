@@ -23,7 +23,7 @@ var (
 // Metrics are those of the workload, with those of each kind of request in a mix.
 func (t *Tool) Metrics(w family.Workload) []metric.Metric {
 	a, _ := take(w, family.Times{})
-	list := metric.Of("", slices.Concat(counts, latencies, connecting)...)
+	list := metric.Of("", slices.Concat(counts, latencies, connecting, a.Values)...)
 	for _, phase := range slices.Concat(phases, a.Parts) {
 		list = append(list, metric.Of(phase, ofPhase...)...)
 	}

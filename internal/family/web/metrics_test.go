@@ -15,7 +15,8 @@ func TestMetrics(t *testing.T) {
 	}{
 		{call(t, "configmap/get"), "p99.9 slo-above connect-mean", "request-p50 get-p50"},
 		{call(t, "configmap/watch"), "request-p50", "slo-above"},
-		{call(t, "pod-startup"), "request-p99 created-p50 scheduled-p50 started-p99 slo-limit", "ready-p50"},
+		{call(t, "pod-startup"), "request-p99 created-p50 scheduled-p50 initialized-p50 started-p99 " +
+			"containers-ready-p50 pods-per-minute slo-limit", "ready-p50"},
 		{call(t, "floor"), "p50 failed", "slo-limit"},
 		{application(t, "vault/mix", ""), "encrypt-p50 verify-failed sign-rate", ""},
 		{application(t, "vault/published", ""), "mean decrypt-p99", ""},

@@ -402,6 +402,15 @@ func TestMergeSearch(t *testing.T) {
 		!strings.Contains(all, said) {
 		t.Error(all)
 	}
+	// What only the agent can compute is a value of the cases that have it.
+	r.Values = map[string]float64{"pods-per-minute": 55}
+	if _, has := (result.Run{Values: m.Values}).Value("pods-per-minute"); has {
+		t.Error("a watch starts pods")
+	}
+	starts, err := merge(call(t, "pod-startup"), r)
+	if v, has := (result.Run{Values: starts.Values}).Value("pods-per-minute"); err != nil || !has || v.Number != 55 {
+		t.Errorf("%+v, %v", v, err)
+	}
 	// A rate at which requests fail is none that the server can do.
 	r.Total.OK, r.Total.Statuses[429] = 405, 4
 	if m, err = merge(application(t, "vault/mix:knee=100ms", ""), r); err != nil || len(m.Invalid) != 1 {

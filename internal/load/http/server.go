@@ -69,10 +69,12 @@ type Result struct {
 	// search.
 	Step float64 `json:"step,omitempty"`
 	// Distributions of other times than those of requests.
-	Distributions []Distribution    `json:"distributions,omitempty"`
-	Facts         map[string]string `json:"facts,omitempty"`
-	Invalid       []result.Warning  `json:"invalid,omitempty"`
-	Warnings      []result.Warning  `json:"warnings,omitempty"`
+	Distributions []Distribution `json:"distributions,omitempty"`
+	// Values of metrics, in their units, that only the agent can compute.
+	Values   map[string]float64 `json:"values,omitempty"`
+	Facts    map[string]string  `json:"facts,omitempty"`
+	Invalid  []result.Warning   `json:"invalid,omitempty"`
+	Warnings []result.Warning   `json:"warnings,omitempty"`
 }
 
 // A Distribution is of times in ns, as HdrHistogram V2.

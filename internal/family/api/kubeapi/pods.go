@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/apiserver"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
 // startTime is how long a pod may take to start or to go: twelve times the objective.
@@ -43,9 +44,11 @@ func (p podSource) Request(n uint64) *httpload.Request {
 
 // startPods starts pods at the schedule's pace, and sees them start.
 func (r *run) startPods(ctx context.Context) error {
-	created, scheduled := newDelay("created"), newDelay("scheduled")
-	started, ready := newDelay("started"), newDelay("ready")
+	created, scheduled, initialized := newDelay("created"), newDelay("scheduled"), newDelay("initialized")
+	started, containers, ready := newDelay("started"), newDelay("containers-ready"), newDelay("ready")
 	var last apiserver.PodStatus
+	var all throughput
+	sent := newMarks(podSource{source: r.source, node: r.Endpoint.Node})
 	see := func(e apiserver.Event, n uint64, took time.Duration) {
 		var s apiserver.PodStatus
 		if e.Type == "DELETED" || json.Unmarshal(e.Object.Status, &s) != nil {
@@ -57,20 +60,49 @@ func (r *run) startPods(ctx context.Context) error {
 		if s.Is("PodScheduled") {
 			scheduled.once(n, took, counts)
 		}
+		if s.Is("Initialized") {
+			initialized.once(n, took, counts)
+		}
 		if s.Started() {
 			started.once(n, took, counts)
 		}
-		if s.Is("Ready") {
-			ready.once(n, took, counts)
+		if s.Is("ContainersReady") {
+			containers.once(n, took, counts)
+		}
+		if s.Is("Ready") && ready.once(n, took, counts) && counts {
+			all.add(sent.at(n), took)
 		}
 	}
-	sent := newMarks(podSource{source: r.source, node: r.Endpoint.Node})
-	err := r.watched(ctx, sent, startTime, sent.count, see, created, scheduled, started, ready)
+	err := r.watched(ctx, sent, startTime, sent.count, see,
+		created, scheduled, initialized, started, containers, ready)
+	if all.pods > 0 {
+		r.result.Values = map[string]float64{metric.PodsPerMinute: all.perMinute()}
+	}
 	if err == nil && ready.has() < sent.count() {
 		r.result.Facts["pods.waiting"] = last.Waits()
 	}
 	return err
 }
+
+// A throughput counts pods from the first request until the last of them is ready.
+type throughput struct {
+	pods        int
+	first, last time.Time
+}
+
+// add counts a pod by when it was requested, and how long it took to be ready.
+func (t *throughput) add(sent time.Time, took time.Duration) {
+	if t.pods == 0 || sent.Before(t.first) {
+		t.first = sent
+	}
+	if ready := sent.Add(took); ready.After(t.last) {
+		t.last = ready
+	}
+	t.pods++
+}
+
+// perMinute returns the pods per minute of at least one pod.
+func (t *throughput) perMinute() float64 { return float64(t.pods) / t.last.Sub(t.first).Minutes() }
 
 // deletePods starts pods first, and then deletes them at the schedule's pace.
 func (r *run) deletePods(ctx context.Context) error {

@@ -47,6 +47,13 @@ func (m *marks) since(n uint64, at time.Time) (time.Duration, bool) {
 	return at.Sub(sent), ok
 }
 
+// at is when operation n was sent.
+func (m *marks) at(n uint64) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sent[n]
+}
+
 // inWindow says whether operation n of the schedule is measured.
 func (r *run) inWindow(n uint64) bool {
 	line := netload.NewTimeline(r.Times.Warmup, r.Times.Window)
@@ -65,17 +72,18 @@ func newDelay(name string) *delay {
 	return &delay{name: name, h: netload.NewHistogram(), seen: map[uint64]bool{}}
 }
 
-// once counts the first time that something is seen of operation n.
-func (d *delay) once(n uint64, took time.Duration, counts bool) {
+// once counts the first time that something is seen of operation n, and reports whether this is it.
+func (d *delay) once(n uint64, took time.Duration, counts bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.seen[n] {
-		return
+		return false
 	}
 	d.seen[n] = true
 	if counts {
 		d.h.Record(int64(took))
 	}
+	return true
 }
 
 func (d *delay) has() uint64 {

@@ -1,0 +1,92 @@
+package kubeapi
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
+)
+
+// A kubelet is a model whose watches show every object as soon as it is there, with the same status.
+type kubelet struct {
+	model
+	status string
+}
+
+func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("watch") == "" {
+		k.model.ServeHTTP(w, r)
+		return
+	}
+	for shown := map[string]bool{}; r.Context().Err() == nil; time.Sleep(time.Millisecond) {
+		for _, path := range k.paths() {
+			if name, is := strings.CutPrefix(path, r.URL.Path+"/"); is && !shown[name] {
+				shown[name] = true
+				fmt.Fprintf(w, `{"type":"MODIFIED","object":{"metadata":{"name":%q},"status":%s}}`+"\n", name, k.status)
+			}
+		}
+		w.(http.Flusher).Flush()
+	}
+}
+
+func (k *kubelet) paths() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(k.objects))
+}
+
+func (k *kubelet) serve(t *testing.T) host.Endpoint {
+	t.Helper()
+	k.objects = map[string][]byte{}
+	server := httptest.NewServer(k)
+	t.Cleanup(server.Close)
+	return host.Endpoint{URL: server.URL, Namespace: "x", Node: "one"}
+}
+
+const running = `{"containerStatuses":[{"state":{"running":{}}}],"conditions":[{"type":"PodScheduled","status":"True"},
+	{"type":"Initialized","status":"True"},{"type":"ContainersReady","status":"True"},{"type":"Ready","status":"True"}]}`
+
+// A start of pods has its phases, and how many became ready in a minute.
+func TestStartup(t *testing.T) {
+	k := &kubelet{status: strings.ReplaceAll(running, "\n", "")}
+	w, err := api.Parse("pod-startup:rate=20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := family.Times{Window: 500 * time.Millisecond}
+	r, err := Run(t.Context(), api.Run{Endpoint: k.serve(t), Workload: w, Times: times})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, d := range r.Distributions {
+		parts = append(parts, d.Name+"-")
+	}
+	if want := w.Asked().Parts; !slices.Equal(parts, want) || len(r.Invalid) > 0 {
+		t.Errorf("%v and not %v, %v", parts, want, r.Invalid)
+	}
+	if n := r.Values[metric.PodsPerMinute]; r.Total.OK != 10 || !(n > 0) {
+		t.Errorf("%d pods, %g a minute", r.Total.OK, n)
+	}
+}
+
+// The time of a throughput is from the first request until the last pod is ready, in whatever order they come.
+func TestThroughput(t *testing.T) {
+	var all throughput
+	began := time.Now()
+	all.add(began.Add(2*time.Second), 3*time.Second)
+	all.add(began, 30*time.Second)
+	all.add(began.Add(time.Second), time.Second)
+	if n := all.perMinute(); n != 6 {
+		t.Errorf("%g a minute", n)
+	}
+}
