@@ -7,6 +7,7 @@
 //   - namespace/*, service/* and deployment/* tell how soon the API server answers while controllers work on what was
 //     asked: finalizers, addresses, ReplicaSets. They do not tell when the controllers are done.
 //   - pod/* tells the same of pods that no node can have. It does not tell how long pods take to start.
+//   - deployment/*:replicas=N and pod/*:start=true tell it while pods start, or run, on a node.
 //   - list tells what reading takes that is not of one object: from the API server's memory, or consistent=true as of
 //     now.
 //   - watch tells how long after its request those who watch learn of a new object.
@@ -93,7 +94,7 @@ func Parse(text string) (Workload, error) {
 }
 
 // parameters of a call, in the order of the documentation.
-var parameters = append([]string{"objects", "consistent"}, family.PaceParameters...)
+var parameters = append([]string{"objects", "consistent", "replicas", "start"}, family.PaceParameters...)
 
 func (w *Workload) set(key, value string) (err error) {
 	switch key {
@@ -101,6 +102,10 @@ func (w *Workload) set(key, value string) (err error) {
 		w.Objects, err = family.Positive(strconv.Atoi(value))
 	case "consistent":
 		w.Consistent, err = strconv.ParseBool(value)
+	case "replicas":
+		w.Replicas, err = family.Positive(strconv.Atoi(value))
+	case "start":
+		w.Start, err = strconv.ParseBool(value)
 	default:
 		if err := family.Known("api", key, parameters); err != nil {
 			return err
@@ -121,22 +126,19 @@ func (w Workload) Resolved() (Workload, error) {
 
 // defaultPace of pods is SIG Scalability's: starting pods disturbs the start of others.
 func (w Workload) defaultPace() family.Pace {
-	if w.pods() {
+	if w.churns() {
 		return family.Pace{Rate: 1}
 	}
 	return family.Pace{Rate: family.DefaultRate}
 }
 
-// pods says whether the workload starts pods.
-func (w Workload) pods() bool { return strings.HasPrefix(w.Verb, "pod-") }
-
 func (w Workload) validate() error {
 	if err := w.Pace.Validate("api"); err != nil {
 		return err
 	}
-	if w.pods() && (w.Rate == 0 || w.Rate > churn) {
+	if w.churns() && (w.Rate == 0 || w.Rate > churn) {
 		return fmt.Errorf("%w: %s has a rate up to %d per second, the churn that Kubernetes' own objectives are about",
-			family.ErrInvalid, w.Verb, churn)
+			family.ErrInvalid, w.Call, churn)
 	}
 	return w.Call.validate()
 }
@@ -149,6 +151,12 @@ func (w Workload) Title() string {
 	}
 	if w.Consistent {
 		options = append(options, "consistent=true")
+	}
+	if w.Replicas > 0 {
+		options = append(options, fmt.Sprintf("replicas=%d", w.Replicas))
+	}
+	if w.Start {
+		options = append(options, "start=true")
 	}
 	return family.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
 }
@@ -170,6 +178,12 @@ func (w Workload) subject() string {
 	if w.Consistent {
 		words += ", consistent"
 	}
+	if w.Replicas > 0 {
+		words += fmt.Sprintf(", replicas: %d", w.Replicas)
+	}
+	if w.Start {
+		words += ", starting"
+	}
 	return words
 }
 
@@ -187,7 +201,7 @@ func (w Workload) Traits() family.Traits {
 
 // usual is the time that is usually needed besides.
 func (w Workload) usual() time.Duration {
-	if w.pods() {
+	if w.Starts() {
 		return usualPods
 	}
 	return usualObjects
@@ -203,8 +217,8 @@ func (w Workload) Disturbs(t family.Times) string {
 		return "how many objects the clients make is not known before"
 	case w.Objects > gentleObjects:
 		return fmt.Sprintf("%d objects are more than %d", w.Objects, gentleObjects)
-	case w.pods() && made > gentlePods:
-		return fmt.Sprintf("%.0f pods in a run are more than %d", made, gentlePods)
+	case w.Pods(made) > gentlePods:
+		return fmt.Sprintf("%.0f pods in a run are more than %d", w.Pods(made), gentlePods)
 	case slices.Contains([]string{"create", "delete", "watch"}, w.Verb) && made > gentleObjects:
 		return fmt.Sprintf("%.0f objects in a run are more than %d", made, gentleObjects)
 	}
@@ -218,7 +232,7 @@ func (w Workload) Sends() family.Sent { return family.Sent{To: host.Destination{
 func (w Workload) At(rate float64, clients int) family.Workload {
 	counted := slices.Contains([]string{"delete", "watch"}, w.Verb)
 	switch {
-	case w.pods():
+	case w.churns():
 		return w
 	case counted:
 		clients = 0

@@ -21,8 +21,14 @@ func TestParse(t *testing.T) {
 			Call: Call{Resource: "pod", Verb: "list", Objects: 1}},
 		"pod/list:objects=100,consistent=true": {Pace: family.Pace{Rate: family.DefaultRate},
 			Call: Call{Resource: "pod", Verb: "list", Objects: 100, Consistent: true}},
-		"floor":                 {Pace: family.Pace{Rate: family.DefaultRate}, Call: Call{Verb: "floor"}},
-		"pod-startup":           {Pace: family.Pace{Rate: 1}, Call: Call{Verb: "pod-startup"}},
+		"floor":       {Pace: family.Pace{Rate: family.DefaultRate}, Call: Call{Verb: "floor"}},
+		"pod-startup": {Pace: family.Pace{Rate: 1}, Call: Call{Verb: "pod-startup"}},
+		"deployment/scale:replicas=3": {Pace: family.Pace{Rate: 1},
+			Call: Call{Resource: "deployment", Verb: "scale", Replicas: 3}},
+		"deployment/get:replicas=1": {Pace: family.Pace{Rate: family.DefaultRate},
+			Call: Call{Resource: "deployment", Verb: "get", Replicas: 1}},
+		"pod/create:start=true,rate=2": {Pace: family.Pace{Rate: 2},
+			Call: Call{Resource: "pod", Verb: "create", Start: true}},
 		"pod-deletion:rate=0.5": {Pace: family.Pace{Rate: 0.5}, Call: Call{Verb: "pod-deletion"}},
 	} {
 		got, err := Parse(text)
@@ -31,20 +37,26 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                               "no call",
-		"create":                         "there are RESOURCE/VERB",
-		"/create":                        "names no resource",
-		"secret/create":                  "no resource",
-		"configmap/scale":                "no verb",
-		"configmap/get:objects=5":        "only lists",
-		"configmap/list:objects=5001":    "not from 1 to 5000",
-		"configmap/get:rate=5,clients=2": "one of rate",
-		"configmap/get:rate=0":           "above 0",
-		"configmap/get:rate=1e9":         "not from 0 to",
-		"configmap/get:knee=2m":          "out of range",
-		"configmap/get:flows=2":          "no such parameter",
-		"pod-startup:clients=3":          "has a rate up to 20",
-		"pod-startup:rate=21":            "has a rate up to 20",
+		"":                                    "no call",
+		"create":                              "there are RESOURCE/VERB",
+		"/create":                             "names no resource",
+		"secret/create":                       "no resource",
+		"configmap/scale":                     "no verb",
+		"configmap/get:objects=5":             "only lists",
+		"configmap/list:objects=5001":         "not from 1 to 5000",
+		"configmap/get:rate=5,clients=2":      "one of rate",
+		"configmap/get:rate=0":                "above 0",
+		"configmap/get:rate=1e9":              "not from 0 to",
+		"configmap/get:knee=2m":               "out of range",
+		"configmap/get:flows=2":               "no such parameter",
+		"pod-startup:clients=3":               "has a rate up to 20",
+		"pod/create:start=true,clients=1":     "has a rate up to 20",
+		"deployment/scale:replicas=1,rate=21": "has a rate up to 20",
+		"deployment/create:replicas=11":       "not from 1 to 10",
+		"deployment/create:replicas=0":        "above 0",
+		"pod/create:replicas=1":               "only deployments have replicas",
+		"deployment/create:start=true":        "only pods have start",
+		"pod-startup:rate=21":                 "has a rate up to 20",
 	} {
 		if got, err := Parse(text); !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %+v, %v; wanted %q", text, got, err, want)
@@ -52,9 +64,28 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Pods are counted for consent whatever they belong to, those that are there before the first call too.
+func TestPods(t *testing.T) {
+	for text, want := range map[string]float64{
+		"pod-startup": 12, "pod/create": 0, "pod/create:start=true": 12, "pod/get:start=true": 4,
+		"pod/list:objects=9,start=true": 9, "deployment/create": 0, "deployment/create:replicas=3": 36,
+		"deployment/scale:replicas=2": 14, "deployment/list:objects=2,replicas=3": 6, "deployment/patch:replicas=3": 12,
+	} {
+		w, err := Parse(text)
+		if got := w.Pods(12); err != nil || got != want {
+			t.Errorf("%s: %g pods and not %g, %v", text, got, want, err)
+		}
+	}
+	w, err := Parse("deployment/create:replicas=3")
+	why := w.Disturbs(family.Times{Window: 12 * time.Second})
+	if err != nil || why != "36 pods in a run are more than 30" {
+		t.Errorf("%q, %v", why, err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"configmap/create",
-		"pod/list:objects=100,consistent=true", "floor:rate=0.1", "pod-startup"} {
+		"pod/list:objects=100,consistent=true,start=true", "floor:rate=0.1", "pod-startup", "deployment/scale:replicas=2"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
@@ -20,6 +21,43 @@ type Call struct {
 	Objects  int    `json:"objects,omitempty"` // that a list has
 	// Consistent lists are read from etcd; others, with resourceVersion=0, from the API server's memory.
 	Consistent bool `json:"consistent,omitempty"`
+	// Replicas of each Deployment, from 1 to [MaxReplicas], whose pods start; 0: it has none.
+	Replicas int `json:"replicas,omitempty"`
+	// Start is for pods that fit a node, and start there.
+	Start bool `json:"start,omitempty"`
+}
+
+// MaxReplicas is the most that a Deployment may have.
+const MaxReplicas = 10
+
+// StartedObjects is how many objects there are to get, update, patch or scale if their pods start.
+const StartedObjects = 4
+
+// Starts reports whether pods start.
+func (c Call) Starts() bool { return c.wholePods() || c.Replicas > 0 || c.Start }
+
+// wholePods reports whether the call is about pods from their request to their start or end.
+func (c Call) wholePods() bool { return strings.HasPrefix(c.Verb, "pod-") }
+
+// churns reports whether each call starts pods, or ends them.
+func (c Call) churns() bool {
+	return c.wholePods() || c.Starts() && slices.Contains([]string{"create", "delete", "watch", "scale"}, c.Verb)
+}
+
+// Pods returns how many pods so many calls start, with those that are there before.
+func (c Call) Pods(calls float64) float64 {
+	each := float64(max(c.Replicas, 1))
+	switch {
+	case !c.Starts():
+		return 0
+	case c.Verb == "list":
+		return float64(c.Objects) * each
+	case c.Verb == "scale":
+		return StartedObjects*each + calls/2
+	case c.churns():
+		return calls * each
+	}
+	return StartedObjects * each
 }
 
 // Resources of cases, in the order of the documentation, and what is done with each.
@@ -56,6 +94,12 @@ func (c Call) validate() error {
 	switch {
 	case c.Verb != "list" && (c.Objects != 0 || c.Consistent):
 		return fmt.Errorf("%w: only lists have objects and consistent", family.ErrInvalid)
+	case c.Replicas != 0 && c.Resource != "deployment":
+		return fmt.Errorf("%w: only deployments have replicas", family.ErrInvalid)
+	case c.Replicas < 0 || c.Replicas > MaxReplicas:
+		return fmt.Errorf("%w: replicas=%d is not from 1 to %d", family.ErrInvalid, c.Replicas, MaxReplicas)
+	case c.Start && c.Resource != "pod":
+		return fmt.Errorf("%w: only pods have start; the pods of a deployment start with replicas=", family.ErrInvalid)
 	case c.Objects < 0 || c.Objects > MaxObjects:
 		return fmt.Errorf("%w: objects=%d is not from 1 to %d", family.ErrInvalid, c.Objects, MaxObjects)
 	}

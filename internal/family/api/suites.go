@@ -24,8 +24,11 @@ func suites() []family.Suite {
 		// Per round K-Bench makes 3 deployments, 4 pods and 5 services, and gives the median of these 3 to 5 calls; K-Bench's
 		// names and verbs, each 200 times in a run and in as many runs as the design has, without K-Bench's limit of 5
 		// requests per second; and the phases of a pod's start, which K-Bench reports too.
+		// K-Bench's pods start: so do those of the exploratory cases, few at a time.
 		{Name: "api:kbench", About: "K-Bench's default work on deployments, pods and services, often enough for a median",
-			Duration: standard, Cases: append(kbench(), cases(result.Exploratory, "pod-startup")...)},
+			Duration: standard, Cases: append(kbench(), cases(result.Exploratory, "pod-startup",
+				"deployment/create:replicas=2", "deployment/scale:replicas=2", "deployment/delete:replicas=2",
+				"pod/create:start=true", "pod/delete:start=true")...)},
 	}
 }
 

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/apiserver"
@@ -14,7 +15,11 @@ const counter = "knotmeter.dev/n"
 
 // body is what an object of the kind has besides its name: little, so that the server's work is measured
 // and not the encoding of a large object.
-func body(i apiserver.Inventory) map[string]any {
+func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
+	spec := i.PodSpec(apiserver.Nowhere)
+	if c.Starts() {
+		spec = startable(i, node)
+	}
 	switch i.Name {
 	case "ConfigMap":
 		return map[string]any{"data": map[string]string{"key": strings.Repeat("x", 64)}}
@@ -24,13 +29,24 @@ func body(i apiserver.Inventory) map[string]any {
 		}}
 	case "Deployment":
 		return map[string]any{"spec": map[string]any{
-			"replicas": 0, "selector": map[string]any{"matchLabels": i.Labels()},
-			"template": map[string]any{"metadata": i.PodMeta(), "spec": always(i.PodSpec(apiserver.Nowhere))},
+			"replicas": c.Replicas, "selector": map[string]any{"matchLabels": i.Labels()},
+			"template": map[string]any{"metadata": i.PodMeta(), "spec": always(spec)},
 		}}
 	case "Pod":
-		return map[string]any{"spec": i.PodSpec(apiserver.Nowhere)}
+		return map[string]any{"spec": spec}
 	}
 	return nil
+}
+
+// startable is the spec of a pod that starts, on a node if one is named.
+func startable(i apiserver.Inventory, node string) map[string]any {
+	spec := i.PodSpec("")
+	if node != "" {
+		// By a label and not by its name: the scheduler's work is part of a start.
+		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": node}
+	}
+	maps.Copy(spec, i.Pod)
+	return spec
 }
 
 // always is the only policy that a Deployment's pods can have.
@@ -74,7 +90,10 @@ func updated(text []byte) (before, after []byte, err error) {
 
 // objects is how many a run begins with, of which it has planned so many calls.
 func objects(c api.Call, calls uint64) uint64 {
-	const some = 20
+	some := uint64(20)
+	if c.Starts() {
+		some = api.StartedObjects
+	}
 	switch c.Verb {
 	case "create", "watch":
 		return 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"time"
 
@@ -19,19 +18,10 @@ const startTime = 60 * time.Second
 // podSource creates pods that really run, or deletes them.
 type podSource struct {
 	*source
-	node    string
 	removes bool
 }
 
-func (p podSource) spec() map[string]any {
-	spec := p.PodSpec("")
-	if p.node != "" {
-		// By a label and not by its name: the scheduler's work is part of a start.
-		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": p.node}
-	}
-	maps.Copy(spec, p.Pod)
-	return map[string]any{"spec": spec}
-}
+func (p podSource) spec() map[string]any { return body(p.Inventory, p.call, p.node) }
 
 func (p podSource) Names() []string { return []string{p.call.String()} }
 
@@ -48,7 +38,7 @@ func (r *run) startPods(ctx context.Context) error {
 	started, containers, ready := newDelay("started"), newDelay("containers-ready"), newDelay("ready")
 	var last apiserver.PodStatus
 	var all throughput
-	sent := newMarks(podSource{source: r.source, node: r.Endpoint.Node})
+	sent := newMarks(podSource{source: r.source})
 	see := func(e apiserver.Event, n uint64, took time.Duration) {
 		var s apiserver.PodStatus
 		if e.Type == "DELETED" || json.Unmarshal(e.Object.Status, &s) != nil {
@@ -106,7 +96,7 @@ func (t *throughput) perMinute() float64 { return float64(t.pods) / t.last.Sub(t
 
 // deletePods starts pods first, and then deletes them at the schedule's pace.
 func (r *run) deletePods(ctx context.Context) error {
-	source := podSource{source: r.source, node: r.Endpoint.Node, removes: true}
+	source := podSource{source: r.source, removes: true}
 	if err := r.startAll(ctx, source, r.calls()); err != nil {
 		return fmt.Errorf("start the pods that are to be deleted: %w", err)
 	}
@@ -116,6 +106,44 @@ func (r *run) deletePods(ctx context.Context) error {
 			gone.once(n, took, r.inWindow(n))
 		}
 	}, gone)
+}
+
+// awaitPods waits until the pods of so many objects are ready.
+func (r *run) awaitPods(ctx context.Context, want uint64) error {
+	var list struct {
+		Items []struct {
+			Status struct {
+				apiserver.PodStatus
+				Available int `json:"availableReplicas"`
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		text, err := r.Do(ctx, http.MethodGet, r.source.All()+"?"+r.source.Selector(), "", nil)
+		if err == nil {
+			list.Items = nil
+			err = json.Unmarshal(text, &list)
+		}
+		if err != nil {
+			return err
+		}
+		ready := uint64(0)
+		for _, o := range list.Items {
+			if r.Workload.Start && o.Status.Is("Ready") || r.Workload.Replicas > 0 && o.Status.Available >= r.Workload.Replicas {
+				ready++
+			}
+		}
+		if ready >= want {
+			return nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("the pods of only %d of %d were ready: %w", ready, want, context.Cause(ctx))
+		}
+	}
 }
 
 // startAll starts so many pods and returns when they are ready.

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/apiserver"
@@ -70,10 +69,10 @@ func newSource(c api.Run, way *apiserver.Client) *source {
 		PodLabels: c.Endpoint.PodLabels, PodAnnotations: c.Endpoint.PodAnnotations,
 		Image: c.Endpoint.Image, PullPolicy: c.Endpoint.PullPolicy,
 	}
-	if strings.HasPrefix(c.Workload.Call.Verb, "pod-") {
+	if c.Workload.Resource == "" && c.Workload.Starts() {
 		i.Kind = apiserver.KindOf("pod")
 	}
-	return &source{Inventory: i, call: c.Workload.Call, auth: way.Auth}
+	return &source{Inventory: i, call: c.Workload.Call, auth: way.Auth, node: c.Endpoint.Node}
 }
 
 // look asks the server what it is, which also says whether it lets us in.
@@ -147,14 +146,14 @@ func (r *run) calls() uint64 {
 // check refuses what would need more than a run may make.
 func (r *run) check() error {
 	call, calls := r.Workload.Call, r.calls()
-	pods := strings.HasPrefix(call.Verb, "pod-")
+	pods := call.Pods(float64(calls))
 	switch {
 	case r.Endpoint.Namespace == "" && call.Resource != "namespace" && call.Verb != "floor":
 		return fmt.Errorf("%w: no namespace is given for the run's objects", apiserver.ErrEndpoint)
 	case call.Verb == "delete" && calls == 0:
 		return fmt.Errorf("delete needs to know how many objects there have to be: give it a rate")
-	case pods && calls > maxPods:
-		return fmt.Errorf("%s would start %d pods, and %d is the most: lower the rate or the duration", call, calls, maxPods)
+	case pods > maxPods:
+		return fmt.Errorf("%s would start %.0f pods, and %d is the most: lower the rate or the duration", call, pods, maxPods)
 	case (call.Verb == "create" || call.Verb == "delete" || call.Verb == "watch") && calls > MaxObjects:
 		return fmt.Errorf("%s would make %d objects, and %d is the most: lower the rate or the duration",
 			call, calls, MaxObjects)
@@ -192,9 +191,14 @@ func (r *run) prepare(ctx context.Context) error {
 	if s.have == 0 && call.Verb != "create" && call.Verb != "watch" {
 		s.have = 1
 	}
-	made, err := r.Create(ctx, s.Inventory, 0, s.have, body(s.Inventory))
+	made, err := r.Create(ctx, s.Inventory, 0, s.have, s.body())
 	if err != nil {
 		return err
+	}
+	if s.call.Starts() && s.have > 0 {
+		if err := r.awaitPods(ctx, s.have); err != nil {
+			return err
+		}
 	}
 	if call.Verb == "update" {
 		if err := s.prepareUpdates(ctx, r.Client, made); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/apiserver"
+	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
@@ -145,7 +146,7 @@ func TestLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		"configmap/create:rate=10000": "5000 is the most",
 		"configmap/delete:rate=10000": "5000 is the most", "pod-startup:rate=20": "60 is the most",
-		"configmap/delete:clients=2": "give it a rate",
+		"configmap/delete:clients=2": "give it a rate", "deployment/create:replicas=6": "pods, and 60 is the most",
 	} {
 		s := &model{}
 		e := s.serve(t)
@@ -258,7 +259,7 @@ func TestPodMarks(t *testing.T) {
 			Pod:   map[string]any{"securityContext": map[string]any{"runAsNonRoot": true}},
 			Image: "agent:1", PullPolicy: "Never",
 		}
-		text := string(i.Object(1, body(i)))
+		text := string(i.Object(1, body(i, api.Call{}, "")))
 		marks := []int{strings.Count(text, `"mesh":"none"`), strings.Count(text, `"proxy":"disabled"`),
 			strings.Count(text, `"image":"agent:1","imagePullPolicy":"Never"`)}
 		if !slices.Equal(marks, []int{want, want, want}) || strings.Contains(text, "runAsUser") {

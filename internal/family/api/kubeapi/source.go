@@ -15,6 +15,7 @@ type source struct {
 	apiserver.Inventory
 	call    api.Call
 	auth    []httpload.Field
+	node    string     // that pods start on
 	have    uint64     // objects that there are
 	fixed   []*request // one for each object, where the call does not differ otherwise
 	updates [][2][]byte
@@ -31,9 +32,9 @@ func (s *source) Request(n uint64) *httpload.Request {
 	}
 	switch s.call.Verb {
 	case "create":
-		return s.write("POST", s.All(), "application/json", s.Object(s.created.Add(1)-1, body(s.Inventory)), 201)
+		return s.write("POST", s.All(), "application/json", s.Object(s.created.Add(1)-1, s.body()), 201)
 	case "watch":
-		return s.write("POST", s.All(), "application/json", s.Object(n, body(s.Inventory)), 201)
+		return s.write("POST", s.All(), "application/json", s.Object(n, s.body()), 201)
 	case "update":
 		u := s.updates[n%s.have]
 		body := strconv.AppendUint(append([]byte{}, u[0]...), n, 10)
@@ -42,13 +43,19 @@ func (s *source) Request(n uint64) *httpload.Request {
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, counter, n)
 		return s.write("PATCH", s.Path(n%s.have), "application/merge-patch+json", body, 200)
 	case "scale":
-		// Up on every other round, so that each call changes something.
-		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 1-n/s.have%2)
+		// Another number in every round, so that each call changes something: of none one up first, else one down.
+		replicas := 1 - n/s.have%2
+		if s.call.Replicas > 0 {
+			replicas = uint64(s.call.Replicas) - 1 + n/s.have%2
+		}
+		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 		return s.write("PATCH", s.Path(n%s.have)+"/scale", "application/merge-patch+json", body, 200)
 	}
 	// delete; a namespace is accepted for deletion, which goes on behind the answer.
 	return &httpload.Request{Method: "DELETE", Path: s.Path(n), Header: s.auth, Statuses: []int{200, 202}}
 }
+
+func (s *source) body() map[string]any { return body(s.Inventory, s.call, s.node) }
 
 func (s *source) write(method, path, contentType string, body []byte, status int) *httpload.Request {
 	header := append(s.auth[:len(s.auth):len(s.auth)], httpload.Field{Name: "Content-Type", Value: contentType})

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -76,6 +77,52 @@ func TestStartup(t *testing.T) {
 	}
 	if n := r.Values[metric.PodsPerMinute]; r.Total.OK != 10 || !(n > 0) {
 		t.Errorf("%d pods, %g a minute", r.Total.OK, n)
+	}
+}
+
+// Deployments with replicas have pods that start on the client's node. They are there before the first call, and each
+// call changes their number.
+func TestReplicas(t *testing.T) {
+	var numbers []string
+	available := 0 // one more each time that somebody looks
+	s := &model{}
+	s.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.Method == http.MethodPatch:
+			text, _ := io.ReadAll(r.Body)
+			numbers = append(numbers, string(text))
+			fmt.Fprint(w, "{}")
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/deployments") && len(s.objects) > 0 &&
+			len(numbers) == 0:
+			for path, text := range s.objects {
+				if !strings.Contains(string(text), `"replicas":2`) ||
+					!strings.Contains(string(text), `"kubernetes.io/hostname":"one"`) {
+					t.Errorf("%s: %s", path, text)
+				}
+			}
+			items := strings.Repeat(fmt.Sprintf(`,{"status":{"availableReplicas":%d}}`, available), len(s.objects))
+			fmt.Fprintf(w, `{"items":[%s]}`, items[1:])
+			available++
+		default:
+			return false
+		}
+		return true
+	}
+	e := s.serve(t)
+	e.Node = "one"
+	w, err := api.Parse("deployment/scale:replicas=2,rate=20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := family.Times{Window: 500 * time.Millisecond}
+	r, err := Run(t.Context(), api.Run{Endpoint: e, Workload: w, Times: times})
+	if err != nil || r.Total.OK != 10 || r.Facts["api.objects"] != "4" || available != 3 {
+		t.Errorf("%+v, %d looks, %v", r, available, err)
+	}
+	for i, got := range numbers {
+		if want := fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+i/4%2); got != want {
+			t.Errorf("call %d is %s, and not %s", i, got, want)
+		}
 	}
 }
 
