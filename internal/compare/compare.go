@@ -132,6 +132,7 @@ func (c *Comparison) finish(scope string, cases []result.Case) {
 		c.Comparisons[i].Sentence = sentence(c.Comparisons[i], c.Paired)
 	}
 	c.Headline, c.Summary = headline(*c, cases), summary(*c)
+	c.Subjects = subjects(*c, cases)
 	c.Scope = scope
 }
 

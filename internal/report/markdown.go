@@ -34,6 +34,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 		m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
 	}
 	m.list("Order", concluded(c.Groups))
+	m.list("By group of cases", subjectSentences(c))
 	m.list("Scale", slopeSentences(c))
 	m.list("Why", causeLines(in))
 	m.prices(c)

@@ -59,6 +59,7 @@ type page struct {
 	Cost       *matrix
 	Prices     capped[price]
 	Leaks      capped[string]
+	Subjects   capped[string]
 	Objectives capped[objective]
 	Official   []string // their own words
 	Order      *order
@@ -168,6 +169,7 @@ func newPage(in Input) *page {
 	p.Prices = first(prices(c))
 	p.Objectives, p.Official = first(objectives(c)), official(c)
 	p.Leaks = first(leakSentences(c))
+	p.Subjects = first(subjectSentences(c))
 	p.Order = b.order()
 	p.Series = b.series()
 	p.Timelines = b.timelines()

@@ -73,12 +73,21 @@ func (b *builder) paths() *paths {
 	for _, m := range lines.Rows {
 		row := b.pathRow(p, m, b.group(m.Case, m.Metric), verdicts)
 		key := cmp.Or(m.Of.Workload, m.Metric)
+		if words := m.Of.Words; words.Group != "" {
+			key, row.Path = words.Group, target.Path(words.Member)
+			if m.Unit != unit.Second || m.Of.Metric != "" && m.Metric != m.Of.Metric {
+				key += " " + m.Metric // on an axis of its own
+			}
+		}
 		if key == "tcp-stream" && row.Path.Service() {
 			key = "service tcp-stream"
 		}
 		i, first := at.of(key)
 		if first {
 			about := strings.TrimSpace(m.Of.Workload+" "+m.Metric) + ", " + betterText(m.Better)
+			if m.Of.Words.Group != "" {
+				about = m.Metric + ", " + betterText(m.Better)
+			}
 			p.Sections = append(p.Sections, pathSection{Title: key, About: about, unit: m.Unit})
 		}
 		p.Sections[i].Rows = append(p.Sections[i].Rows, row)

@@ -232,6 +232,10 @@ type Case struct {
 type Words struct {
 	Subject  string `json:"subject,omitempty"`
 	Quantity string `json:"quantity,omitempty"` // that its metric tells: throughput, latency
+	// Group is of cases about one thing, which are shown side by side: Deployments. Member is the case in it: create.
+	// Both are empty if the case is in none.
+	Group  string `json:"group,omitempty"`
+	Member string `json:"member,omitempty"`
 }
 
 // A Load is what is known of what a case does by which its numbers are judged. The family of its workload says it; the

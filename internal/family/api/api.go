@@ -161,6 +161,10 @@ func (w Workload) Title() string {
 	return family.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
 }
 
+// groups are the names of resources in the plural; calls on one are shown side by side.
+var groups = map[string]string{"configmap": "ConfigMaps", "namespace": "Namespaces", "service": "Services",
+	"deployment": "Deployments", "pod": "Pods"}
+
 // subject is what is asked in plain words: "API: list 100 configmaps, consistent".
 func (w Workload) subject() string {
 	switch w.Verb {
@@ -193,7 +197,8 @@ func (w Workload) String() string { return path + "/" + w.Title() }
 func (w Workload) Traits() family.Traits {
 	return family.Traits{
 		Path: path, Kind: w.Title(), Metric: w.Pace.Metric(),
-		Words:  result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity()},
+		Words: result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity(),
+			Group: groups[w.Resource], Member: strings.TrimPrefix(w.Title(), w.Resource+"/")},
 		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(w.usual()),
 		Needs: target.Placement{Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
 	}
