@@ -23,8 +23,8 @@ var publishedMetrics = [][2]string{
 const asPublished = `Each mean is over the runs' own values, as published; a mean of percentiles or
 of maxima is none of the requests. Changes are ours: the second target against
 the first, as a fraction of the first, by the median of Walsh averages of
-paired runs, with its interval and verdict. Published percentages were
-fractions of the second.
+paired runs, with its interval and verdict. Below each is the same as it would
+have been published: the difference of the means, as a fraction of the second.
 `
 
 const noneAsPublished = `No case has runs with a mean, a 99th percentile, a maximum and a minimum,
@@ -119,8 +119,18 @@ func (p *publishedReport) against(name, baseline, target string) {
 		for _, r := range p.in.Comparison.Comparisons {
 			if r.Case == name && r.Metric == m[1] && r.Baseline == baseline && r.Target == target && r.Unit == unit.Second {
 				fmt.Fprintf(&p.b, "%-7s %s  %s%s\n", m[0]+":", difference(r), r.Verdict, faster(r))
+				p.asPublished(name, baseline, target, m[1])
 			}
 		}
+	}
+}
+
+// asPublished writes the change as it would have been published, with its sign.
+func (p *publishedReport) asPublished(name, baseline, target, of string) {
+	change := compare.PublishedChange(compare.MomentsOf(p.values[[3]string{name, baseline, of}]),
+		compare.MomentsOf(p.values[[3]string{name, target, of}]))
+	if change.Known() {
+		fmt.Fprintf(&p.b, "        published as: %+.6f %%\n", 100*float64(change))
 	}
 }
 

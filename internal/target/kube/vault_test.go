@@ -18,6 +18,7 @@ import (
 func TestVaultManifests(t *testing.T) {
 	for name, text := range map[string]string{
 		"vault-1": "kube:?vault=deploy",
+		"vault-2": "kube:?vault=deploy&vault-replicas=2&vault-cpu=2&vault-memory=8Gi",
 		"vault-3": "kube:?vault=deploy&vault-replicas=3&vault-image=knotmeter.local/vault:1&ip=6" +
 			"&runtime-class=kata&config=testdata/settings.yaml",
 	} {
@@ -58,7 +59,10 @@ func TestVaultRestricted(t *testing.T) {
 
 func TestVaultOptions(t *testing.T) {
 	for text, want := range map[string]string{
-		"kube:?vault=deploy&vault-replicas=2":       "1, 3 or 5",
+		"kube:?vault=deploy&vault-replicas=4":       "1, 2, 3 or 5",
+		"kube:?vault=deploy&vault-cpu=0.5":          "number of CPUs",
+		"kube:?vault=deploy&vault-memory=8":         "a size from 100Mi on",
+		"kube:?vault-cpu=2":                         "needs vault=deploy",
 		"kube:?vault-replicas=3":                    "needs vault=deploy",
 		"kube:?vault=deploy&vault-namespace=x":      "a Vault of its own",
 		"kube:?vault=10.0.0.1:8200":                 "it is http://HOST:PORT",

@@ -30,6 +30,8 @@ type Instance struct {
 	Deploy   bool
 	Replicas int
 	Image    string
+	// CPU and Memory of each replica that is deployed, as Kubernetes writes them; empty: as the manifest has them.
+	CPU, Memory string
 }
 
 // DefaultImage is deployed unless somebody says otherwise.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,12 +60,40 @@ var access = []target.Setting[Instance]{
 // deployment is how a Vault is deployed.
 var deployment = []target.Setting[Instance]{
 	target.NewSetting(target.Option{
-		Name: "vault-replicas", Example: "1", Help: "replicas of a Vault that is deployed: 1, 3 or 5", Needs: "vault=deploy",
+		Name: "vault-replicas", Example: "1", Needs: "vault=deploy",
+		Help: "replicas of a Vault that is deployed: 1, 2, 3 or 5",
 	}, func(i *Instance) *int { return &i.Replicas }, parseReplicas),
 	target.NewSetting(target.Option{
 		Name: "vault-image", Example: "REF", Help: "image of a Vault that is deployed (default " + DefaultImage + ")",
 		Needs: "vault=deploy",
 	}, func(i *Instance) *string { return &i.Image }, target.Image(DefaultImage)),
+	target.NewSetting(target.Option{
+		Name: "vault-cpu", Example: "2", Needs: "vault=deploy",
+		Help: "CPUs of each replica of a Vault that is deployed, as its request and limit (default: 100m, no limit)",
+	}, func(i *Instance) *string { return &i.CPU }, target.TextThat(checkCPU)),
+	target.NewSetting(target.Option{
+		Name: "vault-memory", Example: "8Gi", Needs: "vault=deploy",
+		Help: "memory of each replica of a Vault that is deployed, as its request and limit (default: 256Mi, up to 2Gi)",
+	}, func(i *Instance) *string { return &i.Memory }, target.TextThat(checkMemory)),
+}
+
+var (
+	cpus   = regexp.MustCompile(`^([1-9][0-9]{0,2}|[1-9][0-9]{2,5}m)$`)
+	memory = regexp.MustCompile(`^([1-9][0-9]{0,3}Gi|[1-9][0-9]{2,6}Mi)$`)
+)
+
+func checkCPU(value string) error {
+	if !cpus.MatchString(value) {
+		return errors.New("it is a number of CPUs from 100m to 999, as Kubernetes writes it, such as 2 or 1500m")
+	}
+	return nil
+}
+
+func checkMemory(value string) error {
+	if !memory.MatchString(value) {
+		return errors.New("it is a size from 100Mi on, as Kubernetes writes it, such as 8Gi")
+	}
+	return nil
 }
 
 // set reads where Vault is.
@@ -88,8 +117,8 @@ func parseAddresses(value string) ([]string, error) {
 
 func parseReplicas(value string) (int, error) {
 	n, err := strconv.Atoi(value)
-	if err != nil || !slices.Contains([]int{1, 3, 5}, n) {
-		return 0, errors.New("it is 1, 3 or 5: more than one needs a majority when one is lost")
+	if err != nil || !slices.Contains([]int{1, 2, 3, 5}, n) {
+		return 0, errors.New("it is 1, 2, 3 or 5; only with 3 or 5 is there a majority when one is lost")
 	}
 	return n, nil
 }

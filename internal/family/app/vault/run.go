@@ -72,6 +72,8 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 		got.Facts = facts(c.Endpoint, all, before, pinned)
 		if c.Ask == Published {
 			got.Facts["vault.published"] = "without warm-up, as published; over HTTP/1.1, where each client has a connection"
+			got.Facts["vault.text"] += ", " + strconv.Itoa(publishedDecrypted) + " B to decrypt"
+			got.Facts["vault.verified"] = publishedSignature
 		}
 	}
 	return got, err
@@ -119,7 +121,7 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 	if slices.Contains(names, c.Ask) {
 		names = []string{c.Ask}
 	}
-	list, err := m.requests(ctx, names)
+	list, err := m.requests(ctx, names, c.Ask == Published)
 	if err != nil {
 		return httpload.Result{}, err
 	}

@@ -24,6 +24,13 @@ const (
 	textSize = 128
 )
 
+// The published measurements have two exceptions: signatures that are verified are of PKCS #1 v1.5, and what is
+// decrypted has 64 bytes.
+const (
+	publishedSignature = "pkcs1v15"
+	publishedDecrypted = 64
+)
+
 // Mounts are made under this prefix, by which leftovers are found.
 const (
 	mountPrefix      = "knotmeter-"
@@ -154,30 +161,38 @@ func (m *mount) post(kind int, path string, body any, contains string) (*httploa
 	return r, err
 }
 
-// requests are those of the operations, one for each: as in vault-benchmark the text is the same in all.
-func (m *mount) requests(ctx context.Context, names []string) ([]*httpload.Request, error) {
+// requests are those of the operations, one for each: as in vault-benchmark the text is the same in all, but for those
+// of published measurements.
+func (m *mount) requests(ctx context.Context, names []string, published bool) ([]*httpload.Request, error) {
 	raw := make([]byte, textSize)
 	for i := range raw {
 		raw[i] = byte('a' + i%26)
 	}
 	text := base64.StdEncoding.EncodeToString(raw)
+	decrypted, toVerify := text, map[string]any{"input": text}
+	if published {
+		decrypted = base64.StdEncoding.EncodeToString(raw[:publishedDecrypted])
+		toVerify["signature_algorithm"] = publishedSignature
+	}
 	var sealed, signed struct {
 		Data struct{ Ciphertext, Signature string }
 	}
-	if err := m.by.ask(ctx, "POST", m.name+"/encrypt/"+keyName, map[string]any{"plaintext": text}, &sealed); err != nil {
+	toDecrypt := map[string]any{"plaintext": decrypted}
+	if err := m.by.ask(ctx, "POST", m.name+"/encrypt/"+keyName, toDecrypt, &sealed); err != nil {
 		return nil, err
 	}
-	if err := m.by.ask(ctx, "POST", m.name+"/sign/"+keyName, map[string]any{"input": text}, &signed); err != nil {
+	if err := m.by.ask(ctx, "POST", m.name+"/sign/"+keyName, toVerify, &signed); err != nil {
 		return nil, err
 	}
+	toVerify["signature"] = signed.Data.Signature
 	bodies := map[string]struct {
 		body     map[string]any
 		contains string
 	}{
 		"encrypt": {map[string]any{"plaintext": text}, `"ciphertext":"vault:v1:`},
-		"decrypt": {map[string]any{"ciphertext": sealed.Data.Ciphertext}, `"plaintext":"` + text + `"`},
+		"decrypt": {map[string]any{"ciphertext": sealed.Data.Ciphertext}, `"plaintext":"` + decrypted + `"`},
 		"sign":    {map[string]any{"input": text}, `"signature":"vault:v1:`},
-		"verify":  {map[string]any{"input": text, "signature": signed.Data.Signature}, `"valid":true`},
+		"verify":  {toVerify, `"valid":true`},
 	}
 	var list []*httpload.Request
 	for i, name := range names {

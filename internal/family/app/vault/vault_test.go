@@ -2,6 +2,7 @@ package vault
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +33,9 @@ type cluster struct {
 	leads    int
 	since    int
 	sealed   bool
-	mounts   map[string]string // with their descriptions
-	asked    map[string]int    // by operation
+	mounts   map[string]string         // with their descriptions
+	asked    map[string]int            // by operation
+	last     map[string]map[string]any // body of the last request, by operation
 	byServer []int
 	redirect bool
 	forbid   bool
@@ -49,6 +51,7 @@ const gone = "127.0.0.1:1"
 
 func newCluster(t *testing.T, n int) *cluster {
 	c := &cluster{t: t, mounts: map[string]string{"secret/": "of somebody else"}, asked: map[string]int{},
+		last:     map[string]map[string]any{},
 		byServer: make([]int, n), joined: make([]bool, n), unsealed: make([]bool, n)}
 	for i := range n {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serve(i, w, r) }))
@@ -146,6 +149,7 @@ func (c *cluster) secrets(i int, path, method string, body map[string]any, w htt
 		return
 	}
 	c.asked[parts[1]]++
+	c.last[parts[1]] = body
 	c.byServer[i]++
 	switch parts[1] {
 	case "encrypt":
@@ -153,9 +157,10 @@ func (c *cluster) secrets(i int, path, method string, body map[string]any, w htt
 	case "decrypt":
 		say(map[string]any{"plaintext": strings.TrimPrefix(body["ciphertext"].(string), "vault:v1:")})
 	case "sign":
-		say(map[string]any{"signature": "vault:v1:" + body["input"].(string)})
+		say(map[string]any{"signature": fmt.Sprint("vault:v1:", body["signature_algorithm"], body["input"])})
 	case "verify":
-		say(map[string]any{"valid": body["signature"] == "vault:v1:"+body["input"].(string)})
+		valid := body["signature"] == fmt.Sprint("vault:v1:", body["signature_algorithm"], body["input"])
+		say(map[string]any{"valid": valid})
 	}
 }
 
@@ -210,6 +215,13 @@ func TestPublished(t *testing.T) {
 	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 ||
 		r.Window != 1 || r.AtOnce != 20 || r.Facts["vault.published"] == "" {
 		t.Fatalf("%+v, %v", r, err)
+	}
+	// What is verified and decrypted is as published, and signed and encrypted is what our mix has.
+	decrypted := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 64)))
+	if c.last["verify"]["signature_algorithm"] != "pkcs1v15" || c.last["sign"]["signature_algorithm"] != nil ||
+		len(c.last["decrypt"]["ciphertext"].(string)) != len("vault:v1:"+decrypted) ||
+		r.Facts["vault.verified"] != "pkcs1v15" || r.Facts["vault.text"] != "128 B, 64 B to decrypt" {
+		t.Errorf("%v, %v", c.last, r.Facts)
 	}
 	sum := 0
 	for _, n := range c.asked {
@@ -594,10 +606,11 @@ func TestOptions(t *testing.T) {
 	good := map[string]string{
 		"vault": "https://v:8200", "vault-addresses": "a:1,b:2", "vault-ask": "leader", "vault-ca": "f",
 		"vault-token-file": "f",
-		"vault-namespace":  "n", "vault-replicas": "3", "vault-image": "x/y:1",
+		"vault-namespace":  "n", "vault-replicas": "2", "vault-image": "x/y:1", "vault-cpu": "1500m", "vault-memory": "8Gi",
 	}
 	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a",
-		"vault-ask": "none", "vault-replicas": "2", "vault-image": "a b"}
+		"vault-ask": "none", "vault-replicas": "4", "vault-image": "a b",
+		"vault-cpu": "99m", "vault-memory": "1e9"}
 	for _, s := range DeploySettings() {
 		if err := s.Set(&Instance{}, good[s.Name]); err != nil {
 			t.Errorf("%s: %v", s.Name, err)

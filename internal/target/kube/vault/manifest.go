@@ -134,11 +134,7 @@ func (b Plan) vaultContainer() corev1.Container {
 			{Name: "VAULT_RAFT_NODE_ID", Value: "$(POD_NAME)"},
 			{Name: "HOME", Value: "/tmp"},
 		},
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
-				corev1.ResourceMemory: resource.MustParse("256Mi")},
-			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
-		},
+		Resources: b.resources(),
 		// Ready is who can serve, the leader or a standby, and not one that is sealed.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
@@ -153,6 +149,22 @@ func (b Plan) vaultContainer() corev1.Container {
 			{Name: "tmp", MountPath: "/tmp"},
 		},
 	}
+}
+
+// resources are what users say, for requests and limits, or little to ask for and room to grow.
+func (b Plan) resources() corev1.ResourceRequirements {
+	r := corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
+			corev1.ResourceMemory: resource.MustParse("256Mi")},
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+	}
+	given := map[corev1.ResourceName]string{corev1.ResourceCPU: b.Wanted.CPU, corev1.ResourceMemory: b.Wanted.Memory}
+	for name, text := range given {
+		if text != "" {
+			r.Requests[name], r.Limits[name] = resource.MustParse(text), resource.MustParse(text)
+		}
+	}
+	return r
 }
 
 // awayFrom prefers other nodes.

@@ -3,6 +3,7 @@
 package vault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,6 +157,8 @@ func (d *Deployment) Facts() []result.Fact {
 		{Name: "vault.deployment", Value: "fresh for the block"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.Pods))},
 		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"},
 		{Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
+		{Name: "vault.cpu", Value: cmp.Or(d.plan.Wanted.CPU, "no limit")},
+		{Name: "vault.memory", Value: cmp.Or(d.plan.Wanted.Memory, "up to 2Gi")},
 		{Name: "vault.image", Value: d.plan.Wanted.Image}, {Name: "vault.image-digest", Value: digest},
 		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.Pods).Value},
 		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
