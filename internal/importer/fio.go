@@ -2,6 +2,7 @@ package importer
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -47,7 +48,7 @@ func fioRuns(d document) ([]fioRun, error) {
 	var tests []struct {
 		Raw struct {
 			Size   string     `json:"size"`
-			Class  string     `json:"storageClass"`
+			Class  className  `json:"storageClass"`
 			Result fio.Output `json:"result"`
 		} `json:"Raw"`
 	}
@@ -57,13 +58,32 @@ func fioRuns(d document) ([]fioRun, error) {
 	var runs []fioRun
 	for _, t := range tests {
 		runs = append(runs, fioRun{t.Raw.Result, []result.Fact{
-			{Name: "storage-class", Value: orUnknown(t.Raw.Class)}, {Name: "volume-size", Value: orUnknown(t.Raw.Size)},
+			{Name: "storage-class", Value: orUnknown(string(t.Raw.Class))}, {Name: "volume-size", Value: orUnknown(t.Raw.Size)},
 		}})
 	}
 	if len(runs) == 0 {
 		return nil, d.fail("the document", "the list is empty; wanted %s", wantedFio)
 	}
 	return runs, nil
+}
+
+// A className is that of a storage class, given as its name or as the object that kubestr has from the API server.
+type className string
+
+func (c *className) UnmarshalJSON(text []byte) error {
+	var object struct {
+		Metadata struct {
+			Name className `json:"name"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(text, (*string)(c)); err == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, &object); err != nil {
+		return err
+	}
+	*c = object.Metadata.Name
+	return nil
 }
 
 func (run *fioRun) records(d document) ([]Record, error) {
