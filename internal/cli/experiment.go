@@ -106,7 +106,8 @@ func (x *experiment) create(_ context.Context, o *options, s Streams, version st
 	}
 	e := x.config.Experiment
 	x.dir = cmp.Or(x.dir, filepath.Join(resultsParent, e.ID))
-	named := errors.Join(o.prices.check(e.TargetNames()...), o.matches.check(o.reference, e.TargetNames()))
+	named := errors.Join(o.prices.check(e.TargetNames()...), o.told.check(e.TargetNames()...),
+		o.matches.check(o.reference, e.TargetNames()))
 	return errors.Join(named, warnOfDesign(s.Err, e))
 }
 
@@ -116,7 +117,7 @@ func (x *experiment) start(o *options, warnings []string) (err error) {
 	if x.writer, err = store.Create(x.dir, x.config.Experiment); err != nil {
 		return err
 	}
-	x.config.Sink = pricedSink{x.writer, o.prices}
+	x.config.Sink = toldSink{pricedSink{x.writer, o.prices}, o.told}
 	return x.seal()
 }
 

@@ -35,6 +35,7 @@ type options struct {
 	clients                             int
 	yes, share, verbose, explain        bool
 	prices                              prices
+	told                                told
 	out, resume, progress, file, output string
 	reference                           published
 	matches                             matches

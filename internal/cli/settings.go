@@ -101,6 +101,9 @@ var settings = []setting{
 	{flag: "price", under: outcome, rare: true, field: "prices", value: func(o *options) any { return &o.prices },
 		help: priceHelp},
 
+	{flag: "fact", under: outcome, rare: true, of: "run", field: "facts",
+		value: func(o *options) any { return (*[]string)(&o.told) }, help: toldHelp},
+
 	{flag: "resume", under: running, of: "run", resumed: true, value: func(o *options) any { return &o.resume },
 		help: "`DIR` continue the experiment in this results directory"},
 	{flag: "yes", under: running, resumed: true, value: func(o *options) any { return &o.yes },

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+const toldHelp = "`[TARGET:]NAME=VALUE` fact that no measurement tells, of one target or of all, such as " +
+	"link-rate=10Gbit/s or limit-iops=2400/s; repeated"
+
+// factTold is the fact that lists which facts of a target users gave.
+const factTold = "told"
+
+// A told is facts of targets that users give: [TARGET:]NAME=VALUE, repeated.
+type told []string
+
+// toldUnits are the units of facts that the audit reads.
+var toldUnits = map[string]unit.Unit{
+	audit.FactLink: unit.BitPerSecond, audit.FactLimitIOPS: unit.PerSecond, audit.FactLimitBytes: unit.BitPerSecond,
+}
+
+// of are the facts of a target, the last one of each name.
+func (t told) of(target string) []result.Fact {
+	var facts []result.Fact
+	for _, text := range t {
+		own, is := strings.CutPrefix(text, target+":")
+		name, value, _ := strings.Cut(own, "=")
+		if !is && strings.Contains(name, ":") {
+			continue // of another target
+		}
+		facts = slices.DeleteFunc(facts, func(f result.Fact) bool { return f.Name == name })
+		facts = append(facts, result.Fact{Name: name, Value: value})
+	}
+	return facts
+}
+
+// check refuses what is no fact, or one of a target that there is not.
+func (t told) check(targets ...string) error {
+	for _, text := range t {
+		fact := text
+		for _, name := range targets {
+			if own, is := strings.CutPrefix(text, name+":"); is {
+				fact = own
+			}
+		}
+		name, value, is := strings.Cut(fact, "=")
+		switch of, _, foreign := cutLast(name, ":"); {
+		case foreign:
+			return fmt.Errorf("--fact: there is no target %s; the targets are %s", of, prose.Choices(of, targets))
+		case !is || name == "" || value == "" || name == factTold:
+			return fmt.Errorf("--fact: %q is not NAME=VALUE or TARGET:NAME=VALUE", text)
+		}
+		if err := checkUnit(name, value); err != nil {
+			return fmt.Errorf("--fact: %s: %w", text, err)
+		}
+	}
+	return nil
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	at := strings.LastIndex(text, separator)
+	if at < 0 {
+		return text, "", false
+	}
+	return text[:at], text[at+len(separator):], true
+}
+
+// checkUnit refuses a limit that the audit could not read.
+func checkUnit(name, value string) error {
+	want, limits := toldUnits[name]
+	if !limits {
+		return nil
+	}
+	if v, u, err := unit.Parse(value); err != nil || u != want || v <= 0 {
+		example := map[unit.Unit]string{unit.BitPerSecond: "10Gbit/s or 112MB/s", unit.PerSecond: "2400/s"}[want]
+		return errors.New("it is a number above 0 with its unit, such as " + example)
+	}
+	return nil
+}
+
+// A toldSink has the facts that users gave among those of targets, in the place of what was found out.
+type toldSink struct {
+	runner.Sink
+	told told
+}
+
+func (s toldSink) WriteFacts(target string, facts []result.Fact) error {
+	given := s.told.of(target)
+	if len(given) == 0 {
+		return s.Sink.WriteFacts(target, facts)
+	}
+	var names []string
+	for _, f := range given {
+		names = append(names, f.Name)
+	}
+	all := slices.DeleteFunc(slices.Clone(facts), func(f result.Fact) bool { return slices.Contains(names, f.Name) })
+	all = append(append(all, given...), result.Fact{Name: factTold, Value: strings.Join(names, ", ")})
+	return s.Sink.WriteFacts(target, all)
+}
