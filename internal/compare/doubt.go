@@ -78,7 +78,7 @@ func Standing(warning string) bool {
 // unpacedWords label streams of datagrams that the sender sends as fast as it can.
 const unpacedWords = "Unpaced: the sender sends as many datagrams as its CPU can, and throughput is what is left of " +
 	"them at the receiver. It depends on the sender as much as on the path; read it together with throughput-sent and " +
-	"loss."
+	"loss, which is what the path or the receiver's buffer dropped."
 
 // unpaced says whether nothing but the sender's CPU limits how much a run sends.
 func unpaced(r *result.Run) bool { return r.Fact(factPacing) == "none" }

@@ -28,6 +28,7 @@ const (
 	StoppedEarly   Code = "stopped-early"   //
 	Throttled      Code = "throttled"       // by the agent's cgroup
 	GeneratorLate  Code = "generator-late"  // it did not keep to its plan
+	RateMissed     Code = "rate-missed"     // by a sender of datagrams
 	GeneratorLimit Code = "generator-limit" // and not what was measured
 	CPULimit       Code = "cpu-limit"       // of the client's threads
 	CPUStolen      Code = "cpu-stolen"      // by the hypervisor

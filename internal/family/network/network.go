@@ -111,7 +111,7 @@ func (w Workload) Traits() family.Traits {
 	if !w.Kind.Stream() && w.Rate == 0 {
 		t.Load.Outstanding = max(w.Flows, 1)
 	}
-	if w.Kind == UDPStream && w.Rate == 0 {
+	if w.Searches() {
 		t.Limits = family.Limits{Windows: SearchWindows, Run: SearchTime}
 		t.Nominal.Run = usualSearch
 	}
@@ -155,8 +155,9 @@ func (w Workload) Disturbs(family.Times) string {
 // bits is the most payload that the workload plans to send in a direction, in bit/s; infinite where nothing limits it.
 func (w Workload) bits() float64 {
 	switch {
-	case w.Kind == UDPStream && w.Rate > 0:
-		return min(w.Limit(), 8*w.Rate*float64(cmp.Or(w.Size, jumbo)))
+	case w.Kind == UDPStream && !w.Searches():
+		size := cmp.Or(w.Size, jumbo)
+		return 8 * float64(size) * w.Sized(size).Rate
 	case w.Kind.Stream() || w.Kind == TCPRRLoaded:
 		return w.Limit()
 	}
@@ -168,8 +169,11 @@ func (w Workload) exchanges() float64 {
 	if w.Kind != UDPStream {
 		return w.Rate
 	}
-	most := w.Limit() / float64(8*cmp.Or(w.Size, jumbo))
-	return min(cmp.Or(w.Rate, most), most)
+	size := cmp.Or(w.Size, jumbo)
+	if w.Searches() {
+		return w.Limit() / float64(8*size)
+	}
+	return w.Sized(size).Rate
 }
 
 // jumbo is what a datagram may carry whose size is that of the path.

@@ -62,6 +62,7 @@ const (
 	MaxDatagram       = 65507 // payload of the largest IPv4 UDP datagram
 	minMaxRate        = 1e6   // bit/s
 	maxMaxRate        = 1e12
+	maxRate           = 1e9 // operations per second
 )
 
 // A Spec is one workload with its parameters. The zero value of a parameter means the default of
@@ -77,7 +78,9 @@ type Spec struct {
 	// Rate makes the run open loop: operations per second over all flows (requests; datagrams for
 	// udp-stream). 0 is closed loop for requests, and for udp-stream the loss-threshold sweep.
 	Rate float64 `json:"rate,omitempty"`
-	Loss float64 `json:"loss,omitempty"` // threshold of the sweep as a fraction
+	// BitRate is the rate of udp-stream as users give it in bit/s of payload; [Spec.Sized] makes Rate of it.
+	BitRate float64 `json:"bit_rate,omitempty"`
+	Loss    float64 `json:"loss,omitempty"` // threshold of the sweep as a fraction
 	// MaxRate is the most that streams send, in bits of payload per second of all flows in each direction; 0 is no limit.
 	MaxRate float64 `json:"max_rate,omitempty"`
 	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
@@ -107,6 +110,27 @@ func (s Spec) Limit() float64 {
 		return math.Inf(1)
 	}
 	return s.MaxRate
+}
+
+// Searches reports whether the rate is searched for.
+func (s Spec) Searches() bool { return s.Kind == UDPStream && s.Rate == 0 && s.BitRate == 0 }
+
+// Sized returns the datagram workload with datagrams of size bytes, and the rate that follows from it.
+func (s Spec) Sized(size int) Spec {
+	s.Size = size
+	bits := float64(8 * size)
+	if s.BitRate > 0 {
+		s.Rate = s.BitRate / bits
+	}
+	s.Rate = min(s.Rate, s.Limit()/bits, maxRate)
+	return s
+}
+
+// NotReached is the warning about a sender of datagrams that could not keep to its rate, both in bit/s.
+func NotReached(sent, asked float64) string {
+	return fmt.Sprintf("the sender sent %s of the %s that were asked for: the rate is the sender's limit, and the loss "+
+		"is what the path or the receiver's buffer dropped of it",
+		unit.Format(sent, unit.BitPerSecond), unit.Format(asked, unit.BitPerSecond))
 }
 
 // OpenLoop says whether latency counts from planned send times.
@@ -154,15 +178,15 @@ func (s *Spec) fill() {
 	case s.Kind == TCPStream:
 		s.Size = cmp.Or(s.Size, DefaultStreamSize)
 	case s.Kind == UDPStream:
-		if s.Rate == 0 && s.Loss == 0 {
+		if s.Loss == 0 {
 			s.Loss = defaultLoss
+		}
+		if !s.Searches() {
+			s.Loss = 0
 		}
 	case s.Kind == UDPUnpaced: // there is nothing to fill in
 	default:
 		s.Request, s.Response = cmp.Or(s.Request, 1), cmp.Or(s.Response, 1)
-	}
-	if s.Kind == UDPStream && s.Rate > 0 {
-		s.Loss = 0 // there is no sweep
 	}
 	if s.Kind.Stream() && s.Direction == "" {
 		s.Direction = Forward
@@ -189,8 +213,10 @@ func (s Spec) validate() error {
 		return fmt.Errorf("%w: flows=%d is not from 1 to %d", family.ErrInvalid, s.Flows, maxFlows)
 	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:
 		return fmt.Errorf("%w: a size of %s is not from 1 to %d bytes", family.ErrInvalid, s.Kind, limit)
-	case s.Rate < 0 || s.Rate > 1e9:
+	case s.Rate < 0 || s.Rate > maxRate:
 		return fmt.Errorf("%w: rate=%g is not from 0 to 1e9 per second", family.ErrInvalid, s.Rate)
+	case s.BitRate < 0 || s.BitRate > maxMaxRate:
+		return fmt.Errorf("%w: rate=%sbit/s is not from 0 to 1 Tbit/s", family.ErrInvalid, exact(s.BitRate))
 	case s.MaxRate != 0 && !(s.MaxRate >= minMaxRate && s.MaxRate <= maxMaxRate):
 		return fmt.Errorf("%w: max-rate=%g is not from 1 Mbit/s to 1 Tbit/s", family.ErrInvalid, s.MaxRate)
 	case s.Loss < 0 || s.Loss >= 1:
@@ -244,14 +270,28 @@ func (s Spec) String() string {
 	add(full.Request != def.Request, "request=%d", full.Request)
 	add(full.Response != def.Response, "response=%d", full.Response)
 	add(full.Direction != def.Direction, "direction=%s", full.Direction)
-	add(full.Rate != def.Rate && full.Rate != 0, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
+	add(full.BitRate != 0, "rate=%sbit/s", exact(full.BitRate))
+	add(full.Rate != 0 && full.BitRate == 0, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
 	add(full.MaxRate != 0, "max-rate=%s", strconv.FormatFloat(full.MaxRate, 'f', -1, 64))
-	add(full.Loss != def.Loss && full.Rate == 0, "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
+	add(full.Loss != def.Loss && full.Searches(), "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
 	add(full.Offload != def.Offload, "offload=%t", full.Offload)
 	add(full.MSS != 0, "mss=%d", full.MSS)
 	add(full.Congestion != "", "congestion=%s", full.Congestion)
 	add(full.Timeout != def.Timeout, "timeout=%s", full.Timeout)
 	return family.Title(string(s.Kind), opts)
+}
+
+// exact is a number with the largest prefix that leaves it whole: 2.5e9 is 2500M.
+func exact(v float64) string {
+	for _, prefix := range []struct {
+		name  string
+		scale float64
+	}{{"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
+		if whole := math.Trunc(v / prefix.scale); whole > 0 && whole*prefix.scale == v {
+			return strconv.FormatFloat(whole, 'f', 0, 64) + prefix.name
+		}
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // Parse reads the form that String writes. Sizes may have units (64KiB). Every error Is family.ErrInvalid.
@@ -308,6 +348,10 @@ func (s *Spec) set(key, val string) (err error) {
 	case "direction":
 		s.Direction = Direction(val)
 	case "rate":
+		if v, u, e := unit.Parse(val); e == nil && u == unit.BitPerSecond && s.Kind == UDPStream {
+			s.BitRate, err = family.Positive(v, nil)
+			break
+		}
 		s.Rate, err = unit.ParseAs(val, unit.PerSecond)
 	case "max-rate":
 		s.MaxRate, err = family.Positive(unit.ParseAs(val, unit.BitPerSecond))

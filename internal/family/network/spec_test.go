@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		"udp-stream":                            {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: defaultLoss},
 		"udp-stream:loss=1%":                    {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: 0.01},
 		"udp-stream:rate=10k/s,size=64":         {Kind: UDPStream, Flows: 1, Size: 64, Direction: Forward, Rate: 1e4},
+		"udp-stream:rate=2.5Gbit/s":             {Kind: UDPStream, Flows: 1, Direction: Forward, BitRate: 2.5e9},
 		"udp-stream:rate=5,loss=0.5":            {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5},
 		"udp-stream:rate=5,offload=true":        {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5, Offload: true},
 		"udp-stream-unpaced":                    {Kind: UDPUnpaced, Flows: 1, Direction: Forward},
@@ -68,6 +69,9 @@ func TestParseErrors(t *testing.T) {
 		"udp-stream:rate=-1":         "rate=-1",
 		"udp-stream:rate=2e9":        "1e9",
 		"udp-stream:rate=5 B":        "wanted op/s",
+		"udp-stream:rate=0bit/s":     "above 0",
+		"udp-stream:rate=2Tbit/s":    "1 Tbit/s",
+		"tcp-rr:rate=1Mbit/s":        "wanted op/s",
 		"udp-stream-unpaced:rate=5":  "flows, size, direction, offload",
 		"udp-stream-unpaced:loss=1%": "flows, size, direction, offload",
 		"udp-stream-unpaced:size=0x": "size=0x",
@@ -145,6 +149,7 @@ func FuzzParse(f *testing.F) {
 		"tcp-stream:flows=4,size=16KiB,direction=both", "udp-stream:rate=1234.5,size=64,offload=true", "udp-stream:loss=1e-5",
 		"tcp-rr:request=200,response=1k,rate=0.3", "udp-rr:timeout=1.5ms",
 		"tcp-rr-loaded:size=1", "tcp-stream:", "x:y", "udp-stream:rate=1e-300",
+		"udp-stream:rate=10Gbit/s", "udp-stream:rate=1.5bit/s",
 	} {
 		f.Add(text)
 	}
@@ -169,10 +174,33 @@ func ExampleParse() {
 	// Output: 4 16384 tcp-stream:flows=4,size=16384 <nil>
 }
 
+// TestSized: a rate in bit/s becomes one of datagrams once their size is known, and no rate exceeds the limit.
+func TestSized(t *testing.T) {
+	for text, want := range map[string]float64{
+		"udp-stream:rate=80Mbit/s":                  1e4,
+		"udp-stream:rate=80Mbit/s,max-rate=8Mbit/s": 1e3,
+		"udp-stream:rate=500":                       500,
+		"udp-stream:rate=5000,max-rate=8Mbit/s":     1e3,
+		"udp-stream":                                0,
+		"udp-stream-unpaced":                        0,
+	} {
+		s, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Sized(1000)
+		if again, err := got.Resolved(); err != nil || again != got || got.Rate != want || got.Size != 1000 {
+			t.Errorf("%s of 1000 bytes is %+v, resolved %+v, %v; want a rate of %g", text, got, again, err, want)
+		}
+	}
+}
+
 func ExampleSpec_String() {
+	fmt.Println(Spec{Kind: UDPStream, BitRate: 10e9})
 	fmt.Println(Spec{Kind: TCPRR})
 	fmt.Println(Spec{Kind: TCPRR, Rate: 5000})
 	// Output:
+	// udp-stream:rate=10Gbit/s
 	// tcp-rr
 	// tcp-rr:rate=5000
 }

@@ -26,7 +26,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: the address %q is not one", ErrConfig, c.Addr)
 	case w.Duration < Step:
 		return fmt.Errorf("%w: a window of %s is shorter than %s", ErrConfig, w.Duration, Step)
-	case c.Found < 0 || c.Found > Unpaced || c.Found > 0 && !sweeps(w):
+	case c.Found < 0 || c.Found > Unpaced || c.Found > 0 && !w.Searches():
 		return fmt.Errorf("%w: a found rate of %g for %s", ErrConfig, c.Found, w)
 	case c.Idle < 0 || c.Idle > time.Minute:
 		return fmt.Errorf("%w: an idle time of %s", ErrConfig, c.Idle)

@@ -168,7 +168,7 @@ const (
 
 // polls reports whether the receivers of a workload look by the clock.
 func polls(w network.Spec) bool {
-	return sweeps(w) || w.Kind == network.UDPUnpaced || w.Rate/float64(w.Flows) >= pollRate
+	return w.Searches() || w.Kind == network.UDPUnpaced || w.Rate/float64(w.Flows) >= pollRate
 }
 
 // receiving says how a workload's receivers learn of datagrams.

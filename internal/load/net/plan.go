@@ -60,11 +60,8 @@ func flows(w network.Spec) []flow {
 	return plan
 }
 
-// sweeps reports whether the rate of a workload is searched for.
-func sweeps(w network.Spec) bool { return w.Kind == network.UDPStream && w.Rate == 0 }
-
 // searches reports whether the run is the search for the rate that other runs then have.
-func (c Config) searches() bool { return sweeps(c.Workload) && c.Found == 0 }
+func (c Config) searches() bool { return c.Workload.Searches() && c.Found == 0 }
 
 // offered is the rate at which datagrams are sent; 0 where it is searched for.
 func (c Config) offered() float64 {

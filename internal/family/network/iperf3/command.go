@@ -97,10 +97,10 @@ func payload(p host.Pair, w network.Spec) int {
 // bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is
 // datagrams per second of all flows. It is never 0, which is unpaced.
 func bitrate(w network.Spec, size int) (string, error) {
-	bits := math.Round(min(w.Rate*float64(size)*8, w.Limit()) / float64(w.Flows))
+	bits := math.Round(w.Sized(size).Rate * float64(size) * 8 / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {
-		return "", result.NotSupported(fmt.Sprintf("rate=%g with %d flows of %d bytes is not a rate that iperf3 can pace",
-			w.Rate, w.Flows, size))
+		return "", result.NotSupported(fmt.Sprintf("%s with %d flows of %d bytes is not a rate that iperf3 can pace",
+			w, w.Flows, size))
 	}
 	return strconv.FormatFloat(bits, 'f', 0, 64), nil
 }

@@ -54,10 +54,8 @@ func metricsOf(k network.Kind) []metric.Metric {
 	switch k {
 	case network.TCPStream:
 		return metric.Of("", slices.Concat(reported, ofTCP)...)
-	case network.UDPStream:
+	case network.UDPStream, network.UDPUnpaced:
 		return metric.Of("", slices.Concat(reported, ofDatagrams)...)
-	case network.UDPUnpaced:
-		return metric.Of("", slices.Concat(reported, ofDatagrams, ofUnpaced)...)
 	}
 	return nil
 }
@@ -74,7 +72,7 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 		return result.NotSupported(fmt.Sprintf("iperf3 has no %s: it measures streams", given))
 	case !w.Kind.Stream():
 		return result.NotSupported(fmt.Sprintf("iperf3 has no %s: it measures streams, not requests", w.Kind))
-	case w.Kind == network.UDPStream && w.Rate <= 0:
+	case w.Searches():
 		return result.NotSupported("iperf3 sends UDP at one rate for whole seconds and cannot search for the highest one " +
 			"under a loss threshold; give rate=, or take udp-stream-unpaced")
 	case w.Offload:

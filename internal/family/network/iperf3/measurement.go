@@ -27,9 +27,10 @@ var (
 	reported = []string{
 		metric.Throughput, metric.CPUAgents, metric.CPUTimeClient, metric.CPUTimeServer, metric.CPUAgentsPerGB,
 	}
-	ofDatagrams = []string{metric.Rate, metric.Jitter, metric.Offered, metric.Reordered, metric.Loss}
-	ofUnpaced   = []string{metric.ThroughputSent}
-	ofTCP       = []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.CwndBytes, metric.PMTU}
+	ofDatagrams = []string{
+		metric.ThroughputSent, metric.Rate, metric.Jitter, metric.Offered, metric.Reordered, metric.Loss,
+	}
+	ofTCP = []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.CwndBytes, metric.PMTU}
 )
 
 // A half is one direction of a test, with each side's own account of it.
@@ -62,6 +63,7 @@ func measure(c commands, w network.Spec, client, server *output) (result.Measure
 		m.gates(c, w, h)
 	}
 	m.tcpInfo(w, halves)
+	m.pace(c, w, halves)
 	m.doubts(w, client, server)
 	return m.Measurement, nil
 }
@@ -119,7 +121,7 @@ func (m *measurement) work(c commands, w network.Spec, halves []half) error {
 		reordered += outOfOrder(h)
 	}
 	m.Add(metric.Throughput, bits)
-	m.Add(metric.ThroughputSent, sent) // of unpaced datagrams, and where one side's report is all that there is
+	m.Add(metric.ThroughputSent, sent) // of datagrams, and where one side's report is all that there is
 	if !w.Kind.Datagrams() {
 		return nil
 	}
@@ -209,13 +211,22 @@ func (m *measurement) gates(c commands, w network.Spec, h half) {
 		return
 	}
 	size := float64(c.size)
-	if sent := h.sent.Bytes / size / h.sent.Seconds; w.Kind == network.UDPStream && sent < onTime*w.Rate {
-		m.Refuse(result.GeneratorLate, "the generator was late: it sent %.4g of %.4g datagrams per second", sent, w.Rate)
-	}
 	counted, arrived := h.received.Packets-h.received.Lost, h.received.Bytes/size
 	if math.Abs(counted-arrived) > 2+0.001*arrived+outOfOrder(h) {
 		m.Refuse(result.CountersApart, "the receiver's sums do not close: %.0f datagrams less %.0f lost, but the bytes of "+
 			"%.0f", h.received.Packets, h.received.Lost, arrived)
+	}
+}
+
+// pace warns of a rate that the senders did not reach.
+func (m *measurement) pace(c commands, w network.Spec, halves []half) {
+	var sent float64
+	for _, h := range halves {
+		sent += 8 * h.sent.Bytes / h.sent.Seconds
+	}
+	asked := float64(len(halves)*8*c.size) * w.Sized(c.size).Rate
+	if w.Kind == network.UDPStream && sent < onTime*asked {
+		m.Warn(result.RateMissed, "%s", network.NotReached(sent, asked))
 	}
 }
 

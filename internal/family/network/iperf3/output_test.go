@@ -135,7 +135,6 @@ func TestGates(t *testing.T) {
 	}{
 		{func(_, s *output) { s.End.Received.Seconds = 0.5 }, "window"},
 		{func(_, s *output) { s.End.Received.Bytes = 0 }, "nothing arrived"},
-		{func(c, _ *output) { c.End.Sent.Bytes /= 2 }, "late"},
 		{func(_, s *output) { s.End.Received.Lost /= 2 }, "do not close"},
 	} {
 		client, server := load(t, "udp-forward-loss.client.json"), load(t, "udp-forward-loss.server.json")
@@ -144,6 +143,29 @@ func TestGates(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(result.Texts(m.Invalid), "\n"), test.want) {
 			t.Errorf("wanted %q, got %v, %v", test.want, m.Invalid, err)
 		}
+	}
+}
+
+// TestRateMissed: a rate that the sender cannot reach is reported, and is no reason to refuse the run.
+func TestRateMissed(t *testing.T) {
+	w := mustParse(t, "udp-stream:rate=10Gbit/s,size=1400", time.Second, 0)
+	c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := measure(c, w, load(t, "udp-forward-loss.client.json"), load(t, "udp-forward-loss.server.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := result.Run{Values: m.Values}
+	sent, _ := run.Value("throughput-sent")
+	received, _ := run.Value("throughput")
+	if len(m.Invalid) > 0 || sent.Number < 85e6 || received.Number > 0.7*sent.Number {
+		t.Errorf("sent %g, received %g, invalid for %v", sent.Number, received.Number, m.Invalid)
+	}
+	if len(m.Warnings) != 1 || m.Warnings[0].Code != result.RateMissed ||
+		!strings.Contains(m.Warnings[0].Text, "of the 10.0 Gbit/s that were asked for") {
+		t.Errorf("%+v", m.Warnings)
 	}
 }
 

@@ -133,6 +133,7 @@ func (o *output) alone(w network.Spec) (result.Measurement, error) {
 	}
 	m.cost(halves, client, server)
 	m.tcpInfo(w, halves)
+	m.pace(c, w, halves)
 	m.doubts(w, client, server)
 	if o.ServerOutput == nil {
 		m.hearsay(o, w)

@@ -25,7 +25,7 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 			m.Refuse(result.Throttled, "the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
 		}
 	}
-	if why := m.behind(latency, late); why != "" && m.Spec.Rate > 0 {
+	if why := m.behind(latency, late); why != "" && m.Spec.OpenLoop() {
 		m.Refuse(result.GeneratorLate, "the generator was late: %s", why)
 	}
 	if m.Spec.Kind.Stream() && m.received() == 0 {
@@ -122,6 +122,10 @@ func (m *builder) doubts() {
 		if r.Blocked > 0 {
 			m.Warn(result.NoBuffer, "the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)
 		}
+	}
+	if m.Spec.Kind == network.UDPStream && m.Spec.Rate > 0 && m.unreached() {
+		bits := 8 * float64(m.Spec.Size) / m.window()
+		m.Warn(result.RateMissed, "%s", network.NotReached(m.sent()*bits, m.planned()*bits))
 	}
 	if m.Client.Version != m.Server.Version {
 		m.Warn(result.VersionsDiffer, "the agents are of different versions: %s and %s", m.Client.Version, m.Server.Version)

@@ -136,9 +136,7 @@ func (m *builder) work(latency *netload.Histogram) {
 		return
 	case network.UDPStream, network.UDPUnpaced:
 		m.Add(metric.Throughput, m.bytes()*8/window)
-		if kind == network.UDPUnpaced {
-			m.Add(metric.ThroughputSent, m.sent()*float64(m.Spec.Size)*8/window)
-		}
+		m.Add(metric.ThroughputSent, m.sent()*float64(m.Spec.Size)*8/window)
 		m.Add(metric.Rate, m.received()/window)
 		m.Add(metric.Offered, m.sent()/window)
 		m.datagrams()
@@ -435,12 +433,16 @@ func (m *builder) limited(latency, late *netload.Histogram) string {
 	return ""
 }
 
+func (s sides) planned() float64 { return s.Client.Planned + s.Server.Planned }
+
+// unreached reports whether the senders of datagrams could not keep their rate.
+func (s sides) unreached() bool { return s.sent() < s.planned()*paceReached }
+
 // behind says how a paced generator failed its plan; "" if it kept it.
 func (m *builder) behind(latency, late *netload.Histogram) string {
-	planned := m.Client.Planned + m.Server.Planned
 	if m.Spec.Kind.Datagrams() {
-		if sent := m.sent(); planned > 0 && sent < planned*paceReached {
-			return fmt.Sprintf("only %.1f %% of the planned datagrams were sent", sent/planned*100)
+		if m.unreached() {
+			return fmt.Sprintf("only %.1f %% of the planned datagrams were sent", m.sent()/m.planned()*100)
 		}
 		return ""
 	}

@@ -149,9 +149,7 @@ func TestGates(t *testing.T) {
 		{"agent failed", requests, func(s *sides) { s.Server.Failure = "read: broken" }, "agent failed: read: broken"},
 		{"short window", stream, func(s *sides) { s.Client.Cost.Window = 0.5 }, "could not watch its window"},
 		{"throttled", stream, func(s *sides) { s.Server.Cost.Throttled = 2 }, "throttled by its cgroup 2 times"},
-		{"datagrams not sent", datagrams, func(s *sides) {
-			s.Client.Sent.Window, s.Server.Received.Window, s.Server.Arrived = 900, 900, 900
-		}, "generator was late"},
+		{"datagrams not sent", datagrams, unreached, ""},
 		{"requests late", requests, func(s *sides) {
 			s.Spec.Rate, s.Client.Planned = 10_000, 10_000
 			s.Client.Late = histogramAt(20 * time.Millisecond)
@@ -194,6 +192,27 @@ func TestGates(t *testing.T) {
 				t.Errorf("invalid for %q, want %q", all, tt.want)
 			}
 		})
+	}
+}
+
+func unreached(s *sides) {
+	s.Client.Sent.Window, s.Server.Received.Window, s.Server.Arrived = 900, 800, 800
+}
+
+// TestRateMissed: a rate of datagrams that the sender cannot reach is reported, with what was sent and received.
+func TestRateMissed(t *testing.T) {
+	s := datagrams(t)
+	unreached(&s)
+	m, err := merge(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if numberOf(m, "throughput-sent") != 7.2e6 || numberOf(m, "throughput") != 6.4e6 || numberOf(m, "offered") != 900 {
+		t.Errorf("%s", describe(m))
+	}
+	const said = "warning rate-missed: the sender sent 7.20 Mbit/s of the 8.00 Mbit/s that were asked for: "
+	if text := describe(m); !strings.Contains(text, said) || !strings.Contains(text, "fact generator.limited = yes") {
+		t.Errorf("%s", text)
 	}
 }
 

@@ -13,7 +13,6 @@ var (
 	ofStream    = []network.Kind{network.TCPStream}
 	ofStreams   = []network.Kind{network.TCPStream, network.UDPStream, network.UDPUnpaced}
 	ofDatagrams = []network.Kind{network.UDPStream, network.UDPUnpaced}
-	ofUnpaced   = []network.Kind{network.UDPUnpaced}
 	ofUDP       = []network.Kind{network.UDPStream, network.UDPUnpaced, network.UDPRR}
 	ofCycles    = []network.Kind{network.TCPCRR}
 	ofLoaded    = []network.Kind{network.TCPRRLoaded}
@@ -53,7 +52,7 @@ var reported = []struct {
 	names []string
 }{
 	{ofStreams, []string{metric.Throughput}},
-	{ofUnpaced, []string{metric.ThroughputSent}},
+	{ofDatagrams, []string{metric.ThroughputSent}},
 	{ofCounted, []string{metric.Rate}},
 	{ofRequests, latencies},
 	{ofUDP, []string{metric.Loss}},

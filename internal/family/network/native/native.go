@@ -4,6 +4,7 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,7 +79,7 @@ func (t *Tool) Run(
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	if s.Kind == network.UDPStream && s.Rate == 0 {
+	if s.Searches() {
 		return t.search(ctx, p, s, run)
 	}
 	done, err := t.carryOut(ctx, p, run)
@@ -174,15 +175,12 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.Kind == network.UDPStream && w.Rate == 0 && w.Duration < leastSweep {
+	if w.Searches() && w.Duration < leastSweep {
 		return nil, result.NotSupported(fmt.Sprintf("udp-stream searches for a rate and needs a window of at least %v for "+
 			"that, not %v; give it a rate= instead", leastSweep, w.Duration))
 	}
-	if w.Kind.Datagrams() && w.Size == 0 {
-		w.Size = network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)
-	}
-	if w.Kind == network.UDPStream {
-		w.Rate = min(w.Rate, w.Limit()/float64(8*w.Size))
+	if w.Kind.Datagrams() {
+		w = w.Sized(cmp.Or(w.Size, network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)))
 	}
 	if w.OpenLoop() {
 		if err := netload.CheckMedian(w.Rate, w.Warmup, w.Duration); err != nil {
