@@ -216,8 +216,9 @@ var table = []Metric{
 	{LayoutThroughput, unit.BitPerSecond, Neutral, "bandwidth of the first two seconds of writing the file, " +
 		"by which it has its size"},
 	{ThroughputSent, unit.BitPerSecond, Neutral, "payload that the sender sent, over its time"},
-	{ThroughputTX, unit.BitPerSecond, Higher, "throughput of one direction, from the side that a table is about"},
-	{ThroughputRX, unit.BitPerSecond, Higher, "throughput of the other direction"},
+	{ThroughputTX, unit.BitPerSecond, Higher, "throughput from client to server of a case with both directions; " +
+		"in tables, what the side that they are about sends"},
+	{ThroughputRX, unit.BitPerSecond, Higher, "throughput from server to client of such a case"},
 	{ThroughputIn, unit.BitPerSecond, Neutral, "bodies of responses, over the window"},
 	{ThroughputOut, unit.BitPerSecond, Neutral, "bodies of requests, over the window"},
 

@@ -27,6 +27,7 @@ type group struct {
 	Rows           []compare.Row
 	Bound          *compare.UpperBound
 	Missing        []result.NotMeasured // targets for which this case in particular was not measured
+	Ways           map[string]string    // by target, what the directions of a sum carried: "12.0/11.0 Gbit/s TX/RX"
 }
 
 // An index numbers keys in the order in which they appear.
@@ -58,7 +59,42 @@ func groups(in Input) []group {
 		}
 		all[i].add(r)
 	}
+	for i, g := range all {
+		if g.Metric == metric.Throughput {
+			all[i].Ways = eachWay(all, g)
+		}
+	}
 	return all
+}
+
+// eachWay returns the medians of each direction of a throughput, by target; none where they were not measured apart.
+func eachWay(all []group, sum group) map[string]string {
+	var tx, rx group
+	for _, g := range all {
+		switch {
+		case g.Case != sum.Case || g.Baseline != sum.Baseline:
+		case g.Metric == metric.ThroughputTX:
+			tx = g
+		case g.Metric == metric.ThroughputRX:
+			rx = g
+		}
+	}
+	list, back := map[string]string{}, rx.medians()
+	for target, there := range tx.medians() {
+		if back[target] > 0 {
+			list[target] = slashed(there, back[target], sum.Unit) + " TX/RX"
+		}
+	}
+	return list
+}
+
+// medians are those of all targets.
+func (g group) medians() map[string]compare.Number {
+	of := map[string]compare.Number{g.Baseline: g.BaselineMedian}
+	for _, r := range g.Rows {
+		of[r.Target] = r.TargetMedian
+	}
+	return of
 }
 
 func (g *group) add(r compare.Row) {

@@ -205,12 +205,16 @@ func (m *markdown) row(g group, bounded bool) {
 
 // markdownCell is a value with its change and verdict below it: six targets make a wide table.
 func markdownCell(g group, name string) string {
+	ways := ""
+	if text, apart := g.Ways[name]; apart {
+		ways = "<br>" + escapeMarkdown(text)
+	}
 	if name == g.Baseline {
-		return escapeMarkdown(format(g.BaselineMedian, g.Unit))
+		return escapeMarkdown(format(g.BaselineMedian, g.Unit)) + ways
 	}
 	for _, r := range g.Rows {
 		if r.Target == name {
-			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + "<br>" + escapeMarkdown(difference(r)) +
+			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + ways + "<br>" + escapeMarkdown(difference(r)) +
 				"<br>" + sign(mark(r)) + " " + word(r)
 		}
 	}

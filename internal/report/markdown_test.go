@@ -67,3 +67,20 @@ func TestMarkdownFoldsWhatIsExploratory(t *testing.T) {
 		t.Error("something short had no room")
 	}
 }
+
+// A sum of both directions is followed by each of them, as published tables have it.
+func TestMarkdownHasBothDirections(t *testing.T) {
+	of := func(metric string, baseline, target float64) compare.Row {
+		r := row("lab:vxlan", baseline, target, -0.1, -0.2, -0.05, compare.Different, compare.WorseThan)
+		r.Case, r.Metric = stream+":direction=both", metric
+		return r
+	}
+	in := input(of("throughput", 23, 6.2), exploratory(of("throughput-tx", 12, 3.8)),
+		exploratory(of("throughput-rx", 11, 0.4)))
+	in.Experiment.Cases[0].Metric = "throughput"
+	text := written(t, formatNamed(t, "markdown"), in)
+	const want = "| 23.0 Gbit/s<br>12.0/11.0 Gbit/s TX/RX | 6.20 Gbit/s<br>3.80 Gbit/s/400 Mbit/s TX/RX<br>"
+	if !strings.Contains(text, want) {
+		t.Errorf("there is no %q in\n%s", want, text)
+	}
+}

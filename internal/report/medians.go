@@ -23,14 +23,15 @@ func mediansReading(c compare.Comparison) string {
 }
 
 // split takes the medians that a reader looks for first from the rest: what each case is measured for, or, where the
-// runs were too short for that, the first metric that they have; beside a median latency its tail, and beside a rate of
-// storage its latency.
+// runs were too short for that, the first metric that they have; beside a median latency its tail, beside a rate of
+// storage its latency, and beside the sum of both directions each of them.
 func split(in Input) (first, rest []compare.Median) {
 	cases, before := in.casesByName(), ""
 	for _, m := range in.Comparison.Medians {
 		of, begins := cases[m.Case], m.Case+" "+m.Target != before
 		before = m.Case + " " + m.Target
-		if begins || of.Metric == metric.P50 && m.Metric == metric.P99 || isWait(of, m.Metric) {
+		way := m.Metric == metric.ThroughputTX || m.Metric == metric.ThroughputRX
+		if begins || way || of.Metric == metric.P50 && m.Metric == metric.P99 || isWait(of, m.Metric) {
 			first = append(first, m)
 		} else {
 			rest = append(rest, m)

@@ -50,6 +50,15 @@ func span(ends [2]compare.Number, u unit.Unit) string {
 	return unit.Join(format(ends[0], u), format(ends[1], u))
 }
 
+// slashed is two values with a slash between, and their unit once if both have the same: "12.0/11.0 Gbit/s".
+func slashed(a, b compare.Number, u unit.Unit) string {
+	first, second := format(a, u), format(b, u)
+	if number, symbol, found := strings.Cut(first, " "); found && strings.HasSuffix(second, " "+symbol) {
+		first = number
+	}
+	return first + "/" + second
+}
+
 // change is a relative change in percent; from threefold on it is a factor.
 func change(n compare.Number) string {
 	if n.Known() && n >= unit.FactorFrom {

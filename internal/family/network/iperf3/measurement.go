@@ -25,7 +25,8 @@ const (
 // those of its flows are.
 var (
 	reported = []string{
-		metric.Throughput, metric.CPUAgents, metric.CPUTimeClient, metric.CPUTimeServer, metric.CPUAgentsPerGB,
+		metric.Throughput, metric.ThroughputTX, metric.ThroughputRX,
+		metric.CPUAgents, metric.CPUTimeClient, metric.CPUTimeServer, metric.CPUAgentsPerGB,
 	}
 	ofDatagrams = []string{
 		metric.ThroughputSent, metric.Rate, metric.Jitter, metric.Offered, metric.Reordered, metric.Loss,
@@ -106,7 +107,7 @@ func checkSums(halves []half) error {
 	return nil
 }
 
-// work adds what the receiver counted: both directions together where there are two.
+// work adds what the receiver counted: both directions together where there are two, and the throughput of each.
 func (m *measurement) work(c commands, w network.Spec, halves []half) error {
 	var bits, sent, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
@@ -121,6 +122,10 @@ func (m *measurement) work(c commands, w network.Spec, halves []half) error {
 		reordered += outOfOrder(h)
 	}
 	m.Add(metric.Throughput, bits)
+	if len(halves) == 2 {
+		m.Add(metric.ThroughputTX, 8*halves[0].received.Bytes/halves[0].received.Seconds)
+		m.Add(metric.ThroughputRX, 8*halves[1].received.Bytes/halves[1].received.Seconds)
+	}
 	m.Add(metric.ThroughputSent, sent) // of datagrams, and where one side's report is all that there is
 	if !w.Kind.Datagrams() {
 		return nil

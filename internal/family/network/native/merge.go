@@ -132,10 +132,10 @@ func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
 	case network.TCPStream:
-		m.Add(metric.Throughput, m.bytes()*8/window)
+		m.throughput(1)
 		return
 	case network.UDPStream, network.UDPUnpaced:
-		m.Add(metric.Throughput, m.bytes()*8/window)
+		m.throughput(float64(m.Spec.Size))
 		m.Add(metric.ThroughputSent, m.sent()*float64(m.Spec.Size)*8/window)
 		m.Add(metric.Rate, m.received()/window)
 		m.Add(metric.Offered, m.sent()/window)
@@ -155,6 +155,16 @@ func (m *builder) work(latency *netload.Histogram) {
 	}
 	if m.Spec.OpenLoop() {
 		m.Add(metric.Offered, m.Client.Planned/window)
+	}
+}
+
+// throughput adds what receivers read, in units of so many bytes: of all directions, and where there are two of each.
+func (m *builder) throughput(bytes float64) {
+	bits := bytes * 8 / m.window()
+	m.Add(metric.Throughput, m.received()*bits)
+	if m.Spec.Direction == network.Both {
+		m.Add(metric.ThroughputTX, float64(m.Server.Received.Window)*bits)
+		m.Add(metric.ThroughputRX, float64(m.Client.Received.Window)*bits)
 	}
 }
 

@@ -195,6 +195,30 @@ func TestGates(t *testing.T) {
 	}
 }
 
+// TestBothDirections: throughput is that of both directions together, and of each apart.
+func TestBothDirections(t *testing.T) {
+	for name, s := range map[string]sides{"tcp-stream": stream(t), "udp-stream": datagrams(t)} {
+		bits := 8.0
+		if name == "udp-stream" {
+			bits *= 1000
+		}
+		s.Server.Received.Window, s.Client.Received.Window = 700, 300
+		for direction, want := range map[network.Direction][3]float64{
+			network.Both: {1000 * bits, 700 * bits, 300 * bits}, network.Forward: {1000 * bits, -1, -1},
+		} {
+			s.Spec.Direction = direction
+			m, err := merge(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := [3]float64{numberOf(m, "throughput"), numberOf(m, "throughput-tx"), numberOf(m, "throughput-rx")}
+			if got != want {
+				t.Errorf("%s %s: throughput, -tx and -rx are %g, want %g", name, direction, got, want)
+			}
+		}
+	}
+}
+
 func unreached(s *sides) {
 	s.Client.Sent.Window, s.Server.Received.Window, s.Server.Arrived = 900, 800, 800
 }

@@ -51,7 +51,7 @@ var reported = []struct {
 	of    []network.Kind
 	names []string
 }{
-	{ofStreams, []string{metric.Throughput}},
+	{ofStreams, []string{metric.Throughput, metric.ThroughputTX, metric.ThroughputRX}},
 	{ofDatagrams, []string{metric.ThroughputSent}},
 	{ofCounted, []string{metric.Rate}},
 	{ofRequests, latencies},
