@@ -310,6 +310,9 @@ func TestHistogram(t *testing.T) {
 	for i := range int64(1000) {
 		h.Record((i + 1) * 1000)
 	}
+	if sd := h.Stddev(); math.Abs(sd-288.7e-6) > 0.5e-6 { // of 1 to 1000 µs
+		t.Errorf("standard deviation %g s", sd)
+	}
 	h.Record(-5)
 	h.Record(math.MaxInt64)
 	if h.Count() != 1002 {

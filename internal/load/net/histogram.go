@@ -51,6 +51,9 @@ func (h *Histogram) Quantile(q float64) float64 {
 // Mean is in seconds.
 func (h *Histogram) Mean() float64 { return h.hdr.Mean() / 1e9 }
 
+// Stddev is the standard deviation in seconds.
+func (h *Histogram) Stddev() float64 { return h.hdr.StdDev() / 1e9 }
+
 // Min is the smallest, in seconds.
 func (h *Histogram) Min() float64 { return float64(h.hdr.Min()) / 1e9 }
 

@@ -146,6 +146,9 @@ func (m *builder) work(latency *netload.Histogram) {
 	}
 	m.Add(metric.Rate, m.operations()/window)
 	m.Latencies("", latency, latencies...)
+	if latency.Count() > 1 {
+		m.Add(metric.Stddev, latency.Stddev())
+	}
 	share := float64(m.failed()) / float64(latency.Count())
 	switch kind {
 	case network.UDPRR:

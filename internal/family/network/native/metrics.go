@@ -43,7 +43,7 @@ func ofKernel() []string {
 }
 
 // latencies are what is reported of the latencies of requests.
-var latencies = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Max, metric.Mean}
+var latencies = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Min, metric.Max, metric.Mean}
 
 // reported lists every metric that the tool reports and its workloads, in the order in which it does. A run may lack
 // some: a metric is left out where it would be meaningless, never 0.
@@ -55,6 +55,7 @@ var reported = []struct {
 	{ofDatagrams, []string{metric.ThroughputSent}},
 	{ofCounted, []string{metric.Rate}},
 	{ofRequests, latencies},
+	{ofRequests, []string{metric.Stddev}},
 	{ofUDP, []string{metric.Loss}},
 	{ofCycles, []string{metric.Failed}},
 	{ofDatagrams, []string{metric.Reordered, metric.Duplicated, metric.Jitter}},
