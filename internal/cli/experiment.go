@@ -215,7 +215,7 @@ func (x *experiment) resolve(o *options, version string) error {
 	e, err := runner.Resolve(runner.Options{
 		ID: store.NewID(now), Version: version, Created: now, Seed: cmp.Or(o.seed, drawSeed()),
 		Targets: x.config.Targets, Baseline: o.baseline, Suites: o.asked(suites), Cases: o.cases, Primary: o.primaries,
-		MaxRate:  float64(o.maxRate),
+		MaxRate: float64(o.maxRate), Metric: o.metric,
 		Families: registry.Families(), Tool: tool, Design: o.design(suites), Gates: o.gates,
 		Restore: restore,
 	})

@@ -23,7 +23,7 @@ type options struct {
 	targets, cases                      []string
 	suites                              commaList
 	primaries, gates                    []string
-	baseline, tool                      string
+	baseline, metric, tool              string
 	duration, warmup, budget            time.Duration
 	blocks                              int
 	looks                               []int

@@ -42,6 +42,8 @@ var settings = []setting{
 	{flag: "switch-limit", under: measured, rare: true, field: "switchLimit",
 		value: func(o *options) any { return &o.switchLimit },
 		help:  "`TIME` most that such a command may take, before it is killed with its children"},
+	{flag: "metric", under: measured, rare: true, field: "metric", value: func(o *options) any { return &o.metric },
+		help: "`METRIC` let verdicts be about this metric, such as mean, where cases have it"},
 	{flag: "file", short: "f", under: measured, value: func(o *options) any { return &o.file },
 		help: "`FILE` experiment file with these settings; flags win"},
 

@@ -45,6 +45,9 @@ func command(e result.Experiment) []string {
 	for _, pattern := range e.Primaries {
 		add("--primary", pattern)
 	}
+	if e.Metric != "" {
+		add("--metric", e.Metric)
+	}
 	if e.Tool != "" {
 		add("--tool", e.Tool)
 	}

@@ -336,10 +336,11 @@ func TestCommand(t *testing.T) {
 	in := small()
 	in.Experiment.Targets[1].Spec = "lab:vxlan?mtu=9000&label=it's big"
 	in.Experiment.Chosen, in.Experiment.Primaries = []string{"pod-*"}, []string{"*/tcp-rr"}
+	in.Experiment.Metric = "mean"
 	got := strings.Join(command(in.Experiment), " ")
 	want := `knotmeter run --target lab:native --target 'lab:vxlan?mtu=9000&label=it'\''s big' ` +
 		`--suite network:quick --case 'pod-*' --primary '*/tcp-rr' ` +
-		`--tool native --blocks 2 --duration 1s --warmup 200ms --alpha 0.05 --delta 2% --seed 7`
+		`--metric mean --tool native --blocks 2 --duration 1s --warmup 200ms --alpha 0.05 --delta 2% --seed 7`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -322,6 +322,7 @@ type Experiment struct {
 	Suite       string        `json:"suite"`
 	Chosen      []string      `json:"chosen,omitempty"`    // the patterns that chose among the suite's cases
 	Primaries   []string      `json:"primaries,omitempty"` // the patterns that chose the primary ones
+	Metric      string        `json:"metric,omitempty"`    // chosen instead of the cases' own, where they have it
 	Tool        string        `json:"tool"`
 	Design      Design        `json:"design"`
 	Baseline    string        `json:"baseline"`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -52,7 +53,9 @@ type Options struct {
 	// MaxRate limits what cases send in bulk, in bit/s; 0 does not.
 	MaxRate float64
 	// Primary are patterns of the cases that verdicts are about, instead of those of the suites.
-	Primary  []string
+	Primary []string
+	// Metric is what verdicts are about instead of each case's own metric, where its workload has it; empty does not.
+	Metric   string
 	Families family.List // that a full name of a case may be of
 	Tool     family.Tool
 	Seed     uint64
@@ -84,8 +87,8 @@ func Resolve(o Options) (result.Experiment, error) {
 	}
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Created, Version: o.Version, Seed: o.Seed,
-		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Design: o.Design, Baseline: o.Baseline,
-		Gates: o.Gates, Restore: o.Restore, NotMeasured: []result.NotMeasured{},
+		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Metric: o.Metric, Design: o.Design,
+		Baseline: o.Baseline, Gates: o.Gates, Restore: o.Restore, NotMeasured: []result.NotMeasured{},
 	}
 	for _, t := range o.Targets {
 		e.Targets = append(e.Targets, t.Target)
@@ -384,8 +387,14 @@ func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 		return fmt.Errorf("none of the %d cases can be measured, the last because %w", len(cases), last)
 	}
 	e.Tool = o.tools(possible)
+	if err := o.checkMetric(possible); err != nil {
+		return err
+	}
 	for _, c := range possible {
 		rc, bound := c.Planned(), boundOf(c)
+		if slices.Contains(o.compared(c), o.Metric) {
+			rc.Metric, rc.Words.Quantity = o.Metric, o.Metric
+		}
 		if slices.ContainsFunc(possible, func(c family.Case) bool { return c.Name() == bound }) {
 			rc.Bound = bound
 		}
@@ -397,6 +406,32 @@ func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 		}
 	}
 	return nil
+}
+
+// compared are the names of the metrics that a case may have verdicts about.
+func (o Options) compared(c family.Case) []string {
+	var names []string
+	for _, m := range o.Tool.Metrics(c.Workload) {
+		if m.Better != metric.Neutral {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// checkMetric returns an error if no case can have verdicts about the metric that was chosen.
+func (o Options) checkMetric(cases []family.Case) error {
+	known := map[string]bool{}
+	for _, c := range cases {
+		for _, name := range o.compared(c) {
+			known[name] = true
+		}
+	}
+	if o.Metric == "" || known[o.Metric] {
+		return nil
+	}
+	return fmt.Errorf("%w: --metric: no case can have verdicts about %q; there are %s",
+		ErrOption, o.Metric, prose.Choices(o.Metric, slices.Sorted(maps.Keys(known))))
 }
 
 // tools are the names of those that the cases need, in the order in which they are tried.

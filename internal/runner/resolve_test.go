@@ -216,6 +216,28 @@ func TestResolveMaxRate(t *testing.T) {
 	}
 }
 
+// A chosen metric is what all cases are about that have it; it must be one that can have verdicts.
+func TestResolveMetric(t *testing.T) {
+	e := resolve(t, func(o *runner.Options) { o.Metric = "p99" })
+	for _, c := range e.Cases {
+		want, words := "p99", "p99"
+		if strings.HasSuffix(c.Name, "tcp-stream") {
+			want, words = "throughput", "throughput"
+		}
+		if c.Metric != want || c.Words.Quantity != words || c.Planned != "" {
+			t.Errorf("%s is about %s (%s), planned %q", c.Name, c.Metric, c.Words.Quantity, c.Planned)
+		}
+	}
+	if e.Metric != "p99" {
+		t.Errorf("the experiment records %q", e.Metric)
+	}
+	_, err := runner.Resolve(options(func(o *runner.Options) { o.Metric = "p95" }))
+	if !errors.Is(err, runner.ErrOption) || !strings.Contains(err.Error(), "--metric: ") ||
+		!strings.Contains(err.Error(), "p50, p99, rate") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestResolveWholeSuite(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Suites = []family.Suite{whole} })
 	if len(e.Cases) != 54 {
