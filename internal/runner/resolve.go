@@ -48,7 +48,7 @@ type Options struct {
 	Baseline string         // name of a target; empty: the first
 	Suites   []family.Suite // their cases one after another
 	// Cases keeps only the suites' cases that match one of these patterns, or adds a case by its full
-	// name; see [result.Match].
+	// name; see [result.Match]. A pattern that ends in parameters adds them to the cases that match what is before.
 	Cases []string
 	// MaxRate limits what cases send in bulk, in bit/s; 0 does not.
 	MaxRate float64
@@ -248,6 +248,16 @@ func (o Options) choose() ([]family.Case, error) {
 		if found {
 			continue
 		}
+		cases, bounds, err := o.parametrized(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --case: %q: %w", ErrOption, pattern, err)
+		}
+		for _, c := range cases {
+			chosen[c.Name()], found = true, true
+		}
+		if all = family.Once(slices.Concat(all, cases, bounds)); found {
+			continue
+		}
 		c, err := o.Families.Parse(pattern, "")
 		if err != nil {
 			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w%s",
@@ -257,6 +267,36 @@ func (o Options) choose() ([]family.Case, error) {
 		chosen[c.Name()] = true
 	}
 	return keep(all, chosen), nil
+}
+
+// parametrized returns the suites' cases that match what a pattern has before a colon, with the parameters that it has
+// after it, and the cases that bound them, where the suites have those without these parameters.
+func (o Options) parametrized(pattern string) (cases, bounds []family.Case, err error) {
+	head, parameters, has := strings.Cut(pattern, ":")
+	if !has || !strings.ContainsAny(head, "*?") {
+		return nil, nil, nil
+	}
+	all := o.all()
+	for _, c := range all {
+		if !result.Match(head, c.Name()) {
+			continue
+		}
+		sign := ":"
+		if strings.Contains(c.Name(), ":") {
+			sign = ","
+		}
+		own, err := o.Families.Parse(c.Name()+sign+parameters, c.Workload.Traits().Definition)
+		if err != nil {
+			return nil, nil, err
+		}
+		own.Role = c.Role
+		cases = append(cases, own)
+		bound := boundOf(c)
+		if slices.ContainsFunc(all, func(c family.Case) bool { return c.Name() == bound }) {
+			bounds = append(bounds, family.Case{Workload: own.Workload.Traits().Reference, Role: result.Bound})
+		}
+	}
+	return cases, bounds, nil
 }
 
 // keep returns the chosen cases, all of them primary if none is, and the bounds of those.

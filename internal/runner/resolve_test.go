@@ -160,6 +160,19 @@ func TestResolveCases(t *testing.T) {
 				"exploratory pod-pod/same/tcp-stream:flows=4,size=65536"}},
 		{"another spelling of a case of the suite", nil, []string{"pod-pod/other/tcp-rr:flows=1"}, nil, []string{
 			"primary pod-pod/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
+		{"a pattern with parameters", nil, []string{"*/tcp-stream:size=1024"}, nil, []string{
+			"primary pod-pod/other/tcp-stream:size=1024 < node-node/tcp-stream:size=1024",
+			"primary pod-svc/other/tcp-stream:size=1024 < node-node/tcp-stream:size=1024",
+			"bound node-node/tcp-stream:size=1024"}},
+		{"a pattern with parameters keeps bounds that it does not match", []family.Suite{whole},
+			[]string{"pod-pod/*/tcp-?r:request=1k,response=1k"}, nil, []string{
+				"exploratory pod-pod/same/tcp-rr:request=1000,response=1000",
+				"primary pod-pod/other/tcp-rr:request=1000,response=1000 < node-node/tcp-rr:request=1000,response=1000",
+				"bound node-node/tcp-rr:request=1000,response=1000"}},
+		{"parameters that change nothing", nil, []string{"pod-pod/*/tcp-rr:flows=1"}, nil, []string{
+			"primary pod-pod/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
+		{"only bounds with parameters become primary", nil, []string{"node-*/tcp-rr:flows=2"}, nil, []string{
+			"primary node-node/tcp-rr:flows=2"}},
 		{"only exploratory cases become primary", []family.Suite{whole},
 			[]string{"pod-pod/same/*-rr", "pod-pod/other/udp-rr"}, nil, []string{
 				"primary pod-pod/same/tcp-rr", "primary pod-pod/same/udp-rr",
@@ -328,6 +341,8 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/*", "storage/*"} },
 			`--case: "storage/*" matches no case of network:quick`},
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/same/tcp-rr:flows=0x"} }, "flows=0x"},
+		{func(o *runner.Options) { o.Cases = []string{"*/tcp-*:size=1024"} }, "tcp-rr has no such parameter; it has flows"},
+		{func(o *runner.Options) { o.Cases = []string{"*/tcp-bb:size=1024"} }, "matches no case"},
 		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
 		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} },
 			`--primary: "node-node/*" matches only references, on which there is no verdict: node-node/tcp-stream`},
