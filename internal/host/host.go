@@ -78,6 +78,9 @@ type Pair struct {
 	Listen netip.AddrPort
 	// Shared says that both hosts use the same machine's CPUs, so the CPU of both sides is one figure.
 	Shared bool
+	// CPULimit is the limit that the user gave the hosts' CPU time, such as 500m. Runs that reach it count, since it is
+	// part of what the user measures. Empty is none.
+	CPULimit string
 	// MTU of the path in bytes as far as the target knows it; 0 is unknown.
 	MTU int
 	// Volume is what the client measures where storage is measured; there is no server then.

@@ -27,6 +27,7 @@ const (
 	ShortWindow    Code = "short-window"    //
 	StoppedEarly   Code = "stopped-early"   //
 	Throttled      Code = "throttled"       // by the agent's cgroup
+	LimitGiven     Code = "limit-given"     // of CPU time, by the user
 	GeneratorLate  Code = "generator-late"  // it did not keep to its plan
 	RateMissed     Code = "rate-missed"     // by a sender of datagrams
 	GeneratorLimit Code = "generator-limit" // and not what was measured

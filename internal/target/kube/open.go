@@ -62,7 +62,7 @@ func (k *kubeTarget) place(parts []*part, of target.Placement) target.Place {
 		return target.Place{Err: w.Err}
 	}
 	place := target.Place{
-		Pair: w.Pair(), Facts: w.Facts(), Warnings: inspection.SidecarWarnings(p.group.Pods), Health: p.group.Health,
+		Pair: w.Pair(), Facts: w.Facts(), Warnings: p.group.Warnings(), Health: p.group.Health,
 	}
 	switch {
 	case of.AsksAPI():

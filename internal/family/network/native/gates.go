@@ -21,7 +21,10 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 			m.Refuse(result.ShortWindow, "the %s could not watch its window: the looks at the counters were %.3f s apart, not "+
 				"%.3f s", r.Role, c, r.Window)
 		}
-		if r.Cost.Throttled > 0 {
+		if r.Cost.Throttled > 0 && m.CPULimit != "" {
+			m.Warn(result.Throttled, "the %s's CPU was throttled %d times by its limit of %s, which was asked for",
+				r.Role, r.Cost.Throttled, m.CPULimit)
+		} else if r.Cost.Throttled > 0 {
 			m.Refuse(result.Throttled, "the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // sides is what merge makes a measurement of.
 type sides struct {
 	Spec           network.Spec
-	Shared         bool // one machine under both agents
+	Shared         bool   // one machine under both agents
+	CPULimit       string // that the user gave both; empty is none
 	Client, Server netload.Report
 }
 

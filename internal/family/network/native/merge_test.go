@@ -149,6 +149,9 @@ func TestGates(t *testing.T) {
 		{"agent failed", requests, func(s *sides) { s.Server.Failure = "read: broken" }, "agent failed: read: broken"},
 		{"short window", stream, func(s *sides) { s.Client.Cost.Window = 0.5 }, "could not watch its window"},
 		{"throttled", stream, func(s *sides) { s.Server.Cost.Throttled = 2 }, "throttled by its cgroup 2 times"},
+		{"throttled by a limit that was asked for", stream, func(s *sides) {
+			s.Server.Cost.Throttled, s.CPULimit = 2, "500m"
+		}, ""},
 		{"datagrams not sent", datagrams, unreached, ""},
 		{"requests late", requests, func(s *sides) {
 			s.Spec.Rate, s.Client.Planned = 10_000, 10_000
@@ -260,6 +263,20 @@ func (s *sides) fail(lost, done uint64) {
 	s.Server.Answered = s.Client.Operations.Total()
 	s.Client.Latency = waits(int64(done), 50*time.Microsecond)
 	s.Client.Waited = waits(int64(lost), 200*time.Millisecond)
+}
+
+// TestThrottledByLimit: a limit that the user gave is part of what is measured, and the reader is told.
+func TestThrottledByLimit(t *testing.T) {
+	s := stream(t)
+	s.Client.Cost.Throttled, s.CPULimit = 3, "500m"
+	m, err := merge(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const said = "warning throttled: the client's CPU was throttled 3 times by its limit of 500m, which was asked for\n"
+	if text := describe(m); !strings.Contains(text, said) || !strings.Contains(text, "value kernel.cpu-throttled 3 ") {
+		t.Errorf("%s", text)
+	}
 }
 
 // TestFailuresInLatency: quantiles are those of all requests, and the warning says so.

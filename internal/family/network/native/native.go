@@ -96,7 +96,10 @@ func (t *Tool) carryOut(ctx context.Context, p host.Pair, r *run) (sides, error)
 	if err := r.do(ctx, p); err != nil {
 		return sides{}, err
 	}
-	return sides{Spec: r.client.config.Workload, Shared: p.Shared, Client: r.client.report, Server: r.server.report}, nil
+	return sides{
+		Spec: r.client.config.Workload, Shared: p.Shared, CPULimit: p.CPULimit,
+		Client: r.client.report, Server: r.server.report,
+	}, nil
 }
 
 // search does a run that searches for a rate, and then windows at what it found and below, up to the first that keeps

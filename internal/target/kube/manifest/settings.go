@@ -38,6 +38,14 @@ type PodSettings struct {
 	Labels           map[string]string             `json:"labels,omitempty"`
 }
 
+// CPULimit is the limit of CPU time that the user gave pods; empty if there is none.
+func (p PodSettings) CPULimit() string {
+	if limit := p.Resources.Limits.Cpu(); !limit.IsZero() {
+		return limit.String()
+	}
+	return ""
+}
+
 // DefaultResources ask for little and limit no CPU: a limit would be measured.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{

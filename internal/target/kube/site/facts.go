@@ -57,10 +57,22 @@ func (g *Group) agentFacts() []result.Fact {
 	}
 }
 
+// Warnings are what a reader of runs in the pods should know.
+func (g *Group) Warnings() []result.Warning {
+	list := inspection.SidecarWarnings(g.Pods)
+	if limit := g.Plan.Settings.Pods.CPULimit(); limit != "" {
+		list = append(list, result.Warning{Code: result.LimitGiven, Text: "the pods have a CPU limit of " + limit +
+			" by config=: it is part of what was measured"})
+	}
+	return list
+}
+
 // Pair is the hosts of the way, and how the first reaches the second.
 func (w *Way) Pair() host.Pair {
 	g := w.group
-	pair := host.Pair{Client: g.Host(manifest.Client), Shared: w.shared()}
+	pair := host.Pair{
+		Client: g.Host(manifest.Client), Shared: w.shared(), CPULimit: g.Plan.Settings.Pods.CPULimit(),
+	}
 	if !g.Plan.Alone() {
 		pair.Server, pair.Dial, pair.Listen, pair.MTU = g.Host(manifest.Server), w.dial, g.Listen, w.mtu()
 	}
@@ -93,6 +105,7 @@ func (w *Way) Facts() []result.Fact {
 		{Name: "image-digest", Value: g.digest()},
 		inspection.SidecarFact(g.Pods),
 		{Name: "agent-version", Value: w.Client.Program},
+		{Name: "cpu-limit", Value: cmp.Or(plan.Settings.Pods.CPULimit(), "none")},
 	}
 	client := []result.Fact{{Name: "client", Value: plan.HostName(manifest.Client)}}
 	if plan.Alone() {

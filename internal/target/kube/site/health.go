@@ -20,8 +20,12 @@ func (g *Group) Health(ctx context.Context) []string {
 	return slices.Concat(g.watch.Ailments(g.Pods), g.Nodes.Ailments(), g.throttling(ctx))
 }
 
-// throttling asks the places whether they ran out of a quota of CPU time since they were asked last, if they have one.
+// throttling asks the places whether they ran out of a quota of CPU time since they were asked last, if they have one
+// that the user did not give them.
 func (g *Group) throttling(ctx context.Context) []string {
+	if g.Plan.Settings.Pods.CPULimit() != "" {
+		return nil
+	}
 	var list []string
 	for i, r := range g.Plan.Roles() {
 		pod, before := g.Pods[g.Plan.Name(r)], g.throttled[i]

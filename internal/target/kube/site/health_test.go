@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,10 +10,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -101,4 +106,49 @@ func verbs(api *fake.Clientset) []string {
 		list = append(list, a.GetVerb()+" "+a.GetResource().Resource)
 	}
 	return list
+}
+
+// asked is a host that counts the commands that it is to run.
+type asked struct {
+	host.Host
+	commands int
+}
+
+func (a *asked) Name() string { return "ns/pod" }
+
+func (a *asked) Run(context.Context, host.Cmd) error {
+	a.commands++
+	return errors.New("asked")
+}
+
+// TestLimitGiven: pods that the namespace limits are asked whether they were throttled. A limit that the user gave is
+// part of what is measured: a fact, a warning, and no reason not to count a run.
+func TestLimitGiven(t *testing.T) {
+	limit := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+	for given, want := range map[bool]string{
+		false: "none ",
+		true:  "500m the pods have a CPU limit of 500m by config=: it is part of what was measured",
+	} {
+		g, _ := watchedGroup(t)
+		if given {
+			g.Plan.Settings.Pods.Resources.Limits = limit
+		}
+		a := &asked{}
+		g.crew, g.hosts, g.Pods = agent.NewCrew(), map[manifest.Role]*host.Scoped{}, map[string]*corev1.Pod{}
+		for _, r := range g.Plan.Roles() {
+			p := runningPod(g.Plan.Name(r))
+			p.Spec.Containers = []corev1.Container{{Name: manifest.ContainerName,
+				Resources: corev1.ResourceRequirements{Limits: limit}}}
+			g.Pods[p.Name], g.hosts[r] = p, host.NewScoped(a)
+		}
+		g.Health(t.Context())
+		if a.commands > 0 == given {
+			t.Errorf("limit given %v: the pods were asked %d times", given, a.commands)
+		}
+		w := &Way{group: g}
+		got := result.FactOf(w.Facts(), "cpu-limit") + " " + strings.Join(result.Texts(g.Warnings()), "; ")
+		if pair := w.Pair(); got != want || (pair.CPULimit != "") != given {
+			t.Errorf("limit given %v: %q and a pair with %q, want %q", given, got, pair.CPULimit, want)
+		}
+	}
 }
