@@ -1,4 +1,4 @@
-// Package network is the family of what goes between two places: nine paths, seven workloads with the names that the
+// Package network is the family of what goes between two places: nine paths, eight workloads with the names that the
 // field uses, netperf's where netperf has them.
 //
 // What the workloads tell, and what they do not:
@@ -14,6 +14,7 @@
 //   - udp-rr tells the same without TCP; a lost datagram is counted and does not show in the latency.
 //   - tcp-crr tells what a new connection costs, in connection tracking and service rules too; not
 //     what TLS or a connection pool makes of it.
+//   - ping tells how long the server's kernel takes to answer; no program and no Service is on its way.
 //   - tcp-rr-loaded tells how long small exchanges wait behind streams on the same path; not behind other tenants.
 //
 // And the paths:
@@ -161,7 +162,7 @@ func (w Workload) bits() float64 {
 	case w.Kind.Stream() || w.Kind == TCPRRLoaded:
 		return w.Limit()
 	}
-	return 8 * w.Rate * float64(max(w.Request, w.Response))
+	return 8 * w.Rate * float64(max(w.Request, w.Response, w.Size))
 }
 
 // exchanges are the most requests or datagrams that the workload plans to send per second.

@@ -30,12 +30,13 @@ const (
 	UDPRR       Kind = "udp-rr"             // the same over UDP, with a time-out
 	TCPCRR      Kind = "tcp-crr"            // connect, request, response, close
 	TCPRRLoaded Kind = "tcp-rr-loaded"      // tcp-rr while streams fill the same path
+	Ping        Kind = "ping"               // ICMP echo request and reply, at intervals
 )
 
 // Kinds lists the network workloads in the order of the documentation.
 func Kinds() []Kind { return kinds }
 
-var kinds = []Kind{TCPStream, UDPStream, UDPUnpaced, TCPRR, UDPRR, TCPCRR, TCPRRLoaded}
+var kinds = []Kind{TCPStream, UDPStream, UDPUnpaced, TCPRR, UDPRR, TCPCRR, TCPRRLoaded, Ping}
 
 // Unpaced is the fact that tools record of [UDPUnpaced]: nothing paces the sender.
 var Unpaced = result.Fact{Name: "udp.pacing", Value: "none"}
@@ -54,6 +55,9 @@ const (
 const (
 	DefaultStreamSize = 128 << 10 // bytes per send of tcp-stream
 	DefaultUDPTimeout = 200 * time.Millisecond
+	defaultPing       = 56 // bytes of payload, as ping has
+	defaultInterval   = 10 * time.Millisecond
+	minInterval       = 100 * time.Microsecond
 	defaultLoss       = 0.001 // threshold of the udp-stream sweep
 	maxFlows          = 128
 	minMSS            = 88 // the kernel's least, TCP_MIN_MSS
@@ -88,7 +92,9 @@ type Spec struct {
 	MSS int `json:"mss,omitempty"`
 	// Congestion is tcp-stream's control of its rate; empty is what the hosts have.
 	Congestion string `json:"congestion,omitempty"`
-	// Timeout after which a request of udp-rr counts as lost.
+	// Interval is the time between the pings of a flow; Rate follows from it.
+	Interval time.Duration `json:"interval,omitempty"`
+	// Timeout after which a request of udp-rr or a ping counts as lost.
 	Timeout time.Duration `json:"timeout,omitempty"`
 
 	Duration time.Duration `json:"duration"` // of the window
@@ -134,7 +140,7 @@ func NotReached(sent, asked float64) string {
 }
 
 // OpenLoop says whether latency counts from planned send times.
-func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Rate > 0 }
+func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Kind != Ping && s.Rate > 0 }
 
 // Metric is the metric that a verdict on this workload is about.
 func (s Spec) Metric() string {
@@ -159,6 +165,8 @@ func (k Kind) quantity() string {
 		return "connection time"
 	case TCPRRLoaded:
 		return "latency under load"
+	case Ping:
+		return "round trip of pings"
 	}
 	return "throughput"
 }
@@ -185,13 +193,16 @@ func (s *Spec) fill() {
 			s.Loss = 0
 		}
 	case s.Kind == UDPUnpaced: // there is nothing to fill in
+	case s.Kind == Ping:
+		s.Size, s.Interval = cmp.Or(s.Size, defaultPing), cmp.Or(s.Interval, defaultInterval)
+		s.Rate = float64(s.Flows) / s.Interval.Seconds()
 	default:
 		s.Request, s.Response = cmp.Or(s.Request, 1), cmp.Or(s.Response, 1)
 	}
 	if s.Kind.Stream() && s.Direction == "" {
 		s.Direction = Forward
 	}
-	if s.Kind == UDPRR && s.Timeout == 0 {
+	if (s.Kind == UDPRR || s.Kind == Ping) && s.Timeout == 0 {
 		s.Timeout = DefaultUDPTimeout
 	}
 }
@@ -202,7 +213,7 @@ func (s Spec) validate() error {
 	}
 	known := slices.Contains(Kinds(), s.Kind)
 	limit := MaxSize
-	if s.Kind.UDP() {
+	if s.Kind.UDP() || s.Kind == Ping {
 		limit = MaxDatagram
 	}
 	switch {
@@ -213,6 +224,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("%w: flows=%d is not from 1 to %d", family.ErrInvalid, s.Flows, maxFlows)
 	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:
 		return fmt.Errorf("%w: a size of %s is not from 1 to %d bytes", family.ErrInvalid, s.Kind, limit)
+	case s.Kind == Ping && (s.Interval < minInterval || s.Interval > time.Minute):
+		return fmt.Errorf("%w: interval=%s is not from %s to 1m", family.ErrInvalid, s.Interval, minInterval)
 	case s.Rate < 0 || s.Rate > maxRate:
 		return fmt.Errorf("%w: rate=%g is not from 0 to 1e9 per second", family.ErrInvalid, s.Rate)
 	case s.BitRate < 0 || s.BitRate > maxMaxRate:
@@ -271,7 +284,8 @@ func (s Spec) String() string {
 	add(full.Response != def.Response, "response=%d", full.Response)
 	add(full.Direction != def.Direction, "direction=%s", full.Direction)
 	add(full.BitRate != 0, "rate=%sbit/s", exact(full.BitRate))
-	add(full.Rate != 0 && full.BitRate == 0, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
+	add(full.Interval != def.Interval, "interval=%s", full.Interval)
+	add(full.Rate != 0 && full.BitRate == 0 && full.Kind != Ping, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
 	add(full.MaxRate != 0, "max-rate=%s", strconv.FormatFloat(full.MaxRate, 'f', -1, 64))
 	add(full.Loss != def.Loss && full.Searches(), "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
 	add(full.Offload != def.Offload, "offload=%t", full.Offload)
@@ -317,6 +331,8 @@ func (k Kind) parameters() []string {
 		return []string{"flows", "request", "response", "rate"}
 	case UDPRR:
 		return []string{"flows", "request", "response", "rate", "timeout"}
+	case Ping:
+		return []string{"flows", "size", "interval", "timeout"}
 	case TCPRRLoaded:
 		return []string{"flows", "request", "response", "rate", "size", "max-rate"}
 	}
@@ -363,6 +379,8 @@ func (s *Spec) set(key, val string) (err error) {
 		s.Congestion = val
 	case "offload":
 		s.Offload, err = strconv.ParseBool(val)
+	case "interval":
+		s.Interval, err = family.Positive(time.ParseDuration(val))
 	case "timeout":
 		s.Timeout, err = family.Positive(time.ParseDuration(val))
 	}

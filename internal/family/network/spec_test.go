@@ -33,7 +33,11 @@ func TestParse(t *testing.T) {
 		"udp-rr":                                {Kind: UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: DefaultUDPTimeout},
 		"udp-rr:timeout=1s":                     {Kind: UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: time.Second},
 		"tcp-crr:flows=3":                       {Kind: TCPCRR, Flows: 3, Request: 1, Response: 1},
-		"tcp-rr-loaded":                         {Kind: TCPRRLoaded, Flows: 1, Request: 1, Response: 1},
+		"ping": {Kind: Ping, Flows: 1, Size: 56, Interval: 10 * time.Millisecond,
+			Rate: 100, Timeout: DefaultUDPTimeout},
+		"ping:interval=1s,flows=2,size=1400": {Kind: Ping, Flows: 2, Size: 1400, Interval: time.Second,
+			Rate: 2, Timeout: DefaultUDPTimeout},
+		"tcp-rr-loaded": {Kind: TCPRRLoaded, Flows: 1, Request: 1, Response: 1},
 	} {
 		got, err := Parse(text)
 		if err != nil || got != want {
@@ -79,6 +83,9 @@ func TestParseErrors(t *testing.T) {
 		"tcp-rr:request=0":           "above 0",
 		"udp-rr:timeout=2m":          "out of range",
 		"udp-rr:timeout=5":           "timeout=5",
+		"ping:interval=1us":          "100µs to 1m",
+		"ping:rate=5":                "flows, size, interval, timeout",
+		"ping:size=65508":            "65507",
 		"udp-stream:offload=maybe":   "offload=maybe",
 	} {
 		got, err := Parse(text)
@@ -127,6 +134,7 @@ func TestKinds(t *testing.T) {
 		{"udp-rr:rate=5", false, true, true, "p50"},
 		{"tcp-crr", false, false, false, "p50"},
 		{"tcp-rr-loaded", false, false, false, "p50"},
+		{"ping", false, false, false, "p50"},
 	} {
 		s, err := Parse(test.text)
 		if err != nil {
@@ -149,7 +157,7 @@ func FuzzParse(f *testing.F) {
 		"tcp-stream:flows=4,size=16KiB,direction=both", "udp-stream:rate=1234.5,size=64,offload=true", "udp-stream:loss=1e-5",
 		"tcp-rr:request=200,response=1k,rate=0.3", "udp-rr:timeout=1.5ms",
 		"tcp-rr-loaded:size=1", "tcp-stream:", "x:y", "udp-stream:rate=1e-300",
-		"udp-stream:rate=10Gbit/s", "udp-stream:rate=1.5bit/s",
+		"udp-stream:rate=10Gbit/s", "udp-stream:rate=1.5bit/s", "ping:interval=3ms,flows=7",
 	} {
 		f.Add(text)
 	}

@@ -10,12 +10,12 @@ import (
 
 // whole is every workload on every path. Its five primary cases are those that a user of a cluster feels
 // most: pods on different nodes, directly and through a Service. The node-node cases are compared like
-// the others, and bound those that leave the node. Unpaced datagrams are for repeating what others published.
+// the others, and bound those that leave the node. Unpaced datagrams and pings are for repeating what others published.
 func whole() family.Suite {
 	s := family.Suite{Name: "network", About: "nine paths with six workloads each, five of them primary"}
 	for _, p := range target.Paths() {
 		for _, k := range kinds {
-			if k != UDPUnpaced {
+			if k != UDPUnpaced && k != Ping {
 				s.Cases = append(s.Cases, newCase(p, k, role(p, k)))
 			}
 		}

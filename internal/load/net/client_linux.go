@@ -211,6 +211,8 @@ func (t *team) open(ctx context.Context) error {
 		case !f.persistent():
 			hello.Purpose = cycleRole
 			w.cycle = newCycler(t.config.Addr, hello, t.config.Workload.Request)
+		case f.Work == workEcho:
+			w.fd, w.echo, err = openEcho(t.config.Addr.Addr(), t.config.Workload.Size)
 		case f.udp():
 			w.fd, err = openUDP(ctx, t.config.Addr, hello)
 		default:

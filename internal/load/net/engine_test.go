@@ -482,6 +482,7 @@ func TestFlows(t *testing.T) {
 		{network.Spec{Kind: network.TCPRR}, "[{0 tcp-request }]"},
 		{network.Spec{Kind: network.UDPRR}, "[{0 udp-request }]"},
 		{network.Spec{Kind: network.TCPCRR, Flows: 2}, "[{0 tcp-cycle } {1 tcp-cycle }]"},
+		{network.Spec{Kind: network.Ping, Flows: 2}, "[{0 ping } {1 ping }]"},
 		{network.Spec{Kind: network.TCPRRLoaded}, "[{0 tcp-request } {1 tcp-stream client} {2 tcp-stream server}]"},
 	}
 	for _, tt := range tests {

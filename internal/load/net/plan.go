@@ -9,6 +9,7 @@ const (
 	workRequest  work = "tcp-request" // client asks, server answers, on one connection
 	workDatagram work = "udp-request" // the same by datagrams
 	workCycle    work = "tcp-cycle"   // connect, request, response, close
+	workEcho     work = "ping"        // client asks, the server's kernel answers
 	workStream   work = "tcp-stream"  // one side writes, the other reads
 	workPackets  work = "udp-stream"  // one side sends datagrams, the other counts them
 )
@@ -53,6 +54,8 @@ func flows(w network.Spec) []flow {
 		add(w.Flows, workDatagram, "")
 	case network.TCPCRR:
 		add(w.Flows, workCycle, "")
+	case network.Ping:
+		add(w.Flows, workEcho, "")
 	case network.TCPRRLoaded:
 		add(w.Flows, workRequest, "")
 		streams(workStream, 1, network.Both)

@@ -89,7 +89,7 @@ func (s *server) listen() {
 }
 
 // cycles says whether the run's connections are accepted by the workers themselves.
-func (s *server) cycles() bool { return !s.plan[0].persistent() }
+func (s *server) cycles() bool { return len(s.plan) > 0 && !s.plan[0].persistent() }
 
 // accept lets connections in. With tcp-crr it ends when the control connection is there, and leaves the listening
 // socket to the workers.

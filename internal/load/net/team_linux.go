@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -107,7 +108,11 @@ type lookResult struct {
 }
 
 func newTeam(c Config) *team {
-	return &team{shared: newShared(c), config: c, plan: flows(c.Workload), looks: make(chan lookResult, 1)}
+	t := &team{shared: newShared(c), config: c, plan: flows(c.Workload), looks: make(chan lookResult, 1)}
+	if c.Role == Server && c.Workload.Kind == network.Ping {
+		t.plan = nil // its kernel answers
+	}
+	return t
 }
 
 // prepareSamples opens the sampler, if one is wanted, before the clock starts.
@@ -175,6 +180,9 @@ func (t *team) prepare(w *worker) error {
 		}
 		w.packets.controls = !sender && (spec.Offload || polls(spec))
 		w.pacer = t.pacer(w.flow, max(t.config.offered(), 1))
+	case workEcho:
+		w.pacer = t.pacer(w.flow, spec.Rate)
+		return setTimeouts(w.fd, spec.Timeout)
 	case workRequest, workDatagram, workCycle:
 		if w.flow.Work == workDatagram && w.role == Client {
 			// The one wait that has a time-out: an answer may be lost.

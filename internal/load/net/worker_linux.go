@@ -66,6 +66,7 @@ type worker struct {
 	cycle    *cycler
 	handOver func(fd int, said []byte) // by a server of cycles: who does not open at once, and what was read
 	packets  *packets
+	echo     *echo
 
 	thread Thread
 	seen   unix.CPUSet // where it has run
@@ -181,6 +182,8 @@ func (w *worker) work() {
 		} else {
 			w.answerCycles()
 		}
+	case workEcho:
+		w.pings()
 	case workStream:
 		if w.flow.Sender == w.role {
 			w.writeStream()

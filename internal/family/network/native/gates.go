@@ -90,7 +90,7 @@ func (m *builder) counters() {
 		m.oneWay("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
 	}
-	if m.Spec.Kind.Stream() {
+	if m.Spec.Kind.Stream() || m.Spec.Kind == network.Ping { // whose answers the server's kernel does not count
 		return
 	}
 	done, answered := float64(c.Operations.Total()), float64(s.Answered)

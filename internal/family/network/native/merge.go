@@ -152,7 +152,7 @@ func (m *builder) work(latency *netload.Histogram) {
 	}
 	share := float64(m.failed()) / float64(latency.Count())
 	switch kind {
-	case network.UDPRR:
+	case network.UDPRR, network.Ping:
 		m.Add(metric.Loss, share)
 	case network.TCPCRR:
 		m.Add(metric.Failed, share)
@@ -345,8 +345,11 @@ func (m *builder) facts(latency, late *netload.Histogram) {
 	m.Fact("workload", m.Spec.String())
 	if !m.Spec.Kind.Stream() {
 		loop := "closed"
-		if m.Spec.OpenLoop() {
+		switch {
+		case m.Spec.OpenLoop():
 			loop = "open"
+		case m.Spec.Kind == network.Ping:
+			loop = "paced"
 		}
 		m.Fact("loop", loop)
 	}

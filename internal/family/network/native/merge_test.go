@@ -164,6 +164,7 @@ func TestGates(t *testing.T) {
 		{"not read to the end", stream, func(s *sides) { s.Server.Received.Window--; s.Server.ReceivedAll = false }, ""},
 		{"answers that nobody had", requests, func(s *sides) { s.Server.Answered += 1000 }, "counters disagree"},
 		{"answers that nobody gave", requests, func(s *sides) { s.Server.Answered -= 1000 }, "counters disagree"},
+		{"pings, which a kernel answers", requests, func(s *sides) { s.Spec.Kind, s.Server.Answered = network.Ping, 0 }, ""},
 		{"at the limit", requests, func(s *sides) { s.fail(100, 9900) }, ""},
 		{"above the limit", requests, func(s *sides) { s.fail(101, 9899) },
 			"101 of 10000 requests failed (1.01 %; the limit is 1.00 %)"},

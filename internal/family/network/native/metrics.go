@@ -13,11 +13,11 @@ var (
 	ofStream    = []network.Kind{network.TCPStream}
 	ofStreams   = []network.Kind{network.TCPStream, network.UDPStream, network.UDPUnpaced}
 	ofDatagrams = []network.Kind{network.UDPStream, network.UDPUnpaced}
-	ofUDP       = []network.Kind{network.UDPStream, network.UDPUnpaced, network.UDPRR}
+	ofUDP       = []network.Kind{network.UDPStream, network.UDPUnpaced, network.UDPRR, network.Ping}
 	ofCycles    = []network.Kind{network.TCPCRR}
 	ofLoaded    = []network.Kind{network.TCPRRLoaded}
 	ofBytes     = []network.Kind{network.TCPStream, network.UDPStream, network.UDPUnpaced, network.TCPRRLoaded}
-	ofRequests  = []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded}
+	ofRequests  = []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded, network.Ping}
 	ofTCP       = []network.Kind{network.TCPStream, network.TCPRR, network.TCPCRR, network.TCPRRLoaded}
 	ofCounted   = slices.Concat(ofDatagrams, ofRequests)
 )

@@ -41,7 +41,8 @@ func New() *Tool { return &Tool{} }
 // Name is what --tool takes.
 func (t *Tool) Name() string { return "native" }
 
-// Supports says that every network workload is supported, but for datagrams that are too small to be numbered.
+// Supports says that every network workload is supported, but for datagrams that are too small to be numbered and pings
+// of Services.
 func (t *Tool) Supports(w family.Workload) error {
 	s, is := network.Timed(w, family.Times{})
 	return supports(s, is, w)
@@ -50,6 +51,9 @@ func (t *Tool) Supports(w family.Workload) error {
 func supports(w network.Spec, is bool, given family.Workload) error {
 	if !is || !slices.Contains(network.Kinds(), w.Kind) {
 		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", given))
+	}
+	if own, _ := given.(network.Workload); w.Kind == network.Ping && own.Path.Service() {
+		return result.NotSupported("a Service forwards ports, and pings have none: measure the path to the pod itself")
 	}
 	if w.Kind.Datagrams() && w.Size > 0 && w.Size < netload.MinDatagram {
 		return result.NotSupported(fmt.Sprintf("%s numbers its datagrams and needs at least %d bytes for that, not "+
@@ -185,7 +189,7 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	if w.Kind.Datagrams() {
 		w = w.Sized(cmp.Or(w.Size, network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)))
 	}
-	if w.OpenLoop() {
+	if w.OpenLoop() || w.Kind == network.Ping {
 		if err := netload.CheckMedian(w.Rate, w.Warmup, w.Duration); err != nil {
 			return nil, err
 		}

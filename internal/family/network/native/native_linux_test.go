@@ -27,6 +27,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // agentArgument makes the test's own program an agent, parentArgument the parent of one, holderArgument the holder of a
@@ -190,6 +191,8 @@ func TestWorkloads(t *testing.T) {
 			[]string{"rate", "p50", "lateness-p99", "offered"}},
 		{"tcp-rr large", network.Spec{Kind: network.TCPRR, Request: 300000, Response: 700000}, []string{"rate", "p50"}},
 		{"udp-rr", network.Spec{Kind: network.UDPRR, Flows: 2}, []string{"rate", "p50", "loss"}},
+		{"ping", network.Spec{Kind: network.Ping, Flows: 2, Interval: 2 * time.Millisecond, Size: 1401},
+			[]string{"rate", "p50", "min", "stddev", "loss", "cpu-per-op"}},
 		{"tcp-crr", network.Spec{Kind: network.TCPCRR, Flows: 2}, []string{"rate", "p50", "failed"}},
 		{"tcp-crr large", network.Spec{Kind: network.TCPCRR, Request: 300000, Response: 2}, []string{"rate", "p50"}},
 		{"tcp-rr-loaded", network.Spec{Kind: network.TCPRRLoaded}, []string{"rate", "load-throughput", "retransmits"}},
@@ -426,6 +429,12 @@ func TestSupports(t *testing.T) {
 	err := New().Supports(network.Workload{Spec: network.Spec{Kind: network.UDPStream, Size: netload.MinDatagram - 1}})
 	if !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("a tiny datagram: %v", err)
+	}
+	for path, want := range map[target.Path]bool{target.PodPodOther: true, target.PodSvcOther: false} {
+		err := New().Supports(network.Workload{Path: path, Spec: network.Spec{Kind: network.Ping}})
+		if (err == nil) != want || err != nil && !errors.Is(err, result.ErrNotSupported) {
+			t.Errorf("pings on %s: %v", path, err)
+		}
 	}
 }
 
