@@ -95,6 +95,11 @@ func cell(n int, caseName, target, values string) change {
 	}
 }
 
+// output is what a tool printed in a line of the same text.
+func output(line int, caseName, target, values string) change {
+	return run(caseName, target, values, fmt.Sprintf("place: x.md:%d; table: %s", line, TableOutput))
+}
+
 // about adds facts of a target.
 func about(name, facts string) change {
 	return func(e *Evidence) {
@@ -239,6 +244,20 @@ func tests() []struct {
 				run(bound, "a", "throughput=3.1 Gbit/s", "place: x:9; table: table 2; row: nodes")),
 			evidence(run(bound, "a", "throughput=9.2 Gbit/s", "place: x:1; table: table 1; row: nodes"),
 				run(bound, "a", "throughput=9.1 Gbit/s", "place: x:9; table: table 2; row: nodes"))},
+		{"table-and-output", `"row 1" says throughput 2.00 Gbit/s, the output in line 9 1.78 Gbit/s`,
+			evidence(cell(1, "udp-stream", "a", "throughput=2.0 Gbit/s"),
+				output(9, "udp-stream-unpaced", "a", "throughput=1.78 Gbit/s")),
+			evidence(cell(1, "udp-stream", "a", "throughput=2.0 Gbit/s"),
+				output(9, "udp-stream-unpaced", "a", "throughput=1.99 Gbit/s"))},
+		{"table-and-output", `"row 1" says throughput 8.00 Gbit/s`, // two runs, and their mean is not 8
+			evidence(cell(1, "tcp-stream", "a", "throughput=8 Gbit/s"), cell(2, "udp-rr", "a", "rate=8/s"),
+				output(8, "tcp-stream:flows=4", "a", "throughput=7.1 Gbit/s"),
+				output(9, "tcp-stream:flows=4", "a", "throughput=7.5 Gbit/s")),
+			evidence(cell(1, "tcp-stream", "a", "throughput=7.3 Gbit/s"), cell(2, "udp-rr", "a", "rate=8/s"),
+				cell(3, "tcp-stream:flows=8", "a", "throughput=20 Gbit/s"), // of which there is no output
+				cell(4, "tcp-stream", "b", "throughput=20 Gbit/s"),
+				output(8, "tcp-stream:flows=4", "a", "throughput=7.1 Gbit/s"),
+				output(9, "tcp-stream:flows=4", "a", "throughput=7.5 Gbit/s"))},
 		{"sources-rank-otherwise", `From a to b it is +10.9 % by "row 1", -14.5 % by "row 2"`,
 			evidence(cell(1, "tcp-stream", "a", "throughput=6.4 Gbit/s"), cell(1, "tcp-stream", "b", "throughput=7.1 Gbit/s"),
 				cell(2, "tcp-stream", "a", "throughput=9809 Mbit/s"), cell(2, "tcp-stream", "b", "throughput=8391 Mbit/s")),

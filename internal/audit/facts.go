@@ -13,6 +13,7 @@ import (
 const (
 	FactPlace       = "place"       // file:line of a cell of a table, which is published; with a dot and a metric: its
 	FactTable       = "table"       // which table the cell is of
+	FactDigit       = "digit"       // with a dot and a metric: what one of a cell's last digit is, in the metric's unit
 	FactRow         = "row"         // the label of its row, as it stands
 	FactTool        = "tool"        // what measured it, where the table has more than one
 	FactRuns        = "runs"        // how many runs the number is an aggregate of

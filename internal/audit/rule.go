@@ -40,7 +40,7 @@ type Examination struct {
 
 // rules are all rules, those that find errors first.
 var rules = gravestFirst(
-	slices.Concat(runRules, runDoubts, pathRules, copyRules, textRules, volumeRules, jobRules, claimRules))
+	slices.Concat(runRules, runDoubts, pathRules, outputRules, copyRules, textRules, volumeRules, jobRules, claimRules))
 
 func gravestFirst(rules []Rule) []Rule {
 	slices.SortStableFunc(rules, func(a, b Rule) int {

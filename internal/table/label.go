@@ -462,6 +462,7 @@ func pathOf(low string) string {
 // A figure is a number in a cell, with its unit and spread if they are there too.
 type figure struct {
 	number, sd float64
+	digit      float64 // what one of its last digit is
 	unit       unit.Unit
 	scale      float64
 }
@@ -502,6 +503,9 @@ func parseFigure(text string) (figure, bool) {
 	var ok bool
 	if f.number, ok = decimal(strings.ReplaceAll(found[1], ",", "")); !ok {
 		return figure{}, false
+	}
+	if _, decimals, _ := strings.Cut(found[1], "."); !strings.ContainsAny(found[1], "eE") {
+		f.digit = math.Pow10(-len(decimals))
 	}
 	f.sd, _ = decimal(found[2])
 	if name := strings.TrimRight(found[3], "*⬆⬇↑↓️"); name != "" {

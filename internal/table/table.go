@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -95,6 +96,7 @@ type builder struct {
 	workers  string // requests outstanding, likewise
 	listed   []listed
 	baseUnit string // that the text says its numbers have
+	code     bool   // the text has blocks of code, which may have the output that a table is of
 }
 
 // A listed configuration is one that the text says was tested.
@@ -399,7 +401,25 @@ func (t *tableRuns) cell(p position, text string) {
 	t.measures(c, values)
 	facts := known(audit.FactPlace, t.place(line), audit.FactTable, t.name, audit.FactRow, p.label.short,
 		audit.FactRuns, p.runs, audit.FactTool, m.tool, audit.FactAggregate, m.aggregate)
+	if t.code {
+		facts = append(facts, digits(figures, values)...)
+	}
 	t.merge(c.Name+"\x00"+target, result.Run{Case: c.Name, Target: target, Tool: m.tool, Values: values, Facts: facts})
+}
+
+// digits are the facts that say what one of the last digit of each figure is, in the unit of its value.
+func digits(figures []figure, values []result.Value) (facts []result.Fact) {
+	values = slices.DeleteFunc(slices.Clone(values), func(v result.Value) bool {
+		return strings.HasSuffix(v.Metric, audit.SpreadSuffix)
+	})
+	for i, f := range figures {
+		if f.number != 0 && f.digit > 0 {
+			digit := math.Abs(f.digit / f.number * values[i].Number)
+			facts = append(facts, result.Fact{Name: audit.FactDigit + "." + values[i].Metric,
+				Value: strconv.FormatFloat(digit, 'g', 3, 64)})
+		}
+	}
+	return facts
 }
 
 // known are the facts, each a name and a value, that have a value.
@@ -424,7 +444,9 @@ func (t *tableRuns) merge(key string, r result.Run) {
 	}
 	for _, v := range r.Values {
 		t.runs[i].Values = append(t.runs[i].Values, v)
-		t.runs[i].Facts = append(t.runs[i].Facts, known(audit.FactPlace+"."+v.Metric, r.Fact(audit.FactPlace))...)
+		digit := audit.FactDigit + "." + v.Metric
+		t.runs[i].Facts = append(t.runs[i].Facts,
+			known(audit.FactPlace+"."+v.Metric, r.Fact(audit.FactPlace), digit, r.Fact(digit))...)
 	}
 }
 

@@ -141,6 +141,11 @@ func TestPublishedMistakes(t *testing.T) {
 		{"console.md", "closed-loop", []string{"54 Node Subnet, native routing"}},
 		{"console.md", "receiver-above-sender", nil},
 		{"console.md", "loss-and-rates", nil},
+		// 14.0 Gbit/s are not 9.6, nor is a loss of 1.2 % one of 0.09 %; 0.1 % is, to its digit, and 6.9 the other tool's.
+		{"summary.md", "table-and-output", []string{"11 Native", "14 Native"}},
+		{"summary.md", "sources-disagree", []string{"12 Native"}}, // the two rows, not the output
+		{"sections.md", "identical-numbers", nil},
+		{"sections.md", "sources-disagree", nil},
 		{"wide.tsv", "peak", nil},
 		{"wide.tsv", "sources-disagree", nil},
 	} {
@@ -233,6 +238,9 @@ func TestCells(t *testing.T) {
 		"1/2/3/4/5": nil, "5 bananas": nil, "4G 1333M * 4": nil, "1.2.3": nil,
 	} {
 		got, ok := parseCell(text)
+		for i := range got {
+			got[i].digit = 0 // summary.md has digits
+		}
 		if ok != (want != nil) || ok && !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %+v, wanted %+v", text, got, want)
 		}

@@ -12,10 +12,12 @@ import (
 type reader struct {
 	*builder
 	lines    []string
-	at       int    // the line that is looked at, from 0
-	fence    bool   // within a block of code
-	heading  string // the last heading
-	subject  string // the last heading that names what was measured
+	at       int      // the line that is looked at, from 0
+	fence    bool     // within a block of code
+	heading  string   // the last heading
+	subject  string   // the first heading
+	above    []string // the headings that the line is below, by their level from 1
+	outputs  []output
 	headings bool   // that heading is about configurations
 	target   string // that the block of keys is about
 	against  string // likewise, if it compares two
@@ -29,11 +31,13 @@ func (b *builder) readText(lines []string) {
 	for r.at < len(r.lines) {
 		r.at += max(r.take(), 1)
 	}
+	r.addOutputs()
 }
 
 // globals finds what the text says of all its numbers, wherever it does.
 func (r *reader) globals() {
 	for _, line := range r.lines {
+		r.code = r.code || isFence(line)
 		if found := runsWords.FindStringSubmatch(line); found != nil && r.runs == "" {
 			r.runs = cmp.Or(found[1], found[2])
 		}
@@ -86,7 +90,8 @@ func (r *reader) take() int {
 	}
 	switch {
 	case strings.HasPrefix(trimmed, "#"):
-		r.newHeading(strings.TrimSpace(strings.TrimLeft(trimmed, "#")))
+		text := strings.TrimLeft(trimmed, "#")
+		r.newHeading(len(trimmed)-len(text), strings.TrimSpace(text))
 	case r.headings && bullet(text) != "":
 		return r.list()
 	case strings.HasPrefix(trimmed, "![") || strings.HasPrefix(trimmed, "<"):
@@ -96,11 +101,14 @@ func (r *reader) take() int {
 	return 1
 }
 
-func (r *reader) newHeading(text string) {
+func (r *reader) newHeading(level int, text string) {
 	r.heading, r.target, r.against, r.blockAt = text, "", "", 0
-	if r.subject == "" || r.targets[text] {
-		r.subject = text
+	r.subject = cmp.Or(r.subject, text)
+	above := slices.Clone(r.above[:min(level-1, len(r.above))])
+	for len(above) < level-1 {
+		above = append(above, "")
 	}
+	r.above = append(above, text)
 	low := strings.ToLower(text)
 	r.headings = has(low, "configurations", "variants", "类型", "模式") || strings.HasSuffix(low, " types")
 }
