@@ -98,8 +98,8 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
-	if strings.Contains(b.String(), "is fastest") {
-		t.Error("an order is shown that nobody planned")
+	if open, _, _ := strings.Cut(b.String(), "<details>"); strings.Contains(open, "is fastest") {
+		t.Error("an order that nobody planned is not folded")
 	}
 }
 

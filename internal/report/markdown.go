@@ -49,6 +49,9 @@ func writeMarkdown(w io.Writer, in Input) error {
 			m.line("No verdict was planned for these; false discoveries are controlled.")
 		})
 	}
+	if order := conclusions(c.Groups, false); len(order) > 0 {
+		m.fold("Order of the targets in "+unit.Plural(len(order), "exploratory row"), func() { m.items(order) })
+	}
 	m.fold("Notes, differences, command", func() {
 		m.line("%s", escapeMarkdown(reading(c)))
 		m.list("Notes on single comparisons", rowNotes(append(primary, exploratory...), mostNotes))

@@ -84,3 +84,23 @@ func TestMarkdownHasBothDirections(t *testing.T) {
 		t.Errorf("there is no %q in\n%s", want, text)
 	}
 }
+
+// Each row of three and more targets has its conclusion in words: open where all pairs were planned, else folded.
+func TestMarkdownConcludesEachRow(t *testing.T) {
+	in := small()
+	in.Comparison.Groups = []compare.Group{
+		{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Declared: true, Conclusion: "macvlan carries most"},
+		{Case: "pod-pod/same/tcp-rr", Metric: "p50", Conclusion: "macvlan is fastest; cilium is second (exploratory)"},
+	}
+	text := written(t, formatNamed(t, "markdown"), in)
+	open, folded, _ := strings.Cut(text, "<details>")
+	if want := "- pod-pod/other/tcp-stream, throughput: macvlan carries most\n"; !strings.Contains(open, want) {
+		t.Errorf("%q is not in the open part\n%s", want, open)
+	}
+	for _, want := range []string{"<summary>Order of the targets in 1 exploratory row</summary>",
+		"- pod-pod/same/tcp-rr, p50: macvlan is fastest; cilium is second (exploratory)\n"} {
+		if !strings.Contains(folded, want) || strings.Contains(open, want) {
+			t.Errorf("%q is not in the folded part alone\n%s", want, text)
+		}
+	}
+}

@@ -133,10 +133,13 @@ func (t *textReport) part(heading, about string, paragraphs []string) {
 
 // concluded are the conclusions of the groups whose pairs were planned to be compared, with what they
 // are about.
-func concluded(groups []compare.Group) []string {
+func concluded(groups []compare.Group) []string { return conclusions(groups, true) }
+
+// conclusions are those of the groups whose pairs were planned to be compared, or of all others.
+func conclusions(groups []compare.Group, declared bool) []string {
 	var list []string
 	for _, g := range groups {
-		if g.Declared {
+		if g.Declared == declared {
 			list = append(list, fmt.Sprintf("%s, %s: %s", g.Case, g.Metric, g.Conclusion))
 		}
 	}
