@@ -126,6 +126,9 @@ func (k knbRun) record(t knbTest) Record {
 		if side.node.RAM != nil {
 			v.add(metric.Memory+side.suffix, *side.node.RAM*1e6)
 		}
+		if side.idle.RAM != nil {
+			v.add(metric.MemoryIdleLevel+side.suffix, *side.idle.RAM*1e6)
+		}
 	}
 	r.Values = v
 	r.Facts = []result.Fact{

@@ -63,23 +63,24 @@ const (
 	ServiceDemand   = "service-demand"
 	ServiceDemandOp = "service-demand-op"
 
-	CPUBusy       = "cpu-busy"
-	CPUTotal      = "cpu-total"
-	CPUIdleLevel  = "cpu-idle-level"
-	CPUUser       = "cpu-user"
-	CPUNice       = "cpu-nice"
-	CPUSystem     = "cpu-system"
-	CPUIOWait     = "cpu-iowait"
-	CPUIRQ        = "cpu-irq"
-	CPUSoftIRQ    = "cpu-softirq"
-	CPUSteal      = "cpu-steal"
-	CPUIdle       = "cpu-idle"
-	CPUBusiest    = "cpu-busiest"
-	CPUSoftest    = "cpu-softirq-busiest"
-	CPUAgents     = "cpu-agents"
-	CPUTimeClient = "cpu-time-client"
-	CPUTimeServer = "cpu-time-server"
-	Memory        = "memory"
+	CPUBusy         = "cpu-busy"
+	CPUTotal        = "cpu-total"
+	CPUIdleLevel    = "cpu-idle-level"
+	CPUUser         = "cpu-user"
+	CPUNice         = "cpu-nice"
+	CPUSystem       = "cpu-system"
+	CPUIOWait       = "cpu-iowait"
+	CPUIRQ          = "cpu-irq"
+	CPUSoftIRQ      = "cpu-softirq"
+	CPUSteal        = "cpu-steal"
+	CPUIdle         = "cpu-idle"
+	CPUBusiest      = "cpu-busiest"
+	CPUSoftest      = "cpu-softirq-busiest"
+	CPUAgents       = "cpu-agents"
+	CPUTimeClient   = "cpu-time-client"
+	CPUTimeServer   = "cpu-time-server"
+	Memory          = "memory"
+	MemoryIdleLevel = "memory-idle-level"
 
 	SwitchesVoluntary   = "switches-voluntary"
 	SwitchesInvoluntary = "switches-involuntary"
@@ -296,7 +297,8 @@ var table = []Metric{
 	{CPUAgents, unit.Ratio, Neutral, "CPUs that the processes that measure used; 1 is one CPU"},
 	{CPUTimeClient, unit.Second, Neutral, "CPU time of the client's process in the window"},
 	{CPUTimeServer, unit.Second, Neutral, "CPU time of the server's process in the window"},
-	{Memory, unit.Byte, Neutral, "memory in use on the client's machine"},
+	{Memory, unit.Byte, Neutral, "memory in use on the client's machine under load, without what the kernel can free"},
+	{MemoryIdleLevel, unit.Byte, Neutral, "the same before the test, with nothing to do"},
 
 	{SwitchesVoluntary, unit.PerSecond, Neutral, "context switches per second of both agents because they waited"},
 	{SwitchesInvoluntary, unit.PerSecond, Neutral, "context switches per second of both agents because others wanted " +

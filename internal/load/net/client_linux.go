@@ -37,6 +37,7 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 		return Report{}, err
 	}
 	t := newTeam(c)
+	memory := usedMemory()
 	quiet(len(t.plan))
 	control, err := dialControl(ctx, c)
 	if err != nil {
@@ -62,7 +63,7 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Cost.Idle, r.Sweep = idle, found
+	r.Cost.Idle, r.Cost.IdleMemory, r.Sweep = idle, memory, found
 	return r, nil
 }
 

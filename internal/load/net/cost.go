@@ -89,6 +89,26 @@ func ParseStat(r io.Reader) (Stat, error) {
 	return stat, nil
 }
 
+// ParseMeminfo returns the bytes of memory in use that the text of /proc/meminfo gives: all, less what is available to
+// new programs without swapping. It is 0 where the text does not say.
+func ParseMeminfo(r io.Reader) float64 {
+	kib := map[string]float64{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		name, rest, _ := strings.Cut(lines.Text(), ":")
+		if number, is := strings.CutSuffix(strings.TrimSpace(rest), " kB"); is {
+			if n, err := strconv.ParseUint(number, 10, 53); err == nil {
+				kib[name] = float64(n)
+			}
+		}
+	}
+	all, available := kib["MemTotal"], kib["MemAvailable"]
+	if lines.Err() != nil || available <= 0 || available >= all {
+		return 0
+	}
+	return (all - available) * 1024
+}
+
 // Cost is what a run cost in CPU time on one machine, and the agent's part of it.
 type Cost struct {
 	Window  float64 `json:"window"`  // seconds between the two looks
@@ -98,6 +118,9 @@ type Cost struct {
 	Hottest int     `json:"hottest"` // that CPU
 	Softest float64 `json:"softest"` // largest share of the window that a CPU was in soft interrupts
 	Idle    float64 `json:"idle"`    // CPUs that were busy before the agent's first run; what is "idle" here
+
+	Memory     float64 `json:"memory,omitempty"`      // bytes in use, the larger of both looks; 0: not known
+	IdleMemory float64 `json:"idle_memory,omitempty"` // the same before the run's connections were opened
 
 	AgentUser   float64 `json:"agent_user"` // CPU seconds of the agent's process
 	AgentSystem float64 `json:"agent_system"`

@@ -460,6 +460,20 @@ func FuzzParseHello(f *testing.F) {
 	})
 }
 
+func TestParseMeminfo(t *testing.T) {
+	for text, want := range map[string]float64{
+		"MemTotal:       8000 kB\nMemFree:        1000 kB\nMemAvailable:   6000 kB\nHugePages_Total:       0\n": 2000 << 10,
+		"MemTotal:       8000 kB\nMemFree:        1000 kB\n":                                                    0,
+		"MemTotal:       8000 kB\nMemAvailable:   9000 kB\n":                                                    0,
+		"MemTotal:       8000 kB\nMemAvailable:   some kB\n":                                                    0,
+		"": 0,
+	} {
+		if got := ParseMeminfo(strings.NewReader(text)); got != want {
+			t.Errorf("%q gives %g bytes, want %g", text, got, want)
+		}
+	}
+}
+
 func FuzzParseStat(f *testing.F) {
 	f.Add(statText)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -22,13 +22,14 @@ type look struct {
 	stat      Stat
 	usage     unix.Rusage
 	throttled int64
+	memory    float64         // bytes in use; 0: not known
 	tcp       []*unix.TCPInfo // of the senders
 	counters  counter.Look
 	uncounted error // why there are none
 }
 
 func lookAround(senders []*worker, count bool) (look, error) {
-	l := look{at: time.Now(), throttled: machine.Throttled()}
+	l := look{at: time.Now(), throttled: machine.Throttled(), memory: usedMemory()}
 	file, err := os.Open("/proc/stat")
 	if err != nil {
 		return l, fmt.Errorf("read the CPU's times: %w", err)
@@ -51,6 +52,16 @@ func lookAround(senders []*worker, count bool) (look, error) {
 		l.counters, l.uncounted = counter.See()
 	}
 	return l, nil
+}
+
+// usedMemory is the machine's memory in use, in bytes; 0 where that cannot be read.
+func usedMemory() float64 {
+	file, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	return ParseMeminfo(file)
 }
 
 // IdleLevel watches the machine for a while and returns how many CPUs were busy.
@@ -78,6 +89,7 @@ func cost(before, after look) Cost {
 		Voluntary:   after.usage.Nvcsw - before.usage.Nvcsw,
 		Involuntary: after.usage.Nivcsw - before.usage.Nivcsw,
 		Throttled:   after.throttled - before.throttled,
+		Memory:      max(before.memory, after.memory),
 	}
 	c.between(before.stat, after.stat)
 	return c

@@ -262,6 +262,7 @@ func (s *server) admitUDP(index uint16, peer unix.Sockaddr) error {
 
 // session is the run as the control connection leads it. The server ends with that connection.
 func (s *server) session(ctx context.Context) (Report, error) {
+	memory := usedMemory()
 	idle, err := s.config.watchIdle()
 	if err != nil {
 		return Report{}, err
@@ -284,7 +285,7 @@ func (s *server) session(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	r, err := s.report()
-	r.Cost.Idle = idle
+	r.Cost.Idle, r.Cost.IdleMemory = idle, memory
 	return r, err
 }
 

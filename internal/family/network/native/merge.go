@@ -237,13 +237,12 @@ func (m *builder) cpu() {
 	}
 	m.layers()
 	m.kernel()
-	modes(m, c)
+	modes(m, c, "")
+	if !m.Shared {
+		modes(m, s, metric.OfServer)
+	}
 	m.Add(metric.CPUBusiest, max(c.Busiest, s.Busiest))
 	m.Add(metric.CPUSoftest, max(c.Softest, s.Softest))
-	if all := s.Machine.Sum(); all > 0 && !m.Shared {
-		m.Add(metric.CPUBusy+metric.OfServer, s.Machine.Busy()/all)
-		m.Add(metric.CPUSoftIRQ+metric.OfServer, s.Machine[netload.SoftIRQ]/all)
-	}
 	m.Add(metric.CPUAgents, agents)
 	m.Add(metric.SwitchesVoluntary, float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
 	m.Add(metric.SwitchesInvoluntary, float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
@@ -300,20 +299,28 @@ func (m *builder) above(counter string, client, server float64) {
 	}
 }
 
-// modes adds the shares of the client's machine.
-func modes(m *builder, c netload.Cost) {
+// modes adds the shares of the machine of one side by mode, and its memory, with what both were without load. Memory
+// that could not be read is left out.
+func modes(m *builder, c netload.Cost, side string) {
+	if c.Memory > 0 {
+		m.Add(metric.Memory+side, c.Memory)
+	}
+	if c.IdleMemory > 0 {
+		m.Add(metric.MemoryIdleLevel+side, c.IdleMemory)
+	}
 	all := c.Machine.Sum()
 	if all <= 0 {
 		return
 	}
-	m.Add(metric.CPUBusy, c.Machine.Busy()/all)
-	m.Add(metric.CPUUser, (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
-	m.Add(metric.CPUSystem, c.Machine[netload.System]/all)
-	m.Add(metric.CPUIOWait, c.Machine[netload.IOWait]/all)
-	m.Add(metric.CPUIRQ, c.Machine[netload.IRQ]/all)
-	m.Add(metric.CPUSoftIRQ, c.Machine[netload.SoftIRQ]/all)
-	m.Add(metric.CPUSteal, c.Machine[netload.Steal]/all)
-	m.Add(metric.CPUIdle, c.Machine[netload.Idle]/all)
+	m.Add(metric.CPUBusy+side, c.Machine.Busy()/all)
+	m.Add(metric.CPUUser+side, (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
+	m.Add(metric.CPUSystem+side, c.Machine[netload.System]/all)
+	m.Add(metric.CPUIOWait+side, c.Machine[netload.IOWait]/all)
+	m.Add(metric.CPUIRQ+side, c.Machine[netload.IRQ]/all)
+	m.Add(metric.CPUSoftIRQ+side, c.Machine[netload.SoftIRQ]/all)
+	m.Add(metric.CPUSteal+side, c.Machine[netload.Steal]/all)
+	m.Add(metric.CPUIdle+side, c.Machine[netload.Idle]/all)
+	m.Add(metric.CPUIdleLevel+side, c.Idle/float64(c.CPUs))
 }
 
 // series adds the steps of the window: of what receivers read, or of completed operations.

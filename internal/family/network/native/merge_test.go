@@ -37,7 +37,7 @@ func base(t *testing.T, w network.Spec) sides {
 		t.Fatal(err)
 	}
 	cost := netload.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1,
-		AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
+		AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1, Memory: 2e9, IdleMemory: 1.5e9,
 		Machine: netload.Times{netload.User: 0.1, netload.System: 0.6, netload.SoftIRQ: 0.4, netload.Idle: 0.9}}
 	side := func(role netload.Role, cpu int) netload.Report {
 		return netload.Report{Role: role, Version: "v1 go1", Window: 1, Cost: cost, ReceivedAll: true,

@@ -42,6 +42,16 @@ func ofKernel() []string {
 	return names
 }
 
+// ofMachine are what is reported of the machine of a side.
+func ofMachine(side string) []string {
+	names := []string{metric.Memory, metric.MemoryIdleLevel, metric.CPUBusy, metric.CPUUser, metric.CPUSystem,
+		metric.CPUIOWait, metric.CPUIRQ, metric.CPUSoftIRQ, metric.CPUSteal, metric.CPUIdle, metric.CPUIdleLevel}
+	for i := range names {
+		names[i] += side
+	}
+	return names
+}
+
 // latencies are what is reported of the latencies of requests.
 var latencies = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Min, metric.Max, metric.Mean}
 
@@ -67,10 +77,10 @@ var reported = []struct {
 	{ofCounted, []string{metric.CPUPerOp}},
 	{ofStream, layersOf(metric.CPUPerGB)},
 	{ofCounted, layersOf(metric.CPUPerOp)},
+	{everywhere, ofMachine("")},
+	{everywhere, ofMachine(metric.OfServer)},
 	{everywhere, []string{
-		metric.CPUBusy, metric.CPUUser, metric.CPUSystem, metric.CPUIOWait, metric.CPUIRQ, metric.CPUSoftIRQ,
-		metric.CPUSteal, metric.CPUIdle, metric.CPUBusiest, metric.CPUSoftest, metric.CPUBusy + metric.OfServer,
-		metric.CPUSoftIRQ + metric.OfServer, metric.CPUAgents, metric.SwitchesVoluntary, metric.SwitchesInvoluntary,
+		metric.CPUBusiest, metric.CPUSoftest, metric.CPUAgents, metric.SwitchesVoluntary, metric.SwitchesInvoluntary,
 		metric.LatenessP99,
 	}},
 	{everywhere, ofKernel()},
