@@ -60,6 +60,8 @@ const (
 	minInterval       = 100 * time.Microsecond
 	defaultLoss       = 0.001 // threshold of the udp-stream sweep
 	maxFlows          = 128
+	minBuffer         = 4 << 10
+	maxBuffer         = 512 << 20
 	minMSS            = 88 // the kernel's least, TCP_MIN_MSS
 	maxMSS            = 32767
 	MaxSize           = 16 << 20
@@ -90,6 +92,9 @@ type Spec struct {
 	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
 	// MSS is the largest segment of tcp-stream in bytes, TCP's options included; 0 is what the path holds.
 	MSS int `json:"mss,omitempty"`
+	// Buffer is the size of each socket's buffers for sending and for receiving, in bytes; 0 is what the hosts and tools
+	// have by themselves.
+	Buffer int `json:"buffer,omitempty"`
 	// Congestion is tcp-stream's control of its rate; empty is what the hosts have.
 	Congestion string `json:"congestion,omitempty"`
 	// Interval is the time between the pings of a flow; Rate follows from it.
@@ -238,6 +243,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("%w: direction=%s is not forward, reverse or both", family.ErrInvalid, s.Direction)
 	case s.MSS != 0 && (s.MSS < minMSS || s.MSS > maxMSS):
 		return fmt.Errorf("%w: mss=%d is not from %d to %d bytes", family.ErrInvalid, s.MSS, minMSS, maxMSS)
+	case s.Buffer != 0 && (s.Buffer < minBuffer || s.Buffer > maxBuffer):
+		return fmt.Errorf("%w: buffer=%d is not from 4 KiB to 512 MiB", family.ErrInvalid, s.Buffer)
 	case !plainName.MatchString(s.Congestion):
 		return fmt.Errorf("%w: congestion=%q is not the name of a congestion control", family.ErrInvalid, s.Congestion)
 	case s.Kind == UDPUnpaced && s.Rate > 0:
@@ -290,6 +297,7 @@ func (s Spec) String() string {
 	add(full.Loss != def.Loss && full.Searches(), "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
 	add(full.Offload != def.Offload, "offload=%t", full.Offload)
 	add(full.MSS != 0, "mss=%d", full.MSS)
+	add(full.Buffer != 0, "buffer=%d", full.Buffer)
 	add(full.Congestion != "", "congestion=%s", full.Congestion)
 	add(full.Timeout != def.Timeout, "timeout=%s", full.Timeout)
 	return family.Title(string(s.Kind), opts)
@@ -322,11 +330,11 @@ func Parse(text string) (Spec, error) {
 func (k Kind) parameters() []string {
 	switch k {
 	case TCPStream:
-		return []string{"flows", "size", "direction", "mss", "congestion", "max-rate"}
+		return []string{"flows", "size", "direction", "mss", "buffer", "congestion", "max-rate"}
 	case UDPStream:
-		return []string{"flows", "size", "direction", "rate", "loss", "offload", "max-rate"}
+		return []string{"flows", "size", "direction", "rate", "loss", "offload", "buffer", "max-rate"}
 	case UDPUnpaced:
-		return []string{"flows", "size", "direction", "offload"}
+		return []string{"flows", "size", "direction", "offload", "buffer"}
 	case TCPRR, TCPCRR:
 		return []string{"flows", "request", "response", "rate"}
 	case UDPRR:
@@ -375,6 +383,8 @@ func (s *Spec) set(key, val string) (err error) {
 		s.Loss, err = family.Positive(fraction(val))
 	case "mss":
 		s.MSS, err = family.Positive(strconv.Atoi(val))
+	case "buffer":
+		s.Buffer, err = family.Positive(unit.ParseSize(val))
 	case "congestion":
 		s.Congestion = val
 	case "offload":

@@ -215,7 +215,7 @@ func (t *team) open(ctx context.Context) error {
 		case f.Work == workEcho:
 			w.fd, w.echo, err = openEcho(t.config.Addr.Addr(), t.config.Workload.Size)
 		case f.udp():
-			w.fd, err = openUDP(ctx, t.config.Addr, hello)
+			w.fd, err = openUDP(ctx, t.config.Addr, hello, t.config.Workload)
 		default:
 			w.fd, err = openTCP(t.config.Addr, hello, t.config.Workload)
 		}
@@ -290,12 +290,14 @@ func uninterrupted(call func() error) error {
 const udpRepeat = 100 * time.Millisecond
 
 // openUDP opens a flow of datagrams, as openTCP does. The opening may be lost, so it is repeated until it is answered.
-func openUDP(ctx context.Context, a netip.AddrPort, h hello) (int, error) {
+func openUDP(ctx context.Context, a netip.AddrPort, h hello, w network.Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, err
 	}
-	growBuffers(fd)
+	if err := growBuffers(fd, w); err != nil {
+		return fd, err
+	}
 	if err := setTimeouts(fd, udpRepeat); err != nil {
 		return fd, err
 	}

@@ -606,7 +606,7 @@ func allocationsOfCycles(t *testing.T) {
 }
 
 func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool) {
-	in, err := bindUDP(netip.MustParseAddrPort("127.0.0.1:0"))
+	in, err := bindUDP(netip.MustParseAddrPort("127.0.0.1:0"), network.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -667,5 +667,51 @@ func TestControlMessagesAreBounded(t *testing.T) {
 	}()
 	if _, err := newLink(here).hear(); err == nil {
 		t.Error("no error")
+	}
+}
+
+// Sockets of both sides have the buffers that the workload names; a host that grants less says so.
+func TestBuffers(t *testing.T) {
+	const size = 96 << 10
+	w := network.Spec{Kind: network.TCPStream, Buffer: size}
+	check := func(what string, fd int) {
+		t.Helper()
+		for _, o := range bufferOptions {
+			if got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, o.plain); err != nil || got != 2*size {
+				t.Errorf("%s: the buffer under %s has %d bytes, %v; want 2 x %d", what, o.limit, got, err, size)
+			}
+		}
+	}
+	listener, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(listener)
+	client, err := openSocket(addr.Addr(), unix.SOCK_STREAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(client)
+	if err := errors.Join(tuneTCP(client, w), unix.Connect(client, sockaddr(addr))); err != nil {
+		t.Fatal(err)
+	}
+	server, _, err := unix.Accept(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(server)
+	check("client", client)
+	check("server", server)
+
+	datagrams, err := bindUDP(netip.MustParseAddrPort("127.0.0.1:0"), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(datagrams)
+	check("datagrams", datagrams)
+
+	w.Buffer = 1 << 30 // more than any host may grant
+	if err := tuneTCP(client, w); err == nil || !strings.Contains(err.Error(), "net.core.rmem_max") {
+		t.Errorf("a buffer that no host grants gives %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func newServer(c Config) (*server, error) {
 		if !c.Workload.Kind.UDP() {
 			return s, nil
 		}
-		if s.openings, err = bindUDP(s.addr); err == nil {
+		if s.openings, err = bindUDP(s.addr, c.Workload); err == nil {
 			return s, nil
 		}
 		unix.Close(s.listener)
@@ -240,7 +240,7 @@ func (s *server) acceptUDP() {
 }
 
 func (s *server) admitUDP(index uint16, peer unix.Sockaddr) error {
-	fd, err := bindUDP(s.addr)
+	fd, err := bindUDP(s.addr, s.config.Workload)
 	if err != nil {
 		return err
 	}

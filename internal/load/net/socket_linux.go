@@ -94,6 +94,9 @@ func tuneTCP(fd int, w network.Spec) error {
 			return fmt.Errorf("set the largest segment to %d bytes: %w", w.MSS, err)
 		}
 	}
+	if err := setBuffers(fd, w); err != nil {
+		return err
+	}
 	if w.Congestion != "" {
 		err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, w.Congestion)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) {
@@ -149,7 +152,7 @@ func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
 
 // bindUDP binds a datagram socket to a. SO_REUSEPORT lets the server give every flow a socket of its
 // own, connected to that flow's client, on the one port.
-func bindUDP(a netip.AddrPort) (int, error) {
+func bindUDP(a netip.AddrPort, w network.Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, err
@@ -161,22 +164,55 @@ func bindUDP(a netip.AddrPort) (int, error) {
 		unix.Close(fd)
 		return -1, fmt.Errorf("bind to udp %s: %w", a, err)
 	}
-	growBuffers(fd)
+	if err := growBuffers(fd, w); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
 	return fd, nil
 }
 
-var bufferOptions = []struct{ force, plain int }{
-	{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF},
+var bufferOptions = []struct {
+	force, plain int
+	limit        string
+}{
+	{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, "net.core.rmem_max"},
+	{unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, "net.core.wmem_max"},
 }
 
-// growBuffers asks for large buffers, beyond the limit of net.core.rmem_max where we may.
-func growBuffers(fd int) {
+// growBuffers gives a socket of datagrams the buffers that the workload names, or asks for large ones.
+func growBuffers(fd int, w network.Spec) error {
+	if w.Buffer == 0 {
+		askBuffers(fd, receiveBuffer) // less is what there is; what was granted is recorded
+	}
+	return setBuffers(fd, w)
+}
+
+// askBuffers asks for buffers of so many bytes, beyond the limits of net.core where we may.
+func askBuffers(fd, size int) {
 	for _, o := range bufferOptions {
-		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, receiveBuffer) != nil {
-			// Less is what there is; what was granted is recorded.
-			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.plain, receiveBuffer)
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, size) != nil {
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.plain, size)
 		}
 	}
+}
+
+// setBuffers gives a socket the buffers that the workload names. Less is another experiment, and an error.
+func setBuffers(fd int, w network.Spec) error {
+	if w.Buffer == 0 {
+		return nil
+	}
+	askBuffers(fd, w.Buffer)
+	for _, o := range bufferOptions {
+		doubled, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, o.plain) // the kernel adds as much for its own records
+		if err != nil {
+			return fmt.Errorf("read the size of a socket's buffer: %w", err)
+		}
+		if granted := doubled / 2; granted < w.Buffer {
+			return fmt.Errorf("this host grants a socket's buffer %d bytes of buffer=%d: raise %s, or ask for less",
+				granted, w.Buffer, o.limit)
+		}
+	}
+	return nil
 }
 
 // retry says that a call was only interrupted or came to its time-out.

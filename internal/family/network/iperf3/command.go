@@ -45,6 +45,9 @@ func newCommands(p host.Pair, w network.Spec) (commands, error) {
 	if w.MSS > 0 {
 		c.client = append(c.client, "-M", strconv.Itoa(w.MSS))
 	}
+	if w.Buffer > 0 {
+		c.client = append(c.client, "-w", strconv.Itoa(w.Buffer)) // the server has it from the client
+	}
 	if w.Congestion != "" {
 		c.client = append(c.client, "-C", w.Congestion)
 	}

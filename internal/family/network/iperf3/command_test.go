@@ -56,6 +56,7 @@ func TestCommandLines(t *testing.T) {
 			fakePair("[fd00::2]:5201", "[fd00::2]:5201", []int{0, 1}, []int{2, 3})},
 		{"tcp-stream:flows=4,direction=both", time.Second, 0, fakePair("10.1.0.2:7", "10.1.0.2:7", nil, nil)},
 		{"tcp-stream:mss=1000,congestion=reno", time.Second, 0, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
+		{"tcp-stream:buffer=256KiB", time.Second, 0, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
 		{"udp-stream:rate=10000", time.Second, 0, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
 		{"udp-stream:rate=10000", time.Second, 0, fakePair("[fd00::2]:5201", "[fd00::2]:5201", nil, nil)},
 		{"tcp-stream:flows=4,max-rate=100Mbit/s", time.Second, 0,
