@@ -1,17 +1,22 @@
 package cli
 
 import (
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -47,6 +52,50 @@ func TestExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStudyCosts holds the table of what the studies cost to what plan says of their files; -update writes it.
+func TestStudyCosts(t *testing.T) {
+	const (
+		page  = "../../docs/studies/README.md"
+		begin = "<!-- costs: written by go test ./internal/cli -run TestStudyCosts -update -->\n"
+		end   = "<!-- end of costs -->\n"
+	)
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	var table strings.Builder
+	table.WriteString("| Study | Targets | Once: `--blocks 1` | At least | At most |\n|---|--:|--:|--:|--:|\n")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		e, _ := exampleOf(t, file)
+		d := plan.Document{Schema: plan.Schema, Experiment: e}
+		if err := d.Predict(plan.Known{}, registry.Families()); err != nil {
+			t.Fatal(err)
+		}
+		first := e.Design.Looks[0]
+		block := time.Duration(d.Block.Seconds * float64(time.Second))
+		minutes := func(blocks int) string {
+			m := int(math.Ceil((time.Duration(blocks) * block).Minutes()))
+			if m < 100 {
+				return fmt.Sprintf("%d min", m)
+			}
+			return fmt.Sprintf("%d h %02d min", m/60, m%60)
+		}
+		fmt.Fprintf(&table, "| [%s](%s.md) | %d | %s | %s, %d blocks | %s, %d blocks |\n", name, name, len(e.Targets),
+			minutes(1), minutes(first), first, minutes(e.Design.Blocks), e.Design.Blocks)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(text), begin)
+	_, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the table", page)
+	}
+	golden.Check(t, page, head+begin+"\n"+table.String()+"\n"+end+tail)
 }
 
 // exampleOf is the experiment of a file, which asks no cluster for anything.
