@@ -23,17 +23,19 @@ func newCompare(s Streams) *cobra.Command {
 	var verbose bool
 	var j judgement
 	c := &cobra.Command{
-		Use:   "compare DIR [DIR]",
-		Short: "Print the comparison of a results directory, or of two",
-		Long: `Print the comparison of a results directory. With two directories, compare the
-targets of the second with those of the first, unpaired: whatever changed between
-the two experiments is then part of every difference.
+		Use:   "compare DIR…",
+		Short: "Print the comparison of results directories",
+		Long: `Print the comparison of a results directory. With several directories, compare
+the targets of all of them, unpaired: whatever changed between the experiments is
+then part of every difference. Each target is compared with the target of the same
+name in the first directory, or else with the baseline there.
 
 A gate that fails ends with status 3, one that is inconclusive with status 4.`,
 		Example: `  knotmeter compare results/2026-12-01-a1b2 --verbose
-  knotmeter compare results/2026-12-01-a1b2 -o markdown`,
-		Args:              operands(1, 2),
-		ValidArgsFunction: upTo(2, offerResults),
+  knotmeter compare results/2026-12-01-a1b2 -o markdown
+  knotmeter compare results/a results/b results/c --label results/a='Cluster A'`,
+		Args:              operands(1, -1),
+		ValidArgsFunction: offerResults,
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -89,7 +91,7 @@ func checkOutput(name string) error {
 	return oneOf("--output", name, outputs)
 }
 
-// loaded is one or two results directories, compared.
+// loaded is results directories, compared.
 type loaded struct {
 	report.Input
 	warnings []string
@@ -104,6 +106,7 @@ type judgement struct {
 	prices    prices
 	reference published
 	matches   matches
+	labels    labels
 }
 
 // register adds the flags that all commands have which render results.
@@ -111,6 +114,7 @@ func (j *judgement) register(f *pflag.FlagSet) {
 	f.Var(&j.reference, "reference", referenceHelp)
 	f.Var(&j.matches, "match", matchHelp)
 	f.Var(&j.prices, "price", priceHelp)
+	f.Var(&j.labels, "label", labelHelp)
 	f.StringVar(&j.metric, "metric", "", "`METRIC` let verdicts be about this metric, such as mean, where cases have it")
 }
 
@@ -131,7 +135,11 @@ func (j judgement) onto(e *result.Experiment, runs []result.Run) (remark string,
 	if len(what) == 0 {
 		return "", nil
 	}
-	return "The experiment was run without " + strings.Join(what, " and ") +
+	who := "The experiment was"
+	if len(runs) > 0 && runs[0].Experiment != "" {
+		who = "The experiments were"
+	}
+	return who + " run without " + strings.Join(what, " and ") +
 		"; the stated error probability holds for what is chosen before the results are seen.", nil
 }
 
@@ -154,16 +162,16 @@ func (j judgement) choose(all []*store.Results) (remarks []string, err error) {
 // runs takes 300 MB, and as much again at the runtime's default of 100.
 const collectAt = 25
 
-// load reads and compares one results directory, or two.
+// load reads and compares results directories. Of one, it also finds causes.
 func (j judgement) load(dirs ...string) (*loaded, error) {
-	if j.allPairs && len(dirs) > 1 {
-		return nil, errors.New("--all-pairs: of two directories, each target is compared with its counterpart; " +
-			"leave it out")
-	}
 	debug.SetGCPercent(collectAt)
+	parts, err := j.labels.parts(dirs)
+	if err != nil {
+		return nil, err
+	}
 	l := &loaded{Input: report.Input{Reference: j.reference, Matches: j.matches}}
 	var all []*store.Results
-	var targets []string
+	var targets []string // by the names that they have in their directories
 	for _, dir := range dirs {
 		r, err := openResults(dir)
 		if err != nil {
@@ -172,38 +180,49 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 		all, targets = append(all, r), append(targets, r.Experiment.TargetNames()...)
 		l.warnings = append(l.warnings, r.Warnings...)
 	}
-	if err := errors.Join(j.prices.check(targets...), j.matches.check(j.reference, targets)); err != nil {
-		return nil, err
-	}
-	for _, r := range all {
-		r.Facts = compare.SetPrices(j.prices, r.Facts, r.Experiment.Targets)
-	}
-	first, last := all[0], all[len(all)-1]
-	remark, err := j.onto(&last.Experiment, last.Runs)
+	remarks, err := j.choose(all)
 	if err != nil {
 		return nil, err
 	}
-	remarks, err := j.choose(all)
+	for i, r := range all {
+		r.Facts = compare.SetPrices(j.prices, r.Facts, r.Experiment.Targets)
+		parts[i].Results = r.Results
+	}
+	whole := compare.Joined{Results: all[0].Results}
+	if len(dirs) > 1 {
+		if whole, err = compare.Join(parts...); err != nil {
+			return nil, err
+		}
+		whole.Facts = compare.SetPrices(j.prices, whole.Facts, whole.Experiment.Targets)
+	}
+	names := whole.Experiment.TargetNames()
+	if err := errors.Join(j.prices.check(slices.Concat(names, targets)...),
+		j.matches.check(j.reference, names)); err != nil {
+		return nil, err
+	}
+	remark, err := j.onto(&whole.Experiment, whole.Runs)
 	if err != nil {
 		return nil, err
 	}
 	remarks = append(remarks, remark)
 	if len(dirs) > 1 {
-		l.Second = &last.Results
-		l.Comparison, err = compare.CompareUnpaired(first.Results, last.Results)
-	} else if l.Comparison, err = compare.Compare(first.Results); err != nil {
+		l.Comparison, err = whole.Compare()
+	} else if l.Comparison, err = compare.Compare(whole.Results); err != nil {
 		err = fmt.Errorf("%s: %w", dirs[0], err)
 	} else {
-		l.Histogram = first.Histogram
-		l.Causes = explain.Explain(first.Results, l.Comparison)
-		err = confirmed(dirs[0], first.Experiment, l.Causes)
+		l.Causes = explain.Explain(whole.Results, l.Comparison)
+		err = confirmed(dirs[0], whole.Experiment, l.Causes)
 	}
 	remarks = slices.Compact(slices.DeleteFunc(remarks, func(text string) bool { return text == "" }))
 	for _, text := range remarks {
 		l.warnings = append(l.warnings, strings.TrimSuffix(text, "."))
 	}
 	l.Comparison.Warnings = append(l.Comparison.Warnings, remarks...)
-	l.Experiment, l.Sites, l.Runs, l.Facts = first.Experiment, first.Sites, first.Runs, first.Facts
+	l.Experiment, l.Sites, l.Runs, l.Facts = whole.Experiment, whole.Sites, whole.Runs, whole.Facts
+	l.Histogram = func(r *result.Run, name string) (result.Histogram, error) {
+		of := slices.IndexFunc(parts, func(p compare.Part) bool { return p.Label == r.Experiment })
+		return all[max(of, 0)].Histogram(r.ID, name)
+	}
 	return l, err
 }
 

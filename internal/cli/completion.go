@@ -256,8 +256,8 @@ func offerReferences(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 	return beginning(all, typed)
 }
 
-// offerResults completes results directories, or any directory where there is none.
-func offerResults(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+// offerResults completes results directories that are not arguments yet, or any directory where there is none.
+func offerResults(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	patterns := []string{escapePattern(typed) + "*"}
 	if strings.HasPrefix(resultsParent+"/", typed) {
 		patterns = append(patterns, resultsParent+"/*")
@@ -266,7 +266,9 @@ func offerResults(_ *cobra.Command, _ []string, typed string) ([]string, cobra.S
 	for _, pattern := range patterns {
 		names, _ := filepath.Glob(pattern + "/" + store.ExperimentFile) // the pattern is valid
 		for _, name := range names {
-			found = append(found, filepath.Dir(name))
+			if dir := filepath.Dir(name); !slices.Contains(args, dir) {
+				found = append(found, dir)
+			}
 		}
 	}
 	if len(found) == 0 {

@@ -116,9 +116,9 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 	var about []string
 	names := e.TargetNames()
-	for _, name := range names {
-		if (g.Target == "" || result.Match(g.Target, name)) && !(g.Change && name == e.Baseline) {
-			about = append(about, name)
+	for _, t := range e.Targets {
+		if (g.Target == "" || t.Matches(g.Target)) && !(g.Change && t.Name == e.Baseline) {
+			about = append(about, t.Name)
 		}
 	}
 	if len(about) == 0 {

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,28 +11,41 @@ import (
 
 func newReport(s Streams) *cobra.Command {
 	var formats []string
+	var out string
 	var j judgement
 	c := &cobra.Command{
-		Use:   "report DIR",
-		Short: "Write a results directory as HTML, Markdown, CSV and more",
+		Use:   "report DIR…",
+		Short: "Write results directories as HTML, Markdown, CSV and more",
 		Long: `Write reports of a results directory into it: by default report.html, a single
-page that loads nothing. 'knotmeter list formats' lists the others.`,
-		Example:           `  knotmeter report results/2026-12-01-a1b2 --format html,svg`,
-		Args:              operands(1, 1),
-		ValidArgsFunction: upTo(1, offerResults),
+page that loads nothing. 'knotmeter list formats' lists the others. Several
+directories are compared as 'knotmeter compare' does, and need --out.`,
+		Example: `  knotmeter report results/2026-12-01-a1b2 --format html,svg
+  knotmeter report results/a results/b results/c --out results/all`,
+		Args:              operands(1, -1),
+		ValidArgsFunction: offerResults,
 		RunE: func(_ *cobra.Command, args []string) error {
 			for _, name := range formats {
 				if err := oneOf("--format", name, formatNames()); err != nil {
 					return err
 				}
 			}
-			l, err := j.load(args[0])
+			if out == "" && len(args) > 1 {
+				return errors.New("--out: name the directory to write the report of several directories into")
+			}
+			l, err := j.load(args...)
 			if err != nil {
 				return err
 			}
 			warn(s.Err, l.warnings...)
+			into := args[0]
+			if out != "" {
+				into = out
+				if err := os.MkdirAll(into, 0o755); err != nil {
+					return fmt.Errorf("--out: %w", err)
+				}
+			}
 			for _, name := range formats {
-				paths, err := l.writeFormat(findFormat(name), args[0])
+				paths, err := l.writeFormat(findFormat(name), into)
 				if err != nil {
 					return err
 				}
@@ -40,6 +55,7 @@ page that loads nothing. 'knotmeter list formats' lists the others.`,
 		},
 	}
 	j.register(c.Flags())
+	c.Flags().StringVar(&out, "out", "", "`DIR` directory to write into (default: the results directory)")
 	c.Flags().StringSliceVar(&formats, "format", []string{"html"},
 		"`FORMAT,…` formats of the files: "+strings.Join(formatNames(), ", "))
 	return c

@@ -86,7 +86,7 @@ func TestFindingsOfTwoDirectories(t *testing.T) {
 	}
 	a, b := side("old"), side("new")
 	stalled(&b.Runs[0])
-	c, err := CompareUnpaired(a, b)
+	c, err := compareSeveral(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}

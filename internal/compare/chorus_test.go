@@ -35,7 +35,7 @@ func TestSitesWarn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := CompareUnpaired(r, result.Results{Experiment: w.e, Runs: w.runs})
+	both, err := compareSeveral(r, result.Results{Experiment: w.e, Runs: w.runs})
 	if err != nil {
 		t.Fatal(err)
 	}

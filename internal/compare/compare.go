@@ -36,29 +36,36 @@ func Compare(r result.Results) (Comparison, error) {
 
 // compare is Compare of results that the plan is of. Runs of another tool have no blocks, so nothing pairs them.
 func (p plan) compare(r result.Results) Comparison {
-	e, facts := r.Experiment, r.Facts
 	t := audited(numbered(r))
-	t.look, t.shifts = p.look, p.shifts
-	t.stopped = p.replay(asPlanned(e), t.reached(), r.Runs, t.mistakes)
-	c := newComparison(e)
-	c.Paired = e.Imported == ""
-	c.Primaries = planned(e)
-	compareCase, judge, change := t.compareCase, t.judge, t.readChange
-	var u unpaired
+	c := newComparison(r.Experiment)
+	c.Sessions, c.Visits = sessionsOf(r), visitsOf(r)
 	var intro []string
-	if !c.Paired {
-		u = newUnpaired(t, t)
-		u.one, u.primaries = true, c.Primaries
-		compareCase, judge, change = u.compareCase, t.judgeUnpaired, u.readChange
+	if c.Paired = r.Experiment.Imported == ""; c.Paired {
+		t.look, t.shifts = p.look, p.shifts
+		t.stopped = p.replay(asPlanned(t.e), t.reached(), r.Runs, t.mistakes)
+	} else {
 		intro = append(intro, fmt.Sprintf("These are runs of another tool (%s), without blocks: they are "+
-			"compared unpaired, and what changed between them is part of every difference.", e.Imported))
+			"compared unpaired, and what changed between them is part of every difference.", r.Experiment.Imported))
 	}
-	for _, rc := range e.Cases {
-		if rc.Role == result.Bound {
-			continue
-		}
-		for _, v := range contests(e) {
-			c.Comparisons = append(c.Comparisons, compareCase(rc, v)...)
+	c.fill(t, p, r.Facts, append(intro, t.warnings...),
+		slices.Concat(t.common.ofAllRuns(), siteDoubts(r.Sites), t.standing()))
+	return c
+}
+
+// fill compares the targets of a trial. Of the warnings about all of it, some stand before those that are found here,
+// and the others after them.
+func (c *Comparison) fill(t *trial, p plan, facts map[string][]result.Fact, before, after []string) {
+	c.Primaries = t.primaries()
+	compareCase, judge, change := t.compareCase, t.judge, t.readChange
+	u := unpaired{t, c.Primaries, map[string]bool{}}
+	if !c.Paired {
+		compareCase, judge, change = u.compareCase, t.judgeUnpaired, u.readChange
+	}
+	for _, rc := range t.e.Cases {
+		for _, v := range t.versus {
+			if rc.Role != result.Bound && t.plans(rc, v) {
+				c.Comparisons = append(c.Comparisons, compareCase(rc, v)...)
+			}
 		}
 	}
 	family := t.family(c.Comparisons, judge)
@@ -72,31 +79,34 @@ func (p plan) compare(r result.Results) Comparison {
 	}
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
-	c.Sessions, c.Visits = sessionsOf(r), visitsOf(r)
-	c.Warnings = append(c.Warnings, slices.Concat(intro, t.warnings, selections(e.Cases, contests(e), t.losses),
-		u.unmatchedMetrics(), t.common.ofAllRuns(), siteDoubts(r.Sites))...)
+	c.Warnings = append(c.Warnings, slices.Concat(before, t.selections(), u.unmatchedMetrics(), after)...)
+	for _, v := range t.versus {
+		if v.baseline == t.against(v.target) {
+			a, b := t.placeFacts(v)
+			c.addDifferences(v.target, slices.Concat(facts[v.baseline], a), slices.Concat(facts[v.target], b))
+		}
+	}
+	c.Gates = judgeAll(p.gates, plannedCases(t.e.Cases), t.subjects(change), t.e.Design.Alpha)
+	c.finish(t.scope(), t.e.Cases)
+	c.addPrices(t.e, func(target string) []result.Fact { return facts[target] })
+	c.Objectives, c.Leaks = t.objectives(), t.leaks()
+}
+
+// standing are the warnings about how all runs of a trial were measured.
+func (t *trial) standing() []string {
+	var words []string
 	for _, w := range []struct {
 		holds bool
 		words string
 	}{
-		{t.closed, closedWords}, {e.Design.Parallel, parallelWords}, {e.InTurn(), inTurnWords},
+		{t.closed, closedWords}, {t.e.Design.Parallel, parallelWords}, {t.e.InTurn(), inTurnWords},
 		{t.oneMachine(), oneMachineWords},
 	} {
 		if w.holds {
-			c.Warnings = append(c.Warnings, w.words)
+			words = append(words, w.words)
 		}
 	}
-	for _, v := range contests(e) {
-		if v.baseline == e.Baseline {
-			a, b := placeFacts(e.Cases, v, t, t)
-			c.addDifferences(v.target, slices.Concat(facts[v.baseline], a), slices.Concat(facts[v.target], b))
-		}
-	}
-	c.Gates = judgeAll(p.gates, plannedCases(e.Cases), t.subjects(change), e.Design.Alpha)
-	c.finish(t.scope(), e.Cases)
-	c.addPrices(e, func(target string) []result.Fact { return facts[target] })
-	c.Objectives, c.Leaks = t.objectives(), t.leaks()
-	return c
+	return words
 }
 
 const oneMachineWords = "Client and server run on one machine and share its CPUs: costs are of both sides together, " +

@@ -437,7 +437,7 @@ func TestBrokenPlans(t *testing.T) {
 		if !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
-		_, err = CompareUnpaired(result.Results{Experiment: scenario(1).e}, result.Results{Experiment: w.e})
+		_, err = compareSeveral(result.Results{Experiment: scenario(1).e}, result.Results{Experiment: w.e})
 		if !errors.Is(err, ErrExperiment) {
 			t.Errorf("unpaired: error %v, want %q", err, c.want)
 		}
@@ -614,7 +614,7 @@ func TestUnpairedGolden(t *testing.T) {
 			b.runs[i].Values[k].Number *= 1.2
 		}
 	}
-	c, err := CompareUnpaired(result.Results{Experiment: a.e, Runs: a.runs, Facts: labFacts()},
+	c, err := compareSeveral(result.Results{Experiment: a.e, Runs: a.runs, Facts: labFacts()},
 		result.Results{Experiment: b.e, Runs: b.runs, Facts: labFacts()})
 	if err != nil {
 		t.Fatal(err)
@@ -644,7 +644,7 @@ func TestUnpairedFewRuns(t *testing.T) {
 		n    int
 		want Verdict
 	}{{1, Undecided}, {5, Undecided}, {6, Different}} {
-		got, err := CompareUnpaired(few(9, "gke"), few(c.n, "constellation"))
+		got, err := compareSeveral(few(9, "gke"), few(c.n, "constellation"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -709,7 +709,7 @@ func FuzzCompare(f *testing.F) {
 		paired, err := Compare(result.Results{Experiment: w.e, Runs: w.runs, Facts: facts})
 		sane(t, paired, err)
 		half := len(w.runs) / 2
-		unpaired, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs[:half], Facts: facts},
+		unpaired, err := compareSeveral(result.Results{Experiment: w.e, Runs: w.runs[:half], Facts: facts},
 			result.Results{Experiment: w.e, Runs: w.runs[half:], Facts: nil})
 		sane(t, unpaired, err)
 	})

@@ -36,8 +36,8 @@ const (
 // JSON form is knotmeter/comparison/v1.
 type Comparison struct {
 	Schema     string  `json:"schema"`
-	Experiment string  `json:"experiment"` // id; of two directories, both ids
-	Paired     bool    `json:"paired"`     // by blocks; of two directories false
+	Experiment string  `json:"experiment"` // id; of several experiments, all ids
+	Paired     bool    `json:"paired"`     // by blocks; of several experiments false
 	Seed       uint64  `json:"seed"`
 	Baseline   string  `json:"baseline"`
 	Alpha      float64 `json:"alpha"`     // error probability of all primary verdicts together
@@ -240,6 +240,18 @@ type TargetRuns struct {
 type Reason struct {
 	Text string `json:"reason"`
 	Runs int    `json:"runs"`
+}
+
+// Against returns the baseline that each target is compared with in the first place. In one experiment that is its own;
+// of several, each target may have another.
+func (c Comparison) Against() map[string]string {
+	against := map[string]string{}
+	for _, r := range c.Comparisons {
+		if _, known := against[r.Target]; !known && (!c.Paired || r.Baseline == c.Baseline) {
+			against[r.Target] = r.Baseline
+		}
+	}
+	return against
 }
 
 // Primary returns the rows that a verdict was planned for.

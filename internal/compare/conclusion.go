@@ -6,7 +6,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -37,9 +36,9 @@ type wording struct {
 	declared bool
 }
 
-func newWording(g Group, table standings, e result.Experiment) wording {
-	r := wording{manner: mannerOf(g), table: table, delta: e.Design.Delta, runs: "blocks", declared: g.Declared}
-	if e.Imported != "" {
+func newWording(g Group, table standings, t *trial) wording {
+	r := wording{manner: mannerOf(g), table: table, delta: t.e.Design.Delta, runs: "blocks", declared: g.Declared}
+	if t.look == nil {
 		r.runs = "runs"
 	}
 	for _, m := range g.Members {

@@ -11,14 +11,14 @@ import (
 // the case's own metric, but for the primary comparisons. It is the one family of the decisions to stop, of the rows
 // and of the letters. It follows from the plan alone, so that nothing that becomes of a comparison changes how many
 // there are.
-func explored(e result.Experiment) []contest {
-	every := e
+func (t *trial) explored() []contest {
+	every := t.e
 	every.Design.AllPairs = true
 	var list []contest
-	for _, rc := range e.Cases {
+	for _, rc := range t.e.Cases {
 		for _, v := range contests(every) {
-			isPrimary := rc.Role == result.Primary && slices.Contains(contests(e), v)
-			if rc.Role != result.Bound && !isPrimary {
+			isPrimary := rc.Role == result.Primary && slices.Contains(t.versus, v)
+			if rc.Role != result.Bound && !isPrimary && t.plans(rc, v) {
 				list = append(list, contest{rc.Name, v})
 			}
 		}
@@ -35,7 +35,7 @@ func (t *trial) family(rows []Row, judge judge) []*Row {
 		have[contest{r.Case, versus{r.Baseline, r.Target}}] = r
 	}
 	var list []*Row
-	for _, x := range explored(t.e) {
+	for _, x := range t.explored() {
 		r := have[x]
 		if r == nil {
 			rc, _ := t.e.Case(x.rc)

@@ -45,12 +45,12 @@ func differences(baseline, other []result.Fact) []Difference {
 	return list
 }
 
-// placeFacts returns the facts of the runs that differ between two targets, each of a trial: those on
-// which all runs of a case agree on either side, each in its way. They are a property of the places,
-// such as the MTU that the check of a site saw; what varies from run to run says nothing here.
-func placeFacts(cases []result.Case, of versus, a, b *trial) (baseline, other []result.Fact) {
-	for _, rc := range cases {
-		x, y := differing(steady(a.valid(rc.Name, of.baseline)), steady(b.valid(rc.Name, of.target)))
+// placeFacts returns the facts of the runs that differ between two targets: those on which all runs of a case agree on
+// either side, each in its way. They are a property of the places, such as the MTU that the check of a site saw; what
+// varies from run to run says nothing here.
+func (t *trial) placeFacts(of versus) (baseline, other []result.Fact) {
+	for _, rc := range t.e.Cases {
+		x, y := differing(steady(t.valid(rc.Name, of.baseline)), steady(t.valid(rc.Name, of.target)))
 		baseline, other = append(baseline, x...), append(other, y...)
 	}
 	return baseline, other

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -165,9 +166,11 @@ func (g Gate) words(u unit.Unit) string {
 }
 
 // A subject is a target that gates may be about, and how to read its runs: each interval with the
-// error probability alpha. change is nil of a baseline.
+// error probability alpha. change is nil of a baseline. has reports whether it is to be compared in a
+// case.
 type subject struct {
-	name, shown    string
+	result.Target
+	has            func(result.Case) bool
 	change, median func(d demand, alpha float64) reading
 }
 
@@ -193,7 +196,7 @@ func demands(gates []Gate, cases []result.Case, subjects []subject) []demand {
 				metric = rc.Metric
 			}
 			for _, s := range subjects {
-				if g.isAbout(s) {
+				if g.isAbout(s) && s.has(rc) {
 					all = append(all, demand{g, rc, metric, s})
 				}
 			}
@@ -206,7 +209,7 @@ func (g Gate) isAbout(s subject) bool {
 	if g.Change && s.change == nil {
 		return false
 	}
-	return g.Target == "" || result.Match(g.Target, s.name) || result.Match(g.Target, s.shown)
+	return g.Target == "" || s.Matches(g.Target)
 }
 
 // A reading is what the runs say about what a gate is on.
@@ -231,8 +234,8 @@ func (d demand) judge(alpha float64) (g Gated, lost bool) {
 		read = d.on.change
 	}
 	r := read(d, alpha)
-	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.on.shown, Metric: d.metric, Level: r.level, CI: r.ci, Outcome: Open}
-	about := fmt.Sprintf("%s: %s %s", d.on.shown, d.rc.Name, d.metric)
+	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.on.Name, Metric: d.metric, Level: r.level, CI: r.ci, Outcome: Open}
+	about := fmt.Sprintf("%s: %s %s", d.on.Name, d.rc.Name, d.metric)
 	if r.why == "" && d.CheckUnit(d.metric, r.unit) != nil {
 		r.why, r.lost = fmt.Sprintf("it is in %s and the limit in %s", r.unit, d.Unit), true
 		g.CI = unbounded()
@@ -336,8 +339,10 @@ func unread(level float64, u unit.Unit, lost bool, format string, a ...any) read
 func (t *trial) subjects(change func(d demand, alpha float64) reading) []subject {
 	var all []subject
 	for _, x := range t.e.Targets {
-		s := subject{name: x.Name, shown: x.Name, median: t.readMedian}
-		if x.Name != t.e.Baseline {
+		of := versus{cmp.Or(t.against(x.Name), x.Name), x.Name}
+		s := subject{Target: x, median: t.readMedian,
+			has: func(rc result.Case) bool { return t.plans(rc, of) }}
+		if of.baseline != of.target {
 			s.change = change
 		}
 		all = append(all, s)
@@ -347,7 +352,7 @@ func (t *trial) subjects(change func(d demand, alpha float64) reading) []subject
 
 // readChange reads the change against the baseline, with its repeated interval.
 func (t *trial) readChange(d demand, alpha float64) reading {
-	of := versus{t.e.Baseline, d.on.name}
+	of := versus{t.e.Baseline, d.on.Name}
 	a, b := t.valid(d.rc.Name, of.baseline), t.valid(d.rc.Name, of.target)
 	if len(blocks(a, b)) == 0 {
 		return unread(1-alpha, "", false, "no block has a valid run on both sides%s", t.reason(d.rc.Name, of.target))
@@ -397,10 +402,10 @@ const driftAlpha = 0.01
 
 // readMedian reads the median over the valid runs on a target. Each look has its share of alpha.
 func (t *trial) readMedian(d demand, alpha float64) reading {
-	level := 1 - alpha/float64(max(1, len(t.e.Design.Looks)))
-	runs := t.valid(d.rc.Name, d.on.name)
+	level := 1 - alpha/float64(max(1, len(t.of(d.on.Name).e.Design.Looks)))
+	runs := t.valid(d.rc.Name, d.on.Name)
 	if len(runs) == 0 {
-		return unread(level, "", false, "there is no valid run%s", t.reason(d.rc.Name, d.on.name))
+		return unread(level, "", false, "there is no valid run%s", t.reason(d.rc.Name, d.on.Name))
 	}
 	v, ok := find(d.metric, runs)
 	if !ok {
@@ -415,34 +420,15 @@ func (t *trial) readMedian(d demand, alpha float64) reading {
 		drifts: stats.TrendP(values) <= driftAlpha}
 }
 
-// subjects are the targets of the second experiment, and of the first those that they are compared
-// with.
-func (u unpaired) subjects() []subject {
-	var all []subject
-	with := map[string]bool{}
-	for _, x := range u.b.e.Targets {
-		with[u.counterpart(x.Name)] = true
-	}
-	for _, x := range u.a.e.Targets {
-		if with[x.Name] {
-			all = append(all, subject{name: x.Name, shown: u.nameA(x.Name), median: u.a.readMedian})
-		}
-	}
-	for _, x := range u.b.e.Targets {
-		all = append(all, subject{name: x.Name, shown: u.nameB(x.Name), change: u.readChange, median: u.b.readMedian})
-	}
-	return all
-}
-
 // readChange reads the change between two samples of runs.
 func (u unpaired) readChange(d demand, alpha float64) reading {
-	from := u.counterpart(d.on.name)
-	a, b := u.a.valid(d.rc.Name, from), u.b.valid(d.rc.Name, d.on.name)
+	of := versus{u.against(d.on.Name), d.on.Name}
+	a, b := u.valid(d.rc.Name, of.baseline), u.valid(d.rc.Name, of.target)
 	v, ok := find(d.metric, b, a)
 	if !ok {
 		return unread(1-alpha, "", true, "no run has it")
 	}
-	r := newRow(u.design, d.rc, v, versus{u.nameA(from), d.on.shown})
+	r := newRow(u.e.Design, d.rc, v, of)
 	s, ok := r.samples(v, a, b)
 	return r.reading(s, ok, alpha)
 }

@@ -190,7 +190,7 @@ func TestGatesOfTwoDirectories(t *testing.T) {
 	}
 	old, now := side("old", 11, 1), side("new", 11, 1.1)
 	now.Experiment.Gates = []string{"* <= +5%", "* <= +20% on b", "* <= 105us", "* p99 <= +5% on a"}
-	c, err := CompareUnpaired(old, now)
+	c, err := compareSeveral(old, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,12 +209,12 @@ func TestGatesOfTwoDirectories(t *testing.T) {
 	}
 	few := side("few", 5, 1.1)
 	few.Experiment.Gates = []string{"* <= +5%"}
-	if c, err = CompareUnpaired(old, few); err != nil || c.Outcome() != Open ||
+	if c, err = compareSeveral(old, few); err != nil || c.Outcome() != Open ||
 		!strings.Contains(c.Gates[0].Sentence, "there are 11 and 5 runs") {
 		t.Errorf("%v %+v", err, c.Gates)
 	}
 	few.Experiment.Gates = []string{"* <="}
-	if _, err = CompareUnpaired(old, few); !errors.Is(err, ErrExperiment) || !errors.Is(err, ErrGate) {
+	if _, err = compareSeveral(old, few); !errors.Is(err, ErrExperiment) || !errors.Is(err, ErrGate) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func (t *trial) group(rc result.Case, rows map[contest]Row) (Group, bool) {
 		}
 		return cmp.Compare(a.Median, b.Median)
 	})
-	g.Declared = t.e.Design.AllPairs && rc.Role == result.Primary && t.e.Imported == ""
+	g.Declared = t.e.Design.AllPairs && rc.Role == result.Primary && t.look != nil
 	g.Level = 1 - t.e.Design.Alpha
 	if g.Declared {
 		g.Level = 1 - t.e.Design.Alpha/float64(planned(t.e))
@@ -65,7 +65,7 @@ func (t *trial) group(rc result.Case, rows map[contest]Row) (Group, bool) {
 	for i, text := range letters(len(members), table.apart) {
 		g.Members[i].Letters = text
 	}
-	g.Conclusion = newWording(g, table, t.e).conclusion()
+	g.Conclusion = newWording(g, table, t).conclusion()
 	return g, true
 }
 
@@ -94,18 +94,22 @@ func (t *trial) members(rc result.Case) (v result.Value, members []Member) {
 		values := []float64{}
 		for _, run := range t.valid(rc.Name, x.Name) {
 			own, has := run.Value(rc.Metric)
-			if !has || !own.Usable() || own.Better != metric.Higher && own.Better != metric.Lower {
+			if !has || !own.Usable() {
 				continue
 			}
-			if v.Metric != "" && !alike(own, v) {
+			if v.Metric != "" && !matches(own, v) {
 				return result.Value{}, nil
 			}
+			own.Better = cmp.Or(own.Better, v.Better)
 			v = own
 			values = append(values, own.Number)
 		}
 		if len(values) > 0 {
 			members = append(members, Member{Target: x.Name, Blocks: len(values), Median: Number(stats.Median(values))})
 		}
+	}
+	if v.Better != metric.Higher && v.Better != metric.Lower {
+		return result.Value{}, nil
 	}
 	return v, members
 }

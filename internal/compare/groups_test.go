@@ -9,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -74,7 +75,7 @@ func TestConclusions(t *testing.T) {
 		{3, "A>B B~C A~C", "A carries more than B; no other two can be told apart"},
 	} {
 		g := groupOf(c.n, unit.BitPerSecond, metric.Higher)
-		got := newWording(g, standingsOf(c.n, c.pairs), result.Experiment{Design: result.Design{Delta: 0.02}}).conclusion()
+		got := newWording(g, standingsOf(c.n, c.pairs), pairedTrial()).conclusion()
 		if got != c.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", c.pairs, got, c.want)
 		}
@@ -95,7 +96,7 @@ func TestMannersOfConclusions(t *testing.T) {
 	} {
 		g := groupOf(4, c.unit, c.better)
 		g.Declared = c.declared
-		if got := newWording(g, table, result.Experiment{}).conclusion(); got != c.want {
+		if got := newWording(g, table, pairedTrial()).conclusion(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.unit, got, c.want)
 		}
 	}
@@ -120,7 +121,7 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 		}
 		text := strings.Join(pairs, " ")
 		words := newWording(groupOf(3, unit.BitPerSecond, metric.Higher),
-			standingsOf(3, text), result.Experiment{}).conclusion()
+			standingsOf(3, text), pairedTrial()).conclusion()
 		if other, twice := said[words]; twice {
 			t.Errorf("%q and %q both are %q", other, text, words)
 		}
@@ -137,7 +138,7 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 				s.set(j, i, r)
 			}
 		}
-		words := newWording(groupOf(n, unit.BitPerSecond, metric.Higher), s, result.Experiment{}).conclusion()
+		words := newWording(groupOf(n, unit.BitPerSecond, metric.Higher), s, pairedTrial()).conclusion()
 		for i := range n {
 			best := true
 			for j := range n {
@@ -348,4 +349,9 @@ func TestBoxesOfPublishedForm(t *testing.T) {
 	if want := []string{"mean 2", "p99 3", "max 4", "min 1"}; !slices.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
 	}
+}
+
+// pairedTrial is a trial of blocks without runs.
+func pairedTrial() *trial {
+	return &trial{e: result.Experiment{Design: result.Design{Delta: 0.02}}, look: stats.OneLook{}}
 }

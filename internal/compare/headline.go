@@ -79,15 +79,13 @@ func headline(c Comparison, cases []result.Case) string {
 // there are others.
 func records(c Comparison, cases []result.Case, role result.Role) []record {
 	var list []record
-	planned := result.CasesByName(cases)
+	planned, against := result.CasesByName(cases), c.Against()
 	for _, r := range c.Comparisons {
 		of, known := planned[r.Case]
-		if r.Role != role || known && r.Metric != of.Metric || c.Paired && r.Baseline != c.Baseline {
+		if r.Role != role || known && r.Metric != of.Metric || r.Baseline != against[r.Target] {
 			continue
 		}
-		i := slices.IndexFunc(list, func(t record) bool {
-			return t.targets[0] == r.Target && t.counts.baseline == r.Baseline
-		})
+		i := slices.IndexFunc(list, func(t record) bool { return t.targets[0] == r.Target })
 		if i < 0 {
 			i = len(list)
 			list = append(list, record{targets: []string{r.Target}, counts: outcomes{baseline: r.Baseline, speed: true}})

@@ -116,11 +116,11 @@ func TestImportedAgainstOurs(t *testing.T) {
 		theirs.add(0, stream, "cilium", result.Value{Metric: "throughput",
 			Unit: unit.PerSecond, Better: metric.Higher, Number: 3})
 	}
-	c, err := CompareUnpaired(results(ours), results(theirs))
+	c, err := compareSeveral(results(ours), results(theirs))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Comparisons) != 1 || len(c.Groups) != 0 || c.Groups == nil {
+	if len(c.Comparisons) != 1 || len(c.Groups) != 1 || len(c.Groups[0].Members) != 4 {
 		t.Fatalf("%+v", c.Comparisons)
 	}
 	r := c.Comparisons[0]
@@ -136,8 +136,8 @@ func TestImportedAgainstOurs(t *testing.T) {
 		"Experiment theirs is numbers of another tool (csv)",
 		"Cases that only experiment 2026-12-01-a1b2 has, compared with nothing: node-node/tcp-rr.",
 		"Cases that only experiment theirs has, compared with nothing: pod-pod/same/tcp-rr.",
-		"Targets of experiment 2026-12-01-a1b2 without a namesake in experiment theirs, compared with nothing: lab:vxlan, " +
-			"lab:again.",
+		"Targets without a namesake in another experiment, compared with nothing: lab:vxlan (2026-12-01-a1b2), " +
+			"lab:again (2026-12-01-a1b2).",
 		`Metrics that one side does not have in this unit, or of which neither says what is better, compared with ` +
 			`nothing: pod-pod/other/tcp-rr mean in "s", pod-pod/other/tcp-rr p99 in "op/s"`,
 	} {
@@ -148,7 +148,7 @@ func TestImportedAgainstOurs(t *testing.T) {
 	if warned(c.Warnings, "seconds of a run") {
 		t.Error("the window of another tool's runs is not known, and not other than ours")
 	}
-	turned, err := CompareUnpaired(results(theirs), results(ours))
+	turned, err := compareSeveral(results(theirs), results(ours))
 	if err != nil || len(turned.Comparisons) != 3 || turned.Comparisons[0].Direction != BetterThan ||
 		turned.Comparisons[0].Better != metric.Lower {
 		t.Errorf("%v %+v", err, turned.Comparisons)
@@ -162,7 +162,7 @@ func TestUnpairedBounds(t *testing.T) {
 	a, b := typical(), typical()
 	b.e.ID = "second"
 	each(b, func(v *result.Value) { v.Number *= 3 })
-	c, err := CompareUnpaired(results(a), results(b))
+	c, err := compareSeveral(results(a), results(b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestUnpairedBounds(t *testing.T) {
 func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 	a, b := ladder(8, result.Primary, 1), ladder(8, result.Primary, 1)
 	each(b, func(v *result.Value) { v.Unit = unit.PerSecond })
-	c, err := CompareUnpaired(results(a), results(b))
+	c, err := compareSeveral(results(a), results(b))
 	if err != nil || len(c.Comparisons) != 1 || c.Primaries != 1 {
 		t.Fatalf("%v %+v", err, c.Comparisons)
 	}
@@ -228,7 +228,7 @@ func TestUnpairedDoubts(t *testing.T) {
 		w.runs[2].Warnings = []result.Warning{{Code: "clock", Text: "the clock jumped"}}
 		return w
 	}
-	c, err := CompareUnpaired(results(made("x", "closed", "1500")), results(made("y", "open", "1450")))
+	c, err := compareSeveral(results(made("x", "closed", "1500")), results(made("y", "open", "1450")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestUnpairedDoubts(t *testing.T) {
 	if got := c.AlsoDiffers["A (y)"]; !slices.Equal(got, []string{"loop", "path-mtu"}) {
 		t.Errorf("also differs: %q", got)
 	}
-	c, err = CompareUnpaired(results(made("x", "closed", "1500")), results(made("y", "closed", "1500")))
+	c, err = compareSeveral(results(made("x", "closed", "1500")), results(made("y", "closed", "1500")))
 	if err != nil || !warned(c.Warnings, "Closed loop") ||
 		warned(c.Comparisons[0].Warnings, "loop") || len(c.AlsoDiffers["A (y)"]) != 0 {
 		t.Errorf("%v %q %q", err, c.Warnings, c.Comparisons[0].Warnings)

@@ -10,55 +10,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// cases lists the cases that both experiments have. A case is primary if it is so in both, about the
-// same metric.
-func (u unpaired) cases() []result.Case {
-	var both []result.Case
-	for _, x := range u.a.e.Cases {
-		y, ok := u.b.e.Case(x.Name)
-		if !ok || x.Role == result.Bound && y.Role == result.Bound {
-			continue
-		}
-		if x.Role != result.Primary || y.Role != result.Primary || x.Metric != y.Metric {
-			x.Role = result.Exploratory
-		}
-		both = append(both, x)
-	}
-	return both
-}
-
-// unmatched names what only one of the two experiments has, and is compared with nothing.
-func (u unpaired) unmatched() []string {
-	var said []string
-	for _, side := range [][2]result.Experiment{{u.a.e, u.b.e}, {u.b.e, u.a.e}} {
-		var only []string
-		for _, rc := range side[0].Cases {
-			if _, both := side[1].Case(rc.Name); !both {
-				only = append(only, rc.Name)
-			}
-		}
-		if len(only) > 0 {
-			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.",
-				side[0].ID, prose.Some(only)))
-		}
-	}
-	met := map[string]bool{}
-	for _, x := range u.b.e.Targets {
-		met[u.counterpart(x.Name)] = true
-	}
-	var only []string
-	for _, x := range u.a.e.Targets {
-		if !met[x.Name] {
-			only = append(only, x.Name)
-		}
-	}
-	if len(only) > 0 {
-		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with "+
-			"nothing: %s.", u.a.e.ID, u.b.e.ID, prose.Some(only)))
-	}
-	return append(said, u.unmatchedMetrics()...)
-}
-
 func (u unpaired) unmatchedMetrics() []string {
 	if len(u.alone) == 0 {
 		return nil

@@ -58,7 +58,7 @@ func (t *trial) medians() []Median {
 				values, _ := ownValues(v.Metric, runs)
 				m.Detectable = t.apart(values)
 				m.UpperBound = upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
-					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, versus{x.Name, x.Name}, t, t)
+					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, versus{x.Name, x.Name}, t)
 				list = append(list, m)
 			}
 		}
@@ -69,7 +69,7 @@ func (t *trial) medians() []Median {
 // apart is the smallest change that could be told apart from these values. Of two targets with the same spread, the log
 // ratio of a block's runs spreads √2 times as much.
 func (t *trial) apart(values []float64) Number {
-	if len(values) < 2 || t.e.Design.Blocks == 0 || slices.Min(values) <= 0 {
+	if len(values) < 2 || t.e.Design.Blocks == 0 || t.look == nil || slices.Min(values) <= 0 {
 		return Missing()
 	}
 	_, variance := stats.Moments(logarithms(values))

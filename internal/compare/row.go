@@ -95,7 +95,7 @@ func (t *trial) compareCase(rc result.Case, v versus) []Row {
 		s, ok := t.pair(&r, value, a, b)
 		if ok {
 			r.fill(s, alpha)
-			r.UpperBound = upperBound(rc, r, v, t, t)
+			r.UpperBound = upperBound(rc, r, v, t)
 		}
 		if r.Metric == rc.Metric {
 			t.doubt(&r, s)

@@ -24,23 +24,15 @@ func (t *trial) losses(caseName string, of versus) [2]loss {
 	return [2]loss{newLoss(of.baseline, t.all[caseName][of.baseline]), newLoss(of.target, t.all[caseName][of.target])}
 }
 
-// losses are those of a target of each experiment.
-func (u unpaired) losses(caseName string, of versus) [2]loss {
-	return [2]loss{
-		newLoss(u.nameA(of.baseline), u.a.all[caseName][of.baseline]),
-		newLoss(u.nameB(of.target), u.b.all[caseName][of.target]),
-	}
-}
-
 // mostSelections is how many cases have a warning each, before all are put into one, without their numbers of runs.
 const mostSelections = 3
 
 // selections warn of cases in which one side alone lost runs, however few. The runs that are left there may be the good
 // ones, and no interval covers that.
-func selections(cases []result.Case, contests []versus, losses func(caseName string, of versus) [2]loss) []string {
+func (t *trial) selections() []string {
 	var names, found []string
-	for _, rc := range cases {
-		words := selection(contests, func(of versus) [2]loss { return losses(rc.Name, of) })
+	for _, rc := range t.e.Cases {
+		words := selection(t.versus, func(of versus) [2]loss { return t.losses(rc.Name, of) })
 		if words != "" && rc.Role != result.Bound {
 			names, found = append(names, rc.Name), append(found, rc.Name+" ("+words+")")
 		}

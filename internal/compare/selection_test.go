@@ -71,7 +71,7 @@ func TestLossesOnOneSide(t *testing.T) {
 func TestLossesInOneOfTwoExperiments(t *testing.T) {
 	before, after := losing(1, 0, 0, 0), losing(1, 0, 1, 0)
 	before.e.ID, after.e.ID = "before", "after"
-	c, err := CompareUnpaired(results(before), results(after))
+	c, err := compareSeveral(results(before), results(after))
 	if err != nil {
 		t.Fatal(err)
 	}

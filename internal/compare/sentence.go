@@ -191,7 +191,7 @@ func (t *trial) scope() string {
 	if len(t.e.Targets) == 1 {
 		what = numbersSpeak
 	}
-	return scope(what, t.starts(), planned(t.e), t.e.Design.Alpha)
+	return scope(what, t.starts(), t.primaries(), t.e.Design.Alpha)
 }
 
 // starts are when the trial's runs began, as far as that is known.

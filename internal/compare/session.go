@@ -15,7 +15,7 @@ import (
 
 // A Session is one start of the program in an experiment that was resumed.
 type Session struct {
-	Experiment string    `json:"experiment"` // id
+	Experiment string    `json:"experiment"` // id; of several experiments, its label
 	Number     int       `json:"session"`    // from 1
 	Start      time.Time `json:"start"`
 	Version    string    `json:"version"`            // of the program

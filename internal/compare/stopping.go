@@ -182,7 +182,7 @@ func (s session) open() (open map[string]bool, rows map[contest]Row) {
 // stops here is judged together with cases that had more blocks, whose p may rise until then. So what is not final
 // counts with a p of 1, and a decision here can only become clearer.
 func (s session) explore(rows map[contest]Row, open map[string]bool, final func(name string) bool) {
-	family := explored(s.e)
+	family := s.explored()
 	known := make([]Row, len(family))
 	for i, x := range family {
 		r, has := rows[x]
@@ -253,7 +253,7 @@ func (s session) isLost(rc result.Case, of versus) bool {
 // isGated says whether all gates on a case are decided, or cannot be any more.
 func (s session) isGated(rc result.Case) bool {
 	for _, d := range s.demands {
-		if d.rc.Name != rc.Name || s.isLost(rc, versus{s.e.Baseline, d.on.name}) {
+		if d.rc.Name != rc.Name || s.isLost(rc, versus{s.e.Baseline, d.on.Name}) {
 			continue
 		}
 		if g, lost := d.judge(s.e.Design.Alpha / float64(len(s.demands))); g.Outcome == Open && !lost {

@@ -18,6 +18,10 @@ import (
 type trial struct {
 	e    result.Experiment
 	look stats.Design // nil if the runs are not paired
+	// versus are the comparisons that there are to make, of each target that with its baseline first.
+	versus []versus
+	// parts are the trials that a trial of several experiments consists of, by target.
+	parts map[string]*trial
 	// stopped is after how many blocks cases had what they were measured for; at is that of the look at which the others
 	// are looked at, 0 in the end.
 	stopped history
@@ -38,7 +42,8 @@ type trial struct {
 
 // newTrial sorts the runs. What does not belong to the plan is left out with a warning.
 func newTrial(e result.Experiment, runs []result.Run) *trial {
-	t := &trial{e: e, last: map[string]map[int]map[string]*result.Run{}, all: map[string]map[string][]*result.Run{}}
+	t := &trial{e: e, versus: contests(e),
+		last: map[string]map[int]map[string]*result.Run{}, all: map[string]map[string][]*result.Run{}}
 	targets, cases := map[string]bool{}, map[string]bool{}
 	for _, x := range e.Targets {
 		targets[x.Name] = true
@@ -98,9 +103,51 @@ func (t *trial) warn(format string, a ...any) {
 	t.warnings = append(t.warnings, fmt.Sprintf(format, a...))
 }
 
+// of returns the trial in which a target was measured.
+func (t *trial) of(target string) *trial {
+	if part := t.parts[target]; part != nil {
+		return part
+	}
+	return t
+}
+
+// plans reports whether the experiments of both targets have a case.
+func (t *trial) plans(rc result.Case, v versus) bool {
+	if t.parts == nil {
+		return true
+	}
+	_, a := t.of(v.baseline).e.Case(rc.Name)
+	_, b := t.of(v.target).e.Case(rc.Name)
+	return a && b
+}
+
+// against returns the baseline that a target is compared with, "" if it is compared with none.
+func (t *trial) against(target string) string {
+	for _, v := range t.versus {
+		if v.target == target {
+			return v.baseline
+		}
+	}
+	return ""
+}
+
+// primaries counts the primary comparisons of the plan.
+func (t *trial) primaries() int {
+	n := 0
+	for _, rc := range t.e.Cases {
+		for _, v := range t.versus {
+			if rc.Role == result.Primary && t.plans(rc, v) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // valid returns the valid runs of the last attempts of a case on a target, by block, but for those
 // that the audit leaves out.
 func (t *trial) valid(caseName, target string) map[int]*result.Run {
+	t = t.of(target)
 	runs := map[int]*result.Run{}
 	for block, have := range t.last[caseName] {
 		if r, ok := have[target]; ok && r.Valid() && len(t.mistakes[r.ID]) == 0 {

@@ -43,7 +43,7 @@ func writeBench(w io.Writer, in Input) error {
 		b.WriteString("\n")
 		benchConfig(b, "target", target)
 		for _, r := range runs {
-			if r.label == target {
+			if r.Target == target {
 				benchLine(b, r.Run)
 			}
 		}

@@ -264,12 +264,18 @@ func invalidCount(c compare.Comparison) int {
 
 // hereAndNow is the scope in a line.
 func hereAndNow(in Input) string {
-	when := "this time"
+	when := "at this time"
 	if len(in.Runs) > 0 {
-		first := slices.MinFunc(in.Runs, func(a, b result.Run) int { return a.Start.Compare(b.Start) }).Start
-		if !first.IsZero() {
-			when = first.UTC().Format("2006-01-02 15:04") + " UTC"
+		byStart := func(a, b result.Run) int { return a.Start.Compare(b.Start) }
+		first := slices.MinFunc(in.Runs, byStart).Start.UTC().Format("2006-01-02 15:04")
+		last := slices.MaxFunc(in.Runs, byStart).Start.UTC().Format("2006-01-02 15:04")
+		switch {
+		case slices.ContainsFunc(in.Runs, func(r result.Run) bool { return r.Start.IsZero() }):
+		case in.Comparison.Paired || first == last:
+			when = "at " + first + " UTC"
+		default:
+			when = "between " + first + " and " + last + " UTC"
 		}
 	}
-	return "This holds for these targets, on these machines, at " + when + "."
+	return "This holds for these targets, on these machines, " + when + "."
 }

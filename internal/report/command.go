@@ -5,14 +5,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // command returns the command line that repeats an experiment: the command, then each flag with its value. It is nil
-// without targets, and for what another tool measured, which no command of ours repeats.
-func command(e result.Experiment) []string {
-	if e.Imported != "" || len(e.Targets) == 0 {
+// without targets, and for what nothing pairs: no command repeats another tool's runs, or several experiments.
+func command(in Input) []string {
+	e := in.Experiment
+	if !in.Comparison.Paired || len(e.Targets) == 0 {
 		return nil
 	}
 	args := []string{"knotmeter run"}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,14 +104,8 @@ func csvValue(row []string, v result.Value, c result.Case) []string {
 	return row
 }
 
-// casesByName are the cases of the experiments; of two, one case stands for both.
-func (in Input) casesByName() map[string]result.Case {
-	cases := in.Experiment.Cases
-	if in.Second != nil {
-		cases = slices.Concat(in.Second.Experiment.Cases, cases)
-	}
-	return result.CasesByName(cases)
-}
+// casesByName are the cases of the experiment by their names.
+func (in Input) casesByName() map[string]result.Case { return result.CasesByName(in.Experiment.Cases) }
 
 // float writes the shortest text that reads back as v.
 func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -17,6 +17,7 @@ type forest struct {
 	File             string
 	Folded           bool // so long that it would hide what follows
 	Axis             template.HTML
+	Change           string // the head of the changes
 	Groups           []forestGroup
 	Shown, All       int // comparisons
 }
@@ -62,7 +63,10 @@ func (b *builder) forests(axis chart.Forest) (list []forest) {
 		if len(groups) == 0 {
 			return
 		}
-		f.Axis = axis.Axis()
+		f.Axis, f.Change = axis.Axis(), "change"
+		if b.in.Comparison.Paired {
+			f.Change = "paired change"
+		}
 		for _, g := range groups {
 			fg := forestGroup{Case: g.Case, Metric: g.Metric, Better: betterText(g.Better), Missing: g.Missing}
 			if g.Baseline != b.in.Comparison.Baseline {

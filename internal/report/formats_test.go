@@ -317,7 +317,7 @@ func TestMarkdownCannotBeBrokenOut(t *testing.T) {
 // What another tool measured has no command, in any format.
 func TestImportedHasNoCommand(t *testing.T) {
 	in := small()
-	in.Experiment.Imported = "vault-benchmark"
+	in.Experiment.Imported, in.Comparison.Paired = "vault-benchmark", false
 	for _, f := range Formats() {
 		if f.Write == nil {
 			continue // pictures
@@ -337,7 +337,7 @@ func TestCommand(t *testing.T) {
 	in.Experiment.Targets[1].Spec = "lab:vxlan?mtu=9000&label=it's big"
 	in.Experiment.Chosen, in.Experiment.Primaries = []string{"pod-*"}, []string{"*/tcp-rr"}
 	in.Experiment.Metric = "mean"
-	got := strings.Join(command(in.Experiment), " ")
+	got := strings.Join(command(in), " ")
 	want := `knotmeter run --target lab:native --target 'lab:vxlan?mtu=9000&label=it'\''s big' ` +
 		`--suite network:quick --case 'pod-*' --primary '*/tcp-rr' ` +
 		`--metric mean --tool native --blocks 2 --duration 1s --warmup 200ms --alpha 0.05 --delta 2% --seed 7`
@@ -362,11 +362,8 @@ func TestFormatsHaveNamesOfTheirOwn(t *testing.T) {
 func TestTwoDirectories(t *testing.T) {
 	a, b := network(t), network(t)
 	b.Experiment.ID = "2026-11-28-b"
-	in := a
-	in.Second = &result.Results{Experiment: b.Experiment, Runs: b.Runs[:200], Facts: b.Facts}
-	var err error
-	in.Comparison, err = compare.CompareUnpaired(result.Results{Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts},
-		*in.Second)
+	in, err := several(result.Results{Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts},
+		result.Results{Experiment: b.Experiment, Runs: b.Runs[:200], Facts: b.Facts})
 	if err != nil {
 		t.Fatal(err)
 	}

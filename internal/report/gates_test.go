@@ -111,13 +111,13 @@ func TestCommandRepeatsTheDesign(t *testing.T) {
 			AllPairs: true, Budget: 90, Duration: 1, Alpha: 0.05, Delta: 0.02},
 		Gates: []string{"*/tcp-rr p99 <= +5%"},
 	}
-	got := strings.Join(command(e), " ")
+	got := strings.Join(command(Input{Experiment: e, Comparison: compare.Comparison{Paired: true}}), " ")
 	if want := " --looks 5,8,12 --budget 1m30s --all-pairs --gate '*/tcp-rr p99 <= +5%' "; !strings.Contains(got, want) ||
 		strings.Contains(got, "--blocks") {
 		t.Errorf("no %q in %s", want, got)
 	}
 	e.Design.Looks, e.Design.AllPairs, e.Design.Budget, e.Gates = nil, false, 0, nil
-	got = strings.Join(command(e), " ")
+	got = strings.Join(command(Input{Experiment: e, Comparison: compare.Comparison{Paired: true}}), " ")
 	if !strings.Contains(got, " --blocks 12 ") || strings.Contains(got, "--looks") ||
 		strings.Contains(got, "--all-pairs") || strings.Contains(got, "--gate") || strings.Contains(got, "--budget") {
 		t.Errorf("with a fixed number of blocks: %s", got)
@@ -133,7 +133,7 @@ func TestCommandInTurn(t *testing.T) {
 			{Name: "b", Spec: "kube:y"},
 		},
 	}
-	got := strings.Join(command(e), " ")
+	got := strings.Join(command(Input{Experiment: e}), " ")
 	want := `--target kube:y --switch 'a=./cni.sh '\''a'\''' --restore true --switch-limit 1m30s --blocks 8`
 	if !strings.Contains(got, want) {
 		t.Errorf("%s\nhas no\n%s", got, want)

@@ -72,15 +72,19 @@ func newHero(in Input, all []group, axis *chart.Forest, marks marker) hero {
 	return h
 }
 
-// heroColumns lists the baseline first. Of two directories each target has its own.
+// heroColumns lists the baseline first. Of several experiments each target may have its own.
 func heroColumns(c compare.Comparison) []heroColumn {
 	names := columns(c)
 	short := prose.Unprefixed(names)
+	is := map[string]bool{c.Baseline: true}
+	for _, name := range c.Against() {
+		is[name] = true
+	}
 	var list []heroColumn
 	for _, name := range names {
 		column := heroColumn{Name: name, Short: short[name]}
 		switch {
-		case slices.Contains(baselines(c), name) && (!c.Paired || name == c.Baseline):
+		case is[name]:
 			column.Note = "baseline"
 		case slices.Contains(c.Placebos, name):
 			column.Note = "A/A control"
@@ -90,12 +94,16 @@ func heroColumns(c compare.Comparison) []heroColumn {
 	return list
 }
 
-// rows joins the groups of a case and metric: two directories have one for each target.
+// rows joins the groups of a case and metric: several experiments may have one for each target. Of targets that are
+// compared with several, the baseline counts.
 func (h *hero) rows(c compare.Comparison, list []group, axis *chart.Forest, marks marker) []heroRow {
 	var rows []heroRow
-	at := index[[2]string]{}
+	at, against := index[[2]string]{}, c.Against()
 	for _, g := range list {
-		if c.Paired && g.Baseline != c.Baseline {
+		g.Rows = slices.DeleteFunc(slices.Clone(g.Rows), func(r compare.Row) bool {
+			return r.Baseline != against[r.Target]
+		})
+		if len(g.Rows) == 0 {
 			continue
 		}
 		i, first := at.of([2]string{g.Case, g.Metric})

@@ -409,7 +409,7 @@ func TestPercentilesNeedSamples(t *testing.T) {
 	if !strings.Contains(text, "too few") {
 		t.Error("p99.99 of 4000 latencies is shown")
 	}
-	for _, d := range in.distributions(runsOf("", few[:1], func(target string) string { return target }), 0) {
+	for _, d := range in.distributions(Input{Runs: few[:1]}.runs(), 0) {
 		points := points(d.histogram, curveQuantiles(20))
 		if last := points[len(points)-1].Quantile; last < 0.999 || last > 0.9992 {
 			t.Errorf("the curve of 4000 latencies ends at %v", last)

@@ -38,10 +38,10 @@ func (in Input) distributions(runs []run, single int) []*distribution {
 		for _, h := range r.Histograms {
 			i, first := at.of(h.Name)
 			if first {
-				all = append(all, &distribution{Name: h.Name, Target: r.label, histogram: hdrhistogram.New(1, longest, 3)})
+				all = append(all, &distribution{Name: h.Name, Target: r.Target, histogram: hdrhistogram.New(1, longest, 3)})
 			}
 			d := all[i]
-			h, err := in.whole(r.ID, h)
+			h, err := in.whole(r.Run, h)
 			if err == nil {
 				err = d.merge(h, len(runs) <= single)
 			}
@@ -54,11 +54,11 @@ func (in Input) distributions(runs []run, single int) []*distribution {
 }
 
 // whole is a histogram of a run with its code, as long as there is something to read it from.
-func (in Input) whole(run string, h result.Histogram) (result.Histogram, error) {
+func (in Input) whole(r *result.Run, h result.Histogram) (result.Histogram, error) {
 	if h.Encoded != "" || in.Histogram == nil {
 		return h, nil
 	}
-	return in.Histogram(run, h.Name)
+	return in.Histogram(r, h.Name)
 }
 
 // merge adds a histogram of a run, and keeps it alone too if single runs are wanted.

@@ -62,7 +62,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 		}
 		m.line("%s", escapeMarkdown(c.Scope))
 		m.list("Time", timingOf(in).sentences())
-		if again := command(in.Experiment); len(again) > 0 {
+		if again := command(in); len(again) > 0 {
 			m.line("```sh\n%s\n```", fenced(strings.Join(again, " ")))
 		}
 	})

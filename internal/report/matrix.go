@@ -139,9 +139,9 @@ func (m *matrix) bars(g group) {
 
 // spread is how far the runs of each target lie apart: the quartiles.
 func spread(c compare.Comparison, all []group) *matrix {
-	m := newMatrix(c)
+	m, against := newMatrix(c), c.Against()
 	for _, g := range all {
-		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 || c.Paired && g.Baseline != c.Baseline {
+		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 || g.Baseline != against[g.Rows[0].Target] {
 			continue
 		}
 		m.add(g, cell{Text: span(g.Rows[0].BaselineQuartiles, g.Unit)}, func(r compare.Row) cell {
@@ -154,7 +154,7 @@ func spread(c compare.Comparison, all []group) *matrix {
 // factTables are the facts that are not the same on all targets, and all facts.
 func factTables(in Input) (differing, all *matrix) {
 	differing, all = newMatrix(in.Comparison), newMatrix(in.Comparison)
-	facts := in.facts()
+	facts := in.Facts
 	var names []string
 	for _, target := range all.Columns {
 		for _, f := range facts[target] {

@@ -8,8 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// columns lists baselines and targets for a table, each once: without two directories there is one
-// baseline, unless every target is compared with every other.
+// columns lists baselines and targets for a table, each once: of one experiment there is one baseline, unless every
+// target is compared with every other.
 func columns(c compare.Comparison) []string {
 	return distinct(slices.Concat(baselines(c), compared(c)))
 }
@@ -65,7 +65,7 @@ func title(c compare.Comparison) string {
 func runTargets(in Input, runs []run) []string {
 	var names []string
 	for _, r := range runs {
-		names = append(names, r.label)
+		names = append(names, r.Target)
 	}
 	return among(names, columns(in.Comparison))
 }

@@ -174,7 +174,7 @@ func newPage(in Input) *page {
 	p.Series = b.series()
 	p.Timelines = b.timelines()
 	p.Differing, p.AllFacts = factTables(in)
-	p.Command = command(in.Experiment)
+	p.Command = command(in)
 	p.nameFigures()
 	p.Lab = slices.ContainsFunc(in.Experiment.Targets, func(t result.Target) bool {
 		return strings.HasPrefix(t.Spec, "lab:")
@@ -224,7 +224,7 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 		if b.runs[r.Case] == nil {
 			b.runs[r.Case] = map[string][]run{}
 		}
-		b.runs[r.Case][r.label] = append(b.runs[r.Case][r.label], r)
+		b.runs[r.Case][r.Target] = append(b.runs[r.Case][r.Target], r)
 	}
 	for _, x := range in.Comparison.Boxes {
 		b.boxes[x.Case] = append(b.boxes[x.Case], x)
@@ -305,14 +305,14 @@ func ran(in Input) []string {
 	for _, r := range in.Runs {
 		blocks = max(blocks, r.Block)
 	}
-	if most := e.Design.Blocks; blocks > 0 && in.Second == nil {
+	if most := e.Design.Blocks; blocks > 0 && in.Comparison.Paired {
 		text := unit.Plural(blocks, "block")
 		if most > blocks {
 			text = fmt.Sprintf("%d of at most %d blocks", blocks, most)
 		}
 		list = append(list, text)
 	}
-	if n := len(in.Runs); n > 0 && in.Second == nil {
+	if n := len(in.Runs); n > 0 {
 		list = append(list, unit.Plural(n, "run"))
 	}
 	if t := timingOf(in); t.Total > 0 {
@@ -408,12 +408,12 @@ func (b *builder) order() *order {
 			chart.Span{Start: s.Start.Sub(t.First).Seconds() + s.Setup + s.Used, Cleanup: s.Cleanup, Valid: true})
 	}
 	for _, r := range b.in.runs() {
-		runs[r.label]++
-		spans[r.label] = append(spans[r.label], chart.Span{
+		runs[r.Target]++
+		spans[r.Target] = append(spans[r.Target], chart.Span{
 			Start: r.Start.Sub(t.First).Seconds(), Setup: r.Setup, Window: r.Window, Cleanup: r.Cleanup, Valid: r.Valid(),
 		})
 		if !r.Valid() {
-			invalid[r.label]++
+			invalid[r.Target]++
 		}
 	}
 	o := &order{Axis: chart.StripAxis(t.Total)}

@@ -58,7 +58,7 @@ var pages = sync.OnceValues(func() (map[string]Input, error) {
 		all[name] = in
 	}
 	for name, make := range map[string]func() (Input, error){"network": built,
-		"doubtful": doubtful, "unpaired": unpairedInput} {
+		"doubtful": doubtful, "unpaired": unpairedInput, "several": sixInput} {
 		in, err := make()
 		if err != nil {
 			return nil, err
@@ -108,8 +108,37 @@ func unpairedInput() (Input, error) {
 	}
 	b := result.Results{Experiment: a.Experiment, Facts: a.Facts, Runs: a.Runs[:len(a.Runs)*2/3]}
 	b.Experiment.ID = "2026-11-28-later"
-	c, err := compare.CompareUnpaired(a, b)
-	return Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &b}, err
+	return several(a, b)
+}
+
+// sixInput is six experiments of a target each, of which the last is the slowest.
+func sixInput() (Input, error) {
+	var all []result.Results
+	for i, slowdown := range []float64{1, 1.003, 1.01, 0.93, 1.02, 1.3} {
+		p := few("lab:native")
+		p.Slowdown = []float64{slowdown}
+		r, err := manyRuns(p)
+		if err != nil {
+			return Input{}, err
+		}
+		r.Experiment.ID = fmt.Sprintf("cluster-%d", i+1)
+		all = append(all, r)
+	}
+	return several(all...)
+}
+
+// several is the input of a report of several experiments, each with its id as its label.
+func several(all ...result.Results) (Input, error) {
+	var parts []compare.Part
+	for _, r := range all {
+		parts = append(parts, compare.Part{Results: r, Label: r.Experiment.ID})
+	}
+	j, err := compare.Join(parts...)
+	if err != nil {
+		return Input{}, err
+	}
+	c, err := j.Compare()
+	return Input{Comparison: c, Experiment: j.Experiment, Runs: j.Runs, Facts: j.Facts, Sites: j.Sites}, err
 }
 
 // TestRunsWithoutBlocks draws imported runs, which have no blocks, in their order.

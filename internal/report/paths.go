@@ -154,11 +154,11 @@ func (p *paths) sort() {
 	}
 }
 
-// verdicts are the rows against the baseline of the whole comparison, by case, metric and target.
+// verdicts are the rows of targets against their baselines, by case, metric and target.
 func (b *builder) verdicts() map[[3]string]compare.Row {
-	rows := map[[3]string]compare.Row{}
+	rows, against := map[[3]string]compare.Row{}, b.in.Comparison.Against()
 	for _, r := range b.in.Comparison.Comparisons {
-		if r.Baseline == b.in.Comparison.Baseline || !b.in.Comparison.Paired {
+		if r.Baseline == against[r.Target] {
 			rows[[3]string{r.Case, r.Metric, r.Target}] = r
 		}
 	}

@@ -19,7 +19,7 @@ const fewTargets = 5
 
 // ranked reports whether targets are lines and cases columns.
 func (h hero) ranked(in Input) bool {
-	return in.Comparison.Paired && (len(h.Columns) > fewTargets || in.Experiment.Design.AllPairs && len(h.Columns) > 2)
+	return len(h.Columns) > fewTargets || in.Experiment.Design.AllPairs && len(h.Columns) > 2
 }
 
 // rankedValue is the width of a value with its verdict on a terminal, and of the heading above it.
@@ -51,7 +51,7 @@ func (r ranking) legend(c compare.Comparison) string {
 	if len(r.Baselines) > 0 {
 		return text + "Choose a target to see all changes against it."
 	}
-	return text + "Changes are against " + c.Baseline + "."
+	return text + "Changes are against " + differsFrom(c) + "."
 }
 
 // A rankingTable has as many cases as fit.

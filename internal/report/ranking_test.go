@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
 // Targets of which each is compared with each are ranked, and the changes against every one of them are in the page.
@@ -81,5 +83,37 @@ func TestRankingAgainstTheBaseline(t *testing.T) {
 	}
 	if p := newPage(few.spoken()); len(p.Rankings) > 0 {
 		t.Error("four others than the baseline are ranked")
+	}
+}
+
+// Six experiments are ranked with their letters as the targets of one experiment are, in every format that has words.
+func TestRankingOfExperiments(t *testing.T) {
+	in := inputs(t)["several"]
+	p := newPage(in.spoken())
+	if len(p.Rankings) == 0 || len(p.Rankings[0].Tables[0].Lines) != 6 || !p.Rankings[0].Letters || len(p.Forests) != 1 {
+		t.Fatalf("%+v", p.Rankings)
+	}
+	if last := p.Rankings[0].Tables[0].Lines[5]; last.Name != "native (cluster-6)" || last.Cells[0].Mark != chart.Worse {
+		t.Errorf("the last line is %+v", last)
+	}
+	if p.Timing.Total != 0 || p.Order != nil || p.Command != nil {
+		t.Error("the time between experiments, or a command that repeats them, is in the page")
+	}
+	if strings.Contains(inFormat(t, "html", in), ">paired change<") {
+		t.Error("a change without blocks is called paired")
+	}
+	for _, f := range Formats() {
+		if f.Write == nil {
+			continue // pictures
+		}
+		if text := written(t, f, in); f.Name != "published" && strings.Count(text, "(cluster-6)") == 0 {
+			t.Errorf("%s does not name the target of the sixth experiment", f.Name)
+		}
+	}
+	table := text(t, in, TextOptions{})
+	for _, want := range []string{"slower than", "▼d", "not paired"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// An Input is everything that a report is made from.
+// An Input is everything that a report is made from, which of several experiments is what [compare.Join] makes of them.
 type Input struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
@@ -30,10 +30,7 @@ type Input struct {
 	Facts      map[string][]result.Fact // by target
 	// Histogram reads a histogram of a run by its name, where the run has it without its code; nil if
 	// there is nothing to read from.
-	Histogram func(run, name string) (result.Histogram, error)
-	// Second is the other results directory of an unpaired comparison of two, else nil. Targets then
-	// have the names that [compare.CompareUnpaired] gives them.
-	Second *result.Results
+	Histogram func(r *result.Run, name string) (result.Histogram, error)
 	// Reference is what others published, to be shown beside; all formats that have words show it.
 	Reference []reference.Table
 	// Causes are what is known of why comparisons came out different.

@@ -50,11 +50,11 @@ func numberText(number int) string {
 	return strconv.Itoa(number)
 }
 
-// versions are those of the program that measured.
+// versions are those of the program that measured; several experiments have theirs together.
 func versions(in Input) string {
 	var list []string
 	for i, s := range in.Comparison.Sessions {
-		if in.Second == nil && (i == 0 || s.Version != in.Comparison.Sessions[i-1].Version) {
+		if s.Experiment == in.Experiment.ID && (i == 0 || s.Version != in.Comparison.Sessions[i-1].Version) {
 			list = append(list, s.Version)
 		}
 	}

@@ -22,11 +22,6 @@ func (in Input) spoken() Input {
 	}
 	in.Comparison = spokenComparison(in.Comparison, volumes)
 	in.Runs = spokenRuns(in.Runs, volumes)
-	if in.Second != nil {
-		second := *in.Second
-		second.Runs = spokenRuns(second.Runs, volumes)
-		in.Second = &second
-	}
 	return in
 }
 

@@ -285,7 +285,7 @@ func (d *drawer) doubts() []string {
 	return slices.Concat(nonEmpty(unpaired(d.in)), sessionChanges(c), c.Warnings[:min(len(c.Warnings), mostNotes)])
 }
 
-// unpaired is the warning that goes with comparisons of two directories.
+// unpaired is the warning that goes with comparisons without blocks.
 func unpaired(in Input) string {
 	if in.Comparison.Paired {
 		return ""

@@ -310,7 +310,7 @@ func (t *textReport) list(title string, items []string) int {
 	return len(items)
 }
 
-// unpairedWords are of a comparison of two directories.
+// unpairedWords are of a comparison without blocks.
 const unpairedWords = "Unpaired: the runs are not of the same blocks, so drift between them counts as difference."
 
 // nothingWords are of an experiment that has no result yet.

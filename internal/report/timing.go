@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// timing is what the wall time of an experiment was spent on; zero if there were no runs, or two experiments.
+// timing is what the wall time of an experiment was spent on; zero if there were no runs, or nothing pairs them.
 type timing struct {
 	First   time.Time
 	Total   float64 // seconds from the first beginning of a site or run to the last end
@@ -35,7 +35,7 @@ type spent struct {
 }
 
 func timingOf(in Input) timing {
-	if len(in.Runs) == 0 || in.Second != nil || in.Experiment.Imported != "" {
+	if len(in.Runs) == 0 || !in.Comparison.Paired {
 		return timing{}
 	}
 	first, last := in.Runs[0].Start, in.Runs[0].Start

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -15,7 +16,7 @@ import (
 func TestTiming(t *testing.T) {
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	second := func(n float64) time.Time { return at.Add(seconds(n)) }
-	var in Input
+	in := Input{Comparison: compare.Comparison{Paired: true}}
 	in.Experiment.Targets = []result.Target{{Name: "lab:native"}, {Name: "kube:a"}, {Name: "kube:b"}, {Name: "unmeasured"}}
 	value := func(name string, n float64) result.Value { return result.NewValue(metric.Named(name), n) }
 	in.Sites = []result.Site{

@@ -158,6 +158,8 @@ type Run struct {
 	Window  float64   `json:"window"`  // measuring
 	Cleanup float64   `json:"cleanup"` // ending the tool, asking what became of the places
 	Tool    string    `json:"tool"`
+	// Experiment is the label of the run's experiment, where those of several are together.
+	Experiment string `json:"-"`
 
 	Values     []Value     `json:"values"`
 	Series     []Series    `json:"series,omitempty"`
@@ -259,6 +261,13 @@ type Target struct {
 	// Switch puts the target in place before each of its visits; nil: it is in place. Where one target has a Switch, all
 	// are measured in turn.
 	Switch *Command `json:"switch,omitempty"`
+	// Alias is its name in its own experiment, where the targets of several are together.
+	Alias string `json:"-"`
+}
+
+// Matches reports whether a pattern is about the target, by one of its names.
+func (t Target) Matches(pattern string) bool {
+	return Match(pattern, t.Name) || Match(pattern, t.Alias)
 }
 
 // A Command is one of the user's own, for sh -c.

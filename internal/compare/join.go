@@ -1,0 +1,420 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Part is the results of one of several experiments that are compared with each other.
+type Part struct {
+	result.Results
+	Label string // unique among the parts: what targets, runs and warnings are told apart by
+	Named bool   // the label is the target's name, if there is only one
+}
+
+// name is the name of a target of the part among those of all parts.
+func (p Part) name(target string) string {
+	if all := p.Experiment.Targets; p.Named && len(all) == 1 && all[0].Name == target {
+		return p.Label
+	}
+	return target + " (" + p.Label + ")"
+}
+
+// Joined is the results of several experiments as those of one, which has all their targets, under names with the
+// labels of their parts, and all their cases, of which a target has those of its own experiment.
+type Joined struct {
+	result.Results
+	parts []Part // with the names that their targets have here
+}
+
+// Join puts the results of experiments together. Alpha and delta are the smallest of them, and the gates are all of
+// them. An error Is [ErrExperiment].
+func Join(parts ...Part) (Joined, error) {
+	j := Joined{Results: result.Results{Facts: map[string][]result.Fact{}}}
+	for _, p := range parts {
+		if err := check(p.Experiment); err != nil {
+			return Joined{}, fmt.Errorf("%s: %w", p.Label, err)
+		}
+		p = p.renamed()
+		j.parts, j.Runs, j.Sites = append(j.parts, p), append(j.Runs, p.Runs...), append(j.Sites, p.Sites...)
+		maps.Copy(j.Facts, p.Facts)
+	}
+	runs := j.Runs
+	for i := range j.parts { // which share them
+		n := len(j.parts[i].Runs)
+		j.parts[i].Runs, runs = runs[:n:n], runs[n:]
+	}
+	j.Experiment = j.experiment()
+	return j, check(j.Experiment)
+}
+
+// renamed is the part with the names of its targets among those of all parts, the baseline first.
+func (p Part) renamed() Part {
+	e := p.Experiment
+	e.Baseline, e.Targets, e.NotMeasured = p.name(e.Baseline), nil, nil
+	for _, t := range p.Experiment.Targets {
+		t.Name, t.Alias = p.name(t.Name), t.Name
+		if t.Name == e.Baseline {
+			e.Targets = slices.Insert(e.Targets, 0, t)
+		} else {
+			e.Targets = append(e.Targets, t)
+		}
+	}
+	for _, n := range p.Experiment.NotMeasured {
+		targets := []string{n.Target}
+		if n.Target == "*" {
+			targets = p.Experiment.TargetNames()
+		}
+		for _, target := range targets {
+			e.NotMeasured = append(e.NotMeasured, result.NotMeasured{Target: p.name(target), Case: n.Case, Reason: n.Reason})
+		}
+	}
+	to := p
+	to.Experiment, to.Facts = e, p.facts(p.Facts)
+	to.Runs, to.Sites, to.Sessions = slices.Clone(p.Runs), slices.Clone(p.Sites), slices.Clone(p.Sessions)
+	for i := range to.Runs {
+		to.Runs[i].Target, to.Runs[i].Experiment = p.name(p.Runs[i].Target), p.Label
+	}
+	for i := range to.Sites {
+		to.Sites[i].Target = p.name(p.Sites[i].Target)
+	}
+	for i := range to.Sessions {
+		to.Sessions[i].Facts = p.facts(p.Sessions[i].Facts)
+	}
+	to.Switches = slices.Clone(p.Switches)
+	for i := range to.Switches {
+		if of := p.Switches[i].Target; of != "" {
+			to.Switches[i].Target = p.name(of)
+		}
+	}
+	return to
+}
+
+// facts are facts by the names of targets among those of all parts.
+func (p Part) facts(of map[string][]result.Fact) map[string][]result.Fact {
+	all := map[string][]result.Fact{}
+	for target, facts := range of {
+		all[p.name(target)] = facts
+	}
+	return all
+}
+
+// experiment is the plan of all parts together. It has no blocks, and none of the warnings, which are of parts.
+func (j Joined) experiment() result.Experiment {
+	first := j.parts[0].Experiment
+	e := result.Experiment{
+		Schema: first.Schema, Baseline: first.Baseline, Cases: j.cases(),
+		Design: result.Design{Kind: "several experiments, not paired", Alpha: first.Design.Alpha, Delta: first.Design.Delta},
+	}
+	var ids, versions, suites, tools []string
+	for _, p := range j.parts {
+		x := p.Experiment
+		ids, versions, suites, tools = append(ids, x.ID), append(versions, x.Version), append(suites, x.Suite),
+			append(tools, x.Tool)
+		e.Targets, e.NotMeasured = append(e.Targets, x.Targets...), append(e.NotMeasured, x.NotMeasured...)
+		e.Gates = append(e.Gates, x.Gates...)
+		e.Design.Alpha = math.Min(e.Design.Alpha, x.Design.Alpha)
+		e.Design.Delta = math.Min(e.Design.Delta, x.Design.Delta)
+	}
+	e.ID, e.Gates = strings.Join(ids, " "), distinct(e.Gates)
+	e.Version, e.Suite, e.Tool = joined(versions), joined(suites), joined(tools)
+	for _, rc := range e.Cases {
+		if holders := j.with(rc.Name); rc.Role != result.Bound && len(holders) > 1 {
+			e.NotMeasured = append(e.NotMeasured, j.without(rc.Name)...)
+		}
+	}
+	return e
+}
+
+// cases are those of all parts. A case is primary if it is so in all parts that have it, about the same metric.
+func (j Joined) cases() []result.Case {
+	var all []result.Case
+	for _, p := range j.parts {
+		for _, y := range p.Experiment.Cases {
+			i := slices.IndexFunc(all, func(x result.Case) bool { return x.Name == y.Name })
+			if i < 0 {
+				all = append(all, y)
+				continue
+			}
+			x := &all[i]
+			same := x.Role == y.Role && (x.Role == result.Bound || x.Metric == y.Metric)
+			if !same {
+				x.Role = result.Exploratory
+			}
+		}
+	}
+	return all
+}
+
+// with are the labels of the parts that have a case.
+func (j Joined) with(name string) []string {
+	var labels []string
+	for _, p := range j.parts {
+		if _, has := p.Experiment.Case(name); has {
+			labels = append(labels, p.Label)
+		}
+	}
+	return labels
+}
+
+// without are the targets of the parts that do not have a case.
+func (j Joined) without(name string) []result.NotMeasured {
+	var list []result.NotMeasured
+	for _, p := range j.parts {
+		if _, has := p.Experiment.Case(name); has {
+			continue
+		}
+		for _, target := range p.Experiment.TargetNames() {
+			list = append(list, result.NotMeasured{Target: target, Case: name, Reason: p.Label + " does not have this case"})
+		}
+	}
+	return list
+}
+
+// versus are the comparisons of the targets: with that of the same name in the first part, else with its baseline.
+// Where all pairs are asked for, the other pairs follow.
+func (j Joined) versus() []versus {
+	var all []versus
+	first := j.parts[0].Experiment
+	for _, p := range j.parts[1:] {
+		for _, target := range p.Experiment.Targets {
+			v := versus{first.Baseline, target.Name}
+			for _, x := range first.Targets {
+				if x.Alias == target.Alias {
+					v.baseline = x.Name
+				}
+			}
+			all = append(all, v)
+		}
+	}
+	if j.Experiment.Design.AllPairs {
+		for _, v := range contests(j.Experiment) {
+			if !slices.Contains(all, v) {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// trial sorts the runs of each part, of which none knows what the others' are.
+func (j Joined) trial() *trial {
+	t := &trial{e: j.Experiment, versus: j.versus(), parts: map[string]*trial{},
+		all: map[string]map[string][]*result.Run{}, closed: true}
+	for _, p := range j.parts {
+		part := audited(numbered(p.Results))
+		for _, target := range p.Experiment.TargetNames() {
+			t.parts[target] = part
+		}
+		for name, runs := range part.all {
+			if t.all[name] == nil {
+				t.all[name] = map[string][]*result.Run{}
+			}
+			maps.Copy(t.all[name], runs)
+		}
+		t.findings = append(t.findings, part.findings...)
+		t.closed = t.closed && part.closed
+	}
+	return t
+}
+
+// Compare compares the targets of several experiments, where no blocks pair their runs: by Mann-Whitney and its shift
+// interval on the logarithms. Each target is compared with the first part's of the same name, else with its baseline;
+// or with every other, if the design says so. Runs of another tool are compared with our own where case, metric and
+// unit are the same. Drift between the times of measurement is part of every difference, which the warnings say, with
+// whatever has no counterpart. An error Is [ErrExperiment].
+func (j Joined) Compare() (Comparison, error) {
+	p, err := newPlan(j.Experiment)
+	if err != nil {
+		return Comparison{}, err
+	}
+	t := j.trial()
+	c := newComparison(j.Experiment)
+	c.Placebos = []string{} // another experiment's target is no repetition
+	for _, p := range j.parts {
+		c.Sessions, c.Visits = append(c.Sessions, p.sessions()...), append(c.Visits, p.visits()...)
+	}
+	c.fill(t, p, j.Facts, j.warnings(t), append(j.told(t), j.unmatched(t)...))
+	return c, nil
+}
+
+// sessions are those of a part, under its label.
+func (p Part) sessions() []Session {
+	list := sessionsOf(p.Results)
+	for i := range list {
+		list[i].Experiment = p.Label
+		if list[i].Sentence != "" {
+			list[i].Sentence = "Experiment " + p.Label + ": " + list[i].Sentence
+		}
+	}
+	return list
+}
+
+// visits are those of a part that found their target changed, under its label.
+func (p Part) visits() []Visit {
+	list := visitsOf(p.Results)
+	for i := range list {
+		list[i].Experiment = p.Label
+		list[i].Sentence = "Experiment " + p.Label + ": " + list[i].Sentence
+	}
+	return list
+}
+
+// warnings say in what the experiments were not made alike.
+func (j Joined) warnings(t *trial) []string {
+	how := "two experiments are not paired: what changed between the two times"
+	if len(j.parts) > 2 {
+		how = fmt.Sprintf("%d experiments are not paired: what changed between the times", len(j.parts))
+	}
+	said := []string{"The " + how + " of measurement is part of every difference."}
+	differ := func(what string, of func(result.Experiment) string) {
+		values, labels := j.by(of)
+		if len(values) < 2 {
+			return
+		}
+		for i, v := range values {
+			values[i] = v + " (" + prose.Enumerate(labels[v]) + ")"
+		}
+		said = append(said, fmt.Sprintf("The experiments differ in %s: %s.", what, prose.Enumerate(values)))
+	}
+	number := func(of func(result.Design) float64) func(result.Experiment) string {
+		return func(e result.Experiment) string { return fmt.Sprint(of(e.Design)) }
+	}
+	ours := func(of func(result.Design) float64) func(result.Experiment) string { // another tool's are not known
+		return func(e result.Experiment) string {
+			if e.Imported != "" {
+				return ""
+			}
+			return number(of)(e)
+		}
+	}
+	differ("the tool", func(e result.Experiment) string { return e.Tool })
+	differ("the version of knotmeter", func(e result.Experiment) string { return e.Version })
+	differ("the seconds of a run", ours(func(d result.Design) float64 { return d.Duration }))
+	differ("the seconds of warm-up", ours(func(d result.Design) float64 { return d.Warmup }))
+	differ("alpha, of which the smallest counts", number(func(d result.Design) float64 { return d.Alpha }))
+	differ("delta, of which the smallest counts", number(func(d result.Design) float64 { return d.Delta }))
+	for _, rc := range t.e.Cases {
+		_, definitions := j.by(func(e result.Experiment) string {
+			of, _ := e.Case(rc.Name)
+			return of.Definition
+		})
+		if len(definitions) > 1 {
+			said = append(said, fmt.Sprintf("The experiments differ in the definition of %s.", rc.Name))
+		}
+	}
+	ids, labels := j.by(func(e result.Experiment) string { return e.ID })
+	for _, id := range ids {
+		if same := labels[id]; len(same) > 1 {
+			said = append(said, fmt.Sprintf("%s have the same id, %s; they may be the same data.", experiments(same), id))
+		}
+	}
+	tools, labels := j.by(func(e result.Experiment) string { return e.Imported })
+	for _, tool := range tools {
+		verb := map[bool]string{true: "is", false: "are"}[len(labels[tool]) == 1]
+		said = append(said, fmt.Sprintf("%s %s numbers of another tool (%s), which may mean something else by the same "+
+			"names.", experiments(labels[tool]), verb, tool))
+	}
+	return said
+}
+
+// by lists the values of something that the experiments have, and of each value the labels of the parts that have it.
+func (j Joined) by(of func(result.Experiment) string) (values []string, labels map[string][]string) {
+	labels = map[string][]string{}
+	for _, p := range j.parts {
+		if v := of(p.Experiment); v != "" {
+			values, labels[v] = append(values, v), append(labels[v], p.Label)
+		}
+	}
+	return distinct(values), labels
+}
+
+// told is what parts warn of, with their labels: what all of them do once, and without.
+func (j Joined) told(t *trial) []string {
+	var order []string
+	by := map[string][]string{}
+	for _, p := range j.parts {
+		part := t.of(p.Experiment.Baseline)
+		for _, text := range distinct(slices.Concat(asSentences(p.Experiment.Warnings), part.warnings,
+			part.common.ofAllRuns(), siteDoubts(p.Sites), part.standing())) {
+			order, by[text] = append(order, text), append(by[text], p.Label)
+		}
+	}
+	var said []string
+	for _, text := range distinct(order) {
+		switch labels := by[text]; {
+		case len(labels) == len(j.parts):
+			said = append(said, text)
+		case text != closedWords: // which rows say
+			said = append(said, experiments(labels)+": "+text)
+		}
+	}
+	return said
+}
+
+// unmatched names the cases and targets that are compared with nothing.
+func (j Joined) unmatched(t *trial) []string {
+	var said []string
+	only, alone := map[string][]string{}, []string{}
+	for _, rc := range j.Experiment.Cases {
+		labels := j.with(rc.Name)
+		met := slices.ContainsFunc(t.versus, func(v versus) bool { return t.plans(rc, v) })
+		switch {
+		case len(labels) == 1:
+			only[labels[0]] = append(only[labels[0]], rc.Name)
+		case !met && rc.Role != result.Bound:
+			alone = append(alone, rc.Name)
+		}
+	}
+	for _, p := range j.parts {
+		if names := only[p.Label]; len(names) > 0 {
+			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.",
+				p.Label, prose.Some(names)))
+		}
+	}
+	if len(alone) > 0 {
+		said = append(said, fmt.Sprintf("Cases that experiment %s does not have, so that others are compared with nothing: "+
+			"%s.", j.parts[0].Label, prose.Some(alone)))
+	}
+	var targets []string
+	for _, name := range j.Experiment.TargetNames() {
+		if !slices.ContainsFunc(t.versus, func(v versus) bool { return v.baseline == name || v.target == name }) {
+			targets = append(targets, name)
+		}
+	}
+	if len(targets) > 0 {
+		said = append(said, fmt.Sprintf("Targets without a namesake in another experiment, compared with nothing: %s.",
+			prose.Some(targets)))
+	}
+	return said
+}
+
+// experiments names those with these labels.
+func experiments(labels []string) string {
+	if len(labels) == 1 {
+		return "Experiment " + labels[0]
+	}
+	return "Experiments " + prose.Enumerate(labels)
+}
+
+// joined is a list of texts as one, each once.
+func joined(texts []string) string {
+	return strings.Join(slices.DeleteFunc(distinct(texts), func(s string) bool { return s == "" }), ",")
+}
+
+// distinct are texts in their order, each once.
+func distinct(texts []string) []string {
+	var list []string
+	for _, text := range texts {
+		if !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
+}

@@ -1,0 +1,262 @@
+package compare
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// compareSeveral compares experiments under their ids, made unique.
+func compareSeveral(all ...result.Results) (Comparison, error) {
+	j, err := Join(partsOf(all...)...)
+	if err != nil {
+		return Comparison{}, err
+	}
+	return j.Compare()
+}
+
+func partsOf(all ...result.Results) []Part {
+	var parts []Part
+	for _, r := range all {
+		label := r.Experiment.ID
+		for slices.ContainsFunc(parts, func(p Part) bool { return p.Label == label }) {
+			label += "'"
+		}
+		parts = append(parts, Part{Results: r, Label: label})
+	}
+	return parts
+}
+
+// directory is an experiment of one target, called a, with a latency of its own and noise of 1 %.
+func directory(id string, seed uint64, ratio float64, runs int) *world {
+	random := rand.New(rand.NewPCG(seed, 7))
+	w := newWorld(runs, "a")
+	w.e.ID = id
+	w.addCase(rr, result.Primary, "p50")
+	for b := 1; b <= runs; b++ {
+		w.add(b, rr, "a", p50(1e-4*ratio*(1+0.01*random.NormFloat64())))
+	}
+	return w
+}
+
+// six are experiments of which the fourth is slower.
+func six(seed uint64, slower float64) []result.Results {
+	var all []result.Results
+	for i, id := range []string{"A", "B", "C", "D", "E", "F"} {
+		ratio := 1.0
+		if id == "D" {
+			ratio = slower
+		}
+		all = append(all, results(directory(id, seed*100+uint64(i), ratio, 12)))
+	}
+	return all
+}
+
+// TestSixExperiments finds the one that is 20 % slower, as the verdicts, the letters and the headline say.
+func TestSixExperiments(t *testing.T) {
+	parts := partsOf(six(1, 1.2)...)
+	for i := range parts {
+		parts[i].Named = true
+	}
+	j, err := Join(parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := j.Compare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Paired || c.Primaries != 5 || len(c.Comparisons) != 5 || c.Baseline != "A" || c.Experiment != "A B C D E F" {
+		t.Errorf("%v %d %d %s %s", c.Paired, c.Primaries, len(c.Comparisons), c.Baseline, c.Experiment)
+	}
+	for _, r := range c.Comparisons {
+		if (r.Verdict == Different) != (r.Target == "D") || r.Level != 1-0.05/5 || r.Baseline != "A" {
+			t.Errorf("%s against %s: %s at %v", r.Target, r.Baseline, r.Verdict, r.Level)
+		}
+	}
+	if len(c.Groups) != 1 {
+		t.Fatalf("groups %+v", c.Groups)
+	}
+	for _, m := range c.Groups[0].Members {
+		if want := map[bool]string{true: "b", false: "a"}[m.Target == "D"]; m.Letters != want {
+			t.Errorf("%s has %s", m.Target, m.Letters)
+		}
+	}
+	lettersAgree(t, c)
+	if !strings.Contains(c.Headline, "D is slower than A") {
+		t.Errorf("headline %q", c.Headline)
+	}
+	if !warned(c.Warnings, "The 6 experiments are not paired") {
+		t.Errorf("%q", c.Warnings)
+	}
+	j.Experiment.Design.AllPairs = true
+	if c, err = j.Compare(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Primaries != 15 || len(c.Comparisons) != 15 || c.Against()["F"] != "A" ||
+		!strings.Contains(c.Headline, "than A") || strings.Contains(c.Headline, "than B") {
+		t.Errorf("of all pairs: %d, against %v: %s", c.Primaries, c.Against(), c.Headline)
+	}
+}
+
+// TestAccuracySixEqualExperiments counts the sets of six experiments of one distribution in which anything differs:
+// all five comparisons together are wrong at alpha at most.
+func TestAccuracySixEqualExperiments(t *testing.T) {
+	const sets = 400
+	wrong := 0
+	for seed := range uint64(sets) {
+		c, err := compareSeveral(six(1000+seed, 1)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if different(c.Comparisons) {
+			wrong++
+		}
+	}
+	// Of 400 sets at 5 %, 20 are expected; more than 34 come up once in a thousand times.
+	if wrong > 34 {
+		t.Errorf("%d of %d sets differ", wrong, sets)
+	}
+}
+
+// TestExperimentsWithOtherCases compares what the first experiment and another have; what is missing is named, and
+// counts for nothing in the error probability of the rest.
+func TestExperimentsWithOtherCases(t *testing.T) {
+	all := []*world{directory("x", 1, 1, 8), directory("y", 2, 1, 8), directory("z", 3, 1.5, 8)}
+	for _, w := range all[1:] {
+		w.addCase("late", result.Primary, "p50")
+	}
+	all[2].addCase("alone", result.Primary, "p50")
+	all[1].e.Cases = all[1].e.Cases[1:] // y lacks rr
+	c, err := compareSeveral(results(all[0]), results(all[1]), results(all[2]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Primaries != 1 || len(c.Comparisons) != 1 || c.Comparisons[0].Target != "a (z)" ||
+		c.Comparisons[0].Level != 0.95 {
+		t.Errorf("%d primaries, %+v", c.Primaries, c.Comparisons)
+	}
+	want := []result.NotMeasured{
+		{Target: "a (y)", Case: rr, Reason: "y does not have this case"},
+		{Target: "a (x)", Case: "late", Reason: "x does not have this case"},
+	}
+	if diff := cmp.Diff(want, c.NotMeasured); diff != "" {
+		t.Errorf("not measured (-want +got)\n%s", diff)
+	}
+	for _, text := range []string{
+		"Cases that only experiment z has, compared with nothing: alone.",
+		"Cases that experiment x does not have, so that others are compared with nothing: late.",
+	} {
+		if !warned(c.Warnings, text) {
+			t.Errorf("no %q in %q", text, c.Warnings)
+		}
+	}
+}
+
+// TestExperimentsDifferInDesign takes the smallest alpha and delta, and names who has which.
+func TestExperimentsDifferInDesign(t *testing.T) {
+	all := six(1, 1)
+	all[2].Experiment.Design.Alpha, all[3].Experiment.Design.Delta = 0.01, 0.005
+	c, err := compareSeveral(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Alpha != 0.01 || c.Delta != 0.005 || c.Comparisons[0].Level != 1-0.01/5 || c.Comparisons[0].Delta != 0.005 {
+		t.Errorf("alpha %v, delta %v, %+v", c.Alpha, c.Delta, c.Comparisons[0])
+	}
+	for _, text := range []string{
+		"differ in alpha, of which the smallest counts: 0.05 (A, B, D, E and F) and 0.01 (C).",
+		"differ in delta, of which the smallest counts: 0.02 (A, B, C, E and F) and 0.005 (D).",
+	} {
+		if !warned(c.Warnings, text) {
+			t.Errorf("no %q in %q", text, c.Warnings)
+		}
+	}
+}
+
+// TestAttemptsOfExperiments checks that a block that one experiment repeated says nothing of the others' blocks.
+func TestAttemptsOfExperiments(t *testing.T) {
+	a, b, c := directory("x", 1, 1, 8), directory("y", 2, 1, 8), directory("z", 3, 1, 8)
+	b.runs[0].Invalid = []result.Warning{{Code: "gate", Text: "gate"}}
+	b.add(1, rr, "a", p50(1e-4)).Attempt = 2
+	got, err := compareSeveral(results(a), results(b), results(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range got.Groups[0].Members {
+		if m.Blocks != 8 {
+			t.Errorf("%s has %d runs", m.Target, m.Blocks)
+		}
+	}
+	j, err := Join(partsOf(results(a), results(b), results(c))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := result.LastAttempts(j.Runs)
+	superseded := 0
+	for i := range j.Runs {
+		if !last(&j.Runs[i]) {
+			superseded++
+		}
+	}
+	if superseded != 1 {
+		t.Errorf("%d runs are superseded", superseded)
+	}
+}
+
+// TestImportsAmongOurs compares an experiment of ours with two tables, one of which does not say what is better.
+func TestImportsAmongOurs(t *testing.T) {
+	table := func(id string, seed uint64, ratio float64) *world {
+		w := directory(id, seed, ratio, 9)
+		w.e.Imported, w.e.Design = "csv", result.Design{Alpha: 0.05, Delta: 0.02}
+		for i := range w.runs {
+			w.runs[i].Block = 0
+		}
+		return w
+	}
+	silent := table("silent", 2, 1.2)
+	each(silent, func(v *result.Value) { v.Better = "" })
+	c, err := compareSeveral(results(directory("ours", 1, 1, 9)), results(silent), results(table("theirs", 3, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Comparisons) != 2 || c.Comparisons[0].Verdict != Different || c.Comparisons[1].Verdict == Different {
+		t.Errorf("%+v", c.Comparisons)
+	}
+	if !warned(c.Warnings, "Experiments silent and theirs are numbers of another tool (csv)") {
+		t.Errorf("%q", c.Warnings)
+	}
+	if len(c.Groups) != 1 || len(c.Groups[0].Members) != 3 || c.Groups[0].Members[2].Letters != "b" {
+		t.Errorf("groups %+v", c.Groups)
+	}
+}
+
+// TestJoinRefusesEqualNames names what has to be labelled.
+func TestJoinRefusesEqualNames(t *testing.T) {
+	a, b := results(directory("x", 1, 1, 8)), results(directory("y", 2, 1, 8))
+	_, err := Join(Part{Results: a, Label: "one"}, Part{Results: b, Label: "one"})
+	if !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), `"a (one)"`) {
+		t.Errorf("error %v", err)
+	}
+	b.Experiment.Design.Alpha = 2
+	if _, err = Join(Part{Results: a, Label: "one"}, Part{Results: b, Label: "two"}); !errors.Is(err, ErrExperiment) ||
+		!strings.HasPrefix(err.Error(), "two: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSameCaseDefinedTwice warns of cases of one name that do not do the same.
+func TestSameCaseDefinedTwice(t *testing.T) {
+	a, b := directory("x", 1, 1, 8), directory("y", 2, 1, 8)
+	a.e.Cases[0].Definition, b.e.Cases[0].Definition = "bs=4k", "bs=8k"
+	c, err := compareSeveral(results(a), results(b))
+	if err != nil || !warned(c.Warnings, "differ in the definition of "+rr) {
+		t.Errorf("%v %q", err, c.Warnings)
+	}
+}
