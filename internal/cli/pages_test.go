@@ -169,6 +169,9 @@ func TestExperimentFilesPage(t *testing.T) {
 
 // typeName is the YAML that a field takes.
 func typeName(of reflect.Type) string {
+	if of == reflect.TypeFor[commaList]() {
+		return "text or list"
+	}
 	switch of.Kind() {
 	case reflect.Slice:
 		return "list"

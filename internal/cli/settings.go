@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -120,8 +121,18 @@ var settings = []setting{
 
 var progressHelp = "`MODE` progress on standard error: " + strings.Join(progressModes, ", ")
 
-// A commaList is a flag that takes texts with commas between.
+// A commaList is a flag that takes texts with commas between, and in a file a list of them too.
 type commaList []string
+
+// UnmarshalJSON reads a text or a list of texts.
+func (l *commaList) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*l = commaList{text}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(l))
+}
 
 // register adds its flags to run or plan.
 func (o *options) register(c *cobra.Command) {
@@ -169,7 +180,7 @@ func (s setting) fieldType() reflect.Type {
 		return reflect.TypeFor[[]fileTarget]()
 	}
 	switch p := s.value(&options{}).(type) {
-	case *commaList, *time.Duration:
+	case *time.Duration:
 		return reflect.TypeFor[string]()
 	case *fraction:
 		return reflect.TypeFor[any]()

@@ -19,8 +19,10 @@ func TestSuitesPage(t *testing.T) {
 	b.WriteString(`# Suites
 
 What ` + "`--suite`" + ` takes. Verdicts are about primary cases; exploratory ones are shown and marked; references are
-measured once in each block. ` + "`--case`" + ` chooses cases of the suites by pattern, with other parameters if it ends
-in some (` + "`'*/tcp-stream:size=1024'`" + `), or adds one of your own.
+measured once in each block. Several suites, as in ` + "`--suite network:quick,storage:quick`" +
+		`, make one experiment with one
+report. ` + "`--case`" + ` chooses cases of the suites by pattern, with other parameters if it ends in some
+(` + "`'*/tcp-stream:size=1024'`" + `), or adds one of your own.
 `)
 	for _, f := range Families() {
 		for _, s := range f.Suites {

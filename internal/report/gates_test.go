@@ -133,7 +133,7 @@ func TestCommandInTurn(t *testing.T) {
 			{Name: "b", Spec: "kube:y"},
 		},
 	}
-	got := strings.Join(command(Input{Experiment: e}), " ")
+	got := strings.Join(command(Input{Experiment: e, Comparison: compare.Comparison{Paired: true}}), " ")
 	want := `--target kube:y --switch 'a=./cni.sh '\''a'\''' --restore true --switch-limit 1m30s --blocks 8`
 	if !strings.Contains(got, want) {
 		t.Errorf("%s\nhas no\n%s", got, want)
