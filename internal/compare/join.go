@@ -124,12 +124,30 @@ func (j Joined) experiment() result.Experiment {
 	}
 	e.ID, e.Gates = strings.Join(ids, " "), distinct(e.Gates)
 	e.Version, e.Suite, e.Tool = joined(versions), joined(suites), joined(tools)
+	e.NotMeasured = everywhere(e.NotMeasured, e.TargetNames())
 	for _, rc := range e.Cases {
-		if holders := j.with(rc.Name); rc.Role != result.Bound && len(holders) > 1 {
+		if rc.Role != result.Bound && len(j.with(rc.Name)) > 1 {
 			e.NotMeasured = append(e.NotMeasured, j.without(rc.Name)...)
 		}
 	}
 	return e
+}
+
+// everywhere tells once what was not measured on any target, for one reason.
+func everywhere(list []result.NotMeasured, targets []string) []result.NotMeasured {
+	var told []result.NotMeasured
+	for _, n := range list {
+		all := !slices.ContainsFunc(targets, func(name string) bool {
+			return !slices.Contains(list, result.NotMeasured{Target: name, Case: n.Case, Reason: n.Reason})
+		})
+		if all {
+			n.Target = "*"
+		}
+		if !slices.Contains(told, n) {
+			told = append(told, n)
+		}
+	}
+	return told
 }
 
 // cases are those of all parts. A case is primary if it is so in all parts that have it, about the same metric.

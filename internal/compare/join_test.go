@@ -134,6 +134,9 @@ func TestExperimentsWithOtherCases(t *testing.T) {
 	}
 	all[2].addCase("alone", result.Primary, "p50")
 	all[1].e.Cases = all[1].e.Cases[1:] // y lacks rr
+	for _, w := range all {
+		w.e.NotMeasured = []result.NotMeasured{{Target: "*", Case: "never", Reason: "no"}}
+	}
 	c, err := compareSeveral(results(all[0]), results(all[1]), results(all[2]))
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +146,7 @@ func TestExperimentsWithOtherCases(t *testing.T) {
 		t.Errorf("%d primaries, %+v", c.Primaries, c.Comparisons)
 	}
 	want := []result.NotMeasured{
+		{Target: "*", Case: "never", Reason: "no"},
 		{Target: "a (y)", Case: rr, Reason: "y does not have this case"},
 		{Target: "a (x)", Case: "late", Reason: "x does not have this case"},
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Plain makes text from outside safe for a terminal and for formats of one line: what is not
@@ -133,6 +134,19 @@ func Cut(s string, n int) string {
 	}
 	head, _ := splitAt(s, n-1)
 	return head + "…"
+}
+
+// CutMiddle is s in at most n columns, with an ellipsis in place of its middle where it is longer.
+func CutMiddle(s string, n int) string {
+	if Width(s) <= n {
+		return s
+	}
+	head, tail := splitAt(s, n/2)
+	for Width(tail) > n-1-Width(head) {
+		_, first := utf8.DecodeRuneInString(tail)
+		tail = tail[first:]
+	}
+	return head + "…" + tail
 }
 
 func splitAt(s string, n int) (head, tail string) {

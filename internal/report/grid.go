@@ -74,6 +74,12 @@ func (t *textReport) gridCell(c heroCell, interval bool) string {
 
 // signs says what the signs before changes mean.
 func signs(c compare.Comparison, h hero) string {
+	var baselines []string
+	for _, column := range h.Columns {
+		if column.Note == "baseline" {
+			baselines = append(baselines, column.Short)
+		}
+	}
 	return fmt.Sprintf("▲ better, ▼ worse, = equivalent within ±%.3g %%, ~ undecided, each against %s",
-		c.Delta*100, h.Columns[0].Short)
+		c.Delta*100, prose.Enumerate(baselines))
 }

@@ -248,8 +248,9 @@ func (t *textReport) rank(columns []heroColumn, rows []heroRow, letters map[[3]s
 		}
 		t.Line(t.style("1", strings.TrimRight(line, " ")))
 	}
+	names := shortNames(columns, name)
 	for i, column := range columns {
-		line := prose.Left(prose.Cut(prose.Plain(column.Short), name), name)
+		line := prose.Left(names[i], name)
 		for _, row := range rows {
 			cell := row.Cells[i]
 			mark := " "
@@ -262,6 +263,19 @@ func (t *textReport) rank(columns []heroColumn, rows []heroRow, letters map[[3]s
 		t.Line(strings.TrimRight(line, " "))
 	}
 	t.Line("")
+}
+
+// shortNames are the names of columns of at most so many letters, cut in the middle where cut at the end two are alike.
+func shortNames(columns []heroColumn, width int) []string {
+	var ends, middles []string
+	for _, column := range columns {
+		name := prose.Plain(column.Short)
+		ends, middles = append(ends, prose.Cut(name, width)), append(middles, prose.CutMiddle(name, width))
+	}
+	if len(distinct(ends)) < len(ends) {
+		return middles
+	}
+	return ends
 }
 
 // lettersOf are those of the groups of targets that cannot be told apart, by case, metric and target.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // Targets of which each is compared with each are ranked, and the changes against every one of them are in the page.
@@ -115,5 +116,32 @@ func TestRankingOfExperiments(t *testing.T) {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}
+	}
+}
+
+// Names that differ at their ends alone are cut in the middle, and every baseline is named.
+func TestRankingNamesTellTargetsApart(t *testing.T) {
+	var all []result.Results
+	for _, id := range []string{"upgrade-of-cluster-1", "upgrade-of-cluster-2", "upgrade-of-cluster-3"} {
+		r, err := manyRuns(few("lab:native", "lab:vxlan+wireguard"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Experiment.ID = id
+		all = append(all, r)
+	}
+	in, err := several(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := text(t, in, TextOptions{})
+	for _, want := range []string{"\nnative (upgr…-cluster-1) ", "\nvxlan+wiregu…-cluster-3) "} {
+		if strings.Count(table, want) < 1 {
+			t.Errorf("no line begins with %q:\n%s", want, table)
+		}
+	}
+	if all := strings.Join(strings.Fields(table), " "); !strings.Contains(all,
+		"each against native (upgrade-of-cluster-1) and vxlan+wireguard (upgrade-of-cluster-1)") {
+		t.Errorf("the baselines are not named:\n%s", table)
 	}
 }
