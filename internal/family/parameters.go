@@ -38,6 +38,9 @@ func Known(what, key string, known []string) error {
 	if slices.Contains(known, key) {
 		return nil
 	}
+	if len(known) == 0 {
+		return fmt.Errorf("%s has no parameters", what)
+	}
 	return fmt.Errorf("%s has no such parameter; it has %s", what, prose.Choices(key, known))
 }
 

@@ -64,6 +64,7 @@ const (
 	ServiceDemandOp = "service-demand-op"
 
 	CPUBusy         = "cpu-busy"
+	CPUUnloaded     = "cpu-unloaded"
 	CPUTotal        = "cpu-total"
 	CPUIdleLevel    = "cpu-idle-level"
 	CPUUser         = "cpu-user"
@@ -279,6 +280,8 @@ var table = []Metric{
 	{ServiceDemand, unit.SecondPerGB, Lower, "CPU time of both nodes, idle level included, per 10^9 bytes"},
 	{ServiceDemandOp, unit.SecondPerOp, Lower, "CPU time of both nodes, idle level included, per transaction"},
 
+	{CPUUnloaded, unit.Ratio, Lower, "CPUs of both machines that were busy without load, less what the agents used; " +
+		"1 is one CPU"},
 	{CPUBusy, unit.Ratio, Neutral, "share of the client's machine that was busy (user, nice, system, irq, softirq, " +
 		"steal), nothing taken off"},
 	{CPUTotal, unit.Ratio, Neutral, "share of the client's machine that was busy, as its tool counts it"},

@@ -45,6 +45,7 @@ type Model struct {
 // Typical figures of a path without a pod network.
 const (
 	baseThroughput = 20e9  // bit/s
+	baseUnloaded   = 0.05  // CPUs
 	baseLatency    = 20e-6 // s
 	baseConnect    = 80e-6 // s
 	modelSamples   = 1000  // in each histogram
@@ -77,8 +78,11 @@ func (m *Model) Program(family.Workload) string { return m.Starts }
 
 // Metrics is Tool's.
 func (m *Model) Metrics(w family.Workload) []metric.Metric {
-	if s, _ := network.Timed(w, family.Times{}); s.Kind.Stream() {
+	switch s, _ := network.Timed(w, family.Times{}); {
+	case s.Kind.Stream():
 		return metric.Of("", metric.Throughput)
+	case s.Kind == network.Idle:
+		return metric.Of("", metric.CPUUnloaded)
 	}
 	return metric.Of("", metric.P50, metric.P99, metric.Rate)
 }
@@ -147,6 +151,10 @@ func (m *Model) measure(out result.Measurement, p host.Pair, w network.Spec) (re
 		v := result.NewValue(metric.Named(metric.Throughput), baseThroughput/factor)
 		out.Values = []result.Value{v}
 		out.Series = []result.Series{{Name: v.Metric, Unit: v.Unit, Step: 0.1, Values: []float64{v.Number, v.Number}}}
+		return out, nil
+	}
+	if w.Kind == network.Idle {
+		out.Values = []result.Value{result.NewValue(metric.Named(metric.CPUUnloaded), baseUnloaded*factor)}
 		return out, nil
 	}
 	latency := baseLatency

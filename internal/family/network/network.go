@@ -16,6 +16,7 @@
 //     what TLS or a connection pool makes of it.
 //   - ping tells how long the server's kernel takes to answer; no program and no Service is on its way.
 //   - tcp-rr-loaded tells how long small exchanges wait behind streams on the same path; not behind other tenants.
+//   - idle tells what both nodes use without load, as knb's case of that name does; not which program uses it.
 //
 // And the paths:
 //
@@ -109,7 +110,7 @@ func (w Workload) Traits() family.Traits {
 		Load:  result.Load{BothWays: w.Direction == Both},
 		Words: result.Words{Subject: subject(w.Path), Quantity: w.Kind.quantity()},
 	}
-	if !w.Kind.Stream() && w.Rate == 0 {
+	if !w.Kind.Stream() && w.Kind != Idle && w.Rate == 0 {
 		t.Load.Outstanding = max(w.Flows, 1)
 	}
 	if w.Searches() {

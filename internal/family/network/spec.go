@@ -31,12 +31,13 @@ const (
 	TCPCRR      Kind = "tcp-crr"            // connect, request, response, close
 	TCPRRLoaded Kind = "tcp-rr-loaded"      // tcp-rr while streams fill the same path
 	Ping        Kind = "ping"               // ICMP echo request and reply, at intervals
+	Idle        Kind = "idle"               // nothing, between two machines that are watched
 )
 
 // Kinds lists the network workloads in the order of the documentation.
 func Kinds() []Kind { return kinds }
 
-var kinds = []Kind{TCPStream, UDPStream, UDPUnpaced, TCPRR, UDPRR, TCPCRR, TCPRRLoaded, Ping}
+var kinds = []Kind{TCPStream, UDPStream, UDPUnpaced, TCPRR, UDPRR, TCPCRR, TCPRRLoaded, Ping, Idle}
 
 // Unpaced is the fact that tools record of [UDPUnpaced]: nothing paces the sender.
 var Unpaced = result.Fact{Name: "udp.pacing", Value: "none"}
@@ -149,8 +150,11 @@ func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Kind != Ping && s.R
 
 // Metric is the metric that a verdict on this workload is about.
 func (s Spec) Metric() string {
-	if s.Kind.Stream() {
+	switch {
+	case s.Kind.Stream():
 		return metric.Throughput
+	case s.Kind == Idle:
+		return metric.CPUUnloaded
 	}
 	return metric.P50
 }
@@ -172,6 +176,8 @@ func (k Kind) quantity() string {
 		return "latency under load"
 	case Ping:
 		return "round trip of pings"
+	case Idle:
+		return "CPU time without load"
 	}
 	return "throughput"
 }
@@ -197,7 +203,7 @@ func (s *Spec) fill() {
 		if !s.Searches() {
 			s.Loss = 0
 		}
-	case s.Kind == UDPUnpaced: // there is nothing to fill in
+	case s.Kind == UDPUnpaced, s.Kind == Idle: // there is nothing to fill in
 	case s.Kind == Ping:
 		s.Size, s.Interval = cmp.Or(s.Size, defaultPing), cmp.Or(s.Interval, defaultInterval)
 		s.Rate = float64(s.Flows) / s.Interval.Seconds()
@@ -341,6 +347,8 @@ func (k Kind) parameters() []string {
 		return []string{"flows", "request", "response", "rate", "timeout"}
 	case Ping:
 		return []string{"flows", "size", "interval", "timeout"}
+	case Idle:
+		return []string{}
 	case TCPRRLoaded:
 		return []string{"flows", "request", "response", "rate", "size", "max-rate"}
 	}

@@ -64,6 +64,7 @@ func TestParseErrors(t *testing.T) {
 		"tcp-stream:loss=0.1":        "flows, size, direction",
 		"tcp-stream:mss=20":          "mss=20",
 		"tcp-stream:buffer=1KiB":     "buffer=1024 is not from 4 KiB to 512 MiB",
+		"idle:flows=3":               "idle has no parameters",
 		"tcp-rr:buffer=1MiB":         "no such parameter",
 		"tcp-stream:congestion=a b":  "congestion",
 		"tcp-rr:mss=1398":            "no such parameter",

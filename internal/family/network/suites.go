@@ -8,14 +8,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// whole is every workload on every path. Its five primary cases are those that a user of a cluster feels
-// most: pods on different nodes, directly and through a Service. The node-node cases are compared like
-// the others, and bound those that leave the node. Unpaced datagrams and pings are for repeating what others published.
+// whole is every workload on every path. Its five primary cases are those that a user of a cluster feels most: pods on
+// different nodes, directly and through a Service. The node-node cases are compared like the others, and bound those
+// that leave the node. Unpaced datagrams, pings and idle nodes are for repeating what others published.
 func whole() family.Suite {
 	s := family.Suite{Name: "network", About: "nine paths with six workloads each, five of them primary"}
 	for _, p := range target.Paths() {
 		for _, k := range kinds {
-			if k != UDPUnpaced && k != Ping {
+			if k != UDPUnpaced && k != Ping && k != Idle {
 				s.Cases = append(s.Cases, newCase(p, k, role(p, k)))
 			}
 		}

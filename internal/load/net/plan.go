@@ -12,6 +12,7 @@ const (
 	workEcho     work = "ping"        // client asks, the server's kernel answers
 	workStream   work = "tcp-stream"  // one side writes, the other reads
 	workPackets  work = "udp-stream"  // one side sends datagrams, the other counts them
+	workNothing  work = "idle"        // both sides wait for the window's end
 )
 
 // A flow is one connection, or for tcp-crr one thread of connections, of a run. Both sides derive
@@ -56,6 +57,8 @@ func flows(w network.Spec) []flow {
 		add(w.Flows, workCycle, "")
 	case network.Ping:
 		add(w.Flows, workEcho, "")
+	case network.Idle:
+		add(1, workNothing, "")
 	case network.TCPRRLoaded:
 		add(w.Flows, workRequest, "")
 		streams(workStream, 1, network.Both)

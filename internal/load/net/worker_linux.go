@@ -190,6 +190,12 @@ func (w *worker) work() {
 		} else {
 			w.readStream()
 		}
+	case workNothing:
+		if client {
+			w.until(w.line.End, w.clock.now())
+		} else {
+			w.readAll(w.fd, make([]byte, 1)) // there is nothing to read until the client has closed
+		}
 	case workPackets:
 		if w.flow.Sender == w.role {
 			w.sendPackets()

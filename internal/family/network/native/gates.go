@@ -34,7 +34,7 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 	if m.Spec.Kind.Stream() && m.received() == 0 {
 		m.Refuse(result.NothingDone, "nothing was received in the window")
 	}
-	if !m.Spec.Kind.Stream() {
+	if !m.Spec.Kind.Stream() && m.Spec.Kind != network.Idle {
 		m.answers(uint64(latency.Count()))
 	}
 	if s := m.Client.Sweep; s != nil && m.loss() > m.Spec.Loss {

@@ -132,6 +132,8 @@ type builder struct {
 func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
+	case network.Idle:
+		return // what it is about is the machines' CPU time
 	case network.TCPStream:
 		m.throughput(1)
 		return
@@ -228,6 +230,9 @@ func (m *builder) cpu() {
 	agents := (c.AgentUser+c.AgentSystem)/c.Window + (s.AgentUser+s.AgentSystem)/s.Window
 	// The idle level was seen at another time, when something else may have been busy: the agents' own part was
 	// used in any case.
+	if m.Spec.Kind == network.Idle {
+		m.unloaded(agents)
+	}
 	used = max(max(used, agents)-(m.Client.Spin+m.Server.Spin)/whole, 0)
 	if bytes := m.bytes(); bytes > 0 {
 		m.Add(metric.CPUPerGB, used*m.window()/(bytes/1e9))
@@ -246,6 +251,15 @@ func (m *builder) cpu() {
 	m.Add(metric.CPUAgents, agents)
 	m.Add(metric.SwitchesVoluntary, float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
 	m.Add(metric.SwitchesInvoluntary, float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
+}
+
+// unloaded adds the CPU time of all machines without that of the agents.
+func (m *builder) unloaded(agents float64) {
+	busy := m.Client.Cost.Machine.Busy() / m.Client.Cost.Window
+	if !m.Shared {
+		busy += m.Server.Cost.Machine.Busy() / m.Server.Cost.Window
+	}
+	m.Add(metric.CPUUnloaded, max(busy-agents, 0))
 }
 
 // layers adds the parts of the cost where CPUs were sampled: all of the machines' time, without the pacer's spinning.
@@ -325,6 +339,9 @@ func modes(m *builder, c netload.Cost, side string) {
 
 // series adds the steps of the window: of what receivers read, or of completed operations.
 func (m *builder) series() {
+	if m.Spec.Kind == network.Idle {
+		return
+	}
 	name, scale := metric.Rate, 1.0
 	counts := slices.Clone(m.Client.Steps)
 	if m.Spec.Kind.Stream() {
@@ -350,7 +367,7 @@ func (m *builder) series() {
 func (m *builder) facts(latency, late *netload.Histogram) {
 	m.Fact("tool.version", m.Client.Version)
 	m.Fact("workload", m.Spec.String())
-	if !m.Spec.Kind.Stream() {
+	if !m.Spec.Kind.Stream() && m.Spec.Kind != network.Idle {
 		loop := "closed"
 		switch {
 		case m.Spec.OpenLoop():

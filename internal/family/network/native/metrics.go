@@ -61,6 +61,7 @@ var reported = []struct {
 	of    []network.Kind
 	names []string
 }{
+	{[]network.Kind{network.Idle}, []string{metric.CPUUnloaded}},
 	{ofStreams, []string{metric.Throughput, metric.ThroughputTX, metric.ThroughputRX}},
 	{ofDatagrams, []string{metric.ThroughputSent}},
 	{ofCounted, []string{metric.Rate}},

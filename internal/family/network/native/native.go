@@ -196,10 +196,11 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	}
 	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
+	samples := !t.Bare && w.Kind != network.Idle // there is no path whose layers could be told apart
 	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial,
-		CPUs: clientCPUs, Workload: w, Idle: idleTime, Profile: !t.Bare, Count: !t.Bare}
+		CPUs: clientCPUs, Workload: w, Idle: idleTime, Profile: samples, Count: !t.Bare}
 	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen,
-		CPUs: serverCPUs, Workload: w, Idle: idleTime, Profile: !t.Bare && !p.Shared, Count: !t.Bare}
+		CPUs: serverCPUs, Workload: w, Idle: idleTime, Profile: samples && !p.Shared, Count: !t.Bare}
 	return r, nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -480,5 +481,31 @@ func TestMaxRate(t *testing.T) {
 		if i < 0 || m.Values[i].Number <= 0 || m.Values[i].Number > 1.2*most {
 			t.Errorf("%s: %+v", text, m.Values)
 		}
+	}
+}
+
+// An idle run lasts its window, sends nothing, and says what the machine used meanwhile.
+func TestIdle(t *testing.T) {
+	w, err := network.Parse("idle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Duration = 500 * time.Millisecond
+	begin := time.Now()
+	m, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w)
+	if err != nil || len(m.Invalid) > 0 {
+		t.Fatalf("%v, %+v", err, m.Invalid)
+	}
+	if took := time.Since(begin); took < w.Duration {
+		t.Errorf("it took %s, less than its window", took)
+	}
+	r := result.Run{Values: m.Values}
+	for _, name := range []string{metric.CPUUnloaded, metric.CPUBusy, metric.Memory, metric.MemoryIdleLevel} {
+		if v, has := r.Value(name); !has || v.Number < 0 {
+			t.Errorf("%s is %+v", name, v)
+		}
+	}
+	if v, has := r.Value(metric.Rate); has || len(m.Series) > 0 {
+		t.Errorf("a run without requests has the rate %+v and the series %+v", v, m.Series)
 	}
 }
