@@ -53,7 +53,7 @@ demo: build
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 # Tests that compare measurements with truths need all of this machine: TestAccuracy…. Those that repeat something often
 # enough to find what is rare: TestStress…. All others share it, side by side, since they wait most of the time.
-SHARED = -skip '^Test(Accuracy|Stress)' -p 3 $(TESTED)
+SHARED = -skip '^Test(Accuracy|Stress)' -p 4 $(TESTED)
 ALONE  = -p 1 -run '^Test$(1)' \
 	$$(grep -rl --include='*_test.go' '^func Test$(1)' ./cmd ./internal | xargs -n 1 dirname | sort -u)
 
