@@ -133,6 +133,14 @@ func (t *textReport) sideBySide(h hero, name int) {
 	}
 	t.Line(t.style("1", strings.Repeat(" ", name)+strings.Join(heads, " ")) +
 		t.style("2", " "+prose.Right("change", briefChange)+" "+prose.Left("interval, %", briefInterval)))
+	t.byCase(h, name, func(cells []heroCell) string {
+		return prose.Right(shortText(cells[0]), briefValue) + " " + t.cell(cells[1])
+	})
+}
+
+// byCase writes a line for each case, below the name of what it is about. What it measures stands in the column of
+// names, or above where that is too narrow.
+func (t *textReport) byCase(h hero, name int, values func([]heroCell) string) {
 	before := ""
 	for _, row := range h.Rows {
 		if row.Subject != before {
@@ -144,8 +152,7 @@ func (t *textReport) sideBySide(h hero, name int) {
 			t.Line(label)
 			label = ""
 		}
-		base, cell := row.Cells[0], row.Cells[1]
-		t.Line(prose.Left(label, name) + prose.Right(shortText(base), briefValue) + " " + t.cell(cell))
+		t.Line(prose.Left(label, name) + values(row.Cells))
 	}
 }
 

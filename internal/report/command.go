@@ -15,7 +15,11 @@ func command(in Input) []string {
 		return nil
 	}
 	args := []string{"knotmeter run"}
-	add := func(flag, value string) { args = append(args, flag+" "+quote(value)) }
+	add := func(flag, value string) {
+		if value != "" {
+			args = append(args, flag+" "+quote(value))
+		}
+	}
 	for _, t := range e.Targets {
 		add("--target", t.Spec)
 	}
@@ -35,21 +39,15 @@ func command(in Input) []string {
 	if e.Baseline != e.Targets[0].Name {
 		add("--baseline", e.Baseline)
 	}
-	if e.Suite != "" {
-		add("--suite", e.Suite)
-	}
+	add("--suite", e.Suite)
 	for _, pattern := range e.Chosen {
 		add("--case", pattern)
 	}
 	for _, pattern := range e.Primaries {
 		add("--primary", pattern)
 	}
-	if e.Metric != "" {
-		add("--metric", e.Metric)
-	}
-	if e.Tool != "" {
-		add("--tool", e.Tool)
-	}
+	add("--metric", e.Metric)
+	add("--tool", e.Tool)
 	if len(e.Design.Looks) > 0 {
 		add("--looks", strings.Join(integers(e.Design.Looks), ","))
 	} else {

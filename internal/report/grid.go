@@ -38,23 +38,13 @@ func (t *textReport) grid(c compare.Comparison, h hero, name int) {
 		head += strings.Repeat(" ", gridGap) + prose.Left(short, width-gridGap)
 	}
 	t.Line(t.style("1", strings.TrimRight(head, " ")))
-	before := ""
-	for _, row := range h.Rows {
-		if row.Subject != before {
-			t.Paragraph("", "", row.Subject)
-		}
-		before = row.Subject
-		label := strings.Repeat(" ", briefIndent) + prose.Plain(row.Quantity)
-		if prose.Width(label) > name-1 {
-			t.Line(label)
-			label = ""
-		}
-		line := prose.Left(label, name) + prose.Right(shortText(row.Cells[0]), briefValue)
-		for _, cell := range row.Cells[1:] {
+	t.byCase(h, name, func(cells []heroCell) string {
+		line := prose.Right(shortText(cells[0]), briefValue)
+		for _, cell := range cells[1:] {
 			line += strings.Repeat(" ", gridGap) + t.gridCell(cell, intervals)
 		}
-		t.Line(strings.TrimRight(line, " "))
-	}
+		return strings.TrimRight(line, " ")
+	})
 	t.Line("")
 	t.faint(signs(c, h) + ".")
 }

@@ -39,7 +39,7 @@ type page struct {
 	Rankings   []ranking // instead of it: of the primary cases, and of the others
 	Sheet      []spec    // of one target
 	Detectable string    // by a comparison with it
-	Why        string    // how many differences have a cause
+	Why        string    // the causes that are supported
 	Whys       folded[why]
 	WhysRest   string
 	Legend     string   // of its signs

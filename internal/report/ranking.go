@@ -159,8 +159,12 @@ func (b *builder) group(name, metric string) compare.Group {
 
 // rankingCells are the cells of a case, by target. Bars are as long as medians from 0, with the quartiles of the runs.
 func (b *builder) rankingCells(h hero, row heroRow, compared map[[4]string]compare.Row) []rankingCell {
-	m, boxes, letters := b.measuredIn(row), map[string]compare.Box{}, lettersOf(b.in.Comparison)
-	best, apart := bestLetters(b.group(row.Case, row.Metric))
+	m, boxes, letters := b.measuredIn(row), map[string]compare.Box{}, map[string]string{}
+	g := b.group(row.Case, row.Metric)
+	best, apart := bestLetters(g)
+	for _, member := range g.Members {
+		letters[member.Target] = member.Letters
+	}
 	longest := 0.0
 	for _, x := range b.boxes[row.Case] {
 		if x.Metric == row.Metric {
@@ -174,7 +178,7 @@ func (b *builder) rankingCells(h hero, row heroRow, compared map[[4]string]compa
 	var cells []rankingCell
 	for i, column := range h.Columns {
 		c := rankingCell{heroCell: row.Cells[i], Head: row.Title()}
-		c.Letters = letters[[3]string{row.Case, row.Metric, column.Name}]
+		c.Letters = letters[column.Name]
 		c.Best = apart && strings.ContainsAny(c.Letters, best)
 		if median, has := m.Medians[column.Name]; has && median.Known() && longest > 0 {
 			lo, hi := math.NaN(), math.NaN()

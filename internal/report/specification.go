@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -35,10 +36,11 @@ func sheet(in Input, list []compare.Median, published []publication) []spec {
 		return nil
 	}
 	cases := in.casesByName()
+	others := slices.ContainsFunc(list, func(m compare.Median) bool { return m.Role != result.Bound })
 	var specs []spec
 	at := index[string]{}
 	for _, m := range list {
-		if m.Role == result.Bound && hasOthers(list) {
+		if m.Role == result.Bound && others {
 			continue
 		}
 		i, first := at.of(m.Case)
@@ -62,16 +64,6 @@ func sheet(in Input, list []compare.Median, published []publication) []spec {
 		specs = append(specs, s)
 	}
 	return specs
-}
-
-// hasOthers reports whether some medians are no reference of others.
-func hasOthers(list []compare.Median) bool {
-	for _, m := range list {
-		if m.Role != result.Bound {
-			return true
-		}
-	}
-	return false
 }
 
 func specInterval(m compare.Median) string {
@@ -139,9 +131,9 @@ func detectable(in Input, list []compare.Median) string {
 	if len(in.Experiment.Targets) != 1 {
 		return ""
 	}
-	least, most := compare.Missing(), compare.Missing()
+	cases, least, most := in.casesByName(), compare.Missing(), compare.Missing()
 	for _, m := range list {
-		if m.Role != result.Primary || m.Metric != in.casesByName()[m.Case].Metric || !m.Detectable.Known() {
+		if m.Role != result.Primary || m.Metric != cases[m.Case].Metric || !m.Detectable.Known() {
 			continue
 		}
 		if !least.Known() || m.Detectable < least {
