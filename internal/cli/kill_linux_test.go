@@ -226,6 +226,7 @@ func onlyResults(t *testing.T, dir string) {
 // endless is an experiment that a test ends early.
 func endless(t *testing.T) *process {
 	t.Helper()
+	experiments(t)
 	return prepare(t, "run", "--target", "lab:native", "--target", "lab:native?label=again",
 		"--case", "pod-pod/other/tcp-rr", "--duration", "400ms", "--warmup", "20ms", "--blocks", "500", "--out", "out",
 		"--progress", "plain")
@@ -347,6 +348,7 @@ func TestInterruptClosed(t *testing.T) {
 
 // TestHolderGone kills the lab's holder under an experiment, which must end with an error and its results.
 func TestHolderGone(t *testing.T) {
+	experiments(t)
 	p := start(t, "run", "--target", "lab:native", "--case", "pod-pod/other/tcp-rr",
 		"--duration", "100ms", "--warmup", "20ms", "--blocks", "500", "--out", "out", "--progress", "none")
 	p.awaitRuns(t, 2)
