@@ -111,7 +111,7 @@ type run struct {
 }
 
 func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measurement, error) {
-	l, err := r.layOut(ctx, j)
+	l, err := r.layOut(ctx, j, t.Window)
 	if err != nil {
 		return result.Measurement{}, err
 	}

@@ -93,22 +93,26 @@ func TestSize(t *testing.T) {
 	const mib, gib = 1 << 20, 1 << 30
 	for _, c := range []struct {
 		bandwidth float64
+		window    time.Duration
 		most      int64
 		size      int64
 		rule      string
 		warns     bool
 	}{
-		{100 * mib, 400 * gib, 2500 * mib, "25 s", false},
-		{1 * mib, 400 * gib, 64 * mib, "64 MiB at least", false},
-		{1 * mib, 32 * mib, 32 * mib, "as much as may be used", true},
-		{2000 * mib, 16 * gib, 16 * gib, "as much as may be used", true},
-		{0, 16 * mib, 16 * mib, "as much as may be used", false},
-		{2.5*mib + 1, 400 * gib, 64 * mib, "64 MiB at least", false},
-		{1e7 + 1, 400 * gib, 239 * mib, "25 s", false},
+		{100 * mib, 10 * time.Second, 400 * gib, 2500 * mib, "25 s", false},
+		{100 * mib, time.Minute, 400 * gib, 2500 * mib, "25 s", false},
+		{100 * mib, 3 * time.Second, 400 * gib, 750 * mib, "7.5 s", false},
+		{100 * mib, time.Second, 400 * gib, 500 * mib, "5 s", false},
+		{1 * mib, 10 * time.Second, 400 * gib, 64 * mib, "64 MiB at least", false},
+		{1 * mib, 10 * time.Second, 32 * mib, 32 * mib, "as much as may be used", true},
+		{2000 * mib, 10 * time.Second, 16 * gib, 16 * gib, "as much as may be used", true},
+		{0, 10 * time.Second, 16 * mib, 16 * mib, "as much as may be used", false},
+		{2.5*mib + 1, 10 * time.Second, 400 * gib, 64 * mib, "64 MiB at least", false},
+		{1e7 + 1, 10 * time.Second, 400 * gib, 239 * mib, "25 s", false},
 	} {
-		size, rule, warning := bySize(c.bandwidth, c.most)
+		size, rule, warning := bySize(c.bandwidth, c.window, c.most)
 		if size != c.size || !strings.HasPrefix(rule, c.rule) || (warning != "") != c.warns {
-			t.Errorf("%g B/s of %d: %d by %q, %q", c.bandwidth, c.most, size, rule, warning)
+			t.Errorf("%g B/s in %v of %d: %d by %q, %q", c.bandwidth, c.window, c.most, size, rule, warning)
 		}
 	}
 }

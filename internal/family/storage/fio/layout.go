@@ -12,11 +12,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The rule by which a file has its size: so many seconds of the volume's bandwidth, as kbench has it, so that a run
-// at full bandwidth comes nowhere twice and a cache between here and the disk holds little of it. The bandwidth is that
-// of the first seconds of the filling.
+// The rule by which a file has its size: so many windows of the volume's bandwidth that a run at full bandwidth comes
+// nowhere twice and a cache between here and the disk holds little of it, and never more than the 25 s that kbench has.
+// The bandwidth is that of the first seconds of the filling.
 const (
-	ruleSeconds = 25
+	ruleWindows = 2.5
+	ruleLeast   = 5 * time.Second
+	ruleMost    = 25 * time.Second
 	probeFor    = 2 * time.Second
 	fillAtMost  = 3 * time.Minute
 	leastSize   = 64 << 20 // where the volume has so much
@@ -74,9 +76,10 @@ func limit(v host.Volume) int64 {
 }
 
 // bySize is the size that the rule asks for, bounded by what the volume has; warning says so where that bites.
-func bySize(bandwidth float64, most int64) (size int64, rule, warning string) {
-	wanted := math.Max(leastSize, ruleSeconds*bandwidth)
-	rule = fmt.Sprintf("%d s of the bandwidth of its filling", ruleSeconds)
+func bySize(bandwidth float64, window time.Duration, most int64) (size int64, rule, warning string) {
+	seconds := min(max(ruleLeast, time.Duration(ruleWindows*float64(window))), ruleMost).Seconds()
+	wanted := math.Max(leastSize, seconds*bandwidth)
+	rule = fmt.Sprintf("%.3g s of the bandwidth of its filling", seconds)
 	if wanted <= leastSize {
 		rule = "64 MiB at least"
 	}
@@ -87,19 +90,19 @@ func bySize(bandwidth float64, most int64) (size int64, rule, warning string) {
 		return most, "as much as may be used of the volume", ""
 	}
 	return most, "as much as may be used of the volume", fmt.Sprintf("the file has %s, which is %.2g s of the volume's "+
-		"bandwidth and not %d: a cache may serve a part of it; with a larger volume, or size=, it can be larger",
-		unit.Format(float64(most), unit.Byte), float64(most)/bandwidth, ruleSeconds)
+		"bandwidth and not %.3g: a cache may serve a part of it; with a larger volume, or size=, it can be larger",
+		unit.Format(float64(most), unit.Byte), float64(most)/bandwidth, seconds)
 }
 
 // layOut writes the file of a job, or finds that an earlier run did.
-func (r *run) layOut(ctx context.Context, j job) (layout, error) {
+func (r *run) layOut(ctx context.Context, j job, window time.Duration) (layout, error) {
 	v := r.pair.Volume
 	at := fileKey{r.pair.Client.Name(), v.Path, v.Kept, j.sizeClass()}
 	if l, is := r.tool.known(at); is {
 		l.kept = true
 		return l, nil
 	}
-	l, err := r.fill(ctx, j)
+	l, err := r.fill(ctx, j, window)
 	if err == nil && v.Kept != "" {
 		r.tool.keep(at, l)
 	}
@@ -107,7 +110,7 @@ func (r *run) layOut(ctx context.Context, j job) (layout, error) {
 }
 
 // fill writes a file. Where the rule decides, its first part is the probe.
-func (r *run) fill(ctx context.Context, j job) (layout, error) {
+func (r *run) fill(ctx context.Context, j job, window time.Duration) (layout, error) {
 	l := layout{size: j.size, rule: j.why}
 	var err error
 	if l.workFile, err = j.workFile(r.pair.Volume); err != nil {
@@ -122,7 +125,7 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	}
 	began := time.Now()
 	if j.size == 0 {
-		err = r.fillByRule(ctx, j, most, &l)
+		err = r.fillByRule(ctx, j, window, most, &l)
 	} else {
 		err = r.fillGiven(ctx, j, l.workFile)
 	}
@@ -142,14 +145,14 @@ func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 }
 
 // fillByRule probes, decides the size, and writes so much.
-func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) error {
+func (r *run) fillByRule(ctx context.Context, j job, window time.Duration, most int64, l *layout) error {
 	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, 0, most, probeFor), j.direct)
 	if err != nil {
 		return err
 	}
 	l.probe = side.Bandwidth
 	written := whole(int64(side.Bytes))
-	size, rule, warning := bySize(side.Bandwidth, most)
+	size, rule, warning := bySize(side.Bandwidth, window, most)
 	l.size, l.rule = size, rule
 	if warning != "" {
 		l.warnings = append(l.warnings, result.Warning{Code: result.FileSmall, Text: warning})
