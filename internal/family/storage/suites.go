@@ -10,11 +10,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The windows of runs. How much blocks differ hardly depends on them. In the short one a volume that takes 5 ms for a
+// The windows of runs. How much blocks differ hardly depends on them. In the short one a volume that takes 8 ms for a
 // write has enough of them for a p99.
 const (
 	standard = 10 * time.Second
-	short    = 2 * time.Second
+	short    = 3 * time.Second
 )
 
 // suites are all of them but those that a file makes.
