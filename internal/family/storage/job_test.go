@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 )
@@ -115,6 +116,22 @@ func TestPrecondition(t *testing.T) {
 	if b.Words.Subject != a.Words.Subject+", preconditioned" || b.Kind != "randwrite-4k-qd64:precondition=yes" ||
 		b.Limits.Run != a.Limits.Run+PreconditionTime || b.Nominal.Windows != a.Nominal.Windows+1 || b.Metric != a.Metric {
 		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+// Writing files of a given size takes as long as they are large.
+func TestNominalOfGivenSize(t *testing.T) {
+	for name, want := range map[string]time.Duration{
+		"randread-4k-qd128": usualLayout, "randread-4k-qd128:file-per-job=10g": 80 * time.Second,
+		"randrw70-4k-qd16-jobs4:file-per-job=1g": 32 * time.Second, "write-2300-qd1-fdatasync": 0,
+	} {
+		j, err := Parse(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := j.Traits().Nominal.First; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
 	}
 }
 

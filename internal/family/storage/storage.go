@@ -34,11 +34,12 @@ const (
 const PreconditionTime = 10 * time.Minute
 
 // What storage usually takes besides its windows: a volume is made and removed, a file is written by the rule of the
-// volume's bandwidth, and fio starts and ends. A file of a given size is taken for small.
+// volume's bandwidth, and fio starts and ends. The size of a user's own file is not known here; it is taken for small.
 const (
 	usualVolume = 2 * time.Second
 	usualLayout = 9 * time.Second
 	usualRun    = 500 * time.Millisecond
+	usualRate   = 128 << 20 // bytes a second at which files of a given size are written
 )
 
 // path is what the names of cases begin with.
@@ -71,8 +72,11 @@ func (j Job) Traits() family.Traits {
 		Limits:  family.Limits{Open: volumeTime, Close: volumeTime, Run: layoutTime},
 		Nominal: family.Nominal{Site: usualVolume, First: usualLayout, Run: usualRun},
 	}
-	if j.Fdatasync || j.Name != "" {
+	switch {
+	case j.Fdatasync || j.Name != "":
 		t.Nominal.First = 0
+	case j.FilePerJob > 0:
+		t.Nominal.First = time.Duration(j.FilePerJob*int64(j.Jobs)/usualRate) * time.Second
 	}
 	if j.Precondition {
 		t.Limits.Run += PreconditionTime

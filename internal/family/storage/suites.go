@@ -47,6 +47,10 @@ func suites() []family.Suite {
 		newSuite("storage:constellation", "the IOPS and bandwidth jobs of the Constellation v2.6 report",
 			standard, jobs(result.Primary,
 				"randread-4k-qd128", "randwrite-4k-qd128", "randread-1m-qd128", "randwrite-1m-qd128")),
+		// The same on the file that the report says it had.
+		newSuite("storage:constellation-published", "the same jobs on a file of 10 GiB, as the v2.6 report says", standard,
+			jobs(result.Primary, "randread-4k-qd128:file-per-job=10g", "randwrite-4k-qd128:file-per-job=10g",
+				"randread-1m-qd128:file-per-job=10g", "randwrite-1m-qd128:file-per-job=10g")),
 		newSuite("storage:etcd", "write and fdatasync as etcd does it; its documentation wants a p99 below 10 ms",
 			standard, jobs(result.Primary, "write-2300-qd1-fdatasync")),
 	}

@@ -39,6 +39,12 @@ func TestFile(t *testing.T) {
 	if err != nil || again.Workload != s.Cases[1].Workload {
 		t.Errorf("%+v, %v", again, err)
 	}
+	// The job file of the Constellation v2.6 report, as its authors ran it.
+	const published = "[global]\ndirect=1\nioengine=libaio\nruntime=60s\nramp_time=10s\nsize=10Gi\ntime_based=1\n" +
+		"group_reporting\nthread\ncpus_allowed=1\n\n\n[read_iops]\nstonewall\nreadwrite=randread\nbs=4k\niodepth=128\n"
+	if s, err := file("fio.ini", []byte(published)); err != nil || len(s.Cases) != 1 || s.Duration != time.Minute {
+		t.Errorf("%+v, %v", s, err)
+	}
 	if s, err := file("x.fio", []byte("[a]\nrw=read\n")); err != nil || s.Duration != standard {
 		t.Errorf("%v, %v", s.Duration, err)
 	}

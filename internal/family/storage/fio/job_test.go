@@ -1,8 +1,10 @@
 package fio
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,29 @@ func TestSize(t *testing.T) {
 		if size != c.size || !strings.HasPrefix(rule, c.rule) || (warning != "") != c.warns {
 			t.Errorf("%g B/s in %v of %d: %d by %q, %q", c.bandwidth, c.window, c.most, size, rule, warning)
 		}
+	}
+}
+
+// A busy host ends every command without its work being done.
+type busy struct{ *host.Local }
+
+func (busy) Run(context.Context, host.Cmd) error { return errors.New("busy") }
+
+// A file of a size that the job gives is of no use in part: the 10 GiB of a published job take longer than three
+// minutes on a disk of 56 MiB/s.
+func TestGivenSizeHasTime(t *testing.T) {
+	j, err := newJob(spec(t, "randread-4k-qd128:file-per-job=10g", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume := host.Volume{Path: "/mnt", Size: 1 << 40}
+	r := &run{tool: New(), pair: host.Pair{Client: busy{host.NewLocal("here", netip.Addr{}, nil)}, Volume: volume}}
+	if _, err := r.fill(t.Context(), j, time.Second); err == nil || len(r.raw) == 0 {
+		t.Fatalf("%v, files %v", err, r.raw)
+	}
+	if text := string(r.raw[0].Data); !strings.Contains(text, "size=10737418240\n") ||
+		!strings.Contains(text, "runtime=600000ms\n") {
+		t.Error(text)
 	}
 }
 

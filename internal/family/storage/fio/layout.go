@@ -21,7 +21,8 @@ const (
 	ruleMost    = 25 * time.Second
 	probeFor    = 2 * time.Second
 	fillAtMost  = 3 * time.Minute
-	leastSize   = 64 << 20 // where the volume has so much
+	givenAtMost = 10 * time.Minute // for a size that the job gives, of which a part does not do
+	leastSize   = 64 << 20         // where the volume has so much
 	smallest    = 1 << 20
 	unknownSize = 16 << 30 // what may be used of a volume of which nobody knows the size
 )
@@ -135,18 +136,19 @@ func (r *run) fill(ctx context.Context, j job, window time.Duration) (layout, er
 
 // fillGiven writes the size that the job itself asks for.
 func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
-	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, 0, upToWhole(j.size), fillAtMost), j.direct)
+	text := filling("fill", p, j.direct, 0, upToWhole(j.size), givenAtMost)
+	side, err := r.write(ctx, "fill", text, givenAtMost, j.direct)
 	if err == nil && int64(side.Bytes) < j.total() {
 		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v",
 			r.pair.Volume.Path, r.pair.Client.Name(),
-			unit.Format(side.Bytes, unit.Byte), unit.Format(float64(j.total()), unit.Byte), j.name, fillAtMost)
+			unit.Format(side.Bytes, unit.Byte), unit.Format(float64(j.total()), unit.Byte), j.name, givenAtMost)
 	}
 	return err
 }
 
 // fillByRule probes, decides the size, and writes so much.
 func (r *run) fillByRule(ctx context.Context, j job, window time.Duration, most int64, l *layout) error {
-	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, 0, most, probeFor), j.direct)
+	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, 0, most, probeFor), fillAtMost, j.direct)
 	if err != nil {
 		return err
 	}
@@ -158,7 +160,8 @@ func (r *run) fillByRule(ctx context.Context, j job, window time.Duration, most 
 		l.warnings = append(l.warnings, result.Warning{Code: result.FileSmall, Text: warning})
 	}
 	if written < size {
-		side, err := r.write(ctx, "fill", filling("fill", l.workFile, j.direct, written, size, fillAtMost), j.direct)
+		text := filling("fill", l.workFile, j.direct, written, size, fillAtMost)
+		side, err := r.write(ctx, "fill", text, fillAtMost, j.direct)
 		if err != nil {
 			return err
 		}
@@ -176,9 +179,9 @@ func (r *run) fillByRule(ctx context.Context, j job, window time.Duration, most 
 	return nil
 }
 
-// write runs a job that fills, and says what it wrote.
-func (r *run) write(ctx context.Context, name, text string, direct bool) (Side, error) {
-	p, err := r.fio(ctx, name, text, fillAtMost, direct)
+// write runs a job that fills for at most so long, and returns what it wrote.
+func (r *run) write(ctx context.Context, name, text string, most time.Duration, direct bool) (Side, error) {
+	p, err := r.fio(ctx, name, text, most, direct)
 	if err != nil {
 		return Side{}, fmt.Errorf("writing the file that is to be measured: %w", err)
 	}

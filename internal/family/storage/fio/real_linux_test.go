@@ -303,7 +303,7 @@ func TestFilledInTwoSteps(t *testing.T) {
 			r := &run{tool: New(), pair: p}
 			for _, to := range []struct{ from, size int64 }{{0, 5 << 20}, {5 << 20, most}} {
 				side, err := r.write(t.Context(), "fill",
-					filling("fill", where, true, to.from, to.size, fillAtMost), true)
+					filling("fill", where, true, to.from, to.size, fillAtMost), fillAtMost, true)
 				if err != nil || int64(side.Bytes) != to.size-to.from {
 					t.Fatalf("%+v: wrote %g bytes, %v", to, side.Bytes, err)
 				}
