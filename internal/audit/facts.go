@@ -26,9 +26,23 @@ const (
 	FactSaid        = "said"        // what a sentence of the text does; one of the Said constants
 	FactQuote       = "quote"       // the sentence
 	FactLink        = "link-rate"   // of the slowest link of the path
-	FactLimitIOPS   = "limit-iops"  // that a storage class promises at most
+	FactUnderlay    = "underlay-rate"
+	FactLimitIOPS   = "limit-iops" // that a storage class promises at most
 	FactLimitBytes  = "limit-throughput"
+	FactLimitSource = "limit-source" // of both
+	FactLimitNote   = "limit-note"
+	FactTold        = "told"   // the names of facts that users gave
 	FactListed      = "listed" // file:line where a configuration is listed as tested
+)
+
+// The facts of limits that the size of a virtual machine has.
+const (
+	FactMachineLink       = "vm-link-rate"
+	FactMachineLinkSource = "vm-link-source"
+	FactMachineIOPS       = "vm-limit-iops" // of all its disks together, without a cache of the host
+	FactMachineBytes      = "vm-limit-throughput"
+	FactMachineSource     = "vm-limit-source"
+	FactMachineNote       = "vm-limit-note"
 )
 
 // The values of FactSaid.

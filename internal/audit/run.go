@@ -10,7 +10,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -39,7 +38,7 @@ var runRules = []Rule{
 		Why:   "What arrives was sent before: one of the two numbers has another time or another unit."},
 	{Name: "above-link", Severity: Error, one: aboveLink,
 		About: "No rate of payload on a path between nodes is above the link's, nor both directions together above twice " +
-			"that.",
+			"that; a warning where the link is known by the size of the VM alone.",
 		Why: "The traffic did not take that link, or the number is from another time than stated."},
 	{Name: "zero", Severity: Error, one: zero,
 		About: "Throughputs, rates and latencies are above zero.",
@@ -149,42 +148,31 @@ func receiver(r measured) (found []Finding, looked int) {
 	return found, looked
 }
 
-// carried are the metrics that a link limits.
-var carried = []string{
-	metric.Throughput, metric.ThroughputTX, metric.ThroughputRX, metric.ThroughputSent, metric.LoadThroughput,
-}
-
 // atOnce is what a limiter may let through beyond its rate, in bytes: what it saved while nothing was sent, and a
 // segment as large as offloads make them, which it began before the window. It matters for slow links.
 const atOnce = 2 << 16
 
 func aboveLink(r measured) (found []Finding, looked int) {
-	link := quantity(FactLink, unit.BitPerSecond, r.Facts, r.target)
-	if link == 0 {
-		link = quantity("underlay-rate", unit.BitPerSecond, r.Facts, r.target)
-	}
-	if link == 0 || target.Path(r.of.Path).Same() {
-		return nil, 0
-	}
-	both := r.of.Load.BothWays || r.Fact(FactDirection) == "both"
-	for _, name := range carried {
-		got, ok := number(r.Run, name)
-		if !ok {
+	for _, h := range Hold(r.of, r.Run, r.target) {
+		if h.Resource != LinkRate {
 			continue
 		}
-		limit, words := link, "a link of"
-		if name == metric.LoadThroughput || both && name == metric.Throughput {
-			limit, words = 2*link, "both directions of a link of"
-		}
 		looked++
-		extra := 0.0
+		words, extra := "a link of", 0.0
+		if h.BothWays {
+			words = "both directions of a link of"
+		}
 		if r.Window > 0 {
 			extra = 8 * atOnce / r.Window
 		}
-		if got > limit*(1+atEdge)+extra {
-			found = append(found, saw(name, "%s over %s %s.",
-				unit.Format(got, unit.BitPerSecond), words, unit.Format(link, unit.BitPerSecond))...)
+		if h.Value <= h.Bound()*(1+atEdge)+extra {
+			continue
 		}
+		f := saw(h.Metric, "%s over %s %s.", unit.Format(h.Value, h.Unit), words, unit.Format(h.Most, h.Unit))
+		if h.fact == FactMachineLink {
+			f[0].Severity = Warning // the provider may have raised it since
+		}
+		found = append(found, f...)
 	}
 	return found, looked
 }

@@ -34,8 +34,9 @@ var textRules = []Rule{
 		Why: "Otherwise the machines are compared, not their software: the slower link limits its side whatever the " +
 			"software does."},
 	{Name: "above-storage-limit", Severity: Warning, all: aboveStorage,
-		About: "Operations and bytes per second of storage stay within what the class of the volume promises, plus 5 %.",
-		Why:   "More than the limit comes from a cache or a burst credit, and ends with it."},
+		About: "Operations and bytes per second of storage stay within what the class of the volume and the size of the VM " +
+			"promise, the smaller of both, plus 5 %.",
+		Why: "More than the limit comes from a cache or a burst credit, and ends with it."},
 }
 
 // noCounts looks at each table and at runs of ours.
@@ -241,6 +242,9 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 	for _, t := range recs.Experiment.Targets {
 		link := quantity(FactLink, unit.BitPerSecond, recs.Facts[t.Name])
 		if link == 0 {
+			link = quantity(FactMachineLink, unit.BitPerSecond, recs.Facts[t.Name])
+		}
+		if link == 0 {
 			continue
 		}
 		looked++
@@ -259,17 +263,6 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 			slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, looked
 }
 
-// A limit is a fact that bounds a metric.
-type limit struct {
-	metric, fact string
-	unit         unit.Unit
-}
-
-var storageLimits = []limit{
-	{metric.IOPS, FactLimitIOPS, unit.PerSecond}, {metric.Rate, FactLimitIOPS, unit.PerSecond},
-	{metric.Throughput, FactLimitBytes, unit.BitPerSecond}, {"bandwidth", FactLimitBytes, unit.BitPerSecond},
-}
-
 func aboveStorage(recs *records) (found []Finding, looked int) {
 	for _, r := range recs.said {
 		if r.Fact(FactSaid) == SaidBeyond {
@@ -279,23 +272,22 @@ func aboveStorage(recs *records) (found []Finding, looked int) {
 		}
 	}
 	for _, r := range recs.runs {
-		for _, l := range storageLimits {
-			v, ok := r.Value(l.metric)
-			if !ok {
-				continue
-			}
-			most := quantity(l.fact, l.unit, r.Facts, recs.Facts[r.Target])
-			if most == 0 {
-				continue
-			}
-			looked++
-			if v.Number > most*(1+clearly) {
+		held := slices.DeleteFunc(Hold(recs.planned[r.Case], r, recs.Facts[r.Target]),
+			func(h Held) bool { return h.Resource == LinkRate })
+		looked += len(held)
+		for _, h := range held {
+			if h.Value > h.Most*(1+clearly) && !slices.ContainsFunc(held, h.looserThan) {
 				found = append(found, Finding{Case: r.Case, Target: r.Target,
-					Metric: l.metric, Runs: ids([]*result.Run{r}), Place: placeOf(r, l.metric),
-					Saw: fmt.Sprintf("%s, where the class promises %s at most.",
-						unit.Format(v.Number, v.Unit), unit.Format(most, l.unit))})
+					Metric: h.Metric, Runs: ids([]*result.Run{r}), Place: placeOf(r, h.Metric),
+					Saw: fmt.Sprintf("%s, where the %s promises %s at most.",
+						unit.Format(h.Value, h.Unit), promiser[h.Resource], unit.Format(h.Most, h.Unit))})
 			}
 		}
 	}
 	return found, looked
+}
+
+// promiser is what promises the most of a disk's resource.
+var promiser = map[Resource]string{
+	VolumeIOPS: "class", VolumeBandwidth: "class", MachineIOPS: "size of the VM", MachineBandwidth: "size of the VM",
 }

@@ -16,15 +16,14 @@ import (
 const toldHelp = "`[TARGET:]NAME=VALUE` fact that no measurement tells, of one target or of all, such as " +
 	"link-rate=10Gbit/s or limit-iops=2400/s; repeated"
 
-// factTold is the fact that lists which facts of a target users gave.
-const factTold = "told"
-
 // A told is facts of targets that users give: [TARGET:]NAME=VALUE, repeated.
 type told []string
 
 // toldUnits are the units of facts that the audit reads.
 var toldUnits = map[string]unit.Unit{
-	audit.FactLink: unit.BitPerSecond, audit.FactLimitIOPS: unit.PerSecond, audit.FactLimitBytes: unit.BitPerSecond,
+	audit.FactLink: unit.BitPerSecond, audit.FactMachineLink: unit.BitPerSecond,
+	audit.FactLimitIOPS: unit.PerSecond, audit.FactLimitBytes: unit.BitPerSecond,
+	audit.FactMachineIOPS: unit.PerSecond, audit.FactMachineBytes: unit.BitPerSecond,
 }
 
 // of are the facts of a target, the last one of each name.
@@ -55,7 +54,7 @@ func (t told) check(targets ...string) error {
 		switch of, _, foreign := cutLast(name, ":"); {
 		case foreign:
 			return fmt.Errorf("--fact: there is no target %s; the targets are %s", of, prose.Choices(of, targets))
-		case !is || name == "" || value == "" || name == factTold:
+		case !is || name == "" || value == "" || name == audit.FactTold:
 			return fmt.Errorf("--fact: %q is not NAME=VALUE or TARGET:NAME=VALUE", text)
 		}
 		if err := checkUnit(name, value); err != nil {
@@ -102,6 +101,6 @@ func (s toldSink) WriteFacts(target string, facts []result.Fact) error {
 		names = append(names, f.Name)
 	}
 	all := slices.DeleteFunc(slices.Clone(facts), func(f result.Fact) bool { return slices.Contains(names, f.Name) })
-	all = append(append(all, given...), result.Fact{Name: factTold, Value: strings.Join(names, ", ")})
+	all = append(append(all, given...), result.Fact{Name: audit.FactTold, Value: strings.Join(names, ", ")})
 	return s.Sink.WriteFacts(target, all)
 }
