@@ -48,7 +48,7 @@ func (e Evidence) Facts() []result.Fact {
 		{Name: "kubernetes", Value: cmp.Or(e.Version, result.Unknown)},
 		{Name: "distribution", Value: e.distribution()},
 	}
-	list = append(list, e.nodeFacts()...)
+	list = append(append(list, e.nodeFacts()...), machineFacts(e.Nodes)...)
 	list = append(list, e.networkFacts()...)
 	return append(list, e.placeFacts()...)
 }

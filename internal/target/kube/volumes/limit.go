@@ -25,7 +25,8 @@ const (
 )
 
 // limitOf is the limit of a volume of so many bytes that a provisioner makes with these parameters of a storage class.
-// Known is false where there are no figures for it.
+// Known is false where there are no figures for it. Constellation's drivers make the disks of the drivers that they
+// wrap, with the same parameters, and encrypt them.
 func limitOf(provisioner string, parameters map[string]string, size int64) (l limit, known bool) {
 	get := func(keys ...string) string {
 		for key, value := range parameters {
@@ -45,9 +46,9 @@ func limitOf(provisioner string, parameters map[string]string, size int64) (l li
 		return ebs(cmp.Or(get("type"), "gp3"), get, size) // the driver's default
 	case "kubernetes.io/aws-ebs":
 		return ebs(get("type"), get, size) // its default has changed
-	case "disk.csi.azure.com", "kubernetes.io/azure-disk":
+	case "disk.csi.azure.com", "kubernetes.io/azure-disk", "azuredisk.csi.confidential.cloud":
 		return azure(get("skuname", "storageaccounttype"), size)
-	case "pd.csi.storage.gke.io", "kubernetes.io/gce-pd":
+	case "pd.csi.storage.gke.io", "kubernetes.io/gce-pd", "gcp.csi.confidential.cloud":
 		if get("replication-type") == "regional-pd" {
 			return limit{}, false // the figures are of zonal disks
 		}

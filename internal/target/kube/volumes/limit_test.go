@@ -30,6 +30,9 @@ func TestOf(t *testing.T) {
 		{"pd.csi.storage.gke.io", "type", "hyperdisk-balanced", 400, 0, 0},
 		{"rancher.io/local-path", "type", "gp3", 400, 0, 0},
 		{"ebs.csi.aws.com", "type", "gp3", 0, 0, 0},
+		// Constellation's drivers, which wrap those above.
+		{"azuredisk.csi.confidential.cloud", "skuName", "StandardSSD_LRS", 400, 500, 60 << 20},
+		{"gcp.csi.confidential.cloud", "type", "pd-balanced", 400, 2400, 112 << 20},
 	} {
 		l, known := limitOf(c.provisioner, map[string]string{c.key: c.value}, c.gib<<30)
 		if known != (c.iops > 0) || math.Abs(l.IOPS-c.iops) > 1e-6 ||
