@@ -22,6 +22,15 @@ const (
 	MachineBandwidth Resource = "VM disk bandwidth"
 )
 
+// Resources are all of them, in the order in which they are shown.
+func Resources() []Resource {
+	var list []Resource
+	for _, r := range resources {
+		list = append(list, r.name)
+	}
+	return list
+}
+
 // A Limit is the most of a resource.
 type Limit struct {
 	Resource Resource

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
@@ -137,12 +138,19 @@ func (o *importOrder) check() error {
 	case !(o.Delta >= 0 && o.Delta < 1):
 		return fmt.Errorf("--delta: %g is not a fraction from 0 to below 1", o.Delta)
 	}
+	var names []string
 	for _, text := range o.facts {
 		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" || value == "" {
+		if !ok || name == "" || value == "" || name == audit.FactTold {
 			return fmt.Errorf("--fact: %q is not NAME=VALUE", text)
 		}
-		o.Facts = append(o.Facts, result.Fact{Name: name, Value: value})
+		if err := checkUnit(name, value); err != nil {
+			return fmt.Errorf("--fact: %s: %w", text, err)
+		}
+		o.Facts, names = append(o.Facts, result.Fact{Name: name, Value: value}), append(names, name)
+	}
+	if len(names) > 0 {
+		o.Facts = append(o.Facts, result.Fact{Name: audit.FactTold, Value: strings.Join(names, ", ")})
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (c *Comparison) fill(t *trial, p plan, facts map[string][]result.Fact, befo
 	c.Gates = judgeAll(p.gates, plannedCases(t.e.Cases), t.subjects(change), t.e.Design.Alpha)
 	c.finish(t.scope(), t.e.Cases)
 	c.addPrices(t.e, func(target string) []result.Fact { return facts[target] })
-	c.Objectives, c.Leaks = t.objectives(), t.leaks()
+	c.Limits, c.Objectives, c.Leaks = t.limits(facts), t.objectives(), t.leaks()
 }
 
 // standing are the warnings about how all runs of a trial were measured.

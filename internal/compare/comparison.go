@@ -65,6 +65,8 @@ type Comparison struct {
 	Gates  []Gated `json:"gates"` // what became of each gate
 	// Prices say what performance costs, where prices were given; left out of the JSON otherwise.
 	Prices []Priced `json:"prices,omitempty"`
+	// Limits are the most of what was measured that facts state, left out of the JSON where there are none.
+	Limits []Limit `json:"limits,omitempty"`
 	// Subjects are the targets in groups of cases, left out of the JSON where there are none.
 	Subjects []Subject `json:"subjects,omitempty"`
 	// Objectives that others have set for what was measured, left out of the JSON where there are none.

@@ -5,13 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// namesOf are the facts that say what a target is called, which cluster it is, and what it costs; they differ by
-// intent, and explain nothing.
+// namesOf are the facts that say what a target is called, which cluster it is, what it costs, and where limits are
+// from; they differ by intent, and explain nothing.
 var namesOf = []string{
 	PriceFact, "name", "label", "spec", "target", "api-server", "cluster-uid", "datapath", "as-used-by", "underlay-header",
+	audit.FactLimitSource, audit.FactLimitNote, audit.FactMachineLinkSource, audit.FactMachineSource,
+	audit.FactMachineNote,
 }
 
 // absent is the value of a fact that one side does not have at all.

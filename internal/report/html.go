@@ -120,6 +120,7 @@ func embeddedComparison(c compare.Comparison) (template.JS, string, error) {
 		beginning(c.Boxes, &shown, &all)
 	c.Findings, c.NotMeasured = beginning(c.Findings, &shown, &all), beginning(c.NotMeasured, &shown, &all)
 	c.Slopes, c.Prices = beginning(c.Slopes, &shown, &all), beginning(c.Prices, &shown, &all)
+	c.Limits = beginning(c.Limits, &shown, &all)
 	c.Objectives, c.Leaks = beginning(c.Objectives, &shown, &all), beginning(c.Leaks, &shown, &all)
 	said := ""
 	if shown < all {

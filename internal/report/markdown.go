@@ -37,6 +37,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 	m.list("By group of cases", subjectSentences(c))
 	m.list("Scale", slopeSentences(c))
 	m.list("Why", causeLines(in))
+	m.limits(c)
 	m.prices(c)
 	m.list("What passed though it was forbidden", leakSentences(c))
 	m.objectives(c)

@@ -57,6 +57,7 @@ type page struct {
 	Cases      folded[caseRuns]
 	Latency    folded[latencySection]
 	Cost       *matrix
+	Limits     capped[limit]
 	Prices     capped[price]
 	Leaks      capped[string]
 	Subjects   capped[string]
@@ -166,7 +167,7 @@ func newPage(in Input) *page {
 	p.Cases = b.cases()
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
-	p.Prices = first(prices(c))
+	p.Limits, p.Prices = first(limits(c)), first(prices(c))
 	p.Objectives, p.Official = first(objectives(c)), official(c)
 	p.Leaks = first(leakSentences(c))
 	p.Subjects = first(subjectSentences(c))

@@ -63,6 +63,12 @@ func spokenComparison(c compare.Comparison, volumes map[string]bool) compare.Com
 			g.Unit = spokenUnit(g.Unit)
 		}
 	}
+	c.Limits = slices.Clone(c.Limits)
+	for i := range c.Limits {
+		if l := &c.Limits[i]; volumes[l.Case] {
+			l.Limit, l.Median, l.Unit = number(l.Limit, l.Unit), number(l.Median, l.Unit), spokenUnit(l.Unit)
+		}
+	}
 	c.Boxes = slices.Clone(c.Boxes)
 	for i := range c.Boxes {
 		if b := &c.Boxes[i]; volumes[b.Case] {

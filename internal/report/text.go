@@ -58,6 +58,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	t.part("ORDER", "", concluded(in.Comparison.Groups))
 	t.part("SCALE: ", slopeWords, slopeSentences(in.Comparison))
 	t.part("WHY: ", whyWords, causeLines(in))
+	t.part("STATED LIMITS: ", limitsWords, limitSentences(in.Comparison))
 	t.part("PRICE: ", pricesWords, priceSentences(in.Comparison))
 	t.part("FORBIDDEN: ", leaksWords, leakSentences(in.Comparison))
 	t.part("OBJECTIVES: ", objectivesWords, objectiveLines(in.Comparison))

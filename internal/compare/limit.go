@@ -1,0 +1,121 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A Limit is the most of a resource that a provider, the lab or a user states for a target, next to what was measured
+// of it: the median of the case that comes nearest. It is no verdict.
+type Limit struct {
+	Target   string         `json:"target"`
+	Resource audit.Resource `json:"resource"`
+	Unit     unit.Unit      `json:"unit"`             // of limit and median
+	Limit    Number         `json:"limit"`            // of a link in one direction
+	Source   string         `json:"source,omitempty"` // empty where nothing names one
+	Note     string         `json:"note,omitempty"`   // what the limit leaves out
+	// Binding marks the smaller of the limits that a volume and its virtual machine have, where both are known.
+	Binding bool   `json:"binding"`
+	Case    string `json:"case"`
+	Metric  string `json:"metric"`
+	// BothWays says that the metric counts both directions of a link.
+	BothWays bool   `json:"both_ways,omitempty"`
+	Median   Number `json:"median"`
+	Share    Number `json:"share"` // of the limit, of both directions of twice the limit; 1 is all of it
+	Sentence string `json:"sentence"`
+}
+
+// limits returns those that facts of targets and runs state of what was measured, by target in the order of the plan.
+func (t *trial) limits(facts map[string][]result.Fact) []Limit {
+	var list []Limit
+	for _, x := range t.e.Targets {
+		nearest := map[audit.Resource]Limit{}
+		for _, rc := range t.e.Cases {
+			for _, l := range t.limitsOf(rc, x.Name, facts[x.Name]) {
+				if had, seen := nearest[l.Resource]; !seen || l.Share > had.Share {
+					nearest[l.Resource] = l
+				}
+			}
+		}
+		for _, pair := range [][2]audit.Resource{
+			{audit.VolumeIOPS, audit.MachineIOPS}, {audit.VolumeBandwidth, audit.MachineBandwidth},
+		} {
+			a, hasA := nearest[pair[0]]
+			b, hasB := nearest[pair[1]]
+			if hasA && hasB {
+				a.Binding, b.Binding = a.Limit <= b.Limit, b.Limit < a.Limit
+				nearest[pair[0]], nearest[pair[1]] = a, b
+			}
+		}
+		for _, resource := range audit.Resources() {
+			if l, known := nearest[resource]; known {
+				l.Sentence = l.sentence()
+				list = append(list, l)
+			}
+		}
+	}
+	return list
+}
+
+// limitsOf returns the limits that hold for the metrics of a case on a target.
+func (t *trial) limitsOf(rc result.Case, target string, facts []result.Fact) []Limit {
+	type key struct {
+		resource audit.Resource
+		metric   string
+	}
+	var list []Limit
+	at, values := map[key]int{}, map[key][]float64{}
+	runs := t.valid(rc.Name, target)
+	for _, block := range slices.Sorted(maps.Keys(runs)) {
+		for _, h := range audit.Hold(rc, runs[block], facts) {
+			if v, _ := runs[block].Value(h.Metric); v.Better != metric.Higher || v.Unit != h.Unit {
+				continue // what is offered, such as the rate of a sender, is no use of a resource
+			}
+			k := key{h.Resource, h.Metric}
+			if _, seen := at[k]; !seen {
+				at[k] = len(list)
+				list = append(list, Limit{Target: target, Resource: h.Resource, Unit: h.Unit, Limit: Number(h.Most),
+					Source: h.Source, Note: h.Note, Case: rc.Name, Metric: h.Metric, BothWays: h.BothWays})
+			}
+			values[k] = append(values[k], h.Value)
+		}
+	}
+	for k, i := range at {
+		l := &list[i]
+		l.Median = Number(stats.Median(values[k]))
+		l.Share = l.Median / l.Limit
+		if l.BothWays {
+			l.Share /= 2
+		}
+	}
+	return list
+}
+
+// sentence is the limit in words, with the units that readers of storage expect.
+func (l Limit) sentence() string {
+	spoken := func(n Number) string {
+		return unit.Format(unit.Spoken(float64(n), l.Unit, l.Resource != audit.LinkRate))
+	}
+	text := fmt.Sprintf("%s, %s: %s in %s, %.0f %% of %s", l.Target, l.Resource, spoken(l.Median), l.Case, 100*l.Share,
+		spoken(l.Limit))
+	if l.BothWays {
+		text += " in each direction"
+	}
+	if l.Binding {
+		text += ", the smaller of the limits of volume and VM"
+	}
+	switch {
+	case l.Source != "" && l.Note != "":
+		text += fmt.Sprintf(" (%s; %s)", l.Source, l.Note)
+	case l.Source != "":
+		text += " (" + l.Source + ")"
+	}
+	return text + "."
+}
