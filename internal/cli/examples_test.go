@@ -6,7 +6,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +68,8 @@ func TestStudyCosts(t *testing.T) {
 		t.Fatalf("%d examples: %v", len(files), err)
 	}
 	var table strings.Builder
-	table.WriteString("| Study | Targets | Once: `--blocks 1` | At least | At most |\n|---|--:|--:|--:|--:|\n")
+	table.WriteString("| Study | Targets | Once: `--blocks 1` | At least | At most | Node hours |\n" +
+		"|---|--:|--:|--:|--:|--:|\n")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		e, _ := exampleOf(t, file)
@@ -83,8 +86,23 @@ func TestStudyCosts(t *testing.T) {
 			}
 			return fmt.Sprintf("%d h %02d min", m/60, m%60)
 		}
-		fmt.Fprintf(&table, "| [%s](%s.md) | %d | %s | %s, %d blocks | %s, %d blocks |\n", name, name, len(e.Targets),
-			minutes(1), minutes(first), first, minutes(e.Design.Blocks), e.Design.Blocks)
+		guide, err := os.ReadFile("../../docs/studies/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes := 0
+		if m := nodesOfStudy.FindSubmatch(guide); m != nil {
+			nodes, _ = strconv.Atoi(string(m[1]))
+		}
+		once := strings.TrimSuffix(minutes(1), " min") + " minutes"
+		if nodes == 0 || !strings.Contains(string(guide), "A single pass") ||
+			!strings.Contains(string(guide), "takes "+once) {
+			t.Errorf("the guide of %s does not say that a single pass takes %s, or counts no nodes", name, once)
+		}
+		hours := func(blocks int) float64 { return float64(nodes) * (time.Duration(blocks) * block).Hours() }
+		fmt.Fprintf(&table, "| [%s](%s.md) | %d | %s | %s, %d blocks | %s, %d blocks | %.1f, %.0f, %.0f |\n", name, name,
+			len(e.Targets), minutes(1), minutes(first), first, minutes(e.Design.Blocks), e.Design.Blocks, hours(1),
+			hours(first), hours(e.Design.Blocks))
 	}
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -96,6 +114,35 @@ func TestStudyCosts(t *testing.T) {
 		t.Fatalf("%s has no place for the table", page)
 	}
 	golden.Check(t, page, head+begin+"\n"+table.String()+"\n"+end+tail)
+}
+
+// nodesOfStudy finds how many nodes the guide of a study counts in what it costs.
+var nodesOfStudy = regexp.MustCompile(`(?m)^    hours x \((\d+) x price of a node`)
+
+// TestStudyGuides: each guide has what a reader needs to repeat the study: the commands, what it costs, the rights, and
+// what cannot be repeated.
+func TestStudyGuides(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d examples: %v", len(files), err)
+	}
+	for _, file := range files {
+		_, tables := exampleOf(t, file)
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		guide, err := os.ReadFile("../../docs/studies/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted := []string{"knotmeter image push ", "    knotmeter doctor ", "    knotmeter doctor --rbac 'kube:",
+			"knotmeter plan -f examples/" + name + ".yaml", "knotmeter run -f examples/" + name + ".yaml --blocks 1 ",
+			"--reference " + tables[0].Name, "## What it costs", "## Rights", "## Rows",
+			"**What cannot be repeated**:\n\n- "}
+		for _, want := range wanted {
+			if !strings.Contains(string(guide), want) {
+				t.Errorf("%s: no %q", name, want)
+			}
+		}
+	}
 }
 
 // exampleOf is the experiment of a file, which asks no cluster for anything.
