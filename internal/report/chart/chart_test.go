@@ -150,6 +150,21 @@ func TestForestDrawsOpenEndsAsArrows(t *testing.T) {
 	}
 }
 
+// Where all intervals are much wider than the changes in them, a reader still sees how wide.
+func TestForestHasHalfOfTheIntervals(t *testing.T) {
+	rows := []Interval{{Change: 0.04, Lo: -0.3, Hi: 0.2}, {Change: -0.01, Lo: -0.2, Hi: 0.1},
+		{Change: -0.01, Lo: -0.1, Hi: 0.08}, {Change: 0, Lo: -0.9, Hi: 40}}
+	f, whole := NewForest(rows, 0.02), 0
+	for _, r := range rows {
+		if !f.Outside(r.Lo) && !f.Outside(r.Hi) {
+			whole++
+		}
+	}
+	if whole != 2 {
+		t.Errorf("the axis has %d whole intervals of 4", whole)
+	}
+}
+
 func TestForestAxis(t *testing.T) {
 	for _, rows := range [][]Interval{nil, {{Change: 0.001, Lo: -0.001, Hi: 0.003}},
 		{{Change: -0.76, Lo: -0.8, Hi: -0.7}, {Change: 1, Lo: 0.9, Hi: 1.1}}, {{Change: 1e6, Lo: 1, Hi: 1e9}}} {

@@ -58,19 +58,28 @@ type Forest struct {
 	delta float64
 }
 
-// NewForest makes the axis for rows. Interval ends far beyond all estimates do not stretch it; they
-// are drawn as arrows. Delta is the smallest difference that matters, as a fraction.
+// NewForest makes the axis for rows. It has all estimates and half of the intervals; ends far beyond do not stretch it,
+// and are drawn as arrows. Delta is the smallest difference that matters, as a fraction.
 func NewForest(rows []Interval, delta float64) Forest {
+	const beyond = 1.6 // so much farther than the estimates is not far
 	reach := math.Max(math.Log1p(math.Max(delta, 0))*2, 0.01)
+	var ends []float64
 	for _, r := range rows {
-		if v := logChange(r.Change); !math.IsInf(v, 0) && !math.IsNaN(v) {
-			reach = math.Max(reach, math.Abs(v))
+		if v := math.Abs(logChange(r.Change)); v <= math.MaxFloat64 {
+			reach = math.Max(reach, v)
 		}
+		if v := math.Max(math.Abs(logChange(r.Lo)), math.Abs(logChange(r.Hi))); v <= math.MaxFloat64 {
+			ends = append(ends, v)
+		}
+	}
+	if len(ends) > 0 {
+		slices.Sort(ends)
+		reach = math.Max(reach, ends[(len(ends)-1)/2]/beyond)
 	}
 	lo, hi := -reach*0.25, reach*0.25
 	for _, r := range rows {
 		for _, v := range []float64{r.Change, r.Lo, r.Hi, delta * 1.5, -delta * 1.5} {
-			if l := logChange(v); math.Abs(l) <= reach*1.6 {
+			if l := logChange(v); math.Abs(l) <= reach*beyond {
 				lo, hi = math.Min(lo, l), math.Max(hi, l)
 			}
 		}
