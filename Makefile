@@ -7,9 +7,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
-	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-faults e2e-app e2e-smoke e2e-volumes e2e-cnis \
-	e2e-turn soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster power power-latency \
-	power-cluster explain-accuracy clean
+	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-daocloud e2e-faults e2e-app e2e-smoke e2e-volumes \
+	e2e-cnis e2e-turn soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster power \
+	power-latency power-cluster explain-accuracy clean
 .DEFAULT_GOAL := build
 
 build:
@@ -99,7 +99,7 @@ deps:
 # Tests on real clusters on this machine, which take root: all of them, whatever fails, with a list at the end. Tests wait
 # for pods most of the time, so there are two clusters side by side; what compares latencies or needs a prober that is on
 # time comes after them, alone. All tests are compiled first, once.
-E2E_TOGETHER = e2e-target e2e-faults e2e-flannel e2e-multus e2e-cilium
+E2E_TOGETHER = e2e-target e2e-faults e2e-flannel e2e-multus e2e-cilium e2e-daocloud
 E2E_ALONE    = e2e-calico e2e-app
 e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
@@ -115,6 +115,8 @@ e2e-flannel:
 	$(ON) -network flannel-vxlan -ip 46 -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
 e2e-multus:
 	$(ON) -multus -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
+e2e-daocloud: # four CNIs in turn
+	$(ON) -multus -- $(E2E) -run '^TestInTurn$$' ./test/e2e/studies
 e2e-calico:
 	$(ON) -network calico-vxlan -- $(E2E) ./test/e2e/paths
 e2e-cilium:

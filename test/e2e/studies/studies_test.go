@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package studies runs the experiment files of examples/ on a real cluster, scaled down: one block, short runs, and
-// the cluster itself under two names instead of the clusters that the files name. What has to come out is a report with
-// every published row next to what was measured here.
+// the cluster itself under several names instead of the clusters that the files name. What has to come out is a report
+// with every published row next to what was measured here.
 package studies
 
 import (
@@ -25,12 +25,19 @@ import (
 type study struct {
 	file     string // of examples/, and the published table that it names
 	table    string
-	matches  [2]string // our targets, and the published ones that they stand next to
-	target   string    // options of both targets
-	args     []string  // that are added
-	rows     int       // published ones, all of which are measured here
-	duration string    // of a run, by default a second
+	targets  []target // the baseline first
+	options  string   // of all targets
+	args     []string // that are added
+	rows     int      // published ones, all of which are measured here
+	duration string   // of a run, by default a second
 	image    string
+}
+
+// A target is the cluster under a name of its own.
+type target struct {
+	label, published string // and the published target that it stands next to
+	network          string // that the cluster is switched to before; "" for the one that it has
+	options          string
 }
 
 // TestStudies: each study runs whole.
@@ -40,20 +47,19 @@ func TestStudies(t *testing.T) {
 	const volume = "&storage-class=loop-ext4&size=256Mi"
 	const clients = "app/vault/published:clients=20"
 	for _, s := range []study{
-		{file: "cilium-aks", table: "cilium-aks-routing", rows: 9,
-			matches: [2]string{"native=BYOCNI native routing", "VXLAN=BYOCNI VXLAN"}, duration: "500ms"},
-		{file: "daocloud-cni", table: "daocloud-cni", rows: 19,
-			matches: [2]string{"underlay=calico (underlay)", "vxlan=calico (vxlan)"}, duration: "500ms"},
-		{file: "constellation-network-storage", table: "constellation-2.6", rows: 8, target: volume,
-			matches: [2]string{"AKS=AKS", "C11n=Constellation on Azure"}},
-		{file: "constellation-kbench", table: "constellation-2.0-kbench", rows: 21, target: volume,
-			matches: [2]string{"AKS=AKS", "C11n=Constellation on Azure"}},
+		{file: "cilium-aks", table: "cilium-aks-routing", rows: 9, duration: "500ms", targets: []target{
+			{label: "native", published: "BYOCNI native routing"}, {label: "VXLAN", published: "BYOCNI VXLAN"}}},
+		{file: "constellation-network-storage", table: "constellation-2.6", rows: 8, options: volume, targets: []target{
+			{label: "AKS", published: "AKS"}, {label: "C11n", published: "Constellation on Azure"}}},
+		{file: "constellation-kbench", table: "constellation-2.0-kbench", rows: 21, options: volume, targets: []target{
+			{label: "AKS", published: "AKS"}, {label: "C11n", published: "Constellation on Azure"}}},
 		{file: "constellation-vault", table: "constellation-vault", rows: 4, image: vault,
-			target: "&vault=deploy&vault-image=" + vault, matches: [2]string{"AKS=AKS", "C11n=Constellation"},
+			options: "&vault=deploy&vault-image=" + vault, targets: []target{
+				{label: "AKS", published: "AKS"}, {label: "C11n", published: "Constellation"}},
 			args: []string{"--case", clients, "--primary", clients}, duration: "3s"},
 	} {
 		t.Run(s.file, func(t *testing.T) {
-			if strings.Contains(s.target, "vault-image=") && s.image == "" {
+			if strings.Contains(s.options, "vault-image=") && s.image == "" {
 				t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none")
 			}
 			s.run(t, c)
@@ -62,17 +68,46 @@ func TestStudies(t *testing.T) {
 	}
 }
 
+// TestInTurn: the study of CNIs runs whole on one cluster that is given each of them in turn, and macvlan with the veth
+// of spidernet in place of the pods' network.
+func TestInTurn(t *testing.T) {
+	e2e.NeedParts(t)
+	c, here := e2e.Open(t), e2e.Here(t)
+	if !here.Multus {
+		t.Skip("the cluster has no Multus, by which pods would be in a macvlan network")
+	}
+	study{file: "daocloud-cni", table: "daocloud-cni", rows: 19, duration: "500ms", targets: []target{
+		{label: "calico", published: "calico (underlay)", network: "calico-direct"},
+		{label: "calico-vxlan", published: "calico (vxlan)", network: "calico-vxlan"},
+		{label: "cilium-vxlan", published: "cilium (vxlan)", network: "cilium-vxlan"},
+		{label: "macvlan", published: "macvlan-standalone", network: "flannel-host-gw",
+			options: "&default-network=default/macvlan-veth"},
+	}}.run(t, c)
+	if now := e2e.Here(t).Network; now != here.Network {
+		t.Errorf("the network is %s at the end, and was %s", now, here.Network)
+	}
+	c.NothingLeft(t)
+}
+
 // run carries a study out and looks at what came of it.
 func (s study) run(t *testing.T, c *e2e.Cluster) {
 	dir := filepath.Join(t.TempDir(), "out")
 	args := []string{"run", "-f", filepath.Join("../../../examples", s.file+".yaml"), "--out", dir, "--share",
 		"--progress", "none", "--yes", "--blocks", "1", "--duration", cmp.Or(s.duration, "1s"), "--warmup", "100ms"}
-	for _, match := range s.matches {
-		label, _, _ := strings.Cut(match, "=")
-		args = append(args, "--match", match, "--target", "kube:?kubeconfig="+c.Kubeconfig+"&label="+label+s.target)
+	change := func(network string) string {
+		return strings.Join(e2e.Command(c.Kubeconfig, "network", network).Args, " ")
+	}
+	var restore []string
+	for _, one := range s.targets {
+		args = append(args, "--match", one.label+"="+one.published,
+			"--target", "kube:?kubeconfig="+c.Kubeconfig+"&label="+one.label+s.options+one.options)
+		if one.network != "" {
+			args = append(args, "--switch", one.label+"="+change(one.network))
+			restore = []string{"--restore", change(e2e.Here(t).Network)}
+		}
 	}
 	var said bytes.Buffer
-	command := exec.CommandContext(t.Context(), e2e.Program(t), append(args, s.args...)...)
+	command := exec.CommandContext(t.Context(), e2e.Program(t), slices.Concat(args, restore, s.args)...)
 	command.Stdout, command.Stderr = &said, &said
 	err := command.Run()
 	var status *exec.ExitError
@@ -141,8 +176,8 @@ func (s study) published(t *testing.T, dir string) {
 		if late[r.Case] {
 			continue
 		}
-		nothing := r.Metric != "loss" && len(r.Pairs) == 2 && r.Pairs[0].Here.Value == 0
-		if len(r.Pairs) != 2 || nothing || !(r.Pairs[0].Published.Value > 0) {
+		nothing := r.Metric != "loss" && len(r.Pairs) > 0 && r.Pairs[0].Here.Value == 0
+		if len(r.Pairs) != len(s.targets) || nothing || !(r.Pairs[0].Published.Value > 0) {
 			t.Errorf("%s %s: %+v", r.Case, r.Metric, r.Pairs)
 		}
 	}
@@ -152,8 +187,8 @@ func (s study) published(t *testing.T, dir string) {
 func (s study) compare(t *testing.T, dir string, into any) {
 	t.Helper()
 	args := []string{"compare", dir, "-o", "json", "--reference", s.table}
-	for _, match := range s.matches {
-		args = append(args, "--match", match)
+	for _, one := range s.targets {
+		args = append(args, "--match", one.label+"="+one.published)
 	}
 	text, err := exec.CommandContext(t.Context(), e2e.Program(t), args...).Output()
 	if err == nil {
