@@ -60,7 +60,7 @@ func (s spec) programs() []program {
 			ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
 		{name: "provisioner", module: "kubernetes", source: "./provisioner"},
 		{name: "etcd", module: "etcd", source: "."},
-		{name: "multus", module: "multus", source: "."},
+		{name: "multus", module: "multus", source: "."}, vethProgram,
 		{name: "pause", module: ".", source: "./pause", image: pauseImage, path: "pause"},
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {

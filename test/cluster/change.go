@@ -96,7 +96,7 @@ func (s spec) withdrawal() []command {
 // resetNodes removes what networks keep in the files of nodes, and the cgroups that programs of theirs may be attached
 // to, as soon as the last process in them is gone.
 func (s spec) resetNodes(ctx context.Context) error {
-	var errs []error
+	errs := []error{os.RemoveAll(s.sharedIPAM())}
 	for _, n := range s.nodes() {
 		for _, name := range []string{"cni", "ipam", "multus", "cilium", "subnet.env"} {
 			errs = append(errs, os.RemoveAll(n.file(name)))

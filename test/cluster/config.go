@@ -119,7 +119,7 @@ func kubeList(items []any) map[string]any {
 func (s spec) files() map[string]any {
 	files := map[string]any{"storage.json": kubeList(storageClasses())}
 	if s.Multus {
-		files["multus-kind.json"], files["multus-network.json"] = attachmentDefinition(), attachmentObject
+		files["multus-kind.json"], files["multus-network.json"] = attachmentDefinition(), s.attachmentObjects()
 	}
 	maps.Copy(files, s.plugin().files(s))
 	for _, n := range s.nodes() {

@@ -87,7 +87,7 @@ func blueprint(t *testing.T, s spec) string {
 		section("CNI with Multus")
 		object(s.multusConfig(n, map[string]any{"name": "the one above"}))
 		object(s.attachmentConfig(n))
-		object([]any{attachmentDefinition(), attachmentObject})
+		object([]any{attachmentDefinition(), s.attachmentObjects()})
 	}
 	section("Node")
 	object(nodeObject(n))

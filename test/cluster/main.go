@@ -125,7 +125,8 @@ func parse(args []string) (spec, []string, error) {
 	set.StringVar(&zones, "zones", "", "zones that the nodes are in, in turn, with commas between")
 	set.StringVar(&rates, "rates", "", "rates of the nodes' links, such as 1gbit,950mbit, in turn")
 	set.BoolVar(&s.Filter, "firewall", false, "kube-router enforces NetworkPolicies, as in k3s")
-	set.BoolVar(&s.Multus, "multus", false, "pods can ask Multus for the network default/"+attachment)
+	set.BoolVar(&s.Multus, "multus", false, "pods can ask Multus for default/"+attachment+
+		" besides their network, or for default/"+defaultAttachment+" in its place")
 	set.StringVar(&s.PodCPUs, "pod-cpus", "", "CPUs that pods may run on, such as 0 or 2-3,6")
 	if err := set.Parse(args); err != nil {
 		return s, nil, err

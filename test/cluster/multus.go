@@ -2,8 +2,18 @@
 
 package main
 
-// attachment is the further network that pods can ask Multus for: default/macvlan.
-const attachment = "macvlan"
+import "encoding/json"
+
+// The networks that pods can ask Multus for, in the namespace default: one in addition to their own, and one in its
+// place.
+const (
+	attachment        = "macvlan"
+	defaultAttachment = "macvlan-veth"
+)
+
+// vethProgram is spidernet's plugin for networks that bypass the node, such as macvlan and SR-IOV: a pair of devices
+// between a pod and its node, by which the pod reaches Services and the node.
+var vethProgram = program{name: "veth", module: "veth", source: "github.com/spidernet-io/cni-plugins/plugins/veth"}
 
 // multusConfig is the CNI configuration of a node with Multus: it attaches pods to the default network, and to those
 // that they ask for.
@@ -23,6 +33,21 @@ func (s spec) attachmentConfig(n node) map[string]any {
 	delete(config["ipam"].(map[string]any), "routes") // the default network has them
 	return config
 }
+
+// defaultAttachmentConfig is the configuration of the network in place of the pods' own. The cluster has it, as real
+// ones do: all nodes take addresses from one range, which host-local keeps in one directory of this machine.
+func (s spec) defaultAttachmentConfig() map[string]any {
+	veth := map[string]any{
+		"type": vethProgram.name, "service_hijack_subnet": []string{s.services4()},
+		"overlay_hijack_subnet": []string{s.pods4()},
+	}
+	return map[string]any{
+		"cniVersion": "1.0.0", "name": defaultAttachment, "plugins": []any{s.macvlanOf(s.sharedIPAM(), 192, 254), veth},
+	}
+}
+
+// sharedIPAM has the addresses of the pods of all nodes that are in that network.
+func (s spec) sharedIPAM() string { return s.file("ipam") }
 
 const attachmentGroup = "k8s.cni.cncf.io"
 
@@ -53,10 +78,18 @@ func attachmentDefinition() map[string]any {
 	}
 }
 
-// attachmentObject is the further network by its name.
-var attachmentObject = map[string]any{
-	"apiVersion": attachmentGroup + "/v1", "kind": "NetworkAttachmentDefinition",
-	"metadata": map[string]any{"name": attachment, "namespace": "default"}, "spec": map[string]any{},
+// attachmentObjects are the networks: the one in addition by its name alone.
+func (s spec) attachmentObjects() map[string]any {
+	config, _ := json.Marshal(s.defaultAttachmentConfig()) // text and numbers alone, of which none fails
+	object := func(name string, spec map[string]any) any {
+		return map[string]any{
+			"apiVersion": attachmentGroup + "/v1", "kind": "NetworkAttachmentDefinition",
+			"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": spec,
+		}
+	}
+	return kubeList([]any{
+		object(attachment, map[string]any{}), object(defaultAttachment, map[string]any{"config": string(config)}),
+	})
 }
 
 // makeAttachment makes the kind, and the network once the API server knows it.

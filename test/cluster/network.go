@@ -197,12 +197,17 @@ func (macvlan) ipv6() bool { return false }
 func (macvlan) config(s spec, n node) map[string]any { return s.conflist(s.macvlan(n)) }
 
 func (s spec) macvlan(n node) map[string]any {
-	address := func(last int) string { return fmt.Sprintf("10.199.%d.%d", s.ID, last) }
 	from := 16 * (n.Index + 2)
+	return s.macvlanOf(n.file("ipam"), from, from+15)
+}
+
+// macvlanOf gives pods addresses on the underlay from a range, of which a directory keeps those that are taken.
+func (s spec) macvlanOf(dir string, from, to int) map[string]any {
+	address := func(last int) string { return fmt.Sprintf("10.199.%d.%d", s.ID, last) }
 	return map[string]any{"type": "macvlan", "master": "eth0", "mode": "bridge", "ipam": map[string]any{
-		"type": "host-local", "dataDir": n.file("ipam"),
+		"type": "host-local", "dataDir": dir,
 		"ranges": []any{[]any{map[string]any{
-			"subnet": address(0) + "/24", "rangeStart": address(from), "rangeEnd": address(from + 15), "gateway": s.control(),
+			"subnet": address(0) + "/24", "rangeStart": address(from), "rangeEnd": address(to), "gateway": s.control(),
 		}}},
 		"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
 	}}

@@ -39,7 +39,7 @@ type spec struct {
 	IPv6    bool     // besides IPv4
 	Zones   []string // of the nodes, in turn
 	Rates   []string // of the nodes' links, in turn, as tc(8) has rates; empty: unlimited
-	Multus  bool     // pods can ask for a further network
+	Multus  bool     // pods can ask for a further network, and for another default one
 	Filter  bool     // kube-router enforces NetworkPolicies, on a network that does not
 	PodCPUs string   // that pods may run on, as cpuset(7) has lists; empty: all
 }
@@ -75,8 +75,9 @@ func (s spec) host() string { return fmt.Sprintf("10.199.%d.1", s.ID) }
 func (s spec) control() string    { return fmt.Sprintf("10.199.%d.10", s.ID) }
 func (s spec) control6() string   { return s.only6(fmt.Sprintf("fd00:10:199:%d::10", s.ID)) }
 func (s spec) apiService() string { return fmt.Sprintf("10.%d.0.1", 96+s.ID) }
+func (s spec) services4() string  { return fmt.Sprintf("10.%d.0.0/16", 96+s.ID) }
 func (s spec) services() string {
-	return s.both(fmt.Sprintf("10.%d.0.0/16", 96+s.ID), fmt.Sprintf("fd00:10:96:%d::/112", s.ID))
+	return s.both(s.services4(), fmt.Sprintf("fd00:10:96:%d::/112", s.ID))
 }
 func (s spec) pods4() string { return fmt.Sprintf("10.%d.0.0/16", 244+s.ID) }
 func (s spec) pods6() string { return s.only6(fmt.Sprintf("fd00:10:244:%x::/56", s.ID<<8)) }
