@@ -16,8 +16,8 @@ func TestOptionsAsListed(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own := strings.NewReplacer("FILE", file, "NAME", "name", "REF", "registry.example/agent:1", "UID", "7",
-		"URL", "https://a.example:8200", "HOST:PORT", "a.example:8200", ",…", "")
+	own := strings.NewReplacer("FILE", file, "NAMESPACE", "namespace", "NAME", "name", "REF",
+		"registry.example/agent:1", "UID", "7", "URL", "https://a.example:8200", "HOST:PORT", "a.example:8200", ",…", "")
 	for _, k := range Kinds() {
 		names := []string{k.Example}
 		place, _, _ := strings.Cut(strings.ReplaceAll(k.Example, "production", ""), "?")

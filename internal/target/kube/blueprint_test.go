@@ -71,6 +71,8 @@ func TestManifests(t *testing.T) {
 		"injected":      plan(t, "kube:?image=debian:12&inject=yes", target.PodPodOther),
 		"multus-ipv6": plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6",
 			target.PodPodOther),
+		"sriov": plan(t, "kube:?default-network=kube-system/sriov&config={resources: {requests: {intel.com/vf: 1}, "+
+			"limits: {intel.com/vf: 1}}}", target.PodNodeOther),
 		"profiled": plan(t, "kube:?profile=yes", target.PodPodSame),
 	} {
 		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged)}
@@ -143,6 +145,9 @@ func TestParseErrors(t *testing.T) {
 		"kube:?port=x":                           "from 1024",
 		"kube:?node-selector=a===b":              "node-selector",
 		"kube:?network=a/b/c":                    "NetworkAttachmentDefinition",
+		"kube:?default-network=fast":             "NAMESPACE/NAME",
+		"kube:?default-network=a/B":              "default-network=a/B",
+		"kube:?network=a&default-network=a/b":    "not both",
 		"kube:?inject=yes":                       "needs image=",
 		"kube:?image=x&inject=true":              "no or yes",
 		"kube:?config=testdata/none.yaml":        "none.yaml",
@@ -198,7 +203,8 @@ func TestRBAC(t *testing.T) {
 	}{
 		"rbac-cluster.yaml": {"kube:", true},
 		"rbac-given.yaml":   {"kube:?namespace=bench", false},
-		"rbac-named.yaml":   {"kube:?namespace=bench&client-node=a&server-node=b", false},
+		"rbac-named.yaml": {"kube:?namespace=bench&client-node=a&server-node=b&default-network=kube-system/sriov",
+			false},
 	} {
 		spec, err := target.ParseSpec(test.text)
 		if err != nil {

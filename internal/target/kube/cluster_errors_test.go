@@ -168,6 +168,8 @@ func TestPodErrors(t *testing.T) {
 			[]string{"has not the RuntimeClass", "there-is-none", "kubectl get runtimeclasses"}},
 		{"no Multus", real + "&network=fast", target.PodPodOther,
 			[]string{"was not attached to fast", "Multus", "leave network= out"}},
+		{"no Multus for the default network", real + "&default-network=default/fast", target.PodPodOther,
+			[]string{"was not attached to default/fast", "Multus", "leave default-network= out"}},
 		{"not for nodes", real + "&namespace=" + given, target.PodNodeOther,
 			[]string{"node paths need pods in the network of their node", given, "without namespace="}},
 	} {

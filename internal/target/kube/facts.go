@@ -21,7 +21,10 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		return nil, err
 	}
 	e := connection.Gather(ctx, k.cluster)
-	e.Nodes, e.Network = k.participants(), k.options.Network
+	e.Nodes, e.Network, e.DefaultNetwork = k.participants(), k.options.Network, k.options.DefaultNetwork
+	if e.DefaultNetwork != "" {
+		e.Chain = connection.Chain(ctx, k.cluster, e.DefaultNetwork)
+	}
 	if err := k.witness(ctx, &e); err != nil {
 		return nil, err
 	}
@@ -47,6 +50,9 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	}
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
+	}
+	if n := k.options.DefaultNetwork; n != "" {
+		facts = append(facts, result.Fact{Name: "default-network", Value: n})
 	}
 	if k.profiles() {
 		facts = append(facts, result.Fact{Name: "profile", Value: "pods are privileged and sample their nodes"})

@@ -15,12 +15,16 @@ import (
 // By a network of pods nothing is reached but pods, whatever else there is.
 func TestOffersByAttachment(t *testing.T) {
 	k := &kubeTarget{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
+	instead := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}, HostNetwork: true}}
 	for _, p := range append(target.Paths(), "") {
 		err := k.offersPath(p)
 		between := p == target.PodPodSame || p == target.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			"default/fast")) {
 			t.Errorf("%s: %v", p, err)
+		}
+		if err := instead.offersPath(p); err != nil {
+			t.Errorf("%s by a network in place of the default one: %v", p, err)
 		}
 		k := &kubeTarget{options: options{HostNetwork: true}}
 		if err := k.offersPath(p); err != nil {
@@ -38,6 +42,14 @@ func TestEndpointImage(t *testing.T) {
 		if e := k.endpoint("node-1"); e.Image != image || e.PullPolicy != string(want) {
 			t.Errorf("%q is pulled %q, want %q pulled %q", e.Image, e.PullPolicy, image, want)
 		}
+	}
+}
+
+// Pods that runs make have the network that the target's own pods have in place of the default one.
+func TestEndpointDefaultNetwork(t *testing.T) {
+	k := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}}}
+	if got := k.endpoint("node-1").PodAnnotations["v1.multus-cni.io/default-network"]; got != "a/b" {
+		t.Errorf("their default network is %q", got)
 	}
 }
 

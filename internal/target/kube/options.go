@@ -75,6 +75,9 @@ var podOptions = []target.Setting[options]{
 	target.NewSetting(target.Option{
 		Name: "network", Example: "NAME", Help: "Multus attachment that the pods' traffic takes; pod-pod paths only"},
 		func(o *options) *string { return &o.Network }, target.TextThat(manifest.CheckAttachment)),
+	target.NewSetting(target.Option{Name: "default-network", Example: "NAMESPACE/NAME",
+		Help: "Multus attachment in place of the pods' default network, such as macvlan or SR-IOV; all paths"},
+		func(o *options) *string { return &o.DefaultNetwork }, target.TextThat(manifest.CheckDefaultAttachment)),
 	target.NewSetting(target.Option{
 		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6 (default: the cluster's first)"},
 		func(o *options) *corev1.IPFamily { return &o.Family }, parseFamily),
@@ -118,6 +121,8 @@ func parse(spec target.Spec) (options, error) {
 			manifest.ShellNeeds)
 	case o.Client != "" && o.Client == o.Server:
 		err = errors.New("client-node and server-node are the same node; paths on one node are measured on the client's")
+	case o.Network != "" && o.DefaultNetwork != "":
+		err = errors.New("the pods' traffic takes network= or default-network=, not both; leave one out")
 	case o.Volume.Use == manifest.Reuse && o.Rotate:
 		err = errors.New("volume=reuse and rotate-nodes=yes: a volume that stays is measured on one node")
 	default:

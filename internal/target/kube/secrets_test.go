@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -114,6 +115,8 @@ func full() map[string]any {
 		"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList",
 			"apiVersion": "networking.k8s.io/v1", "items": []object{{"metadata": object{"name": "b"}},
 				{"metadata": object{"name": "a"}}}},
+		"/apis/k8s.cni.cncf.io/v1/namespaces/ns/network-attachment-definitions/fast": object{"spec": object{"config": `{
+			"plugins": [{"type": "macvlan", "master": "` + secret + `"}, {"type": "veth", "token": "` + secret + `"}]}`}},
 		"/api/v1/secrets": object{"items": []object{{"data": object{"token": secret}}}},
 	}
 }
@@ -136,6 +139,7 @@ func readAll(t *testing.T, c *connection.Cluster) map[string]string {
 	for _, f := range e.Facts() {
 		values[f.Name] = f.Value
 	}
+	values["chain"] = strings.Join(connection.Chain(t.Context(), c, "ns/fast"), " + ")
 	return values
 }
 
@@ -157,6 +161,7 @@ func TestNoSecrets(t *testing.T) {
 			"pool(ipipMode=Never,vxlanMode=CrossSubnet,natOutgoing=true) veth_mtu=1440",
 		"kube-proxy":      "replaced by kube-router, ipvs (arguments of kube-router)",
 		"confidential-vm": "label kubernetes.azure.com/security-type=ConfidentialVM",
+		"chain":           "macvlan + veth",
 		"policies":        "2: a, b", "cilium-policies": "2: allow, deny-all",
 	}
 	got := map[string]string{}
@@ -207,8 +212,18 @@ func TestFactsRefused(t *testing.T) {
 			t.Errorf("%s is %q", name, values[name])
 		}
 	}
+	if values["chain"] != "" {
+		t.Errorf("the plugins of a network are %q", values["chain"])
+	}
 	var resources []string
-	for _, r := range slices.Concat(access.SiteRules, access.FactRules()) {
+	for _, role := range access.Roles(read(t, "kube:?namespace=ns&default-network=ns/fast").need()) {
+		if r, wide := role.(rbacv1.ClusterRole); wide {
+			for _, rule := range r.Rules {
+				resources = append(resources, rule.Resources...)
+			}
+		}
+	}
+	for _, r := range access.SiteRules {
 		resources = append(resources, r.Resources...)
 	}
 	for _, asked := range a.asked {

@@ -13,10 +13,11 @@ const DefaultNamespace = "knotmeter"
 
 // A Need is what of a target decides over the rights that it takes.
 type Need struct {
-	Namespace    string    // that exists; "": one is made for each experiment
-	Nodes        [2]string // that are named; "": chosen
-	FromHere     bool      // the API server is asked from this machine
-	DeploysVault bool
+	Namespace      string    // that exists; "": one is made for each experiment
+	Nodes          [2]string // that are named; "": chosen
+	FromHere       bool      // the API server is asked from this machine
+	DeploysVault   bool
+	DefaultNetwork string // of the pods, as NAMESPACE/NAME, if it is not the cluster's
 }
 
 // Manifests are the rights as manifests: in one namespace, or wide, for namespaces that are made and removed.

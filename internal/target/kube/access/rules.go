@@ -4,6 +4,7 @@ package access
 
 import (
 	"slices"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -61,14 +62,20 @@ var volumeRules = []rbacv1.PolicyRule{rule("", "persistentvolumeclaims", "create
 var wideVolumeRules = []rbacv1.PolicyRule{rule("storage.k8s.io", "storageclasses", "list"),
 	rule("", "persistentvolumes", "get", "list", "watch")}
 
-// factsRules are what facts take; nodes that are named may be read alone.
+// factsRules are what facts take; nodes that are named, and the pods' network, may be read alone.
 func factsRules(n Need) []rbacv1.PolicyRule {
-	if n.Nodes[0] == "" || n.Nodes[1] == "" {
-		return FactRules()
+	rules := FactRules()
+	if n.Nodes[0] != "" && n.Nodes[1] != "" {
+		named := rule("", "nodes", "list", "watch")
+		named.ResourceNames = n.Nodes[:]
+		rules = append(rules, named)
 	}
-	named := rule("", "nodes", "list", "watch")
-	named.ResourceNames = n.Nodes[:]
-	return append(FactRules(), named)
+	if _, name, ok := strings.Cut(n.DefaultNetwork, "/"); ok {
+		network := rule("k8s.cni.cncf.io", "network-attachment-definitions", "get")
+		network.ResourceNames = []string{name}
+		rules = append(rules, network)
+	}
+	return rules
 }
 
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {

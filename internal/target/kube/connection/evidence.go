@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +42,7 @@ const (
 	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of its resources where it needs none
 	CiliumGroup = "/apis/cilium.io/v2"
 	ciliumAlpha = "/apis/cilium.io/v2alpha1"
+	attachments = "/apis/k8s.cni.cncf.io/v1" // of the Network Plumbing Working Group, for Multus and others
 )
 
 // gatherCustom reads the plugins' own resources. What a cluster does not have, or does not show to us, stays unknown.
@@ -73,6 +75,18 @@ func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.E
 			}
 		}
 	}
+}
+
+// Chain are the plugins of a NetworkAttachmentDefinition, as NAMESPACE/NAME, in their order. Empty if it is not there,
+// may not be read, or leaves its configuration to the nodes.
+func Chain(ctx context.Context, api kubernetes.Interface, network string) []string {
+	namespace, name, _ := strings.Cut(network, "/")
+	var definition struct{ Spec struct{ Config string } }
+	if getJSON(ctx, api, attachments+"/namespaces/"+namespace+"/network-attachment-definitions/"+name,
+		&definition) != nil {
+		return nil
+	}
+	return inspection.Chain(definition.Spec.Config)
 }
 
 // getJSON reads what the API server has at a path.

@@ -209,7 +209,8 @@ func eventRemedy(e corev1.Event) string {
 	switch {
 	case strings.Contains(e.Message, "network-attachment-definition"),
 		strings.Contains(e.Message, "NetworkAttachmentDefinition"):
-		return "make the NetworkAttachmentDefinition, or name another with network=NAMESPACE/NAME"
+		return "make the NetworkAttachmentDefinition, or name another with network=NAMESPACE/NAME " +
+			"or default-network=NAMESPACE/NAME"
 	case e.Reason == failedSandbox && strings.Contains(e.Message, "no runtime for"),
 		e.Reason == failedSandbox && strings.Contains(e.Message, "RuntimeHandler"):
 		return "the node's container runtime does not have what the RuntimeClass names: name nodes that do with " +

@@ -4,9 +4,11 @@ package inspection
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,17 +23,20 @@ import (
 
 // An Evidence is what a cluster shows of itself. Each part may be missing: nobody must be allowed to see it.
 type Evidence struct {
-	Version     string
-	Network     string // that the pods' traffic takes instead of the default one
-	Nodes       []corev1.Node
-	DaemonSets  []appsv1.DaemonSet
-	Config      map[string]map[string]string // config maps by namespace/name
-	Pools       []IPPool                     // Calico's
-	Felix       *Felix                       // Calico's, of the whole cluster
-	NodeConfigs []CiliumNodeConfig
-	Node        *preflight.Report // of a pod in the network of its node
-	Pod         *preflight.Report
-	Annotations map[string]string // of that pod
+	Version string
+	Network string // that the pods' traffic takes next to the default one, or
+	// DefaultNetwork is the one that pods have in place of the cluster's, and Chain its plugins, if they are known.
+	DefaultNetwork string
+	Chain          []string
+	Nodes          []corev1.Node
+	DaemonSets     []appsv1.DaemonSet
+	Config         map[string]map[string]string // config maps by namespace/name
+	Pools          []IPPool                     // Calico's
+	Felix          *Felix                       // Calico's, of the whole cluster
+	NodeConfigs    []CiliumNodeConfig
+	Node           *preflight.Report // of a pod in the network of its node
+	Pod            *preflight.Report
+	Annotations    map[string]string // of that pod
 }
 
 // ConfigMaps are those that network plugins and kube-proxy keep their settings in.
@@ -174,6 +179,9 @@ func (e Evidence) networkFacts() []result.Fact {
 	if traces := e.flannelTraces(); traces != "" && len(slices.DeleteFunc(slices.Clone(names), attaches)) == 0 {
 		names = append([]string{"flannel (" + traces + ")"}, names...)
 	}
+	if e.DefaultNetwork != "" {
+		names = e.defaultNetwork()
+	}
 	return []result.Fact{
 		{Name: "cni", Value: cmp.Or(strings.Join(names, " + "), result.Unknown)},
 		{Name: "cni-image", Value: cmp.Or(strings.Join(images, " "), result.Unknown)},
@@ -183,6 +191,40 @@ func (e Evidence) networkFacts() []result.Fact {
 		{Name: "kube-proxy", Value: e.kubeProxy()},
 	}
 }
+
+// defaultNetwork is the chain of plugins that pods have in place of the cluster's, with its evidence.
+func (e Evidence) defaultNetwork() []string {
+	if len(e.Chain) == 0 {
+		return nil
+	}
+	return []string{strings.Join(e.Chain, " + ") + " (NetworkAttachmentDefinition " + e.DefaultNetwork + ")"}
+}
+
+// Chain are the plugins of a network's configuration, in their order. Nothing else is read of it; empty if a plugin has
+// what is no name of a program.
+func Chain(config string) []string {
+	var network struct {
+		Type    string
+		Plugins []struct{ Type string }
+	}
+	if json.Unmarshal([]byte(config), &network) != nil {
+		return nil
+	}
+	var chain []string
+	if network.Type != "" {
+		chain = append(chain, network.Type)
+	}
+	for _, p := range network.Plugins {
+		chain = append(chain, p.Type)
+	}
+	if slices.ContainsFunc(chain, func(name string) bool { return !programName.MatchString(name) }) {
+		return nil
+	}
+	return chain
+}
+
+// programName is how programs of plugins are called.
+var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
 // Plugins are the names and the images, without registry, of the daemon sets that are network plugins.
 func (e Evidence) Plugins() (names, images []string) {

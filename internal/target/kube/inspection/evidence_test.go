@@ -335,6 +335,10 @@ func TestFlannel(t *testing.T) {
 			"flannel" + onNodes + " + multus; flannel vxlan" + onNodes + "; none (backend of flannel)"},
 		{"where traffic takes another network", Evidence{Network: "default/macvlan", Nodes: on("vxlan"),
 			Config: flannelMap("vxlan")}, "flannel" + onNodes + "; unknown; unknown"},
+		{"where pods have another network", Evidence{DefaultNetwork: "ns/fast", Chain: []string{"macvlan", "veth"},
+			Nodes: on("vxlan"), Config: flannelMap("vxlan")},
+			"macvlan + veth (NetworkAttachmentDefinition ns/fast); unknown; unknown"},
+		{"where it is not known what", Evidence{DefaultNetwork: "ns/fast", Nodes: on("vxlan")}, "unknown; unknown; unknown"},
 	} {
 		values := map[string]string{}
 		for _, f := range test.e.Facts() {
@@ -474,6 +478,75 @@ func TestAttachedAddress(t *testing.T) {
 	}
 }
 
+// A pod's own addresses are of the network that it has in place of the default one, and its traffic leaves by them,
+// whatever the server sees; else it is refused.
+func TestDefaultNetwork(t *testing.T) {
+	pod := func(status string, ips ...string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{multusStatus: status}}}
+		for _, ip := range ips {
+			p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: ip})
+		}
+		return p
+	}
+	const both = `[{"name":"ns/fast","interface":"eth0","ips":["10.9.0.2"],"default":true},` +
+		`{"name":"ns/fast","interface":"veth0"},{"name":"ns/more","ips":["10.8.0.2"]}]`
+	for _, test := range []struct {
+		name string
+		pod  *corev1.Pod
+		says string
+	}{
+		{"the network", pod(both, "10.9.0.2"), ""},
+		{"another address", pod(both, "10.8.0.2"), "has the address 10.8.0.2, and in its default network ns/fast it has " +
+			"10.9.0.2"},
+		{"a further address", pod(both, "10.9.0.2", "fd00::2"), "has the address fd00::2"},
+		{"the cluster's network", pod(`[{"name":"cbr0","ips":["10.9.0.2"],"default":true}]`, "10.9.0.2"),
+			"is cbr0, not ns/fast"},
+		{"as a second network", pod(`[{"name":"cbr0","ips":["10.8.0.2"],"default":true},{"name":"ns/fast",`+
+			`"ips":["10.9.0.2"]}]`, "10.8.0.2"), "is cbr0, not ns/fast"},
+		{"no Multus", pod("", "10.9.0.2"), "leave default-network= out"},
+		{"no JSON", pod("{", "10.9.0.2"), multusStatus},
+	} {
+		err := HasDefault(test.pod, "ns/fast")
+		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if err := HasDefault(test.pod, ""); err != nil {
+			t.Errorf("%s, not asked for: %v", test.name, err)
+		}
+	}
+	address := func(device, ip string) preflight.Interface {
+		return preflight.Interface{Name: device, Addresses: []netip.Addr{netip.MustParseAddr(ip)}}
+	}
+	for device, says := range map[string]string{
+		"eth0": "", "net1": "leaves pod p by its device net1 with 10.8.0.2, and the network has 10.9.0.2 there",
+		"tun0": "device tun0 with none",
+	} {
+		err := ByDefault(pod(both, "10.9.0.2"), "ns/fast", preflight.Report{Device: preflight.Device{Name: device},
+			Interfaces: []preflight.Interface{address("net1", "10.8.0.2"), address("eth0", "10.9.0.2")}})
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("by %s: %v", device, err)
+		}
+	}
+	if ByDefault(pod(""), "ns/fast", preflight.Report{}) == nil {
+		t.Error("a pod without attachments has traffic from one")
+	}
+}
+
+// Of a network's configuration its plugins are read, if all have names.
+func TestChain(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"type":"sriov","vlan":7}`:                         "sriov",
+		`{"plugins":[{"type":"macvlan"},{"type":"veth"}]}`:  "macvlan veth",
+		`{"plugins":[{"type":"macvlan"},{"type":"a b"}]}`:   "",
+		`{"plugins":[{"type":"macvlan"},{"chained":true}]}`: "",
+		"": "", "{}": "", "{": "",
+	} {
+		if got := strings.Join(Chain(config), " "); got != want {
+			t.Errorf("%s: %q, want %q", config, got, want)
+		}
+	}
+}
+
 func FuzzEvidence(f *testing.F) {
 	f.Add(`{"Backend":{"Type":"vxlan"}}`, "mode: ipvs", `[{"name":"ns/a","ips":["10.0.0.1"]}]`)
 	f.Fuzz(func(t *testing.T, conf, proxy, status string) {
@@ -489,6 +562,7 @@ func FuzzEvidence(f *testing.F) {
 			}
 		}
 		proxyMode(map[string]string{"config.conf": proxy})
+		Chain(conf)
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Annotations: map[string]string{multusStatus: status}}}
 		if a, err := AttachedAddress(p, "a", ""); err == nil && !a.IsValid() {
 			t.Error("an invalid address without an error")

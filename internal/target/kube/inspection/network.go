@@ -141,7 +141,7 @@ func (e Evidence) each(name string, means func(map[string]string) string) string
 // encapsulation is how pods' packets cross the network of the nodes: as the plugin is configured, else by what it has
 // written on the nodes, else by its design, else by its devices. All that is evidence of the default network alone.
 func (e Evidence) encapsulation() string {
-	if e.Network != "" {
+	if e.elsewhere() {
 		return result.Unknown
 	}
 	calico := ""
@@ -151,6 +151,9 @@ func (e Evidence) encapsulation() string {
 	return cmp.Or(e.each(CiliumMap, ciliumTunnel), e.poolTunnel(), e.flannelBackend(), e.antreaTunnel(), e.routerTunnel(),
 		e.annotated(), calico, e.byDesign(), e.byDevice(tunnels), result.Unknown)
 }
+
+// elsewhere reports whether the pods' traffic takes another network than the cluster's.
+func (e Evidence) elsewhere() bool { return e.Network != "" || e.DefaultNetwork != "" }
 
 // perhapsBetween follows tunnels of Calico where its pools may not be seen, which say when it uses them.
 const perhapsBetween = ", always or between subnets"
@@ -391,7 +394,7 @@ var wireguards = map[string]string{
 }
 
 func (e Evidence) encryption() string {
-	if e.Network != "" {
+	if e.elsewhere() {
 		return result.Unknown
 	}
 	flannel, encrypts := e.flannelEncryption()

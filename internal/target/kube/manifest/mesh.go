@@ -21,11 +21,14 @@ var MeshAnnotations = map[string]string{
 }
 
 // Marks are the labels and annotations of a pod: those of its own over the user's, and these over those that keep
-// meshes out.
+// meshes out. A default network is asked for by annotation too.
 func (o Settings) Marks(own map[string]string) (labels, annotations map[string]string) {
 	labels, annotations = maps.Clone(MeshLabels), maps.Clone(MeshAnnotations)
 	maps.Copy(labels, o.Pods.Labels)
 	maps.Copy(labels, own)
 	maps.Copy(annotations, o.Pods.Annotations)
+	if o.DefaultNetwork != "" {
+		annotations[multusDefaultRequest] = o.DefaultNetwork
+	}
 	return labels, annotations
 }

@@ -3,6 +3,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -42,8 +43,11 @@ const (
 	Server Role = "server"
 )
 
-// multusRequest is the annotation by which Multus is asked for another network.
-const multusRequest = "k8s.v1.cni.cncf.io/networks"
+// The annotations by which Multus is asked for a further network, and for one in place of the default network.
+const (
+	multusRequest        = "k8s.v1.cni.cncf.io/networks"
+	multusDefaultRequest = "v1.multus-cni.io/default-network"
+)
 
 // Pods that ask the API server do it as a service account of their own, which may do what the cases do and nothing
 // else. No other pod of ours has a token.
@@ -89,6 +93,14 @@ func CheckName(text string) error {
 		return fmt.Errorf("no name in Kubernetes: %s", wrong[0])
 	}
 	return nil
+}
+
+// CheckDefaultAttachment refuses what is not NAMESPACE/NAME: Multus takes a name alone for one in its own namespace.
+func CheckDefaultAttachment(text string) error {
+	if strings.Count(text, "/") != 1 {
+		return errors.New("it is NAMESPACE/NAME of a NetworkAttachmentDefinition")
+	}
+	return CheckAttachment(text)
 }
 
 // CheckAttachment refuses what is neither NAME nor NAMESPACE/NAME.

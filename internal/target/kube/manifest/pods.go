@@ -92,7 +92,10 @@ func (o Settings) OwnFiles(s *corev1.PodSecurityContext) {
 func (b Blueprint) Pod(r Role) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.Marks(b.Labels(r))
-	if o.Network != "" && b.InPod(r) {
+	switch {
+	case !b.InPod(r): // webhooks reserve devices of SR-IOV for whoever asks
+		delete(annotations, multusDefaultRequest)
+	case o.Network != "":
 		annotations[multusRequest] = o.Network
 	}
 	p := &corev1.Pod{

@@ -17,16 +17,17 @@ import (
 
 // Settings are what users say of the pods and Services of runs.
 type Settings struct {
-	Image        string
-	Inject       bool // the image has no agent
-	RuntimeClass string
-	Network      string // Multus attachment
-	Family       corev1.IPFamily
-	Port         int
-	Pods         PodSettings
-	Volume       Volume // that storage is measured on
-	Profile      bool   // CPUs are sampled and counters read on the nodes
-	AssignsUsers bool   // the cluster has security context constraints, by which it assigns users and groups
+	Image          string
+	Inject         bool // the image has no agent
+	RuntimeClass   string
+	Network        string // Multus attachment next to the default network, or
+	DefaultNetwork string // one in its place, as NAMESPACE/NAME
+	Family         corev1.IPFamily
+	Port           int
+	Pods           PodSettings
+	Volume         Volume // that storage is measured on
+	Profile        bool   // CPUs are sampled and counters read on the nodes
+	AssignsUsers   bool   // the cluster has security context constraints, by which it assigns users and groups
 }
 
 // PodSettings is what config= names: what clusters want of pods.

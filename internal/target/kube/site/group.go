@@ -195,6 +195,11 @@ func (g *Group) locate() error {
 		if p.Spec.HostNetwork == g.Plan.InPod(r) {
 			return fmt.Errorf("pod %s has not the network that was asked for; something in the cluster changes pods", p.Name)
 		}
+		if g.Plan.InPod(r) {
+			if err := inspection.HasDefault(p, g.Plan.Settings.DefaultNetwork); err != nil {
+				return err
+			}
+		}
 	}
 	if g.Plan.Alone() {
 		return nil

@@ -88,6 +88,8 @@ func (w *Way) meet(ctx context.Context) error {
 		return fmt.Errorf("%s: %s", plan.HostName(manifest.Server), w.Server.Error)
 	case plan.Settings.Network != "" && plan.InPod(manifest.Client):
 		return inspection.ByNetwork(g.Pods[plan.Name(manifest.Client)], plan.Settings.Network, w.Server.Peer)
+	case plan.Settings.DefaultNetwork != "" && plan.InPod(manifest.Client):
+		return inspection.ByDefault(g.Pods[plan.Name(manifest.Client)], plan.Settings.DefaultNetwork, w.Client)
 	}
 	return nil
 }

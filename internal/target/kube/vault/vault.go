@@ -61,7 +61,7 @@ func (d *Deployment) Raise(ctx context.Context) error {
 		Leader: d.plan.Wanted.Leader}
 	for _, p := range d.replicas() {
 		address, err := inspection.PodAddress(p, d.plan.Settings.Family)
-		if err != nil {
+		if err = errors.Join(err, inspection.HasDefault(p, d.plan.Settings.DefaultNetwork)); err != nil {
 			return err
 		}
 		d.Endpoint.Addresses = append(d.Endpoint.Addresses, net.JoinHostPort(address.String(), strconv.Itoa(vaultPort)))
