@@ -135,7 +135,7 @@ func TestJudgeAttachment(t *testing.T) {
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
 			s := &sighting{
-				dial: server, atClient: reading{underlay: full, pods: some}, atServer: reading{underlay: full, pods: some},
+				listen: server, atClient: reading{underlay: full, pods: some}, atServer: reading{underlay: full, pods: some},
 				attached: map[netip.Addr]traffic{client: full, server: full},
 			}
 			test.see(s)
@@ -156,8 +156,10 @@ func TestJudgeAttachment(t *testing.T) {
 func TestParseAttached(t *testing.T) {
 	found := map[netip.Addr]traffic{}
 	text := `[{"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1"}],"stats64":{"rx":{"bytes":9}}},
-		{"ifname":"eth0","addr_info":[{"family":"inet","local":"10.250.1.2"}],"stats64":{"rx":{"bytes":8}}},
-		{"ifname":"net1","addr_info":[{"family":"inet","local":"10.199.6.48"},{"family":"inet6","local":"fe80::1"}],
+		{"ifname":"eth0","linkinfo":{"info_kind":"veth"},"addr_info":[{"family":"inet","local":"10.250.1.2"}],
+			"stats64":{"rx":{"bytes":8}}},
+		{"ifname":"net1","linkinfo":{"info_kind":"macvlan"},
+			"addr_info":[{"family":"inet","local":"10.199.6.48"},{"family":"inet6","local":"fe80::1"}],
 			"stats64":{"rx":{"bytes":1,"packets":2},"tx":{"bytes":3,"packets":4}}}]`
 	if err := parseAttached([]byte(text), found); err != nil || len(found) != 1 ||
 		found[netip.MustParseAddr("10.199.6.48")] != (traffic{1, 2, 3, 4}) {

@@ -22,11 +22,13 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// The network that test/cluster's -multus makes, the name of its devices in pods, and that of the target that takes it.
+// The networks that test/cluster's -multus makes, with the names of the targets that take them: in addition to the
+// default network, and in its place.
 const (
-	attachment     = "default/macvlan"
-	attachedDevice = "net1"
-	byAttachment   = "macvlan"
+	attachment        = "default/macvlan"
+	byAttachment      = "macvlan"
+	defaultAttachment = "default/macvlan-veth"
+	byDefault         = "macvlan-veth"
 )
 
 // The same cluster by its default network and by one that Multus attaches pods to: the traffic of each takes its own
@@ -81,7 +83,7 @@ func TestMultus(t *testing.T) {
 // factsOfAttachment: of the pods' device what it is, of the nodes the same as without.
 func (o outcome) factsOfAttachment(t *testing.T) {
 	for name, want := range map[string]string{
-		"network": attachment, "pod-device": attachedDevice, "pod-driver": "macvlan", "encapsulation": result.Unknown,
+		"network": attachment, "pod-device": "net1", "pod-driver": "macvlan", "encapsulation": result.Unknown,
 		"encryption": result.Unknown,
 	} {
 		if got := result.FactOf(o.Facts[byAttachment], name); got != want {
@@ -116,9 +118,78 @@ func TestMultusElsewhere(t *testing.T) {
 func TestNoSuchAttachment(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
-	nowhere := open(t, c.target("network=default/nowhere"))
-	_, err := target.One(t.Context(), nowhere, target.Placement{Path: target.PodPodOther})
-	if err == nil || !strings.Contains(err.Error(), "name another with network=NAMESPACE/NAME") {
+	for _, option := range []string{"network", "default-network"} {
+		nowhere := open(t, c.target(option+"=default/nowhere"))
+		_, err := target.One(t.Context(), nowhere, target.Placement{Path: target.PodPodOther})
+		if err == nil || !strings.Contains(err.Error(), option+"=NAMESPACE/NAME") {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
+}
+
+// The same cluster by its own network and by macvlan in its place, next to a plugin that leads to the node what is for
+// it and for Services: every path is measured, and the traffic of each takes the devices that it should.
+func TestMacvlanDefault(t *testing.T) {
+	c := cluster{e2e.Here(t)}
+	c.needMultus(t)
+	n := c.network(t)
+	cases := product(target.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR)
+	o := compete(t, c, 1, cases, contender{onCluster, c.target("ip=4"), false}, contender{byDefault,
+		c.target("ip=4", "default-network="+defaultAttachment), true})
+	for _, n := range o.Experiment.NotMeasured {
+		t.Errorf("not measured: %s on %s: %s", n.Case, n.Target, n.Reason)
+	}
+	for _, name := range cases {
+		r := o.run(name, byDefault)
+		if r == nil {
+			t.Errorf("%s has no valid run", name)
+			continue
+		}
+		p, kind := parts(name)
+		s, load := o.seen[r.ID], loadOf(*r, kind)
+		for _, d := range devicesByDefault(p, n) {
+			if wrong := load.judge(d, s); wrong != "" {
+				t.Errorf("%s: %s", name, wrong)
+			}
+		}
+		if wrong := load.judgeService(p, s); wrong != "" {
+			t.Errorf("%s: %s", name, wrong)
+		}
+		source := "preserved"
+		if p == target.PodSvcSame || p == target.PodSvcOther { // kube-proxy does not take it for a pod's
+			source = "translated"
+		}
+		if got, _, _ := strings.Cut(r.Fact("source-address"), " "); got != source {
+			t.Errorf("%s: the client's address was %s, not %s", name, r.Fact("source-address"), source)
+		}
+	}
+	for name, want := range map[string]string{
+		"default-network": defaultAttachment, "cni": "macvlan + veth (NetworkAttachmentDefinition " + defaultAttachment + ")",
+		"encapsulation": result.Unknown, "encryption": result.Unknown, "kube-proxy": n.facts["kube-proxy"],
+		"pod-device": "eth0", "pod-driver": "macvlan", "pod-mtu": "1500", "node-mtu": "1500",
+	} {
+		if got := result.FactOf(o.Facts[byDefault], name); got != want {
+			t.Errorf("%s is %q, not %q", name, got, want)
+		}
+	}
+}
+
+// In place of the default network, a network serves all that pods are for.
+func TestMacvlanDefaultElsewhere(t *testing.T) {
+	c := cluster{e2e.Here(t)}
+	c.needMultus(t)
+	k := open(t, c.target("default-network="+defaultAttachment, "storage-class=loop-ext4"))
+	for _, p := range append(targettest.On(target.Paths()...), target.Placement{}, target.Placement{Volume: true},
+		target.Placement{Call: target.Call{Operation: "floor"}}) {
+		if err := k.Supports(p); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	place, err := target.One(t.Context(), k, target.Placement{Call: target.Call{Operation: "floor"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := place.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -144,13 +215,31 @@ func (c cluster) needMultus(t *testing.T) {
 	}
 }
 
+// devicesByDefault are those of a path with macvlan in place of the default network, and veth next to it: what is for a
+// Service goes by the node of a client that is a pod, and so does what is for that node or comes from it.
+func devicesByDefault(p target.Path, n network) []device {
+	byNode := p.Service() && (p.ClientPod() || p.Same()) || p.ClientPod() && !p.ServerPod() && p.Same()
+	taken := map[string]bool{
+		"client's device in the attachment":        p.ClientPod() && !byNode,
+		"server's device in the attachment":        p.ServerPod() && !(byNode && p.Same()),
+		"underlay":                                 p.Other(),
+		"devices of the pods on the client's node": byNode,
+		serversPods:                                byNode && p.Same(),
+	}
+	list := devicesAttached(p, n)
+	for i, d := range list {
+		list[i].taken = taken[d.name]
+	}
+	return list
+}
+
 // devicesAttached are those of a path by the attachment: macvlan's own in both pods, and between nodes the underlay's
 // below them. What the nodes have for the default network counts nothing.
 func devicesAttached(p target.Path, n network) []device {
 	of := func(server bool) func(*sighting) traffic {
 		return func(s *sighting) (t traffic) {
 			for address, counted := range s.attached {
-				if (address == s.dial) == server {
+				if (address == s.listen) == server {
 					t = t.plus(counted)
 				}
 			}
@@ -177,7 +266,7 @@ func devicesAttached(p target.Path, n network) []device {
 	return list
 }
 
-// attached is what the devices count that pods have in the attachment, by their addresses.
+// attached is what the devices of macvlan count that pods have, by their addresses.
 func (c cluster) attached() (map[netip.Addr]traffic, error) {
 	if !c.Multus {
 		return nil, nil
@@ -188,7 +277,8 @@ func (c cluster) attached() (map[netip.Addr]traffic, error) {
 	}
 	found := map[netip.Addr]traffic{}
 	for _, file := range strings.Fields(string(files)) {
-		text, err := c.within("ip", "-n", filepath.Base(file), "-statistics", "-json", "address", "show")
+		text, err := c.within("ip", "-n", filepath.Base(file), "-details", "-statistics", "-json", "address",
+			"show")
 		if err != nil {
 			if _, gone := c.within("test", "-e", file); gone != nil {
 				continue // with its pod
@@ -205,7 +295,9 @@ func (c cluster) attached() (map[netip.Addr]traffic, error) {
 // parseAttached adds what ip prints of the devices of a pod.
 func parseAttached(text []byte, found map[netip.Addr]traffic) error {
 	var list []struct {
-		Name      string `json:"ifname"`
+		Link struct {
+			Kind string `json:"info_kind"`
+		} `json:"linkinfo"`
 		Addresses []struct {
 			Local  netip.Addr
 			Family string
@@ -219,7 +311,7 @@ func parseAttached(text []byte, found map[netip.Addr]traffic) error {
 	}
 	for _, d := range list {
 		for _, a := range d.Addresses {
-			if d.Name == attachedDevice && a.Family == "inet" {
+			if d.Link.Kind == "macvlan" && a.Family == "inet" {
 				found[a.Local] = traffic{d.Counters.RX.Bytes, d.Counters.RX.Packets, d.Counters.TX.Bytes, d.Counters.TX.Packets}
 			}
 		}

@@ -24,11 +24,11 @@ type watched struct {
 
 // A sighting is what the nodes of a site counted during a run.
 type sighting struct {
-	dial           netip.Addr
-	client, server string // nodes
+	dial, listen   netip.Addr // what the client connects to, and the server's own address
+	client, server string     // nodes
 	atClient       reading
 	atServer       reading
-	attached       map[netip.Addr]traffic // what the pods' further devices counted, by their addresses
+	attached       map[netip.Addr]traffic // what the pods' devices of macvlan counted, by their addresses
 }
 
 func (w *watched) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
@@ -50,7 +50,8 @@ type watchedClient struct {
 
 func (c *watchedClient) Run(ctx context.Context, command host.Cmd) error {
 	w := c.watched
-	seen := &sighting{dial: c.pair.Dial.Addr(), client: node(c.pair.Client.Name()), server: node(c.pair.Server.Name())}
+	seen := &sighting{dial: c.pair.Dial.Addr(), listen: c.pair.Listen.Addr(), client: node(c.pair.Client.Name()),
+		server: node(c.pair.Server.Name())}
 	before, err := w.both(*seen)
 	linksBefore, linksErr := w.cluster.attached()
 	if err := errors.Join(err, linksErr); err != nil {
