@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func newDoctor(s Streams) *cobra.Command {
@@ -25,6 +26,7 @@ func newDoctor(s Streams) *cobra.Command {
 	var rbac rbacForm
 	var flags kindFlags
 	var output string
+	var verbose bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what can be measured here, and explain what cannot",
@@ -49,12 +51,13 @@ With --rbac, print the rights that a cluster has to grant.`,
 			if rbac != "" {
 				return printRBAC(s, specs, rbac == wideRBAC)
 			}
-			return doctor{s, output}.examine(c.Context(), specs)
+			return doctor{s, output, verbose}.examine(c.Context(), specs)
 		},
 	}
 	takesTargets(c)
 	c.Flags().StringArrayVar(&texts, targetFlag, nil, "`TARGET` check this target, the same as an argument; repeated")
 	c.Flags().StringVarP(&output, "output", "o", "table", printedAs(tableOrJSON))
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the facts of each target")
 	c.Flags().Var(&rbac, "rbac",
 		"`SCOPE` print the rights to grant, as manifests: in a namespace, or in the whole cluster")
 	c.Flags().Lookup("rbac").NoOptDefVal = narrowRBAC
@@ -98,13 +101,14 @@ func (e examined) offer() report.Offer {
 // A doctor examines targets, and prints what it finds: text as it is found, or one document at the end.
 type doctor struct {
 	Streams
-	output string
+	output  string
+	verbose bool // with facts, as text; a document always has them
 }
 
 // examine examines these targets, or this machine if there are none.
 func (d doctor) examine(ctx context.Context, specs []target.Spec) error {
 	found := diagnosis{Schema: doctorSchema, Machine: []findings{}, Targets: []examined{}}
-	named := len(specs) > 0
+	named, untold := len(specs) > 0, 0
 	if !named {
 		var err error
 		if found.Machine, specs, err = d.machine(); err != nil {
@@ -118,10 +122,18 @@ func (d doctor) examine(ctx context.Context, specs []target.Spec) error {
 		}
 		found.Targets = append(found.Targets, e)
 		if d.output == "table" {
-			if err := report.OfferText(d.Out, e.offer()); err != nil {
+			offer := e.offer()
+			if !d.verbose {
+				untold += len(offer.Facts)
+				offer.Facts = nil
+			}
+			if err := report.OfferText(d.Out, offer); err != nil {
 				return err
 			}
 		}
+	}
+	if untold > 0 {
+		fmt.Fprintf(d.Out, "\n--verbose prints what else is known: %s.\n", unit.Plural(untold, "fact"))
 	}
 	if d.output == "json" {
 		return printJSON(d.Out, found)

@@ -92,6 +92,8 @@ func causesSentence(in Input) string {
 	switch {
 	case all == 0, found == 0 && len(in.Experiment.Targets) == 1:
 		return ""
+	case found == 0:
+		return fmt.Sprintf("Why: no cause is supported for %s.", unit.Plural(all, "difference"))
 	case len(targets) == 0 || len(targets) > mostCauses:
 		return fmt.Sprintf("Why: for %d of %s a cause is supported.", found, unit.Plural(all, "difference"))
 	}

@@ -73,7 +73,7 @@ func TestCausesEverywhere(t *testing.T) {
 // The causes of a few targets are named, those of many are counted, and a target alone without any says nothing.
 func TestCausesInASentence(t *testing.T) {
 	in := network(t)
-	for n, want := range map[int]string{0: "Why: for 0 of 1 difference a cause is supported.",
+	for n, want := range map[int]string{0: "Why: no cause is supported for 1 difference.",
 		3: "Why: t0 has delay; t1 has delay; t2 has delay.", 4: "Why: for 4 of 4 differences a cause is supported."} {
 		in.Causes = nil
 		for i := range max(n, 1) {
