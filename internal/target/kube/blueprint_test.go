@@ -232,6 +232,20 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
+// Without claims, storage takes no rights on volumes.
+func TestRBACWithoutClaims(t *testing.T) {
+	for text, want := range map[string]bool{"kube:?namespace=bench": true, "kube:?namespace=bench&volume=root": false} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := RBAC(spec, false); err != nil || strings.Contains(got, "persistentvolume") != want ||
+			strings.Contains(got, "storageclasses") != want {
+			t.Errorf("%s: %v:\n%s", text, err, got)
+		}
+	}
+}
+
 // In one namespace no right changes anything elsewhere.
 func TestRBACInOneNamespace(t *testing.T) {
 	for _, d := range access.Roles(read(t, "kube:?namespace=bench").need()) {

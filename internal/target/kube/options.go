@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -126,7 +127,7 @@ func parse(spec target.Spec) (options, error) {
 	case o.Volume.Use == manifest.Reuse && o.Rotate:
 		err = errors.New("volume=reuse and rotate-nodes=yes: a volume that stays is measured on one node")
 	default:
-		err = o.Vault.Check()
+		err = cmp.Or(volumes.Check(spec, o.Volume), o.Vault.Check())
 	}
 	if err != nil {
 		return o, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Label(), err)

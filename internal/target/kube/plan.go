@@ -115,7 +115,7 @@ func (k *kubeTarget) lacking(ctx context.Context, p target.Placement) ([]string,
 // need is what of the options decides over rights.
 func (o options) need() access.Need {
 	return access.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
-		DeploysVault: o.Vault.Deploy, DefaultNetwork: o.DefaultNetwork}
+		DeploysVault: o.Vault.Deploy, DefaultNetwork: o.DefaultNetwork, NoClaims: o.Volume.Root()}
 }
 
 // RBAC is what a user needs to measure a target, as manifests: in one namespace, or wide, for namespaces that are made

@@ -23,7 +23,7 @@ func Lacking(
 	switch {
 	case p.AsksAPI():
 		inNamespace = askRules(n.FromHere, calls)
-	case p.Volume:
+	case p.Volume && !n.NoClaims:
 		inNamespace, wide = volumeRules, []rbacv1.PolicyRule{SeeVolumes}
 	}
 	missing, err := Lacks(ctx, api, n.Namespace, inNamespace...)

@@ -18,6 +18,7 @@ type Need struct {
 	FromHere       bool      // the API server is asked from this machine
 	DeploysVault   bool
 	DefaultNetwork string // of the pods, as NAMESPACE/NAME, if it is not the cluster's
+	NoClaims       bool   // storage is measured without PersistentVolumeClaims
 }
 
 // Manifests are the rights as manifests: in one namespace, or wide, for namespaces that are made and removed.
@@ -135,14 +136,23 @@ func Roles(n Need) []any {
 	}
 	list = append(list, n.role("knotmeter-api", n.asks(), askRules(n.FromHere, AllCalls())...))
 	list = append(list, n.wideAsking()...)
+	if !n.NoClaims {
+		list = append(list, n.storageRoles()...)
+	}
 	return append(list,
+		clusterRole("knotmeter-facts", "Optional: reads the settings of the network plugin and of kube-proxy, the UID "+
+			"of kube-system, which tells the cluster from others, and the Leases of experiments in other namespaces, which are "+
+			"unknown without it", factsRules(n)...))
+}
+
+// storageRoles are those for volumes.
+func (n Need) storageRoles() []any {
+	return []any{
 		n.role("knotmeter-storage", "Only for storage: creates and deletes PersistentVolumeClaims, and by that the volumes "+
 			"that are provisioned for them", volumeRules...),
 		clusterRole("knotmeter-storage-wide", "Required for storage: reads which storage classes and volumes there are, so "+
 			"that no data of others are overwritten or deleted", wideVolumeRules...),
-		clusterRole("knotmeter-facts", "Optional: reads the settings of the network plugin and of kube-proxy, the UID "+
-			"of kube-system, which tells the cluster from others, and the Leases of experiments in other namespaces, which are "+
-			"unknown without it", factsRules(n)...))
+	}
 }
 
 // asks is what the rights for cases of the API server allow.

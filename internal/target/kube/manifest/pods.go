@@ -28,6 +28,9 @@ func tokenVolumeOf() corev1.Volume {
 // input is one that nobody ever writes to, so that it waits with what a shell has itself. $0 is the agent's path.
 const waitScript = `trap 'exec "$0" wait' USR1; trap 'exit 0' TERM; read _; exit 1`
 
+// tmpVolume is the pod's volume for temporary files.
+const tmpVolume = "tmp"
+
 // user is who runs in the pods: nobody in particular, and not root.
 const user = 65532
 
@@ -132,7 +135,7 @@ func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
 // Volumes are a place for files, which other tools than our own want, and one for the agent if the image has none.
 // The latter is in memory, which counts as the container's.
 func (b Blueprint) Volumes() []corev1.Volume {
-	v := []corev1.Volume{EmptyDir("tmp")}
+	v := []corev1.Volume{EmptyDir(tmpVolume)}
 	if b.Settings.Inject {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory,
 			SizeLimit: new(resource.MustParse(InjectSize))}
@@ -151,7 +154,7 @@ func (b Blueprint) Container() corev1.Container {
 		Command:         []string{remote.AgentPath, remote.WaitCommand},
 		Resources:       b.Settings.Pods.Resources,
 		SecurityContext: Confined(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: tmpVolume, MountPath: "/tmp"}},
 	}
 	if b.Settings.Inject {
 		c.Command, c.Stdin = []string{"sh", "-c", waitScript, InjectPath}, true

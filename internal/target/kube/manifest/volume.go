@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ const (
 	volumePath   = "/volume"
 	volumeDevice = "/dev/volume"
 	volumeName   = "volume"
+	rootPath     = "/tmp" // the directory of the image that any user may write to
 )
 
 // diskGroup is the group that devices of disks belong to on most distributions. Kubernetes gives file systems to the
@@ -30,6 +33,7 @@ const (
 	ByClass Use = ""      // fresh, unless the class keeps what is removed
 	Fresh   Use = "fresh" // a volume for each block
 	Reuse   Use = "reuse" // one for all blocks
+	Root    Use = "root"  // no volume: the root directory of each block's container
 )
 
 // A Volume is what a volume is to be.
@@ -54,9 +58,15 @@ func (w Volume) Mode() corev1.PersistentVolumeMode {
 	return corev1.PersistentVolumeFilesystem
 }
 
+// Root reports whether the container's own root directory is measured instead of a volume.
+func (w Volume) Root() bool { return w.Use == Root }
+
 // Path is where the volume is in the pod.
 func (w Volume) Path() string {
-	if w.Block {
+	switch {
+	case w.Root():
+		return rootPath
+	case w.Block:
 		return volumeDevice
 	}
 	return volumePath
@@ -104,6 +114,10 @@ func (b Blueprint) mount(p *corev1.Pod) {
 	if !b.HasVolume() {
 		return
 	}
+	if b.Settings.Volume.Root() {
+		b.openRoot(p)
+		return
+	}
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.ClaimName()},
 	}})
@@ -116,4 +130,17 @@ func (b Blueprint) mount(p *corev1.Pod) {
 	b.Settings.OwnFiles(security)
 	security.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: volumePath})
+}
+
+// openRoot lets the container write to its own root directory, where the image's directory for temporary files takes
+// the place of the pod's. The request tells the scheduler and quotas how much of the node's disk may be written.
+func (b Blueprint) openRoot(p *corev1.Pod) {
+	c := &p.Spec.Containers[0]
+	c.SecurityContext.ReadOnlyRootFilesystem = new(false)
+	p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == tmpVolume })
+	c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == tmpVolume })
+	requests := corev1.ResourceList{}
+	maps.Copy(requests, c.Resources.Requests)
+	requests[corev1.ResourceEphemeralStorage] = b.Settings.Volume.Size
+	c.Resources.Requests = requests
 }

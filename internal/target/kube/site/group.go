@@ -101,7 +101,7 @@ func (g *Group) raise(ctx context.Context) error {
 
 // awaitPods waits until the pods run, and returns them; or says what keeps them from it.
 func (g *Group) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
-	if g.Volume != nil {
+	if g.Volume.HasClaim() {
 		return g.Volume.Running(ctx, g.watch)
 	}
 	warnings := watching.PodWarnings(ctx, g.Cluster.CoreV1().Events(g.Plan.Namespace))

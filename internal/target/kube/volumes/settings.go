@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,10 +26,12 @@ var Settings = []target.Setting[manifest.Volume]{
 		Name: "volume-mode", Example: "filesystem", Help: "mode of the volumes: filesystem, or block for the device itself"},
 		func(w *manifest.Volume) *bool { return &w.Block }, target.Choice("filesystem", "block")),
 	target.NewSetting(target.Option{
-		Name: "size", Example: manifest.DefaultVolume, Help: "size of the volumes, from 64Mi on"},
+		Name: "size", Example: manifest.DefaultVolume, Help: "size of the volumes, from 64Mi on; with volume=root the most " +
+			"that may be written, and never more than half of what is free"},
 		func(w *manifest.Volume) *resource.Quantity { return &w.Size }, parseSize),
 	target.NewSetting(target.Option{Name: "volume", Example: "fresh",
-		Help: "fresh: a new volume for each block; reuse: one for all of them " +
+		Help: "fresh: a new volume for each block; reuse: one for all of them; " +
+			"root: the container's own root directory, instead of a volume " +
 			"(default: fresh, but reuse where the class retains volumes)"},
 		func(w *manifest.Volume) *manifest.Use { return &w.Use }, parseUse),
 }
@@ -52,8 +55,20 @@ func parseSize(value string) (resource.Quantity, error) {
 }
 
 func parseUse(value string) (manifest.Use, error) {
-	if u := manifest.Use(value); u == manifest.Fresh || u == manifest.Reuse {
+	if u := manifest.Use(value); u == manifest.Fresh || u == manifest.Reuse || u == manifest.Root {
 		return u, nil
 	}
-	return "", errors.New("it is fresh, for a new volume in each block, or reuse, for one in all of them")
+	return "", errors.New("it is fresh, for a new volume in each block, reuse, for one in all of them, or root, for " +
+		"the container's own root directory")
+}
+
+// Check refuses options about claims where none is made.
+func Check(spec target.Spec, w manifest.Volume) error {
+	for _, name := range []string{"storage-class", "access-mode", "volume-mode"} {
+		if value := spec.Options[name]; w.Root() && value != "" {
+			return fmt.Errorf("volume=root and %s=%s: the container's own root directory is on the node's disk, without a "+
+				"PersistentVolumeClaim that could have it; leave one of them out", name, value)
+		}
+	}
+	return nil
 }

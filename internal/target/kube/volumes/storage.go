@@ -45,7 +45,7 @@ func NewStorage(api kubernetes.Interface, wanted manifest.Volume, need access.Ne
 
 // LookUp finds the class, once. What the cluster does not have Is result.ErrNotSupported.
 func (st *Storage) LookUp(ctx context.Context) error {
-	if st.looked {
+	if st.looked || st.wanted.Root() {
 		return st.err
 	}
 	unseen, err := access.Lacks(ctx, st.api, "", access.SeeVolumes)
@@ -102,6 +102,9 @@ func (st *Storage) className() string {
 
 // Plan gives a site its volume, which is not made yet.
 func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume, error) {
+	if st.wanted.Root() {
+		return &Volume{plan: *plan, asked: st.wanted}, nil
+	}
 	if err := st.LookUp(ctx); err != nil {
 		return nil, err
 	}
@@ -141,7 +144,7 @@ func (st *Storage) Made() bool { return st.made }
 
 // Offer is the volume as the runs of a block have it.
 func (st *Storage) Offer(v *Volume) host.Volume {
-	offer := host.Volume{Path: v.asked.Path(), Device: v.found.Device, Size: usable(v.found), Kept: string(v.claim.UID)}
+	offer := host.Volume{Path: v.asked.Path(), Device: v.found.Device, Size: v.usable(), Kept: v.identity()}
 	if v.keep {
 		// What is free later is what the files of earlier blocks leave.
 		if st.size == 0 {
@@ -168,6 +171,9 @@ func (st *Storage) Facts(ctx context.Context, sets []appsv1.DaemonSet) []result.
 	w := st.wanted
 	if !w.Given {
 		return nil
+	}
+	if w.Root() {
+		return []result.Fact{{Name: "volume-rule", Value: rootRule}, {Name: "volume-size-asked", Value: w.Size.String()}}
 	}
 	err := st.LookUp(ctx)
 	facts := []result.Fact{

@@ -38,12 +38,27 @@ type Volume struct {
 	found preflight.Volume // what the pod saw
 }
 
-// usable is how much a run may write: all of a device, and of a file system what leaves it some room.
-func usable(v preflight.Volume) int64 {
-	if v.Device {
-		return v.Size
+// HasClaim reports whether there is a volume that belongs to a claim.
+func (v *Volume) HasClaim() bool { return v != nil && !v.asked.Root() }
+
+// usable is how many bytes a run may write: all of a device, of a file system what leaves it some room, and at most
+// half of what is free on a node's disk, since the kubelet evicts pods from a node whose disk is full.
+func (v *Volume) usable() int64 {
+	switch {
+	case v.asked.Root():
+		return min(v.asked.Size.Value(), v.found.Free/2)
+	case v.found.Device:
+		return v.found.Size
 	}
-	return v.Free / 10 * 9
+	return v.found.Free / 10 * 9
+}
+
+// identity names what the files of runs stay on.
+func (v *Volume) identity() string {
+	if v.HasClaim() {
+		return string(v.claim.UID)
+	}
+	return v.plan.Name(manifest.Client)
 }
 
 // createTime is how long a request may take that makes a claim.
@@ -51,7 +66,7 @@ const createTime = 30 * time.Second
 
 // Provision makes the claim of a site, waits until it is bound, and verifies to what: all before a pod could mount it.
 func (v *Volume) Provision(ctx context.Context) error {
-	if v == nil {
+	if !v.HasClaim() {
 		return nil
 	}
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
@@ -157,6 +172,8 @@ func (v *Volume) Check(seen *preflight.Volume) error {
 	}
 	v.found = *seen
 	switch {
+	case v.asked.Root():
+		return v.checkRoot()
 	case v.found.Denied && v.asked.Block:
 		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where "+
 			"device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
@@ -171,7 +188,7 @@ func (v *Volume) Check(seen *preflight.Volume) error {
 		return result.NotSupported(fmt.Sprintf("the volume %s is not empty, and nothing was written to it: it has %s; "+
 			"have the provisioner make empty volumes, or name another storage-class=",
 			v.claim.Spec.VolumeName, diagnosis.Shorten(inspection.List(v.found.Content))))
-	case usable(v.found) < 1<<20 && !v.keep:
+	case v.usable() < 1<<20 && !v.keep:
 		return result.NotSupported(fmt.Sprintf("the volume %s has no space: %d bytes are free; ask for more with size=",
 			v.claim.Spec.VolumeName, v.found.Free))
 	}
@@ -180,6 +197,9 @@ func (v *Volume) Check(seen *preflight.Volume) error {
 
 // Health is what became of the volume since it was made that makes a run on it count for nothing.
 func (v *Volume) Health(ctx context.Context) []string {
+	if !v.HasClaim() {
+		return nil
+	}
 	var list []string
 	claim, err := v.api.CoreV1().PersistentVolumeClaims(v.plan.Namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
 	switch {
@@ -262,7 +282,7 @@ func (v *Volume) Warnings() []result.Warning {
 
 // kept says which volume stays when its claim is gone; empty if none does.
 func (v *Volume) kept() string {
-	if v.pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+	if !v.HasClaim() || v.pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		return ""
 	}
 	return retained(v.pv)
@@ -295,8 +315,11 @@ func (v *Volume) Path() string {
 
 // Facts are those of a block's volume; none without one.
 func (v *Volume) Facts() []result.Fact {
-	if v == nil {
+	switch {
+	case v == nil:
 		return nil
+	case v.asked.Root():
+		return v.rootFacts()
 	}
 	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.asked.Size
 	facts := []result.Fact{
@@ -306,7 +329,7 @@ func (v *Volume) Facts() []result.Fact {
 		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
 		{Name: "volume-use", Value: map[bool]string{false: "a new one for this block", true: "one for all blocks"}[v.keep]},
 		{Name: "volume-topology", Value: inspection.Topology(v.pv)},
-		{Name: "volume-usable", Value: strconv.FormatInt(usable(v.found), 10) + " B"},
+		{Name: "volume-usable", Value: strconv.FormatInt(v.usable(), 10) + " B"},
 		{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)},
 	}
 	if text := v.kept(); text != "" {
