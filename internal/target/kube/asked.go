@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -147,12 +149,18 @@ func (k *kubeTarget) admit(ctx context.Context) error {
 	k.asked = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace}
+	var err error
+	k.account, err = access.Make(whole, k.cluster, k.home(), k.calls(), k.termTime, k.holderPod())
+	return err
+}
+
+// holderPod is the pod of the Job that an account belongs to.
+func (k *kubeTarget) holderPod() corev1.PodSpec {
+	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace,
+		Placements: []target.Placement{{}}} // it stands alone
 	pod := b.Settings.PodSpec(b.Container())
 	pod.Volumes = b.Volumes()
-	var err error
-	k.account, err = access.Make(whole, k.cluster, k.home(), k.calls(), k.termTime, pod)
-	return err
+	return pod
 }
 
 // dismiss forgets the account.

@@ -72,3 +72,11 @@ func TestOffersChanges(t *testing.T) {
 		}
 	}
 }
+
+// A target whose pods look at their nodes asks the API server from a pod that does not.
+func TestHolderPodWithProfile(t *testing.T) {
+	k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
+	if pod := k.holderPod(); len(pod.Containers) != 1 || pod.HostPID {
+		t.Errorf("%+v", pod)
+	}
+}
