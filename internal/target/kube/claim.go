@@ -24,7 +24,7 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	k.plan = &p
+	k.settleOn(p)
 	if err := k.survey(ctx); err != nil {
 		return nil, err
 	}

@@ -80,3 +80,15 @@ func TestHolderPodWithProfile(t *testing.T) {
 		t.Errorf("%+v", pod)
 	}
 }
+
+// Pods look at nodes only for the runs of a path.
+func TestProfileOfPlan(t *testing.T) {
+	for _, p := range []target.Placement{{Path: target.PodPodOther}, {Call: target.Call{Resource: "configmap"}}} {
+		k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
+		k.settleOn(target.Plan{Placements: []target.Placement{p}})
+		privileged := k.level() == manifest.LevelPrivileged
+		if privileged != (p.Path != "") || k.options.Profile != privileged {
+			t.Errorf("%+v: level %s, profile %t", p, k.level(), k.options.Profile)
+		}
+	}
+}

@@ -44,6 +44,13 @@ func (k *kubeTarget) level() string {
 	return manifest.LevelRestricted
 }
 
+// settleOn takes a plan. Where no run looks at nodes, the pods by which the cluster is seen do not either, since their
+// namespace has no place for privileged ones.
+func (k *kubeTarget) settleOn(p target.Plan) {
+	k.plan = &p
+	k.options.Profile = k.profiles()
+}
+
 // profiles says whether there are to be pods that look at their nodes.
 func (k *kubeTarget) profiles() bool {
 	onPath := func(p target.Placement) bool { return p.Path != "" }
