@@ -31,6 +31,19 @@ func Resources() []Resource {
 	return list
 }
 
+// StatedUnit returns the unit in which a fact of this name states a limit that only providers and users know. Ok is
+// false for other facts, and for the rate that the lab itself sets.
+func StatedUnit(fact string) (u unit.Unit, ok bool) {
+	for _, r := range resources {
+		for _, s := range r.statements {
+			if s.fact == fact && fact != FactUnderlay {
+				return r.unit, true
+			}
+		}
+	}
+	return "", false
+}
+
 // A Limit is the most of a resource.
 type Limit struct {
 	Resource Resource

@@ -19,13 +19,6 @@ const toldHelp = "`[TARGET:]NAME=VALUE` fact that no measurement tells, of one t
 // A told is facts of targets that users give: [TARGET:]NAME=VALUE, repeated.
 type told []string
 
-// toldUnits are the units of facts that the audit reads.
-var toldUnits = map[string]unit.Unit{
-	audit.FactLink: unit.BitPerSecond, audit.FactMachineLink: unit.BitPerSecond,
-	audit.FactLimitIOPS: unit.PerSecond, audit.FactLimitBytes: unit.BitPerSecond,
-	audit.FactMachineIOPS: unit.PerSecond, audit.FactMachineBytes: unit.BitPerSecond,
-}
-
 // of are the facts of a target, the last one of each name.
 func (t told) of(target string) []result.Fact {
 	var facts []result.Fact
@@ -74,7 +67,7 @@ func cutLast(text, separator string) (before, after string, found bool) {
 
 // checkUnit refuses a limit that the audit could not read.
 func checkUnit(name, value string) error {
-	want, limits := toldUnits[name]
+	want, limits := audit.StatedUnit(name)
 	if !limits {
 		return nil
 	}
@@ -83,6 +76,15 @@ func checkUnit(name, value string) error {
 		return errors.New("it is a number above 0 with its unit, such as " + example)
 	}
 	return nil
+}
+
+// factOfTold lists the facts that users gave, as a fact of its own.
+func factOfTold(given []result.Fact) result.Fact {
+	var names []string
+	for _, f := range given {
+		names = append(names, f.Name)
+	}
+	return result.Fact{Name: audit.FactTold, Value: strings.Join(names, ", ")}
 }
 
 // A toldSink has the facts that users gave among those of targets, in the place of what was found out.
@@ -96,11 +98,8 @@ func (s toldSink) WriteFacts(target string, facts []result.Fact) error {
 	if len(given) == 0 {
 		return s.Sink.WriteFacts(target, facts)
 	}
-	var names []string
-	for _, f := range given {
-		names = append(names, f.Name)
-	}
-	all := slices.DeleteFunc(slices.Clone(facts), func(f result.Fact) bool { return slices.Contains(names, f.Name) })
-	all = append(append(all, given...), result.Fact{Name: audit.FactTold, Value: strings.Join(names, ", ")})
-	return s.Sink.WriteFacts(target, all)
+	all := slices.DeleteFunc(slices.Clone(facts), func(f result.Fact) bool {
+		return slices.ContainsFunc(given, func(g result.Fact) bool { return g.Name == f.Name })
+	})
+	return s.Sink.WriteFacts(target, append(append(all, given...), factOfTold(given)))
 }

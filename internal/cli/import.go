@@ -138,7 +138,6 @@ func (o *importOrder) check() error {
 	case !(o.Delta >= 0 && o.Delta < 1):
 		return fmt.Errorf("--delta: %g is not a fraction from 0 to below 1", o.Delta)
 	}
-	var names []string
 	for _, text := range o.facts {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" || value == "" || name == audit.FactTold {
@@ -147,10 +146,10 @@ func (o *importOrder) check() error {
 		if err := checkUnit(name, value); err != nil {
 			return fmt.Errorf("--fact: %s: %w", text, err)
 		}
-		o.Facts, names = append(o.Facts, result.Fact{Name: name, Value: value}), append(names, name)
+		o.Facts = append(o.Facts, result.Fact{Name: name, Value: value})
 	}
-	if len(names) > 0 {
-		o.Facts = append(o.Facts, result.Fact{Name: audit.FactTold, Value: strings.Join(names, ", ")})
+	if len(o.Facts) > 0 {
+		o.Facts = append(o.Facts, factOfTold(o.Facts))
 	}
 	return nil
 }
