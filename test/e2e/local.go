@@ -68,6 +68,11 @@ func Command(kubeconfig, verb string, args ...string) *exec.Cmd {
 	return exec.Command(os.Getenv(makerVariable), append([]string{verb, "-dir", filepath.Dir(kubeconfig)}, args...)...)
 }
 
+// NetworkSwitch is the command by which an experiment gives the cluster of a kubeconfig another network.
+func NetworkSwitch(kubeconfig, network string) string {
+	return strings.Join(Command(kubeconfig, "network", network).Args, " ")
+}
+
 // Processes are those of the cluster whose command lines have some words.
 func (l Local) Processes(t testing.TB, words string) (pids []int) {
 	t.Helper()

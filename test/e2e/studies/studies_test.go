@@ -40,6 +40,9 @@ type target struct {
 	options          string
 }
 
+// match is the pair of our target and the published one, as --match has it.
+func (t target) match() string { return t.label + "=" + t.published }
+
 // TestStudies: each study runs whole.
 func TestStudies(t *testing.T) {
 	c := e2e.Open(t)
@@ -94,16 +97,13 @@ func (s study) run(t *testing.T, c *e2e.Cluster) {
 	dir := filepath.Join(t.TempDir(), "out")
 	args := []string{"run", "-f", filepath.Join("../../../examples", s.file+".yaml"), "--out", dir, "--share",
 		"--progress", "none", "--yes", "--blocks", "1", "--duration", cmp.Or(s.duration, "1s"), "--warmup", "100ms"}
-	change := func(network string) string {
-		return strings.Join(e2e.Command(c.Kubeconfig, "network", network).Args, " ")
-	}
 	var restore []string
 	for _, one := range s.targets {
-		args = append(args, "--match", one.label+"="+one.published,
+		args = append(args, "--match", one.match(),
 			"--target", "kube:?kubeconfig="+c.Kubeconfig+"&label="+one.label+s.options+one.options)
 		if one.network != "" {
-			args = append(args, "--switch", one.label+"="+change(one.network))
-			restore = []string{"--restore", change(e2e.Here(t).Network)}
+			args = append(args, "--switch", one.label+"="+e2e.NetworkSwitch(c.Kubeconfig, one.network))
+			restore = []string{"--restore", e2e.NetworkSwitch(c.Kubeconfig, e2e.Here(t).Network)}
 		}
 	}
 	var said bytes.Buffer
@@ -188,7 +188,7 @@ func (s study) compare(t *testing.T, dir string, into any) {
 	t.Helper()
 	args := []string{"compare", dir, "-o", "json", "--reference", s.table}
 	for _, one := range s.targets {
-		args = append(args, "--match", one.label+"="+one.published)
+		args = append(args, "--match", one.match())
 	}
 	text, err := exec.CommandContext(t.Context(), e2e.Program(t), args...).Output()
 	if err == nil {

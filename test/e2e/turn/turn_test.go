@@ -31,19 +31,17 @@ func TestInTurn(t *testing.T) {
 	c, before := e2e.Open(t), e2e.Here(t).Network
 	dir := t.TempDir()
 	out, experiment := filepath.Join(dir, "out"), filepath.Join(dir, "experiment.json") // JSON is YAML
-	change := func(network string) string {
-		return strings.Join(e2e.Command(c.Kubeconfig, "network", network).Args, " ")
-	}
 	var targets []map[string]string
 	for _, n := range networks {
 		targets = append(targets, map[string]string{
-			"target": "kube:?kubeconfig=" + c.Kubeconfig + "&label=" + n[0], "switch": change(n[0]),
+			"target": "kube:?kubeconfig=" + c.Kubeconfig + "&label=" + n[0],
+			"switch": e2e.NetworkSwitch(c.Kubeconfig, n[0]),
 		})
 	}
 	text, err := json.Marshal(map[string]any{
-		"apiVersion": "knotmeter/v1", "kind": "Experiment", "targets": targets, "restore": change(before),
-		"suite": "network:quick", "cases": []string{"pod-pod/other/tcp-rr"}, "blocks": installations,
-		"duration": "2s", "warmup": "500ms",
+		"apiVersion": "knotmeter/v1", "kind": "Experiment", "targets": targets,
+		"restore": e2e.NetworkSwitch(c.Kubeconfig, before), "suite": "network:quick",
+		"cases": []string{"pod-pod/other/tcp-rr"}, "blocks": installations, "duration": "2s", "warmup": "500ms",
 	})
 	if err == nil {
 		err = os.WriteFile(experiment, text, 0o600)
