@@ -92,8 +92,8 @@ func (t *Tool) Run(
 	if p.Volume.Path == "" {
 		return result.Measurement{}, errors.New("the target gave no volume to measure")
 	}
-	r := &run{tool: t, pair: p, metrics: t.Metrics(w)}
-	m, err := r.measure(ctx, j, times)
+	r := &run{tool: t, pair: p, times: times, metrics: t.Metrics(w)}
+	m, err := r.measure(ctx, j)
 	m.Raw = r.files()
 	if err != nil && p.Volume.Kept != "" {
 		t.forget(p.Volume.Kept) // whatever went wrong, the file may be part of it
@@ -105,23 +105,24 @@ func (t *Tool) Run(
 type run struct {
 	tool     *Tool
 	pair     host.Pair
+	times    family.Times
 	metrics  []metric.Metric
 	commands strings.Builder
 	raw      []result.File
 }
 
-func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measurement, error) {
-	l, err := r.layOut(ctx, j, t.Window)
+func (r *run) measure(ctx context.Context, j job) (result.Measurement, error) {
+	l, err := r.layOut(ctx, j)
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	before, err := r.precondition(ctx, j, l, t.Window)
+	before, err := r.precondition(ctx, j, l)
 	if err != nil {
 		return result.Measurement{}, err
 	}
 	seed := drawSeed()
-	text := j.measuring(l.workFile, t, l.size, seed, r.pair.Client.CPUs())
-	p, err := r.fio(ctx, "fio", text, t.Total(), j.direct)
+	text := j.measuring(l.workFile, r.times, l.size, seed, r.pair.Client.CPUs())
+	p, err := r.fio(ctx, "fio", text, r.times.Total(), j.direct)
 	if err != nil {
 		return result.Measurement{}, err
 	}
@@ -136,7 +137,7 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 		m.Add(metric.LayoutThroughput, 8*l.probe)
 	}
 	m.steps(p.documents)
-	m.gates(j, t.Window, g, p.notes)
+	m.gates(j, r.times.Window, g, p.notes)
 	m.Warnings = append(m.Warnings, l.warnings...)
 	m.doubts(j, g)
 	m.steadiness(j, l, before)

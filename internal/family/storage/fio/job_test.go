@@ -133,7 +133,7 @@ func TestGivenSizeHasTime(t *testing.T) {
 	}
 	volume := host.Volume{Path: "/mnt", Size: 1 << 40}
 	r := &run{tool: New(), pair: host.Pair{Client: busy{host.NewLocal("here", netip.Addr{}, nil)}, Volume: volume}}
-	if _, err := r.fill(t.Context(), j, time.Second); err == nil || len(r.raw) == 0 {
+	if _, err := r.fill(t.Context(), j); err == nil || len(r.raw) == 0 {
 		t.Fatalf("%v, files %v", err, r.raw)
 	}
 	if text := string(r.raw[0].Data); !strings.Contains(text, "size=10737418240\n") ||

@@ -96,14 +96,14 @@ func bySize(bandwidth float64, window time.Duration, most int64) (size int64, ru
 }
 
 // layOut writes the file of a job, or finds that an earlier run did.
-func (r *run) layOut(ctx context.Context, j job, window time.Duration) (layout, error) {
+func (r *run) layOut(ctx context.Context, j job) (layout, error) {
 	v := r.pair.Volume
 	at := fileKey{r.pair.Client.Name(), v.Path, v.Kept, j.sizeClass()}
 	if l, is := r.tool.known(at); is {
 		l.kept = true
 		return l, nil
 	}
-	l, err := r.fill(ctx, j, window)
+	l, err := r.fill(ctx, j)
 	if err == nil && v.Kept != "" {
 		r.tool.keep(at, l)
 	}
@@ -111,7 +111,7 @@ func (r *run) layOut(ctx context.Context, j job, window time.Duration) (layout, 
 }
 
 // fill writes a file. Where the rule decides, its first part is the probe.
-func (r *run) fill(ctx context.Context, j job, window time.Duration) (layout, error) {
+func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	l := layout{size: j.size, rule: j.why}
 	var err error
 	if l.workFile, err = j.workFile(r.pair.Volume); err != nil {
@@ -126,7 +126,7 @@ func (r *run) fill(ctx context.Context, j job, window time.Duration) (layout, er
 	}
 	began := time.Now()
 	if j.size == 0 {
-		err = r.fillByRule(ctx, j, window, most, &l)
+		err = r.fillByRule(ctx, j, most, &l)
 	} else {
 		err = r.fillGiven(ctx, j, l.workFile)
 	}
@@ -147,14 +147,14 @@ func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 }
 
 // fillByRule probes, decides the size, and writes so much.
-func (r *run) fillByRule(ctx context.Context, j job, window time.Duration, most int64, l *layout) error {
+func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) error {
 	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, 0, most, probeFor), fillAtMost, j.direct)
 	if err != nil {
 		return err
 	}
 	l.probe = side.Bandwidth
 	written := whole(int64(side.Bytes))
-	size, rule, warning := bySize(side.Bandwidth, window, most)
+	size, rule, warning := bySize(side.Bandwidth, r.times.Window, most)
 	l.size, l.rule = size, rule
 	if warning != "" {
 		l.warnings = append(l.warnings, result.Warning{Code: result.FileSmall, Text: warning})

@@ -3,7 +3,6 @@ package fio
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -18,11 +17,11 @@ type precondition struct {
 
 // precondition runs the job on its file until its rate is steady or storage.PreconditionTime has passed, if it asks for
 // that.
-func (r *run) precondition(ctx context.Context, j job, l layout, window time.Duration) (precondition, error) {
+func (r *run) precondition(ctx context.Context, j job, l layout) (precondition, error) {
 	if !j.precondition {
 		return precondition{}, nil
 	}
-	text := j.preconditioning(l.workFile, window, l.size, drawSeed(), r.pair.Client.CPUs())
+	text := j.preconditioning(l.workFile, r.times.Window, l.size, drawSeed(), r.pair.Client.CPUs())
 	p, err := r.fio(ctx, "precondition", text, storage.PreconditionTime, j.direct)
 	if err != nil {
 		return precondition{}, fmt.Errorf("preconditioning: %w", err)
