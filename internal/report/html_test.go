@@ -45,6 +45,14 @@ func elements(root *html.Node, keep func(*html.Node) bool) []*html.Node {
 	return list
 }
 
+// sectionRows is the number of rows of a section's tables, their heads left out.
+func sectionRows(root *html.Node, id string) (rows int) {
+	for _, s := range elements(root, func(n *html.Node) bool { return n.Data == "section" && attribute(n, "id") == id }) {
+		rows += len(elements(s, named("tr"))) - 1
+	}
+	return rows
+}
+
 func named(tag string) func(*html.Node) bool { return func(n *html.Node) bool { return n.Data == tag } }
 
 func classed(tag, class string) func(*html.Node) bool {

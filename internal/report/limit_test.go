@@ -4,12 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/net/html"
-
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -38,25 +34,14 @@ func limitsStated(t *testing.T) Input {
 }
 
 func TestLimitsGolden(t *testing.T) {
-	in := limitsStated(t)
-	plain := text(t, in, TextOptions{Verbose: true})
-	checkLines(t, plain, prose.Columns)
-	parts := strings.SplitN(section(plain, "STATED LIMITS: "), "\n\n", 3)
-	golden.Check(t, "testdata/limits.txt", strings.Join(parts[:2], "\n\n")+"\n")
-	golden.Check(t, "testdata/limits.md", section(written(t, formatNamed(t, "markdown"), in), "### Stated limits"))
+	checkPart(t, limitsStated(t), "limits", "STATED LIMITS: ", "### Stated limits")
 }
 
 // The page has a card or a row for each limit, with the units of its readers; without limits it has no such section.
 func TestLimitsOnThePage(t *testing.T) {
 	in := limitsStated(t)
 	page, root := rendered(t, in)
-	rows := 0
-	for _, s := range elements(root, func(n *html.Node) bool {
-		return n.Data == "section" && attribute(n, "id") == "limits"
-	}) {
-		rows += len(elements(s, named("tr"))) - 1
-	}
-	if rows != 2 {
+	if rows := sectionRows(root, "limits"); rows != 2 {
 		t.Errorf("%d rows for %d limits", rows, len(in.Comparison.Limits))
 	}
 	for _, want := range []string{"60.0 MiB/s", "145 MiB/s", "242 %", "the smaller of volume and VM", "told by --fact"} {

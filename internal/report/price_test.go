@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/net/html"
-
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/prose"
@@ -38,26 +36,23 @@ func section(text, heading string) string {
 	return heading + strings.Join(parts[:min(3, len(parts))], "\n\n") + "\n"
 }
 
-func TestPricesGolden(t *testing.T) {
-	in := priced(t)
+// checkPart holds a part of the text for terminals, and of that in Markdown, to golden files; each has its heading.
+func checkPart(t *testing.T, in Input, file, terminal, markdown string) {
+	t.Helper()
 	plain := text(t, in, TextOptions{Verbose: true})
 	checkLines(t, plain, prose.Columns)
-	parts := strings.SplitN(section(plain, "PRICE: "), "\n\n", 3)
-	golden.Check(t, "testdata/price.txt", strings.Join(parts[:2], "\n\n")+"\n")
-	golden.Check(t, "testdata/price.md", section(written(t, formatNamed(t, "markdown"), in), "### Price"))
+	parts := strings.SplitN(section(plain, terminal), "\n\n", 3)
+	golden.Check(t, "testdata/"+file+".txt", strings.Join(parts[:2], "\n\n")+"\n")
+	golden.Check(t, "testdata/"+file+".md", section(written(t, formatNamed(t, "markdown"), in), markdown))
 }
+
+func TestPricesGolden(t *testing.T) { checkPart(t, priced(t), "price", "PRICE: ", "### Price") }
 
 // The page has a row for each, and the price is among the facts; without prices none of it is there.
 func TestPricesOnThePage(t *testing.T) {
 	in := priced(t)
 	page, root := rendered(t, in)
-	rows := 0
-	for _, s := range elements(root, func(n *html.Node) bool {
-		return n.Data == "section" && attribute(n, "id") == "price"
-	}) {
-		rows += len(elements(s, named("tr"))) - 1
-	}
-	if rows != len(in.Comparison.Prices) || rows == 0 {
+	if rows := sectionRows(root, "price"); rows != len(in.Comparison.Prices) || rows == 0 {
 		t.Errorf("%d rows for %d prices", rows, len(in.Comparison.Prices))
 	}
 	if !strings.Contains(page, ">0.42 EUR/h<") {
