@@ -33,8 +33,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// What runs need time for besides. A Vault may be deployed for a run; and it may take its time to say how it is and to
-// remove what a run had there: without a leader its replicas keep such requests waiting.
+// What runs need time for besides. A Vault may be deployed for a run, and removed with its volumes; and it may take its
+// time to say how it is and to remove what a run had there: without a leader its replicas keep such requests waiting.
 const (
 	deployTime = 4 * time.Minute
 	mountTime  = time.Minute
@@ -180,7 +180,7 @@ func (w Workload) Traits() family.Traits {
 	}
 	if w.Of == Vault {
 		t.Needs.Application = vault.Name
-		t.Limits.Open, t.Limits.Run = deployTime, t.Limits.Run+mountTime
+		t.Limits.Open, t.Limits.Close, t.Limits.Run = deployTime, deployTime, t.Limits.Run+mountTime
 		t.Nominal.Site, t.Nominal.Run = usualDeploy, usualMount
 	}
 	return t

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -56,6 +57,9 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	}
 	if k.profiles() {
 		facts = append(facts, result.Fact{Name: "profile", Value: "pods are privileged and sample their nodes"})
+	}
+	for _, f := range k.vaultStorage.Facts(ctx, e.DaemonSets) {
+		facts = append(facts, result.Fact{Name: vault.Name + "." + f.Name, Value: f.Value})
 	}
 	return slices.Concat(facts, k.identity(ctx), k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
 }

@@ -34,6 +34,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	}
 	if k.storage == nil {
 		k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
+		k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need())
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()

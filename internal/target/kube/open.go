@@ -10,7 +10,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 )
 
@@ -93,8 +92,8 @@ func (k *kubeTarget) addVault(place *target.Place, p *part) {
 	}
 	place.Endpoint = d.Endpoint
 	place.Facts = append(place.Facts, d.Facts()...)
-	place.Warnings = append(place.Warnings, inspection.SidecarWarnings(d.Pods)...)
-	place.Health = func(ctx context.Context) []string { return append(d.Ailments(), p.group.Health(ctx)...) }
+	place.Warnings = append(place.Warnings, d.Warnings()...)
+	place.Health = func(ctx context.Context) []string { return append(d.Health(ctx), p.group.Health(ctx)...) }
 }
 
 // Applications is a Vault that was given, and not deployed for each block.

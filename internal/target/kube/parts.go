@@ -12,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 	deployed "github.com/knotmeter/knotmeter/internal/target/kube/vault"
@@ -134,9 +135,19 @@ func (k *kubeTarget) prepare(ctx context.Context, p *part) (err error) {
 	}
 	asksVault := func(of target.Placement) bool { return of.Application == vault.Name }
 	if k.options.Vault.Deploy && slices.ContainsFunc(p.plan.Placements, asksVault) {
-		p.vault = deployed.New(p.group, k.options.Vault)
+		p.vault, p.noVault = k.newVault(ctx, p.group)
 	}
 	return nil
+}
+
+// newVault is the Vault of a group, of which nothing is made yet.
+func (k *kubeTarget) newVault(ctx context.Context, g *site.Group) (*deployed.Deployment, error) {
+	wanted, client := k.options.Vault, g.Plan.Node(manifest.Client)
+	spread := inspection.Spread(k.listed, k.options.NodeWish, client, wanted.Replicas)
+	if len(spread) == 0 {
+		spread = g.Plan.Nodes[:] // nodes may not be listed
+	}
+	return deployed.New(ctx, g, wanted, k.vaultStorage, spread)
 }
 
 // newGroup is what a plan says, of which nothing is made yet.

@@ -11,6 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	deployed "github.com/knotmeter/knotmeter/internal/target/kube/vault"
 )
 
 // What is planned decides what is asked for: no right and no level of Pod Security is wider than its cases take.
@@ -122,8 +123,12 @@ func (k *kubeTarget) lacking(ctx context.Context, p target.Placement) ([]string,
 // need is what of the options decides over rights.
 func (o options) need() access.Need {
 	return access.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
-		DeploysVault: o.Vault.Deploy, DefaultNetwork: o.DefaultNetwork, NoClaims: o.Volume.Root()}
+		DeploysVault: o.Vault.Deploy, VaultVolumes: o.Vault.StorageClass != "", DefaultNetwork: o.DefaultNetwork,
+		NoClaims: o.Volume.Root()}
 }
+
+// vaultVolume is what the volume of each replica of a Vault is to be.
+func (o options) vaultVolume() manifest.Volume { return deployed.VolumeOf(o.Vault, o.Volume.Size) }
 
 // RBAC is what a user needs to measure a target, as manifests: in one namespace, or wide, for namespaces that are made
 // and removed.

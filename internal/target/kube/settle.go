@@ -35,6 +35,7 @@ func (k *kubeTarget) Settle(ctx context.Context) error {
 	}
 	clear(k.refused)
 	k.storage.Forget()
+	k.vaultStorage.Forget()
 	if k.nodeWatches != nil { // which would report what the switch did to the nodes, whenever they learn of it
 		k.nodeWatches.End()
 		k.nodeWatches = nil

@@ -22,6 +22,7 @@ func TestSettle(t *testing.T) {
 	api := fake.NewClientset(&k.listed[0], &k.listed[1], &k.listed[2])
 	k.cluster.Interface = api
 	k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
+	k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need())
 	k.nodeWatches = watching.NewNodes(api.CoreV1().Nodes())
 	k.nodeWatches.From(t.Context(), "w1")
 	k.refused = map[target.Path]error{target.PodPodOther: result.NotSupported("not before")}

@@ -69,6 +69,7 @@ type kubeTarget struct {
 	termTime     time.Duration         // of an account without the program
 	asked        bool                  // the API server was: objects of runs may be left
 	storage      *volumes.Storage      // what volumes are of, once the cluster is reached
+	vaultStorage *volumes.Storage      // what those of a Vault that is deployed are of
 	nodeWatches  *watching.Nodes       // of the nodes that sites were on
 	hold         *hold                 // once the target has claimed the cluster
 	renewal      time.Duration         // between two heartbeats
@@ -90,8 +91,11 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 		k.unreached = true
 		return nil
 	}
-	if p.Volume {
-		return k.offersVolume()
+	switch {
+	case p.Volume:
+		return offersVolume(k.storage)
+	case p.Application == vault.Name && k.options.Vault.StorageClass != "":
+		return offersVolume(k.vaultStorage)
 	}
 	_, err := k.nodes.At(p.Path.Other(), p.Rotation)
 	return err
@@ -227,7 +231,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 // leaveNamespace removes the target's own namespace.
 func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 	name := manifest.ExperimentName(k.experiment)
-	if k.storage.Made() {
+	if k.storage.Made() || k.vaultStorage.Made() {
 		if err := volumes.Vacate(ctx, k.cluster, name); err != nil {
 			return err
 		}
@@ -237,10 +241,10 @@ func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 
 // offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster cannot be
 // asked, Open will tell.
-func (k *kubeTarget) offersVolume() error {
+func offersVolume(of *volumes.Storage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), surveyTime)
 	defer cancel()
-	if err := k.storage.LookUp(ctx); errors.Is(err, result.ErrNotSupported) {
+	if err := of.LookUp(ctx); errors.Is(err, result.ErrNotSupported) {
 		return err
 	}
 	return nil

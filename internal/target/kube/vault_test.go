@@ -6,12 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -21,10 +26,15 @@ func TestVaultManifests(t *testing.T) {
 		"vault-2": "kube:?vault=deploy&vault-replicas=2&vault-cpu=2&vault-memory=8Gi",
 		"vault-3": "kube:?vault=deploy&vault-replicas=3&vault-image=knotmeter.local/vault:1&ip=6" +
 			"&runtime-class=kata&config=testdata/settings.yaml",
+		"vault-volumes": "kube:?vault=deploy&vault-replicas=2&vault-storage-class=fast&size=5Gi",
 	} {
 		b := planOfVault(t, text)
+		b.Spread = []string{"node-3", "node-4"}
 		objects := []any{b.ConfigSecret([]byte("certificate"), []byte("key"), "0123")}
 		for i := range b.Wanted.Replicas {
+			if class := b.Wanted.StorageClass; class != "" {
+				objects = append(objects, b.Claim(i, class, true))
+			}
 			objects = append(objects, b.Replica(i))
 		}
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, objects...))
@@ -59,14 +69,16 @@ func TestVaultRestricted(t *testing.T) {
 
 func TestVaultOptions(t *testing.T) {
 	for text, want := range map[string]string{
-		"kube:?vault=deploy&vault-replicas=4":       "1, 2, 3 or 5",
-		"kube:?vault=deploy&vault-cpu=0.5":          "number of CPUs",
-		"kube:?vault=deploy&vault-memory=8":         "a size from 100Mi on",
-		"kube:?vault-cpu=2":                         "needs vault=deploy",
-		"kube:?vault-replicas=3":                    "needs vault=deploy",
-		"kube:?vault=deploy&vault-namespace=x":      "a Vault of its own",
-		"kube:?vault=10.0.0.1:8200":                 "it is http://HOST:PORT",
-		"kube:?vault=https://v:8200&vault-ask=none": "all or leader",
+		"kube:?vault=deploy&vault-replicas=4":        "1, 2, 3 or 5",
+		"kube:?vault=deploy&vault-cpu=0.5":           "number of CPUs",
+		"kube:?vault=deploy&vault-memory=8":          "a size from 100Mi on",
+		"kube:?vault=deploy&vault-storage-class=A_b": "the name of a storage class",
+		"kube:?vault-storage-class=fast":             "needs vault=deploy",
+		"kube:?vault-cpu=2":                          "needs vault=deploy",
+		"kube:?vault-replicas=3":                     "needs vault=deploy",
+		"kube:?vault=deploy&vault-namespace=x":       "a Vault of its own",
+		"kube:?vault=10.0.0.1:8200":                  "it is http://HOST:PORT",
+		"kube:?vault=https://v:8200&vault-ask=none":  "all or leader",
 	} {
 		spec, err := target.ParseSpec(text)
 		if err != nil {
@@ -84,5 +96,38 @@ func TestVaultOptions(t *testing.T) {
 	}
 	if err := k.Supports(target.Placement{}); err != nil {
 		t.Errorf("another application: %v", err)
+	}
+}
+
+// Rights on volumes are asked for and printed where replicas have some, and only there.
+func TestVaultVolumeRights(t *testing.T) {
+	refusing := fake.NewClientset()
+	refusing.PrependReactor("create", "selfsubjectaccessreviews", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, &authorizationv1.SelfSubjectAccessReview{}, nil
+	})
+	const plain = "kube:?namespace=bench&volume=root&vault=deploy"
+	for text, wanted := range map[string]bool{plain: false, plain + "&vault-storage-class=fast": true} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed, err := RBAC(spec, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(printed, "Only for the data of Vault (vault-storage-class=): creates and deletes "+
+			"PersistentVolumeClaims") != wanted || strings.Contains(printed, "name: knotmeter-storage-wide") != wanted {
+			t.Errorf("%s: %s", text, printed)
+		}
+		k := newTarget(read(t, text), nil)
+		asks := target.Placement{Application: vault.Name}
+		missing, err := access.Lacking(t.Context(), refusing, k.options.need(), asks, nil)
+		want := []string{"persistentvolumeclaims (create, get, list, watch, delete)", "persistentvolumes (get, list)"}
+		if !wanted {
+			want = nil
+		}
+		if err != nil || strings.Join(missing, "; ") != strings.Join(want, "; ") {
+			t.Errorf("%s lacks %q, %v", text, missing, err)
+		}
 	}
 }

@@ -32,6 +32,8 @@ type Instance struct {
 	Image    string
 	// CPU and Memory of each replica that is deployed, as Kubernetes writes them; empty: as the manifest has them.
 	CPU, Memory string
+	// StorageClass is that of a volume for each replica that is deployed; empty: there are no volumes.
+	StorageClass string
 }
 
 // DefaultImage is deployed unless somebody says otherwise.

@@ -75,16 +75,29 @@ var deployment = []target.Setting[Instance]{
 		Name: "vault-memory", Example: "8Gi", Needs: "vault=deploy",
 		Help: "memory of each replica of a Vault that is deployed, as its request and limit (default: 256Mi, up to 2Gi)",
 	}, func(i *Instance) *string { return &i.Memory }, target.TextThat(checkMemory)),
+	target.NewSetting(target.Option{
+		Name: "vault-storage-class", Example: "NAME", Needs: "vault=deploy",
+		Help: "storage class of a volume of size= for each replica of a Vault that is deployed (default: none, its data is " +
+			"on the nodes' own disks)",
+	}, func(i *Instance) *string { return &i.StorageClass }, target.TextThat(checkClass)),
 }
 
 var (
 	cpus   = regexp.MustCompile(`^([1-9][0-9]{0,2}|[1-9][0-9]{2,5}m)$`)
+	class  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	memory = regexp.MustCompile(`^([1-9][0-9]{0,3}Gi|[1-9][0-9]{2,6}Mi)$`)
 )
 
 func checkCPU(value string) error {
 	if !cpus.MatchString(value) {
 		return errors.New("it is a number of CPUs from 100m to 999, as Kubernetes writes it, such as 2 or 1500m")
+	}
+	return nil
+}
+
+func checkClass(value string) error {
+	if !class.MatchString(value) {
+		return errors.New("it is the name of a storage class: lower-case letters, digits, dots and dashes")
 	}
 	return nil
 }

@@ -607,10 +607,11 @@ func TestOptions(t *testing.T) {
 		"vault": "https://v:8200", "vault-addresses": "a:1,b:2", "vault-ask": "leader", "vault-ca": "f",
 		"vault-token-file": "f",
 		"vault-namespace":  "n", "vault-replicas": "2", "vault-image": "x/y:1", "vault-cpu": "1500m", "vault-memory": "8Gi",
+		"vault-storage-class": "fast.example",
 	}
 	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a",
 		"vault-ask": "none", "vault-replicas": "4", "vault-image": "a b",
-		"vault-cpu": "99m", "vault-memory": "1e9"}
+		"vault-cpu": "99m", "vault-memory": "1e9", "vault-storage-class": "A_b"}
 	for _, s := range DeploySettings() {
 		if err := s.Set(&Instance{}, good[s.Name]); err != nil {
 			t.Errorf("%s: %v", s.Name, err)

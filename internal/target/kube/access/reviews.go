@@ -19,18 +19,24 @@ import (
 func Lacking(
 	ctx context.Context, api kubernetes.Interface, n Need, p target.Placement, calls []target.Call,
 ) ([]string, error) {
-	var inNamespace, wide []rbacv1.PolicyRule
+	var inNamespace []rbacv1.PolicyRule
 	switch {
 	case p.AsksAPI():
 		inNamespace = askRules(n.FromHere, calls)
-	case p.Volume && !n.NoClaims:
-		inNamespace, wide = volumeRules, []rbacv1.PolicyRule{SeeVolumes}
+	case p.Volume && !n.NoClaims, p.Application != "" && n.VaultVolumes:
+		return LackingVolumes(ctx, api, n.Namespace)
 	}
-	missing, err := Lacks(ctx, api, n.Namespace, inNamespace...)
+	return Lacks(ctx, api, n.Namespace, inNamespace...)
+}
+
+// LackingVolumes names the rights on claims in a namespace, or without one in all of them, and on volumes that the user
+// does not have.
+func LackingVolumes(ctx context.Context, api kubernetes.Interface, namespace string) ([]string, error) {
+	missing, err := Lacks(ctx, api, namespace, volumeRules...)
 	if err != nil {
 		return nil, err
 	}
-	more, err := Lacks(ctx, api, "", wide...)
+	more, err := Lacks(ctx, api, "", SeeVolumes)
 	return append(missing, more...), err
 }
 

@@ -17,6 +17,7 @@ type Need struct {
 	Nodes          [2]string // that are named; "": chosen
 	FromHere       bool      // the API server is asked from this machine
 	DeploysVault   bool
+	VaultVolumes   bool   // its replicas have volumes
 	DefaultNetwork string // of the pods, as NAMESPACE/NAME, if it is not the cluster's
 	NoClaims       bool   // storage is measured without PersistentVolumeClaims
 }
@@ -136,8 +137,8 @@ func Roles(n Need) []any {
 	}
 	list = append(list, n.role("knotmeter-api", n.asks(), askRules(n.FromHere, AllCalls())...))
 	list = append(list, n.wideAsking()...)
-	if !n.NoClaims {
-		list = append(list, n.storageRoles()...)
+	if users := n.volumeUsers(); users != "" {
+		list = append(list, n.volumeRoles(users)...)
 	}
 	return append(list,
 		clusterRole("knotmeter-facts", "Optional: reads the settings of the network plugin and of kube-proxy, the UID "+
@@ -145,14 +146,26 @@ func Roles(n Need) []any {
 			"unknown without it", factsRules(n)...))
 }
 
-// storageRoles are those for volumes.
-func (n Need) storageRoles() []any {
+// volumeRoles are those for volumes, and for what these are.
+func (n Need) volumeRoles(users string) []any {
 	return []any{
-		n.role("knotmeter-storage", "Only for storage: creates and deletes PersistentVolumeClaims, and by that the volumes "+
-			"that are provisioned for them", volumeRules...),
-		clusterRole("knotmeter-storage-wide", "Required for storage: reads which storage classes and volumes there are, so "+
-			"that no data of others are overwritten or deleted", wideVolumeRules...),
+		n.role("knotmeter-storage", "Only for "+users+": creates and deletes PersistentVolumeClaims, and by that the "+
+			"volumes that are provisioned for them", volumeRules...),
+		clusterRole("knotmeter-storage-wide", "Required for "+users+": reads which storage classes and volumes there are, "+
+			"so that no data of others are overwritten or deleted", wideVolumeRules...),
 	}
+}
+
+// volumeUsers are in words what needs volumes; empty if nothing does.
+func (n Need) volumeUsers() string {
+	var users []string
+	if !n.NoClaims {
+		users = append(users, "storage")
+	}
+	if n.VaultVolumes {
+		users = append(users, "the data of Vault (vault-storage-class=)")
+	}
+	return strings.Join(users, " and for ")
 }
 
 // asks is what the rights for cases of the API server allow.

@@ -54,7 +54,7 @@ var provisioningHints = []hint{
 	{words(`quota|limit exceeded|limitexceeded|too many`),
 		"a quota of the provider is used up: remove volumes, have it raised, or ask for less with size=", false},
 	{words(`storageclass.*not found|not found.*storageclass`),
-		"'kubectl get storageclasses' lists those for storage-class=", false},
+		"'kubectl get storageclasses' lists those for {class}", false},
 	{words(`denied|forbidden|unauthorized|credentials`),
 		"the provisioner may not do it: see to its rights at the provider", false},
 }
@@ -62,7 +62,7 @@ var provisioningHints = []hint{
 // Of volumes that do not come into their pod.
 var mountHints = []hint{
 	{words(`read-only|bad option`),
-		"see to the mountOptions of the class, or name another storage-class=: what is measured is written first", false},
+		"see to the mountOptions of the class, or name another {class}: what is measured is written first", false},
 	{words(`unknown filesystem|mkfs|wrong fs type|format of disk`), "the node cannot make or mount the class's kind " +
 		"of file system: see to its fsType and mountOptions, or ask for volume-mode=block", false},
 	{words(`multi-attach`), "the volume is still attached to another node: see what has it there", false},

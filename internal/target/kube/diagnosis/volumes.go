@@ -7,9 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // How long a claim or its pod may be without a sign of anybody who makes the volume, and in trouble with a node that
@@ -25,16 +25,15 @@ const (
 
 // A VolumeWait is what is known of a claim and its pod while the volume is made.
 type VolumeWait struct {
-	access corev1.PersistentVolumeAccessMode // that is asked for
-	size   resource.Quantity                 // likewise
-	began  time.Time
-	since  time.Time // of trouble
-	shown  time.Time // when events were asked
+	asked manifest.Volume
+	began time.Time
+	since time.Time // of trouble
+	shown time.Time // when events were asked
 }
 
-// NewVolumeWait begins to wait for a volume.
-func NewVolumeWait(access corev1.PersistentVolumeAccessMode, size resource.Quantity, now time.Time) *VolumeWait {
-	return &VolumeWait{access: access, size: size, began: now}
+// NewVolumeWait begins to wait for a volume that is asked for.
+func NewVolumeWait(asked manifest.Volume, now time.Time) *VolumeWait {
+	return &VolumeWait{asked: asked, began: now}
 }
 
 // about are the events that are about the claim, and those about the pod, oldest first.
@@ -84,7 +83,7 @@ func (w *VolumeWait) Blocked(
 			strings.TrimSuffix(message, ".")), remedy: hinted(message, volumeSchedulingHints, otherNodes).remedy}
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && Mounting(failed.Reason) {
-			found, patient = mountProblem(pod, failed), mountingFor
+			found, patient = w.unmounted(pod, failed), mountingFor
 			if failed.Reason == "FailedAttachVolume" {
 				patient = attachingFor // the node before may still have it
 			}
@@ -150,16 +149,21 @@ func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []
 		cause: fmt.Sprintf("no provisioner makes the volume of the claim %s: %s: %s", claim.Name, said.Reason,
 			Shorten(said.Message)),
 		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another " +
-			"storage-class="}
+			w.asked.ClassOption()}
 }
 
 // unmade is about a volume that a provisioner could not make, in its own words.
 func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *Problem {
-	look := "look into the log of the class's provisioner, or name another storage-class="
+	look := "look into the log of the class's provisioner, or name another " + w.asked.ClassOption()
 	h := hinted(e.Message, provisioningHints, look)
-	asked := strings.NewReplacer("{access}", string(w.access), "{size}", w.size.String())
-	return &Problem{remedy: asked.Replace(h.remedy), final: h.final,
+	return &Problem{remedy: w.inWords(h.remedy), final: h.final,
 		cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message))}
+}
+
+// inWords is a remedy with what is asked for.
+func (w *VolumeWait) inWords(remedy string) string {
+	return strings.NewReplacer("{access}", string(w.asked.Access), "{size}", w.asked.Size.String(),
+		"{class}", w.asked.ClassOption()).Replace(remedy)
 }
 
 // Mounting says whether an event is about a volume on its way into a pod.
@@ -168,13 +172,14 @@ func Mounting(reason string) bool {
 		"FailedMountOnFilesystemMismatch"}, reason)
 }
 
-func mountProblem(p *corev1.Pod, e *corev1.Event) *Problem {
+// unmounted is about a volume that does not come into its pod.
+func (w *VolumeWait) unmounted(p *corev1.Pod, e *corev1.Event) *Problem {
 	said := e.Message
 	if _, why, ok := strings.Cut(said, ", error "); ok {
 		said = why // before it are paths
 	}
 	look := "look into the log of the CSI driver on this node, or name another one with client-node="
-	return &Problem{remedy: hinted(e.Message, mountHints, look).remedy,
+	return &Problem{remedy: w.inWords(hinted(e.Message, mountHints, look).remedy),
 		cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
 			Shorten(said))}
 }

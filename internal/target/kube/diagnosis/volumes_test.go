@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func TestVolumeAilments(t *testing.T) {
@@ -116,7 +117,7 @@ func TestBlocked(t *testing.T) {
 		{"another pod's", bound, waits(""), []corev1.Event{said("q", warning, "FailedMount", "no")}, -1, "", false},
 	} {
 		began := time.Unix(1000, 0)
-		w := NewVolumeWait(corev1.ReadWriteOnce, resource.MustParse("10Gi"), began)
+		w := NewVolumeWait(manifest.AnyVolume(), began)
 		var last *Problem
 		first := time.Duration(-1)
 		for after := time.Duration(0); after <= time.Minute; after += time.Second {
@@ -130,6 +131,24 @@ func TestBlocked(t *testing.T) {
 		}
 		if last != nil && errors.Is(Cannot(last), result.ErrNotSupported) != test.unsupported {
 			t.Errorf("%s: not supported: %t", test.name, !test.unsupported)
+		}
+	}
+}
+
+// What is in the way of the volumes of a Vault is remedied by the option that names their class.
+func TestVolumeWaitOfVault(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
+	began := time.Unix(1000, 0)
+	for _, message := range []string{"rpc error", `storageclass.storage.k8s.io "fast" not found`} {
+		failed := []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed", Message: message,
+			InvolvedObject: corev1.ObjectReference{UID: "c"}}}
+		for isVault, says := range map[bool]string{true: " vault-storage-class=", false: " storage-class="} {
+			w := NewVolumeWait(manifest.Volume{Vault: isVault}, began)
+			w.Blocked(began, claim, nil, failed)
+			if p := w.Blocked(began.Add(time.Minute), claim, nil, failed); p == nil || !strings.Contains(p.Error(), says) {
+				t.Errorf("%s: %v does not say %q", message, p, says)
+			}
 		}
 	}
 }

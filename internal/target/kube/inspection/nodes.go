@@ -292,3 +292,19 @@ func (c NodeChoice) At(other bool, rotation int) ([2]worker, error) {
 	}
 	return c.Pairs[rotation%len(c.Pairs)], nil
 }
+
+// Spread names the nodes that so many pods may be on, by name: without the one to avoid where there are enough others.
+func Spread(nodes []corev1.Node, wish NodeWish, avoid string, pods int) []string {
+	fit, _ := workers(nodes, wish)
+	var all, others []string
+	for _, w := range fit {
+		all = append(all, w.Name)
+		if w.Name != avoid {
+			others = append(others, w.Name)
+		}
+	}
+	if len(others) < pods {
+		return all
+	}
+	return others
+}

@@ -167,3 +167,20 @@ func TestTolerated(t *testing.T) {
 		}
 	}
 }
+
+// Pods are kept away from a node as long as there are enough others, and from those that cannot have them always.
+func TestSpread(t *testing.T) {
+	var nodes []corev1.Node
+	for _, words := range []string{"c", "a", "d - - tainted", "b", "e - - control"} {
+		nodes = append(nodes, node(words))
+	}
+	wish := NodeWish{Selector: labels.Everything()}
+	for pods, want := range map[int]string{1: "b c", 2: "b c", 3: "a b c", 5: "a b c"} {
+		if got := strings.Join(Spread(nodes, wish, "a", pods), " "); got != want {
+			t.Errorf("%d: %q, want %q", pods, got, want)
+		}
+	}
+	if got := Spread(nil, wish, "a", 1); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

@@ -44,6 +44,7 @@ type Volume struct {
 	Block  bool
 	Size   resource.Quantity
 	Use    Use
+	Vault  bool // it is for the data of a Vault that is deployed
 }
 
 // AnyVolume is a volume of which nothing is said.
@@ -60,6 +61,14 @@ func (w Volume) Mode() corev1.PersistentVolumeMode {
 
 // Root reports whether the container's own root directory is measured instead of a volume.
 func (w Volume) Root() bool { return w.Use == Root }
+
+// ClassOption is the option that names the class.
+func (w Volume) ClassOption() string {
+	if w.Vault {
+		return "vault-storage-class="
+	}
+	return "storage-class="
+}
 
 // Path is where the volume is in the pod.
 func (w Volume) Path() string {
@@ -83,18 +92,25 @@ func (b Blueprint) ClaimName() string {
 // AnnotationNode is on claims whose volume is to be made for a node.
 const AnnotationNode = "volume.kubernetes.io/selected-node"
 
-// Claim asks for the volume. A class is named even where it is the default, so that it cannot become another one.
-// Where volumes wait for a pod, the claim names the node itself, as the scheduler would: so it is bound before there
-// is a pod that would mount it, and Kubernetes binds none that was there already.
+// Claim asks for the volume of the client, on its node where volumes wait for a pod.
 func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim {
-	w := b.Settings.Volume
 	l := map[string]string{LabelManaged: ManagedBy, LabelName: AgentName, LabelExperiment: b.Experiment}
 	if !b.Reuse {
 		l[LabelSite] = strconv.Itoa(b.Site)
 	}
+	node := ""
+	if waits {
+		node = b.Node(Client)
+	}
+	return b.Settings.Volume.Claim(metav1.ObjectMeta{Name: b.ClaimName(), Namespace: b.Namespace, Labels: l}, class, node)
+}
+
+// Claim asks for a volume. A class is named even where it is the default, so that it cannot become another one. Where
+// volumes wait for a pod, the claim names the node itself, as the scheduler would: so it is bound before there is a pod
+// that would mount it, and Kubernetes binds none that was there already.
+func (w Volume) Claim(o metav1.ObjectMeta, class, node string) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.ClaimName(), Namespace: b.Namespace, Labels: l},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: o,
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{w.Access}, VolumeMode: new(w.Mode()),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: w.Size}},
@@ -103,8 +119,8 @@ func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim
 	if class != "" {
 		c.Spec.StorageClassName = &class
 	}
-	if waits {
-		c.Annotations = map[string]string{AnnotationNode: b.Node(Client)}
+	if node != "" {
+		c.Annotations = map[string]string{AnnotationNode: node}
 	}
 	return c
 }

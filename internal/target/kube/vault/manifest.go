@@ -40,6 +40,13 @@ const (
 type Plan struct {
 	manifest.Blueprint
 	Wanted vault.Instance
+	Spread []string // nodes for volumes that are made once a node is chosen
+}
+
+// VolumeOf is what the volume of each replica is to be, of the size that volumes have.
+func VolumeOf(wanted vault.Instance, size resource.Quantity) manifest.Volume {
+	return manifest.Volume{Given: wanted.StorageClass != "", Class: wanted.StorageClass, Access: corev1.ReadWriteOnce,
+		Size: size, Use: manifest.Fresh, Vault: true}
 }
 
 func (b Plan) vaultLabels() map[string]string {
@@ -53,6 +60,19 @@ func (b Plan) vaultSelector() string {
 }
 
 func (b Plan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Name(vaultRole), i) }
+
+func (b Plan) claimName(i int) string { return b.vaultPodName(i) + "-volume" }
+
+// Claim asks for the volume of a replica. Where volumes wait for a pod, blocks begin with the nodes in turn, so that
+// the first replica, which leads at the start, is not always on the same one.
+func (b Plan) Claim(i int, class string, waits bool) *corev1.PersistentVolumeClaim {
+	node := ""
+	if waits {
+		node = b.Spread[(b.Site+i)%len(b.Spread)]
+	}
+	o := metav1.ObjectMeta{Name: b.claimName(i), Namespace: b.Namespace, Labels: b.vaultLabels()}
+	return VolumeOf(b.Wanted, b.Settings.Volume.Size).Claim(o, class, node)
+}
 
 // vaultHCL is the configuration of each replica: Raft storage, TLS for clients, memory that is not locked since that
 // takes a privilege. What differs between replicas comes from their environment.
@@ -108,12 +128,22 @@ func (b Plan) Replica(i int) *corev1.Pod {
 	p.Spec.Volumes = []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.Name(vaultRole),
 			DefaultMode: new(int32(0o440))}}},
-		manifest.EmptyDir("data"), manifest.EmptyDir("tmp"),
+		b.data(i), manifest.EmptyDir("tmp"),
 	}
 	if o.RuntimeClass != "" {
 		p.Spec.RuntimeClassName = new(o.RuntimeClass)
 	}
 	return p
+}
+
+// data is where a replica has its data: its volume, or a directory on the node's own disk.
+func (b Plan) data(i int) corev1.Volume {
+	if b.Wanted.StorageClass == "" {
+		return manifest.EmptyDir("data")
+	}
+	return corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.claimName(i)},
+	}}
 }
 
 func (b Plan) vaultContainer() corev1.Container {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
+	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
@@ -31,15 +33,25 @@ import (
 type Deployment struct {
 	client   *site.Group
 	plan     Plan
+	volumes  []*volumes.Volume      // of the replicas; none where their data is on the nodes' own disks
 	Pods     map[string]*corev1.Pod // as they were when all worked
 	watch    *watching.PodWatch     // what becomes of them
 	Endpoint host.Endpoint
 	took     time.Duration
 }
 
-// New is for a group that asks it. Nothing of it is made yet.
-func New(client *site.Group, wanted vault.Instance) *Deployment {
-	return &Deployment{client: client, plan: Plan{client.Plan, wanted}}
+// New is for a group that asks it. Nothing of it is made yet. Volumes, if it is to have any, are of storage; those that
+// are made once a node is chosen are on the nodes to spread to.
+func New(
+	ctx context.Context, client *site.Group, wanted vault.Instance, storage *volumes.Storage, spread []string,
+) (*Deployment, error) {
+	d := &Deployment{client: client, plan: Plan{client.Plan, wanted, spread}}
+	if wanted.StorageClass == "" {
+		return d, nil
+	}
+	var err error
+	d.volumes, err = storage.Order(ctx, wanted.Replicas, d.plan.Claim)
+	return d, err
 }
 
 // beginTime is how long a Vault whose pods run may take to elect a leader and be followed.
@@ -49,6 +61,9 @@ func (d *Deployment) Raise(ctx context.Context) error {
 	began := time.Now()
 	cert, key, err := certificate(began)
 	if err != nil {
+		return err
+	}
+	if err := d.eachVolume(func(v *volumes.Volume) error { return v.Provision(ctx) }); err != nil {
 		return err
 	}
 	if err := d.create(ctx, cert, key); err != nil {
@@ -91,6 +106,17 @@ func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
 	return nil
 }
 
+// eachVolume does something with all volumes at the same time.
+func (d *Deployment) eachVolume(do func(*volumes.Volume) error) error {
+	errs := make([]error, len(d.volumes))
+	var all sync.WaitGroup
+	for i, v := range d.volumes {
+		all.Go(func() { errs[i] = do(v) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
 func (d *Deployment) which() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: d.plan.vaultSelector()}
 }
@@ -100,8 +126,16 @@ func (d *Deployment) await(ctx context.Context) error {
 	plan, core := d.plan, d.client.Cluster.CoreV1()
 	want := plan.Wanted.Replicas
 	d.watch = watching.Pods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
-	warnings := watching.PodWarnings(ctx, core.Events(plan.Namespace))
 	var err error
+	if len(d.volumes) > 0 {
+		of := map[string]*volumes.Volume{}
+		for i, v := range d.volumes {
+			of[plan.vaultPodName(i)] = v
+		}
+		d.Pods, err = volumes.Running(ctx, d.watch, of)
+		return err
+	}
+	warnings := watching.PodWarnings(ctx, core.Events(plan.Namespace))
 	d.Pods, err = d.watch.Running(ctx, diagnosis.NewReadiness(want, time.Now(), warnings), nil)
 	return err
 }
@@ -135,6 +169,24 @@ func (d *Deployment) Ailments() []string {
 	return d.watch.Ailments(d.Pods)
 }
 
+// Health is what became of the pods and their volumes since all worked that makes a run count for nothing.
+func (d *Deployment) Health(ctx context.Context) []string {
+	list := d.Ailments()
+	for _, v := range d.volumes {
+		list = append(list, v.Health(ctx)...)
+	}
+	return list
+}
+
+// Warnings are what a reader of runs on the Vault should know.
+func (d *Deployment) Warnings() []result.Warning {
+	list := inspection.SidecarWarnings(d.Pods)
+	for _, v := range d.volumes {
+		list = append(list, v.Warnings()...)
+	}
+	return list
+}
+
 // replicas are the pods in the order of their names.
 func (d *Deployment) replicas() []*corev1.Pod {
 	var list []*corev1.Pod
@@ -153,9 +205,14 @@ func (d *Deployment) Facts() []result.Fact {
 			digest = id
 		}
 	}
-	return []result.Fact{
+	stored := "the nodes' own disks (emptyDir)"
+	if class := d.plan.Wanted.StorageClass; class != "" {
+		stored = fmt.Sprintf("a new volume of %s and the class %s for each replica", d.plan.Settings.Volume.Size.String(),
+			class)
+	}
+	facts := []result.Fact{
 		{Name: "vault.deployment", Value: "fresh for the block"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.Pods))},
-		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"},
+		{Name: "vault.storage", Value: "raft, on " + stored},
 		{Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
 		{Name: "vault.cpu", Value: cmp.Or(d.plan.Wanted.CPU, "no limit")},
 		{Name: "vault.memory", Value: cmp.Or(d.plan.Wanted.Memory, "up to 2Gi")},
@@ -163,10 +220,26 @@ func (d *Deployment) Facts() []result.Fact {
 		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.Pods).Value},
 		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
 	}
+	if len(d.volumes) == 0 {
+		return facts
+	}
+	var names []string
+	for _, v := range d.volumes {
+		names = append(names, v.Name())
+	}
+	return append(facts, result.Fact{Name: "vault.volumes", Value: strings.Join(names, ", ")})
 }
 
-// Remove removes the deployment and returns when it is gone.
+// Remove removes the deployment with its volumes and returns when it is gone.
 func (d *Deployment) Remove(ctx context.Context) error {
+	if err := d.removePods(ctx); err != nil {
+		return err
+	}
+	return d.eachVolume(func(v *volumes.Volume) error { return v.Remove(ctx) })
+}
+
+// removePods removes the pods with their Secret.
+func (d *Deployment) removePods(ctx context.Context) error {
 	if d.watch != nil {
 		defer d.watch.End()
 	}

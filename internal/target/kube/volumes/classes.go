@@ -20,8 +20,10 @@ const (
 	noProvisioner         = "kubernetes.io/no-provisioner"
 )
 
-// classOf is the class by its name, or the default one of them: where there are several, Kubernetes takes the newest.
-func classOf(classes []storagev1.StorageClass, name string) (*storagev1.StorageClass, error) {
+// classOf is the class that is wanted by its name, or the default one: where there are several, Kubernetes takes the
+// newest.
+func classOf(classes []storagev1.StorageClass, w manifest.Volume) (*storagev1.StorageClass, error) {
+	name := w.Class
 	var names []string
 	var found *storagev1.StorageClass
 	for i := range classes {
@@ -45,11 +47,11 @@ func classOf(classes []storagev1.StorageClass, name string) (*storagev1.StorageC
 	case found != nil:
 		return found, nil
 	case name != "":
-		return nil, fmt.Errorf("the cluster has no storage class %s; it has %s: name one of them with storage-class=", name,
-			inspection.List(names))
+		return nil, fmt.Errorf("the cluster has no storage class %s; it has %s: name one of them with %s", name,
+			inspection.List(names), w.ClassOption())
 	}
-	return nil, fmt.Errorf("the cluster has no default storage class; it has %s: name one of them with storage-class=",
-		inspection.List(names))
+	return nil, fmt.Errorf("the cluster has no default storage class; it has %s: name one of them with %s",
+		inspection.List(names), w.ClassOption())
 }
 
 func newer(a, b *storagev1.StorageClass) bool {

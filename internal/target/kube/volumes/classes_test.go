@@ -40,7 +40,7 @@ func TestClasses(t *testing.T) {
 		{all[:1], "", "", "no default storage class; it has slow"},
 		{nil, "", "", "it has none"},
 	} {
-		c, err := classOf(test.classes, test.name)
+		c, err := classOf(test.classes, manifest.Volume{Class: test.name})
 		if (c != nil) != (test.want != "") || c != nil && c.Name != test.want || (err == nil) != (test.says == "") ||
 			err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%q: %v, %v", test.name, c, err)

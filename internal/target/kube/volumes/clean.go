@@ -55,7 +55,7 @@ func Clean(ctx context.Context, api kubernetes.Interface, namespace, selector st
 }
 
 // OfOurs matches the names of claims that Knotmeter makes.
-var OfOurs = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-)?volume$`)
+var OfOurs = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-(vault-[0-9]-)?)?volume$`)
 
 // Staying names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
 // is to be done about them is not Knotmeter's to do. Who may not list volumes is not told.

@@ -54,7 +54,7 @@ func foreign(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) st
 func (v *Volume) verifyBinding(ctx context.Context) error {
 	pv, err := v.api.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		return diagnosis.Explain(err, v.plan.Namespace)
+		return diagnosis.Explain(err, v.order.Namespace)
 	}
 	v.pv = pv
 	if why := foreign(pv, v.claim); why != "" {

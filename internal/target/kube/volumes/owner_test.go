@@ -208,3 +208,17 @@ func TestSelectedNode(t *testing.T) {
 		t.Error("a class that may not be seen is taken for one that does not wait")
 	}
 }
+
+// A class for a Vault must not retain: each block would leave the volumes of all replicas. Storage takes such a class.
+func TestRetainingClass(t *testing.T) {
+	keeps := class("keeps", nil)
+	keeps.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
+	for _, isVault := range []bool{false, true} {
+		w := manifest.Volume{Class: "keeps", Access: corev1.ReadWriteOnce, Vault: isVault}
+		err := (&Storage{wanted: w}).choose([]storagev1.StorageClass{keeps})
+		if errors.Is(err, result.ErrNotSupported) != isVault || isVault && !strings.Contains(err.Error(),
+			"name another class with vault-storage-class=") {
+			t.Errorf("%t: %v", isVault, err)
+		}
+	}
+}

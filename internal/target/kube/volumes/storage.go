@@ -17,7 +17,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
@@ -53,7 +52,7 @@ func (st *Storage) LookUp(ctx context.Context) error {
 		return err
 	}
 	if len(unseen) > 0 {
-		missing, err := access.Lacking(ctx, st.api, st.need, target.Placement{Volume: true}, nil)
+		missing, err := access.LackingVolumes(ctx, st.api, st.need.Namespace)
 		if err != nil {
 			return err
 		}
@@ -79,15 +78,20 @@ func (st *Storage) Forget() { st.looked, st.class, st.err = false, nil, nil }
 
 // choose takes the class that is wanted from those that there are.
 func (st *Storage) choose(classes []storagev1.StorageClass) error {
-	class, err := classOf(classes, st.wanted.Class)
+	class, err := classOf(classes, st.wanted)
 	if err != nil {
 		return result.NotSupported(err.Error())
 	}
 	st.class = class
 	st.reuse = st.reuse || st.wanted.Use == manifest.ByClass && retains(class)
-	if class.Provisioner == noProvisioner {
+	switch {
+	case class.Provisioner == noProvisioner:
 		return result.NotSupported(fmt.Sprintf("the class %s has no provisioner: its volumes were made by hand, and "+
-			"Knotmeter overwrites no volume that it did not make; name another class with storage-class=", class.Name))
+			"Knotmeter overwrites no volume that it did not make; name another class with %s", class.Name,
+			st.wanted.ClassOption()))
+	case st.wanted.Vault && retains(class):
+		return result.NotSupported(fmt.Sprintf("the class %s retains volumes, so that each block would leave those of its "+
+			"Vault; name another class with %s", class.Name, st.wanted.ClassOption()))
 	}
 	return nil
 }
@@ -105,6 +109,24 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 	if st.wanted.Root() {
 		return &Volume{plan: *plan, asked: st.wanted}, nil
 	}
+	list, err := st.Order(ctx, 1, func(_ int, class string, waits bool) *corev1.PersistentVolumeClaim {
+		plan.Reuse = st.reuse
+		return plan.Claim(class, waits)
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := list[0]
+	st.claim = st.claim || st.reuse
+	v.plan, v.keep, v.used = *plan, st.reuse, st.size > 0
+	return v, nil
+}
+
+// Order gives so many claims their volumes; none of either is made yet. Each claim is asked for with its number, the
+// name of the class, and whether that waits for a node to be chosen.
+func (st *Storage) Order(
+	ctx context.Context, n int, claim func(i int, class string, waits bool) *corev1.PersistentVolumeClaim,
+) ([]*Volume, error) {
 	if err := st.LookUp(ctx); err != nil {
 		return nil, err
 	}
@@ -113,12 +135,15 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 			return nil, err
 		}
 	}
-	plan.Reuse = st.reuse
-	st.claim = st.claim || st.reuse
 	st.made = true
-	v := &Volume{api: st.api, plan: *plan, class: st.class, asked: st.wanted, keep: st.reuse, used: st.size > 0}
-	v.asked.Class = st.className()
-	return v, nil
+	asked := st.wanted
+	asked.Class = st.className()
+	var list []*Volume
+	for i := range n {
+		order := claim(i, asked.Class, waits(st.class))
+		list = append(list, &Volume{api: st.api, order: order, class: st.class, asked: asked})
+	}
+	return list, nil
 }
 
 // vacant returns an error if a claim would be bound to a volume that is there already.
@@ -136,11 +161,11 @@ func (st *Storage) vacant(ctx context.Context) error {
 	class := cmp.Or(st.className(), result.Unknown)
 	return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be bound to "+
 		"one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
-		"another storage-class=", class, inspection.List(names)))
+		"another %s", class, inspection.List(names), st.wanted.ClassOption()))
 }
 
 // Made says whether any claim may have been made.
-func (st *Storage) Made() bool { return st.made }
+func (st *Storage) Made() bool { return st != nil && st.made }
 
 // Offer is the volume as the runs of a block have it.
 func (st *Storage) Offer(v *Volume) host.Volume {

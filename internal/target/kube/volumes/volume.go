@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,8 @@ import (
 // A Volume is that of a site.
 type Volume struct {
 	api   kubernetes.Interface
-	plan  manifest.Blueprint
+	plan  manifest.Blueprint            // of the pod that measures it
+	order *corev1.PersistentVolumeClaim // as it is to be made
 	class *storagev1.StorageClass       // nil if it may not be seen
 	asked manifest.Volume               // for it
 	keep  bool                          // it is for all blocks
@@ -75,7 +77,7 @@ func (v *Volume) Provision(ctx context.Context) error {
 		return err
 	}
 	if err := v.awaitBinding(ctx); err != nil {
-		return diagnosis.Explain(err, v.plan.Namespace)
+		return diagnosis.Explain(err, v.order.Namespace)
 	}
 	return v.verifyBinding(ctx)
 }
@@ -83,28 +85,27 @@ func (v *Volume) Provision(ctx context.Context) error {
 // makeClaim makes the claim of a site, or finds that of all blocks.
 func (v *Volume) makeClaim(ctx context.Context) error {
 	v.made = true
-	claim := v.plan.Claim(v.asked.Class, waits(v.class))
-	_, err := v.api.CoreV1().PersistentVolumeClaims(v.plan.Namespace).Create(ctx, claim, metav1.CreateOptions{})
+	namespace := v.order.Namespace
+	_, err := v.api.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, v.order, metav1.CreateOptions{})
 	if v.keep && apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	var status *apierrors.StatusError
 	if errors.As(err, &status) && strings.Contains(status.ErrStatus.Message, "per PersistentVolumeClaim") {
-		return fmt.Errorf("a LimitRange of the namespace %s refuses the volume; ask for another size=: %w", v.plan.Namespace,
-			err)
+		return fmt.Errorf("a LimitRange of the namespace %s refuses the volume; ask for another size=: %w", namespace, err)
 	}
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
-		return fmt.Errorf("%w; or ask for a smaller volume with size=", diagnosis.Explain(err, v.plan.Namespace))
+		return fmt.Errorf("%w; or ask for a smaller volume with size=", diagnosis.Explain(err, namespace))
 	}
-	return diagnosis.Explain(err, v.plan.Namespace)
+	return diagnosis.Explain(err, namespace)
 }
 
 // awaitBinding waits until the claim is bound; or says what keeps it from that.
 func (v *Volume) awaitBinding(ctx context.Context) error {
-	w := diagnosis.NewVolumeWait(v.asked.Access, v.asked.Size, time.Now())
+	w := diagnosis.NewVolumeWait(v.asked, time.Now())
 	var events []corev1.Event
-	claims := v.api.CoreV1().PersistentVolumeClaims(v.plan.Namespace)
-	claim, err := watching.Bound(ctx, claims, v.plan.ClaimName(), func(claim *corev1.PersistentVolumeClaim) error {
+	claims := v.api.CoreV1().PersistentVolumeClaims(v.order.Namespace)
+	claim, err := watching.Bound(ctx, claims, v.order.Name, func(claim *corev1.PersistentVolumeClaim) error {
 		events = v.latest(ctx, w, false, events)
 		if in := w.Blocked(time.Now(), claim, nil, events); in != nil {
 			return diagnosis.Cannot(in)
@@ -132,22 +133,36 @@ func (v *Volume) latest(
 
 // Running waits until the pod that has the volume runs; or says what keeps it from that.
 func (v *Volume) Running(ctx context.Context, watch *watching.PodWatch) (map[string]*corev1.Pod, error) {
+	return Running(ctx, watch, map[string]*Volume{v.plan.Name(manifest.Client): v})
+}
+
+// Running waits until pods run that have volumes, each by the pod's name; or says what keeps one from that.
+func Running(
+	ctx context.Context, watch *watching.PodWatch, of map[string]*Volume,
+) (map[string]*corev1.Pod, error) {
 	began := time.Now()
-	w := diagnosis.NewVolumeWait(v.asked.Access, v.asked.Size, began)
+	names := slices.Sorted(maps.Keys(of))
+	first := of[names[0]]
+	waits := map[string]*diagnosis.VolumeWait{}
+	for name, v := range of {
+		waits[name] = diagnosis.NewVolumeWait(v.asked, began)
+	}
 	var events []corev1.Event
-	r := diagnosis.NewReadiness(1, began, func() ([]corev1.Event, error) {
-		found, err := v.events(ctx)
+	r := diagnosis.NewReadiness(len(of), began, func() ([]corev1.Event, error) {
+		found, err := first.events(ctx)
 		return slices.DeleteFunc(found, func(e corev1.Event) bool {
 			return diagnosis.Mounting(e.Reason) || e.Reason == "FailedScheduling"
 		}), err
 	})
 	return watch.Running(ctx, r, func(pods map[string]*corev1.Pod) error {
-		pod := pods[v.plan.Name(manifest.Client)]
-		if pod == nil || !inspection.Runs(pod) {
-			events = v.latest(ctx, w, pod != nil && diagnosis.NotScheduled(pod) != "", events)
-		}
-		if in := w.Blocked(time.Now(), v.claim, pod, events); in != nil {
-			return diagnosis.Cannot(in)
+		for _, name := range names {
+			pod := pods[name]
+			if pod == nil || !inspection.Runs(pod) {
+				events = first.latest(ctx, waits[names[0]], pod != nil && diagnosis.NotScheduled(pod) != "", events)
+			}
+			if in := waits[name].Blocked(time.Now(), of[name].claim, pod, events); in != nil {
+				return diagnosis.Cannot(in)
+			}
 		}
 		return nil
 	})
@@ -155,7 +170,7 @@ func (v *Volume) Running(ctx context.Context, watch *watching.PodWatch) (map[str
 
 // events are those of the namespace's claims and pods.
 func (v *Volume) events(ctx context.Context) ([]corev1.Event, error) {
-	found, err := v.api.CoreV1().Events(v.plan.Namespace).List(ctx, metav1.ListOptions{})
+	found, err := v.api.CoreV1().Events(v.order.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +216,7 @@ func (v *Volume) Health(ctx context.Context) []string {
 		return nil
 	}
 	var list []string
-	claim, err := v.api.CoreV1().PersistentVolumeClaims(v.plan.Namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
+	claim, err := v.api.CoreV1().PersistentVolumeClaims(v.order.Namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && claim.UID != v.claim.UID:
 		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
@@ -223,7 +238,7 @@ func (v *Volume) Remove(ctx context.Context) error {
 	if v == nil || !v.made || v.keep {
 		return nil
 	}
-	return removeClaim(ctx, v.api, v.plan.Namespace, v.plan.ClaimName())
+	return removeClaim(ctx, v.api, v.order.Namespace, v.order.Name)
 }
 
 // removeClaim removes a claim, and returns when it and its volume are gone; a volume that its class keeps stays.
@@ -341,4 +356,12 @@ func (v *Volume) Facts() []result.Fact {
 		}
 	}
 	return append(facts, v.found.Facts...)
+}
+
+// Name is that of the volume; empty until the claim is bound.
+func (v *Volume) Name() string {
+	if v.claim == nil {
+		return ""
+	}
+	return v.claim.Spec.VolumeName
 }
