@@ -83,8 +83,10 @@ type Interface struct {
 type Volume struct {
 	Facts  []result.Fact `json:"facts"` // of machine.Volume
 	Device bool          `json:"device,omitempty"`
-	Size   int64         `json:"size,omitempty"` // bytes
-	Free   int64         `json:"free,omitempty"` // bytes that this user may use
+	// Mounted reports that a directory is on another file system than the root directory of the place.
+	Mounted bool  `json:"mounted,omitempty"`
+	Size    int64 `json:"size,omitempty"` // bytes
+	Free    int64 `json:"free,omitempty"` // bytes that this user may use
 	// Content is what is on it already; nil where nobody has looked.
 	Content []string `json:"content"`
 	Error   string   `json:"error,omitempty"` // why it cannot be measured

@@ -35,6 +35,8 @@ func look(path string) *Volume {
 		v.Error = v.open(path, stat)
 		return v
 	}
+	var root unix.Stat_t
+	v.Mounted = unix.Stat("/", &root) != nil || root.Dev != stat.Dev
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) == nil {
 		v.Size, v.Free = int64(fs.Blocks)*int64(fs.Bsize), int64(fs.Bavail)*int64(fs.Bsize)

@@ -19,6 +19,11 @@ func TestVolume(t *testing.T) {
 		v.Free > v.Size || result.FactOf(v.Facts, "filesystem") == "" {
 		t.Errorf("%+v", v)
 	}
+	for path, mounted := range map[string]bool{"/": false, "/proc": true} {
+		if v := volume(path); v.Mounted != mounted {
+			t.Errorf("%s: mounted %t", path, v.Mounted)
+		}
+	}
 	if v := volume(filepath.Join(dir, "none")); !strings.Contains(v.Error, "is not there") {
 		t.Errorf("%+v", v)
 	}

@@ -108,6 +108,59 @@ func checkVolumeSite(t *testing.T, c *connection.Cluster, text, filesystem strin
 	}
 }
 
+// The root directory of a container can be written, is none of a volume, and takes no rights on volumes.
+func TestVolumeRoot(t *testing.T) {
+	c := admin(t)
+	n := namespaceFor(t, c, "restricted")
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "some"}, Spec: corev1.LimitRangeSpec{
+		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer,
+			Max: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("100Mi")}}},
+	}}
+	if _, err := c.CoreV1().LimitRanges(n).Create(t.Context(), limits, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	text := realCluster(t) + "&volume=root&namespace=" + n
+	k := open(t, text+"&size=64Mi")
+	if err := k.Supports(target.Placement{Volume: true}); err != nil {
+		t.Error(err)
+	}
+	site, err := onVolume(t, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := site.Volume; v.Path != "/tmp" || v.Device || v.Size <= 0 || v.Size > 64<<20 || v.Kept == "" {
+		t.Errorf("%+v", v)
+	}
+	for fact, want := range map[string]string{"filesystem": "overlay", "backing": "overlay"} {
+		if got := result.FactOf(site.Facts, fact); got != want {
+			t.Errorf("%s is %q, not %q: %+v", fact, got, want, site.Facts)
+		}
+	}
+	var out bytes.Buffer
+	fio := []string{"fio", "--name=x", "--rw=write", "--bs=64k", "--size=1m", "--direct=1", "--ioengine=libaio",
+		"--filename=/tmp/x"}
+	if err := site.Client.Run(t.Context(), host.Cmd{Args: fio, Stdout: &out, Stderr: &out}); err != nil &&
+		!errors.Is(err, host.ErrNoCommand) {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	if ill := site.Health(t.Context()); len(ill) > 0 || len(site.Warnings) > 0 {
+		t.Errorf("%v; %v", ill, site.Warnings)
+	}
+	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
+		t.Error(err)
+	}
+	k = open(t, text+"&size=1Gi")
+	if _, err := onVolume(t, k); err == nil || !strings.Contains(err.Error(), "size=") {
+		t.Errorf("more than the LimitRange allows: %v", err)
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // A volume for all blocks is the same in each, and goes with the target.
 func TestVolumeReused(t *testing.T) {
 	c := admin(t)

@@ -32,6 +32,12 @@ func TestExplain(t *testing.T) {
 		{"quota wants more", forbidden("failed quota: q: must specify limits.cpu"), []string{"wants more said", "config="}},
 		{"limits", forbidden("maximum memory usage per Container is 64Mi, but limit is 1Gi"),
 			[]string{"LimitRange", "config="}},
+		{"quota of disks", forbidden("exceeded quota: q, requested: requests.ephemeral-storage=10Gi, used: 0, limited: 1Gi"),
+			[]string{"quota of the namespace ns is used up", "size="}},
+		{"limit of disks", forbidden("maximum ephemeral-storage usage per Container is 2Gi, but request is 10Gi"),
+			[]string{"LimitRange", "size="}},
+		{"less than the limit", apierrors.NewBadRequest(`spec.containers[0].resources.requests: Invalid value: "10Gi": ` +
+			`must be less than or equal to ephemeral-storage limit of 2Gi`), []string{"LimitRange", "size="}},
 		{"terminating", forbidden("unable to create new content in namespace ns because it is being terminated"),
 			[]string{"being removed"}},
 		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),

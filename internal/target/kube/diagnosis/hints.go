@@ -24,6 +24,8 @@ func words(alternatives string) *regexp.Regexp { return regexp.MustCompile(`(?is
 
 // Of pods that no node takes.
 var schedulingHints = []hint{
+	{words(`insufficient ephemeral-storage`), "make room on the node's disk, name others with client-node= and " +
+		"server-node=, or ask for less with size=", false},
 	{words(`insufficient`),
 		"make room on the node, name others with client-node= and server-node=, or ask for less in config=", false},
 	{words(`taint`), "tolerate the taint in config=, or name other nodes with client-node= and server-node=", false},
@@ -72,6 +74,11 @@ var mountHints = []hint{
 var refusalHints = []hint{
 	{words(`violates PodSecurity`), "the namespace {namespace} refuses the pod: {text}; allow it what it asks for, or " +
 		"leave namespace= out for one that does", false},
+	{words(`exceeded quota.*ephemeral-storage`), "a quota of the namespace {namespace} is used up: {text}; raise it, " +
+		"ask for less with size=, or give another namespace=", false},
+	{words(`ephemeral-storage usage per|ephemeral-storage limit`),
+		"a LimitRange of the namespace {namespace}, or config=, limits the pod's ephemeral storage: {text}; ask for " +
+			"less with size=", false},
 	{words(`exceeded quota`),
 		"a quota of the namespace {namespace} is used up: {text}; raise it, or give another namespace=", false},
 	{words(`failed quota`),

@@ -73,6 +73,8 @@ func TestDiagnose(t *testing.T) {
 			[]string{"pod p waits on node node-1", "secret missing"}},
 		{"no room", unscheduled("Unschedulable", "0/2 nodes are available: 1 Insufficient cpu."), false,
 			[]string{"cannot be scheduled", "make room", "config="}},
+		{"no disk", unscheduled("Unschedulable", "0/2 nodes are available: 1 Insufficient ephemeral-storage."), false,
+			[]string{"make room on the node's disk", "size="}},
 		{"taint", unscheduled("Unschedulable", "0/2 nodes: 1 node(s) had untolerated taint {a: b}"), false,
 			[]string{"tolerate the taint"}},
 		{"port", unscheduled("Unschedulable", "node(s) didn't have free ports"), false, []string{"port="}},

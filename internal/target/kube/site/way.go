@@ -101,7 +101,7 @@ func (w *Way) look(ctx context.Context) (err error) {
 		Role: preflight.Witness, Patience: MeetTime, Volume: v.Path(),
 	})
 	if err == nil && v != nil {
-		err = v.Check(w.Client.Volume)
+		err = v.Check(w.Client.Volume, w.group.Pods[w.group.Plan.Name(manifest.Client)])
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -37,8 +38,8 @@ func TestRootAsksNothing(t *testing.T) {
 	if len(missing) > 0 {
 		t.Errorf("missing rights: %v", missing)
 	}
-	if err := errors.Join(err, st.LookUp(t.Context()), v.Provision(t.Context()), v.Check(seen), v.Remove(t.Context()),
-		st.Leave(t.Context(), "bench", "abc")); err != nil {
+	if err := errors.Join(err, st.LookUp(t.Context()), v.Provision(t.Context()), v.Check(seen, &corev1.Pod{}),
+		v.Remove(t.Context()), st.Leave(t.Context(), "bench", "abc")); err != nil {
 		t.Error(err)
 	}
 	want := host.Volume{Path: "/tmp", Size: 5 << 30, Kept: "knotmeter-abc-7-client"}
@@ -69,15 +70,52 @@ func TestRootLimits(t *testing.T) {
 	}{
 		{preflight.Volume{Free: 6 << 30}, 3 << 30, ""},
 		{preflight.Volume{Free: 128 << 20}, 64 << 20, ""},
-		{preflight.Volume{Free: 100 << 20}, 50 << 20, "on node node-1 104857600 bytes are free"},
+		{preflight.Volume{Free: 100 << 20}, 50 << 20, "on node node-1 104857600 of 0 bytes are free"},
+		{preflight.Volume{Mounted: true}, 0, "something is mounted on /tmp in the pod knotmeter-abc-7-client"},
+		{preflight.Volume{Facts: []result.Fact{{Name: "filesystem", Value: "tmpfs"}, {Name: "backing", Value: "memory"}}}, 0,
+			"on node node-1 are in memory (tmpfs)"},
 		{preflight.Volume{Error: "/tmp is not there"}, 0, "on node node-1 /tmp is not there; with volume=root the image"},
 	} {
 		_, v := rootOf(t, fake.NewClientset())
 		test.seen.Content = []string{}
-		err := v.Check(&test.seen)
+		err := v.Check(&test.seen, &corev1.Pod{})
 		if v.usable() != test.size || (err == nil) != (test.want == "") || err != nil &&
 			(!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%+v: %d, %v", test.seen, v.usable(), err)
+		}
+	}
+}
+
+// What is used of a node's disk gets no pod evicted from it, as far as the kubelet's own settings are known.
+func TestUsableRoot(t *testing.T) {
+	for name, test := range map[string]struct{ size, free, asked, limit, want int64 }{
+		"as asked":                           {1000, 900, 100, 0, 100},
+		"half of what is free":               {1000, 500, 800, 0, 250},
+		"what the kubelet keeps":             {1000, 200, 800, 0, 50},
+		"all but nothing":                    {1000, 151, 800, 0, 1},
+		"the kubelet keeps less":             {1000, 100, 800, 0, 50},
+		"a limit with some room":             {1000, 900, 100, 100, 90},
+		"a limit above what is asked":        {1000, 900, 100, 200, 100},
+		"a limit above half of what is free": {1000, 100, 800, 800, 50},
+	} {
+		v := preflight.Volume{Size: test.size, Free: test.free}
+		if got := usableRoot(v, test.asked, test.limit); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// A limit of the running pod, which a LimitRange may have given it, bounds what is used.
+func TestRootOfLimitedPod(t *testing.T) {
+	for text, want := range map[string]string{"1Gi": "", "64Mi": "has a limit of 67108864 bytes of ephemeral storage"} {
+		limit := resource.MustParse(text)
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.ContainerName,
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: limit}}}}}}
+		_, v := rootOf(t, fake.NewClientset())
+		err := v.Check(&preflight.Volume{Size: 100 << 30, Free: 40 << 30, Content: []string{}}, pod)
+		if v.usable() != limit.Value()/10*9 || (err == nil) != (want == "") || err != nil &&
+			(!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %d, %v", text, v.usable(), err)
 		}
 	}
 }

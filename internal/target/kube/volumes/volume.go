@@ -38,17 +38,17 @@ type Volume struct {
 	claim *corev1.PersistentVolumeClaim // once it was bound
 	pv    *corev1.PersistentVolume
 	found preflight.Volume // what the pod saw
+	limit int64            // bytes that its container may write to its root directory; 0: no limit
 }
 
 // HasClaim reports whether there is a volume that belongs to a claim.
 func (v *Volume) HasClaim() bool { return v != nil && !v.asked.Root() }
 
-// usable is how many bytes a run may write: all of a device, of a file system what leaves it some room, and at most
-// half of what is free on a node's disk, since the kubelet evicts pods from a node whose disk is full.
+// usable is how many bytes a run may write: all of a device, and of a file system what leaves it some room.
 func (v *Volume) usable() int64 {
 	switch {
 	case v.asked.Root():
-		return min(v.asked.Size.Value(), v.found.Free/2)
+		return usableRoot(v.found, v.asked.Size.Value(), v.limit)
 	case v.found.Device:
 		return v.found.Size
 	}
@@ -180,7 +180,7 @@ func (v *Volume) events(ctx context.Context) ([]corev1.Event, error) {
 }
 
 // Check holds the volume to what was asked for by what the pod sees of it.
-func (v *Volume) Check(seen *preflight.Volume) error {
+func (v *Volume) Check(seen *preflight.Volume, pod *corev1.Pod) error {
 	if seen == nil || seen.Error == "" && seen.Content == nil {
 		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of "+
 			"Knotmeter", v.plan.Settings.Image)
@@ -188,7 +188,7 @@ func (v *Volume) Check(seen *preflight.Volume) error {
 	v.found = *seen
 	switch {
 	case v.asked.Root():
-		return v.checkRoot()
+		return v.checkRoot(pod)
 	case v.found.Denied && v.asked.Block:
 		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where "+
 			"device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
