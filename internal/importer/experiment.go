@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -31,7 +30,7 @@ type Options struct {
 	Families family.List // that know cases of ours by their names
 	Now      time.Time
 	// Case is one of the nine paths, for workloads of which the file tells none; or the whole name of the only case and
-	// the beginning of those of its parts; or storage/job, for jobs of fio by their own names.
+	// the beginning of those of its parts.
 	Case     string
 	Baseline string   // default: the first target
 	Primary  []string // patterns of the primary cases; default: all
@@ -97,9 +96,6 @@ func readAll(f Format, sources []Source, given string) ([]entry, error) {
 			return nil, err
 		}
 		for _, r := range records {
-			if given == ownJobs && r.Job != "" {
-				r.Metric = storage.Job{Name: r.Job}.Metric() // as of ours, or the two would be exploratory
-			}
 			e := entry{s, r, caseName(r, given)}
 			entries = append(entries, e)
 			if !e.lost() && !slices.Contains(told, e.name) {
@@ -201,17 +197,12 @@ func has(facts []result.Fact, name string) bool {
 	return slices.ContainsFunc(facts, func(f result.Fact) bool { return f.Name == name })
 }
 
-// ownJobs is the --case by which jobs of fio have their own names, as those of a user's own file have in our runs.
-const ownJobs = "storage/job"
-
 // caseName applies --case: a path goes before the workload, unless the file tells the path itself; anything
 // else is the name.
 func caseName(r Record, given string) string {
 	switch {
 	case given == "":
 		return r.name()
-	case given == ownJobs && r.Job != "":
-		return given + "/" + r.Job
 	case !isPath(given) && r.Part != "":
 		return given + "/" + r.Part
 	case !isPath(given):
@@ -234,8 +225,7 @@ func oneCase(entries []entry, given string) error {
 	}
 	var names []string
 	for _, e := range entries {
-		own := e.Part != "" || given == ownJobs && e.Job != "" // a name behind the one given
-		if n := e.Record.name(); !e.lost() && !own && !slices.Contains(names, n) {
+		if n := e.Record.name(); !e.lost() && e.Part == "" && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

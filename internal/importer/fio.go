@@ -103,7 +103,7 @@ func (run *fioRun) records(d document) ([]Record, error) {
 	var records []Record
 	for i, group := range groups {
 		job := group.Jobs[0]
-		r := Record{Measurement: group.Measure(), Path: "storage", Workload: names[i], Job: job.Name, Metric: run.metric(job),
+		r := Record{Measurement: group.Measure(), Path: "storage", Workload: names[i], Metric: run.metric(job),
 			Tool: "fio", Text: d.text, Environment: run.volume, Place: d.place(fmt.Sprintf("jobs[%d]", group.First)),
 			Start: run.start(job)}
 		if _, ok := (result.Run{Values: r.Values}).Value(metric.Sync + metric.P99); ok {

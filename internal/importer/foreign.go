@@ -49,7 +49,6 @@ type Record struct {
 	Workload string // the other part of a case's name; unknown if empty
 	Case     string // the whole name of the case, where the file gives it
 	Part     string // of what another record of the document is the whole of: by which name; empty is none
-	Job      string // the name that its author gave it, where Workload is what it does
 	Target   string
 	Block    int // where the file gives it, from 1
 	Start    time.Time
