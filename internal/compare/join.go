@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -37,7 +38,7 @@ type Joined struct {
 // them. An error Is [ErrExperiment].
 func Join(parts ...Part) (Joined, error) {
 	j := Joined{Results: result.Results{Facts: map[string][]result.Fact{}}}
-	for _, p := range parts {
+	for _, p := range bySynonym(parts) {
 		if err := check(p.Experiment); err != nil {
 			return Joined{}, fmt.Errorf("%s: %w", p.Label, err)
 		}
@@ -52,6 +53,39 @@ func Join(parts ...Part) (Joined, error) {
 	}
 	j.Experiment = j.experiment()
 	return j, check(j.Experiment)
+}
+
+// bySynonym returns the parts with the cases of other tools under their synonyms, where another part has a case of that
+// name and none has one that goes by the first name alone. Verdicts are about that case's metric then.
+func bySynonym(parts []Part) []Part {
+	plain := map[string]result.Case{} // cases without a synonym
+	for _, p := range parts {
+		for _, c := range p.Experiment.Cases {
+			if c.Synonym == "" {
+				plain[c.Name] = c
+			}
+		}
+	}
+	all := slices.Clone(parts)
+	for i, p := range parts {
+		names := map[string]string{}
+		cases := slices.Clone(p.Experiment.Cases)
+		for k, c := range cases {
+			to, is := plain[c.Synonym]
+			_, first := plain[c.Name]
+			if _, taken := p.Experiment.Case(c.Synonym); !is || first || taken {
+				continue
+			}
+			names[c.Name] = to.Name
+			to.Role, to.Definition = c.Role, c.Definition
+			cases[k] = to
+		}
+		all[i].Experiment.Cases, all[i].Runs = cases, slices.Clone(p.Runs)
+		for k, r := range p.Runs {
+			all[i].Runs[k].Case = cmp.Or(names[r.Case], r.Case)
+		}
+	}
+	return all
 }
 
 // renamed is the part with the names of its targets among those of all parts, the baseline first.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // compareSeveral compares experiments under their ids, made unique.
@@ -262,5 +263,64 @@ func TestSameCaseDefinedTwice(t *testing.T) {
 	c, err := compareSeveral(results(a), results(b))
 	if err != nil || !warned(c.Warnings, "differ in the definition of "+rr) {
 		t.Errorf("%v %q", err, c.Warnings)
+	}
+}
+
+// TestJobsOfOneName: a job that another tool's output names by its options is compared with the user's own job of the
+// same name, and with the case of its options where another part has that.
+func TestJobsOfOneName(t *testing.T) {
+	const own, options = "storage/job/read_iops", "storage/randread-4k-qd128"
+	part := func(id, name, synonym, metric string) result.Results {
+		w := newWorld(8, "disk")
+		w.e.ID = id
+		w.addCase(name, result.Primary, metric)
+		w.e.Cases[0].Synonym = synonym
+		for b := range 8 {
+			r := w.add(b+1, name, "disk", throughput(1e8+float64(b)))
+			r.Values = append(r.Values, result.Value{Metric: "rate", Unit: unit.PerSecond, Better: "higher", Number: 900})
+		}
+		return results(w)
+	}
+	ours, theirs := part("ours", own, "", "throughput"), part("theirs", options, own, "rate")
+	suite := part("suite", options, "", "rate")
+	for _, test := range []struct {
+		parts []result.Results
+		name  string
+		rows  int
+	}{
+		{[]result.Results{ours, theirs}, own, 1},
+		{[]result.Results{theirs, ours}, own, 1},
+		{[]result.Results{ours, theirs, part("more", options, own, "rate")}, own, 2},
+		{[]result.Results{suite, theirs}, options, 1},
+		{[]result.Results{suite, theirs, ours}, options, 1},
+		{[]result.Results{theirs, part("more", options, own, "rate")}, options, 1},
+	} {
+		c, err := compareSeveral(test.parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		primary := c.Primary()
+		if len(primary) != test.rows || c.Primaries != test.rows {
+			t.Fatalf("%d primary rows of %d primaries, want %d: %+v", len(primary), c.Primaries, test.rows, primary)
+		}
+		for _, r := range primary {
+			if r.Case != test.name || (test.name == own) != (r.Metric == "throughput") {
+				t.Errorf("%s %s, want %s", r.Case, r.Metric, test.name)
+			}
+		}
+	}
+	if theirs.Runs[0].Case != options || theirs.Experiment.Cases[0].Name != options {
+		t.Error("Join has changed the results that it was given")
+	}
+	// A part that has both of them says itself that they are two.
+	both := part("both", own, "", "throughput")
+	both.Experiment.Cases = append(both.Experiment.Cases, theirs.Experiment.Cases...)
+	both.Runs = append(both.Runs, theirs.Runs...)
+	j, err := Join(partsOf(ours, both)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, has := j.Experiment.Case(options); !has || len(j.Experiment.Cases) != 2 {
+		t.Errorf("cases %+v", j.Experiment.Cases)
 	}
 }

@@ -119,6 +119,14 @@ func (e entry) lost() bool {
 	return len(e.Invalid) > 0 && e.Case == "" && orUnknown(e.Workload) == result.Unknown
 }
 
+// synonym returns the name of the case in a user's own file; empty if none is known or --case names the case.
+func (e entry) synonym() string {
+	if e.Synonym == "" || e.name != e.Record.name() {
+		return ""
+	}
+	return e.Path + "/" + e.Synonym
+}
+
 // oneDirectoryEach returns an error if a target that is named by its directory would have the runs of several, or if a
 // directory has files beside directories of files.
 func oneDirectoryEach(entries []entry) error {
@@ -183,10 +191,14 @@ func (b *builder) add(e entry, o Options) {
 	b.keep(s, r, &run)
 	b.runs = append(b.runs, run)
 	b.addTarget(run.Target, slices.Concat(r.Environment, o.Facts))
-	if !slices.ContainsFunc(b.e.Cases, func(c result.Case) bool { return c.Name == name }) {
+	i := slices.IndexFunc(b.e.Cases, func(c result.Case) bool { return c.Name == name })
+	switch {
+	case i < 0:
 		c := o.Families.Known(name)
-		c.Role = role(name, o.Primary)
+		c.Role, c.Synonym = role(name, o.Primary), e.synonym()
 		b.e.Cases = append(b.e.Cases, c)
+	case b.e.Cases[i].Synonym != e.synonym(): // jobs of several names
+		b.e.Cases[i].Synonym = ""
 	}
 	if b.metric[name] == "" {
 		b.metric[name] = r.Metric
@@ -312,6 +324,7 @@ func (b *builder) finish(o Options) error {
 	if targets := b.e.TargetNames(); o.Baseline != "" && !slices.Contains(targets, o.Baseline) {
 		return fmt.Errorf("the baseline %q is none of the targets: %s", o.Baseline, strings.Join(targets, ", "))
 	}
+	b.uniqueSynonyms()
 	for i := range b.e.Cases {
 		c := &b.e.Cases[i]
 		c.Metric = b.metricOf(c.Name, o.Families)
@@ -321,6 +334,20 @@ func (b *builder) finish(o Options) error {
 		}
 	}
 	return nil
+}
+
+// uniqueSynonyms removes the synonyms that stand for several cases.
+func (b *builder) uniqueSynonyms() {
+	count := map[string]int{}
+	for _, c := range b.e.Cases {
+		count[c.Name]++
+		count[c.Synonym]++
+	}
+	for i, c := range b.e.Cases {
+		if count[c.Synonym] > 1 {
+			b.e.Cases[i].Synonym = ""
+		}
+	}
 }
 
 // metricOf is what verdicts on a case are about: what its measurements are for, else the first of the

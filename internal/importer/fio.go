@@ -106,6 +106,9 @@ func (run *fioRun) records(d document) ([]Record, error) {
 		r := Record{Measurement: group.Measure(), Path: "storage", Workload: names[i], Metric: run.metric(job),
 			Tool: "fio", Text: d.text, Environment: run.volume, Place: d.place(fmt.Sprintf("jobs[%d]", group.First)),
 			Start: run.start(job)}
+		if own := ownName(job); own != names[i] {
+			r.Synonym = own
+		}
 		if _, ok := (result.Run{Values: r.Values}).Value(metric.Sync + metric.P99); ok {
 			r.Metric = metric.Sync + metric.P99 // what a database waits for
 		}
@@ -148,8 +151,8 @@ func (run *fioRun) start(job fio.Job) time.Time {
 	return time.Time{}
 }
 
-// names gives each group the name that its options have as a case of ours, randread-4k-qd1, or fio's own name of
-// the job where they are not known or two jobs have the same.
+// names gives each group the name that its options have as a case of ours, randread-4k-qd1, or that of its job, where
+// the options are not known or two jobs have the same.
 func (run *fioRun) names(groups []fio.Group) []string {
 	var names []string
 	count := map[string]int{}
@@ -160,10 +163,18 @@ func (run *fioRun) names(groups []fio.Group) []string {
 	}
 	for i, group := range groups {
 		if names[i] == "" || count[names[i]] > 1 {
-			names[i] = orUnknown(group.Jobs[0].Name)
+			names[i] = ownName(group.Jobs[0])
 		}
 	}
 	return names
+}
+
+// ownName is the name that the job has as a case of a user's own job file; empty of a job without a name.
+func ownName(job fio.Job) string {
+	if strings.TrimSpace(job.Name) == "" {
+		return ""
+	}
+	return storage.Job{Name: strings.TrimSpace(job.Name)}.Title()
 }
 
 func (run *fioRun) describe(job fio.Job) string {

@@ -48,6 +48,7 @@ type Record struct {
 	Path     string // of the nine, or app, where the file tells
 	Workload string // the other part of a case's name; unknown if empty
 	Case     string // the whole name of the case, where the file gives it
+	Synonym  string // the workload as a user's own file would name it; empty is none
 	Part     string // of what another record of the document is the whole of: by which name; empty is none
 	Target   string
 	Block    int // where the file gives it, from 1

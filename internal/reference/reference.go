@@ -42,11 +42,13 @@ type About struct {
 
 // A Row is one metric of one case on the targets of the table.
 type Row struct {
-	Label  string        `json:"label"` // as published
-	Case   string        `json:"case"`  // as we name it
-	Metric string        `json:"metric"`
-	Unit   unit.Unit     `json:"unit"`
-	Better metric.Better `json:"better"`
+	Label string `json:"label"` // as published
+	Case  string `json:"case"`  // as we name it
+	// Synonym is the case of a user's own file with the authors' names of jobs; empty: they published none.
+	Synonym string        `json:"synonym,omitempty"`
+	Metric  string        `json:"metric"`
+	Unit    unit.Unit     `json:"unit"`
+	Better  metric.Better `json:"better"`
 	// Statistic is what the figure is over the runs behind it.
 	Statistic string   `json:"statistic"`
 	Figures   []Figure `json:"figures"`
@@ -93,11 +95,12 @@ type file struct {
 	About
 	Statistic string `json:"statistic"`
 	Rows      []struct {
-		Label  string     `json:"label"`
-		Case   string     `json:"case"`
-		Metric string     `json:"metric"`
-		Unit   string     `json:"unit"`
-		Values []*float64 `json:"values"` // null where nothing was published
+		Label   string     `json:"label"`
+		Case    string     `json:"case"`
+		Synonym string     `json:"synonym"`
+		Metric  string     `json:"metric"`
+		Unit    string     `json:"unit"`
+		Values  []*float64 `json:"values"` // null where nothing was published
 	} `json:"rows"`
 }
 
@@ -113,7 +116,8 @@ func parse(name string, data []byte) (Table, error) {
 		if !known {
 			return Table{}, fmt.Errorf("published table %s: row %d has the unknown metric %q", name, i+1, r.Metric)
 		}
-		row := Row{Label: r.Label, Case: r.Case, Metric: m.Name, Better: m.Better, Statistic: statistic(f.Statistic, m.Name)}
+		row := Row{Label: r.Label, Case: r.Case, Synonym: r.Synonym, Metric: m.Name, Better: m.Better,
+			Statistic: statistic(f.Statistic, m.Name)}
 		if len(r.Values) != len(f.Targets) {
 			return Table{}, fmt.Errorf("published table %s: row %d has %d values for %d targets",
 				name, i+1, len(r.Values), len(f.Targets))

@@ -57,14 +57,14 @@ func publications(in Input) []publication {
 	return list
 }
 
-// counterparts are those of our medians that a published row can be seen next to: of the very same case, if we have
-// it, else of cases that differ in parameters alone.
+// counterparts are those of our medians that a published row can be seen next to: of the very same case, or of a job of
+// the same name, if we have them, else of cases that differ in parameters alone.
 func counterparts(row reference.Row, medians []median) []median {
 	var same, similar []median
 	for _, m := range medians {
 		switch {
 		case m.Metric != row.Metric || m.Unit != row.Unit:
-		case m.Case == row.Case:
+		case m.Case == row.Case || m.Case == row.Synonym:
 			same = append(same, m)
 		case reference.Beside(row.Case, m.Case):
 			similar = append(similar, m)

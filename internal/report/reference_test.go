@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -176,6 +177,41 @@ func TestTheSameCaseStandsAlone(t *testing.T) {
 		if len(got) != len(test.want) || len(got) > 0 && got[0].Case != test.want[0].Case {
 			t.Errorf("of %+v: %+v", test.have, got)
 		}
+	}
+}
+
+// TestAuthorsNames: a user's own job with the authors' name for it is shown next to their figures, like the case of
+// its options and before what differs from that in parameters.
+func TestAuthorsNames(t *testing.T) {
+	table, err := reference.Find("constellation-2.6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(names ...string) (all []median) {
+		for _, name := range names {
+			all = append(all, median{Case: name, Metric: "rate", Unit: unit.PerSecond})
+		}
+		return all
+	}
+	const same, similar, own = "storage/randread-4k-qd128", "storage/randread-4k-qd128:file-per-job=10g",
+		"storage/job/read_iops"
+	found := false
+	for _, row := range table.Rows {
+		if row.Label != "IOPS Read" {
+			continue
+		}
+		found = true
+		for _, test := range []struct{ have, want []median }{
+			{of(own), of(own)}, {of(similar, own), of(own)}, {of(same, own), of(same, own)},
+			{of("storage/job/write_iops", "storage/job/read"), nil},
+		} {
+			if got := counterparts(row, test.have); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("of %+v: %+v, want %+v", test.have, got, test.want)
+			}
+		}
+	}
+	if !found {
+		t.Error("the row is not there")
 	}
 }
 

@@ -227,6 +227,9 @@ type Case struct {
 	Words    Words  `json:"words,omitzero"`
 	// Definition is what the name alone does not say: the text of a job of the user's own.
 	Definition string `json:"definition,omitempty"`
+	// Synonym is the name that the case has where a user describes it, if another tool's output tells that:
+	// storage/job/read_iops of an imported storage/randread-4k-qd128.
+	Synonym string `json:"synonym,omitempty"`
 }
 
 // Words say in plain words what a case measures: the latency of "Pod → pod, other node". The family of its workload
