@@ -188,7 +188,7 @@ func (m *memory) WriteSite(s result.Site) error {
 	return nil
 }
 func (m *memory) Append(r result.Run, _ []result.File) error {
-	r.Series, r.Histograms = nil, nil
+	r.Histograms = nil
 	m.runs = append(m.runs, r)
 	return nil
 }

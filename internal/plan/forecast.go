@@ -77,6 +77,7 @@ type Forecast struct {
 	SecondsAlike     float64  `json:"seconds_alike"`
 	SecondsDifferent float64  `json:"seconds_different"`
 	BudgetBlocks     int      `json:"budget_blocks,omitempty"` // blocks of all cases that the budget pays for; 0: none
+	Windows          []Window `json:"windows,omitempty"`       // of the primary cases whose runs have a series
 	Missing          []string `json:"missing"`                 // what is not known, and why; sentences
 }
 
@@ -126,6 +127,7 @@ func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) 
 				r.Case, r.Baseline, r.Target, lack(k, r)))
 		}
 	}
+	f.Windows = windows(rows, k.Results.Runs)
 	f.SecondsAlike = f.total(p, d, func(c Prediction) compare.Number { return c.BlocksAlike })
 	f.SecondsDifferent = f.total(p, d, func(c Prediction) compare.Number { return c.BlocksDifferent })
 	return f, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -194,6 +195,7 @@ func (d *planned) forecast() {
 	}
 	d.budget()
 	d.misses()
+	d.windows()
 	for _, m := range f.Missing {
 		d.Paragraph("", "", m)
 	}
@@ -273,12 +275,41 @@ func (d *planned) misses() {
 	d.Paragraph("", "", fmt.Sprintf("%d blocks are too few to decide with that probability on a delta of %.3g %%:",
 		design.Blocks, 100*design.Delta))
 	for _, c := range missed {
-		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target, strings.Join(ways(c), ", or ")))
+		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target,
+			strings.Join(ways(c, d.Forecast.Windows), ", or ")))
 	}
 }
 
+// windows writes what longer runs would change.
+func (d *planned) windows() {
+	if len(d.Forecast.Windows) == 0 {
+		return
+	}
+	d.Line("")
+	d.Line("How much pairs of runs differ, by the length of runs:")
+	for _, w := range d.Forecast.Windows {
+		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: %s", w.Case, w.Metric, windowWords(w)))
+	}
+}
+
+func windowWords(w plan.Window) string {
+	if w.CI == nil {
+		return "whether longer runs would differ less is not known: " + w.Lack
+	}
+	words := fmt.Sprintf("%.2g %% in runs of %.3g s, %.2g %% in runs of %.3g s; %.0f %% of the variance (%.0f to "+
+		"%.0f %%) is within runs: ", 100*w.Spread, w.Seconds, 100*w.SpreadLonger, plan.Longer*w.Seconds,
+		100*w.Share, 100*w.CI.Lo, 100*w.CI.Hi)
+	switch w.Advice() {
+	case plan.LongerRuns:
+		return words + "longer runs help"
+	case plan.MoreBlocks:
+		return words + "more blocks help, longer runs hardly"
+	}
+	return words + "too few blocks to tell whether longer runs help"
+}
+
 // ways are what would decide a comparison for which delta is too fine.
-func ways(c plan.Prediction) []string {
+func ways(c plan.Prediction, windows []plan.Window) []string {
 	var ways []string
 	if c.BlocksEnough.Known() {
 		ways = append(ways, fmt.Sprintf("--blocks %.0f", c.BlocksEnough))
@@ -286,7 +317,13 @@ func ways(c plan.Prediction) []string {
 	if c.Change.Known() && c.Change < 1 {
 		ways = append(ways, fmt.Sprintf("--delta %s%%", upTo(100*float64(c.Change))))
 	}
-	return append(ways, "runs that differ less (a longer --duration, a quieter machine)")
+	less := "a longer --duration, a quieter machine"
+	if slices.ContainsFunc(windows, func(w plan.Window) bool {
+		return w.Case == c.Case && w.Advice() == plan.MoreBlocks
+	}) {
+		less = "a quieter machine"
+	}
+	return append(ways, "runs that differ less ("+less+")")
 }
 
 // upTo writes a percentage with two digits, rounded up.
