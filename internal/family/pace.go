@@ -26,7 +26,7 @@ const (
 	GentleClients = 10  // of a closed loop, and connections at once
 )
 
-// What a search for a rate takes beside its window: so many others, each with the time that its last answers may take.
+// What a search takes beside its window: so many others, each with the time that its last answers may take.
 const (
 	searchWindows = 20
 	drain         = 10 * time.Second
@@ -38,14 +38,22 @@ const (
 type Pace struct {
 	Rate    float64 `json:"rate,omitempty"`    // open loop: requests per second
 	Clients int     `json:"clients,omitempty"` // closed loop: each asks as soon as it is answered
+	// MostClients makes Clients the lower end of a search for the smallest number that saturates what is asked; 0: none.
+	MostClients int `json:"most_clients,omitempty"`
 	// Knee is the limit of the 99th percentile in a search for the highest rate that keeps below it.
 	Knee time.Duration `json:"knee,omitempty"`
 }
 
+// searches reports whether the pace is searched, which brings what is asked to its limit.
+func (p Pace) searches() bool { return p.Knee > 0 || p.MostClients > 0 }
+
 // Quantity is what the metric of a pace tells, in plain words.
 func (p Pace) Quantity() string {
-	if p.Knee > 0 {
+	switch {
+	case p.Knee > 0:
 		return "highest rate"
+	case p.MostClients > 0:
+		return "rate at saturation"
 	}
 	return "latency"
 }
@@ -59,7 +67,10 @@ func (p *Pace) Set(key, value string) (err error) {
 	case "rate":
 		p.Rate, err = Positive(unit.ParseAs(value, unit.PerSecond))
 	case "clients":
-		p.Clients, err = Positive(strconv.Atoi(value))
+		least, most, search := strings.Cut(value, "-")
+		if p.Clients, err = Positive(strconv.Atoi(least)); err == nil && search {
+			p.MostClients, err = Positive(strconv.Atoi(most))
+		}
 	case "knee":
 		p.Knee, err = Positive(time.ParseDuration(value))
 	}
@@ -90,8 +101,11 @@ func (p Pace) Validate(what string) error {
 			ErrInvalid, what)
 	case !(p.Rate >= 0 && p.Rate <= MaxRate):
 		return fmt.Errorf("%w: rate=%g is not from 0 to %d per second", ErrInvalid, p.Rate, MaxRate)
-	case p.Clients < 0 || p.Clients > MaxClients:
-		return fmt.Errorf("%w: clients=%d is not from 1 to %d", ErrInvalid, p.Clients, MaxClients)
+	case p.Clients < 0 || max(p.Clients, p.MostClients) > MaxClients:
+		return fmt.Errorf("%w: clients=%d is not from 1 to %d", ErrInvalid, max(p.Clients, p.MostClients), MaxClients)
+	case p.MostClients != 0 && p.MostClients <= p.Clients:
+		return fmt.Errorf("%w: clients=%d-%d is no range; write the fewest and the most, such as clients=1-64",
+			ErrInvalid, p.Clients, p.MostClients)
 	}
 	return nil
 }
@@ -99,7 +113,10 @@ func (p Pace) Validate(what string) error {
 // Options are what of the pace is not the default, as Set reads it.
 func (p Pace) Options(def Pace) []string {
 	var options []string
-	if p.Clients != def.Clients && p.Clients != 0 {
+	switch {
+	case p.MostClients != 0:
+		options = append(options, fmt.Sprintf("clients=%d-%d", p.Clients, p.MostClients))
+	case p.Clients != def.Clients && p.Clients != 0:
 		options = append(options, fmt.Sprintf("clients=%d", p.Clients))
 	}
 	if p.Rate != def.Rate && p.Rate != 0 {
@@ -122,7 +139,7 @@ func Title(name string, options []string) string {
 // At is another rate, or so many clients in a closed loop; each 0 leaves it as it is. A search keeps its own pace.
 func (p Pace) At(rate float64, clients int) Pace {
 	switch {
-	case p.Knee > 0:
+	case p.searches():
 		return p
 	case rate > 0 && p.Clients == 0:
 		return Pace{Rate: rate}
@@ -134,7 +151,7 @@ func (p Pace) At(rate float64, clients int) Pace {
 
 // Metric is what a verdict is about.
 func (p Pace) Metric() string {
-	if p.Knee > 0 {
+	if p.searches() {
 		return metric.Rate
 	}
 	return metric.P50
@@ -148,6 +165,8 @@ func (p Pace) Disturbs() string {
 	switch {
 	case p.Knee > 0:
 		return "it looks for the highest rate that the server carries"
+	case p.MostClients > 0:
+		return fmt.Sprintf("it looks for the number of clients that saturates the server, up to %d", p.MostClients)
 	case p.Rate > GentleRate:
 		return fmt.Sprintf("%g requests per second are more than %d", p.Rate, GentleRate)
 	case p.Clients > GentleClients:
@@ -158,12 +177,12 @@ func (p Pace) Disturbs() string {
 
 // Alone says that what is asked is to be asked by nobody else before or after: a search leaves it as overload does, and
 // takes long.
-func (p Pace) Alone() bool { return p.Knee > 0 }
+func (p Pace) Alone() bool { return p.searches() }
 
 // Limits are the limits of a run with so much time for what is particular to it.
 func (p Pace) Limits(besides time.Duration) Limits {
 	l := Limits{Run: besides}
-	if p.Knee > 0 {
+	if p.searches() {
 		l.Windows, l.Run = 1+searchWindows, l.Run+searchWindows*drain
 	}
 	return l
@@ -172,7 +191,7 @@ func (p Pace) Limits(besides time.Duration) Limits {
 // Nominal is what a run usually takes with so much time for what is particular to it.
 func (p Pace) Nominal(besides time.Duration) Nominal {
 	n := Nominal{Run: besides}
-	if p.Knee > 0 {
+	if p.searches() {
 		n.Windows = usualWindows
 	}
 	return n

@@ -15,6 +15,7 @@ const (
 
 	Rate       = "rate"
 	Offered    = "offered"
+	Clients    = "clients"
 	IOPS       = "iops"
 	Operations = "operations"
 	Sent       = "sent"
@@ -227,6 +228,7 @@ var table = []Metric{
 	{Rate, unit.PerSecond, Higher, "operations completed in the window (datagrams received, successful requests, " +
 		"reads and writes), over the window"},
 	{Offered, unit.PerSecond, Neutral, "datagrams or requests sent or planned in the window, over the window"},
+	{Clients, unit.Count, Neutral, "clients of a closed loop that saturate the server; more raise the rate by up to 5 %"},
 	{IOPS, unit.PerSecond, Higher, "rate of storage, as published tables name it"},
 	{Operations, unit.Count, Neutral, "number of operations behind the latencies"},
 	{Sent, unit.Count, Neutral, "amount sent, as a table counts it"},

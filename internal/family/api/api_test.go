@@ -15,6 +15,8 @@ func TestParse(t *testing.T) {
 			Call: Call{Resource: "configmap", Verb: "create"}},
 		"configmap/get:rate=100":  {Pace: family.Pace{Rate: 100}, Call: Call{Resource: "configmap", Verb: "get"}},
 		"service/patch:clients=4": {Pace: family.Pace{Clients: 4}, Call: Call{Resource: "service", Verb: "patch"}},
+		"configmap/get:clients=1-8": {Pace: family.Pace{Clients: 1, MostClients: 8},
+			Call: Call{Resource: "configmap", Verb: "get"}},
 		"deployment/scale:knee=1s": {Pace: family.Pace{Knee: time.Second},
 			Call: Call{Resource: "deployment", Verb: "scale"}},
 		"pod/list": {Pace: family.Pace{Rate: family.DefaultRate},

@@ -165,7 +165,7 @@ func (w Workload) String() string { return Path + "/" + w.Title() }
 // Metric is what a verdict is about. That of the published measurements is the mean, which at saturation is workers /
 // rate.
 func (w Workload) Metric() string {
-	if w.Of == Vault && w.Name == vault.Published {
+	if w.Of == Vault && w.Name == vault.Published && w.MostClients == 0 {
 		return metric.Mean
 	}
 	return w.Pace.Metric()

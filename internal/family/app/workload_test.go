@@ -17,6 +17,9 @@ func TestParse(t *testing.T) {
 		"vault/encrypt:rate=500": {Of: Vault, Name: "encrypt", Pace: family.Pace{Rate: 500}},
 		"vault/mix:knee=100ms":   {Of: Vault, Name: "mix", Pace: family.Pace{Knee: 100 * time.Millisecond}},
 		"vault/published":        {Of: Vault, Name: "published", Pace: family.Pace{Clients: 1300}},
+		"vault/mix:clients=1-64": {Of: Vault, Name: "mix", Pace: family.Pace{Clients: 1, MostClients: 64}},
+		"vault/published:clients=1300-2600": {Of: Vault, Name: "published",
+			Pace: family.Pace{Clients: 1300, MostClients: 2600}},
 	} {
 		definition := ""
 		if want.Of == HTTP {
@@ -28,13 +31,20 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"":                       "neither http",
-		"grpc/x":                 "neither http",
-		"http/":                  "a name is",
-		"http/a b":               "a name is",
-		"http/shop":              "nothing says",
-		"vault/rewrap":           "can't be asked",
-		"vault/published:rate=5": "one of rate",
+		"":                             "neither http",
+		"grpc/x":                       "neither http",
+		"http/":                        "a name is",
+		"http/a b":                     "a name is",
+		"http/shop":                    "nothing says",
+		"vault/rewrap":                 "can't be asked",
+		"vault/published:rate=5":       "one of rate",
+		"vault/mix:clients=64-1":       "clients=64-1 is no range",
+		"vault/mix:clients=1-1":        "clients=1-1 is no range",
+		"vault/mix:clients=1-10001":    "clients=10001 is not from 1 to 10000",
+		"vault/mix:clients=1-0":        "above 0",
+		"vault/mix:clients=0-5":        "above 0",
+		"vault/mix:clients=1-2-3":      "invalid syntax",
+		"vault/mix:clients=1-9,rate=5": "one of rate",
 	} {
 		if got, err := Parse(name, ""); !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %+v, %v; wanted %q", name, got, err, want)
@@ -44,15 +54,42 @@ func TestParse(t *testing.T) {
 
 func TestMetric(t *testing.T) {
 	for name, want := range map[string]string{"vault/mix": "p50",
-		"vault/mix:knee=1s": "rate", "vault/published": "mean", "vault/mix:clients=3": "p50"} {
+		"vault/mix:knee=1s": "rate", "vault/published": "mean", "vault/mix:clients=3": "p50",
+		"vault/mix:clients=1-3": "rate", "vault/published:clients=1-1300": "rate"} {
 		if s, err := Parse(name, ""); err != nil || s.Metric() != want || (s.Rate > 0) != (name == "vault/mix") {
 			t.Errorf("%s: %s, %v", name, s.Metric(), err)
 		}
 	}
 }
 
+// A search for the number of clients keeps its own pace, runs alone, takes time for its trials, and needs consent
+// whatever its numbers are.
+func TestSearchOfClients(t *testing.T) {
+	w, err := Parse("vault/mix:clients=1-4", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const why = "it looks for the number of clients that saturates the server, up to 4"
+	if got := w.Disturbs(family.Times{}); got != why {
+		t.Errorf("disturbs: %q", got)
+	}
+	knee, err := Parse("vault/mix:knee=1s", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := w.Traits(), knee.Traits()
+	if !got.Alone || got.Limits != want.Limits || got.Nominal != want.Nominal ||
+		got.Words.Quantity != "rate at saturation" {
+		t.Errorf("%+v, and of a knee %+v", got, want)
+	}
+	if w.At(500, 0) != w || w.At(0, 7) != w {
+		t.Errorf("another pace: %+v", w.At(0, 7))
+	}
+}
+
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"vault/mix:knee=100ms", "http/x:clients=5", "vault/published"} {
+	for _, text := range []string{"vault/mix:knee=100ms", "vault/mix:clients=1-64", "http/x:clients=5",
+		"vault/published"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

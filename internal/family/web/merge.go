@@ -13,17 +13,12 @@ import (
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The gates.
-const (
-	// p99 of the generator's lateness against the median latency that it would blur; its median wait for a CPU likewise.
-	lateShare   = 0.1
-	lateAtLeast = 200e-6 // s
-	// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps
-	// up.
-	keepsUpFrom = 0.95
-)
+// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps
+// up.
+const keepsUpFrom = 0.95
 
 // merge turns what an agent was answered into a measurement. It is pure.
 func merge(a asking, r generator.Result) (result.Measurement, error) {
@@ -68,6 +63,9 @@ func (b *builder) work() (err error) {
 	b.Add(metric.Rate, float64(b.got.Total.OK)/b.got.Window)
 	if i := len(b.Values) - 1; i >= 0 {
 		b.Values[i].Step = b.got.Step
+	}
+	if b.got.Clients > 0 {
+		b.Add(metric.Clients, float64(b.got.Clients))
 	}
 	b.Latencies("", b.latency, latencies...)
 	if err := b.objective(); err != nil {
@@ -152,7 +150,7 @@ func (b *builder) phase(part, encoded string) (*netload.Histogram, error) {
 // wake makes a run invalid in which answers waited for the generator rather than the generator for answers.
 func (b *builder) wake() error {
 	service, err := netload.DecodeHistogram(b.got.Service)
-	if err != nil || b.got.Wake < lateAtLeast {
+	if err != nil {
 		return err
 	}
 	// One wait is compared with a whole answer, which may take several to read: a tenth is much. Where none was read at
@@ -162,7 +160,7 @@ func (b *builder) wake() error {
 		took = service.Quantile(0.5)
 		words = fmt.Sprintf("half of the requests took up to %.0f µs", took*1e6)
 	}
-	if b.got.Wake > lateShare*took {
+	if b.got.Starved(took) {
 		b.limited = true
 		b.Refuse(result.GeneratorLimit, "the generator was the limit: half of its own steps waited more than %.0f µs for a "+
 			"CPU, where %s", b.got.Wake*1e6, words)
@@ -180,7 +178,7 @@ func (b *builder) late(h *netload.Histogram) {
 	if !family.Carries(h, q) {
 		q, words = 0.9, "ten"
 	}
-	if v := h.Quantile(q); v > max(lateAtLeast, lateShare*b.latency.Quantile(0.5)) {
+	if v := h.Quantile(q); v > max(generator.LateAtLeast, generator.LateShare*b.latency.Quantile(0.5)) {
 		b.limited = true
 		b.Refuse(result.GeneratorLate, "the generator was late: one request in %s was begun more than %.0f µs late",
 			words, v*1e6)
@@ -217,7 +215,8 @@ func (b *builder) facts() {
 	loop := "open"
 	if b.spec.Clients > 0 {
 		loop = "closed"
-		b.Fact("concurrency", strconv.Itoa(b.spec.Clients)) // by which the audit checks rate and latency
+		// By which the audit checks rate and latency.
+		b.Fact("concurrency", strconv.Itoa(cmp.Or(b.got.Clients, b.spec.Clients)))
 	}
 	b.Fact("workload", b.spec.String())
 	b.Fact("loop", loop)
@@ -232,12 +231,37 @@ func (b *builder) facts() {
 		b.Warn(result.LowerBound, "the rate is a lower bound: the generator, not the server, ended the search")
 	}
 	b.Limited(limited)
-	for i, t := range b.got.Trials {
-		b.Fact(fmt.Sprintf("trial.%02d", i+1), fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed",
-			t.Rate, t.P99, t.Failed, t.Planned))
-	}
+	b.search()
 	for _, name := range slices.Sorted(maps.Keys(b.got.Facts)) {
 		b.Fact(name, b.got.Facts[name])
+	}
+}
+
+// search adds the trials of a search, and what it found of clients.
+func (b *builder) search() {
+	for i, t := range b.got.Trials {
+		words := fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed", t.Rate, t.P99, t.Failed, t.Planned)
+		if t.Clients > 0 {
+			words = fmt.Sprintf("%s: %.1f/s, p50 %.3g s, p99 %.3g s, %d of %d failed", unit.Plural(t.Clients, "client"),
+				t.Rate, t.P50, t.P99, t.Failed, t.Planned)
+		}
+		b.Fact(fmt.Sprintf("trial.%02d", i+1), words)
+	}
+	switch {
+	case b.got.Clients == 0:
+	case b.got.Rises:
+		b.Fact("clients.found", fmt.Sprintf("not saturated with %d, the most without failures", b.got.Clients))
+		if !b.got.Limited {
+			b.Warn(result.LowerBound, "the rate is a lower bound: it still rose at %s, the most that were tried without "+
+				"failures", unit.Plural(b.got.Clients, "client"))
+		}
+	default:
+		words := fmt.Sprintf("saturated with %d: more raise the rate by at most %.0f %%",
+			b.got.Clients, 100*generator.Saturated)
+		if b.got.TooFew > 0 {
+			words += fmt.Sprintf("; %d are too few", b.got.TooFew)
+		}
+		b.Fact("clients.found", words)
 	}
 }
 

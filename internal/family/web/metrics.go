@@ -27,6 +27,9 @@ func (t *Tool) Metrics(w family.Workload) []metric.Metric {
 	for _, phase := range slices.Concat(phases, a.Parts) {
 		list = append(list, metric.Of(phase, ofPhase...)...)
 	}
+	if a.MostClients > 0 {
+		list = append(list, metric.Of("", metric.Clients)...)
+	}
 	if a.Objective != nil {
 		list = append(list, metric.Of("", objective...)...)
 	}

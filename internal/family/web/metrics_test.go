@@ -20,7 +20,8 @@ func TestMetrics(t *testing.T) {
 		{call(t, "floor"), "p50 failed", "slo-limit"},
 		{application(t, "vault/mix", ""), "encrypt-p50 verify-failed sign-rate", ""},
 		{application(t, "vault/published", ""), "mean decrypt-p99", ""},
-		{application(t, "vault/sign", ""), "p50", "sign-p50"},
+		{application(t, "vault/sign", ""), "p50", "sign-p50 clients"},
+		{application(t, "vault/sign:clients=1-8", ""), "rate clients", ""},
 		{application(t, "http/shop", mix), "read-p50 write-rate", ""},
 	} {
 		var names []string

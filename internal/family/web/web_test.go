@@ -104,6 +104,28 @@ requests:
 `, url)
 }
 
+// A real agent finds how many clients a real server takes that does two things at a time. What it finds depends on the
+// machine; that it is a number of the range, the rate that of the whole window and the fact of each trial do not.
+func TestRunSearchesClients(t *testing.T) {
+	two := make(chan struct{}, 2)
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		two <- struct{}{}
+		time.Sleep(5 * time.Millisecond)
+		<-two
+	}))
+	defer s.Close()
+	w := application(t, "http/shop:clients=1-8", "url: "+s.URL+"\nrequests:\n- {name: read, path: /}\n")
+	m, err := do(t, New(), here(t), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := result.Run{Values: m.Values, Facts: m.Facts}
+	clients, has := run.Value("clients")
+	if !has || clients.Number < 1 || clients.Number > 8 || run.Fact("trial.01") == "" || run.Fact("clients.found") == "" {
+		t.Errorf("%+v of %v, %v", clients, m.Facts, m.Invalid)
+	}
+}
+
 // A real agent asks a real server, and what it is told becomes a measurement, without the secret.
 func TestRun(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -420,6 +442,60 @@ func TestMergeSearch(t *testing.T) {
 	r.Total.Latency = "nonsense"
 	if _, err := merge(application(t, "vault/mix", ""), r); err == nil {
 		t.Error("a histogram that is none was taken")
+	}
+}
+
+// What a search for clients tells: how many saturate the server, the trials, and that a rate that still rose is a lower
+// bound.
+func TestMergeSaturation(t *testing.T) {
+	h := netload.NewHistogram()
+	for i := range int64(400) {
+		h.Record(1e6 + i)
+	}
+	r := generator.Result{
+		Report: generator.Report{Window: 2, Planned: 400, Total: generator.Tally{OK: 400, Latency: h.Encode()}},
+		Trials: []generator.Trial{{Clients: 1, Rate: 150, P50: 0.005, P99: 0.01, Planned: 100},
+			{Clients: 12, Rate: 200, P50: 0.01, P99: 0.02, Planned: 200, Failed: 1}},
+		Clients: 12, TooFew: 11, Step: generator.Saturated,
+	}
+	w := application(t, "vault/mix:clients=1-64", "")
+	for _, c := range []struct {
+		clients, tooFew int
+		rises, limited  bool
+		found, warned   string
+	}{
+		{12, 11, false, false, "saturated with 12: more raise the rate by at most 5 %; 11 are too few", ""},
+		{1, 0, false, false, "saturated with 1: more raise the rate by at most 5 %", ""},
+		{64, 50, true, false, "not saturated with 64, the most without failures",
+			"the rate is a lower bound: it still rose at 64 clients, the most that were tried without failures"},
+		{64, 50, true, true, "not saturated with 64, the most without failures",
+			"the rate is a lower bound: the generator, not the server, ended the search"},
+	} {
+		r.Clients, r.TooFew, r.Rises, r.Limited = c.clients, c.tooFew, c.rises, c.limited
+		m, err := merge(w, r)
+		if err != nil || len(m.Invalid) > 0 {
+			t.Fatalf("%v, %v", m.Invalid, err)
+		}
+		run := result.Run{Values: m.Values, Facts: m.Facts}
+		rate, _ := run.Value("rate")
+		clients, _ := run.Value("clients")
+		if rate.Number != 200 || rate.Step != generator.Saturated || clients.Number != float64(c.clients) {
+			t.Errorf("%+v, %+v", rate, clients)
+		}
+		if _, has := run.Value("offered"); has {
+			t.Error("a closed loop offers a rate")
+		}
+		for name, want := range map[string]string{"clients.found": c.found, "loop": "closed",
+			"concurrency": strconv.Itoa(c.clients), "trial.01": "1 client: 150.0/s, p50 0.005 s, p99 0.01 s, 0 of 100 failed",
+			"trial.02": "12 clients: 200.0/s, p50 0.01 s, p99 0.02 s, 1 of 200 failed"} {
+			if got := run.Fact(name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+		m.Warnings = slices.DeleteFunc(m.Warnings, func(w result.Warning) bool { return w.Code != result.LowerBound })
+		if got := strings.Join(result.Texts(m.Warnings), "; "); got != c.warned {
+			t.Errorf("warnings %q, want %q", got, c.warned)
+		}
 	}
 }
 

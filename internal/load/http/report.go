@@ -54,6 +54,16 @@ type Report struct {
 	Stopped string `json:"stopped,omitempty"`
 }
 
+// Beyond these the generator blurs what it measures.
+const (
+	LateShare   = 0.1    // of a latency: lateness, or a wait for a CPU
+	LateAtLeast = 200e-6 // s
+)
+
+// Starved reports whether the generator's own steps waited so long for a CPU that it blurs answers that take so many
+// seconds.
+func (r Report) Starved(took float64) bool { return r.Wake >= LateAtLeast && r.Wake > LateShare*took }
+
 // A Kind is one kind of request.
 type Kind struct {
 	Name string `json:"name"`

@@ -11,9 +11,12 @@ import (
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
-// A Trial is one step of a search: so many requests per second were planned, and this became of them.
+// A Trial is one step of a search: so many requests per second were planned, or so many clients asked, and this became
+// of them.
 type Trial struct {
-	Rate    float64 `json:"rate"`              // planned, per second
+	Clients int     `json:"clients,omitempty"` // 0: an open loop
+	Rate    float64 `json:"rate"`              // per second: planned, or with clients answered
+	P50     float64 `json:"p50,omitempty"`     // seconds, of clients
 	P99     float64 `json:"p99"`               // seconds, from the planned time
 	Planned uint64  `json:"planned"`           // requests
 	Failed  uint64  `json:"failed"`            //
@@ -152,7 +155,8 @@ func trialWindow(window time.Duration, rate float64) time.Duration {
 // lowest that failed. Trials are short, and a queue that grows slowly shows later: if the rate does not hold for a
 // window, the search goes on below it with whole windows, and the report is that of the rate that it ends with. c's
 // Rate and Clients are not used.
-func runSearch(ctx context.Context, c Config, limit time.Duration) (Report, *search, error) {
+func runSearch(ctx context.Context, c Config) (Report, *search, error) {
+	limit := c.Knee
 	s := newSearch(limit, c.Seed)
 	c.Clients = 0
 	r, err := s.try(ctx, c, limit)

@@ -182,7 +182,8 @@ func TestSearchServer(t *testing.T) {
 // found is what a search for 400 ms finds.
 func found(t *testing.T, c Config) (Report, *search) {
 	t.Helper()
-	r, search, err := runSearch(t.Context(), c, 400*time.Millisecond)
+	c.Knee = 400 * time.Millisecond
+	r, search, err := runSearch(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -68,6 +67,11 @@ type Result struct {
 	// Step is how far the rate that was found may be below the highest that would have passed, as a fraction; 0 without a
 	// search.
 	Step float64 `json:"step,omitempty"`
+	// Clients are the fewest that saturate the server, TooFew the most below them that were tried and do not; 0 without
+	// a search for them. Rises says that with Clients, the most that were tried without failures, the rate still rose.
+	Clients int  `json:"clients,omitempty"`
+	TooFew  int  `json:"too_few,omitempty"`
+	Rises   bool `json:"rises,omitempty"`
 	// Distributions of other times than those of requests.
 	Distributions []Distribution `json:"distributions,omitempty"`
 	// Values of metrics, in their units, that only the agent can compute.
@@ -83,17 +87,31 @@ type Distribution struct {
 	Encoded string `json:"hdr"`
 }
 
-// Do runs c, or where there is a limit searches the highest rate whose 99th percentile stays below it.
-func Do(ctx context.Context, c Config, limit time.Duration) (Result, error) {
-	if limit == 0 {
-		r, err := Run(ctx, c)
-		return Result{Report: r}, err
+// Do runs c after the search that it asks for, if any: with the rate or the number of clients that was found.
+func Do(ctx context.Context, c Config) (Result, error) {
+	var found Result
+	var err error
+	none := ""
+	switch {
+	case c.Knee > 0:
+		var s *search
+		found.Report, s, err = runSearch(ctx, c)
+		found.Trials, found.Limited, found.Step = s.trials, s.Limited(), s.Step()
+		if s.passed == 0 {
+			none = "the search found no rate at which the server keeps the limit"
+		}
+	case c.MostClients > 0:
+		var s *saturation
+		found.Report, s, err = runSaturation(ctx, c)
+		found.Trials, found.Limited, found.Step, found.Rises = s.trials, s.Limited(), s.Step(), s.Rises()
+		if found.Clients, found.TooFew = s.Found(); found.Clients == 0 {
+			none = "the search found no number of clients at which nothing fails"
+		}
+	default:
+		found.Report, err = Run(ctx, c)
 	}
-	r, s, err := runSearch(ctx, c, limit)
-	found := Result{Report: r, Trials: s.trials, Limited: s.Limited(), Step: s.Step()}
-	if s.passed == 0 {
-		text := "the search found no rate at which the server keeps the limit"
-		found.Invalid = append(found.Invalid, result.Warning{Code: result.NoRate, Text: text})
+	if none != "" {
+		found.Invalid = append(found.Invalid, result.Warning{Code: result.NoRate, Text: none})
 	}
 	return found, err
 }

@@ -79,12 +79,16 @@ type Config struct {
 
 	Rate    float64 // requests per second, at planned times; 0: closed loop
 	Clients int     // of the closed loop: each waits for its answer before it asks again
+	// What [Do] searches before: the highest rate whose 99th percentile stays at or below Knee, or the number of clients,
+	// from Clients to MostClients, that saturates the server. Run uses neither.
+	Knee        time.Duration
+	MostClients int
 	// Connections that are opened before the run; in an open loop there are up to Most of them if all are
 	// waiting for answers.
 	Connections, Most int
 	Reconnect         bool // a new connection for every request
 
-	Seed           uint64 // of a search's first rate
+	Seed           uint64 // of a search's first rate or number of clients
 	Warmup, Window time.Duration
 	Timeout        time.Duration // of a request, from when it was sent
 
@@ -107,7 +111,7 @@ func (c Config) Validate() error {
 	case !(c.Rate >= 0 && c.Rate <= MaxRate):
 		return fmt.Errorf("%w: a rate of %g per second is not up to %d", ErrConfig, c.Rate, MaxRate)
 	case c.Clients < 0 || c.Clients > maxConnections || c.Connections < 0 ||
-		c.Connections > maxConnections || c.Most < 0 || c.Most > maxConnections:
+		c.Connections > maxConnections || c.Most < 0 || c.Most > maxConnections || c.MostClients > maxConnections:
 		return fmt.Errorf("%w: connections and clients are up to %d", ErrConfig, maxConnections)
 	case c.Reconnect && c.Server.HTTP2:
 		return fmt.Errorf("%w: HTTP/2 has its requests on one connection; a new one for each is for HTTP/1.1", ErrConfig)

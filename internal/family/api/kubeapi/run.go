@@ -122,7 +122,7 @@ func (r *run) do(ctx context.Context) error {
 		return r.watchDelay(ctx)
 	}
 	return r.checked(ctx, func(ctx context.Context) error {
-		result, err := httpload.Do(ctx, r.web(r.source), r.Workload.Knee)
+		result, err := httpload.Do(ctx, r.web(r.source))
 		r.take(result)
 		return err
 	})
@@ -165,7 +165,7 @@ func (r *run) check() error {
 func (r *run) web(s httpload.Source) httpload.Config {
 	w := r.Workload
 	return httpload.Config{
-		Server: r.Server, Source: s, Rate: w.Rate, Clients: w.Clients,
+		Server: r.Server, Source: s, Rate: w.Rate, Clients: w.Clients, Knee: w.Knee, MostClients: w.MostClients,
 		Connections: 1, Seed: r.Times.Seed, Warmup: r.Times.Warmup, Window: r.Times.Window,
 		Timeout: requestTimeout, Distress: r.enough,
 	}

@@ -160,7 +160,7 @@ func (r *run) watched(
 	if err != nil {
 		return err
 	}
-	result, err := httpload.Do(ctx, r.web(sent), 0)
+	result, err := httpload.Do(ctx, r.web(sent))
 	if err == nil {
 		r.take(result)
 		main := delays[len(delays)-1]

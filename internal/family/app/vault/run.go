@@ -136,7 +136,7 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		server.Addresses = append(server.Addresses, r.address)
 	}
 	w := watch(ctx, all, before)
-	got, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Pace.Knee)
+	got, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}))
 	invalid, warnings := w.close(ctx)
 	if err != nil && len(invalid) > 0 {
 		err = fmt.Errorf("%s: %w", result.Joined(invalid), err)
@@ -162,6 +162,7 @@ const (
 func (c Config) load(server httpload.Server, from httpload.Source) httpload.Config {
 	w := httpload.Config{
 		Server: server, Source: from, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
+		Knee: c.Pace.Knee, MostClients: c.Pace.MostClients,
 		Connections: warmConnections * len(server.Addresses), Seed: c.Times.Seed,
 		Warmup: c.Times.Warmup, Window: c.Times.Window,
 		Distress: httpload.Distress,

@@ -34,7 +34,7 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	return httpload.Do(ctx, w, c.Pace.Knee)
+	return httpload.Do(ctx, w)
 }
 
 func (c Config) web() (httpload.Config, error) {
@@ -53,6 +53,7 @@ func (c Config) web() (httpload.Config, error) {
 	timeout, err := d.timeout()
 	return httpload.Config{
 		Server: server, Source: source, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
+		Knee: c.Pace.Knee, MostClients: c.Pace.MostClients,
 		Connections: max(d.Connections, len(d.Addresses)), Most: d.MaxConnections, Reconnect: d.Reconnect,
 		Seed: c.Times.Seed, Warmup: c.Times.Warmup, Window: c.Times.Window, Timeout: timeout, Distress: httpload.Distress,
 	}, err

@@ -1,0 +1,204 @@
+package httpload
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Saturated is the share by which the rate may still rise, with however many clients, from where a server counts as
+// saturated.
+const Saturated = 0.05
+
+// A saturation finds the smallest number of clients of a closed loop from which on more of them raise the rate by no
+// more than [Saturated]. It doubles the number until the rate rises no more or requests fail, then halves the interval
+// on a logarithmic scale. Like [search] it is a pure state machine with a first number of its own.
+type saturation struct {
+	Least, Most int     // clients
+	Start       float64 // clients that are tried first, before they are rounded
+	Precision   float64 // ends when too few clients are within this fraction below enough
+	MaxTrials   int
+
+	limited int // trials in a row in which the generator was the limit
+	trials  []Trial
+}
+
+// newSaturation is a search between two numbers of clients, to within 10 % in at most 20 trials. The first number is
+// drawn from seed, uniformly on a logarithmic scale from the lowest one to twice of it.
+func newSaturation(least, most int, seed uint64) *saturation {
+	octave := rand.New(rand.NewPCG(seed, 0)).Float64()
+	return &saturation{Least: least, Most: most, Start: float64(least) * math.Exp2(octave), Precision: 0.1, MaxTrials: 20}
+}
+
+// above is the first of the doubled numbers that is more than some clients.
+func (s *saturation) above(clients int) int {
+	x := s.Start
+	for int(math.Round(x)) <= clients {
+		x *= 2
+	}
+	return min(int(math.Round(x)), s.Most)
+}
+
+// good are the trials in which nothing failed and the server was the limit, by their clients.
+func (s *saturation) good() []Trial {
+	good := slices.DeleteFunc(slices.Clone(s.trials), func(t Trial) bool {
+		return t.Limited || t.Failed > 0 || t.Planned == 0
+	})
+	slices.SortStableFunc(good, func(a, b Trial) int { return cmp.Compare(a.Clients, b.Clients) })
+	return good
+}
+
+// lowestBad is the smallest number of clients that had no good trial, 0 if there is none.
+func (s *saturation) lowestBad() int {
+	good, lowest := s.good(), 0
+	for _, t := range s.trials {
+		if !tried(good, t.Clients) && (lowest == 0 || t.Clients < lowest) {
+			lowest = t.Clients
+		}
+	}
+	return lowest
+}
+
+// tried reports whether there is a trial with so many clients.
+func tried(trials []Trial, clients int) bool {
+	return slices.ContainsFunc(trials, func(t Trial) bool { return t.Clients == clients })
+}
+
+// highest is the highest rate of trials, 0 without any.
+func highest(trials []Trial) float64 {
+	best := 0.0
+	for _, t := range trials {
+		best = max(best, t.Rate)
+	}
+	return best
+}
+
+// Rises reports whether the rate still rose at the highest number of clients.
+func (s *saturation) Rises() bool {
+	good := s.good()
+	last := len(good) - 1
+	return last < 0 || good[last].Rate > (1+Saturated)*highest(good[:last])
+}
+
+// Found are the fewest clients that saturate the server, or where the rate rises to the end, the most that were tried;
+// 0 if there is no such number. tooFew are the most below them, 0 if none were tried.
+func (s *saturation) Found() (clients, tooFew int) {
+	good := s.good()
+	best := highest(good)
+	for i, t := range good {
+		if (1+Saturated)*t.Rate >= best {
+			if i > 0 {
+				tooFew = good[i-1].Clients
+			}
+			return t.Clients, tooFew
+		}
+	}
+	return 0, 0
+}
+
+// Next is the number of clients of the next trial; done reports that there is none.
+func (s *saturation) Next() (clients int, done bool) {
+	switch {
+	case len(s.trials) == 0:
+		return s.above(0), false
+	case len(s.trials) >= s.MaxTrials:
+		return 0, true
+	case s.limited > 0 && s.limited < limitedAtMost:
+		return s.trials[len(s.trials)-1].Clients, false // the machine may have been busy
+	}
+	clients = s.propose()
+	return clients, tried(s.trials, clients)
+}
+
+// propose is the number of clients that the trials so far ask for: one of theirs if they are enough.
+func (s *saturation) propose() int {
+	good, bad := s.good(), s.lowestBad()
+	if len(good) == 0 {
+		return max(bad/2, s.Least)
+	}
+	top := good[len(good)-1].Clients
+	found, tooFew := s.Found()
+	switch {
+	case s.Rises() && bad == 0:
+		return s.above(top)
+	case tooFew == 0:
+		return max(found/2, s.Least)
+	case s.Rises(), float64(found) <= float64(tooFew)*(1+s.Precision):
+		return found
+	}
+	return int(math.Round(math.Sqrt(float64(tooFew) * float64(found))))
+}
+
+// Took takes the outcome of the trial that Next asked for.
+func (s *saturation) Took(t Trial) {
+	s.trials = append(s.trials, t)
+	s.limited++
+	if !t.Limited {
+		s.limited = 0
+	}
+}
+
+// Limited reports whether the generator, and not the server, ended the search.
+func (s *saturation) Limited() bool {
+	return s.Rises() && slices.ContainsFunc(s.trials, func(t Trial) bool { return t.Limited })
+}
+
+// Step is how far, as a fraction, the rate that was found may be below the highest: 1 where it rose to the end.
+func (s *saturation) Step() float64 {
+	if s.Rises() {
+		return 1
+	}
+	return Saturated
+}
+
+// runSaturation searches the number of clients from c.Clients to c.MostClients, then runs with it for the whole window.
+// A trial that is stopped before its time ends the search, and the report is that of it.
+func runSaturation(ctx context.Context, c Config) (Report, *saturation, error) {
+	s := newSaturation(c.Clients, c.MostClients, c.Seed)
+	for {
+		clients, done := s.Next()
+		if done {
+			break
+		}
+		trial := c
+		trial.Clients = clients
+		// With some warm-up all clients have a request under way at both ends of the window, and what is begun within it
+		// is what is answered within it.
+		trial.Warmup, trial.Window = leastTrial, max(c.Window/trialShare, leastTrial)
+		trial.Timeout = min(cmp.Or(c.Timeout, defaultTimeout), defaultTimeout)
+		trial.Distress = impatient(c.Distress)
+		r, err := Run(ctx, trial)
+		if err != nil {
+			return Report{}, s, err
+		}
+		t, err := r.clientTrial(clients)
+		if err != nil {
+			return Report{}, s, err
+		}
+		s.Took(t)
+		if r.Stopped != "" {
+			return r, s, nil
+		}
+	}
+	if c.Clients, _ = s.Found(); c.Clients == 0 {
+		c.Clients = s.Least
+	}
+	r, err := Run(ctx, c)
+	return r, s, err
+}
+
+// clientTrial is the report of a trial with so many clients.
+func (r Report) clientTrial(clients int) (Trial, error) {
+	latency, err := r.Total.Histogram()
+	if err != nil {
+		return Trial{}, err
+	}
+	t := Trial{Clients: clients, Rate: float64(r.Total.OK) / r.Window, Planned: r.Planned, Failed: r.Total.Failed()}
+	if latency.Count() > 0 {
+		t.P50, t.P99 = latency.Quantile(0.5), latency.Quantile(0.99)
+		t.Limited = r.Starved(t.P50)
+	}
+	return t, nil
+}

@@ -1,0 +1,203 @@
+package httpload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// searched is a search of a server that answers rate(clients) requests per second.
+func searched(t *testing.T, s *saturation, rate func(clients int) Trial) *saturation {
+	t.Helper()
+	for n := 0; ; n++ {
+		clients, done := s.Next()
+		if done {
+			return s
+		}
+		if n >= s.MaxTrials || clients < s.Least || clients > s.Most {
+			t.Fatalf("trial %d with %d clients of %d to %d: %+v", n, clients, s.Least, s.Most, s.trials)
+		}
+		trial := rate(clients)
+		trial.Clients = clients
+		s.Took(trial)
+	}
+}
+
+// upTo is a server on which each client has 100 answers per second, up to so many clients.
+func upTo(most int) func(int) Trial {
+	return func(clients int) Trial { return Trial{Rate: 100 * float64(min(clients, most)), Planned: 1000} }
+}
+
+// The search finds a saturation that is known, from whatever number it begins with.
+func TestSaturation(t *testing.T) {
+	for _, most := range []int{1, 2, 3, 7, 16, 100, 700} {
+		want := int(math.Ceil(float64(most) / (1 + Saturated)))
+		for seed := range uint64(20) {
+			s := searched(t, newSaturation(1, 5000, seed), upTo(most))
+			got, tooFew := s.Found()
+			if got < want || float64(got) > 1.1*float64(want)+1 || tooFew >= want && want > 1 || want == 1 && tooFew != 0 ||
+				s.Rises() || s.Limited() || s.Step() != Saturated {
+				t.Errorf("saturated with %d, seed %d: found %d, %d are too few, in %d trials: %+v",
+					want, seed, got, tooFew, len(s.trials), s.trials)
+			}
+		}
+	}
+}
+
+// Where the rate rises to the end, requests begin to fail or the generator is the limit, the result is a lower bound.
+func TestSaturationIsNotReached(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate    func(int) Trial
+		least   int // of what is found
+		most    int
+		limited bool
+	}{
+		"rises": {upTo(1000), 64, 64, false},
+		"fails": {func(clients int) Trial {
+			failed := uint64(0)
+			if clients > 20 {
+				failed = 1
+			}
+			return Trial{Rate: 100 * float64(clients), Planned: 1000, Failed: failed}
+		}, 8, 20, false},
+		"generator": {func(clients int) Trial {
+			return Trial{Rate: 100 * float64(clients), Planned: 1000, Limited: clients > 20}
+		}, 8, 20, true},
+		"always fails": {func(int) Trial { return Trial{Rate: 100, Planned: 1000, Failed: 1} }, 0, 0, false},
+		"no answers":   {func(int) Trial { return Trial{} }, 0, 0, false},
+	} {
+		for seed := range uint64(10) {
+			s := searched(t, newSaturation(2, 64, seed), c.rate)
+			got, _ := s.Found()
+			if got < c.least || got > c.most || !s.Rises() || s.Step() != 1 || s.Limited() != c.limited {
+				t.Errorf("%s: found %d, rises %t, limited %t: %+v", name, got, s.Rises(), s.Limited(), s.trials)
+			}
+		}
+	}
+	// A busy moment of the generator's machine is no limit.
+	n := 0
+	s := searched(t, newSaturation(1, 64, 1), func(clients int) Trial {
+		trial := upTo(16)(clients)
+		n++
+		trial.Limited = n%3 == 0
+		return trial
+	})
+	if got, _ := s.Found(); got < 16 || got > 18 || s.Limited() {
+		t.Errorf("with busy moments: found %d: %+v", got, s.trials)
+	}
+}
+
+// Whatever the outcomes are, the search ends within its range.
+func TestSaturationEnds(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for seed := range uint64(2000) {
+		least := 1 + random.IntN(50)
+		s := searched(t, newSaturation(least, least+1+random.IntN(3000), seed), func(int) Trial {
+			return Trial{Rate: 1000 * random.Float64(), Planned: uint64(random.IntN(5)), Failed: uint64(random.IntN(5) / 4),
+				Limited: random.IntN(8) == 0}
+		})
+		if got, tooFew := s.Found(); got != 0 && (got < s.Least || got > s.Most || tooFew >= got) {
+			t.Fatalf("found %d, %d are too few, of %d to %d", got, tooFew, s.Least, s.Most)
+		}
+	}
+}
+
+// TestSaturationIsResolved compares servers whose highest rates are known, in experiments of 11 blocks: no verdict is
+// finer than the share by which the rate may be below the highest. Equal ones are not equivalent to within 2 %, and
+// what differs by less than that share never exceeds delta; what differs by more is found.
+func TestSaturationIsResolved(t *testing.T) {
+	const experiments, blocks = 40, 11
+	e := result.Experiment{ID: "saturation", Baseline: "a", Targets: []result.Target{{Name: "a"}, {Name: "b"}},
+		Cases:  []result.Case{{Name: "mix", Role: result.Primary, Metric: metric.Rate}},
+		Design: result.Design{Blocks: blocks, Alpha: 0.05, Delta: 0.02}}
+	for _, c := range []struct {
+		ratio float64
+		apart bool
+	}{{1, false}, {1.03, false}, {1.2, true}} {
+		different, equivalent, exceeds := 0, 0, 0
+		for n := range experiments {
+			var runs []result.Run
+			for block := range blocks {
+				for i, ratio := range []float64{1, c.ratio} {
+					s := searched(t, newSaturation(1, 500, uint64(1000*n+2*block+i)), func(clients int) Trial {
+						return Trial{Rate: ratio * 1000 * (1 - math.Exp(-float64(clients)/30)), Planned: 1000}
+					})
+					found, _ := s.Found()
+					r := result.Run{Case: "mix", Target: e.Targets[i].Name, Block: block + 1, Attempt: 1, Slot: i + 1}
+					r.ID = fmt.Sprint(r.Target, r.Block)
+					r.Values = []result.Value{{Metric: metric.Rate, Unit: unit.PerSecond, Better: metric.Higher,
+						Number: ratio * 1000 * (1 - math.Exp(-float64(found)/30)), Step: s.Step()}}
+					runs = append(runs, r)
+				}
+			}
+			compared, err := compare.Compare(result.Results{Experiment: e, Runs: runs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch row := compared.Comparisons[0]; {
+			case row.Verdict == compare.Different:
+				different++
+				if row.CI.Lo > row.Delta || row.CI.Hi < -row.Delta {
+					exceeds++
+				}
+			case row.Verdict == compare.Equivalent:
+				equivalent++
+			}
+		}
+		t.Logf("ratio %g: %d different, %d by more than delta, %d equivalent", c.ratio, different, exceeds, equivalent)
+		if equivalent > 0 || c.apart && exceeds < experiments*9/10 || !c.apart && exceeds > 0 {
+			t.Errorf("ratio %g: of %d, %d are different, %d by more than delta, and %d equivalent",
+				c.ratio, experiments, different, exceeds, equivalent)
+		}
+	}
+}
+
+// A server that does 12 things at a time, for 10 ms each, is saturated with 12 clients; the measurement is with them.
+func TestSaturationServer(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		several := make(chan struct{}, 12)
+		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			several <- struct{}{}
+			time.Sleep(10 * time.Millisecond)
+			<-several
+		})})
+		c.Clients, c.MostClients, c.Window = 1, 100, 4*time.Second
+		r, err := Do(t.Context(), c)
+		if err != nil || len(r.Invalid) > 0 || r.Rises || r.Limited || r.Step != Saturated {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		rate := float64(r.Total.OK) / r.Window
+		if r.Clients < 11 || r.Clients > 13 || r.TooFew >= r.Clients || math.Abs(rate-1200) > 60 || r.AtOnce != r.Clients {
+			t.Errorf("saturated with %d clients, %d are too few, at %g/s over %d connections: %+v",
+				r.Clients, r.TooFew, rate, r.AtOnce, r.Trials)
+		}
+	})
+}
+
+// A trial that ends because the server is in distress ends the search: no more clients follow.
+func TestSaturationStops(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			time.Sleep(time.Second)
+		})})
+		c.Clients, c.MostClients, c.Window = 1, 100, 4*time.Second
+		c.Distress = func(p Pulse) string {
+			if p.Ended >= 16 {
+				return "enough"
+			}
+			return ""
+		}
+		r, err := Do(t.Context(), c)
+		if err != nil || r.Stopped != "enough" || r.Trials[len(r.Trials)-1].Clients < 10 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
