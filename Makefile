@@ -7,9 +7,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
-	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-daocloud e2e-faults e2e-app e2e-smoke e2e-volumes \
-	e2e-cnis e2e-turn soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster power \
-	power-latency power-cluster explain-accuracy clean
+	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-in-turn e2e-faults e2e-app e2e-smoke e2e-volumes \
+	e2e-cnis e2e-turn studies soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster \
+	power power-latency power-cluster explain-accuracy clean
 .DEFAULT_GOAL := build
 
 build:
@@ -99,7 +99,7 @@ deps:
 # Tests on real clusters on this machine, which take root: all of them, whatever fails, with a list at the end. Tests wait
 # for pods most of the time, so there are two clusters side by side; what compares latencies or needs a prober that is on
 # time comes after them, alone. All tests are compiled first, once.
-E2E_TOGETHER = e2e-target e2e-faults e2e-flannel e2e-multus e2e-cilium e2e-daocloud
+E2E_TOGETHER = e2e-target e2e-faults e2e-flannel e2e-multus e2e-cilium e2e-in-turn
 E2E_ALONE    = e2e-calico e2e-app
 e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
@@ -115,7 +115,7 @@ e2e-flannel:
 	$(ON) -network flannel-vxlan -ip 46 -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
 e2e-multus:
 	$(ON) -multus -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
-e2e-daocloud: # four CNIs in turn
+e2e-in-turn: # the studies of CNIs, with each of their networks in turn
 	$(ON) -multus -- $(E2E) -run '^TestInTurn$$' ./test/e2e/studies
 e2e-calico:
 	$(ON) -network calico-vxlan -- $(E2E) ./test/e2e/paths
@@ -125,6 +125,12 @@ e2e-faults:
 	$(ON) -- $(E2E) ./internal/family/api/kubeapi ./test/e2e/faults
 e2e-app: # with a real Vault, on this machine and as an image on the nodes
 	$(ON) -nodes 3 -vault -- $(E2E) ./test/e2e/web ./test/e2e/studies
+
+# The reports of docs/studies, each of one scaled-down pass on a cluster.
+studies: cluster
+	$(ON) -multus -- env KNOTMETER_E2E_REPORTS=$(CURDIR)/docs/studies $(E2E) -run '^TestInTurn$$' ./test/e2e/studies
+	$(ON) -nodes 3 -vault -- env KNOTMETER_E2E_REPORTS=$(CURDIR)/docs/studies $(E2E) -run '^TestStudies$$' \
+		./test/e2e/studies
 
 # A newcomer's way, on one cluster.
 e2e-smoke: cluster

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package studies runs the experiment files of examples/ on a real cluster, scaled down: one block, short runs, and
-// the cluster itself under several names instead of the clusters that the files name. What has to come out is a report
-// with every published row next to what was measured here.
+// one cluster under several names instead of the clusters that the files name. What has to come out is a report with
+// every published row next to what was measured here. The reports are kept where KNOTMETER_E2E_REPORTS says.
 package studies
 
 import (
@@ -26,11 +26,9 @@ type study struct {
 	file     string // of examples/, and the published table that it names
 	table    string
 	targets  []target // the baseline first
-	options  string   // of all targets
 	args     []string // that are added
 	rows     int      // published ones, all of which are measured here
 	duration string   // of a run, by default a second
-	image    string
 }
 
 // A target is the cluster under a name of its own.
@@ -43,26 +41,27 @@ type target struct {
 // match is the pair of our target and the published one, as --match has it.
 func (t target) match() string { return t.label + "=" + t.published }
 
-// TestStudies: each study runs whole.
+// TestStudies: each study of one cluster runs whole. What differs between its targets here are classes of volumes.
 func TestStudies(t *testing.T) {
 	c := e2e.Open(t)
 	vault := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
-	const volume = "&storage-class=loop-ext4&size=256Mi"
+	const ext4, xfs = "&storage-class=loop-ext4&size=256Mi", "&storage-class=loop-xfs&size=512Mi"
 	const clients = "app/vault/published:clients=20"
+	deployed := "&vault=deploy&vault-image=" + vault
 	for _, s := range []study{
-		{file: "cilium-aks", table: "cilium-aks-routing", rows: 9, duration: "500ms", targets: []target{
-			{label: "native", published: "BYOCNI native routing"}, {label: "VXLAN", published: "BYOCNI VXLAN"}}},
-		{file: "constellation-network-storage", table: "constellation-2.6", rows: 8, options: volume, targets: []target{
-			{label: "AKS", published: "AKS"}, {label: "C11n", published: "Constellation on Azure"}}},
-		{file: "constellation-kbench", table: "constellation-2.0-kbench", rows: 21, options: volume, targets: []target{
-			{label: "AKS", published: "AKS"}, {label: "C11n", published: "Constellation on Azure"}}},
-		{file: "constellation-vault", table: "constellation-vault", rows: 4, image: vault,
-			options: "&vault=deploy&vault-image=" + vault, targets: []target{
-				{label: "AKS", published: "AKS"}, {label: "C11n", published: "Constellation"}},
+		{file: "constellation-network-storage", table: "constellation-2.6", rows: 8, targets: []target{
+			{label: "ext4", published: "AKS", options: ext4},
+			{label: "xfs", published: "Constellation on Azure", options: xfs}}},
+		{file: "constellation-kbench", table: "constellation-2.0-kbench", rows: 21, targets: []target{
+			{label: "ext4", published: "AKS", options: ext4},
+			{label: "xfs", published: "Constellation on Azure", options: xfs}}},
+		{file: "constellation-vault", table: "constellation-vault", rows: 4, targets: []target{
+			{label: "node's disk", published: "AKS", options: deployed},
+			{label: "volume", published: "Constellation", options: deployed + "&vault-storage-class=loop-ext4&size=256Mi"}},
 			args: []string{"--case", clients, "--primary", clients}, duration: "3s"},
 	} {
 		t.Run(s.file, func(t *testing.T) {
-			if strings.Contains(s.options, "vault-image=") && s.image == "" {
+			if s.file == "constellation-vault" && vault == "" {
 				t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none")
 			}
 			s.run(t, c)
@@ -71,25 +70,36 @@ func TestStudies(t *testing.T) {
 	}
 }
 
-// TestInTurn: the study of CNIs runs whole on one cluster that is given each of them in turn, and macvlan with the veth
-// of spidernet in place of the pods' network.
+// TestInTurn: the studies of CNIs run whole on one cluster that is given each network in turn: the four of Cilium, and
+// real CNIs with macvlan and the veth of spidernet in place of the pods' network.
 func TestInTurn(t *testing.T) {
 	e2e.NeedParts(t)
 	c, here := e2e.Open(t), e2e.Here(t)
 	if !here.Multus {
 		t.Skip("the cluster has no Multus, by which pods would be in a macvlan network")
 	}
-	study{file: "daocloud-cni", table: "daocloud-cni", rows: 19, duration: "500ms", targets: []target{
-		{label: "calico", published: "calico (underlay)", network: "calico-direct"},
-		{label: "calico-vxlan", published: "calico (vxlan)", network: "calico-vxlan"},
-		{label: "cilium-vxlan", published: "cilium (vxlan)", network: "cilium-vxlan"},
-		{label: "macvlan", published: "macvlan-standalone", network: "flannel-host-gw",
-			options: "&default-network=default/macvlan-veth"},
-	}}.run(t, c)
-	if now := e2e.Here(t).Network; now != here.Network {
-		t.Errorf("the network is %s at the end, and was %s", now, here.Network)
+	for _, s := range []study{
+		{file: "cilium-aks", table: "cilium-aks-routing", rows: 9, duration: "500ms", targets: []target{
+			{label: "native", published: "BYOCNI native routing", network: "cilium-native"},
+			{label: "VXLAN", published: "BYOCNI VXLAN", network: "cilium-vxlan"},
+			{label: "native + WireGuard", published: "BYOCNI native routing + WireGuard",
+				network: "cilium-native-wireguard"},
+			{label: "VXLAN + WireGuard", published: "BYOCNI VXLAN + WireGuard", network: "cilium-vxlan-wireguard"}}},
+		{file: "daocloud-cni", table: "daocloud-cni", rows: 19, duration: "500ms", targets: []target{
+			{label: "calico", published: "calico (underlay)", network: "calico-direct"},
+			{label: "calico-vxlan", published: "calico (vxlan)", network: "calico-vxlan"},
+			{label: "cilium-vxlan", published: "cilium (vxlan)", network: "cilium-vxlan"},
+			{label: "macvlan", published: "macvlan-standalone", network: "flannel-host-gw",
+				options: "&default-network=default/macvlan-veth"}}},
+	} {
+		t.Run(s.file, func(t *testing.T) {
+			s.run(t, c)
+			if now := e2e.Here(t).Network; now != here.Network {
+				t.Errorf("the network is %s at the end, and was %s", now, here.Network)
+			}
+			c.NothingLeft(t)
+		})
 	}
-	c.NothingLeft(t)
 }
 
 // run carries a study out and looks at what came of it.
@@ -100,7 +110,7 @@ func (s study) run(t *testing.T, c *e2e.Cluster) {
 	var restore []string
 	for _, one := range s.targets {
 		args = append(args, "--match", one.match(),
-			"--target", "kube:?kubeconfig="+c.Kubeconfig+"&label="+one.label+s.options+one.options)
+			"--target", "kube:?kubeconfig="+c.Kubeconfig+"&label="+one.label+one.options)
 		if one.network != "" {
 			args = append(args, "--switch", one.label+"="+e2e.NetworkSwitch(c.Kubeconfig, one.network))
 			restore = []string{"--restore", e2e.NetworkSwitch(c.Kubeconfig, e2e.Here(t).Network)}
@@ -118,6 +128,21 @@ func (s study) run(t *testing.T, c *e2e.Cluster) {
 	}
 	s.measured(t, e2e.Runs(t, dir, said.String()))
 	s.published(t, dir)
+	if keep := os.Getenv("KNOTMETER_E2E_REPORTS"); keep != "" && !t.Failed() {
+		s.keep(t, dir, keep)
+	}
+}
+
+// keep copies the report.
+func (s study) keep(t *testing.T, dir, to string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to, s.file+".html"), page, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // busy is why runs do not count where this machine has too much to do, which is no fault of what is tested here.
