@@ -25,11 +25,11 @@ type row struct {
 	imports []string
 }
 
-// tables reads the first two columns of the two tables of ARCHITECTURE.md, in backquotes, from the
+// tables reads the first two columns of the two tables of imports.md, in backquotes, from the
 // file that people read: there is no second copy of the rules.
 func tables(t *testing.T) (packages, doors []row) {
 	t.Helper()
-	file, err := os.Open(filepath.Join(root, "ARCHITECTURE.md"))
+	file, err := os.Open("imports.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func tables(t *testing.T) (packages, doors []row) {
 		}
 	}
 	if len(packages) < 10 || len(doors) < 3 {
-		t.Fatalf("ARCHITECTURE.md: found %d packages and %d doors; have the tables moved?", len(packages), len(doors))
+		t.Fatalf("imports.md: found %d packages and %d doors; have the tables moved?", len(packages), len(doors))
 	}
 	return packages, doors
 }
@@ -134,7 +134,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	for _, s := range sources(t) {
 		i := slices.IndexFunc(packages, func(r row) bool { return matches(r.pattern, s.pkg) })
 		if i < 0 {
-			t.Errorf("%s is not in the table of packages of ARCHITECTURE.md", s.pkg)
+			t.Errorf("%s is not in the table of packages of imports.md", s.pkg)
 			continue
 		}
 		used[packages[i].pattern] = true
