@@ -1,14 +1,12 @@
 package httpload
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -114,48 +112,24 @@ func TestSaturationEnds(t *testing.T) {
 // finer than the share by which the rate may be below the highest. Equal ones are not equivalent to within 2 %, and
 // what differs by less than that share never exceeds delta; what differs by more is found.
 func TestSaturationIsResolved(t *testing.T) {
-	const experiments, blocks = 40, 11
-	e := result.Experiment{ID: "saturation", Baseline: "a", Targets: []result.Target{{Name: "a"}, {Name: "b"}},
-		Cases:  []result.Case{{Name: "mix", Role: result.Primary, Metric: metric.Rate}},
-		Design: result.Design{Blocks: blocks, Alpha: 0.05, Delta: 0.02}}
+	const experiments = 40
 	for _, c := range []struct {
 		ratio float64
 		apart bool
 	}{{1, false}, {1.03, false}, {1.2, true}} {
-		different, equivalent, exceeds := 0, 0, 0
-		for n := range experiments {
-			var runs []result.Run
-			for block := range blocks {
-				for i, ratio := range []float64{1, c.ratio} {
-					s := searched(t, newSaturation(1, 500, uint64(1000*n+2*block+i)), func(clients int) Trial {
-						return Trial{Rate: ratio * 1000 * (1 - math.Exp(-float64(clients)/30)), Planned: 1000}
-					})
-					found, _ := s.Found()
-					r := result.Run{Case: "mix", Target: e.Targets[i].Name, Block: block + 1, Attempt: 1, Slot: i + 1}
-					r.ID = fmt.Sprint(r.Target, r.Block)
-					r.Values = []result.Value{{Metric: metric.Rate, Unit: unit.PerSecond, Better: metric.Higher,
-						Number: ratio * 1000 * (1 - math.Exp(-float64(found)/30)), Step: s.Step()}}
-					runs = append(runs, r)
-				}
-			}
-			compared, err := compare.Compare(result.Results{Experiment: e, Runs: runs})
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch row := compared.Comparisons[0]; {
-			case row.Verdict == compare.Different:
-				different++
-				if row.CI.Lo > row.Delta || row.CI.Hi < -row.Delta {
-					exceeds++
-				}
-			case row.Verdict == compare.Equivalent:
-				equivalent++
-			}
-		}
-		t.Logf("ratio %g: %d different, %d by more than delta, %d equivalent", c.ratio, different, exceeds, equivalent)
-		if equivalent > 0 || c.apart && exceeds < experiments*9/10 || !c.apart && exceeds > 0 {
-			t.Errorf("ratio %g: of %d, %d are different, %d by more than delta, and %d equivalent",
-				c.ratio, experiments, different, exceeds, equivalent)
+		n := countVerdicts(t, experiments, func(server int, seed uint64) result.Value {
+			highest := []float64{1000, c.ratio * 1000}[server]
+			rate := func(clients int) float64 { return highest * (1 - math.Exp(-float64(clients)/30)) }
+			s := searched(t, newSaturation(1, 500, seed), func(clients int) Trial {
+				return Trial{Rate: rate(clients), Planned: 1000}
+			})
+			found, _ := s.Found()
+			return result.Value{Metric: metric.Rate, Unit: unit.PerSecond, Better: metric.Higher,
+				Number: rate(found), Step: s.Step()}
+		})
+		t.Logf("ratio %g: %+v", c.ratio, n)
+		if n.equivalent > 0 || c.apart && n.exceeds < experiments*9/10 || !c.apart && n.exceeds > 0 {
+			t.Errorf("ratio %g: of %d: %+v", c.ratio, experiments, n)
 		}
 	}
 }

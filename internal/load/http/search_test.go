@@ -83,48 +83,63 @@ func rateOf(knee float64, seed uint64) result.Value {
 	}
 }
 
+// A verdictCount counts the verdicts of experiments on two servers.
+type verdictCount struct {
+	different, exceeds, equivalent int // exceeds: of the different ones, those by more than delta
+}
+
+// countVerdicts compares two servers in experiments of 11 blocks with a delta of 2 %. The function find returns what a
+// search of server 0 or 1 finds from a seed.
+func countVerdicts(t *testing.T, experiments int, find func(server int, seed uint64) result.Value) verdictCount {
+	t.Helper()
+	var n verdictCount
+	const blocks = 11
+	e := result.Experiment{ID: "searches", Baseline: "a", Targets: []result.Target{{Name: "a"}, {Name: "b"}},
+		Cases:  []result.Case{{Name: "search", Role: result.Primary, Metric: metric.Rate}},
+		Design: result.Design{Blocks: blocks, Alpha: 0.05, Delta: 0.02}}
+	for experiment := range experiments {
+		var runs []result.Run
+		for block := range blocks {
+			for server, target := range e.Targets {
+				r := result.Run{Case: "search", Target: target.Name, Block: block + 1, Attempt: 1, Slot: server + 1}
+				r.ID = fmt.Sprint(r.Target, r.Block)
+				r.Values = []result.Value{find(server, uint64(1000*experiment+2*block+server))}
+				runs = append(runs, r)
+			}
+		}
+		compared, err := compare.Compare(result.Results{Experiment: e, Runs: runs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch row := compared.Comparisons[0]; {
+		case row.Verdict == compare.Different:
+			n.different++
+			if row.CI.Lo > row.Delta || row.CI.Hi < -row.Delta {
+				n.exceeds++
+			}
+		case row.Verdict == compare.Equivalent:
+			n.equivalent++
+		}
+	}
+	return n
+}
+
 // TestKneesAreResolved compares servers whose knees are known, in experiments of 11 blocks: what differs by twice delta
 // is never equivalent and mostly found, and what differs by a tenth of it never exceeds delta. Of knees that a fixed
 // grid has between the same two rates, or on either side of one, neither held.
 func TestKneesAreResolved(t *testing.T) {
-	const experiments, blocks = 40, 11
-	e := result.Experiment{ID: "knees", Baseline: "a", Targets: []result.Target{{Name: "a"}, {Name: "b"}},
-		Cases:  []result.Case{{Name: "knee", Role: result.Primary, Metric: metric.Rate}},
-		Design: result.Design{Blocks: blocks, Alpha: 0.05, Delta: 0.02}}
+	const experiments = 40
 	for _, c := range []struct {
-		a, b  float64
+		knees [2]float64
 		apart bool
-	}{{500.5, 520.8, true}, {524.5, 525.5, false}} {
-		different, equivalent, exceeds := 0, 0, 0
-		for n := range experiments {
-			var runs []result.Run
-			for block := range blocks {
-				for i, knee := range []float64{c.a, c.b} {
-					r := result.Run{Case: "knee", Target: e.Targets[i].Name, Block: block + 1, Attempt: 1, Slot: i + 1}
-					r.ID = fmt.Sprint(r.Target, r.Block)
-					r.Values = []result.Value{rateOf(knee, uint64(1000*n+2*block+i))}
-					runs = append(runs, r)
-				}
-			}
-			found, err := compare.Compare(result.Results{Experiment: e, Runs: runs})
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch row := found.Comparisons[0]; {
-			case row.Verdict == compare.Different:
-				different++
-				if row.CI.Lo > row.Delta || row.CI.Hi < -row.Delta {
-					exceeds++
-				}
-			case row.Verdict == compare.Equivalent:
-				equivalent++
-			}
-		}
-		t.Logf("%g and %g: %d different, %d by more than delta, %d equivalent", c.a, c.b, different, exceeds, equivalent)
-		if c.apart && (equivalent > 0 || different < experiments*9/10) ||
-			!c.apart && (exceeds > 0 || equivalent < experiments*9/10) {
-			t.Errorf("%g and %g: of %d, %d are different, %d by more than delta, and %d equivalent",
-				c.a, c.b, experiments, different, exceeds, equivalent)
+	}{{[2]float64{500.5, 520.8}, true}, {[2]float64{524.5, 525.5}, false}} {
+		n := countVerdicts(t, experiments, func(server int, seed uint64) result.Value {
+			return rateOf(c.knees[server], seed)
+		})
+		t.Logf("%g: %+v", c.knees, n)
+		if c.apart && (n.equivalent > 0 || n.different < experiments*9/10) ||
+			!c.apart && (n.exceeds > 0 || n.equivalent < experiments*9/10) {
+			t.Errorf("%g: of %d: %+v", c.knees, experiments, n)
 		}
 	}
 }
