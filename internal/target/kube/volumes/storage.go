@@ -109,8 +109,11 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 	if st.wanted.Root() {
 		return &Volume{plan: *plan, asked: st.wanted}, nil
 	}
+	if err := st.LookUp(ctx); err != nil { // which decides whether a volume is reused
+		return nil, err
+	}
+	plan.Reuse = st.reuse
 	list, err := st.Order(ctx, 1, func(_ int, class string, waits bool) *corev1.PersistentVolumeClaim {
-		plan.Reuse = st.reuse
 		return plan.Claim(class, waits)
 	})
 	if err != nil {
