@@ -1,4 +1,4 @@
-// Package network is the family of what goes between two places: nine paths, eight workloads with the names that the
+// Package network is the family of what goes between two places: nine paths, nine workloads with the names that the
 // field uses, netperf's where netperf has them.
 //
 // What the workloads tell, and what they do not:
