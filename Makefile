@@ -102,7 +102,7 @@ deps:
 E2E_TOGETHER = e2e-target e2e-faults e2e-flannel e2e-multus e2e-cilium e2e-in-turn
 E2E_ALONE    = e2e-calico e2e-app
 e2e: cluster
-	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
+	@$(GO) test -run '^$$' ./internal/targets/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
 	@MAKE='$(MAKE)' test/e2e/stages $(E2E_TOGETHER) -- $(E2E_ALONE)
 
 CLUSTER ?= 0
@@ -110,7 +110,7 @@ ON  = @test/e2e/on-cluster -id $(CLUSTER)
 E2E = $(GO) test -count 1 -p 1 -timeout 60m
 
 e2e-target:
-	$(ON) -nodes 3 -- $(E2E) -parallel 4 ./internal/target/kube/...
+	$(ON) -nodes 3 -- $(E2E) -parallel 4 ./internal/targets/kube/...
 e2e-flannel:
 	$(ON) -network flannel-vxlan -ip 46 -- $(E2E) -skip '^TestDynamics' ./test/e2e/paths
 e2e-multus:
@@ -142,7 +142,7 @@ e2e-cnis: cluster
 	$(foreach network,$(CNIS),test/e2e/on-cluster -network $(network) -- $(E2E) ./test/e2e/paths &&) true
 	$(ON) -network flannel-vxlan -firewall -- $(E2E) -run TestPolicies ./test/e2e/paths
 	$(foreach network,calico-vxlan cilium-native-kpr,test/e2e/on-cluster -nodes 3 -network $(network) -- \
-		$(E2E) -run '^TestConformance$$' ./internal/target/kube &&) true
+		$(E2E) -run '^TestConformance$$' ./internal/targets/kube &&) true
 
 # Three real CNIs in turn on one cluster, each installed eight times, which takes half an hour.
 e2e-turn: cluster
@@ -150,7 +150,7 @@ e2e-turn: cluster
 
 # Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
 e2e-volumes: cluster
-	$(ON) -- env KNOTMETER_E2E_VOLUMES=all $(E2E) -run 'TestVolume' ./internal/target/kube/... ./test/e2e/faults
+	$(ON) -- env KNOTMETER_E2E_VOLUMES=all $(E2E) -run 'TestVolume' ./internal/targets/kube/... ./test/e2e/faults
 
 # Faults at random moments for as long as SOAK says; docs/evidence/soak.md has the figures of one such run.
 SOAK ?= 20m

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
 // CPUs of the two sides of requests over HTTP.

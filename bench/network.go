@@ -17,15 +17,15 @@ import (
 	"text/tabwriter"
 	"time"
 
-	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/agentprogram"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/native"
 	"github.com/knotmeter/knotmeter/internal/host"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -258,7 +258,7 @@ func nativeTool(tool *native.Tool, spec network.Spec, of string) contestant {
 			return achievement{}, err
 		}
 		times := family.Times{Warmup: warmup, Window: window}
-		m, err := tool.Run(ctx, w.pair(port), network.Workload{Path: target.NodeNode, Spec: full}, times)
+		m, err := tool.Run(ctx, w.pair(port), network.Workload{Path: targets.NodeNode, Spec: full}, times)
 		if err != nil {
 			return achievement{}, err
 		}

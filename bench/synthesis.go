@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // What is measured on each of the paths of the network suite, on so many targets.
@@ -86,13 +86,13 @@ func madeUpExperiment(runs int) result.Experiment {
 		e.Targets = append(e.Targets, result.Target{Name: name, Spec: name})
 	}
 	e.Baseline = e.Targets[0].Name
-	for _, path := range target.Paths() {
+	for _, path := range targets.Paths() {
 		for _, w := range madeUpWorkloads {
 			c := result.Case{Name: string(path) + "/" + w, Role: result.Exploratory, Metric: metric.P50}
 			if strings.HasSuffix(w, "-stream") {
 				c.Metric = metric.Throughput
 			}
-			if path == target.PodPodOther {
+			if path == targets.PodPodOther {
 				c.Role = result.Primary
 			}
 			e.Cases = append(e.Cases, c)

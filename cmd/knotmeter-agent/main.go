@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/agentprogram"
 )
 
 func main() {

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
 // A Client does what is not measured: it makes and removes the objects that a run needs, and watches. There is no

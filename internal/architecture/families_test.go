@@ -9,7 +9,7 @@ import (
 // knowFamilies are what may know kinds of workloads besides the folders of families: the list of implementations, what
 // carries workloads out, and what makes cases of other tools' output.
 var knowFamilies = []string{
-	"internal/registry", "internal/load/net", "internal/agent/program", "internal/importer",
+	"internal/registry", "internal/load/netload", "internal/agentprogram", "internal/importer",
 }
 
 // A switch over kinds of workloads takes their types or constants, so nobody else may import those: the runner, the

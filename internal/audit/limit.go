@@ -6,7 +6,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -113,7 +113,7 @@ func Hold(of result.Case, r *result.Run, facts []result.Fact) []Held {
 	var held []Held
 	for _, resource := range resources {
 		onLink := resource.name == LinkRate
-		if onLink && (of.Load.Volume || target.Path(of.Path).Same()) || !onLink && !of.Load.Volume && of.Path != "" {
+		if onLink && (of.Load.Volume || targets.Path(of.Path).Same()) || !onLink && !of.Load.Volume && of.Path != "" {
 			continue
 		}
 		var l Limit

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -54,10 +54,10 @@ var bounded = []string{
 func aboveBound(recs *records) (found []Finding, looked int) {
 	for _, name := range recs.cases {
 		of := recs.planned[name]
-		if path := target.Path(of.Path); !path.Other() || path == target.NodeNode {
+		if path := targets.Path(of.Path); !path.Other() || path == targets.NodeNode {
 			continue
 		}
-		bound := recs.byCase[cmp.Or(of.Bound, recs.on[way{target.NodeNode, of.Workload}])]
+		bound := recs.byCase[cmp.Or(of.Bound, recs.on[way{targets.NodeNode, of.Workload}])]
 		for _, target := range recs.targets(name) {
 			on := recs.Experiment.BoundsOf(target)
 			if bound[on] == nil && recs.Experiment.Imported != "" {
@@ -90,7 +90,7 @@ func (recs *records) margin(c contrast) float64 {
 func sameSlower(recs *records) (found []Finding, looked int) {
 	for _, name := range recs.cases {
 		of := recs.planned[name]
-		path := target.Path(of.Path)
+		path := targets.Path(of.Path)
 		if !path.Same() {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Rule is one way in which numbers can be implausible.
@@ -159,7 +159,7 @@ type records struct {
 
 // A way is what a workload is measured on.
 type way struct {
-	path     target.Path
+	path     targets.Path
 	workload string
 }
 
@@ -174,7 +174,7 @@ func newRecords(e Evidence) *records {
 	for _, c := range e.Experiment.Cases {
 		if _, twice := recs.planned[c.Name]; !twice {
 			recs.planned[c.Name] = c
-			recs.on[way{target.Path(c.Path), c.Workload}] = c.Name
+			recs.on[way{targets.Path(c.Path), c.Workload}] = c.Name
 		}
 	}
 	last, number := result.LastAttempts(e.Runs), map[[2]string]int{}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 func newClean(s Streams) *cobra.Command {
 	var texts []string
 	var flags kindFlags
-	var how target.Cleaning
+	var how targets.Cleaning
 	var yes bool
 	c := &cobra.Command{
 		Use:   "clean",
@@ -56,11 +56,11 @@ groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
 }
 
 // clean lists what there is and removes leftovers; with --all, which needs --yes, the rest too.
-func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Cleaning, yes bool) error {
+func clean(ctx context.Context, s Streams, specs []targets.Spec, how targets.Cleaning, yes bool) error {
 	unwanted := how.All && !yes && !how.DryRun
 	how.DryRun = how.DryRun || unwanted
 	found := 0
-	how.Found = func(l target.Leftover) {
+	how.Found = func(l targets.Leftover) {
 		found++
 		switch {
 		case !l.Removed:
@@ -73,7 +73,7 @@ func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Clean
 	}
 	var errs []error
 	for _, k := range registry.Kinds() {
-		own := slices.DeleteFunc(slices.Clone(specs), func(s target.Spec) bool { return s.Kind != k.Name })
+		own := slices.DeleteFunc(slices.Clone(specs), func(s targets.Spec) bool { return s.Kind != k.Name })
 		if len(specs) > 0 && len(own) == 0 {
 			continue
 		}
@@ -95,7 +95,7 @@ func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Clean
 }
 
 // agreeToClean asks for consent to what cleaning sends to Vaults, and writes which ones.
-func agreeToClean(ctx context.Context, s Streams, specs []target.Spec, yes bool) error {
+func agreeToClean(ctx context.Context, s Streams, specs []targets.Spec, yes bool) error {
 	var x experiment
 	defer x.close(s.Err)
 	if err := x.openTargets(specs); err != nil {

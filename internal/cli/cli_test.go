@@ -14,7 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // programVariable in the environment makes the test binary the program.
@@ -37,7 +37,7 @@ type alone struct{ *testing.M }
 func (a alone) Run() int {
 	dir, err := os.MkdirTemp("", "knotmeter-claims-")
 	if err == nil {
-		err = errors.Join(os.Setenv(target.ClaimsVariable, dir), os.Setenv("XDG_STATE_HOME", dir))
+		err = errors.Join(os.Setenv(targets.ClaimsVariable, dir), os.Setenv("XDG_STATE_HOME", dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,7 +57,7 @@ func program(env *testscript.Env) error {
 	path, err := exec.LookPath("knotmeter")
 	env.Setenv("KNOTMETER", path)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
-	env.Setenv(target.ClaimsVariable, env.WorkDir) // scripts run side by side, and are about other things
+	env.Setenv(targets.ClaimsVariable, env.WorkDir) // scripts run side by side, and are about other things
 	return err
 }
 

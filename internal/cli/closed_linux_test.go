@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // printing are commands of which every one prints something.
@@ -22,7 +22,7 @@ func printTo(t *testing.T, out *os.File, line string) (status int, errs string) 
 	var b strings.Builder
 	cmd := exec.Command(os.Args[0], strings.Fields(line)...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), programVariable+"=1", target.ClaimsVariable+"="+t.TempDir())
+	cmd.Env = append(os.Environ(), programVariable+"=1", targets.ClaimsVariable+"="+t.TempDir())
 	cmd.Stdout, cmd.Stderr = out, &b
 	exit, ended := errors.AsType[*exec.ExitError](cmd.Run())
 	if !ended {

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // shells are those that there are completion scripts for, with what writes them.
@@ -154,7 +154,7 @@ func namesOf(c *cobra.Command, k registry.Kind, typed string) []registry.Line {
 	if k.Names == nil {
 		return k.Targets
 	}
-	spec := target.Spec{Kind: k.Name, Name: typed}
+	spec := targets.Spec{Kind: k.Name, Name: typed}
 	if given, err := (&kindFlags{set: c.Flags()}).given(k); err == nil {
 		spec = with(spec, given)
 	}
@@ -180,7 +180,7 @@ func targetOptions(k registry.Kind, typed string) []string {
 func offerContexts(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var all []string
 	for _, k := range registry.Kinds() {
-		if slices.ContainsFunc(k.Options, func(o target.Option) bool { return o.Unnamed }) {
+		if slices.ContainsFunc(k.Options, func(o targets.Option) bool { return o.Unnamed }) {
 			for _, line := range namesOf(c, k, typed)[1:] {
 				all = append(all, strings.TrimPrefix(line.Spec, k.Name+":"))
 			}
@@ -194,7 +194,7 @@ func offerGiven(c *cobra.Command, args []string, typed string) ([]string, cobra.
 	texts, _ := c.Flags().GetStringArray(targetFlag) // none where the command has no such flag
 	var names []string
 	for _, text := range slices.Concat(texts, args) {
-		if spec, err := target.ParseSpec(text); err == nil {
+		if spec, err := targets.ParseSpec(text); err == nil {
 			names = append(names, spec.Label())
 		}
 	}

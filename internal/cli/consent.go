@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // concern is something that needs consent, and why.
@@ -55,14 +55,14 @@ func consent(ctx context.Context, s Streams, list []plan.Concern, yes *bool) err
 }
 
 // concerns lists what of an experiment needs consent. Targets only state where requests would go; none is sent.
-func concerns(e result.Experiment, targets []runner.Target) []plan.Concern {
-	all := loads(e, targets)
+func concerns(e result.Experiment, measured []runner.Target) []plan.Concern {
+	all := loads(e, measured)
 	list := disturbances(all)
 	for _, l := range all {
 		list = append(list, destinationConcerns(l.to)...)
 	}
-	for _, t := range targets {
-		if p, is := t.Places.(target.Privileged); is && p.Privileges() != "" {
+	for _, t := range measured {
+		if p, is := t.Places.(targets.Privileged); is && p.Privileges() != "" {
 			list = append(list, concern(t.Name, p.Privileges()))
 		}
 	}
@@ -117,7 +117,7 @@ func workloads(e result.Experiment) []family.Workload {
 }
 
 // loads lists the load of an experiment on the targets that others may use, and on applications that were there before.
-func loads(e result.Experiment, targets []runner.Target) []load {
+func loads(e result.Experiment, measured []runner.Target) []load {
 	times := family.TimesOf(e.Design)
 	var list []load
 	for _, w := range workloads(e) {
@@ -125,13 +125,13 @@ func loads(e result.Experiment, targets []runner.Target) []load {
 		if d, is := w.(family.Disturbing); is {
 			l.disturbs = d.Disturbs(times)
 		}
-		for _, to := range asked(w, targets) {
+		for _, to := range asked(w, measured) {
 			l.on, l.to = to.URL, to
 			list = append(list, l)
 		}
 		l.to = host.Destination{}
 		of, _ := e.Case(l.name)
-		for _, t := range targets {
+		for _, t := range measured {
 			if l.on = t.Name; shared(t) && e.Measures(of, t.Name) && carries(t, w) {
 				list = append(list, l)
 			}
@@ -141,9 +141,9 @@ func loads(e result.Experiment, targets []runner.Target) []load {
 }
 
 // asked is where the requests of a workload go, other than to what targets have themselves.
-func asked(w family.Workload, targets []runner.Target) []host.Destination {
+func asked(w family.Workload, measured []runner.Target) []host.Destination {
 	if name := w.Traits().Needs.Application; name != "" {
-		return applications(name, targets)
+		return applications(name, measured)
 	}
 	if r, is := w.(family.Request); is && r.Sends().To.URL != "" {
 		return []host.Destination{r.Sends().To}
@@ -153,7 +153,7 @@ func asked(w family.Workload, targets []runner.Target) []host.Destination {
 
 // shared reports whether users of other machines may feel what is measured on a target.
 func shared(t runner.Target) bool {
-	l, is := t.Places.(target.Located)
+	l, is := t.Places.(targets.Located)
 	if !is {
 		return false
 	}
@@ -165,17 +165,17 @@ func shared(t runner.Target) bool {
 // client alone the target has.
 func carries(t runner.Target, w family.Workload) bool {
 	if name := w.Traits().Needs.Application; name != "" {
-		spec, err := target.ParseSpec(t.Spec)
+		spec, err := targets.ParseSpec(t.Spec)
 		return err == nil && spec.Deploys(name)
 	}
 	return len(asked(w, nil)) == 0
 }
 
 // applications lists where those are that targets ask and have not deployed: the one of a name, or without all of them.
-func applications(name string, targets []runner.Target) []host.Destination {
+func applications(name string, measured []runner.Target) []host.Destination {
 	var list []host.Destination
-	for _, t := range targets {
-		c, is := t.Places.(target.Caller)
+	for _, t := range measured {
+		c, is := t.Places.(targets.Caller)
 		if !is {
 			continue
 		}
@@ -203,9 +203,9 @@ func destinationConcerns(to host.Destination) []plan.Concern {
 }
 
 // destinations lists where the requests of an experiment go, other than to API servers.
-func destinations(e result.Experiment, targets []runner.Target) []host.Destination {
+func destinations(e result.Experiment, measured []runner.Target) []host.Destination {
 	var list []host.Destination
-	for _, l := range loads(e, targets) {
+	for _, l := range loads(e, measured) {
 		if l.to.URL != "" {
 			list = append(list, l.to)
 		}
@@ -214,9 +214,9 @@ func destinations(e result.Experiment, targets []runner.Target) []host.Destinati
 }
 
 // announceTargets writes what is reached for targets that are elsewhere, before it is.
-func announceTargets(w io.Writer, targets []runner.Target) error {
-	for _, t := range targets {
-		l, is := t.Places.(target.Located)
+func announceTargets(w io.Writer, measured []runner.Target) error {
+	for _, t := range measured {
+		l, is := t.Places.(targets.Located)
 		if !is {
 			continue
 		}

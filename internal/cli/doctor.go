@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -106,7 +106,7 @@ type doctor struct {
 }
 
 // examine examines these targets, or this machine if there are none.
-func (d doctor) examine(ctx context.Context, specs []target.Spec) error {
+func (d doctor) examine(ctx context.Context, specs []targets.Spec) error {
 	found := diagnosis{Schema: doctorSchema, Machine: []findings{}, Targets: []examined{}}
 	named, untold := len(specs) > 0, 0
 	if !named {
@@ -142,7 +142,7 @@ func (d doctor) examine(ctx context.Context, specs []target.Spec) error {
 }
 
 // machine tries what this machine has, and lists the targets that can be made of that.
-func (d doctor) machine() (found []findings, targets []target.Spec, err error) {
+func (d doctor) machine() (found []findings, available []targets.Spec, err error) {
 	found = []findings{}
 	for _, k := range registry.Kinds() {
 		if k.Features == nil {
@@ -157,14 +157,14 @@ func (d doctor) machine() (found []findings, targets []target.Spec, err error) {
 			fmt.Fprintln(d.Out, featureText(features))
 		}
 		for _, line := range k.Targets {
-			spec, err := target.ParseSpec(line.Spec)
+			spec, err := targets.ParseSpec(line.Spec)
 			if err != nil {
 				return nil, nil, err
 			}
-			targets = append(targets, spec)
+			available = append(available, spec)
 		}
 	}
-	return found, targets, nil
+	return found, available, nil
 }
 
 // featureText lists features for a reader.
@@ -209,7 +209,7 @@ func (f *rbacForm) Set(text string) error {
 }
 
 // printRBAC prints the manifests of each target.
-func printRBAC(s Streams, specs []target.Spec, wide bool) error {
+func printRBAC(s Streams, specs []targets.Spec, wide bool) error {
 	if len(specs) == 0 {
 		return errors.New("--rbac: name a cluster, such as kube:production")
 	}
@@ -232,7 +232,7 @@ func printRBAC(s Streams, specs []target.Spec, wide bool) error {
 
 // examine finds out what a target offers, of the nine paths and besides, and why not the rest. Nothing of the target is
 // left when it returns. Named says that the user asks about this very target.
-func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (e examined, err error) {
+func examine(ctx context.Context, s Streams, spec targets.Spec, named bool) (e examined, err error) {
 	t, err := registry.Target(spec)
 	if err != nil {
 		return e, err
@@ -271,11 +271,11 @@ func measurable() (paths, besides []family.Sample) {
 }
 
 // allowed says why a workload cannot be measured on a target, or not by this user.
-func allowed(ctx context.Context, t target.Target, w family.Workload) error {
+func allowed(ctx context.Context, t targets.Target, w family.Workload) error {
 	if err := runner.Measurable(registry.Families().Tools(), t, w); err != nil {
 		return err
 	}
-	if g, ok := t.(target.Guarded); ok {
+	if g, ok := t.(targets.Guarded); ok {
 		if err := g.Allowed(ctx, w.Traits().Needs); err != nil {
 			return result.NotSupported(err.Error())
 		}
@@ -301,7 +301,7 @@ func (r *refusals) add(name string, err error) {
 
 // paths adds the paths that a target does not offer, and the tools that cannot measure those that it does; it returns
 // how many it offers.
-func (r *refusals) paths(t target.Target, paths []family.Sample) (offered int) {
+func (r *refusals) paths(t targets.Target, paths []family.Sample) (offered int) {
 	var last family.Workload
 	for _, p := range paths {
 		if err := runner.Measurable(registry.Families().Tools(), t, p.Workload); err != nil {
@@ -328,12 +328,12 @@ func (r *refusals) paths(t target.Target, paths []family.Sample) (offered int) {
 }
 
 // inspect asks for the facts of a target that has to be reached before its offer is known.
-func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) ([]result.Fact, error) {
+func inspect(ctx context.Context, s Streams, spec targets.Spec, t targets.Target) ([]result.Fact, error) {
 	k, err := registry.FindKind(spec.Kind)
 	if err != nil || !k.Inspect {
 		return []result.Fact{}, err
 	}
-	warnings, err := t.Begin(ctx, target.Plan{Experiment: "doctor", Share: true, Placements: placements(t)})
+	warnings, err := t.Begin(ctx, targets.Plan{Experiment: "doctor", Share: true, Placements: placements(t)})
 	for _, w := range warnings {
 		warn(s.Err, spec.Label()+": "+w)
 	}
@@ -349,7 +349,7 @@ func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) 
 
 // placements are those of all that could be measured on a target, by any tool. An application may be far away, and
 // is not asked.
-func placements(t target.Target) []target.Placement {
+func placements(t targets.Target) []targets.Placement {
 	paths, _ := measurable()
 	var all []family.Workload
 	for _, p := range paths {
@@ -360,7 +360,7 @@ func placements(t target.Target) []target.Placement {
 			all = append(all, c.Workload)
 		}
 	}
-	var list []target.Placement
+	var list []targets.Placement
 	for _, by := range registry.Families().Tools() {
 		for _, w := range all {
 			p := runner.Placement(by, w, 0)

@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // An experiment is what run needs to begin or to go on.
@@ -46,7 +46,7 @@ func (x *experiment) changes(now result.Session) []string {
 func (x *experiment) close(errs io.Writer) {
 	for _, t := range x.config.Targets {
 		// Other errors are of a holder that has ended or ends now; there is nothing to be done about them.
-		if err := t.Places.Close(); errors.Is(err, target.ErrLeft) {
+		if err := t.Places.Close(); errors.Is(err, targets.ErrLeft) {
 			warn(errs, fmt.Sprintf("%s: %v; remove it with: knotmeter clean '%s'", t.Name, err, t.Spec))
 		}
 	}
@@ -270,7 +270,7 @@ func drawSeed() uint64 {
 }
 
 // openTargets makes the targets; those that it made are there also after an error.
-func (x *experiment) openTargets(specs []target.Spec) error {
+func (x *experiment) openTargets(specs []targets.Spec) error {
 	for _, spec := range specs {
 		places, err := registry.Target(spec)
 		if err != nil {
@@ -283,8 +283,8 @@ func (x *experiment) openTargets(specs []target.Spec) error {
 }
 
 // openTarget makes the target that a text names; it touches nothing until it is used.
-func openTarget(text string) (target.Target, error) {
-	spec, err := target.ParseSpec(text)
+func openTarget(text string) (targets.Target, error) {
+	spec, err := targets.ParseSpec(text)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
@@ -45,9 +45,9 @@ func fileType() reflect.Type {
 var textType = reflect.TypeFor[string]()
 
 // optionTypes are the types of the fields of options.
-var optionTypes = map[target.Value]reflect.Type{
-	target.Text: textType, target.File: textType, target.Switch: reflect.TypeFor[bool](),
-	target.List: reflect.TypeFor[[]string](), target.Document: reflect.TypeFor[json.RawMessage](),
+var optionTypes = map[targets.Value]reflect.Type{
+	targets.Text: textType, targets.File: textType, targets.Switch: reflect.TypeFor[bool](),
+	targets.List: reflect.TypeFor[[]string](), targets.Document: reflect.TypeFor[json.RawMessage](),
 }
 
 // fileField is a field of an experiment file. The tag flag names the flag that it stands for, if there is one.

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/agentprogram"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"

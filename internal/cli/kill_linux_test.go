@@ -16,7 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // markVariable is in the environment of a program under test and so of all that it starts.
@@ -47,7 +47,7 @@ func prepare(t *testing.T, args ...string) *process {
 	p.Cmd = exec.Command(os.Args[0], args...)
 	p.Dir = t.TempDir()
 	p.Env = append(os.Environ(), programVariable+"=1", p.mark, "TMPDIR="+p.temp,
-		target.ClaimsVariable+"="+t.TempDir())
+		targets.ClaimsVariable+"="+t.TempDir())
 	p.Stdout, p.Stderr = &p.output, &p.output
 	p.group.Place(p.Cmd)
 	return p

@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // kindFlags are the flags that stand for an option of all targets of a kind, such as kubectl's for clusters. An
@@ -38,9 +38,9 @@ func flagsOf(kind registry.Kind) *pflag.FlagSet {
 		case o.Refused != nil:
 			set.String(o.Name, "", o.Refused.Error())
 			set.Lookup(o.Name).Hidden = true
-		case o.Value == target.Switch:
+		case o.Value == targets.Switch:
 			set.BoolP(o.Name, o.Short, false, o.Help)
-		case o.Value == target.List:
+		case o.Value == targets.List:
 			set.StringArrayP(o.Name, o.Short, nil, o.Help+"; repeated")
 		default:
 			set.StringP(o.Name, o.Short, "", o.Help)
@@ -57,17 +57,17 @@ func flagsOf(kind registry.Kind) *pflag.FlagSet {
 // too: specs says why.
 func (k *kindFlags) reach(name string) bool {
 	return slices.ContainsFunc(registry.Kinds(), func(kind registry.Kind) bool {
-		return slices.ContainsFunc(kind.Options, func(o target.Option) bool {
+		return slices.ContainsFunc(kind.Options, func(o targets.Option) bool {
 			return o.HasFlag() && o.Name == name && !o.Planned
 		})
 	})
 }
 
 // specs reads the texts of targets, each with what the flags say about its kind.
-func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
-	var specs []target.Spec
+func (k *kindFlags) specs(texts []string) ([]targets.Spec, error) {
+	var specs []targets.Spec
 	for _, text := range texts {
-		spec, err := target.ParseSpec(text)
+		spec, err := targets.ParseSpec(text)
 		if err != nil {
 			return nil, fmt.Errorf("%w%s", err, prose.DidYouMean(text, knownTargets()))
 		}
@@ -93,7 +93,7 @@ func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
 }
 
 // with adds options to those of a target.
-func with(spec target.Spec, given []givenOption) target.Spec {
+func with(spec targets.Spec, given []givenOption) targets.Spec {
 	own := map[string]string{}
 	for _, o := range given {
 		if !o.Unnamed || spec.Name == "" {
@@ -105,7 +105,7 @@ func with(spec target.Spec, given []givenOption) target.Spec {
 
 // A givenOption is an option that a flag or an experiment file gives to all targets of a kind.
 type givenOption struct {
-	target.Option
+	targets.Option
 	value string
 }
 
@@ -131,17 +131,17 @@ func (k *kindFlags) given(kind registry.Kind) ([]givenOption, error) {
 }
 
 // value is a flag as the value of its option.
-func (k *kindFlags) value(o target.Option) (string, error) {
+func (k *kindFlags) value(o targets.Option) (string, error) {
 	switch o.Value {
-	case target.Switch:
+	case targets.Switch:
 		on, err := k.set.GetBool(o.Name)
 		if on {
 			return "yes", err
 		}
 		return "no", err
-	case target.List:
+	case targets.List:
 		list, err := k.set.GetStringArray(o.Name)
-		return target.JoinList(list), err
+		return targets.JoinList(list), err
 	}
 	return k.set.GetString(o.Name)
 }
@@ -149,7 +149,7 @@ func (k *kindFlags) value(o target.Option) (string, error) {
 // setDocuments takes the documents in a section of an experiment file.
 func (k *kindFlags) setDocuments(kind registry.Kind, section reflect.Value) error {
 	for _, o := range kind.Options {
-		if o.Value != target.Document || o.Field == "" {
+		if o.Value != targets.Document || o.Field == "" {
 			continue
 		}
 		text := string(section.FieldByName(goName(o.Field)).Bytes())

@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 func newList(s Streams) *cobra.Command {
@@ -231,7 +231,7 @@ func wholeTargets(l listing) []prose.Section {
 	for _, k := range l.Targets {
 		options := prose.Section{Heading: fmt.Sprintf("Options of %s: targets, after the name as in %s", k.Kind, k.Example)}
 		for _, o := range k.Options {
-			options.Rows = append(options.Rows, []string{target.Option{Name: o.Option, Example: o.Example}.String(), o.About})
+			options.Rows = append(options.Rows, []string{targets.Option{Name: o.Option, Example: o.Example}.String(), o.About})
 		}
 		list = append(list, k.section(), options)
 	}

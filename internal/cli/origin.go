@@ -19,13 +19,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // trust asks for consent to what a results directory names, unless its experiment was made here and is unchanged:
 // files, programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names is used
 // before.
-func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []target.Spec) error {
+func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []targets.Spec) error {
 	key, err := originKey(r.Experiment)
 	if err == nil && r.SealedBy(key) {
 		return nil
@@ -61,7 +61,7 @@ func (x *experiment) seal() error {
 }
 
 // named lists what an experiment names of this machine and of the network.
-func named(e result.Experiment, specs []target.Spec) []plan.Concern {
+func named(e result.Experiment, specs []targets.Spec) []plan.Concern {
 	var list []plan.Concern
 	for _, spec := range specs {
 		list = append(list, concern("target "+targetWords(spec), "it is measured"))
@@ -85,7 +85,7 @@ func named(e result.Experiment, specs []target.Spec) []plan.Concern {
 }
 
 // targetWords are a target with its options as they are understood.
-func targetWords(spec target.Spec) string {
+func targetWords(spec targets.Spec) string {
 	words := spec.Kind + ":" + spec.Name
 	for _, name := range slices.Sorted(maps.Keys(spec.Options)) {
 		words += fmt.Sprintf(" %s=%s", name, spec.Options[name])
@@ -105,7 +105,7 @@ func sends(e result.Experiment) []family.Sent {
 }
 
 // files are those that an experiment names by the options of its targets and the descriptions of requests.
-func files(e result.Experiment, specs []target.Spec) []string {
+func files(e result.Experiment, specs []targets.Spec) []string {
 	var list []string
 	for _, spec := range specs {
 		k, err := registry.FindKind(spec.Kind)
@@ -131,9 +131,9 @@ func originKey(e result.Experiment) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var specs []target.Spec
+	var specs []targets.Spec
 	for _, t := range e.Targets {
-		if spec, err := target.ParseSpec(t.Spec); err == nil {
+		if spec, err := targets.ParseSpec(t.Spec); err == nil {
 			specs = append(specs, spec)
 		}
 	}

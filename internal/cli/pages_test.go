@@ -16,7 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // commandsPage is written from the help of the commands.
@@ -80,7 +80,7 @@ func flagTable(c *cobra.Command) string {
 
 func isOption(flag string) bool {
 	return slices.ContainsFunc(registry.Kinds(), func(k registry.Kind) bool {
-		return slices.ContainsFunc(k.Options, func(o target.Option) bool { return o.HasFlag() && o.Name == flag })
+		return slices.ContainsFunc(k.Options, func(o targets.Option) bool { return o.HasFlag() && o.Name == flag })
 	})
 }
 

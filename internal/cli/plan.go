@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 func newPlan(s Streams, version string) *cobra.Command {
@@ -91,10 +91,10 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 }
 
 // rotation asks the targets for their pairs of nodes.
-func rotation(ctx context.Context, targets []runner.Target) (map[string][]plan.NodePair, error) {
+func rotation(ctx context.Context, measured []runner.Target) (map[string][]plan.NodePair, error) {
 	pairs := map[string][]plan.NodePair{}
-	for _, t := range targets {
-		r, is := t.Places.(target.Rotator)
+	for _, t := range measured {
+		r, is := t.Places.(targets.Rotator)
 		if !is {
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"maps"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // placebos lists the targets that are the baseline a second time, under another label.
@@ -13,9 +13,9 @@ func placebos(e result.Experiment) []string {
 	if e.Imported != "" {
 		return names // runs of another tool have no specification that says anything
 	}
-	specs := map[string]target.Spec{}
+	specs := map[string]targets.Spec{}
 	for _, x := range e.Targets {
-		if s, err := target.ParseSpec(x.Spec); err == nil {
+		if s, err := targets.ParseSpec(x.Spec); err == nil {
 			delete(s.Options, "label")
 			specs[x.Name] = s
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -48,15 +48,15 @@ type SlopePoint struct {
 
 // slopes are those of all cases, in the order of the plan.
 func (t *trial) slopes() []Slope {
-	var specs []target.Spec
+	var specs []targets.Spec
 	for _, x := range t.e.Targets {
-		s, err := target.ParseSpec(x.Spec)
+		s, err := targets.ParseSpec(x.Spec)
 		if err != nil {
 			return nil
 		}
 		specs = append(specs, s)
 	}
-	ladders := target.Ladders(specs)
+	ladders := targets.Ladders(specs)
 	primaries := max(primaryCases(t.e.Cases)*len(ladders), 1)
 	var list []Slope
 	for _, rc := range t.e.Cases {
@@ -70,7 +70,7 @@ func (t *trial) slopes() []Slope {
 }
 
 // slope is that of a case. It is not ok of references, and where nothing was measured on all targets.
-func (t *trial) slope(rc result.Case, l target.Ladder, primaries int) (s Slope, ok bool) {
+func (t *trial) slope(rc result.Case, l targets.Ladder, primaries int) (s Slope, ok bool) {
 	m := metric.Named(rc.Metric)
 	s = Slope{Case: rc.Name, Metric: rc.Metric, Unit: m.Unit, Better: m.Better, Role: rc.Role, Option: l.Option,
 		Per: perOf(l), Verdict: Undecided, Direction: None}
@@ -126,7 +126,7 @@ func (t *trial) ofAll(rc result.Case, targets []string) (values [][]float64) {
 }
 
 // perOf is the power of ten, at most 1000, that a slope is given for.
-func perOf(l target.Ladder) float64 {
+func perOf(l targets.Ladder) float64 {
 	per := 1.0
 	for per < 1000 && 10*per <= l.Numbers[len(l.Numbers)-1] {
 		per *= 10

@@ -1,8 +1,8 @@
 // Package counter tells what the kernel counted in a window of packets that it lost, delayed or repeated.
 //
-// It stands below load/net, whose agents look when the window begins and when it ends, and knows nothing of workloads.
-// What can be pure is: the parsers of the kernel's files, and the table of what is taken from them. Files and netlink
-// are at the edge, in the file for Linux. package metric says what each counter means.
+// It stands below load/netload, whose agents read the counters when the window begins and when it ends, and knows
+// nothing of workloads. The parsers of the kernel's files and the table of what is taken from them are pure; files and
+// netlink are at the edge, in the file for Linux. Package metric describes each counter.
 package counter
 
 import (

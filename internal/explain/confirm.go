@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -25,8 +25,8 @@ type Factor struct {
 // option is a factor by the first of these options in which the targets differ.
 func option(names ...string) func(evidence) *Factor {
 	return func(e evidence) *Factor {
-		worse, err1 := target.ParseSpec(e.specs[e.worse])
-		better, err2 := target.ParseSpec(e.specs[e.better])
+		worse, err1 := targets.ParseSpec(e.specs[e.worse])
+		better, err2 := targets.ParseSpec(e.specs[e.better])
 		if err1 != nil || err2 != nil || worse.Kind != better.Kind {
 			return nil
 		}
@@ -102,7 +102,7 @@ func NewTrial(x Explanation, e result.Experiment) (t Trial, ok bool) {
 		switch {
 		case c.Factor == nil:
 		case c.Factor.Target != "":
-			spec, err := target.ParseSpec(c.Factor.Target)
+			spec, err := targets.ParseSpec(c.Factor.Target)
 			if err != nil {
 				continue
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Workload is what a case measures, never how: a resolved, immutable value that == compares.
@@ -26,12 +26,12 @@ type Workload interface {
 
 // Traits are what is known of a workload outside its family.
 type Traits struct {
-	Path   string           // the first part of its name: pod-pod/other, storage
-	Kind   string           // the rest of its name: tcp-rr:flows=4
-	Metric string           // that a verdict on it is about
-	Load   result.Load      // by which its numbers are judged
-	Words  result.Words     // by which readers know it
-	Needs  target.Placement // of a target
+	Path   string            // the first part of its name: pod-pod/other, storage
+	Kind   string            // the rest of its name: tcp-rr:flows=4
+	Metric string            // that a verdict on it is about
+	Load   result.Load       // by which its numbers are judged
+	Words  result.Words      // by which readers know it
+	Needs  targets.Placement // of a target
 	Limits Limits
 	// Alone says that it has sites of its own: it would leave something in them that others would feel, or takes long.
 	Alone bool

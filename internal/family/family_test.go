@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 var families = family.List{network.Family(), storage.Family()}
@@ -18,7 +18,7 @@ var families = family.List{network.Family(), storage.Family()}
 // Every path with every workload has a name that is read back as the same case.
 func TestNamesRoundTrip(t *testing.T) {
 	seen := map[string]bool{}
-	for _, p := range target.Paths() {
+	for _, p := range targets.Paths() {
 		for _, k := range network.Kinds() {
 			s := network.Spec{Kind: k, Flows: 3}
 			if k == network.Idle {

@@ -6,7 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Tool turns a workload into a measurement. It sees hosts, never targets, so that in a pod and in a namespace it is
@@ -31,7 +31,7 @@ type Tool interface {
 type Selftester interface {
 	// Selftest makes all checks on targets that open opens, such as lab:host?rate=1Gbit/s, and reports each as it is made.
 	// Its error is about what kept it from making them; a check that fails is counted in failed.
-	Selftest(ctx context.Context, open func(spec string) (target.Target, error), report func(Check)) (
+	Selftest(ctx context.Context, open func(spec string) (targets.Target, error), report func(Check)) (
 		failed int, err error)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Source is a file to import.
@@ -222,13 +222,15 @@ func caseName(r Record, given string) string {
 	case r.Case == "":
 		r.Path = cmp.Or(r.Path, given)
 		return r.name()
-	case slices.ContainsFunc(target.Paths(), func(p target.Path) bool { return strings.HasPrefix(r.Case, string(p)+"/") }):
+	case slices.ContainsFunc(targets.Paths(), func(p targets.Path) bool {
+		return strings.HasPrefix(r.Case, string(p)+"/")
+	}):
 		return r.Case
 	}
 	return given + "/" + r.Case
 }
 
-func isPath(text string) bool { return slices.Contains(target.Paths(), target.Path(text)) }
+func isPath(text string) bool { return slices.Contains(targets.Paths(), targets.Path(text)) }
 
 // oneCase returns an error if the name that was given is to stand for several of what the files tell.
 func oneCase(entries []entry, given string) error {

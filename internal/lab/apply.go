@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // namespaces are those of a plan that has been applied, and what came with them.
@@ -126,7 +126,7 @@ type features struct {
 
 // probe tries what a plan needs of the kernel for a path, each feature once and in a scratch namespace. A "no" wins
 // over "could not tell", which is not remembered.
-func (f *features) probe(p Plan, path target.Path) error {
+func (f *features) probe(p Plan, path targets.Path) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var doubts []error

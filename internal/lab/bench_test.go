@@ -10,14 +10,14 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // runTime stands for the run between opening and closing a site. The kernel ends what the check used meanwhile.
 const runTime = 100 * time.Millisecond
 
 // quick are the paths of network:quick.
-var quick = []target.Path{target.PodPodOther, target.PodSvcOther, target.NodeNode}
+var quick = []targets.Path{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode}
 
 func BenchmarkOpen(b *testing.B)  { benchmark(b, true) }
 func BenchmarkClose(b *testing.B) { benchmark(b, false) }
@@ -27,10 +27,10 @@ func benchmark(b *testing.B, opening bool) {
 	for _, d := range datapath.Kit.Datapaths {
 		b.Run(d.Name(), func(b *testing.B) {
 			l := start(b, config())
-			var placements []target.Placement
+			var placements []targets.Placement
 			for _, path := range quick {
 				if d.Carries(lab.Default(), path) == nil && l.Probe(d.Name(), lab.Default(), path) == nil {
-					placements = append(placements, target.Placement{Path: path})
+					placements = append(placements, targets.Placement{Path: path})
 				}
 			}
 			if len(placements) == 0 {
@@ -45,7 +45,7 @@ func benchmark(b *testing.B, opening bool) {
 	}
 }
 
-func once(b *testing.B, l *lab.Lab, datapath string, placements []target.Placement, opening bool) {
+func once(b *testing.B, l *lab.Lab, datapath string, placements []targets.Placement, opening bool) {
 	timed := func(on bool, f func()) {
 		if on {
 			b.StartTimer()

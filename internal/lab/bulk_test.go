@@ -22,7 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // bulkArg as the first argument makes the test binary one end of a bulk transfer: serve or fetch, and an address.
@@ -124,8 +124,8 @@ func TestBulkTransfers(t *testing.T) {
 
 func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	l := start(t, config())
-	paths := []target.Path{target.PodSvcOther, target.PodPodOther, target.NodeNode}
-	path := paths[slices.IndexFunc(paths, func(p target.Path) bool { return d.Carries(topology, p) == nil })]
+	paths := []targets.Path{targets.PodSvcOther, targets.PodPodOther, targets.NodeNode}
+	path := paths[slices.IndexFunc(paths, func(p targets.Path) bool { return d.Carries(topology, p) == nil })]
 	err := l.Probe(d.Name(), topology, path)
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
@@ -133,7 +133,7 @@ func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, err := openOne(context.Background(), l, d.Name(), topology, target.Placement{Path: path})
+	site, err := openOne(context.Background(), l, d.Name(), topology, targets.Placement{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestConnectionsLeftOverALossyLink(t *testing.T) {
 	topology.Loss = 0.05
 	closed := 0
 	for range 20 {
-		site, err := openOne(t.Context(), l, "host", topology, target.Placement{Path: target.NodeNode})
+		site, err := openOne(t.Context(), l, "host", topology, targets.Placement{Path: targets.NodeNode})
 		if err != nil {
 			t.Log(err) // one time in a hundred the link loses the questions of the datapath check too
 			continue
@@ -194,13 +194,13 @@ func cutOff(t *testing.T, l *lab.Lab, site single) {
 
 // Services by eBPF change how Services are reached, and nothing about the other paths, of which one shows it.
 func TestServicesAtConnect(t *testing.T) {
-	servicesAtConnect(t, target.PodPodOther, target.NodeSvcSame,
-		target.NodeSvcOther, target.PodSvcSame, target.PodSvcOther)
+	servicesAtConnect(t, targets.PodPodOther, targets.NodeSvcSame,
+		targets.NodeSvcOther, targets.PodSvcSame, targets.PodSvcOther)
 }
 
-func TestStressServicesAtConnect(t *testing.T) { servicesAtConnect(t, target.Paths()...) }
+func TestStressServicesAtConnect(t *testing.T) { servicesAtConnect(t, targets.Paths()...) }
 
-func servicesAtConnect(t *testing.T, paths ...target.Path) {
+func servicesAtConnect(t *testing.T, paths ...targets.Path) {
 	t.Cleanup(func() { noGroupsLeft(t) }) // when the parallel ones are done too
 	for _, d := range datapath.Kit.Datapaths {
 		for _, ipv6 := range []bool{false, true} {
@@ -239,7 +239,7 @@ func TestServicesAtConnectNeedRoot(t *testing.T) {
 	c.UserNamespace = true
 	topology := lab.Default()
 	topology.Services = "ebpf"
-	err := start(t, c).Probe("native", topology, target.PodSvcOther)
+	err := start(t, c).Probe("native", topology, targets.PodSvcOther)
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "root") {
 		t.Errorf("in a user namespace: %v", err)
 	}
@@ -250,13 +250,13 @@ func TestTwoSitesAtConnect(t *testing.T) {
 	topology := lab.Default()
 	topology.Services = "ebpf"
 	l := start(t, config())
-	if err := l.Probe("native", topology, target.PodSvcOther); errors.Is(err, result.ErrNotSupported) {
+	if err := l.Probe("native", topology, targets.PodSvcOther); errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
 	}
 	var seen []string
 	var sites []int
 	for range 2 {
-		site, err := openOne(context.Background(), l, "native", topology, target.Placement{Path: target.PodSvcOther})
+		site, err := openOne(context.Background(), l, "native", topology, targets.Placement{Path: targets.PodSvcOther})
 		if err != nil {
 			t.Fatal(err)
 		}

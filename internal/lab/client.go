@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // endTimeout is how long the holder may take to end when it is told to.
@@ -187,7 +187,7 @@ func (l *Lab) call(r request) (reply, error) {
 
 // Probe says whether the kernel has what a datapath needs for a path: nil is yes, an error that Is
 // result.ErrNotSupported is no, any other error is "could not tell".
-func (l *Lab) Probe(datapath string, t Topology, path target.Path) error {
+func (l *Lab) Probe(datapath string, t Topology, path targets.Path) error {
 	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Path: path})
 	return err
 }
@@ -202,7 +202,7 @@ func (l *Lab) Features() ([]Finding, error) {
 // is left then. It is not interrupted, as it takes long only where ends do not reach each other: if ctx has ended
 // meanwhile, the site is undone again.
 func (l *Lab) Open(
-	ctx context.Context, datapath string, t Topology, placements []target.Placement,
+	ctx context.Context, datapath string, t Topology, placements []targets.Placement,
 ) (SiteInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return SiteInfo{}, err

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Datapath is what carries a packet from pod to pod. All its methods are pure.
@@ -17,9 +17,9 @@ type Datapath interface {
 	// Plan builds the namespaces, the underlay, the pods and the ways between them; not the Services.
 	Plan(t Topology) (Plan, error)
 	// Carries is nil, or an error that Is result.ErrNotSupported and says why this datapath has no such path.
-	Carries(t Topology, p target.Path) error
+	Carries(t Topology, p targets.Path) error
 	// Wire is what the packets of a path that it carries look like on the underlay.
-	Wire(p target.Path) Wire
+	Wire(p targets.Path) Wire
 }
 
 // A Wire is what the packets of a path look like at the ports of the underlay's switch. The datapath check

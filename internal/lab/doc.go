@@ -1,7 +1,7 @@
 // Package lab is the embedded lab: nodes and pods are network namespaces on this machine, joined by
 // a virtual switch, and a datapath carries their packets as one of the products in the field would.
 //
-// It stands under target/lab in the data flow. A [Topology] and a [Datapath] give a [Plan], which is
+// It stands under lab/labtarget in the data flow. A [Topology] and a [Datapath] give a [Plan], which is
 // text that can be read and compared; only the holder, a process of its own, applies it to the kernel:
 //
 //	Topology -> Datapath.Plan -> Plan -> holder: apply, check -> Site

@@ -18,7 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // kills is how often the test of kill -9 kills.
@@ -44,9 +44,9 @@ func loop() error {
 		for _, d := range datapath.Kit.Datapaths {
 			topology := lab.Default()
 			topology.Services = datapath.Kit.Services[rand.N(len(datapath.Kit.Services))].Name()
-			var placements []target.Placement
+			var placements []targets.Placement
 			for j := range 3 {
-				p := target.Placement{Path: target.Paths()[(i+j)%len(target.Paths())], Rotation: i}
+				p := targets.Placement{Path: targets.Paths()[(i+j)%len(targets.Paths())], Rotation: i}
 				if d.Carries(topology, p.Path) == nil && l.Probe(d.Name(), topology, p.Path) == nil {
 					placements = append(placements, p)
 				}

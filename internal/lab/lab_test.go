@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 func start(t testing.TB, c lab.Config) *lab.Lab {
@@ -37,8 +37,8 @@ type single struct {
 }
 
 // openOne opens a site with one place, or says why there is no such site or place.
-func openOne(ctx context.Context, l *lab.Lab, datapath string, t lab.Topology, p target.Placement) (single, error) {
-	site, err := l.Open(ctx, datapath, t, []target.Placement{p})
+func openOne(ctx context.Context, l *lab.Lab, datapath string, t lab.Topology, p targets.Placement) (single, error) {
+	site, err := l.Open(ctx, datapath, t, []targets.Placement{p})
 	if err != nil {
 		return single{}, err
 	}
@@ -51,12 +51,12 @@ func openOne(ctx context.Context, l *lab.Lab, datapath string, t lab.Topology, p
 
 // try opens and closes a site with the paths given, or with all paths of a datapath, in each direction. Open checks
 // that the ends of each talk over the datapath.
-func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...target.Path) {
+func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...targets.Path) {
 	t.Helper()
 	if len(paths) == 0 {
-		paths = target.Paths()
+		paths = targets.Paths()
 	}
-	paths = slices.DeleteFunc(slices.Clone(paths), func(path target.Path) bool {
+	paths = slices.DeleteFunc(slices.Clone(paths), func(path targets.Path) bool {
 		err := l.Probe(d.Name(), topology, path)
 		if err != nil && !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("%s: %v", path, err)
@@ -72,11 +72,11 @@ func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths 
 }
 
 // tryAll opens one site with a place for each path, of which those are there that the datapath carries.
-func tryAll(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths []target.Path, rotation int) {
+func tryAll(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths []targets.Path, rotation int) {
 	t.Helper()
-	var placements []target.Placement
+	var placements []targets.Placement
 	for _, path := range paths {
-		placements = append(placements, target.Placement{Path: path, Rotation: rotation})
+		placements = append(placements, targets.Placement{Path: path, Rotation: rotation})
 	}
 	site, err := l.Open(context.Background(), d.Name(), topology, placements)
 	if err != nil {
@@ -135,7 +135,7 @@ func TestWorksInAUserNamespace(t *testing.T) {
 	for _, d := range datapath.Kit.Datapaths {
 		t.Run(d.Name(), func(t *testing.T) {
 			t.Parallel()
-			try(t, start(t, c), d, lab.Default(), target.NodeNode, target.PodPodOther, target.NodeSvcOther)
+			try(t, start(t, c), d, lab.Default(), targets.NodeNode, targets.PodPodOther, targets.NodeSvcOther)
 		})
 	}
 }
@@ -150,7 +150,7 @@ func TestOptionsOfATopology(t *testing.T) {
 		for _, d := range datapath.Kit.Datapaths {
 			t.Run(name+"/"+d.Name(), func(t *testing.T) {
 				t.Parallel()
-				try(t, start(t, config()), d, topology, target.NodeNode, target.PodPodOther)
+				try(t, start(t, config()), d, topology, targets.NodeNode, targets.PodPodOther)
 			})
 		}
 	}

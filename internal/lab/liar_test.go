@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A liar is a datapath that builds something else than it says.
@@ -22,8 +22,8 @@ type liar struct {
 	change func(*lab.Plan)
 }
 
-func (l liar) Name() string              { return l.label }
-func (l liar) Wire(target.Path) lab.Wire { return l.says }
+func (l liar) Name() string               { return l.label }
+func (l liar) Wire(targets.Path) lab.Wire { return l.says }
 func (l liar) Plan(t lab.Topology) (lab.Plan, error) {
 	p, err := l.Datapath.Plan(t)
 	if err == nil && l.change != nil {
@@ -35,11 +35,11 @@ func (l liar) Plan(t lab.Topology) (lab.Plan, error) {
 // A halfLiar says of one path alone what is not so.
 type halfLiar struct {
 	liar
-	about target.Path
+	about targets.Path
 }
 
 // Wire is what it says of the path, and else the truth.
-func (l halfLiar) Wire(path target.Path) lab.Wire {
+func (l halfLiar) Wire(path targets.Path) lab.Wire {
 	if path == l.about {
 		return l.says
 	}
@@ -74,7 +74,7 @@ func honest(name string) lab.Datapath {
 }
 
 func liars() []liar {
-	overlay := honest("vxlan").Wire(target.PodPodOther)
+	overlay := honest("vxlan").Wire(targets.PodPodOther)
 	other, id := overlay, overlay
 	other.Layers = []string{"ipv4", "udp:8472", "vxlan:7", "ethernet"}
 	id.Layers, id.Device = nil, "vxlan0"
@@ -105,11 +105,11 @@ func liars() []liar {
 }
 
 func halfLiars() []halfLiar {
-	apart := honest("vxlan").Wire(target.PodPodOther)
+	apart := honest("vxlan").Wire(targets.PodPodOther)
 	apart.Device = ""
 	return []halfLiar{
-		{liar{honest("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, target.NodeNode},
-		{liar{honest("vxlan"), "vxlan-past-its-device", apart, nil}, target.PodPodOther},
+		{liar{honest("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, targets.NodeNode},
+		{liar{honest("vxlan"), "vxlan-past-its-device", apart, nil}, targets.PodPodOther},
 		{liar{honest("native"), "native-without-a-way-back", lab.Wire{}, without("node2: route add 10.244.1.0/24")}, ""},
 	}
 }
@@ -147,7 +147,7 @@ func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
 		{"small-mtu", "a datagram of 1472 bytes, which the path should carry whole"},
 		{"no-such-device", "node1: addr add 192.0.2.1/24 dev eth7: device eth7: Link not found"},
 	} {
-		site, err := openOne(t.Context(), l, test.name, lab.Default(), target.Placement{Path: target.PodPodOther})
+		site, err := openOne(t.Context(), l, test.name, lab.Default(), targets.Placement{Path: targets.PodPodOther})
 		switch {
 		case err == nil:
 			t.Errorf("%s: nobody saw that it is not what it says", test.name)
@@ -166,7 +166,7 @@ func TestOpenLooksAtTheTunnelsCounters(t *testing.T) {
 	c := config()
 	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
 	l := start(t, c)
-	_, err := openOne(t.Context(), l, "vxlan-one-way", lab.Default(), target.Placement{Path: target.PodPodOther})
+	_, err := openOne(t.Context(), l, "vxlan-one-way", lab.Default(), targets.Placement{Path: targets.PodPodOther})
 	if want := "vxlan0 received"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -177,18 +177,18 @@ func TestOpenFindsOutWhichPlacesAreNotAsTheyShould(t *testing.T) {
 	c := config()
 	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
 	l := start(t, c)
-	for name, says := range map[string]map[target.Path]string{
+	for name, says := range map[string]map[targets.Path]string{
 		"native-without-a-way-back": {
-			target.PodNodeOther: "node1/pod1 does not reach node2 at",
-			target.PodPodOther:  "node1/pod1 does not reach node2/pod1 at",
-			target.PodSvcOther:  "node1/pod1 does not reach node2/pod1 at 10.96.0.3:5201",
+			targets.PodNodeOther: "node1/pod1 does not reach node2 at",
+			targets.PodPodOther:  "node1/pod1 does not reach node2/pod1 at",
+			targets.PodSvcOther:  "node1/pod1 does not reach node2/pod1 at 10.96.0.3:5201",
 		},
-		"native-with-a-quiet-underlay": {target.NodeNode: "stays within a node, but its data was on the underlay"},
-		"vxlan-past-its-device":        {target.PodPodOther: "vxlan0 received"},
+		"native-with-a-quiet-underlay": {targets.NodeNode: "stays within a node, but its data was on the underlay"},
+		"vxlan-past-its-device":        {targets.PodPodOther: "vxlan0 received"},
 	} {
-		var placements []target.Placement
-		for _, path := range target.Paths() {
-			placements = append(placements, target.Placement{Path: path})
+		var placements []targets.Placement
+		for _, path := range targets.Paths() {
+			placements = append(placements, targets.Placement{Path: path})
 		}
 		site, err := l.Open(t.Context(), name, lab.Default(), placements)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // What a request asks of the holder.
@@ -32,16 +32,16 @@ const maxMessage = 128 << 10
 
 // A request is one message to the holder. Descriptors for a command's input and outputs come with it.
 type request struct {
-	ID         int                `json:"id"`
-	Do         string             `json:"do"`
-	Datapath   string             `json:"datapath,omitempty"`
-	Topology   Topology           `json:"topology,omitzero"`
-	Path       target.Path        `json:"path,omitempty"`       // to probe
-	Placements []target.Placement `json:"placements,omitempty"` // to open
-	Site       int                `json:"site,omitempty"`
-	Host       string             `json:"host,omitempty"`
-	Args       []string           `json:"args,omitempty"`
-	Kill       int                `json:"kill,omitempty"` // the ID of the exec
+	ID         int                 `json:"id"`
+	Do         string              `json:"do"`
+	Datapath   string              `json:"datapath,omitempty"`
+	Topology   Topology            `json:"topology,omitzero"`
+	Path       targets.Path        `json:"path,omitempty"`       // to probe
+	Placements []targets.Placement `json:"placements,omitempty"` // to open
+	Site       int                 `json:"site,omitempty"`
+	Host       string              `json:"host,omitempty"`
+	Args       []string            `json:"args,omitempty"`
+	Kill       int                 `json:"kill,omitempty"` // the ID of the exec
 }
 
 // A reply is one message from the holder.

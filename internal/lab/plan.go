@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // An Op is one step of a plan: data, with a text and an effect.
@@ -41,13 +41,13 @@ type Plan struct {
 	// Tunnel is the device in every node that the datapath's packets between nodes go through, if that is not the uplink.
 	Tunnel string
 	// Needs is what single paths need of the kernel beyond the steps.
-	Needs map[target.Path][]Prober
+	Needs map[targets.Path][]Prober
 }
 
 // Need says that a path needs something that the others do not; without it, only that path is not supported.
-func (p *Plan) Need(path target.Path, op Prober) {
+func (p *Plan) Need(path targets.Path, op Prober) {
 	if p.Needs == nil {
-		p.Needs = map[target.Path][]Prober{}
+		p.Needs = map[targets.Path][]Prober{}
 	}
 	same := func(o Prober) bool { return o.Feature() == op.Feature() }
 	if !slices.ContainsFunc(p.Needs[path], same) {
@@ -95,7 +95,7 @@ func (p Plan) String() string {
 
 // probers returns the probes of a plan for a path, one per feature, in order: those of all steps that every path needs,
 // and the path's own.
-func (p Plan) probers(path target.Path) []Prober {
+func (p Plan) probers(path targets.Path) []Prober {
 	var probers []Prober
 	seen := map[string]bool{}
 	for of, ops := range p.Needs {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // goneTimeout is how long the kernel may take to remove a site. It takes some ten milliseconds.
@@ -39,7 +39,7 @@ type Ends struct {
 
 // EndsOf says which hosts a placement uses. Client and server are on the node that the rotation picks, or the server on
 // the next one; the server of a Service is a pod.
-func EndsOf(t Topology, p target.Placement) Ends {
+func EndsOf(t Topology, p targets.Placement) Ends {
 	a := ((p.Rotation%t.Nodes)+t.Nodes)%t.Nodes + 1
 	b := a
 	if p.Path.Other() {
@@ -116,7 +116,7 @@ func (s *site) places(datapath Datapath, plan Plan, r request) ([]PlaceInfo, err
 // checkOrder is the order in which placements are checked, as indexes of them: what must stay within its node before
 // anything has been on the underlay, and what must not use the tunnel before anything has been in it, since a tunnel
 // that has been used may have something to say of its own accord.
-func checkOrder(d Datapath, placements []target.Placement) []int {
+func checkOrder(d Datapath, placements []targets.Placement) []int {
 	rank := func(i int) int {
 		switch w := d.Wire(placements[i].Path); {
 		case w.Quiet:

@@ -6,25 +6,25 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // wires is a datapath of which only that is known.
 type wires struct {
 	Datapath
-	of map[target.Path]Wire
+	of map[targets.Path]Wire
 }
 
-func (w wires) Wire(p target.Path) Wire { return w.of[p] }
+func (w wires) Wire(p targets.Path) Wire { return w.of[p] }
 
 func TestCheckOrder(t *testing.T) {
-	d := wires{of: map[target.Path]Wire{
-		target.PodPodSame: {Quiet: true}, target.PodSvcSame: {Quiet: true},
-		target.PodPodOther: {Device: "wg0", Sealed: true}, target.PodSvcOther: {Device: "wg0", Sealed: true},
+	d := wires{of: map[targets.Path]Wire{
+		targets.PodPodSame: {Quiet: true}, targets.PodSvcSame: {Quiet: true},
+		targets.PodPodOther: {Device: "wg0", Sealed: true}, targets.PodSvcOther: {Device: "wg0", Sealed: true},
 	}}
-	asked := []target.Placement{
-		{Path: target.PodPodOther}, {Path: target.NodeNode}, {Path: target.PodSvcSame}, {Path: target.PodSvcOther},
-		{Path: target.PodPodSame},
+	asked := []targets.Placement{
+		{Path: targets.PodPodOther}, {Path: targets.NodeNode}, {Path: targets.PodSvcSame}, {Path: targets.PodSvcOther},
+		{Path: targets.PodPodSame},
 	}
 	if got, want := checkOrder(d, asked), []int{2, 4, 1, 0, 3}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Pause before a run, so that one does not disturb the next, unless somebody says otherwise.
@@ -18,7 +18,7 @@ type Durations struct {
 	e        result.Experiment
 	families map[string]string        // names, by case
 	cases    map[string]family.Traits // by name
-	targets  map[string]target.Spec   // by name
+	targets  map[string]targets.Spec  // by name
 	sittings map[int]string           // of sites that only one case had, by number
 	// Seconds beyond the nominal ones.
 	runs, making, removing, switching map[scope]*mean
@@ -36,12 +36,12 @@ type mean struct {
 // that none of them knows and of a target that is none, nothing is known but the design.
 func NewDurations(e result.Experiment, families family.List) Durations {
 	d := Durations{
-		e: e, families: map[string]string{}, cases: map[string]family.Traits{}, targets: map[string]target.Spec{},
+		e: e, families: map[string]string{}, cases: map[string]family.Traits{}, targets: map[string]targets.Spec{},
 		sittings: map[int]string{},
 		runs:     map[scope]*mean{}, making: map[scope]*mean{}, removing: map[scope]*mean{}, switching: map[scope]*mean{},
 	}
 	for _, t := range e.Targets {
-		d.targets[t.Name], _ = target.ParseSpec(t.Spec)
+		d.targets[t.Name], _ = targets.ParseSpec(t.Spec)
 	}
 	for _, c := range e.Cases {
 		for _, f := range families {

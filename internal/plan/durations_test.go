@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // families have workloads of which one takes more than its window, and what a cluster makes.
@@ -122,7 +122,7 @@ func TestNominalOfVault(t *testing.T) {
 	e := lasting()
 	e.Cases = []result.Case{{Name: "app/x", Path: "app"}}
 	list := family.List{{Name: "app", Paths: []string{"app"}, Parse: parse(family.Traits{
-		Needs: target.Placement{Application: "vault"}, Nominal: family.Nominal{Site: 10 * time.Second},
+		Needs: targets.Placement{Application: "vault"}, Nominal: family.Nominal{Site: 10 * time.Second},
 	})}}
 	for spec, want := range map[string]float64{"kube:?vault=deploy": 14.2, "kube:?vault=https://vault:8200": 4.2} {
 		e.Targets = []result.Target{{Name: "a", Spec: spec}}

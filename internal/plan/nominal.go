@@ -3,7 +3,7 @@ package plan
 import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A pace is the seconds that a kind of target usually takes, whatever is measured on it.
@@ -61,6 +61,6 @@ func (d *Durations) nominalSite(sitting, on string) (making, removing float64) {
 }
 
 // made says whether a target makes what a case needs: an application is there already, unless it is to be deployed.
-func made(spec target.Spec, t family.Traits) bool {
+func made(spec targets.Spec, t family.Traits) bool {
 	return t.Needs.Application == "" || spec.Deploys(t.Needs.Application)
 }

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/admission"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -189,7 +189,7 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	in := entrance{token: s.Token, opened: make(chan net.Conn)}
-	defer in.door.Close()
+	defer in.pending.Close()
 	ended := make(chan struct{})
 	go func() { defer close(ended); in.accept(ctx, l) }()
 	defer func() { cancel(); <-ended }()
@@ -207,9 +207,9 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 
 // An entrance lets in who has the token. Others may come too, and say what they like or nothing.
 type entrance struct {
-	door   agent.Door
-	token  string
-	opened chan net.Conn
+	pending admission.Queue
+	token   string
+	opened  chan net.Conn
 }
 
 // accept lets connections in until the listener is closed.
@@ -219,9 +219,9 @@ func (e *entrance) accept(ctx context.Context, l net.Listener) {
 		if err != nil {
 			return
 		}
-		_ = c.SetDeadline(time.Now().Add(agent.DoorPatience))
+		_ = c.SetDeadline(time.Now().Add(admission.Timeout))
 		said := make([]byte, len(e.token))
-		e.door.Await(
+		e.pending.Add(
 			func() { _, err = io.ReadFull(c, said) },
 			func() { c.Close() },
 			func() {

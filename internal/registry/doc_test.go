@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // TestTargetPages holds the pages about kinds of targets to what there is; -update writes their tables of options.
@@ -57,9 +57,9 @@ func withOptions(t *testing.T, name string, k Kind) (page string, names []string
 		if !slices.Contains(strings.Fields(part[2]), k.Name) {
 			return table
 		}
-		var options []target.Option
+		var options []targets.Option
 		for _, option := range strings.Fields(part[3]) {
-			i := slices.IndexFunc(k.Options, func(o target.Option) bool { return o.Name == option })
+			i := slices.IndexFunc(k.Options, func(o targets.Option) bool { return o.Name == option })
 			if i < 0 {
 				t.Fatalf("%s: %s targets have no option %s", name, k.Name, option)
 			}
@@ -71,8 +71,8 @@ func withOptions(t *testing.T, name string, k Kind) (page string, names []string
 }
 
 // markdown is a table of options, with their fields in experiment files if they have some.
-func markdown(options []target.Option) string {
-	fields := slices.ContainsFunc(options, func(o target.Option) bool { return o.Field != "" })
+func markdown(options []targets.Option) string {
+	fields := slices.ContainsFunc(options, func(o targets.Option) bool { return o.Field != "" })
 	table := "| Option | Description |\n|---|---|\n"
 	if fields {
 		table = "| Option | Field | Description |\n|---|---|---|\n"

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A family that nobody else knows is run on real targets, compared and reported. It takes at most 150 lines.
@@ -75,9 +75,9 @@ func TestToyFamily(t *testing.T) {
 // planned is an experiment with the toys on this machine, twice.
 func planned(t *testing.T, families family.List) (result.Experiment, []runner.Target) {
 	t.Helper()
-	var targets []runner.Target
+	var measured []runner.Target
 	for _, text := range []string{"local:?label=a", "local:?label=b"} {
-		spec, err := target.ParseSpec(text)
+		spec, err := targets.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,19 +90,19 @@ func planned(t *testing.T, families family.List) (result.Experiment, []runner.Ta
 				t.Error(err)
 			}
 		})
-		targets = append(targets, runner.Target{Target: result.Target{Name: spec.Label(), Spec: text}, Places: places})
+		measured = append(measured, runner.Target{Target: result.Target{Name: spec.Label(), Spec: text}, Places: places})
 	}
 	design := runner.DefaultDesign()
 	design.Blocks, design.Looks, design.Duration, design.Warmup = 2, nil, 0.1, 0.02
 	suites := families.Suites()
 	e, err := runner.Resolve(runner.Options{
-		ID: store.NewID(time.Now()), Version: "test", Created: time.Now(), Targets: targets, Families: families,
+		ID: store.NewID(time.Now()), Version: "test", Created: time.Now(), Targets: measured, Families: families,
 		Suites: suites[len(suites)-1:], Tool: families.Tools(), Seed: 1, Design: design,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, targets
+	return e, measured
 }
 
 // Every case of every suite is read back from its name and definition, and is in its suite once.

@@ -9,12 +9,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/image"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/kube"
-	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
-	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
-	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
-	localtarget "github.com/knotmeter/knotmeter/internal/target/local"
+	"github.com/knotmeter/knotmeter/internal/lab/labtarget"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/local"
 )
 
 // The hidden commands by which the program starts itself again.
@@ -35,9 +35,9 @@ func Kinds() []Kind { return []Kind{labKind(), localKind(), kubeKind()} }
 func labKind() Kind {
 	k := Kind{
 		Name: "lab", Example: "lab:vxlan?mtu=9000&label=jumbo", Options: labtarget.Options(),
-		New:      func(spec target.Spec) (target.Target, error) { return labtarget.New(spec, labConfig()) },
+		New:      func(spec targets.Spec) (targets.Target, error) { return labtarget.New(spec, labConfig()) },
 		Features: features,
-		Clean:    func(_ context.Context, _ []target.Spec, how target.Cleaning) ([]string, error) { return clean(how) },
+		Clean:    func(_ context.Context, _ []targets.Spec, how targets.Cleaning) ([]string, error) { return clean(how) },
 	}
 	for _, d := range datapath.Kit.Datapaths {
 		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})
@@ -51,14 +51,14 @@ func labConfig() lab.Config {
 
 func localKind() Kind {
 	return Kind{
-		Name: "local", Example: "local:/var/tmp?size=4GiB&label=disk", Options: localtarget.Options(),
+		Name: "local", Example: "local:/var/tmp?size=4GiB&label=disk", Options: local.Options(),
 		Targets: []Line{
 			{"local:DIR", "storage in a directory of this machine (an absolute path), and applications"},
 			{"local:", "applications, asked from this machine"},
 		},
-		Names:   localtarget.Directories,
-		New:     func(s target.Spec) (target.Target, error) { return localtarget.New(s, agentHere()...) },
-		Clean:   localtarget.Clean,
+		Names:   local.Directories,
+		New:     func(s targets.Spec) (targets.Target, error) { return local.New(s, agentHere()...) },
+		Clean:   local.Clean,
 		Inspect: true,
 	}
 }
@@ -78,18 +78,18 @@ func kubeKind() Kind {
 		Targets: []Line{
 			{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"},
 		},
-		Names:   connection.Contexts,
-		New:     func(s target.Spec) (target.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
+		Names:   cluster.Contexts,
+		New:     func(s targets.Spec) (targets.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
 		Clean:   cleanClusters,
 		Inspect: true,
 		RBAC:    kube.RBAC,
-		Uses:    connection.Uses,
-		Pin:     connection.Pin,
+		Uses:    cluster.Uses,
+		Pin:     cluster.Pin,
 	}
 }
 
 // cleanClusters cleans the clusters that are named, and no others.
-func cleanClusters(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]string, error) {
+func cleanClusters(ctx context.Context, specs []targets.Spec, how targets.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
 	for _, spec := range specs {

@@ -5,14 +5,14 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // clean removes the control groups that are left where a lab's holder itself was killed. Those of labs that run are
 // locked. Another program's stay, which --all does not change.
-func clean(how target.Cleaning) ([]string, error) {
+func clean(how targets.Cleaning) ([]string, error) {
 	return cgroup.Clean(func(dir string) bool { return how.Takes(dir, "") }, func(dir string) {
-		how.Found(target.Leftover{Name: dir, Doubt: "a control group with a name like Knotmeter's, and without its mark"})
+		how.Found(targets.Leftover{Name: dir, Doubt: "a control group with a name like Knotmeter's, and without its mark"})
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // What another program made is named, and not removed even with --all.
@@ -26,8 +26,8 @@ func TestCleanNamesOthersGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Remove(other)
-	found := map[string]target.Leftover{}
-	how := target.Cleaning{All: true, DryRun: true, Found: func(l target.Leftover) { found[l.Name] = l }}
+	found := map[string]targets.Leftover{}
+	how := targets.Cleaning{All: true, DryRun: true, Found: func(l targets.Leftover) { found[l.Name] = l }}
 	if removed, err := clean(how); err != nil || len(removed) > 0 {
 		t.Errorf("removed %v, %v", removed, err)
 	}

@@ -4,9 +4,9 @@ package registry
 
 import (
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-func clean(target.Cleaning) ([]string, error) { return nil, nil }
+func clean(targets.Cleaning) ([]string, error) { return nil, nil }
 
 func features() ([]lab.Finding, error) { return nil, lab.NeedsLinux }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // TestOptionsAsListed takes the options of `list targets`, which the pages have too, at their word: a target with each
@@ -37,7 +37,7 @@ func TestOptionsAsListed(t *testing.T) {
 			names = append(names, text)
 		}
 		for _, text := range names {
-			spec, err := target.ParseSpec(text)
+			spec, err := targets.ParseSpec(text)
 			if err != nil {
 				t.Error(err)
 				continue

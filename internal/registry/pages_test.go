@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // TestSuitesPage keeps the page about suites the same as the suites that there are; -update writes it.
@@ -54,7 +54,7 @@ func TestNetworkPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, p := range target.Paths() {
+	for _, p := range targets.Paths() {
 		names = append(names, string(p))
 	}
 	for _, k := range network.Kinds() {

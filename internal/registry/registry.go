@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/web"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Families are what can be measured; the first tool and the first suite are the defaults.
@@ -38,28 +38,28 @@ type Kind struct {
 	Example string // with an option
 	// Names are the names that this machine alone knows and that may begin as the target's does, for completion; nil where
 	// Targets has all. It is quick, reaches nobody, and leaves out what it cannot read.
-	Names   func(target.Spec) []string
-	Options []target.Option
+	Names   func(targets.Spec) []string
+	Options []targets.Option
 	// Section is the section of an experiment file with the options that have a field; empty where none has.
 	Section string
 	// Uses says what reaching a target runs and sends, by what it names; nil where that is nothing. It reaches nobody.
-	Uses func(target.Spec) []string
+	Uses func(targets.Spec) []string
 	// Pin completes a target by what it means now and could mean something else later; nil where nothing can. It reaches
 	// nobody.
-	Pin func(target.Spec) target.Spec
+	Pin func(targets.Spec) targets.Spec
 	// New makes a target; it touches nothing until the target is used.
-	New func(target.Spec) (target.Target, error)
+	New func(targets.Spec) (targets.Target, error)
 	// Features are what of this machine it can use; nil where nothing of this machine matters or only a target tells what
 	// does.
 	Features func() ([]lab.Finding, error)
 	// Clean removes what crashes left behind, and returns the names of it: what belongs to these targets, or without
 	// any all that can be found without one.
-	Clean func(context.Context, []target.Spec, target.Cleaning) ([]string, error)
+	Clean func(context.Context, []targets.Spec, targets.Cleaning) ([]string, error)
 	// Inspect says that only the facts of a target tell whether it can be used, so that doctor asks for them.
 	Inspect bool
 	// RBAC is what a target needs to be allowed, as manifests, with as few rights as possible or wide; nil where there is
 	// nobody to allow it.
-	RBAC func(spec target.Spec, wide bool) (string, error)
+	RBAC func(spec targets.Spec, wide bool) (string, error)
 }
 
 // A Line is an entry of a list.
@@ -74,11 +74,11 @@ func FindKind(name string) (Kind, error) {
 		}
 		names = append(names, k.Name)
 	}
-	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", target.ErrSpec, name, prose.Choices(name, names))
+	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", targets.ErrSpec, name, prose.Choices(name, names))
 }
 
 // Pinned is a target that means the same when it is read again.
-func Pinned(spec target.Spec) target.Spec {
+func Pinned(spec targets.Spec) targets.Spec {
 	if k, err := FindKind(spec.Kind); err == nil && k.Pin != nil {
 		return k.Pin(spec)
 	}
@@ -86,7 +86,7 @@ func Pinned(spec target.Spec) target.Spec {
 }
 
 // Target makes the target that a text names.
-func Target(spec target.Spec) (target.Target, error) {
+func Target(spec targets.Spec) (targets.Target, error) {
 	k, err := FindKind(spec.Kind)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -34,8 +34,8 @@ type pathSection struct {
 }
 
 type pathRow struct {
-	Path       target.Path // or the name of a case that has none
-	Bounds     []string    // the reference, and those of targets that have their own
+	Path       targets.Path // or the name of a case that has none
+	Bounds     []string     // the reference, and those of targets that have their own
 	Conclusion string
 	Cells      []pathCell
 }
@@ -74,7 +74,7 @@ func (b *builder) paths() *paths {
 		row := b.pathRow(p, m, b.group(m.Case, m.Metric), verdicts)
 		key := cmp.Or(m.Of.Workload, m.Metric)
 		if words := m.Of.Words; words.Group != "" {
-			key, row.Path = words.Group, target.Path(words.Member)
+			key, row.Path = words.Group, targets.Path(words.Member)
 			if m.Unit != unit.Second || m.Of.Metric != "" && m.Metric != m.Of.Metric {
 				key += " " + m.Metric // on an axis of its own
 			}
@@ -149,7 +149,7 @@ func (p *paths) sort() {
 			s.Title = pathTitles[k].Value
 		}
 		slices.SortStableFunc(s.Rows, func(a, b pathRow) int {
-			return cmp.Compare(last(slices.Index(target.Paths(), a.Path)), last(slices.Index(target.Paths(), b.Path)))
+			return cmp.Compare(last(slices.Index(targets.Paths(), a.Path)), last(slices.Index(targets.Paths(), b.Path)))
 		})
 	}
 }
@@ -166,7 +166,7 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 }
 
 func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
-	row := pathRow{Path: target.Path(cmp.Or(m.Of.Path, m.Case)), Conclusion: g.Conclusion}
+	row := pathRow{Path: targets.Path(cmp.Or(m.Of.Path, m.Case)), Conclusion: g.Conclusion}
 	if row.Bounds = references(p.Columns, m.Bounds, m.Unit); len(row.Bounds) > 0 {
 		row.Bounds[len(row.Bounds)-1] += noLimit(*m.Bound)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and
@@ -17,7 +17,7 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []string, err er
 	about := map[string][]string{} // the targets that a warning is about
 	var said []string
 	for _, t := range c.Targets {
-		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share, InTurn: e.InTurn(),
+		p := targets.Plan{Experiment: e.ID, Version: e.Version, Share: share, InTurn: e.InTurn(),
 			Earlier: c.EarlierFacts[t.Name]}
 		if p.Placements, err = placements(e, t.Name, c.Families, c.Tool); err != nil {
 			return nil, err
@@ -48,8 +48,8 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []string, err er
 // placements are those of the cases that are planned on a target.
 func placements(
 	e result.Experiment, name string, families family.List, by family.Tool,
-) ([]target.Placement, error) {
-	var list []target.Placement
+) ([]targets.Placement, error) {
+	var list []targets.Placement
 	for _, c := range e.Cases {
 		if !e.Measures(c, name) {
 			continue

@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Every target begins with what is planned on it: bounds on the baseline alone, and nothing that was left out.
@@ -32,7 +32,7 @@ func TestBegin(t *testing.T) {
 	if err != nil || !slices.Equal(warnings, []string{"b: the experiment other runs here too"}) {
 		t.Errorf("%q, %v", warnings, err)
 	}
-	paths := map[string][]target.Path{}
+	paths := map[string][]targets.Path{}
 	for name, twin := range b.twins {
 		for _, p := range twin.Begun() {
 			if p.Experiment != "x" || p.Version != "v1" || !p.Share || p.Placements[0].Program != "fio" ||
@@ -45,7 +45,7 @@ func TestBegin(t *testing.T) {
 			slices.Sort(paths[name])
 		}
 	}
-	want := map[string][]target.Path{"a": {target.NodeNode, target.PodPodOther}, "b": {target.PodPodOther}}
+	want := map[string][]targets.Path{"a": {targets.NodeNode, targets.PodPodOther}, "b": {targets.PodPodOther}}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Error(diff)
 	}

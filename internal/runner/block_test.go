@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // withoutBounds leaves out the cases that are on the baseline alone.
@@ -97,8 +97,8 @@ func TestSitesOfFailedRuns(t *testing.T) {
 // A place that cannot be made is in the way of its own cases alone, and is made again in a fresh site.
 func TestPlaceThatCannotBeMade(t *testing.T) {
 	b := newBench(t, "ab", 1)
-	b.twins["b"].OpenFails = func(n int, p target.Placement) error {
-		if n == 1 && p.Path == target.PodSvcOther {
+	b.twins["b"].OpenFails = func(n int, p targets.Placement) error {
+		if n == 1 && p.Path == targets.PodSvcOther {
 			return errors.New("no endpoint")
 		}
 		return nil
@@ -110,7 +110,7 @@ func TestPlaceThatCannotBeMade(t *testing.T) {
 	}
 	first := b.sink.sites[0].Number
 	for _, r := range b.sink.runs {
-		service := strings.HasPrefix(r.Case, string(target.PodSvcOther))
+		service := strings.HasPrefix(r.Case, string(targets.PodSvcOther))
 		if r.Valid() && service == (r.Site <= first+1) {
 			t.Errorf("%s on %s is in site %d", r.Case, r.Target, r.Site)
 		}
@@ -126,7 +126,7 @@ func TestSitesOpenTogether(t *testing.T) {
 	arrived := make(chan string, 3)
 	all := make(chan struct{})
 	for name, twin := range b.twins {
-		twin.OpenFails = func(int, target.Placement) error {
+		twin.OpenFails = func(int, targets.Placement) error {
 			select {
 			case arrived <- name:
 			default: // a further place
@@ -158,7 +158,7 @@ func TestSitesOfManyTargets(t *testing.T) {
 	var now atomic.Int32
 	var over atomic.Bool
 	for _, twin := range b.twins {
-		twin.OpenFails = func(int, target.Placement) error {
+		twin.OpenFails = func(int, targets.Placement) error {
 			if now.Add(1) > 4 {
 				over.Store(true)
 			}
@@ -176,9 +176,9 @@ func TestSitesOfManyTargets(t *testing.T) {
 // A target that is not there for a moment costs time, and no case.
 func TestSitesOfAnAbsentTarget(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
-	b.twins["b"].OpenFails = func(n int, _ target.Placement) error {
+	b.twins["b"].OpenFails = func(n int, _ targets.Placement) error {
 		if n == 2 {
-			return fmt.Errorf("%w: no answer", target.ErrUnavailable)
+			return fmt.Errorf("%w: no answer", targets.ErrUnavailable)
 		}
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // mostOutput is how much is kept of what a command of the user's prints, in bytes.
@@ -46,7 +46,7 @@ func (s *session) command(ctx context.Context, c result.Command, name string) (o
 // environment is what a command learns of the target that it is run for.
 func (s *session) environment(name string) []string {
 	list := []string{"KNOTMETER_TARGET=" + name}
-	if t, is := s.targets[name].(target.Switched); is {
+	if t, is := s.targets[name].(targets.Switched); is {
 		list = append(list, t.Environment()...)
 	}
 	return list

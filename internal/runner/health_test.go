@@ -11,19 +11,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // ailing is a target on which something becomes of the places of one site.
 type ailing struct {
-	target.Target
+	targets.Target
 	sites int
 	at    int      // the site, from 1
 	asked []string // the order in which sites are asked and closed
 }
 
-func (a *ailing) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+func (a *ailing) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	s, err := a.Target.Open(ctx, placements)
 	a.sites++
 	n, remove := a.sites, s.Close
@@ -119,11 +119,11 @@ func TestPlacesThatFailAndThenARun(t *testing.T) {
 
 // A spender is a target that tells after the removal of a site what it took.
 type spender struct {
-	target.Target
+	targets.Target
 	closed bool
 }
 
-func (p *spender) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+func (p *spender) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	s, err := p.Target.Open(ctx, placements)
 	remove := s.Close
 	p.closed = false

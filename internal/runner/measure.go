@@ -8,13 +8,13 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A trial is a run while it is made.
 type trial struct {
 	run   result.Run
-	place target.Place
+	place targets.Place
 	raw   []result.File
 	err   error
 	ails  bool    // something became of the place
@@ -45,7 +45,7 @@ func (t *trial) condition() condition {
 }
 
 // placement is what a workload needs in a block.
-func (s *session) placement(w family.Workload, block int) target.Placement {
+func (s *session) placement(w family.Workload, block int) targets.Placement {
 	return Placement(s.Tool, w, Rotation(block))
 }
 
@@ -69,7 +69,7 @@ func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	t.took = s.since(began)
 }
 
-func (s *session) useTool(ctx context.Context, place target.Place, r result.Run) (result.Measurement, error) {
+func (s *session) useTool(ctx context.Context, place targets.Place, r result.Run) (result.Measurement, error) {
 	w, times := s.workloads[r.Case], s.times
 	times.Seed = Seed(s.e, r)
 	limit := w.Traits().Limits.Bound(s.times, s.Limits.Grace)
@@ -91,7 +91,7 @@ func (s *session) toolOf(w family.Workload) string {
 }
 
 // health is what became of a place meanwhile.
-func (s *session) health(ctx context.Context, place target.Place) []result.Warning {
+func (s *session) health(ctx context.Context, place targets.Place) []result.Warning {
 	if place.Health == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // What else a design has to keep to. Every run is bounded in time; the shortest window is the step of a run's series.
@@ -95,7 +95,7 @@ func Resolve(o Options) (result.Experiment, error) {
 	}
 	if !e.InTurn() { // a switch may change the underlay
 		for i, t := range o.Targets {
-			if u, is := t.Places.(target.Underlaid); is {
+			if u, is := t.Places.(targets.Underlaid); is {
 				e.Targets[i].Underlay = u.Underlay()
 			}
 		}
@@ -131,7 +131,7 @@ func (o Options) checkLives(e result.Experiment) error {
 		longest = min(longest, b)
 	}
 	for _, t := range o.Targets {
-		if m, is := t.Places.(target.Mortal); is && longest > m.SiteLife() {
+		if m, is := t.Places.(targets.Mortal); is && longest > m.SiteLife() {
 			return fmt.Errorf("%w: the runs of a block take about %v, and what they are measured with on %s ends after %v; "+
 				"choose fewer cases (--case) or targets, or shorter runs (--duration)",
 				ErrOption, longest.Round(time.Minute), t.Name, m.SiteLife())
@@ -491,7 +491,7 @@ func (o Options) tools(cases []family.Case) string {
 
 // Measurable is nil if a tool can measure a workload on a target, as far as can be known before there are places; else
 // it says why not, and what would change that.
-func Measurable(by family.Tool, places target.Target, w family.Workload) error {
+func Measurable(by family.Tool, places targets.Target, w family.Workload) error {
 	if err := by.Supports(w); err != nil {
 		return fmt.Errorf("%s cannot: %w", by.Name(), err)
 	}
@@ -499,7 +499,7 @@ func Measurable(by family.Tool, places target.Target, w family.Workload) error {
 }
 
 // Placement is what a run of a workload by a tool needs of its places.
-func Placement(by family.Tool, w family.Workload, rotation int) target.Placement {
+func Placement(by family.Tool, w family.Workload, rotation int) targets.Placement {
 	p := w.Traits().Needs
 	p.Rotation, p.Program = rotation, by.Program(w)
 	return p

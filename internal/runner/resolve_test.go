@@ -20,12 +20,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-func twin(name string, unsupported ...target.Path) runner.Target {
-	t := &targettest.Twin{Label: name, On: "one", Unsupported: map[target.Path]string{}}
+func twin(name string, unsupported ...targets.Path) runner.Target {
+	t := &targettest.Twin{Label: name, On: "one", Unsupported: map[targets.Path]string{}}
 	for _, p := range unsupported {
 		t.Unsupported[p] = "this kernel has no " + name
 	}
@@ -265,7 +265,7 @@ func TestResolveWholeSuite(t *testing.T) {
 }
 
 func TestResolveNotMeasured(t *testing.T) {
-	paths := target.Paths()
+	paths := targets.Paths()
 	for _, test := range []struct {
 		name   string
 		change func(*runner.Options)
@@ -274,7 +274,7 @@ func TestResolveNotMeasured(t *testing.T) {
 	}{
 		{"nothing", nil, 9, []result.NotMeasured{}},
 		{"some of a target's", func(o *runner.Options) {
-			o.Targets[1] = twin("ipip", target.PodSvcOther)
+			o.Targets[1] = twin("ipip", targets.PodSvcOther)
 		}, 9, []result.NotMeasured{
 			{Target: "ipip", Case: "pod-svc/other/tcp-stream", Reason: "this kernel has no ipip"},
 			{Target: "ipip", Case: "pod-svc/other/tcp-rr", Reason: "this kernel has no ipip"},
@@ -284,14 +284,14 @@ func TestResolveNotMeasured(t *testing.T) {
 		}, 9, []result.NotMeasured{{Target: "ipsec", Case: "*", Reason: "this kernel has no ipsec"}}},
 		{"all of a target's, for two reasons", func(o *runner.Options) {
 			tw := twin("odd", paths...)
-			tw.Places.(*targettest.Twin).Unsupported[target.PodSvcOther] = "it has no services"
+			tw.Places.(*targettest.Twin).Unsupported[targets.PodSvcOther] = "it has no services"
 			o.Targets[1] = tw
 			o.Cases = []string{"*/tcp-rr"}
 		}, 3, []result.NotMeasured{
 			{Target: "odd", Case: "pod-pod/other/tcp-rr", Reason: "this kernel has no odd"},
 			{Target: "odd", Case: "pod-svc/other/tcp-rr", Reason: "it has no services"}}},
 		{"a target without bounds", func(o *runner.Options) {
-			o.Targets[1] = twin("odd", target.NodeNode)
+			o.Targets[1] = twin("odd", targets.NodeNode)
 		}, 9, []result.NotMeasured{}},
 		{"the tool's", func(o *runner.Options) {
 			o.Tool = &familytest.Model{Unsupported: map[network.Kind]string{network.TCPCRR: "it has no connections"}}
@@ -321,7 +321,7 @@ func TestResolveNotMeasured(t *testing.T) {
 
 // A bound that is not measured bounds nothing.
 func TestResolveBoundNotMeasured(t *testing.T) {
-	e := resolve(t, func(o *runner.Options) { o.Targets[0] = twin("native", target.NodeNode) })
+	e := resolve(t, func(o *runner.Options) { o.Targets[0] = twin("native", targets.NodeNode) })
 	for _, c := range e.Cases {
 		if c.Bound != "" {
 			t.Errorf("%s has bound %s", c.Name, c.Bound)
@@ -350,7 +350,7 @@ func TestResolveErrors(t *testing.T) {
 			`--primary: "*/tcp_crr" matches none of the cases that are measured on every target`},
 		{func(o *runner.Options) {
 			o.Primary = []string{"pod-pod/*", "pod-svc/*"}
-			o.Targets = []runner.Target{twin("native", target.PodSvcOther), twin("vxlan")}
+			o.Targets = []runner.Target{twin("native", targets.PodSvcOther), twin("vxlan")}
 		}, `--primary: "pod-svc/*" matches only what cannot be measured: ` +
 			`pod-svc/other/tcp-stream: the baseline native cannot`},
 		{func(o *runner.Options) { o.Tool = nil }, "--tool"},

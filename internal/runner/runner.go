@@ -15,7 +15,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Sink keeps what is measured; a store.Writer is one. An error of a Sink ends the experiment.
@@ -46,7 +46,7 @@ type Clock interface {
 // A Target is one of the things that are compared, with its name in all output.
 type Target struct {
 	result.Target
-	Places target.Target
+	Places targets.Target
 }
 
 // Limits bound what a run may take. The zero value of each means the default.
@@ -228,7 +228,7 @@ func (s *session) facts(ctx context.Context) error {
 const FactsTime = 3 * time.Minute
 
 // Facts returns the facts of a target, or an error with what is known when limit has passed.
-func Facts(ctx context.Context, t target.Target, limit time.Duration) ([]result.Fact, error) {
+func Facts(ctx context.Context, t targets.Target, limit time.Duration) ([]result.Fact, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	facts, err := t.Facts(limited)

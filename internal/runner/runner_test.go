@@ -23,8 +23,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
 // The family that is measured here, and its suites.
@@ -156,9 +156,9 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 }
 
 // openTakes is what a twin does that takes so long to make a site, on the clock of the bench, and never fails.
-func (b *bench) openTakes(d time.Duration) func(int, target.Placement) error {
+func (b *bench) openTakes(d time.Duration) func(int, targets.Placement) error {
 	last := 0
-	return func(n int, _ target.Placement) error {
+	return func(n int, _ targets.Placement) error {
 		if n != last {
 			b.clock.Sleep(b.t.Context(), d)
 		}
@@ -515,8 +515,8 @@ func TestNotSupported(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr")
 			if test.open {
-				b.twins[test.label].OpenFails = func(_ int, p target.Placement) error {
-					if p.Path == target.PodPodOther {
+				b.twins[test.label].OpenFails = func(_ int, p targets.Placement) error {
+					if p.Path == targets.PodPodOther {
 						return fmt.Errorf("build: %w", missing)
 					}
 					return nil
@@ -739,10 +739,10 @@ func TestResumeCountsFailures(t *testing.T) {
 // A target that is away for a while costs nothing but time; one that stays away ends the experiment, and no case is
 // given up for it.
 func TestUnavailable(t *testing.T) {
-	away := fmt.Errorf("%w: gone", target.ErrUnavailable)
+	away := fmt.Errorf("%w: gone", targets.ErrUnavailable)
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
 	failing := 0
-	b.twins["b"].OpenFails = func(n int, _ target.Placement) error {
+	b.twins["b"].OpenFails = func(n int, _ targets.Placement) error {
 		if n == 2 || n == 3 {
 			failing++
 			return away
@@ -756,7 +756,7 @@ func TestUnavailable(t *testing.T) {
 	wantComplete(t, b.sink.runs, b.config.Experiment, "ab")
 
 	b = newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
-	b.twins["b"].OpenFails = func(n int, _ target.Placement) error {
+	b.twins["b"].OpenFails = func(n int, _ targets.Placement) error {
 		if n > 1 {
 			return away
 		}
@@ -903,7 +903,7 @@ func TestSinkFails(t *testing.T) {
 		t.Errorf("facts: %v", err)
 	}
 	b = newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
-	b.twins["b"].OpenFails = func(int, target.Placement) error { b.sink.fail = full; return nil }
+	b.twins["b"].OpenFails = func(int, targets.Placement) error { b.sink.fail = full; return nil }
 	if _, err := runner.Run(t.Context(), b.config); !errors.Is(err, full) {
 		t.Errorf("runs: %v", err)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A session is an experiment while it is carried out.
 type session struct {
 	Config
 	e         result.Experiment          // as Config's, with what turned out not to be measured
-	targets   map[string]target.Target   // by name
+	targets   map[string]targets.Target  // by name
 	workloads map[string]family.Workload // by case
 	times     family.Times
 	began     time.Time
@@ -42,7 +42,7 @@ type session struct {
 func newSession(c Config) (*session, error) {
 	s := &session{
 		Config: c.filled(), e: c.Experiment, ended: map[string]int{},
-		targets: map[string]target.Target{}, workloads: map[string]family.Workload{},
+		targets: map[string]targets.Target{}, workloads: map[string]family.Workload{},
 		found:     map[string]bool{},
 		summary:   Summary{Stopped: StopComplete, Invalid: map[string]int{}},
 		durations: plan.NewDurations(c.Experiment, c.Families), times: family.TimesOf(c.Experiment.Design),

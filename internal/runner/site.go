@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A site is what the cases of a sitting have on a target.
 type site struct {
-	target.Site
+	targets.Site
 	record     result.Site
-	placements []target.Placement // of its places, in that order
-	err        error              // why there is none
+	placements []targets.Placement // of its places, in that order
+	err        error               // why there is none
 	limits     struct{ open, close time.Duration }
 }
 
@@ -25,9 +25,9 @@ type site struct {
 type sites map[string]*site
 
 // place is what a case has in a site.
-func (s *site) place(p target.Placement) target.Place {
+func (s *site) place(p targets.Placement) targets.Place {
 	if s.err != nil {
-		return target.Place{Err: s.err}
+		return targets.Place{Err: s.err}
 	}
 	return s.Places[slices.Index(s.placements, p)]
 }
@@ -62,7 +62,7 @@ func (s *session) open(ctx context.Context, cases []CaseBlock, on []string) (sit
 		case one == nil:
 		case ctx.Err() != nil:
 			return all, errInterrupted
-		case errors.Is(one.err, target.ErrUnavailable):
+		case errors.Is(one.err, targets.ErrUnavailable):
 			return all, s.absent(ctx, one)
 		}
 	}
@@ -94,7 +94,7 @@ func (s *session) newSite(name string, cases []CaseBlock) *site {
 	return one
 }
 
-func (s *session) openOne(ctx context.Context, t target.Target, one *site) {
+func (s *session) openOne(ctx context.Context, t targets.Target, one *site) {
 	began := s.Clock.Now()
 	one.record.Start = began.UTC()
 	limited, cancel := context.WithTimeout(ctx, one.limits.open)

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // together makes runs of one case at the same time, each on a target of its own, and records them one after another. It
@@ -71,14 +71,14 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 }
 
 // disjoint says why targets cannot be measured at the same time, if they cannot.
-func disjoint(ctx context.Context, targets []Target) error {
-	if len(targets) < 2 {
+func disjoint(ctx context.Context, all []Target) error {
+	if len(all) < 2 {
 		return fmt.Errorf("%w: --parallel: there is one target, and nothing that it could be measured at the same time as",
 			ErrOption)
 	}
 	users := map[string]string{}
-	for _, t := range targets {
-		sharer, is := t.Places.(target.Sharer)
+	for _, t := range all {
+		sharer, is := t.Places.(targets.Sharer)
 		if !is {
 			return fmt.Errorf("%w: --parallel: %s does not say what it shares with other targets", ErrOption, t.Name)
 		}

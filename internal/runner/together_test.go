@@ -20,8 +20,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
 // newParallel is a bench whose targets are measured at the same time, in the time of a bubble.
@@ -151,7 +151,7 @@ func TestTogetherOneHasNoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 2, rr)
 		opens := 0
-		b.twins["b"].OpenFails = func(int, target.Placement) error {
+		b.twins["b"].OpenFails = func(int, targets.Placement) error {
 			if opens++; opens == 1 {
 				return errors.New("no room")
 			}
@@ -173,8 +173,8 @@ func TestTogetherNotSupported(t *testing.T) {
 	for name, want := range map[string]string{"b": "1.1 a, 1.1 c", "a": ""} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newParallel(t, "abc", 2, rr)
-			b.twins[name].OpenFails = func(_ int, p target.Placement) error {
-				if p.Path == target.NodeNode {
+			b.twins[name].OpenFails = func(_ int, p targets.Placement) error {
+				if p.Path == targets.NodeNode {
 					return nil
 				}
 				return result.NotSupported("no such path here")
@@ -196,9 +196,9 @@ func TestTogetherUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "ab", 2, rr)
 		opens := 0
-		b.twins["b"].OpenFails = func(int, target.Placement) error {
+		b.twins["b"].OpenFails = func(int, targets.Placement) error {
 			if opens++; opens > 1 {
-				return fmt.Errorf("gone: %w", target.ErrUnavailable)
+				return fmt.Errorf("gone: %w", targets.ErrUnavailable)
 			}
 			return nil
 		}
@@ -299,7 +299,7 @@ func TestTogetherRefused(t *testing.T) {
 			Places: &targettest.Twin{Label: name, Uses: uses}}
 	}
 	mute := runner.Target{Target: result.Target{Name: "mute", Spec: "mute"},
-		Places: struct{ target.Target }{&targettest.Twin{Label: "mute"}}}
+		Places: struct{ targets.Target }{&targettest.Twin{Label: "mute"}}}
 	tests := []struct {
 		targets []runner.Target
 		want    string

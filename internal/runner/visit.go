@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A visitError is why a visit ended before its first run: its switch failed, or the target was not ready after it.
@@ -141,8 +141,8 @@ func (s *session) ready(ctx context.Context, name string) ([]result.Fact, error)
 }
 
 // settled returns the facts of a target that is ready, as it is now.
-func (s *session) settled(ctx context.Context, t target.Target) ([]result.Fact, error) {
-	if c, is := t.(target.Switched); is {
+func (s *session) settled(ctx context.Context, t targets.Target) ([]result.Fact, error) {
+	if c, is := t.(targets.Switched); is {
 		if err := c.Settle(ctx); err != nil {
 			return nil, err
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
 // A testbed is a bench whose targets are in place in turn: a file holds the name of the one that is.
@@ -393,7 +393,7 @@ func (s *settling) Settle(context.Context) error {
 	return nil
 }
 
-var _ target.Switched = (*settling)(nil)
+var _ targets.Switched = (*settling)(nil)
 
 // A target is measured when it is ready, whose facts are found anew in each visit. One that does not become ready is
 // a failed visit.

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
 // What a switch changes by 5 % is found, and what a switch does not change is not, also if a run failed, a switch

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/cli"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // programVariable in the environment makes the test binary the program.
@@ -182,7 +182,7 @@ func (j *job) step(t *testing.T, s actionStep) error {
 	c := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", script)
 	c.Dir, c.Stdout, c.Stderr = j.dir, &j.log, &j.log
 	c.Env = append(os.Environ(), programVariable+"=1", "FAKE_GITHUB="+j.github,
-		target.ClaimsVariable+"="+j.github, "XDG_STATE_HOME="+j.github,
+		targets.ClaimsVariable+"="+j.github, "XDG_STATE_HOME="+j.github,
 		"PATH="+strings.Join(append(slices.Clone(j.path), fake, os.Getenv("PATH")), ":"))
 	for _, name := range []string{"GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"} {
 		c.Env = append(c.Env, name+"="+filepath.Join(files, name))

@@ -30,7 +30,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // path is what the names of cases begin with.
@@ -200,7 +200,7 @@ func (w Workload) Traits() family.Traits {
 		Words: result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity(),
 			Group: groups[w.Resource], Member: strings.TrimPrefix(w.Title(), w.Resource+"/")},
 		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(w.usual()),
-		Needs: target.Placement{Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
+		Needs: targets.Placement{Call: targets.Call{Resource: w.Resource, Operation: w.Verb}},
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/load/probe"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Change is something that is done to a cluster while probes go through it.
@@ -70,6 +70,6 @@ func PartOf(k probe.Kind) string { return parts[k] }
 var parts = map[probe.Kind]string{probe.UDP: metric.UDPProbes, probe.TCP: metric.TCPProbes, probe.New: metric.NewProbes}
 
 // call is what a change asks of the API server, by which the target knows the rights that it takes.
-func (c Change) call() target.Call {
-	return target.Call{Resource: kinds[c].resource, Operation: target.Effect}
+func (c Change) call() targets.Call {
+	return targets.Call{Resource: kinds[c].resource, Operation: targets.Effect}
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // path is what the names of cases begin with.
@@ -193,7 +193,7 @@ func (w Workload) Traits() family.Traits {
 		Words:   result.Words{Subject: w.subject(), Quantity: k.quantity},
 		Limits:  family.Limits{Run: time.Minute + trials*(Patience+startTime)},
 		Nominal: family.Nominal{Run: k.setup + trials*k.each},
-		Needs:   target.Placement{Call: w.Change.call()},
+		Needs:   targets.Placement{Call: w.Change.call()},
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func twinPair(t *testing.T, label string) (host.Pair, *targettest.Twin) {
 	t.Helper()
 	twin := &targettest.Twin{Label: label}
-	site, err := target.One(t.Context(), twin, target.Placement{Path: target.PodPodOther})
+	site, err := targets.One(t.Context(), twin, targets.Placement{Path: targets.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -68,7 +68,7 @@ func Network(t *testing.T, s network.Spec) network.Workload {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return network.Workload{Path: target.PodPodOther, Spec: s}
+	return network.Workload{Path: targets.PodPodOther, Spec: s}
 }
 
 // unknown is a workload of no family.

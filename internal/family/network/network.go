@@ -34,19 +34,19 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // Family is the family of network workloads, as the tools measure them.
 func Family(tools ...family.Tool) family.Family {
 	f := family.Family{Name: "network", Parse: parse, Suites: []family.Suite{whole(), quick()}, Tools: tools}
-	for _, p := range target.Paths() {
+	for _, p := range targets.Paths() {
 		f.Paths = append(f.Paths, string(p))
 		f.Offers = append(f.Offers, family.Sample{Name: string(p), Workload: Workload{p, Spec{Kind: TCPStream, Flows: 1}}})
 	}
 	for _, k := range Kinds() {
-		f.Kinds = append(f.Kinds, family.Sample{Name: string(k), Workload: Workload{target.PodPodOther, common(k)}})
+		f.Kinds = append(f.Kinds, family.Sample{Name: string(k), Workload: Workload{targets.PodPodOther, common(k)}})
 	}
 	return f
 }
@@ -71,19 +71,19 @@ const (
 
 // A Workload is a Spec on a path.
 type Workload struct {
-	Path target.Path
+	Path targets.Path
 	Spec
 }
 
 func parse(path, name, _ string) (family.Workload, error) {
 	s, err := Parse(name)
-	return Workload{target.Path(path), s}, err
+	return Workload{targets.Path(path), s}, err
 }
 
 func (w Workload) String() string { return string(w.Path) + "/" + w.Spec.String() }
 
 // subject is a path in plain words: "Pod → pod, other node".
-func subject(p target.Path) string {
+func subject(p targets.Path) string {
 	from, to, where := "Node", "node", ", other node"
 	if p.ClientPod() {
 		from = "Pod"
@@ -97,7 +97,7 @@ func subject(p target.Path) string {
 	switch {
 	case p.Same():
 		where = ", same node"
-	case p == target.NodeNode:
+	case p == targets.NodeNode:
 		where = ""
 	}
 	return from + " → " + to + where
@@ -106,7 +106,7 @@ func subject(p target.Path) string {
 // Traits are those of a case.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
-		Path: string(w.Path), Kind: w.Spec.String(), Metric: w.Metric(), Needs: target.Placement{Path: w.Path},
+		Path: string(w.Path), Kind: w.Spec.String(), Metric: w.Metric(), Needs: targets.Placement{Path: w.Path},
 		Load:  result.Load{BothWays: w.Direction == Both},
 		Words: result.Words{Subject: subject(w.Path), Quantity: w.Kind.quantity()},
 	}
@@ -118,8 +118,8 @@ func (w Workload) Traits() family.Traits {
 		t.Nominal.Run = usualSearch
 	}
 	// From node to node is what a path can reach at most that leaves the node too.
-	if w.Path.Other() && w.Path != target.NodeNode {
-		t.Reference = Workload{target.NodeNode, w.Spec}
+	if w.Path.Other() && w.Path != targets.NodeNode {
+		t.Reference = Workload{targets.NodeNode, w.Spec}
 	}
 	return t
 }

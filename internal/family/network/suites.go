@@ -5,7 +5,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // whole is every workload on every path. Its five primary cases are those that a user of a cluster feels most: pods on
@@ -13,7 +13,7 @@ import (
 // that leave the node. Unpaced datagrams, pings and idle nodes are for repeating what others published.
 func whole() family.Suite {
 	s := family.Suite{Name: "network", About: "nine paths with six workloads each, five of them primary"}
-	for _, p := range target.Paths() {
+	for _, p := range targets.Paths() {
 		for _, k := range kinds {
 			if k != UDPUnpaced && k != Ping && k != Idle {
 				s.Cases = append(s.Cases, newCase(p, k, role(p, k)))
@@ -23,11 +23,11 @@ func whole() family.Suite {
 	return s
 }
 
-func role(p target.Path, k Kind) result.Role {
+func role(p targets.Path, k Kind) result.Role {
 	switch {
-	case p == target.PodPodOther && (k == TCPStream || k == TCPRR || k == TCPCRR):
+	case p == targets.PodPodOther && (k == TCPStream || k == TCPRR || k == TCPCRR):
 		return result.Primary
-	case p == target.PodSvcOther && (k == TCPRR || k == TCPCRR):
+	case p == targets.PodSvcOther && (k == TCPRR || k == TCPCRR):
 		return result.Primary
 	}
 	return result.Exploratory
@@ -43,10 +43,10 @@ func quick() family.Suite {
 		Name: "network:quick", About: "pods on different nodes, directly and through a Service, in a few minutes",
 		Duration: 750 * time.Millisecond,
 	}
-	for _, p := range []target.Path{target.PodPodOther, target.PodSvcOther, target.NodeNode} {
+	for _, p := range []targets.Path{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode} {
 		for _, k := range []Kind{TCPStream, TCPRR, TCPCRR} {
 			r := result.Primary
-			if p == target.NodeNode {
+			if p == targets.NodeNode {
 				r = result.Bound
 			}
 			s.Cases = append(s.Cases, newCase(p, k, r))
@@ -55,6 +55,6 @@ func quick() family.Suite {
 	return s
 }
 
-func newCase(p target.Path, k Kind, r result.Role) family.Case {
+func newCase(p targets.Path, k Kind, r result.Role) family.Case {
 	return family.Cases(r, func(name string) (family.Workload, error) { return parse(string(p), name, "") }, string(k))[0]
 }

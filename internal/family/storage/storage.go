@@ -20,7 +20,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // What storage takes longer than anything else before its window: a disk is made and attached, and what is read has to
@@ -65,7 +65,7 @@ func (j Job) Disturbs(family.Times) string { return "it reads or writes as fast 
 func (j Job) Traits() family.Traits {
 	t := family.Traits{
 		Path: path, Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
-		Needs: target.Placement{Volume: true}, Words: result.Words{Subject: j.subject(), Quantity: j.quantity()},
+		Needs: targets.Placement{Volume: true}, Words: result.Words{Subject: j.subject(), Quantity: j.quantity()},
 		Load: result.Load{
 			Volume: true, Reads: j.Mixed() || j.Name == "" && !j.Writes(), SingleReads: j.singleReads(),
 		},

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	generator "github.com/knotmeter/knotmeter/internal/load/http"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -21,7 +21,7 @@ import (
 const keepsUpFrom = 0.95
 
 // merge turns what an agent was answered into a measurement. It is pure.
-func merge(a asking, r generator.Result) (result.Measurement, error) {
+func merge(a asking, r httpload.Result) (result.Measurement, error) {
 	b := &builder{spec: a, got: r, Builder: family.NewBuilder(new(Tool).Metrics(a.workload))}
 	b.Window = r.Window
 	if err := b.work(); err != nil {
@@ -50,7 +50,7 @@ func merge(a asking, r generator.Result) (result.Measurement, error) {
 type builder struct {
 	*family.Builder
 	spec    asking
-	got     generator.Result
+	got     httpload.Result
 	latency *netload.Histogram
 	limited bool // the generator, and not the server, made the latency
 }
@@ -178,7 +178,7 @@ func (b *builder) late(h *netload.Histogram) {
 	if !family.Carries(h, q) {
 		q, words = 0.9, "ten"
 	}
-	if v := h.Quantile(q); v > max(generator.LateAtLeast, generator.LateShare*b.latency.Quantile(0.5)) {
+	if v := h.Quantile(q); v > max(httpload.LateAtLeast, httpload.LateShare*b.latency.Quantile(0.5)) {
 		b.limited = true
 		b.Refuse(result.GeneratorLate, "the generator was late: one request in %s was begun more than %.0f µs late",
 			words, v*1e6)
@@ -257,7 +257,7 @@ func (b *builder) search() {
 		}
 	default:
 		words := fmt.Sprintf("saturated with %d: more raise the rate by at most %.0f %%",
-			b.got.Clients, 100*generator.Saturated)
+			b.got.Clients, 100*httpload.Saturated)
 		if b.got.TooFew > 0 {
 			words += fmt.Sprintf("; %d are too few", b.got.TooFew)
 		}

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/agentprogram"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/app"
@@ -29,8 +29,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/host"
-	generator "github.com/knotmeter/knotmeter/internal/load/http"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -253,10 +253,10 @@ func TestFailuresInLatency(t *testing.T) {
 			{4, time.Microsecond, 0.010, 0.010, true}, {4, time.Minute, 0.010, 60, true},
 			{5, time.Microsecond, 0.010, 0.010, false}, {8, time.Minute, 60, 60, false},
 		} {
-			total := generator.Tally{OK: 400 - test.failed, Errors: map[string]uint64{generator.TimedOut: test.failed}}
+			total := httpload.Tally{OK: 400 - test.failed, Errors: map[string]uint64{httpload.TimedOut: test.failed}}
 			total.Latency = encode(int64(400-test.failed), 10*time.Millisecond)
 			total.Waited = encode(int64(test.failed), test.after)
-			m, err := merge(w, generator.Result{Report: generator.Report{Window: 1, Planned: 400, Total: total}})
+			m, err := merge(w, httpload.Result{Report: httpload.Report{Window: 1, Planned: 400, Total: total}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -376,8 +376,8 @@ func TestMergeWake(t *testing.T) {
 		"well": {100e-6, text, false}, "a twentieth": {0.5e-3, text, false}, "a fifth": {2e-3, text, true},
 		"mute server": {5e-6, "", false}, "no answer was read": {0.1, "", true},
 	} {
-		r := generator.Result{Report: generator.Report{Window: 1, Planned: 400,
-			Total: generator.Tally{OK: 400, Latency: text}, Service: test.service, Wake: test.wake, Steps: []uint64{1}}}
+		r := httpload.Result{Report: httpload.Report{Window: 1, Planned: 400,
+			Total: httpload.Tally{OK: 400, Latency: text}, Service: test.service, Wake: test.wake, Steps: []uint64{1}}}
 		m, err := merge(application(t, "vault/mix:rate=400", ""), r)
 		saturated := result.FactOf(m.Facts, "saturated")
 		if err != nil || (len(m.Invalid) > 0) != test.limited ||
@@ -394,11 +394,11 @@ func TestMergeSearch(t *testing.T) {
 		h.Record(1e6 + i)
 	}
 	text := h.Encode()
-	r := generator.Result{
-		Report: generator.Report{Window: 2, Planned: 410,
-			Total: generator.Tally{OK: 406, Statuses: map[int]uint64{429: 3, 500: 1}, Latency: text}, RetryAfter: 3},
-		Trials: []generator.Trial{{Rate: 50, P99: 0.01, Planned: 100}}, Limited: true,
-		Facts: map[string]string{"leader": "a"}, Distributions: []generator.Distribution{{Name: "request", Encoded: text}},
+	r := httpload.Result{
+		Report: httpload.Report{Window: 2, Planned: 410,
+			Total: httpload.Tally{OK: 406, Statuses: map[int]uint64{429: 3, 500: 1}, Latency: text}, RetryAfter: 3},
+		Trials: []httpload.Trial{{Rate: 50, P99: 0.01, Planned: 100}}, Limited: true,
+		Facts: map[string]string{"leader": "a"}, Distributions: []httpload.Distribution{{Name: "request", Encoded: text}},
 	}
 	w := call(t, "configmap/watch:knee=100ms")
 	m, err := merge(w, r)
@@ -452,11 +452,11 @@ func TestMergeSaturation(t *testing.T) {
 	for i := range int64(400) {
 		h.Record(1e6 + i)
 	}
-	r := generator.Result{
-		Report: generator.Report{Window: 2, Planned: 400, Total: generator.Tally{OK: 400, Latency: h.Encode()}},
-		Trials: []generator.Trial{{Clients: 1, Rate: 150, P50: 0.005, P99: 0.01, Planned: 100},
+	r := httpload.Result{
+		Report: httpload.Report{Window: 2, Planned: 400, Total: httpload.Tally{OK: 400, Latency: h.Encode()}},
+		Trials: []httpload.Trial{{Clients: 1, Rate: 150, P50: 0.005, P99: 0.01, Planned: 100},
 			{Clients: 12, Rate: 200, P50: 0.01, P99: 0.02, Planned: 200, Failed: 1}},
-		Clients: 12, TooFew: 11, Step: generator.Saturated,
+		Clients: 12, TooFew: 11, Step: httpload.Saturated,
 	}
 	w := application(t, "vault/mix:clients=1-64", "")
 	for _, c := range []struct {
@@ -479,7 +479,7 @@ func TestMergeSaturation(t *testing.T) {
 		run := result.Run{Values: m.Values, Facts: m.Facts}
 		rate, _ := run.Value("rate")
 		clients, _ := run.Value("clients")
-		if rate.Number != 200 || rate.Step != generator.Saturated || clients.Number != float64(c.clients) {
+		if rate.Number != 200 || rate.Step != httpload.Saturated || clients.Number != float64(c.clients) {
 			t.Errorf("%+v, %+v", rate, clients)
 		}
 		if _, has := run.Value("offered"); has {
@@ -529,8 +529,8 @@ func TestObjectiveValues(t *testing.T) {
 		"configmap/list": 1, "pod-startup": 1, "floor": -1, "configmap/watch": -1,
 		"configmap/create:clients=2": -1, "configmap/create:knee=1s": -1} {
 		w := call(t, asked)
-		m, err := merge(w, generator.Result{Report: generator.Report{Window: 1,
-			Planned: 5, Total: generator.Tally{OK: 4, Latency: h.Encode(), Waited: fast.Encode(),
+		m, err := merge(w, httpload.Result{Report: httpload.Report{Window: 1,
+			Planned: 5, Total: httpload.Tally{OK: 4, Latency: h.Encode(), Waited: fast.Encode(),
 				Statuses: map[int]uint64{500: 1}}}})
 		if err != nil {
 			t.Fatal(err)

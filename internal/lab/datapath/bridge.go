@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // podsBridge is the bridge that a node's pods are ports of.
@@ -25,7 +25,7 @@ func podBridge(p *lab.Plan, t lab.Topology, n int) {
 	addresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
 		p.Add(node, bridgeNetfilter{true})
-		p.Need(target.PodSvcSame, bridgeNetfilter{true})
+		p.Need(targets.PodSvcSame, bridgeNetfilter{true})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A direct is a datapath in which pods are on the underlay themselves, beside the nodes and past them.
@@ -19,10 +19,10 @@ type direct struct {
 
 // Carries leaves out what such pods cannot reach: their own node, if they are on top of its uplink, and Services that
 // only their node knows.
-func (d direct) Carries(t lab.Topology, path target.Path) error {
+func (d direct) Carries(t lab.Topology, path targets.Path) error {
 	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.kind)
 	switch {
-	case d.kind != "" && (path == target.PodNodeSame || path == target.NodeSvcSame):
+	case d.kind != "" && (path == targets.PodNodeSame || path == targets.NodeSvcSame):
 		return result.NotSupported(apart)
 	case path.Service() && path.ClientPod() && t.Services == "nftables":
 		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, "+
@@ -32,7 +32,7 @@ func (d direct) Carries(t lab.Topology, path target.Path) error {
 }
 
 // Wire is bare packets. Pods with a port of the switch of their own are seen there on every path.
-func (d direct) Wire(path target.Path) lab.Wire {
+func (d direct) Wire(path targets.Path) lab.Wire {
 	if !path.Other() && d.kind != "" {
 		return lab.Wire{Quiet: true}
 	}

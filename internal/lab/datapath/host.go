@@ -5,7 +5,7 @@ package datapath
 import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A host has no pod network: traffic goes from node to node over the underlay, the reference of all others.
@@ -17,11 +17,11 @@ func (host) Plan(t lab.Topology) (lab.Plan, error) {
 	return p, nil
 }
 
-func (host) Carries(_ lab.Topology, path target.Path) error {
-	if path != target.NodeNode {
+func (host) Carries(_ lab.Topology, path targets.Path) error {
+	if path != targets.NodeNode {
 		return result.NotSupported("lab:host has no pods, only node-node")
 	}
 	return nil
 }
 
-func (host) Wire(target.Path) lab.Wire { return lab.Wire{} }
+func (host) Wire(targets.Path) lab.Wire { return lab.Wire{} }

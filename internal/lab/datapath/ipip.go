@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/bpf"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 const (
@@ -33,8 +33,8 @@ const (
 type ipip struct{ routed }
 
 // Carries leaves out IPv6, which IP-in-IP does not carry to other nodes.
-func (d ipip) Carries(t lab.Topology, path target.Path) error {
-	if t.IPv6 && path.Other() && path != target.NodeNode {
+func (d ipip) Carries(t lab.Topology, path targets.Path) error {
+	if t.IPv6 && path.Other() && path != targets.NodeNode {
 		return result.NotSupported("IP-in-IP carries IPv4 only, so pods have no IPv6 between nodes")
 	}
 	return d.routed.Carries(t, path)

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // table is the routing table for packets from pods to the addresses of other nodes, which a tunnel carries too: else
@@ -27,12 +27,12 @@ type routed struct {
 }
 
 // Carries: a routed datapath carries every path.
-func (d routed) Carries(lab.Topology, target.Path) error { return nil }
+func (d routed) Carries(lab.Topology, targets.Path) error { return nil }
 
 // Wire is the tunnels' outer headers where a pod is one of the ends and the other end is on another node.
-func (d routed) Wire(path target.Path) lab.Wire {
+func (d routed) Wire(path targets.Path) lab.Wire {
 	switch {
-	case path == target.NodeNode:
+	case path == targets.NodeNode:
 		return lab.Wire{}
 	case !path.Other():
 		return lab.Wire{Quiet: true}

@@ -9,7 +9,7 @@ import (
 
 	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // counters: what each run moved was counted by the devices that its path is named after, and by no other.
@@ -56,7 +56,7 @@ type device struct {
 }
 
 // devices says which devices a path takes.
-func devices(p target.Path, n network) []device {
+func devices(p targets.Path, n network) []device {
 	return []device{
 		{
 			name: "underlay", taken: p.Other(),
@@ -137,7 +137,7 @@ func (s *sighting) balanced() string {
 
 // judgeService says what is wrong with kube-proxy's rules: one for the Service sends each connection of a run on, and
 // there is none for what other paths dial.
-func (l load) judgeService(p target.Path, s *sighting) string {
+func (l load) judgeService(p targets.Path, s *sighting) string {
 	protocol, least := "tcp", uint64(1)
 	switch l.kind {
 	case kinds.UDPRR:

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	kinds "github.com/knotmeter/knotmeter/internal/family/network"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // What ip and iptables-save printed on a node of a cluster with flannel.
@@ -61,27 +61,27 @@ func TestJudges(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		path target.Path
+		path targets.Path
 		see  func(*sighting)
 		says string // the device that is wrong; nothing if none is
 	}{
-		{"as it should be", target.PodPodOther, func(*sighting) {}, ""},
-		{"not through the tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = some }, "the tunnel counted"},
-		{"never on the underlay", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some },
+		{"as it should be", targets.PodPodOther, func(*sighting) {}, ""},
+		{"not through the tunnel", targets.PodPodOther, func(s *sighting) { s.atClient.tunnel = some }, "the tunnel counted"},
+		{"never on the underlay", targets.PodPodOther, func(s *sighting) { s.atClient.underlay = some },
 			"the underlay counted"},
-		{"back another way", target.PodPodOther, func(s *sighting) { s.atClient.tunnel.rxPackets = 10 },
+		{"back another way", targets.PodPodOther, func(s *sighting) { s.atClient.tunnel.rxPackets = 10 },
 			"the tunnel counted"},
-		{"the server in no pod", target.PodPodOther, func(s *sighting) { s.atServer.pods = some },
+		{"the server in no pod", targets.PodPodOther, func(s *sighting) { s.atServer.pods = some },
 			"pods on the server's node"},
-		{"the client in no pod", target.PodPodOther, func(s *sighting) { s.atClient.pods = some },
+		{"the client in no pod", targets.PodPodOther, func(s *sighting) { s.atClient.pods = some },
 			"pods on the client's node"},
-		{"within a node", target.PodPodSame, func(s *sighting) { s.atClient.underlay, s.atClient.tunnel = some, some }, ""},
-		{"out and back", target.PodPodSame, func(s *sighting) { s.atClient.tunnel = some }, "the underlay counted"},
-		{"between nodes", target.NodeNode, func(s *sighting) {
+		{"within a node", targets.PodPodSame, func(s *sighting) { s.atClient.underlay, s.atClient.tunnel = some, some }, ""},
+		{"out and back", targets.PodPodSame, func(s *sighting) { s.atClient.tunnel = some }, "the underlay counted"},
+		{"between nodes", targets.NodeNode, func(s *sighting) {
 			s.atClient.tunnel, s.atClient.pods, s.atServer.pods = some, some, some
 		}, ""},
-		{"between nodes, in the tunnel", target.NodeNode, func(s *sighting) { s.atClient.pods, s.atServer.pods = some, some },
-			"the tunnel counted"},
+		{"between nodes, in the tunnel", targets.NodeNode,
+			func(s *sighting) { s.atClient.pods, s.atServer.pods = some, some }, "the tunnel counted"},
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
 			s := other()
@@ -100,7 +100,7 @@ func TestJudges(t *testing.T) {
 			}
 		}
 	}
-	if w := (load{}).judge(devices(target.NodeNode, n)[0], other()); w == "" {
+	if w := (load{}).judge(devices(targets.NodeNode, n)[0], other()); w == "" {
 		t.Error("a run that says nothing of itself is judged well")
 	}
 }
@@ -111,26 +111,26 @@ func TestJudgeAttachment(t *testing.T) {
 	client, server := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
 	for _, test := range []struct {
 		name string
-		path target.Path
+		path targets.Path
 		see  func(*sighting)
 		says []string // the devices that are wrong
 	}{
-		{"between nodes", target.PodPodOther, func(*sighting) {}, nil},
-		{"within a node", target.PodPodSame, func(s *sighting) { s.atClient.underlay = some }, nil},
-		{"out and back", target.PodPodSame, func(*sighting) {}, []string{"underlay"}},
-		{"from the default network", target.PodPodOther, func(s *sighting) {
+		{"between nodes", targets.PodPodOther, func(*sighting) {}, nil},
+		{"within a node", targets.PodPodSame, func(s *sighting) { s.atClient.underlay = some }, nil},
+		{"out and back", targets.PodPodSame, func(*sighting) {}, []string{"underlay"}},
+		{"from the default network", targets.PodPodOther, func(s *sighting) {
 			s.attached[client], s.atClient.pods = some, full
 		},
 			[]string{"client's device in the attachment", "devices of the pods on the client's node"}},
-		{"by the default network", target.PodPodOther, func(s *sighting) {
+		{"by the default network", targets.PodPodOther, func(s *sighting) {
 			clear(s.attached)
 			s.atClient.pods,
 				s.atServer.pods = full, full
 		},
 			[]string{"client's device in the attachment", "server's device in the attachment",
 				"devices of the pods on the client's node", "devices of the pods on the server's node"}},
-		{"never out", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, []string{"underlay"}},
-		{"in the default network's tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = full },
+		{"never out", targets.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, []string{"underlay"}},
+		{"in the default network's tunnel", targets.PodPodOther, func(s *sighting) { s.atClient.tunnel = full },
 			[]string{"tunnel"}},
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
@@ -178,19 +178,19 @@ func TestJudgeService(t *testing.T) {
 	elsewhere := &sighting{dial: netip.MustParseAddr("10.0.0.2"), atClient: s.atClient}
 	for _, test := range []struct {
 		name string
-		path target.Path
+		path targets.Path
 		load load
 		s    *sighting
 		says string
 	}{
-		{"a stream", target.PodSvcOther, load{bytes: 1, kind: kinds.TCPStream}, s, ""},
-		{"each connection", target.PodSvcOther, load{operations: 500, kind: kinds.TCPCRR}, s, ""},
-		{"connections that went around it", target.NodeSvcSame, load{operations: 501, kind: kinds.TCPCRR}, s,
+		{"a stream", targets.PodSvcOther, load{bytes: 1, kind: kinds.TCPStream}, s, ""},
+		{"each connection", targets.PodSvcOther, load{operations: 500, kind: kinds.TCPCRR}, s, ""},
+		{"connections that went around it", targets.NodeSvcSame, load{operations: 501, kind: kinds.TCPCRR}, s,
 			"was taken 500 times by at least 501"},
-		{"the other protocol", target.PodSvcOther, load{operations: 9, kind: kinds.UDPRR}, s, "was taken 0 times"},
-		{"no rule", target.PodSvcOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
-		{"no Service", target.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, ""},
-		{"a Service where none should be", target.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, s, "is a Service's"},
+		{"the other protocol", targets.PodSvcOther, load{operations: 9, kind: kinds.UDPRR}, s, "was taken 0 times"},
+		{"no rule", targets.PodSvcOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
+		{"no Service", targets.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, ""},
+		{"a Service where none should be", targets.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, s, "is a Service's"},
 	} {
 		if got := test.load.judgeService(test.path, test.s); got != test.says &&
 			(test.says == "" || !strings.Contains(got, test.says)) {

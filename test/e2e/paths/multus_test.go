@@ -17,8 +17,8 @@ import (
 
 	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
@@ -37,8 +37,8 @@ func TestMultus(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
 	n := c.network(t)
-	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, kinds.TCPRR),
-		product([]target.Path{target.PodPodOther}, kinds.TCPStream)...)
+	cases := append(product([]targets.Path{targets.PodPodOther, targets.PodPodSame}, kinds.TCPRR),
+		product([]targets.Path{targets.PodPodOther}, kinds.TCPStream)...)
 	const blocks = 2
 	o := compete(t, c, blocks, cases, contender{onCluster, c.target("ip=4"), true}, contender{byAttachment,
 		c.target("ip=4", "network="+attachment), true})
@@ -103,10 +103,10 @@ func TestMultusElsewhere(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
 	k := open(t, c.target("network="+attachment))
-	for _, p := range append(targettest.On(target.Paths()...), target.Placement{}, target.Placement{Volume: true},
-		target.Placement{Call: target.Call{Operation: "floor"}}) {
+	for _, p := range append(targettest.On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
+		targets.Placement{Call: targets.Call{Operation: "floor"}}) {
 		err := k.Supports(p)
-		between := p.Path == target.PodPodSame || p.Path == target.PodPodOther
+		between := p.Path == targets.PodPodSame || p.Path == targets.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			attachment)) {
 			t.Errorf("%+v: %v", p, err)
@@ -120,7 +120,7 @@ func TestNoSuchAttachment(t *testing.T) {
 	c.needMultus(t)
 	for _, option := range []string{"network", "default-network"} {
 		nowhere := open(t, c.target(option+"=default/nowhere"))
-		_, err := target.One(t.Context(), nowhere, target.Placement{Path: target.PodPodOther})
+		_, err := targets.One(t.Context(), nowhere, targets.Placement{Path: targets.PodPodOther})
 		if err == nil || !strings.Contains(err.Error(), option+"=NAMESPACE/NAME") {
 			t.Errorf("%s: %v", option, err)
 		}
@@ -133,7 +133,7 @@ func TestMacvlanDefault(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
 	n := c.network(t)
-	cases := product(target.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR)
+	cases := product(targets.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR)
 	o := compete(t, c, 1, cases, contender{onCluster, c.target("ip=4"), false}, contender{byDefault,
 		c.target("ip=4", "default-network="+defaultAttachment), true})
 	for _, n := range o.Experiment.NotMeasured {
@@ -156,7 +156,7 @@ func TestMacvlanDefault(t *testing.T) {
 			t.Errorf("%s: %s", name, wrong)
 		}
 		source := "preserved"
-		if p == target.PodSvcSame || p == target.PodSvcOther { // kube-proxy does not take it for a pod's
+		if p == targets.PodSvcSame || p == targets.PodSvcOther { // kube-proxy does not take it for a pod's
 			source = "translated"
 		}
 		if got, _, _ := strings.Cut(r.Fact("source-address"), " "); got != source {
@@ -179,13 +179,13 @@ func TestMacvlanDefaultElsewhere(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
 	k := open(t, c.target("default-network="+defaultAttachment, "storage-class=loop-ext4"))
-	for _, p := range append(targettest.On(target.Paths()...), target.Placement{}, target.Placement{Volume: true},
-		target.Placement{Call: target.Call{Operation: "floor"}}) {
+	for _, p := range append(targettest.On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
+		targets.Placement{Call: targets.Call{Operation: "floor"}}) {
 		if err := k.Supports(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	place, err := target.One(t.Context(), k, target.Placement{Call: target.Call{Operation: "floor"}})
+	place, err := targets.One(t.Context(), k, targets.Placement{Call: targets.Call{Operation: "floor"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func (c cluster) needMultus(t *testing.T) {
 
 // devicesByDefault are those of a path with macvlan in place of the default network, and veth next to it: what is for a
 // Service goes by the node of a client that is a pod, and so does what is for that node or comes from it.
-func devicesByDefault(p target.Path, n network) []device {
+func devicesByDefault(p targets.Path, n network) []device {
 	byNode := p.Service() && (p.ClientPod() || p.Same()) || p.ClientPod() && !p.ServerPod() && p.Same()
 	taken := map[string]bool{
 		"client's device in the attachment":        p.ClientPod() && !byNode,
@@ -235,7 +235,7 @@ func devicesByDefault(p target.Path, n network) []device {
 
 // devicesAttached are those of a path by the attachment: macvlan's own in both pods, and between nodes the underlay's
 // below them. What the nodes have for the default network counts nothing.
-func devicesAttached(p target.Path, n network) []device {
+func devicesAttached(p targets.Path, n network) []device {
 	of := func(server bool) func(*sighting) traffic {
 		return func(s *sighting) (t traffic) {
 			for address, counted := range s.attached {

@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
@@ -42,18 +42,18 @@ type network struct {
 	enforces bool
 	hostile  func(namespace string) (path string, object any)
 	// balances are the paths by a Service whose connections the product itself sends to the server, not kube-proxy.
-	balances []target.Path
+	balances []targets.Path
 	// redirects says that what is for a pod goes past the device that stands for it on the node, by eBPF.
 	redirects bool
 	// localMTU is what a node has to pods of its own; empty: podMTU.
 	localMTU string
 	// source is the source-address of a run on a path, without the address that it is translated to.
-	source func(target.Path) string
+	source func(targets.Path) string
 }
 
 func networks() map[string]network {
-	translated := func(paths ...target.Path) func(target.Path) string {
-		return func(p target.Path) string {
+	translated := func(paths ...targets.Path) func(targets.Path) string {
+		return func(p targets.Path) string {
 			if slices.Contains(paths, p) {
 				return "translated"
 			}
@@ -62,13 +62,13 @@ func networks() map[string]network {
 	}
 	// There is no daemon set that would say so; and flannel encrypts with its backend for WireGuard alone.
 	const flannel, plain = "flannel (annotation of the nodes)", "none (backend of flannel)"
-	fromPods := []target.Path{target.PodSvcSame, target.PodSvcOther}
+	fromPods := []targets.Path{targets.PodSvcSame, targets.PodSvcOther}
 	const ciliumProxy = "iptables (kube-proxy says so); cilium for connections of pods (it balances those itself)"
 	return map[string]network{
 		// It is known to the nodes alone, by their routes, so that the cluster shows nothing of it. kube-proxy translates
 		// what a node sends to a Service, to the address of the device that it leaves by.
 		"native": {
-			lab: "lab:native", podMTU: "1500", source: translated(target.NodeSvcSame),
+			lab: "lab:native", podMTU: "1500", source: translated(targets.NodeSvcSame),
 			facts: map[string]string{
 				"cni": result.Unknown, "encapsulation": result.Unknown, "encryption": result.Unknown,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
@@ -76,8 +76,8 @@ func networks() map[string]network {
 		},
 		// flannel has an address of its own on the tunnel, and hides pods from what is outside of their network.
 		"flannel-vxlan": {
-			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(target.NodeSvcSame, target.NodeSvcOther,
-				target.PodNodeOther),
+			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(targets.NodeSvcSame, targets.NodeSvcOther,
+				targets.PodNodeOther),
 			facts: map[string]string{
 				"cni": flannel, "encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
@@ -85,14 +85,14 @@ func networks() map[string]network {
 			},
 		},
 		"flannel-host-gw": {
-			lab: "lab:native", podMTU: "1500", source: translated(target.NodeSvcSame, target.PodNodeOther),
+			lab: "lab:native", podMTU: "1500", source: translated(targets.NodeSvcSame, targets.PodNodeOther),
 			facts: map[string]string{
 				"cni": flannel, "encapsulation": "flannel host-gw (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"kube-router": {
-			lab: "lab:native", podMTU: "1500", enforces: true, source: translated(target.NodeSvcSame),
+			lab: "lab:native", podMTU: "1500", enforces: true, source: translated(targets.NodeSvcSame),
 			facts: map[string]string{
 				"cni": "kube-router", "cni-image": "kube-router:v2.6.3-k3s1",
 				"encapsulation": "none, routes (arguments of kube-router)", "encryption": "none (kube-router has no encryption)",
@@ -101,7 +101,7 @@ func networks() map[string]network {
 		},
 		"calico-vxlan": {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", enforces: true, hostile: calicoHostile,
-			source: translated(target.NodeSvcOther, target.PodNodeOther),
+			source: translated(targets.NodeSvcOther, targets.PodNodeOther),
 			facts: map[string]string{
 				"cni": "calico", "cni-image": "node:v3.31.0",
 				"encapsulation": "vxlan (IPPools of Calico)", "encryption": "none (FelixConfiguration of Calico)",
@@ -111,7 +111,7 @@ func networks() map[string]network {
 		},
 		"calico-direct": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: calicoHostile,
-			source: translated(target.PodNodeOther),
+			source: translated(targets.PodNodeOther),
 			facts: map[string]string{
 				"cni": "calico", "encapsulation": "vxlan between subnets, routes within one (IPPools of Calico)",
 				"encryption": "none (FelixConfiguration of Calico)",
@@ -121,7 +121,7 @@ func networks() map[string]network {
 		"cilium-vxlan": {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", localMTU: "1500", enforces: true, hostile: ciliumHostile,
 			balances: fromPods,
-			source:   translated(target.NodeSvcSame, target.NodeSvcOther, target.PodNodeOther),
+			source:   translated(targets.NodeSvcSame, targets.NodeSvcOther, targets.PodNodeOther),
 			facts: map[string]string{
 				"cni": "cilium", "cni-image": "cilium:v1.19.3",
 				"encapsulation": "vxlan (config map cilium-config)", "encryption": "none (config map cilium-config)",
@@ -131,7 +131,7 @@ func networks() map[string]network {
 		},
 		"cilium-native": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, balances: fromPods,
-			source: translated(target.NodeSvcSame),
+			source: translated(targets.NodeSvcSame),
 			facts: map[string]string{
 				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
 				"encryption": "none (config map cilium-config)",
@@ -140,7 +140,7 @@ func networks() map[string]network {
 		},
 		"cilium-native-kpr": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, redirects: true,
-			balances: append(fromPods, target.NodeSvcSame, target.NodeSvcOther), source: translated(target.NodeSvcSame),
+			balances: append(fromPods, targets.NodeSvcSame, targets.NodeSvcOther), source: translated(targets.NodeSvcSame),
 			facts: map[string]string{
 				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
 				"encryption": "none (config map cilium-config)",
@@ -229,9 +229,9 @@ func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...
 }
 
 // open makes a target, which ends with the test.
-func open(t *testing.T, text string) target.Target {
+func open(t *testing.T, text string) targets.Target {
 	t.Helper()
-	spec, err := target.ParseSpec(text)
+	spec, err := targets.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,9 +248,9 @@ func open(t *testing.T, text string) target.Target {
 }
 
 // product is every path with every workload.
-func product(paths []target.Path, kinds ...kinds.Kind) (names []string) {
+func product(paths []targets.Path, workloads ...kinds.Kind) (names []string) {
 	for _, p := range paths {
-		for _, k := range kinds {
+		for _, k := range workloads {
 			names = append(names, string(p)+"/"+string(k))
 		}
 	}
@@ -258,16 +258,16 @@ func product(paths []target.Path, kinds ...kinds.Kind) (names []string) {
 }
 
 // parts are the path and the workload of a case of ours, which has no parameters.
-func parts(name string) (target.Path, kinds.Kind) {
+func parts(name string) (targets.Path, kinds.Kind) {
 	i := strings.LastIndex(name, "/")
-	return target.Path(name[:i]), kinds.Kind(name[i+1:])
+	return targets.Path(name[:i]), kinds.Kind(name[i+1:])
 }
 
 // Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is reported as in the lab.
 func TestPaths(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	n := c.network(t)
-	o := measure(t, c, n, "4", product(target.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR, kinds.UDPRR))
+	o := measure(t, c, n, "4", product(targets.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR, kinds.UDPRR))
 	o.check(t, n)
 	n.check(t, o.Facts[onCluster])
 }
@@ -302,7 +302,7 @@ func TestIPv6(t *testing.T) {
 		t.Skip("the cluster has no IPv6")
 	}
 	n := c.network(t)
-	paths := []target.Path{target.PodPodSame, target.PodPodOther, target.PodSvcSame, target.PodSvcOther}
+	paths := []targets.Path{targets.PodPodSame, targets.PodPodOther, targets.PodSvcSame, targets.PodSvcOther}
 	o := measure(t, c, n, "6", product(paths, kinds.TCPStream, kinds.TCPRR))
 	o.check(t, n)
 	for _, r := range o.Runs {
@@ -321,16 +321,16 @@ func TestNoIPv6(t *testing.T) {
 	k := open(t, c.target("ip=6"))
 	// What is known of pods is known of Services before they are asked.
 	for _, test := range []struct {
-		target.Path
+		targets.Path
 		what string
-	}{{target.PodSvcOther, "Services"}, {target.PodPodOther, "pods"}, {target.NodeNode, "nodes"}} {
+	}{{targets.PodSvcOther, "Services"}, {targets.PodPodOther, "pods"}, {targets.NodeNode, "nodes"}} {
 		p, what := test.Path, test.what
-		_, err := target.One(t.Context(), k, target.Placement{Path: p})
+		_, err := targets.One(t.Context(), k, targets.Placement{Path: p})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			"the cluster's "+what+" have no IPv6 addresses") {
 			t.Errorf("%s: %v", p, err)
 		}
-		if again := k.Supports(target.Placement{Path: p}); !errors.Is(again, result.ErrNotSupported) {
+		if again := k.Supports(targets.Placement{Path: p}); !errors.Is(again, result.ErrNotSupported) {
 			t.Errorf("%s: asked again, it is %v", p, again)
 		}
 	}

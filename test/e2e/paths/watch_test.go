@@ -12,12 +12,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A watched target is one whose nodes are read before and after the client's part of each run.
 type watched struct {
-	target.Target
+	targets.Target
 	cluster cluster
 	last    *sighting
 }
@@ -31,7 +31,7 @@ type sighting struct {
 	attached       map[netip.Addr]traffic // what the pods' devices of macvlan counted, by their addresses
 }
 
-func (w *watched) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+func (w *watched) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	site, err := w.Target.Open(ctx, placements)
 	for i := range site.Places {
 		if p := &site.Places[i]; p.Err == nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/apiserver"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 

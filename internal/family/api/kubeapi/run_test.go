@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/apiserver"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
 // A model is as much of an API server as a test needs: it keeps objects by their paths. It notes who asked for what.

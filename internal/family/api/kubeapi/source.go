@@ -7,7 +7,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/apiserver"
 	"github.com/knotmeter/knotmeter/internal/family/api"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
 // A source is the calls of one case.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/apiserver"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // An Errand is what has to be done at a Vault by who reaches it. Either one was just deployed and is to begin: its
@@ -25,10 +25,10 @@ type Errand struct {
 // An Outcome is what became of an errand: the token of a Vault that works, whose key is kept nowhere, since that Vault
 // lasts as long as its pods; or what was found when cleaning, and the names of what was removed.
 type Outcome struct {
-	Token   string            `json:"token,omitempty"`
-	Found   []target.Leftover `json:"found,omitempty"`
-	Removed []string          `json:"removed,omitempty"`
-	Error   string            `json:"error,omitempty"`
+	Token   string             `json:"token,omitempty"`
+	Found   []targets.Leftover `json:"found,omitempty"`
+	Removed []string           `json:"removed,omitempty"`
+	Error   string             `json:"error,omitempty"`
 }
 
 // Run runs the errand; what went wrong is in the outcome. An error means that it is none.
@@ -49,8 +49,8 @@ func (e Errand) run(ctx context.Context) (Outcome, error) {
 	if e.Clean {
 		var said Outcome
 		var err error
-		said.Removed, err = Clean(ctx, e.Endpoint, target.Cleaning{All: e.All,
-			DryRun: e.DryRun, Found: func(l target.Leftover) {
+		said.Removed, err = Clean(ctx, e.Endpoint, targets.Cleaning{All: e.All,
+			DryRun: e.DryRun, Found: func(l targets.Leftover) {
 				said.Found = append(said.Found, l)
 			}})
 		return said, err

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
 // askTime is how long Vault may take for a question that is not part of the load. Under load it may take long.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // An Instance is a target's Vault, as its options say: at an address, or deployed for each block. Without options it is
@@ -125,7 +125,7 @@ func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
 
 // Supports is nil for a placement that asks no application, or this one and it is there or deployed. Every error Is
 // result.ErrNotSupported.
-func (i Instance) Supports(m Machine, p target.Placement) error {
+func (i Instance) Supports(m Machine, p targets.Placement) error {
 	switch {
 	case p.Application == "" || p.Application == Name && i.Deploy:
 		return nil
@@ -207,7 +207,7 @@ type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 // Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for
 // each block, nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured
 // anything. Where no Vault answers this machine, elsewhere is tried, unless it is nil.
-func (i Instance) Clean(ctx context.Context, m Machine, how target.Cleaning, elsewhere Cleaner) ([]string, error) {
+func (i Instance) Clean(ctx context.Context, m Machine, how targets.Cleaning, elsewhere Cleaner) ([]string, error) {
 	if i.Destination(m).URL == "" {
 		return nil, nil
 	}

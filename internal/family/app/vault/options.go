@@ -9,77 +9,78 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Name is that of the application, and of the option of targets that says where it is.
 const Name = "vault"
 
 // Settings are the options of targets about a Vault that is there.
-func Settings() []target.Setting[Instance] { return given }
+func Settings() []targets.Setting[Instance] { return given }
 
 // DeploySettings are the options of targets that deploy a Vault too.
-func DeploySettings() []target.Setting[Instance] { return givenOrDeployed }
+func DeploySettings() []targets.Setting[Instance] { return givenOrDeployed }
 
-var given = append([]target.Setting[Instance]{{
-	Option: target.Option{
+var given = append([]targets.Setting[Instance]{{
+	Option: targets.Option{
 		Name: Name, Example: "URL", Help: "the Vault to ask, such as https://vault.example:8200 (default: $VAULT_ADDR)",
 	},
 	Set: (*Instance).set,
 }}, access...)
 
-var givenOrDeployed = slices.Concat([]target.Setting[Instance]{{
-	Option: target.Option{
-		Name: Name, Example: target.Deploy,
+var givenOrDeployed = slices.Concat([]targets.Setting[Instance]{{
+	Option: targets.Option{
+		Name: Name, Example: targets.Deploy,
 		Help: "deploy a Vault for each block, or the URL of one that is there (default: $VAULT_ADDR)",
 	},
 	Set: (*Instance).set,
 }}, access, deployment)
 
 // access is how to reach a Vault that is there.
-var access = []target.Setting[Instance]{
-	target.NewSetting(target.Option{
+var access = []targets.Setting[Instance]{
+	targets.NewSetting(targets.Option{
 		Name: "vault-addresses", Example: "HOST:PORT,…",
 		Help: "addresses of the replicas, asked in turn (default: the URL's)",
 	}, func(i *Instance) *[]string { return &i.Addresses }, parseAddresses),
-	target.NewSetting(target.Option{
+	targets.NewSetting(targets.Option{
 		Name: "vault-ask", Example: "all", Help: "which replicas to ask: all, or leader",
-	}, func(i *Instance) *bool { return &i.Leader }, target.Choice("all", "leader")),
-	target.NewSetting(target.Option{
-		Name: "vault-ca", Example: "FILE", Value: target.File, Help: "CA certificate file for Vault (default: $VAULT_CACERT)",
-	}, func(i *Instance) *string { return &i.CAFile }, target.AnyText),
-	target.NewSetting(target.Option{
-		Name: "vault-token-file", Example: "FILE", Value: target.File,
+	}, func(i *Instance) *bool { return &i.Leader }, targets.Choice("all", "leader")),
+	targets.NewSetting(targets.Option{
+		Name: "vault-ca", Example: "FILE", Value: targets.File,
+		Help: "CA certificate file for Vault (default: $VAULT_CACERT)",
+	}, func(i *Instance) *string { return &i.CAFile }, targets.AnyText),
+	targets.NewSetting(targets.Option{
+		Name: "vault-token-file", Example: "FILE", Value: targets.File,
 		Help: "file with Vault's token (default: $VAULT_TOKEN, then ~/.vault-token)",
-	}, func(i *Instance) *string { return &i.TokenFile }, target.AnyText),
-	target.NewSetting(target.Option{
+	}, func(i *Instance) *string { return &i.TokenFile }, targets.AnyText),
+	targets.NewSetting(targets.Option{
 		Name: "vault-namespace", Example: "NAME", Help: "namespace of Vault (default: $VAULT_NAMESPACE)",
-	}, func(i *Instance) *string { return &i.Namespace }, target.AnyText),
+	}, func(i *Instance) *string { return &i.Namespace }, targets.AnyText),
 }
 
 // deployment is how a Vault is deployed.
-var deployment = []target.Setting[Instance]{
-	target.NewSetting(target.Option{
+var deployment = []targets.Setting[Instance]{
+	targets.NewSetting(targets.Option{
 		Name: "vault-replicas", Example: "1", Needs: "vault=deploy",
 		Help: "replicas of a Vault that is deployed: 1, 2, 3 or 5",
 	}, func(i *Instance) *int { return &i.Replicas }, parseReplicas),
-	target.NewSetting(target.Option{
+	targets.NewSetting(targets.Option{
 		Name: "vault-image", Example: "REF", Help: "image of a Vault that is deployed (default " + DefaultImage + ")",
 		Needs: "vault=deploy",
-	}, func(i *Instance) *string { return &i.Image }, target.Image(DefaultImage)),
-	target.NewSetting(target.Option{
+	}, func(i *Instance) *string { return &i.Image }, targets.Image(DefaultImage)),
+	targets.NewSetting(targets.Option{
 		Name: "vault-cpu", Example: "2", Needs: "vault=deploy",
 		Help: "CPUs of each replica of a Vault that is deployed, as its request and limit (default: 100m, no limit)",
-	}, func(i *Instance) *string { return &i.CPU }, target.TextThat(checkCPU)),
-	target.NewSetting(target.Option{
+	}, func(i *Instance) *string { return &i.CPU }, targets.TextThat(checkCPU)),
+	targets.NewSetting(targets.Option{
 		Name: "vault-memory", Example: "8Gi", Needs: "vault=deploy",
 		Help: "memory of each replica of a Vault that is deployed, as its request and limit (default: 256Mi, up to 2Gi)",
-	}, func(i *Instance) *string { return &i.Memory }, target.TextThat(checkMemory)),
-	target.NewSetting(target.Option{
+	}, func(i *Instance) *string { return &i.Memory }, targets.TextThat(checkMemory)),
+	targets.NewSetting(targets.Option{
 		Name: "vault-storage-class", Example: "NAME", Needs: "vault=deploy",
 		Help: "storage class of a volume of size= for each replica of a Vault that is deployed (default: none, its data is " +
 			"on the nodes' own disks)",
-	}, func(i *Instance) *string { return &i.StorageClass }, target.TextThat(checkClass)),
+	}, func(i *Instance) *string { return &i.StorageClass }, targets.TextThat(checkClass)),
 }
 
 var (
@@ -111,7 +112,7 @@ func checkMemory(value string) error {
 
 // set reads where Vault is.
 func (i *Instance) set(value string) error {
-	if i.Deploy = value == target.Deploy; i.Deploy {
+	if i.Deploy = value == targets.Deploy; i.Deploy {
 		return nil
 	}
 	i.URL = value

@@ -11,9 +11,9 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Verbs of the agent.
@@ -256,7 +256,7 @@ func Reach(ctx context.Context, e host.Endpoint) error {
 
 // Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does; the
 // error Is ErrSilent where none does.
-func Clean(ctx context.Context, e host.Endpoint, how target.Cleaning) ([]string, error) {
+func Clean(ctx context.Context, e host.Endpoint, how targets.Cleaning) ([]string, error) {
 	all, err := replicas(e)
 	if err != nil {
 		return nil, err

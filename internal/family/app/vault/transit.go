@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
 // The key and the text are as vault-benchmark has them, so that figures can stand beside published ones: RSA with 2048

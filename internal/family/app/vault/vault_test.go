@@ -18,9 +18,9 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 const rootToken = "hvs.secret"
@@ -332,18 +332,18 @@ func TestCancelledLeavesNothing(t *testing.T) {
 const over = mountDescription + mountUntil + "2020-01-01T00:00:00Z"
 
 // everywhere removes what is left over.
-func everywhere() target.Cleaning { return target.Cleaning{Found: func(target.Leftover) {}} }
+func everywhere() targets.Cleaning { return targets.Cleaning{Found: func(targets.Leftover) {}} }
 
 // What a run may still use stays, and what is not known to be over; with All it goes, too. Others' mounts always stay.
 func TestClean(t *testing.T) {
 	for name, test := range map[string]struct {
-		how  target.Cleaning
+		how  targets.Cleaning
 		left []string
 	}{
-		"over": {target.Cleaning{}, []string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-silent/", "secret/"}},
-		"dry run": {target.Cleaning{DryRun: true, All: true},
+		"over": {targets.Cleaning{}, []string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-silent/", "secret/"}},
+		"dry run": {targets.Cleaning{DryRun: true, All: true},
 			[]string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-old/", "knotmeter-silent/", "secret/"}},
-		"all": {target.Cleaning{All: true}, []string{"knotmeter-mine/", "secret/"}},
+		"all": {targets.Cleaning{All: true}, []string{"knotmeter-mine/", "secret/"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 1)
@@ -351,7 +351,7 @@ func TestClean(t *testing.T) {
 			c.mounts["knotmeter-now/"] = mountDescription + mountUntil + time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 			c.mounts["knotmeter-mine/"] = "of somebody else, with such a name"
 			found := map[string]bool{} // whether it is removed
-			test.how.Found = func(l target.Leftover) { found[strings.Fields(l.Name)[1]] = l.Removed }
+			test.how.Found = func(l targets.Leftover) { found[strings.Fields(l.Name)[1]] = l.Removed }
 			removed, err := Clean(t.Context(), c.endpoint(), test.how)
 			if left := slices.Sorted(maps.Keys(c.mounts)); err != nil ||
 				!slices.Equal(left, test.left) || len(removed) != 5-len(left) {
@@ -624,8 +624,8 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%+v is taken", p)
 	}
 	for _, text := range []string{"kube:?vault-replicas=3", "kube:?vault=https://v&vault-image=x"} {
-		spec, _ := target.ParseSpec(text)
-		if err := target.Read(spec, DeploySettings(), &Instance{}); err == nil ||
+		spec, _ := targets.ParseSpec(text)
+		if err := targets.Read(spec, DeploySettings(), &Instance{}); err == nil ||
 			!strings.Contains(err.Error(), "needs vault=deploy") {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -639,8 +639,8 @@ func FuzzInstance(f *testing.F) {
 	f.Add("https://v:1", "a:1,")
 	f.Fuzz(func(t *testing.T, url, addresses string) {
 		var p Instance
-		spec := target.Spec{Options: map[string]string{"vault": url, "vault-addresses": addresses}}
-		if target.Read(spec, Settings(), &p) == nil && p.Check() == nil && p.URL != "" {
+		spec := targets.Spec{Options: map[string]string{"vault": url, "vault-addresses": addresses}}
+		if targets.Read(spec, Settings(), &p) == nil && p.Check() == nil && p.URL != "" {
 			if _, err := httpload.NewServer(p.URL, p.Addresses, httpload.Trust{}, false); err != nil {
 				t.Errorf("vault=%q, vault-addresses=%q: %v", url, addresses, err)
 			}

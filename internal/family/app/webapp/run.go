@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
 // Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
 // A mix is a source of requests in random order with weights. The order depends on the seed and the

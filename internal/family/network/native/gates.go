@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )

@@ -19,16 +19,16 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/agentprogram"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // agentArgument makes the test's own program an agent, parentArgument the parent of one, holderArgument the holder of a
@@ -431,7 +431,7 @@ func TestSupports(t *testing.T) {
 	if !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("a tiny datagram: %v", err)
 	}
-	for path, want := range map[target.Path]bool{target.PodPodOther: true, target.PodSvcOther: false} {
+	for path, want := range map[targets.Path]bool{targets.PodPodOther: true, targets.PodSvcOther: false} {
 		err := New().Supports(network.Workload{Path: path, Spec: network.Spec{Kind: network.Ping}})
 		if (err == nil) != want || err != nil && !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("pings on %s: %v", path, err)

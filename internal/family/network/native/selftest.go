@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -25,14 +25,14 @@ const repeats = 3
 
 // A selftest is what the checks are made with.
 type selftest struct {
-	open   func(spec string) (target.Target, error)
+	open   func(spec string) (targets.Target, error)
 	report func(family.Check)
 }
 
 // Selftest tells what the generator reaches at most here, what a run takes besides its window, and how well it measures
 // what is known.
 func (*Tool) Selftest(
-	ctx context.Context, open func(spec string) (target.Target, error), report func(family.Check),
+	ctx context.Context, open func(spec string) (targets.Target, error), report func(family.Check),
 ) (failed int, err error) {
 	s := selftest{open, func(c family.Check) {
 		if c.Truth != "" && !c.Passed {
@@ -57,7 +57,7 @@ func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	site, err := target.One(ctx, t, target.Placement{Path: target.NodeNode})
+	site, err := targets.One(ctx, t, targets.Placement{Path: targets.NodeNode})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -66,7 +66,7 @@ func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 		return 0, 0, err
 	}
 	times := family.Times{Warmup: w.Warmup, Window: w.Duration}
-	m, err := New().Run(ctx, site.Pair, network.Workload{Path: target.NodeNode, Spec: w}, times)
+	m, err := New().Run(ctx, site.Pair, network.Workload{Path: targets.NodeNode, Spec: w}, times)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/lab/labtarget"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
-	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-func open(text string) (target.Target, error) {
-	spec, err := target.ParseSpec(text)
+func open(text string) (targets.Target, error) {
+	spec, err := targets.ParseSpec(text)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func measure(t *testing.T, spec string, w network.Spec) map[string]float64 {
 		t.Fatal(err)
 	}
 	defer tg.Close()
-	site, err := target.One(t.Context(), tg, target.Placement{Path: target.NodeNode})
+	site, err := targets.One(t.Context(), tg, targets.Placement{Path: targets.NodeNode})
 	if err != nil {
 		t.Fatal(err)
 	}

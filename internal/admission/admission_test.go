@@ -1,0 +1,69 @@
+package admission
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// Nobody waits for another's silence; the oldest leaves when there are too many, and all when the queue is closed.
+func TestQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		var in, out atomic.Int64
+		silent := func() (said chan struct{}, left *atomic.Bool) {
+			said, left = make(chan struct{}), new(atomic.Bool)
+			leave := func() { left.Store(true); close(said) }
+			then := func() {
+				if left.Load() {
+					out.Add(1)
+				} else {
+					in.Add(1)
+				}
+			}
+			q.Add(func() { <-said }, leave, then)
+			synctest.Wait()
+			return said, left
+		}
+		first, gone := silent()
+		second, stays := silent()
+		close(second)
+		synctest.Wait()
+		if in.Load() != 1 || stays.Load() || gone.Load() {
+			t.Errorf("%d are in", in.Load())
+		}
+		for range Capacity {
+			silent()
+		}
+		if !gone.Load() || out.Load() != 1 {
+			t.Errorf("the oldest stays; %d had to leave", out.Load())
+		}
+		q.Close()
+		if out.Load() != Capacity+1 {
+			t.Errorf("%d of %d have left", out.Load(), Capacity+1)
+		}
+		if _, left := silent(); !left.Load() {
+			t.Error("a closed queue accepts connections")
+		}
+		<-first
+		q.Close()
+	})
+}
+
+// Who came last is not the oldest, however late the goroutines of those before it begin.
+func TestEvictionOrder(t *testing.T) {
+	for range 100 {
+		var q Queue
+		var left [2 * Capacity]atomic.Bool
+		for i := range left {
+			said := make(chan struct{})
+			q.Add(func() { <-said }, func() { left[i].Store(true); close(said) }, func() {})
+		}
+		for i := range left {
+			if left[i].Load() != (i < Capacity) {
+				t.Fatalf("the connection that came as number %d: had to leave: %t", i, left[i].Load())
+			}
+		}
+		q.Close()
+	}
+}

@@ -1,0 +1,273 @@
+//go:build linux
+
+package labtarget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/machine"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/local"
+)
+
+// New reads the text of a lab target. It starts nothing yet. Every error Is targets.ErrSpec.
+func New(spec targets.Spec, config lab.Config) (targets.Target, error) {
+	options, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	datapath, err := config.Kit.Datapath(spec.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", targets.ErrSpec, spec.Text, err)
+	}
+	plan, err := config.Kit.Plan(spec.Name, options.Topology)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", targets.ErrSpec, spec.Text, err)
+	}
+	client, server, err := halves()
+	if err != nil {
+		return nil, err
+	}
+	if options.oneCPU {
+		client = client[:1]
+		server = client
+	}
+	var storage targets.Target
+	if options.dir != "" {
+		if storage, err = local.Directory(options.dir); err != nil {
+			return nil, fmt.Errorf("%s: option dir: %w", spec.Text, err)
+		}
+	}
+	return &labTarget{
+		storage: storage, config: config, datapath: datapath, topology: options.Topology, podMTU: plan.PodMTU,
+		clientCPUs: client, serverCPUs: server, probed: map[targets.Path]error{},
+	}, nil
+}
+
+// A labTarget is one datapath with its options. The holder is started when it is first needed.
+type labTarget struct {
+	config                 lab.Config
+	datapath               lab.Datapath
+	topology               lab.Topology
+	podMTU                 int
+	clientCPUs, serverCPUs []int
+	lab                    *lab.Lab
+	probed                 map[targets.Path]error // nil, or why it is not supported
+	storage                targets.Target         // the directory of the option dir; nil without
+	claim                  *targets.MachineClaim
+}
+
+// start starts the holder, once.
+func (l *labTarget) start() (err error) {
+	if l.lab == nil {
+		l.lab, err = lab.Start(l.config)
+	}
+	return err
+}
+
+// Begin claims the machine and starts the holder, unless nothing is planned that needs them.
+func (l *labTarget) Begin(ctx context.Context, p targets.Plan) (warnings []string, err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if l.storage != nil {
+		if warnings, err = l.storage.Begin(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.ContainsFunc(p.Placements, func(p targets.Placement) bool { return p.Path != "" }) {
+		return warnings, nil
+	}
+	if l.claim, warnings, err = targets.ClaimMachine(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := l.start(); err != nil {
+		return nil, fmt.Errorf("the lab cannot be opened: %w; 'knotmeter doctor' says what it needs", err)
+	}
+	return warnings, nil
+}
+
+// Shares names the machine: all labs are on this one.
+func (l *labTarget) Shares(context.Context) ([]string, error) {
+	id, err := machine.BootID()
+	return []string{"the machine with boot ID " + id}, err
+}
+
+// Underlay is this machine, with what else a path from node to node depends on.
+func (l *labTarget) Underlay() string {
+	o := l.topology
+	delay := "none"
+	if o.Delay != nil {
+		delay = o.Delay.String()
+	}
+	return fmt.Sprintf("this machine: nodes=%d mtu=%d rate=%d delay=%s loss=%g ipv6=%t cpus=%v,%v",
+		o.Nodes, o.MTU, o.Rate, delay, o.Loss, o.IPv6, l.clientCPUs, l.serverCPUs)
+}
+
+// Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
+// not clear, Open will tell.
+func (l *labTarget) Supports(p targets.Placement) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	switch {
+	case p.Volume:
+		return l.supportsStorage(p)
+	case p.Path == "":
+		return result.NotSupported("a lab is for network paths; applications are asked from local: or kube: targets, " +
+			"API servers from kube: targets")
+	}
+	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
+		return err
+	}
+	if err := local.Equipped(p.Program); err != nil {
+		return err
+	}
+	if err, known := l.probed[p.Path]; known {
+		return err
+	}
+	err := l.start()
+	if err == nil {
+		err = l.lab.Probe(l.datapath.Name(), l.topology, p.Path)
+	}
+	if err != nil && !errors.Is(err, result.ErrNotSupported) {
+		return nil
+	}
+	l.probed[p.Path] = err
+	return err
+}
+
+// Environment is nothing: a lab has no way to it.
+func (l *labTarget) Environment() []string { return nil }
+
+// Settle forgets what the kernel was asked. A lab is ready at once, if its sites can be opened.
+func (l *labTarget) Settle(context.Context) error {
+	clear(l.probed)
+	return nil
+}
+
+// supportsStorage: a lab is namespaces of the network, so that its storage is this machine's, whatever the datapath.
+func (l *labTarget) supportsStorage(p targets.Placement) error {
+	if l.storage == nil {
+		return result.NotSupported("a lab has no disk of its own: " +
+			"name a directory of this machine with dir=, or measure it as local:<dir>")
+	}
+	return l.storage.Supports(p)
+}
+
+// Open makes a site of the lab, and one of the directory for storage.
+func (l *labTarget) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
+	if err := ctx.Err(); err != nil {
+		return targets.Site{}, err
+	}
+	var opened []targets.Site
+	site := targets.Site{Places: make([]targets.Place, len(placements))}
+	site.Close = func(ctx context.Context) error {
+		var errs []error
+		for _, s := range opened {
+			errs = append(errs, s.Close(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, of := range l.parts(placements, site.Places) {
+		s, err := of.open(ctx, of.placements)
+		if err != nil {
+			return targets.Site{}, errors.Join(err, site.Close(context.WithoutCancel(ctx)))
+		}
+		opened = append(opened, s)
+		for k, i := range of.indexes {
+			site.Places[i] = s.Places[k]
+		}
+	}
+	return site, nil
+}
+
+// A part of a site is made and closed apart from the others.
+type part struct {
+	open       func(context.Context, []targets.Placement) (targets.Site, error)
+	placements []targets.Placement
+	indexes    []int // of the placements among all of the site's
+}
+
+// parts are what there is to make; places of what is not supported say why.
+func (l *labTarget) parts(placements []targets.Placement, places []targets.Place) []part {
+	network, storage := part{open: l.openNetwork}, part{}
+	for i, p := range placements {
+		if places[i].Err = l.Supports(p); places[i].Err != nil {
+			continue
+		}
+		of := &network
+		if p.Volume {
+			of, storage.open = &storage, l.storage.Open
+		}
+		of.placements, of.indexes = append(of.placements, p), append(of.indexes, i)
+	}
+	return slices.DeleteFunc([]part{network, storage}, func(of part) bool { return len(of.placements) == 0 })
+}
+
+// openNetwork makes a site of the lab. What a host is pinned to depends on its end of a path, and goes with each
+// request; its agent is the same.
+func (l *labTarget) openNetwork(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
+	if err := l.start(); err != nil {
+		return targets.Site{}, err
+	}
+	info, err := l.lab.Open(ctx, l.datapath.Name(), l.topology, placements)
+	if err != nil {
+		return targets.Site{}, err
+	}
+	crew := agent.NewCrew()
+	on := func(h lab.Host, cpus []int) host.Host { return crew.On(&siteHost{l.lab, info.ID, h, cpus}) }
+	site := targets.Site{Close: func(context.Context) error {
+		crew.Close()
+		return l.lab.CloseSite(info.ID)
+	}}
+	for _, p := range info.Places {
+		place := targets.Place{Err: p.Err()}
+		if place.Err == nil {
+			place.Pair = host.Pair{
+				Client: on(p.Client, l.clientCPUs), Server: on(p.Server, l.serverCPUs),
+				Dial: p.Dial, Listen: p.Listen, Shared: true, MTU: p.MTU,
+			}
+			place.Facts = p.Facts
+		}
+		site.Places = append(site.Places, place)
+	}
+	return site, nil
+}
+
+// Close ends the holder, removes what is on the directory, and gives the machine back.
+func (l *labTarget) Close() error {
+	defer l.claim.Close() // the lock ends with the process at the latest
+	var storage, network error
+	if l.storage != nil {
+		storage = l.storage.Close()
+	}
+	if l.lab != nil {
+		network = l.lab.Close()
+	}
+	return errors.Join(storage, network)
+}
+
+// A siteHost is a host of a site.
+type siteHost struct {
+	lab  *lab.Lab
+	site int
+	lab.Host
+	cpus []int
+}
+
+func (h *siteHost) Name() string     { return h.Host.Name }
+func (h *siteHost) Addr() netip.Addr { return h.Host.Addr }
+func (h *siteHost) CPUs() []int      { return append([]int(nil), h.cpus...) }
+
+func (h *siteHost) Run(ctx context.Context, c host.Cmd) error {
+	return h.lab.Run(ctx, h.site, h.Host.Name, c)
+}

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package labtarget
+
+import (
+	"context"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+)
+
+// New reads the options of a lab target; the target says that it is not supported.
+func New(spec targets.Spec, _ lab.Config) (targets.Target, error) {
+	_, err := parse(spec)
+	return nowhere{}, err
+}
+
+type nowhere struct{}
+
+func (nowhere) Supports(targets.Placement) error { return lab.NeedsLinux }
+
+func (nowhere) Begin(context.Context, targets.Plan) ([]string, error) { return nil, nil }
+
+func (nowhere) Shares(context.Context) ([]string, error) { return nil, lab.NeedsLinux }
+
+func (nowhere) Facts(context.Context) ([]result.Fact, error) { return nil, lab.NeedsLinux }
+
+func (nowhere) Open(context.Context, []targets.Placement) (targets.Site, error) {
+	return targets.Site{}, lab.NeedsLinux
+}
+
+func (nowhere) Close() error { return nil }

@@ -1,0 +1,514 @@
+package httpload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/load/netload"
+)
+
+// A lane is a place for one request at a time: a connection of HTTP/1.1, or a stream's worth of one of HTTP/2.
+type lane interface {
+	// begin sends a request and returns without waiting for the answer. When the answer is there, or has failed, the
+	// lane tells the driver's done.
+	begin(pending)
+	// overdue gives up a request that was sent before a time. It returns when the request under way was
+	// sent, 0 if none is.
+	overdue(before int64) int64
+	close()
+}
+
+// A driver carries out one run.
+type driver struct {
+	Config
+	line   netload.Timeline
+	pacer  netload.Pacer
+	zero   time.Time // when the run began; its reading of the monotonic clock counts
+	shards []*shard
+
+	mu      sync.Mutex
+	free    []lane // used in turn, so that all connections work
+	lanes   map[lane]bool
+	due     uint64 // operations whose time has come
+	begun   uint64 // of these, that were given to a lane
+	opening int    // connections on their way
+	coming  int    // of them, and of those that nobody has had the time to begin, that replace opens
+	turn    int    // of addresses
+	opened  int
+	atOnce  int
+	failing time.Time // when connecting failed last
+	closed  bool
+
+	flying   atomic.Int64 // requests that were taken up and have no outcome yet
+	over     atomic.Bool  // nothing new begins
+	waited   uint64       // operations before this one had to wait for a lane; of the pacing thread alone
+	late     *netload.Histogram
+	connects *netload.Histogram
+	secures  *netload.Histogram
+	planned  uint64
+	cpu      [2]usage // at the window's ends
+
+	ended, failed, timedOut atomic.Uint64 // requests since the last pulse
+	took                    atomic.Int64  // by all of them
+	pulse                   int64         // when that was
+	start                   time.Duration // mean of the first pulse in which requests ended
+	stopped                 string        // why the run ends before its time
+}
+
+func newDriver(c Config) *driver {
+	d := &driver{
+		Config: c, line: netload.NewTimeline(c.Warmup, c.Window), zero: time.Now(), lanes: map[lane]bool{},
+		late: netload.NewHistogram(), connects: netload.NewHistogram(), secures: netload.NewHistogram(),
+	}
+	if c.Rate > 0 {
+		d.pacer = netload.NewPacer(c.Rate, 0, 1)
+	}
+	for range runtime.GOMAXPROCS(0) {
+		d.shards = append(d.shards, newShard(len(c.Source.Names()), d.line))
+	}
+	return d
+}
+
+// now is ns since the run began.
+func (d *driver) now() int64 { return int64(time.Since(d.zero)) }
+
+// connectFirst opens the connections that the run begins with. One that works is enough; the others
+// are failures of requests then.
+func (d *driver) connectFirst(ctx context.Context) error {
+	errs := make(chan error, d.Connections)
+	const atOnce = 64
+	gate := make(chan struct{}, atOnce)
+	for range d.Connections {
+		gate <- struct{}{}
+		go func() {
+			errs <- d.connect(ctx, nil)
+			<-gate
+		}()
+	}
+	var failed error
+	worked := false
+	for range d.Connections {
+		if err := <-errs; err != nil {
+			failed = err
+		} else {
+			worked = true
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !worked {
+		return fmt.Errorf("no connection to %v: %w", d.Server.Addresses, failed)
+	}
+	d.zero = time.Now()
+	return nil
+}
+
+// connect opens a connection for request o, which may be nil, and gives it work.
+func (d *driver) connect(ctx context.Context, o *pending) error {
+	d.mu.Lock()
+	d.opening++
+	turn := d.turn
+	d.turn++
+	d.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	made, took, err := d.open(limited, turn)
+	d.mu.Lock()
+	d.opening--
+	if err != nil {
+		d.failing = time.Now()
+		d.mu.Unlock()
+		return err
+	}
+	if d.closed {
+		d.mu.Unlock()
+		made[0].close()
+		return errors.New("the run is over")
+	}
+	d.opened++
+	for _, l := range made {
+		d.lanes[l] = true
+	}
+	d.atOnce = max(d.atOnce, (len(d.lanes)+len(made)-1)/len(made))
+	d.connects.Record(int64(took.connect))
+	if d.Server.TLS != nil {
+		d.secures.Record(int64(took.tls))
+	}
+	d.mu.Unlock()
+	if o != nil {
+		made[0].begin(*o)
+		made = made[1:]
+	}
+	for _, l := range made {
+		d.done(l)
+	}
+	return nil
+}
+
+// A pending is an operation that has to be sent.
+type pending struct {
+	n       uint64
+	planned int64
+}
+
+// open opens a connection and returns its lanes, of which there is at least one.
+func (d *driver) open(ctx context.Context, turn int) ([]lane, opening, error) {
+	conn, took, err := d.Server.dial(ctx, turn)
+	if err != nil {
+		return nil, took, err
+	}
+	if d.Server.HTTP2 {
+		lanes, err := openHTTP2(d, conn)
+		return lanes, took, err
+	}
+	return []lane{openLine(d, conn)}, took, nil
+}
+
+// done gives a lane that is free its next request. A client of the closed loop asks once more; before the run begins it
+// waits in free.
+func (d *driver) done(l lane) {
+	var now int64
+	if d.Clients > 0 {
+		now = d.now() // while nobody waits for mu
+	}
+	d.mu.Lock()
+	wanted := d.begun < d.due
+	if d.Clients > 0 {
+		wanted = d.due > 0 && now < d.line.End
+	}
+	if d.over.Load() || !wanted {
+		d.free = append(d.free, l)
+		d.mu.Unlock()
+		return
+	}
+	o := d.next(now)
+	d.mu.Unlock()
+	l.begin(o)
+}
+
+// next takes up an operation, in a closed loop one that is planned for now; the caller holds mu.
+func (d *driver) next(now int64) pending {
+	o := pending{n: d.begun, planned: now}
+	if d.Clients == 0 {
+		o.planned = d.pacer.Planned(o.n)
+	}
+	d.begun++
+	d.flying.Add(1)
+	return o
+}
+
+// lost takes a lane away whose connection is closed, and replaces it where somebody waits for it.
+func (d *driver) lost(l lane) {
+	d.mu.Lock()
+	known := d.lanes[l]
+	delete(d.lanes, l)
+	if i := slices.Index(d.free, l); i >= 0 {
+		d.free = slices.Delete(d.free, i, i+1)
+	}
+	if known && !d.closed && !d.over.Load() && (d.Clients > 0 || d.begun < d.due) {
+		d.another()
+	}
+	d.mu.Unlock()
+	l.close()
+}
+
+// another has a connection opened; the caller holds mu. It counts from now on: whoever asks for the next one may do so
+// long before a busy machine lets this one begin.
+func (d *driver) another() {
+	d.coming++
+	go func() {
+		d.replace()
+		d.mu.Lock()
+		d.coming--
+		d.mu.Unlock()
+	}()
+}
+
+// retryPause keeps a server that refuses connections from being asked for them all the time.
+const retryPause = 20 * time.Millisecond
+
+// replace opens a connection in place of a lost one. A failure is that of a request, since one would have been sent.
+func (d *driver) replace() {
+	for !d.over.Load() {
+		o := d.take()
+		if o == nil && d.Clients == 0 {
+			return // somebody else did it
+		}
+		began := d.now()
+		err := d.connect(context.Background(), o)
+		if err == nil {
+			return
+		}
+		if o == nil {
+			o = &pending{planned: began}
+			d.flying.Add(1)
+		}
+		d.fail(*o, err)
+		time.Sleep(retryPause)
+	}
+}
+
+// take is the next operation that is due, nil if there is none. In a closed loop the operation is only
+// part of connecting where every request has a connection of its own.
+func (d *driver) take() *pending {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Clients > 0 && !d.Reconnect || d.Clients == 0 && d.begun == d.due {
+		return nil
+	}
+	o := d.next(d.now())
+	return &o
+}
+
+// fail records a request that could not even be sent.
+func (d *driver) fail(o pending, err error) {
+	now := d.now()
+	d.record(0, outcome{kind: d.Source.Request(o.n).Kind,
+		planned: o.planned, sent: now, end: now, failure: failureOf(err)})
+	d.flying.Add(-1)
+}
+
+// record counts an outcome if its request belongs to the window.
+func (d *driver) record(lane int, o outcome) {
+	d.ended.Add(1)
+	d.took.Add(o.end - o.sent)
+	switch {
+	case o.failure == TimedOut:
+		d.timedOut.Add(1)
+	case o.status == 0, o.status == http.StatusTooManyRequests, o.status >= http.StatusInternalServerError:
+		d.failed.Add(1)
+	}
+	if d.line.In(o.planned) {
+		d.shards[lane%len(d.shards)].add(o)
+	}
+}
+
+// kick gives what is due to the lanes that are free, and opens another connection if none is.
+func (d *driver) kick() {
+	for {
+		d.mu.Lock()
+		if d.begun == d.due {
+			d.mu.Unlock()
+			return
+		}
+		if len(d.free) == 0 {
+			if len(d.lanes)+max(d.opening, d.coming) < d.Most && time.Since(d.failing) > retryPause {
+				d.another()
+			}
+			d.waited = d.due
+			d.mu.Unlock()
+			return
+		}
+		l := d.free[0]
+		d.free = d.free[1:]
+		o := d.next(0)
+		d.mu.Unlock()
+		// What had to wait for a lane is the server's doing, not the generator's.
+		if o.n >= d.waited && d.line.In(o.planned) {
+			d.late.Record(d.now() - o.planned)
+		}
+		l.begin(o)
+	}
+}
+
+// look is how often the driver looks for requests that are overdue.
+const look = 20 * time.Millisecond
+
+// pace sends at planned times until the window ends.
+func (d *driver) pace(ctx context.Context) {
+	// This thread keeps a place of the runtime's to itself; the others get one more.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer punctual()()
+	d.planned = d.pacer.In(d.line)
+	next := int64(0)
+	for ctx.Err() == nil {
+		now := d.now()
+		if now >= next {
+			d.watch(now)
+			next = now + int64(look)
+		}
+		if now >= d.line.End || d.stopped != "" {
+			break
+		}
+		d.mu.Lock()
+		n, wait := d.pacer.Due(now, d.due)
+		d.due += n
+		d.mu.Unlock()
+		if n == 0 {
+			d.sleep(time.Duration(min(wait, next-now, d.line.End-now)))
+			continue
+		}
+		d.kick()
+	}
+	if d.stopped == "" {
+		d.finishPlanned()
+	}
+}
+
+// finishPlanned makes due what the last turn of the loop did not see: everything that was planned.
+func (d *driver) finishPlanned() {
+	d.mu.Lock()
+	d.due = max(d.due, d.pacer.Until(d.line.End))
+	d.mu.Unlock()
+	d.kick()
+}
+
+// let lets the clients of a closed loop ask until the window ends.
+func (d *driver) let(ctx context.Context) {
+	d.mu.Lock()
+	d.due = 1 // from now on a lane that is free asks
+	waiting, missing := d.free, d.Clients-len(d.lanes)
+	d.free = nil
+	d.mu.Unlock()
+	for _, l := range waiting {
+		d.done(l)
+	}
+	for range missing {
+		go d.replace()
+	}
+	for ctx.Err() == nil {
+		now := d.now()
+		d.watch(now)
+		if now >= d.line.End || d.stopped != "" {
+			return
+		}
+		time.Sleep(min(look, time.Duration(d.line.End-now)))
+	}
+}
+
+// watch gives up what is overdue at a time, and looks at the CPU time at the ends of the window.
+func (d *driver) watch(now int64) {
+	for i, at := range []int64{d.line.Begin, d.line.End} {
+		if now >= at && d.cpu[i].at == 0 {
+			d.cpu[i] = usage{at: time.Duration(max(d.now(), 1)), cpu: cpuTime(), wake: wakeNow()}
+		}
+	}
+	d.mu.Lock()
+	lanes := make([]lane, 0, len(d.lanes))
+	for l := range d.lanes {
+		lanes = append(lanes, l)
+	}
+	d.mu.Unlock()
+	oldest := now
+	for _, l := range lanes {
+		if sent := l.overdue(now - int64(d.Timeout)); sent > 0 {
+			oldest = min(oldest, sent)
+		}
+	}
+	d.feel(now, oldest)
+}
+
+// feel asks once a second whether the server has had enough.
+func (d *driver) feel(now, oldest int64) {
+	if d.Distress == nil || now-d.pulse < int64(time.Second) || now >= d.line.End || d.stopped != "" {
+		return
+	}
+	d.pulse = now
+	p := Pulse{Ended: d.ended.Swap(0), Failed: d.failed.Swap(0),
+		TimedOut: d.timedOut.Swap(0), Oldest: time.Duration(now - oldest)}
+	if took := d.took.Swap(0); p.Ended > 0 {
+		p.Mean = time.Duration(took / int64(p.Ended))
+	}
+	if d.start == 0 {
+		d.start = p.Mean
+	}
+	p.Start = d.start
+	d.stopped = d.Distress(p)
+}
+
+// drain waits for the answers to what was sent, no longer than a request may take. What is left then was
+// not answered, and what no lane was free for not even sent.
+func (d *driver) drain(ctx context.Context) {
+	end := d.now() + int64(d.Timeout)
+	if d.Clients > 0 {
+		d.over.Store(true)
+	}
+	for ctx.Err() == nil && d.now() < end {
+		d.mu.Lock()
+		left := d.Rate > 0 && d.begun < d.due
+		d.mu.Unlock()
+		if !left && d.flying.Load() == 0 {
+			break
+		}
+		if left {
+			d.kick()
+		}
+		d.watch(d.now())
+		time.Sleep(time.Millisecond)
+	}
+	d.over.Store(true)
+	d.watch(d.now() + int64(d.Timeout) + 1) // everything is overdue, and nobody is asked any more
+	d.mu.Lock()
+	from, to := d.begun, d.due
+	d.begun = d.due
+	d.mu.Unlock()
+	if d.Rate > 0 {
+		for n := from; n < to; n++ {
+			d.record(0, outcome{kind: d.Source.Request(n).Kind, planned: d.pacer.Planned(n), end: d.now(), failure: Unsent})
+		}
+	}
+}
+
+// closeAll closes every connection.
+func (d *driver) closeAll() {
+	d.over.Store(true)
+	d.mu.Lock()
+	d.closed = true
+	lanes := d.lanes
+	d.lanes = map[lane]bool{}
+	d.mu.Unlock()
+	for l := range lanes {
+		l.close()
+	}
+}
+
+// report merges the shards.
+func (d *driver) report() Report {
+	names := d.Source.Names()
+	sum := newShard(len(names), d.line)
+	var steps []uint64
+	for _, s := range d.shards {
+		s.mu.Lock()
+		sum.total.merge(s.total)
+		for i := range s.kinds {
+			sum.kinds[i].merge(s.kinds[i])
+		}
+		sum.service.Merge(s.service)
+		sum.first.Merge(s.first)
+		sum.retryAfter += s.retryAfter
+		steps = s.meter.AddSteps(steps)
+		s.mu.Unlock()
+	}
+	r := Report{
+		Window: d.Window.Seconds(), Total: sum.total.tally(), Steps: steps, RetryAfter: sum.retryAfter,
+		Service: sum.service.Encode(), FirstByte: sum.first.Encode(), Late: d.late.Encode(),
+		CPU: (d.cpu[1].cpu - d.cpu[0].cpu).Seconds(), Elapsed: (d.cpu[1].at - d.cpu[0].at).Seconds(),
+		Wake: d.cpu[1].wake.since(d.cpu[0].wake),
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.Connect, r.TLS = d.connects.Encode(), d.secures.Encode()
+	r.Connections, r.AtOnce = d.opened, d.atOnce
+	r.Planned, r.Stopped = d.planned, d.stopped
+	if d.Clients > 0 {
+		r.Planned = r.Total.OK + r.Total.Failed()
+	}
+	for i, name := range names {
+		k := Kind{Name: name, Tally: sum.kinds[i].tally()}
+		if len(names) == 1 {
+			k.Tally = r.Total
+		}
+		r.Kinds = append(r.Kinds, k)
+	}
+	return r
+}

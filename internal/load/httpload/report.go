@@ -1,0 +1,239 @@
+package httpload
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/knotmeter/knotmeter/internal/load/netload"
+)
+
+// What can become of a request besides an answer. They are names in [Report.Errors].
+const (
+	TimedOut = "timeout"  // no whole answer in time
+	Unsent   = "unsent"   // planned, and no connection was free until the end
+	Refused  = "refused"  // connection refused
+	Reset    = "reset"    // connection reset
+	Closed   = "closed"   // connection closed before the whole answer
+	Insecure = "tls"      // TLS handshake or certificate
+	Lookup   = "lookup"   // no address for the name
+	Garbled  = "protocol" // no valid HTTP
+	Unlike   = "check"    // the answer has not what it must contain
+	Other    = "other"
+)
+
+// A Report is what a run saw. Times are in seconds unless a name says otherwise; only requests that
+// were planned, or in a closed loop begun, in the window count.
+type Report struct {
+	Window  float64 `json:"window"`
+	Planned uint64  `json:"planned"` // requests
+	Total   Tally   `json:"total"`
+	Kinds   []Kind  `json:"kinds"` // in the order of the source's names
+
+	Service   string `json:"service,omitempty"`    // histogram from sending to the answer's end, ns
+	FirstByte string `json:"first_byte,omitempty"` // from sending to the answer's first byte
+	Connect   string `json:"connect,omitempty"`    // of connections: TCP
+	TLS       string `json:"tls,omitempty"`        // of connections: handshake
+	Late      string `json:"late,omitempty"`       // how late the generator itself was, ns
+
+	Steps       []uint64 `json:"steps"`       // successes per engine.Step of the window
+	Connections int      `json:"connections"` // opened in all
+	AtOnce      int      `json:"at_once"`     // connections, at most
+	CPU         float64  `json:"cpu"`         // seconds that this process used in the window
+	Elapsed     float64  `json:"elapsed"`     // seconds in which that was looked at
+	Wake        float64  `json:"wake"`        // seconds that half of its goroutines waited for a CPU at least
+	RetryAfter  uint64   `json:"retry_after"` // answers that asked to wait
+	// Stopped says why the run ended before its time; empty: it did not.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// Beyond these the generator blurs what it measures.
+const (
+	LateShare   = 0.1    // of a latency: lateness, or a wait for a CPU
+	LateAtLeast = 200e-6 // s
+)
+
+// Starved reports whether the generator's own steps waited so long for a CPU that it blurs answers that take so many
+// seconds.
+func (r Report) Starved(took float64) bool { return r.Wake >= LateAtLeast && r.Wake > LateShare*took }
+
+// A Kind is one kind of request.
+type Kind struct {
+	Name string `json:"name"`
+	Tally
+}
+
+// A Tally is what became of requests. Latency is of successes, from the planned time, in a closed loop from sending, to
+// the answer's end. Waited is how long the others were waited for: until a failure, another answer, or the end.
+type Tally struct {
+	OK       uint64            `json:"ok"`
+	Statuses map[int]uint64    `json:"statuses,omitempty"` // of answers that are no successes
+	Errors   map[string]uint64 `json:"errors,omitempty"`
+	Bytes    uint64            `json:"bytes"` // of the bodies of successes
+	Latency  string            `json:"latency,omitempty"`
+	Waited   string            `json:"waited,omitempty"`
+}
+
+// Failed is how many requests were no success.
+func (t Tally) Failed() uint64 {
+	var n uint64
+	for _, v := range t.Statuses {
+		n += v
+	}
+	for _, v := range t.Errors {
+		n += v
+	}
+	return n
+}
+
+// An outcome is what became of one request. Times are ns since the run began.
+type outcome struct {
+	kind                      int
+	planned, sent, first, end int64
+	status                    int    // 0: no answer
+	failure                   string // "": the status decides
+	good                      bool
+	bytes                     int
+	retryAfter                bool
+}
+
+// A shard counts outcomes of some connections, so that connections seldom wait for one another.
+type shard struct {
+	mu         sync.Mutex
+	total      counts
+	kinds      []counts
+	service    *netload.Histogram
+	first      *netload.Histogram
+	meter      *netload.Meter
+	retryAfter uint64
+}
+
+type counts struct {
+	ok, bytes uint64
+	statuses  map[int]uint64
+	errors    map[string]uint64
+	latency   *netload.Histogram
+	waited    *netload.Histogram // nil until something fails
+}
+
+func newCounts() counts {
+	return counts{statuses: map[int]uint64{}, errors: map[string]uint64{}, latency: netload.NewHistogram()}
+}
+
+// wait is the histogram of those that failed.
+func (c *counts) wait() *netload.Histogram {
+	if c.waited == nil {
+		c.waited = netload.NewHistogram()
+	}
+	return c.waited
+}
+
+func newShard(kinds int, line netload.Timeline) *shard {
+	s := &shard{total: newCounts(), service: netload.NewHistogram(),
+		first: netload.NewHistogram(), meter: netload.NewMeter(line)}
+	for range kinds {
+		s.kinds = append(s.kinds, newCounts())
+	}
+	return s
+}
+
+// add counts an outcome that belongs to the window.
+func (s *shard) add(o outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total.add(o)
+	if len(s.kinds) > 1 {
+		s.kinds[o.kind].add(o)
+	}
+	if o.retryAfter {
+		s.retryAfter++
+	}
+	if o.good {
+		s.service.Record(o.end - o.sent)
+		s.first.Record(o.first - o.sent)
+		s.meter.Add(o.end, 1)
+	}
+}
+
+func (c *counts) add(o outcome) {
+	if o.good {
+		c.ok++
+		c.bytes += uint64(o.bytes)
+		c.latency.Record(o.end - o.planned)
+		return
+	}
+	c.wait().Record(o.end - o.planned)
+	if o.failure != "" {
+		c.errors[o.failure]++
+		return
+	}
+	c.statuses[o.status]++
+}
+
+func (c *counts) merge(o counts) {
+	c.ok += o.ok
+	c.bytes += o.bytes
+	for k, v := range o.statuses {
+		c.statuses[k] += v
+	}
+	for k, v := range o.errors {
+		c.errors[k] += v
+	}
+	c.latency.Merge(o.latency)
+	if o.waited != nil {
+		c.wait().Merge(o.waited)
+	}
+}
+
+func (c counts) tally() Tally {
+	return Tally{
+		OK: c.ok, Bytes: c.bytes, Statuses: maps.Clone(c.statuses), Errors: maps.Clone(c.errors),
+		Latency: c.latency.Encode(), Waited: c.waited.Encode(),
+	}
+}
+
+// failureOf names an error of a connection.
+func failureOf(err error) string {
+	var lookup *net.DNSError
+	var authority x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, syscall.ETIMEDOUT):
+		return TimedOut
+	case errors.Is(err, errGarbled):
+		return Garbled
+	case errors.Is(err, errTLS), errors.As(err, &authority), errors.As(err, &record):
+		return Insecure
+	case errors.As(err, &lookup):
+		return Lookup
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Refused
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return Reset
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return Closed
+	}
+	return Other
+}
+
+// Histogram is of the latencies of all requests. Those that failed count as no faster than the slowest success.
+func (t Tally) Histogram() (*netload.Histogram, error) {
+	all, err := netload.DecodeHistogram(t.Latency)
+	if err != nil {
+		return nil, err
+	}
+	waited, err := netload.DecodeHistogram(t.Waited)
+	if err != nil {
+		return nil, err
+	}
+	all.AddFailed(waited)
+	return all, nil
+}

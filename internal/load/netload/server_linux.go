@@ -1,0 +1,371 @@
+package netload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/admission"
+	"golang.org/x/sys/unix"
+)
+
+// A server is the listening side of a run.
+type server struct {
+	*team
+	addr     netip.AddrPort
+	listener int
+	openings int // UDP socket for openings, -1 without UDP
+	pending  admission.Queue
+	control  chan *link
+	handed   atomic.Bool // the listening socket is the workers'
+	closing  atomic.Bool
+	refused  atomic.Uint64
+	late     atomic.Uint64 // cycles whose opening was answered
+	taken    []atomic.Bool // flows of the plan
+	loops    sync.WaitGroup
+}
+
+func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
+	s, err := newServer(c)
+	if err != nil {
+		return Report{}, err
+	}
+	quiet(len(s.plan))
+	s.listen()
+	ready(s.addr)
+	r, err := s.session(ctx)
+	s.close()
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	r.Refused += s.refused.Load()
+	r.Answered += s.late.Load()
+	return r, err
+}
+
+// newServer binds the one port, TCP and where it is needed UDP.
+func newServer(c Config) (*server, error) {
+	s := &server{team: newTeam(c), openings: -1, control: make(chan *link, 1)}
+	s.taken = make([]atomic.Bool, len(s.plan))
+	// If the kernel chooses the port for TCP, it may be in use for UDP.
+	for range 16 {
+		var err error
+		if s.listener, s.addr, err = listenTCP(c.Addr, c.Workload); err != nil {
+			return nil, err
+		}
+		if s.cycles() {
+			if err := setTimeout(s.listener, unix.SO_RCVTIMEO, silentAfter); err != nil {
+				unix.Close(s.listener)
+				return nil, err
+			}
+		}
+		if !c.Workload.Kind.UDP() {
+			return s, nil
+		}
+		if s.openings, err = bindUDP(s.addr, c.Workload); err == nil {
+			return s, nil
+		}
+		unix.Close(s.listener)
+		if c.Addr.Port() != 0 {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("no port at %s is free for TCP and UDP", c.Addr.Addr())
+}
+
+// listen starts the loops that let clients in.
+func (s *server) listen() {
+	s.loops.Go(s.accept)
+	if s.openings >= 0 {
+		s.loops.Go(s.acceptUDP)
+	}
+}
+
+// cycles says whether the run's connections are accepted by the workers themselves.
+func (s *server) cycles() bool { return len(s.plan) > 0 && !s.plan[0].persistent() }
+
+// accept lets connections in. With tcp-crr it ends when the control connection is there, and leaves the listening
+// socket to the workers.
+func (s *server) accept() {
+	for !s.closing.Load() && !s.handed.Load() {
+		fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC)
+		if err != nil {
+			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBADF) {
+				return
+			}
+			continue // timed out, interrupted, aborted
+		}
+		s.receive(fd, nil)
+	}
+}
+
+// receive lets a connection in as soon as it has said what it is for; nobody waits for that. said is what was read of
+// it.
+func (s *server) receive(fd int, said []byte) {
+	var h hello
+	var err error
+	s.pending.Add(
+		func() { h, err = readOpening(fd, said) },
+		func() { _ = unix.Shutdown(fd, unix.SHUT_RDWR) },
+		func() {
+			if err != nil || !h.Token.Equal(s.config.Token) {
+				s.refuse(fd)
+				return
+			}
+			s.admit(fd, h)
+		})
+}
+
+// readOpening returns the opening of a connection, of which said has been read already. It reads for at most
+// admission.Timeout, however slowly the rest arrives.
+func readOpening(fd int, said []byte) (hello, error) {
+	b := make([]byte, helloSize)
+	n := copy(b, said)
+	for end := time.Now().Add(admission.Timeout); n < helloSize; {
+		left := time.Until(end)
+		if left <= 0 {
+			return hello{}, errHello
+		}
+		if err := setTimeouts(fd, max(left, time.Millisecond)); err != nil {
+			return hello{}, err
+		}
+		k, err := unix.Read(fd, b[n:])
+		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && k == 0 {
+			return hello{}, errHello
+		}
+		n += max(k, 0)
+	}
+	return parseHello(b)
+}
+
+// refuse closes a connection without a byte, and counts it.
+func (s *server) refuse(fd int) {
+	s.refused.Add(1)
+	s.wary.Store(s.handed.Load())
+	unix.Close(fd)
+}
+
+// admit gives a connection with the token to what it is for.
+func (s *server) admit(fd int, h hello) {
+	switch {
+	case h.Purpose == controlRole:
+		s.admitControl(fd)
+	case h.Purpose == flowRole:
+		s.admitFlow(fd, int(h.Flow))
+	case s.handed.Load():
+		s.answerLate(fd)
+	default: // a cycle whose workers have not taken over yet can't be
+		s.refuse(fd)
+	}
+}
+
+// answerLate serves a cycle whose opening no worker waited for.
+func (s *server) answerLate(fd int) {
+	conn := os.NewFile(uintptr(fd), "cycle")
+	defer conn.Close()
+	_ = setTimeouts(fd, admission.Timeout)
+	if _, err := io.CopyN(io.Discard, conn, int64(s.config.Workload.Request)); err != nil {
+		return
+	}
+	if _, err := conn.Write(s.payload[:s.config.Workload.Response]); err == nil {
+		s.late.Add(1)
+	}
+}
+
+// admitControl takes the control connection on; there is one.
+func (s *server) admitControl(fd int) {
+	file := os.NewFile(uintptr(fd), "control")
+	conn, err := net.FileConn(file)
+	file.Close()
+	if err != nil {
+		s.refused.Add(1)
+		return
+	}
+	select {
+	case s.control <- newLink(conn):
+	default:
+		s.refused.Add(1)
+		conn.Close()
+	}
+}
+
+// admitFlow takes a TCP flow of the plan on.
+func (s *server) admitFlow(fd, index int) {
+	if index >= len(s.plan) || s.plan[index].udp() || !s.plan[index].persistent() || s.taken[index].Swap(true) ||
+		setTimeouts(fd, 0) != nil {
+		s.refuse(fd)
+		return
+	}
+	w := newWorker(s.shared, s.plan[index], s.config)
+	w.fd = fd
+	if err := s.prepare(w); err != nil {
+		s.refuse(fd)
+		return
+	}
+	s.hire(w, func() {})
+	// After this the worker has the socket for itself.
+	_, _ = unix.Write(fd, appendAck(nil, uint16(index)))
+}
+
+// acceptUDP lets flows of datagrams in: each gets a socket of its own on the same port, connected
+// to the flow's client, so that only that client's datagrams arrive there.
+func (s *server) acceptUDP() {
+	b := make([]byte, helloSize+1)
+	for !s.closing.Load() {
+		n, peer, err := unix.Recvfrom(s.openings, b, 0)
+		if err != nil || n == 0 || peer == nil {
+			continue // timed out, interrupted, or shut down
+		}
+		h, err := parseHello(b[:n])
+		if err != nil || n != helloSize || !h.Token.Equal(s.config.Token) || h.Purpose != flowRole ||
+			int(h.Flow) >= len(s.plan) || !s.plan[h.Flow].udp() {
+			s.refused.Add(1)
+			continue
+		}
+		if s.taken[h.Flow].Load() { // our answer was lost
+			_ = unix.Sendto(s.openings, appendAck(nil, h.Flow), 0, peer)
+			continue
+		}
+		if err := s.admitUDP(h.Flow, peer); err != nil {
+			s.refused.Add(1)
+		}
+	}
+}
+
+func (s *server) admitUDP(index uint16, peer unix.Sockaddr) error {
+	fd, err := bindUDP(s.addr, s.config.Workload)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, peer); err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("connect to %s: %w", addrPort(peer), err)
+	}
+	w := newWorker(s.shared, s.plan[index], s.config)
+	w.fd = fd
+	if err := s.prepare(w); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	s.taken[index].Store(true)
+	s.hire(w, func() {})
+	_, err = unix.Write(fd, appendAck(nil, index))
+	return err
+}
+
+// session is the run as the control connection leads it. The server ends with that connection.
+func (s *server) session(ctx context.Context) (Report, error) {
+	memory := usedMemory()
+	idle, err := s.config.watchIdle()
+	if err != nil {
+		return Report{}, err
+	}
+	var control *link
+	select {
+	case control = <-s.control:
+	case <-ctx.Done():
+		return Report{}, fmt.Errorf("no client came: %w", context.Cause(ctx))
+	}
+	defer control.conn.Close()
+	defer context.AfterFunc(ctx, func() { control.conn.Close() })()
+	if s.cycles() {
+		s.hireCycles()
+	}
+	defer s.dismiss()
+	s.prepareSamples()
+	if err := s.follow(ctx, control); err != nil {
+		s.abandon()
+		return Report{}, err
+	}
+	r, err := s.report()
+	r.Cost.Idle, r.Cost.IdleMemory = idle, memory
+	return r, err
+}
+
+// hireCycles gives the listening socket to as many workers as the client has.
+func (s *server) hireCycles() {
+	s.handed.Store(true)
+	s.loops.Wait()
+	for _, f := range s.plan {
+		w := newWorker(s.shared, f, s.config)
+		w.fd, w.handOver = s.listener, s.receive
+		s.hire(w, func() {})
+	}
+}
+
+// follow does what the client says until the client says that it is the end.
+func (s *server) follow(ctx context.Context, control *link) error {
+	if err := control.say(message{Op: opWelcome}); err != nil {
+		return err
+	}
+	begun := false
+	for {
+		m, err := control.hear()
+		if err != nil {
+			return fmt.Errorf("the client went away: %w", err)
+		}
+		answer := message{Op: m.Op}
+		switch {
+		case m.Op == opGo && !begun && len(s.members()) == len(s.plan):
+			begun = true
+			defer context.AfterFunc(ctx, s.abort)()
+			s.begin(ctx)
+			answer.Holds = s.holds()
+		case m.Op == opTrial && begun && m.valid(s.config):
+			now := s.clock.now()
+			s.order(m.Rate, now, now+int64(m.Seconds*1e9))
+		case m.Op == opCount && begun && s.config.searches():
+			s.collect()
+			s.settle()
+			answer.Sent, answer.Received = s.sentDatagrams(), s.counted()
+		case m.Op == opEnd && begun:
+			s.noMoreOrders()
+			s.running.Wait()
+			answer.Sent = s.sentDatagrams()
+			if err := control.say(answer); err != nil {
+				return err
+			}
+			s.drained(m.Sent)
+			s.shutdown()
+			s.waiting.Wait()
+			return nil
+		default:
+			return fmt.Errorf("control connection: %q makes no sense here", m.Op)
+		}
+		if err := control.say(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// valid reports whether a trial is within what this run may do.
+func (m message) valid(c Config) bool {
+	return c.searches() && m.Rate > 0 && m.Rate <= Unpaced && m.Seconds >= 0 && m.Seconds <= c.bound().Seconds()
+}
+
+// close ends the loops, turns away who is still opening, and closes the port.
+func (s *server) close() {
+	s.closing.Store(true)
+	_ = unix.Shutdown(s.listener, unix.SHUT_RDWR)
+	if s.openings >= 0 {
+		_ = unix.Shutdown(s.openings, unix.SHUT_RDWR)
+	}
+	s.loops.Wait()
+	s.pending.Close()
+	unix.Close(s.listener)
+	if s.openings >= 0 {
+		unix.Close(s.openings)
+	}
+	select {
+	case l := <-s.control:
+		l.conn.Close()
+	default:
+	}
+}

@@ -1,0 +1,261 @@
+package kube
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	deployed "github.com/knotmeter/knotmeter/internal/targets/kube/vault"
+)
+
+func manifests(t *testing.T, objects ...any) string {
+	t.Helper()
+	var text strings.Builder
+	for _, o := range objects {
+		part, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("---\n" + string(part))
+	}
+	return text.String()
+}
+
+func read(t *testing.T, text string) options {
+	t.Helper()
+	spec, err := targets.ParseSpec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func plan(t *testing.T, text string, path targets.Path) manifest.Blueprint {
+	return planOf(t, text, targets.Placement{Path: path})
+}
+
+func volumePlan(t *testing.T, text string) manifest.Blueprint {
+	return planOf(t, text, targets.Placement{Volume: true})
+}
+
+func planOf(t *testing.T, text string, p targets.Placement) manifest.Blueprint {
+	return manifest.Blueprint{
+		Settings: read(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7,
+		Placements: []targets.Placement{p}, Nodes: [2]string{"node-1", "node-2"},
+	}
+}
+
+func planOfVault(t *testing.T, text string) deployed.Plan {
+	client := planOf(t, text, targets.Placement{Application: vault.Name})
+	return deployed.Plan{Blueprint: client, Wanted: read(t, text).Vault}
+}
+
+func TestManifests(t *testing.T) {
+	for name, b := range map[string]manifest.Blueprint{
+		"pod-svc-other": plan(t, "kube:", targets.PodSvcOther),
+		"pod-node":      plan(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", targets.PodNodeOther),
+		"injected":      plan(t, "kube:?image=debian:12&inject=yes", targets.PodPodOther),
+		"multus-ipv6": plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6",
+			targets.PodPodOther),
+		"sriov": plan(t, "kube:?default-network=kube-system/sriov&config={resources: {requests: {intel.com/vf: 1}, "+
+			"limits: {intel.com/vf: 1}}}", targets.PodNodeOther),
+		"profiled": plan(t, "kube:?profile=yes", targets.PodPodSame),
+	} {
+		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged)}
+		if b.ByService() {
+			objects = append(objects, b.Service())
+		}
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.Pod(manifest.Server),
+			b.Pod(manifest.Client))...))
+	}
+}
+
+// A pod satisfies the restricted Pod Security Standard, but for the network of its node; the rules are those of
+// https://kubernetes.io/docs/concepts/security/pod-security-standards/.
+func TestRestricted(t *testing.T) {
+	for i, path := range append(targets.Paths(), targets.Paths()...) {
+		b := plan(t, "kube:?image=x:1", path)
+		b.Settings.Inject = i >= len(targets.Paths())
+		for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
+			p := b.Pod(r).Spec
+			c := p.Containers[0].SecurityContext
+			switch {
+			case p.HostNetwork == b.InPod(r):
+				t.Errorf("%s: the %s's network is the node's: %v", path, r, p.HostNetwork)
+			case !*p.SecurityContext.RunAsNonRoot || *p.SecurityContext.RunAsUser == 0:
+				t.Errorf("%s: the %s may be root", path, r)
+			case p.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
+				t.Errorf("%s: the %s has no seccomp profile", path, r)
+			case *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) ||
+				len(c.Capabilities.Add) > 0:
+				t.Errorf("%s: the %s has capabilities", path, r)
+			case p.HostPID || p.HostIPC || c.Privileged != nil || len(p.Containers[0].Ports) > 0 ||
+				*p.AutomountServiceAccountToken || !*c.ReadOnlyRootFilesystem:
+				t.Errorf("%s: the %s has more than it needs", path, r)
+			}
+			for _, v := range p.Volumes {
+				if v.EmptyDir == nil {
+					t.Errorf("%s: the %s has the volume %s", path, r, v.Name)
+				}
+			}
+		}
+	}
+}
+
+func TestHostNames(t *testing.T) {
+	want := map[targets.Path][2]string{
+		targets.NodeNode:     {"node-1", "node-2"},
+		targets.PodNodeOther: {"node-1/pod", "node-2"},
+		targets.PodPodOther:  {"node-1/client", "node-2/server"},
+		targets.NodeSvcOther: {"node-1", "node-2/pod"},
+		targets.PodSvcOther:  {"node-1/client", "node-2/server"},
+	}
+	for path, names := range want {
+		b := plan(t, "kube:", path)
+		if got := [2]string{b.HostName(manifest.Client), b.HostName(manifest.Server)}; got != names {
+			t.Errorf("%s: %v, wanted %v", path, got, names)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"kube:a?colour=red":                      `no option "colour"`,
+		"kube:?namespace=A_b":                    "namespace=A_b",
+		"kube:?image=a b":                        "no image",
+		"kube:?zones=both":                       "same or across",
+		"kube:?rotate-nodes=1":                   "no or yes",
+		"kube:?host-network=false":               "no or yes",
+		"kube:?ip=5":                             "4 or 6",
+		"kube:?port=80":                          "from 1024",
+		"kube:?port=x":                           "from 1024",
+		"kube:?node-selector=a===b":              "node-selector",
+		"kube:?network=a/b/c":                    "NetworkAttachmentDefinition",
+		"kube:?default-network=fast":             "NAMESPACE/NAME",
+		"kube:?default-network=a/B":              "default-network=a/B",
+		"kube:?network=a&default-network=a/b":    "not both",
+		"kube:?inject=yes":                       "needs image=",
+		"kube:?image=x&inject=true":              "no or yes",
+		"kube:?config=testdata/none.yaml":        "none.yaml",
+		"kube:?config=testdata/wrong.yaml":       "wrong.yaml",
+		"kube:?config=testdata/reserved.yaml":    "Knotmeter's own",
+		"kube:?client-node=a&server-node=a":      "same node",
+		"kube:?server-node=a":                    "needs client-node",
+		"kube:?server-node=-":                    "server-node=-",
+		"kube:?runtime-class=":                   "runtime-class",
+		"kube:?client-node=a&server-node=B&ip=4": "server-node=B",
+	} {
+		spec, err := targets.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(spec, nil); !errors.Is(err, targets.ErrSpec) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v does not say %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"kube:a?node-selector=a%3Db,c", "kube:?image=x&port=6000",
+		"kube:?network=a/b&zones=across"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		spec, err := targets.ParseSpec(text)
+		if err != nil || spec.Options["config"] != "" {
+			return
+		}
+		if _, err := parse(spec); err != nil && !errors.Is(err, targets.ErrSpec) {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add([]byte("tolerations: [{operator: Exists}]\nresources: {limits: {cpu: 1}}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p := manifest.PodSettings{Resources: manifest.DefaultResources()}
+		if p.Unmarshal(text) == nil && len(p.Resources.Requests)+len(p.Resources.Limits)+len(p.Resources.Claims) == 0 {
+			t.Error("a pod without resources")
+		}
+	})
+}
+
+// What is printed is least: in one namespace unless the cluster-wide form is asked for, which says what it amounts to.
+func TestRBAC(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		wide bool
+	}{
+		"rbac-cluster.yaml": {"kube:", true},
+		"rbac-given.yaml":   {"kube:?namespace=bench", false},
+		"rbac-named.yaml": {"kube:?namespace=bench&client-node=a&server-node=b&default-network=kube-system/sriov",
+			false},
+	} {
+		spec, err := targets.ParseSpec(test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := RBAC(spec, test.wide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, "testdata/"+name, got)
+	}
+	spec, _ := targets.ParseSpec("kube:")
+	got, err := RBAC(spec, false)
+	if first, _, _ := strings.Cut(got, "---\n"); err != nil {
+		t.Error(err)
+	} else {
+		golden.Check(t, "testdata/rbac-unnamed.txt", first)
+	}
+	if len(cluster.Roles(read(t, "kube:?namespace="+cluster.DefaultNamespace).need())) != strings.Count(got, "---\n") {
+		t.Error("without a namespace there are other rights than in a namespace")
+	}
+	spec, _ = targets.ParseSpec("kube:?namespace=bench")
+	if _, err := RBAC(spec, true); !errors.Is(err, targets.ErrSpec) || !strings.Contains(err.Error(), "namespace=bench") {
+		t.Errorf("cluster-wide in one namespace: %v", err)
+	}
+}
+
+// Without claims, storage takes no rights on volumes.
+func TestRBACWithoutClaims(t *testing.T) {
+	for text, want := range map[string]bool{"kube:?namespace=bench": true, "kube:?namespace=bench&volume=root": false} {
+		spec, err := targets.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := RBAC(spec, false); err != nil || strings.Contains(got, "persistentvolume") != want ||
+			strings.Contains(got, "storageclasses") != want {
+			t.Errorf("%s: %v:\n%s", text, err, got)
+		}
+	}
+}
+
+// In one namespace no right changes anything elsewhere.
+func TestRBACInOneNamespace(t *testing.T) {
+	for _, d := range cluster.Roles(read(t, "kube:?namespace=bench").need()) {
+		r, wide := d.(rbacv1.ClusterRole)
+		for _, rule := range r.Rules {
+			for _, verb := range rule.Verbs {
+				if wide && !slices.Contains([]string{"get", "list", "watch"}, verb) {
+					t.Errorf("%s may %s %v everywhere", r.Name, verb, rule.Resources)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Credentials put into an endpoint how the kubeconfig reaches the API server. Errors that Are result.ErrNotSupported
+// say what is in the way of asking it directly.
+func Credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) error {
+	u, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	if err := direct(config, request); err != nil {
+		return err
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	e.URL, e.CA = u.String(), config.CAData
+	if name := config.ServerName; name != "" {
+		port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+		e.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
+		u.Host = net.JoinHostPort(name, port)
+		e.URL = u.String()
+	}
+	e.Secret.Cert, e.Secret.Key = config.CertData, config.KeyData
+	return fetched(config, request, e)
+}
+
+// direct says what the generator cannot do that the kubeconfig asks for.
+func direct(config *rest.Config, request *http.Request) error {
+	proxy := config.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	through, err := proxy(request)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the proxy of the kubeconfig: %w", err)
+	case through != nil:
+		return result.NotSupported(fmt.Sprintf("requests to the API server go through the proxy %s, which would be "+
+			"measured too; leave vantage=here out, or reach the API server without it", through.Redacted()))
+	case config.Insecure:
+		return result.NotSupported("vantage=here checks the API server's certificate, and insecure-skip-tls-verify says " +
+			"that it cannot be; give certificate-authority= instead")
+	}
+	return nil
+}
+
+// fetched adds what client-go itself adds to a request, whoever it has it from: a file, a program, or another name.
+func fetched(config *rest.Config, request *http.Request, e *host.Endpoint) error {
+	var seen http.Header
+	asked, err := rest.HTTPWrappersForConfig(config, recorder(func(h http.Header) { seen = h }))
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	answer, err := asked.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("the credentials of the kubeconfig: %w", err)
+	}
+	answer.Body.Close()
+	e.Secret.Header = map[string][]string{}
+	for name, values := range seen {
+		if name != "User-Agent" && name != "Accept-Encoding" {
+			e.Secret.Header[name] = values
+		}
+	}
+	way, err := config.TransportConfig()
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	if way.TLS.GetCertHolder == nil {
+		return nil
+	}
+	cert, err := way.TLS.GetCertHolder.GetCert()
+	if err != nil || cert == nil {
+		return err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		return fmt.Errorf("the key that the kubeconfig's program gives: %w", err)
+	}
+	for _, der := range cert.Certificate {
+		e.Secret.Cert = append(e.Secret.Cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	e.Secret.Key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	return nil
+}
+
+// A recorder takes the header of a request and sends nothing.
+type recorder func(http.Header)
+
+func (f recorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	f(r.Header.Clone())
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}

@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+)
+
+// Gather is what the API server shows. What it does not show to us stays unknown.
+func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
+	e := inspection.Evidence{Config: map[string]map[string]string{}}
+	if v, err := api.Discovery().ServerVersion(); err == nil {
+		e.Version = v.GitVersion
+	}
+	if sets, err := api.AppsV1().DaemonSets(corev1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
+		e.DaemonSets = sets.Items
+	}
+	for _, name := range inspection.ConfigMaps {
+		if m, err := api.CoreV1().ConfigMaps(name[0]).Get(ctx, name[1], metav1.GetOptions{}); err == nil {
+			e.Config[name[0]+"/"+name[1]] = m.Data
+		}
+	}
+	if e.Config[inspection.CiliumMap] == nil { // where Cilium is installed by its operator
+		e.Config[inspection.CiliumMap] = e.Config["cilium/cilium-config"]
+	}
+	gatherCustom(ctx, api, &e)
+	return e
+}
+
+// Where plugins keep resources of their own.
+const (
+	CalicoGroup = "/apis/crd.projectcalico.org/v1"
+	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of its resources where it needs none
+	CiliumGroup = "/apis/cilium.io/v2"
+	ciliumAlpha = "/apis/cilium.io/v2alpha1"
+	attachments = "/apis/k8s.cni.cncf.io/v1" // of the Network Plumbing Working Group, for Multus and others
+)
+
+// gatherCustom reads the plugins' own resources. What a cluster does not have, or does not show to us, stays unknown.
+func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
+	names, _ := e.Plugins()
+	may := func(plugins ...string) bool {
+		return len(names) == 0 || slices.ContainsFunc(plugins, func(p string) bool { return slices.Contains(names, p) })
+	}
+	if may("calico", "canal") {
+		for _, group := range []string{CalicoGroup, calicoAPI} {
+			var pools struct{ Items []inspection.IPPool }
+			var one inspection.Felix
+			if getJSON(ctx, api, group+"/ippools", &pools) == nil {
+				e.Pools = pools.Items
+			}
+			if getJSON(ctx, api, group+"/felixconfigurations/"+inspection.CalicoDefault, &one) == nil {
+				e.Felix = &one
+			}
+			if len(e.Pools) > 0 || e.Felix != nil {
+				break
+			}
+		}
+	}
+	if may("cilium", "gke-dataplane-v2") {
+		var configs struct{ Items []inspection.CiliumNodeConfig }
+		for _, group := range []string{CiliumGroup, ciliumAlpha} {
+			if getJSON(ctx, api, group+"/ciliumnodeconfigs", &configs) == nil {
+				e.NodeConfigs = configs.Items
+				break
+			}
+		}
+	}
+}
+
+// Chain are the plugins of a NetworkAttachmentDefinition, as NAMESPACE/NAME, in their order. Empty if it is not there,
+// may not be read, or leaves its configuration to the nodes.
+func Chain(ctx context.Context, api kubernetes.Interface, network string) []string {
+	namespace, name, _ := strings.Cut(network, "/")
+	var definition struct{ Spec struct{ Config string } }
+	if getJSON(ctx, api, attachments+"/namespaces/"+namespace+"/network-attachment-definitions/"+name,
+		&definition) != nil {
+		return nil
+	}
+	return inspection.Chain(definition.Spec.Config)
+}
+
+// getJSON reads what the API server has at a path.
+func getJSON(ctx context.Context, api kubernetes.Interface, path string, into any) error {
+	text, err := api.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// CiliumPolicies are Cilium's policies for a namespace and for the whole cluster.
+func CiliumPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	return policies(ctx, api, CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies",
+		CiliumGroup+"/ciliumclusterwidenetworkpolicies")
+}
+
+// NetworkPolicies are the policies in a namespace.
+func NetworkPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	return policies(ctx, api, "/apis/networking.k8s.io/v1/namespaces/"+namespace+"/networkpolicies")
+}
+
+// policies are what collections have. A cluster that has no such collection has no such policies.
+func policies(ctx context.Context, api kubernetes.Interface, collections ...string) string {
+	var names []string
+	for _, path := range collections {
+		var found metav1.PartialObjectMetadataList
+		if err := getJSON(ctx, api, path, &found); err != nil && !apierrors.IsNotFound(err) {
+			return result.Unknown
+		}
+		for _, p := range found.Items {
+			names = append(names, p.Name)
+		}
+	}
+	return inspection.Counted(names)
+}
+
+// AssignsUsers says whether the cluster itself gives pods their user and their groups, by its namespaces' ranges: by
+// OpenShift's security context constraints. Who may not ask what APIs there are is taken for somebody on a cluster that
+// does not.
+func AssignsUsers(api kubernetes.Interface) bool {
+	groups, err := api.Discovery().ServerGroups()
+	return err == nil && slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
+		return g.Name == "security.openshift.io"
+	})
+}

@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+)
+
+// silentServer takes connections and requests, and never answers. It returns its URL, and what a request shows in.
+func silentServer(t *testing.T) (server string, asked <-chan struct{}) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	heard := make(chan struct{}, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			go func() {
+				if n, _ := c.Read(make([]byte, 1)); n > 0 {
+					heard <- struct{}{}
+				}
+				_, _ = io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String(), heard
+}
+
+// executors are the two ways of connecting to a pod at a server.
+func executors(t *testing.T, server string) map[string]remotecommand.Executor {
+	t.Helper()
+	config := &rest.Config{Host: server}
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	websocket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]remotecommand.Executor{"WebSocket": websocket, "SPDY": spdy}
+}
+
+func TestStreamUnanswered(t *testing.T) {
+	server, _ := silentServer(t)
+	for name, executor := range executors(t, server) {
+		t.Run(name, func(t *testing.T) {
+			s := remote.Streams{Stdin: strings.NewReader("in"), Stdout: io.Discard, Stderr: io.Discard}
+			if err := stream(t.Context(), executor, s, time.Millisecond); !errors.Is(err, errUnanswered) {
+				t.Errorf("%v, want %v", err, errUnanswered)
+			}
+		})
+	}
+}
+
+// A command whose connection is never answered ends with its context, as at Ctrl-C.
+func TestCancelUnanswered(t *testing.T) {
+	server, asked := silentServer(t)
+	for name, executor := range executors(t, server) {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			far := remote.Host{Name: "pod", Agent: "agent", Patience: time.Millisecond,
+				Exec: func(ctx context.Context, _ []string, s remote.Streams) error {
+					return stream(ctx, executor, s, time.Hour)
+				}}
+			go func() {
+				<-asked
+				cancel()
+			}()
+			if err := far.Run(ctx, host.Cmd{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, want %v", err, context.Canceled)
+			}
+		})
+	}
+}

@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// DefaultNamespace is the one that rights are printed for where none is named.
+const DefaultNamespace = "knotmeter"
+
+// A Need is what of a target decides over the rights that it takes.
+type Need struct {
+	Namespace      string    // that exists; "": one is made for each experiment
+	Nodes          [2]string // that are named; "": chosen
+	FromHere       bool      // the API server is asked from this machine
+	DeploysVault   bool
+	VaultVolumes   bool   // its replicas have volumes
+	DefaultNetwork string // of the pods, as NAMESPACE/NAME, if it is not the cluster's
+	NoClaims       bool   // storage is measured without PersistentVolumeClaims
+}
+
+// Manifests are the rights as manifests: in one namespace, or wide, for namespaces that are made and removed.
+func Manifests(n Need, wide bool) (string, error) {
+	text := clusterIntroduction()
+	if !wide {
+		text = introduction(&n)
+	}
+	for _, d := range Roles(n) {
+		part, err := yaml.Marshal(d)
+		if err != nil {
+			return "", err
+		}
+		text += "---\n" + comment(why(d)) + string(part)
+	}
+	return text, nil
+}
+
+// annotationWhy says on a role what it allows, and when it is needed.
+const annotationWhy = "knotmeter.dev/why"
+
+// introduction is what the Roles are, and how they are used. Where no namespace is named it chooses one.
+func introduction(n *Need) string {
+	text := ""
+	if n.Namespace == "" {
+		n.Namespace = DefaultNamespace
+		text = comment("No namespace is named, so these rights are for one called "+n.Namespace+", which you create first:") +
+			"#   kubectl create namespace " + n.Namespace + "\n" +
+			"#   knotmeter run --target 'kube:?namespace=" + n.Namespace + "' ...\n" +
+			comment("Without namespace=, Knotmeter creates and deletes a namespace for each experiment. That takes "+
+				"rights close to cluster-admin, which 'knotmeter doctor --rbac=cluster' prints.") + "#\n"
+	}
+	return text + comment("Each Role allows something in the namespace "+n.Namespace+" and nothing elsewhere; each "+
+		"ClusterRole reads only. Bind what you need, for example:") +
+		"#   kubectl create rolebinding knotmeter -n " + n.Namespace + " --role knotmeter --user NAME\n" +
+		"#   kubectl create clusterrolebinding knotmeter-facts --clusterrole knotmeter-facts --user NAME\n"
+}
+
+// clusterIntroduction says what the ClusterRoles amount to.
+func clusterIntroduction() string {
+	return comment("WARNING: these rights are close to cluster-admin. They hold in every namespace, "+
+		"kube-system included. Whoever has them can start pods, run commands in all pods that there are, and by that use "+
+		"their Secrets and their service accounts; and can delete any namespace with all that is in it. Kubernetes cannot "+
+		"limit them to "+
+		"namespaces that do not exist yet.") +
+		comment("They are needed only to create a namespace for each experiment, and for cases of namespaces "+
+			"(api/namespace/...). Everything else works in one existing namespace, except reading the API server's metrics "+
+			"from a pod: "+
+			"'knotmeter doctor --rbac' prints the rights in it.")
+}
+
+// comment breaks a text into lines that YAML ignores.
+func comment(text string) string {
+	lines, line := "", "#"
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > 120 {
+			lines, line = lines+line+"\n", "#"
+		}
+		line += " " + word
+	}
+	return lines + line + "\n"
+}
+
+// why is what a role says of itself.
+func why(document any) string {
+	switch d := document.(type) {
+	case rbacv1.Role:
+		return d.Annotations[annotationWhy]
+	case rbacv1.ClusterRole:
+		return d.Annotations[annotationWhy]
+	}
+	return ""
+}
+
+// clusterRole allows something everywhere.
+func clusterRole(name, why string, rules ...rbacv1.PolicyRule) any {
+	return rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationWhy: why}}, Rules: rules,
+	}
+}
+
+// role allows something in the namespace that is given, or without one everywhere.
+func (n Need) role(name, what string, rules ...rbacv1.PolicyRule) any {
+	if n.Namespace == "" {
+		return clusterRole(name, what+", in ALL namespaces, those of others included", rules...)
+	}
+	return rbacv1.Role{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.Namespace, Annotations: map[string]string{
+			annotationWhy: what + ", in the namespace " + n.Namespace,
+		}}, Rules: rules,
+	}
+}
+
+// Roles are the roles that a user needs, each with what it allows.
+func Roles(n Need) []any {
+	nodes := rule("", "nodes", "list", "watch")
+	const runs = "creates and deletes pods and Services, and runs commands in pods (exec)"
+	var list []any
+	switch {
+	case n.Namespace == "":
+		own := []rbacv1.PolicyRule{
+			nodes, rule("", "namespaces", "create", "delete", "list", "watch"), rule("", "persistentvolumeclaims", "list"),
+		}
+		list = []any{n.role("knotmeter", "Required: creates and DELETES namespaces; "+runs, append(own, runRules(n)...)...)}
+	case n.Nodes[0] != "" && n.Nodes[1] != "":
+		list = []any{n.role("knotmeter", "Required: "+runs, runRules(n)...)}
+	default:
+		list = []any{
+			n.role("knotmeter", "Required: "+runs, runRules(n)...),
+			clusterRole("knotmeter-nodes", "Required unless client-node= and server-node= name the nodes: reads which nodes "+
+				"there are", nodes),
+		}
+	}
+	list = append(list, n.role("knotmeter-api", n.asks(), askRules(n.FromHere, AllCalls())...))
+	list = append(list, n.wideAsking()...)
+	if users := n.volumeUsers(); users != "" {
+		list = append(list, n.volumeRoles(users)...)
+	}
+	return append(list,
+		clusterRole("knotmeter-facts", "Optional: reads the settings of the network plugin and of kube-proxy, the UID "+
+			"of kube-system, which tells the cluster from others, and the Leases of experiments in other namespaces, which are "+
+			"unknown without it", factsRules(n)...))
+}
+
+// volumeRoles are those for volumes, and for what these are.
+func (n Need) volumeRoles(users string) []any {
+	return []any{
+		n.role("knotmeter-storage", "Only for "+users+": creates and deletes PersistentVolumeClaims, and by that the "+
+			"volumes that are provisioned for them", volumeRules...),
+		clusterRole("knotmeter-storage-wide", "Required for "+users+": reads which storage classes and volumes there are, "+
+			"so that no data of others are overwritten or deleted", wideVolumeRules...),
+	}
+}
+
+// volumeUsers are in words what needs volumes; empty if nothing does.
+func (n Need) volumeUsers() string {
+	var users []string
+	if !n.NoClaims {
+		users = append(users, "storage")
+	}
+	if n.VaultVolumes {
+		users = append(users, "the data of Vault (vault-storage-class=)")
+	}
+	return strings.Join(users, " and for ")
+}
+
+// asks is what the rights for cases of the API server allow.
+func (n Need) asks() string {
+	const objects = "creates, changes and deletes ConfigMaps, Services, pods and Deployments"
+	if n.FromHere {
+		return "Only for cases of the API server: " + objects
+	}
+	return "Only for cases of the API server: " + objects + "; creates a service account for the pods that do so, and " +
+		"grants it what the planned cases take"
+}
+
+// wideAsking are the roles for cases of the API server that take rights in the whole cluster. In a namespace that is
+// given, pods get no such rights.
+func (n Need) wideAsking() []any {
+	priorities := clusterRole("knotmeter-api-priorities", "Optional, for cases of the API server: reads the names of its "+
+		"priorities", priorityRules...)
+	if n.Namespace != "" && !n.FromHere {
+		return []any{priorities}
+	}
+	all, grants := RightsFor(AllCalls()), ""
+	if !n.FromHere {
+		grants = "; creates ClusterRoles and binds them, with no right that this one lacks"
+	}
+	return []any{
+		clusterRole("knotmeter-api-namespaces", "Only for cases of namespaces (api/namespace/...), and CLOSE TO "+
+			"CLUSTER-ADMIN: creates, changes and DELETES ANY namespace"+grants, wideAskRules(n.FromHere, all.namespaces)...),
+		clusterRole("knotmeter-api-metrics", "Optional, for cases of the API server: reads its metrics"+grants,
+			wideAskRules(n.FromHere, all.metrics)...),
+		priorities,
+	}
+}

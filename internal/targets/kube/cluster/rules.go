@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+)
+
+// accountRules are what it takes to make an account with a Role.
+var accountRules = []rbacv1.PolicyRule{
+	rule("", "serviceaccounts", "create", "delete", "list"),
+	rule("rbac.authorization.k8s.io", "roles", "create", "delete", "list"),
+	rule("rbac.authorization.k8s.io", "rolebindings", "create", "delete", "list"),
+	rule("batch", "jobs", "create", "patch", "delete", "list"),
+}
+
+// askRules are what a user needs for these calls: to make the account, and what the account gets, since RBAC forbids
+// granting permissions that the user lacks.
+func askRules(fromHere bool, calls []targets.Call) []rbacv1.PolicyRule {
+	rules := RightsFor(calls).Here
+	if fromHere {
+		return rules
+	}
+	return slices.Concat(accountRules, rules)
+}
+
+// wideAskRules are the same of rights in the whole cluster.
+func wideAskRules(fromHere bool, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	if fromHere {
+		return rules
+	}
+	return slices.Concat(clusterAccountRules, rules)
+}
+
+// priorityRules are what the names of priorities take.
+var priorityRules = []rbacv1.PolicyRule{
+	rule("flowcontrol.apiserver.k8s.io", "flowschemas", "list"),
+	rule("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "list"),
+}
+
+// clusterAccountRules are what it takes to give the account more than a Role can.
+var clusterAccountRules = []rbacv1.PolicyRule{
+	rule("rbac.authorization.k8s.io", "clusterroles", "create", "delete", "list"),
+	rule("rbac.authorization.k8s.io", "clusterrolebindings", "create", "delete", "list"),
+}
+
+// SeeVolumes is the right without which no claim is made: what it is bound to could not be checked.
+var SeeVolumes = rule("", "persistentvolumes", "get", "list")
+
+// volumeRules are what storage takes in the namespace, and wideVolumeRules in the whole cluster. Without classes and
+// watches some facts are unknown.
+var volumeRules = []rbacv1.PolicyRule{rule("", "persistentvolumeclaims", "create", "get", "list", "watch", "delete")}
+
+var wideVolumeRules = []rbacv1.PolicyRule{rule("storage.k8s.io", "storageclasses", "list"),
+	rule("", "persistentvolumes", "get", "list", "watch")}
+
+// factsRules are what facts take; nodes that are named, and the pods' network, may be read alone.
+func factsRules(n Need) []rbacv1.PolicyRule {
+	rules := FactRules()
+	if n.Nodes[0] != "" && n.Nodes[1] != "" {
+		named := rule("", "nodes", "list", "watch")
+		named.ResourceNames = n.Nodes[:]
+		rules = append(rules, named)
+	}
+	if _, name, ok := strings.Cut(n.DefaultNetwork, "/"); ok {
+		network := rule("k8s.cni.cncf.io", "network-attachment-definitions", "get")
+		network.ResourceNames = []string{name}
+		rules = append(rules, network)
+	}
+	return rules
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// runRules are what runs take: a Vault that is deployed has a Secret besides.
+func runRules(n Need) []rbacv1.PolicyRule {
+	leases := rule(coordinationv1.GroupName, "leases", "create", "list", "patch", "delete")
+	rules := slices.Concat(SiteRules, []rbacv1.PolicyRule{leases})
+	if n.DeploysVault {
+		return append(rules, rule("", "secrets", "create", "delete"))
+	}
+	return rules
+}
+
+// SiteRules are what the places of runs take.
+var SiteRules = []rbacv1.PolicyRule{
+	rule("", "pods", "create", "list", "watch", "delete", "deletecollection"),
+	rule("", "pods/exec", "create", "get"),
+	rule("", "services", "create", "list", "delete"),
+	rule("", "events", "list"),
+	rule("discovery.k8s.io", "endpointslices", "watch"),
+	rule("networking.k8s.io", "networkpolicies", "list"),
+}
+
+// FactRules are what facts of a cluster take.
+func FactRules() []rbacv1.PolicyRule {
+	maps := rule("", "configmaps", "get")
+	for _, name := range inspection.ConfigMaps {
+		if !slices.Contains(maps.ResourceNames, name[1]) {
+			maps.ResourceNames = append(maps.ResourceNames, name[1])
+		}
+	}
+	pools := rule("crd.projectcalico.org", "ippools", "list")
+	felix := rule("crd.projectcalico.org", "felixconfigurations", "get")
+	for _, r := range []*rbacv1.PolicyRule{&pools, &felix} {
+		r.APIGroups = append(r.APIGroups, "projectcalico.org")
+	}
+	felix.ResourceNames = []string{inspection.CalicoDefault}
+	system := rule("", "namespaces", "list") // by its name: its UID tells the cluster from others
+	system.ResourceNames = []string{metav1.NamespaceSystem}
+	return []rbacv1.PolicyRule{
+		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), pools, felix, system,
+		rule("cilium.io", "ciliumnodeconfigs", "list"), rule("cilium.io", "ciliumnetworkpolicies", "list"),
+		rule("cilium.io", "ciliumclusterwidenetworkpolicies", "list"),
+	}
+}

@@ -1,0 +1,254 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+func planned(experiment string, share bool) targets.Plan {
+	return targets.Plan{Experiment: experiment, Version: "test", Share: share,
+		Placements: []targets.Placement{{Path: targets.PodPodOther}}}
+}
+
+func closeTarget(t *testing.T, k *kubeTarget) {
+	t.Helper()
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two experiments on one cluster learn of each other, whatever their namespaces; the targets of one do not mind each
+// other.
+func TestClaim(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	before := leftIn(t, c)
+	a, again := open(t, realCluster(t)), open(t, realCluster(t)+"&namespace="+given)
+	for _, k := range []*kubeTarget{a, again} {
+		if warnings, err := k.Begin(t.Context(), planned("a", false)); err != nil || len(warnings) != 0 {
+			t.Fatalf("%q, %v", warnings, err)
+		}
+	}
+	name := manifest.ExperimentName(a.experiment)
+	held, err := c.CoordinationV1().Leases(a.namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := targets.ParseClaim(held.Annotations[cleanup.AnnotationClaim]); err != nil || said.Experiment != "a" ||
+		*held.Spec.HolderIdentity != said.By || c.Now().Sub(held.Spec.RenewTime.Time) > cleanup.LivesFor {
+		t.Errorf("%+v, %v", held, err)
+	}
+	refused := open(t, realCluster(t)+"&namespace="+given)
+	if _, err := refused.Begin(t.Context(), planned("b", false)); !errors.Is(err, targets.ErrBusy) ||
+		!strings.Contains(err.Error(), "the experiment a of ") {
+		t.Errorf("%v", err)
+	}
+	closeTarget(t, refused)
+	sharing := open(t, realCluster(t)+"&namespace="+given)
+	if warnings, err := sharing.Begin(t.Context(), planned("b", true)); err != nil || len(warnings) != 1 ||
+		!strings.Contains(warnings[0], "was shared with the experiment a of") {
+		t.Errorf("%q, %v", warnings, err)
+	}
+	if looked := "looked for in the whole cluster"; sharing.hold.looked != looked {
+		t.Errorf("%q, want %q", sharing.hold.looked, looked)
+	}
+	for _, k := range []*kubeTarget{a, again} {
+		closeTarget(t, k)
+	}
+	if _, err := open(t, realCluster(t)+"&namespace="+given).claimed(t, "c"); !errors.Is(err, targets.ErrBusy) {
+		t.Errorf("one that shares is not seen: %v", err)
+	}
+	closeTarget(t, sharing)
+	if left := leftIn(t, c); len(left) != len(before) {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// The cluster is known by the UID of kube-system, and by its address alone to users who may not list that.
+func TestIdentity(t *testing.T) {
+	k := open(t, realCluster(t))
+	defer closeTarget(t, k)
+	if err := k.survey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	system, err := admin(t).CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := k.identity(t.Context())
+	if uid := result.FactOf(facts, clusterFact); uid != string(system.UID) {
+		t.Errorf("%q, want %q", uid, system.UID)
+	}
+	given := namespaceFor(t, admin(t), "restricted")
+	stranger := open(t, as(t, "knotmeter-test-identity")+"&namespace="+given+"&client-node=node-1&server-node=node-2")
+	defer closeTarget(t, stranger)
+	if err := stranger.survey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if uid := result.FactOf(stranger.identity(t.Context()), clusterFact); uid != result.Unknown {
+		t.Errorf("a user without rights sees %q", uid)
+	}
+	if err := stranger.same(t.Context(), facts); err != nil {
+		t.Error(err)
+	}
+}
+
+// claimed begins and closes a target.
+func (k *kubeTarget) claimed(t *testing.T, experiment string) (warnings []string, err error) {
+	t.Helper()
+	defer closeTarget(t, k)
+	return k.Begin(t.Context(), planned(experiment, false))
+}
+
+// With rights in one namespace, others are looked for there, which is said; without any on Leases, --share is needed.
+func TestClaimWithFewRights(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	const user = "knotmeter-test-claim"
+	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	role := cluster.Roles(read(t, text).need())[0].(rbacv1.Role)
+	undo := grant(t, c, user, []any{role})
+	k := open(t, text)
+	if warnings, err := k.Begin(t.Context(), planned("a", false)); err != nil || len(warnings) != 0 {
+		t.Errorf("%q, %v", warnings, err)
+	}
+	facts, err := k.Facts(t.Context())
+	if seen := result.FactOf(facts, "other-experiments"); err != nil || !strings.Contains(seen, "the namespace "+
+		""+given+" alone") {
+		t.Errorf("%q, %v", seen, err)
+	}
+	if _, err := open(t, text).claimed(t, "b"); !errors.Is(err, targets.ErrBusy) {
+		t.Errorf("%v", err)
+	}
+	closeTarget(t, k)
+	undo()
+
+	role.Rules = cluster.SiteRules
+	defer grant(t, c, user, []any{role})()
+	if _, err := open(t, text).claimed(t, "b"); err == nil || !strings.Contains(err.Error(), "may not create leases") ||
+		!strings.Contains(err.Error(), "--share") {
+		t.Errorf("%v", err)
+	}
+	k = open(t, text)
+	if warnings, err := k.Begin(t.Context(), planned("b", true)); err != nil || len(warnings) != 2 {
+		t.Errorf("%q, %v", warnings, err)
+	}
+	closeTarget(t, k)
+}
+
+// An experiment that ends and could not remove something leaves its Lease too, by which clean knows at once that it is
+// over.
+func TestReleaseWithLeftovers(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	k := open(t, realCluster(t)+"&namespace="+given)
+	if _, err := k.Begin(t.Context(), planned("left", true)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.release(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	name := manifest.ExperimentName(k.experiment)
+	held, err := c.CoordinationV1().Leases(given).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || held.Spec.RenewTime != nil {
+		t.Errorf("%+v, %v", held, err)
+	}
+	removed, err := cleanup.Clean(t.Context(), c, given, targets.Cleaning{Found: func(targets.Leftover) {}},
+		cleanup.LivesFor)
+	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + name}) {
+		t.Errorf("%v, %v", removed, err)
+	}
+}
+
+// Of a running experiment clean leaves everything, of a killed one nothing when it has not been heard of for long
+// enough, and what only has our label it does not touch. A dry run removes nothing.
+func TestCleanLeavesWhatRuns(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	const lives = 10 * time.Second
+	begun := func(options, experiment string, renewal time.Duration) *kubeTarget {
+		k := open(t, realCluster(t)+options)
+		k.renewal = renewal
+		if _, err := k.Begin(t.Context(), planned(experiment, true)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther}); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	running := begun("", "running", 500*time.Millisecond)
+	defer closeTarget(t, running)
+	var killed []*kubeTarget
+	for _, options := range []string{"", "&namespace=" + given} {
+		killed = append(killed, begun(options, "killed", time.Hour)) // which is not heard of again
+	}
+	labelled, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "test-", Labels: manifest.ExperimentLabels(killed[0].experiment), // as where a manifest was copied
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cleanup.RemoveNamespace(context.Background(), c, labelled.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	left := func(k *kubeTarget) (n int) {
+		for _, name := range leftIn(t, c) {
+			if strings.Contains(name, k.experiment) {
+				n++
+			}
+		}
+		return n
+	}
+	o := read(t, realCluster(t))
+	var found []targets.Leftover
+	clean := func(dry bool, lives time.Duration) []string {
+		t.Helper()
+		found = nil
+		removed, err := cleanup.Clean(t.Context(), c, o.Namespace,
+			targets.Cleaning{DryRun: dry, Found: func(l targets.Leftover) { found = append(found, l) }}, lives)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return removed
+	}
+	if removed := clean(false, cleanup.LivesFor); len(removed) != 0 || len(found) < 3*4+2 {
+		t.Errorf("what was heard of lately is removed: %v, of %+v", removed, found)
+	}
+	before := leftIn(t, c)
+	taken := func() int {
+		clean(true, lives)
+		return len(slices.DeleteFunc(slices.Clone(found), func(l targets.Leftover) bool { return !l.Removed }))
+	}
+	// Of the first a namespace, two pods, a Service and a Lease; of the other all but the namespace.
+	for n := 0; taken() < 9 && n < 60; n++ {
+		time.Sleep(time.Second)
+	}
+	time.Sleep(time.Second) // API servers tell their time in whole seconds
+	if n := taken(); n != 9 || !slices.Equal(before, leftIn(t, c)) {
+		t.Fatalf("a dry run would remove %d of %+v, and there is %v of %v", n, found, leftIn(t, c), before)
+	}
+	removed := clean(false, lives)
+	if left(killed[0]) != 0 || left(killed[1]) != 0 || left(running) != 5 {
+		t.Errorf("removed %v, and there is %v", removed, leftIn(t, c))
+	}
+	if now := leftIn(t, c); !slices.Contains(now, "namespace "+labelled.Name) {
+		t.Errorf("%s is gone: %v", labelled.Name, now)
+	}
+}

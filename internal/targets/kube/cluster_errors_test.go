@@ -1,0 +1,312 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/test/e2e"
+)
+
+// nodeNetwork is the network namespace of a node of a test cluster, which has the number of its first process beside
+// its kubeconfig.
+func nodeNetwork(t *testing.T, node string) string {
+	t.Helper()
+	realCluster(t)
+	pid, err := e2e.Holder(e2e.Kubeconfig(t))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("the networks of nodes can be reached in a test cluster only")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("/proc/%d/root/run/netns/%s", pid, node)
+}
+
+// openTime is what an experiment gives a place to open: what is known to be in the way is said before it is over.
+const openTime = time.Minute
+
+// expect opens a site that cannot be, and wants the error to say something, in time and with nothing left.
+func expect(t *testing.T, c *cluster.Cluster, text string, path targets.Path, says ...string) error {
+	t.Helper()
+	k := open(t, text)
+	ctx, cancel := context.WithTimeout(t.Context(), openTime)
+	defer cancel()
+	began := time.Now()
+	_, err := targets.One(ctx, k, targets.Placement{Path: path})
+	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
+	for _, words := range says {
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("it does not say %q", words)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Error("it came when the time to open was over")
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	return err
+}
+
+// podConfig writes a file for config=.
+func podConfig(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pods.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "&config=" + file
+}
+
+// taint puts a taint on a node until the test ends.
+func taint(t *testing.T, c *cluster.Cluster, node string) {
+	t.Helper()
+	change := func(ctx context.Context, do func(*corev1.Node)) error {
+		for {
+			n, err := c.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			do(n)
+			if _, err = c.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err == nil ||
+				!strings.Contains(err.Error(), "the object has been modified") {
+				return err
+			}
+		}
+	}
+	const key = "test.example/keep-off"
+	err := change(t.Context(), func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := change(context.Background(), func(n *corev1.Node) {
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTaint(t *testing.T) {
+	c := admin(t)
+	taint(t, c, "node-1")
+	named := realCluster(t) + "&client-node=node-1&server-node=node-2"
+	expect(t, c, named, targets.PodPodOther, "client-node: node node-1 has the taint test.example/keep-off:NoSchedule",
+		"tolerate the taint in config=")
+	k := open(t, named+podConfig(t, "tolerations: [{key: test.example/keep-off, operator: Exists}]"))
+	site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	if err == nil {
+		err = site.Close(t.Context())
+	}
+	if err := errors.Join(err, k.Close()); err != nil {
+		t.Errorf("with the remedy: %v", err)
+	}
+}
+
+// A taint that comes when the nodes have been chosen already keeps pods pending.
+func TestLateTaint(t *testing.T) {
+	c := admin(t)
+	k := open(t, realCluster(t)+"&client-node=node-1&server-node=node-2")
+	if err := k.survey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	taint(t, c, "node-2")
+	began := time.Now()
+	_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
+	if err == nil || !strings.Contains(err.Error(), "cannot be scheduled") ||
+		!strings.Contains(err.Error(), "tolerate the taint in config=") {
+		t.Error("it does not say why the pod is not scheduled")
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPodErrors(t *testing.T) {
+	c := admin(t)
+	real := realCluster(t)
+	private := strings.Split(real, "&image=")[0] + "&image=127.0.0.1:1/private:1"
+	given := namespaceFor(t, c, "restricted")
+	for _, test := range []struct {
+		name, text string
+		path       targets.Path
+		says       []string
+	}{
+		{"no room", real + podConfig(t, "resources: {requests: {cpu: 1000}}"), targets.PodPodOther,
+			[]string{"cannot be scheduled", "Insufficient cpu", "ask for less in config="}},
+		{"no pull secret", private + "&namespace=" + given + podConfig(t, "imagePullSecrets: [{name: there-is-none}]"),
+			targets.PodPodSame,
+			[]string{"cannot get the image 127.0.0.1:1/private:1", "lacks an image pull secret", "there-is-none",
+				"imagePullSecrets in config="}},
+		{"no runtime class", real + "&runtime-class=there-is-none", targets.PodPodOther,
+			[]string{"has not the RuntimeClass", "there-is-none", "kubectl get runtimeclasses"}},
+		{"no Multus", real + "&network=fast", targets.PodPodOther,
+			[]string{"was not attached to fast", "Multus", "leave network= out"}},
+		{"no Multus for the default network", real + "&default-network=default/fast", targets.PodPodOther,
+			[]string{"was not attached to default/fast", "Multus", "leave default-network= out"}},
+		{"not for nodes", real + "&namespace=" + given, targets.PodNodeOther,
+			[]string{"node paths need pods in the network of their node", given, "without namespace="}},
+	} {
+		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
+			err := expect(t, c, test.text, test.path, test.says...)
+			if unsupported := test.path == targets.PodNodeOther; errors.Is(err, result.ErrNotSupported) != unsupported {
+				t.Errorf("not supported: %v", !unsupported)
+			}
+		})
+	}
+}
+
+// A runtime that the nodes do not have keeps the sandbox from being made, which only events tell.
+func TestSandboxError(t *testing.T) {
+	c := admin(t)
+	class, err := c.NodeV1().RuntimeClasses().Create(t.Context(),
+		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Handler: "there-is-none"},
+		metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.NodeV1().RuntimeClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	expect(t, c, realCluster(t)+"&runtime-class="+class.Name, targets.PodPodOther, "FailedCreatePodSandBox",
+		"there-is-none", "another runtime-class=")
+}
+
+// Quotas and limits of a namespace, of several kinds.
+func TestNamespaceErrors(t *testing.T) {
+	c := admin(t)
+	quota := func(name corev1.ResourceName, value string) func(*testing.T, string) {
+		return func(t *testing.T, namespace string) {
+			_, err := c.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Name: "small"},
+				Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse(value)}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	limit := func(item corev1.LimitRangeItem) func(*testing.T, string) {
+		return func(t *testing.T, namespace string) {
+			_, err := c.CoreV1().LimitRanges(namespace).Create(t.Context(),
+				&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "range"},
+					Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		prepare func(*testing.T, string)
+		path    targets.Path
+		says    []string
+	}{
+		{"cpu quota", quota(corev1.ResourceRequestsCPU, "150m"), targets.PodPodOther,
+			[]string{"a quota of the namespace", "is used up", "requests.cpu", "raise it, or give another namespace="}},
+		{"quota of limits", quota(corev1.ResourceLimitsCPU, "1"), targets.PodPodOther,
+			[]string{"wants more said about resources", "limits.cpu", "config="}},
+		{"quota of services", quota(corev1.ResourceServices, "0"), targets.PodSvcOther,
+			[]string{"a quota of the namespace", "services"}},
+		{"least cpu", limit(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer,
+			Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}), targets.PodPodOther,
+			[]string{"a LimitRange of the namespace", "minimum cpu", "config="}},
+		{"most of a pod", limit(corev1.LimitRangeItem{Type: corev1.LimitTypePod,
+			Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}), targets.PodPodOther,
+			[]string{"a LimitRange of the namespace", "memory", "config="}},
+	} {
+		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
+			namespace := namespaceFor(t, c, "restricted")
+			test.prepare(t, namespace)
+			expect(t, c, realCluster(t)+"&namespace="+namespace, test.path, test.says...)
+		})
+	}
+}
+
+// A namespace that is being removed takes nothing new.
+func TestNamespaceTerminating(t *testing.T) {
+	c := admin(t)
+	namespace := namespaceFor(t, c, "restricted")
+	const finalizer = "test.example/stay"
+	maps := c.CoreV1().ConfigMaps(namespace)
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays",
+		Finalizers: []string{finalizer}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // before the namespace's own
+		if _, err := maps.Update(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays"}},
+			metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c, realCluster(t)+"&namespace="+namespace, targets.PodPodOther,
+		"the namespace "+namespace+" is being removed", "wait until it is gone")
+}
+
+// When traffic does not pass, the policies that forbid it are named, or that none does. The test cluster does not carry
+// out policies, so what they forbid is dropped on the node.
+func TestNoTraffic(t *testing.T) {
+	c := admin(t)
+	network := nodeNetwork(t, "node-2")
+	rule := []string{"-p", "tcp", "--dport", fmt.Sprint(defaultPort), "-j", "DROP"}
+	tables := func(ctx context.Context, action string) error {
+		args := append([]string{"--net=" + network, "iptables", action, "FORWARD"}, rule...)
+		if out, err := exec.CommandContext(ctx, "nsenter", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	if err := tables(t.Context(), "-I"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tables(context.Background(), "-D"); err != nil {
+			t.Error(err)
+		}
+	})
+	namespace := namespaceFor(t, c, "restricted")
+	text := realCluster(t) + "&client-node=node-1&server-node=node-2&namespace=" + namespace
+	expect(t, c, text, targets.PodPodOther, "node-1/client does not reach node-2/server", "policies of the whole cluster",
+		"firewalls")
+	deny := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "deny-all"},
+		Spec: networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		}}
+	if _, err := c.NetworkingV1().NetworkPolicies(namespace).Create(t.Context(), deny,
+		metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c, text, targets.PodPodOther, "the NetworkPolicies deny-all of the namespace "+namespace+" select the "+
+		"server's pod", "no ingress with the client on TCP and UDP port 5201", manifest.LabelManaged)
+}

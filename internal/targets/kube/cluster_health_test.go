@@ -1,0 +1,385 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+// opened is a site of a target, and the target; both are closed when the test ends.
+func opened(t *testing.T, text string) (targets.Single, *kubeTarget) {
+	t.Helper()
+	c, k := admin(t), open(t, text)
+	s, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	if err != nil {
+		t.Fatal(errors.Join(err, k.Close()))
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(context.WithoutCancel(t.Context())), k.Close()); err != nil {
+			t.Error(err)
+		}
+		if left := leftIn(t, c); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+	return s, k
+}
+
+// news waits until the site says something of its health: a watch tells a moment later what was done.
+func news(t *testing.T, s targets.Single) string {
+	t.Helper()
+	for range 100 {
+		if said := s.Health(t.Context()); len(said) > 0 {
+			t.Log(said)
+			return strings.Join(said, "; ")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("the site says nothing")
+	return ""
+}
+
+// A run that nothing happens to is in good health, and to know that takes no request.
+func TestGoodHealth(t *testing.T) {
+	s, k := opened(t, realCluster(t))
+	if err := s.Client.Run(t.Context(), host.Cmd{Args: []string{"echo", "x"}}); err != nil {
+		t.Error(err)
+	}
+	before := k.cluster.Calls()
+	if said := s.Health(t.Context()); len(said) != 0 {
+		t.Errorf("%q", said)
+	}
+	if n := k.cluster.Calls() - before; n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	if !k.nodeWatches.Watched() {
+		t.Error("the nodes are not watched")
+	}
+}
+
+// Pressure on a node counts, however short it was: the kubelet itself takes the condition back within seconds.
+func TestNodePressure(t *testing.T) {
+	c := admin(t)
+	s, k := opened(t, realCluster(t))
+	node := k.nodes.Pairs[0][1].Name
+	set := func(status corev1.ConditionStatus) {
+		patch, err := json.Marshal(object{"status": object{"conditions": []object{{
+			"type": "MemoryPressure", "status": status, "reason": "ForATest", "message": "a test says so.",
+			"lastTransitionTime": metav1.Now(),
+		}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CoreV1().Nodes().Patch(context.WithoutCancel(t.Context()), node, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(corev1.ConditionTrue)
+	set(corev1.ConditionFalse)
+	if said := news(t, s); said != "node "+node+" was under MemoryPressure: ForATest a test says so" {
+		t.Error(said)
+	}
+	// It is no fault of the next run. The taint that came with the condition goes a moment after it.
+	for range 100 {
+		n, err := c.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+		if err == nil && len(n.Spec.Taints) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	next, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := next.Health(t.Context()); len(said) != 0 {
+		t.Errorf("the next run: %q", said)
+	}
+	if err := next.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pod that is evicted ends its command with that reason, and the run is invalid for it.
+func TestEvicted(t *testing.T) {
+	c := admin(t)
+	s, k := opened(t, realCluster(t))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
+	awaitProgram(t, s.Server, "sleep", true)
+	evict(t, c, k, manifest.Server)
+	err := <-ended
+	if !errors.Is(err, remote.ErrLost) || !strings.Contains(err.Error(), "was evicted through the API server") {
+		t.Error(err)
+	}
+	if said := news(t, s); !strings.Contains(said, "was evicted through the API server") {
+		t.Error(said)
+	}
+}
+
+func evict(t *testing.T, c *cluster.Cluster, k *kubeTarget, r manifest.Role) {
+	t.Helper()
+	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=" + string(r)})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatal(pods, err)
+	}
+	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: k.namespace},
+		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}}
+	if err := c.PolicyV1().Evictions(k.namespace).Evict(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A container whose first process is killed ends, and with it the run.
+func TestContainerKilled(t *testing.T) {
+	c := admin(t)
+	s, k := opened(t, realCluster(t))
+	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=client"})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatal(pods, err)
+	}
+	pid := firstProcess(pods.Items[0].UID)
+	if pid == 0 {
+		t.Skip("the nodes are not of this machine, or their processes cannot be seen from here")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if said := news(t, s); !strings.Contains(said, "the container agent of pod "+pods.Items[0].Name) ||
+		!strings.Contains(said, "ended with status 137") {
+		t.Error(said)
+	}
+}
+
+// firstProcess is the process that waits in a pod's container, as this machine counts it; 0 if it is not here.
+func firstProcess(pod types.UID) int {
+	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
+	for _, file := range groups {
+		group, _ := os.ReadFile(file)
+		command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		uid := strings.ReplaceAll(string(group), "_", "-")
+		if !strings.Contains(uid, string(pod)) || !bytes.HasSuffix(bytes.TrimRight(command, "\x00"),
+			[]byte("\x00"+remote.WaitCommand)) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		return pid
+	}
+	return 0
+}
+
+// Pods with a limit that they reach are throttled; where a namespace gives them one, nobody asked for it.
+func TestThrottled(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	_, err := c.CoreV1().LimitRanges(given).Create(t.Context(), &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "little"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := opened(t, realCluster(t)+"&namespace="+given)
+	// The agent alone takes more than the 10 ms of a period.
+	for range 5 {
+		if err := s.Server.Run(t.Context(),
+			host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}\n")}); err == nil {
+			t.Error("an empty request was carried out")
+		}
+	}
+	if said := news(t, s); !strings.Contains(said, "was throttled") || !strings.Contains(said, "by its limit of 100m") {
+		t.Error(said)
+	}
+	for range 100 { // for once: what the next run is told is what happened during it
+		if len(s.Health(t.Context())) == 0 {
+			return
+		}
+	}
+	t.Error("what throttled one run is counted for all that follow")
+}
+
+// resources of plugins that the test cluster does not have, as their authors define them but for the schema.
+func definition(group, plural, kind, scope, version string) object {
+	return object{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": object{"name": plural + "." + group},
+		"spec": object{
+			"group": group, "scope": scope, "names": object{"plural": plural, "singular": strings.ToLower(kind), "kind": kind,
+				"listKind": kind + "List"},
+			"versions": []object{{"name": version, "served": true, "storage": true,
+				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+		},
+	}
+}
+
+// post makes something of a kind that no client here knows, and removes it when the test ends.
+func post(t *testing.T, c *cluster.Cluster, path string, what object) {
+	t.Helper()
+	text, err := json.Marshal(what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // a new kind is served a moment after its definition
+		if err = c.CoreV1().RESTClient().Post().AbsPath(path).Body(text).SetHeader("Content-Type",
+			"application/json").Do(t.Context()).Error(); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	name := what["metadata"].(object)["name"].(string)
+	t.Cleanup(func() {
+		if err := c.CoreV1().RESTClient().Delete().AbsPath(path,
+			name).Do(context.WithoutCancel(t.Context())).Error(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pluginResources makes what Calico and Cilium would have in the cluster, and a policy in the namespace.
+func pluginResources(t *testing.T, c *cluster.Cluster, namespace string) {
+	t.Helper()
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	post(t, c, definitions, definition("crd.projectcalico.org", "ippools", "IPPool", "Cluster", "v1"))
+	post(t, c, definitions, definition("crd.projectcalico.org", "felixconfigurations", "FelixConfiguration", "Cluster",
+		"v1"))
+	post(t, c, definitions, definition("cilium.io", "ciliumnodeconfigs", "CiliumNodeConfig", "Namespaced", "v2"))
+	post(t, c, definitions, definition("cilium.io", "ciliumnetworkpolicies", "CiliumNetworkPolicy", "Namespaced", "v2"))
+	post(t, c, definitions, definition("cilium.io", "ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy",
+		"Cluster", "v2"))
+	make := func(api, kind, name string, path string, spec object) {
+		post(t, c, path, object{"apiVersion": api, "kind": kind, "metadata": object{"name": name}, "spec": spec})
+	}
+	make("crd.projectcalico.org/v1", "IPPool", "test-pool", cluster.CalicoGroup+"/ippools",
+		object{"vxlanMode": "CrossSubnet", "ipipMode": "Never", "natOutgoing": true})
+	make("crd.projectcalico.org/v1", "FelixConfiguration", "default", cluster.CalicoGroup+"/felixconfigurations",
+		object{"wireguardEnabled": true})
+	make("cilium.io/v2", "CiliumNodeConfig", "test", cluster.CiliumGroup+"/namespaces/kube-system/ciliumnodeconfigs",
+		object{"nodeSelector": object{}, "defaults": object{"bpf-lb-mode": "dsr"}})
+	make("cilium.io/v2", "CiliumNetworkPolicy", "of-one",
+		cluster.CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies", object{})
+	make("cilium.io/v2", "CiliumClusterwideNetworkPolicy", "of-all",
+		cluster.CiliumGroup+"/ciliumclusterwidenetworkpolicies", object{})
+	post(t, c, "/api/v1/namespaces/kube-system/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": object{"name": "cilium-config"}, "data": object{"ipam": "test"}})
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "test-plugin", Namespace: namespace},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": "plugin"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"test": "plugin"}},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{"there-is": "none"},
+					Containers:   []corev1.Container{{Name: "a", Image: "calico/node:v0"}, {Name: "b", Image: "cilium/cilium:v0"}},
+				}},
+		}}
+	if _, err := c.AppsV1().DaemonSets(namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What plugins keep in resources of their own is read, and of the rights to it each rule is needed: without it
+// something that was known is unknown.
+func TestFactRules(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	pluginResources(t, c, given)
+	const user = "knotmeter-test-facts"
+	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	learn := func(rules []rbacv1.PolicyRule) map[string]bool {
+		undo := grant(t, c, user, []any{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "facts"}, Rules: rules}})
+		defer undo()
+		k := open(t, text)
+		if err := k.survey(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		nodes := cluster.NewNodes(k.cluster.CoreV1().Nodes())
+		defer nodes.End()
+		nodes.From(t.Context(), "node-1", "node-2")
+		e := cluster.Gather(t.Context(), k.cluster)
+		return map[string]bool{
+			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0,
+			"ippools":             len(e.Pools) > 0,
+			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
+			"policies of Cilium": cluster.CiliumPolicies(t.Context(), k.cluster, given) == "2: of-all, of-one",
+			"nodes":              len(k.listed) == 2 && nodes.Watched(),
+		}
+	}
+	all := cluster.Roles(read(t, text).need())
+	rules := all[len(all)-1].(rbacv1.ClusterRole).Rules
+	for name, is := range learn(rules) {
+		if !is {
+			t.Errorf("with all rules nothing is known of %s", name)
+		}
+	}
+	for i, r := range rules {
+		name := r.Resources[0]
+		if strings.HasSuffix(name, "policies") {
+			name = "policies of Cilium"
+		}
+		got := learn(slices.Delete(slices.Clone(rules), i, i+1))
+		for what, is := range got {
+			if is == (what == name) {
+				t.Errorf("without the rule on %s: %s is known: %v", r.Resources[0], what, is)
+			}
+		}
+	}
+}
+
+// The facts of a real cluster: none is empty, and those that every cluster of ours has are known.
+func TestClusterFacts(t *testing.T) {
+	k := open(t, realCluster(t))
+	facts, err := k.Facts(t.Context())
+	if err := errors.Join(err, k.Close()); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for _, f := range facts {
+		if f.Value == "" || values[f.Name] != "" {
+			t.Errorf("fact %s is %q, or there twice", f.Name, f.Value)
+		}
+		values[f.Name] = f.Value
+	}
+	t.Log(fmt.Sprint(facts))
+	for _, name := range []string{
+		"kubernetes", "kubelet", "container-runtime", "kernel", "os", "cpu-model", "kube-proxy", "pod-mtu", "node-mtu",
+		"pod-device", "pod-driver", "pod-qdisc", "pod-offloads",
+		"node-device", "node-qdisc", "node-pressure", "network-policies", "cilium-network-policies",
+		"sysctl.net.ipv4.tcp-rmem", "sysctl.net.core.somaxconn", "node.sysctl.net.core.somaxconn",
+	} {
+		if v := values[name]; v == "" || v == result.Unknown {
+			t.Errorf("%s is %q", name, v)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package kube
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
+	"github.com/knotmeter/knotmeter/test/e2e"
+)
+
+// ownImages names, up to the last word, images without an agent that the nodes have, as .ci/images makes them.
+const ownImages = "KNOTMETER_E2E_OWN_IMAGES"
+
+// builtAgent is the agent's program of this source.
+func builtAgent(arch string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "knotmeter-agent")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "agent")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file,
+		"github.com/knotmeter/knotmeter/cmd/knotmeter-agent")
+	c.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
+	c.Stderr = os.Stderr
+	if err := c.Run(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}
+
+// injected is the text of a target whose pods have an image without an agent.
+func injected(t *testing.T, image string) string {
+	t.Helper()
+	realCluster(t)
+	prefix := os.Getenv(ownImages)
+	if prefix == "" {
+		t.Skip("there are no images without an agent: " + ownImages + " names none")
+	}
+	return "kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" + prefix + image + ":1"
+}
+
+// The contract holds for places whose agent was put into them, too.
+func TestInjectedConformance(t *testing.T) {
+	c := admin(t)
+	text := injected(t, "debian") + "&rotate-nodes=yes"
+	targettest.Suite(t, targettest.Config{
+		New:     func(t *testing.T) targets.Target { return open(t, text) },
+		Offers:  targettest.On(targets.PodPodOther, targets.NodeSvcSame),
+		Left:    func(t *testing.T) []string { return leftIn(t, c) },
+		Place:   hostname,
+		Moments: []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, time.Second, 1500 * time.Millisecond},
+	})
+}
+
+// All nine paths open, and the run's agent answers in both places of each.
+func TestInjectedNinePaths(t *testing.T) {
+	c := admin(t)
+	k := open(t, injected(t, "debian"))
+	for _, p := range targets.Paths() {
+		s, err := targets.One(t.Context(), k, targets.Placement{Path: p})
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+			continue
+		}
+		for _, h := range []host.Host{s.Client, s.Server} {
+			var out bytes.Buffer
+			err := h.Run(t.Context(), host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}\n"), Stdout: &out})
+			if err == nil || !strings.Contains(out.String(), "invalid request for the agent") {
+				t.Errorf("%s: the agent on %s: %q, %v", p, h.Name(), out.String(), err)
+			}
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// factOf is a fact of a site.
+func factOf(s targets.Single, name string) string { return result.FactOf(s.Facts, name) }
+
+// timed opens a site and says how long that took, and how long the copies of it.
+func timed(t *testing.T, k *kubeTarget) targets.Single {
+	t.Helper()
+	began := time.Now()
+	s, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("opened in %.2f s: %s %s", time.Since(began).Seconds(), factOf(s, "agent"), factOf(s, "agent-copy"))
+	return s
+}
+
+// Whatever programs the image has for it, the copy is the agent; what it costs is shown beside what an image costs that
+// has the agent. In a restricted namespace.
+func TestInjectedWays(t *testing.T) {
+	c := admin(t)
+	namespace := namespaceFor(t, c, "restricted")
+	program, err := builtAgent("amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := open(t, realCluster(t)+"&namespace="+namespace)
+	for range 3 {
+		if err := timed(t, with).Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := with.Close(); err != nil {
+		t.Error(err)
+	}
+	for image, way := range map[string]string{"debian": "gzip", "busybox": "gzip", "raw": "cat", "tar": "tar"} {
+		t.Run(image, func(t *testing.T) {
+			k := open(t, injected(t, image)+"&namespace="+namespace)
+			k.injector.Agents = func(string) ([]byte, error) { return program, nil }
+			for range 3 { // the first asks the image what it has
+				s := timed(t, k)
+				if copied := factOf(s, "agent-copy"); factOf(s, "agent") != "injected" || !strings.HasSuffix(copied, " by "+way) ||
+					!strings.HasPrefix(factOf(s, "agent-digest"), "sha256:") {
+					t.Errorf("%v", s.Facts)
+				}
+				if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An image that lacks what is needed is named, with what it lacks.
+func TestInjectedErrors(t *testing.T) {
+	c := admin(t)
+	for image, says := range map[string][]string{
+		injected(t, "bare"): {"cannot be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
+		"kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" +
+			manifest.DefaultImage: {"has no sh", "inject=yes needs a shell"},
+	} {
+		k := open(t, image)
+		began := time.Now()
+		_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+		t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
+		for _, words := range says {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: it does not say %q", image, words)
+			}
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := leftIn(t, c); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// The rights that are printed are enough to put the agent into pods.
+func TestInjectedRBAC(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	const user = "knotmeter-test-inject"
+	file := e2e.Kubeconfig(t)
+	for _, options := range []string{"", "&client-node=node-1&server-node=node-2"} { // the latter may not list nodes
+		text := strings.Replace(injected(t, "debian")+"&namespace="+given+options, file, asFile(t, user), 1)
+		undo := grant(t, c, user, cluster.Roles(read(t, text).need()))
+		k := open(t, text)
+		site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		if err == nil {
+			err = site.Close(t.Context())
+		}
+		if err != nil {
+			t.Errorf("%q: %v", options, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		undo()
+	}
+}
+
+// asFile is a kubeconfig by which the cluster sees another user.
+func asFile(t *testing.T, user string) string {
+	t.Helper()
+	text := as(t, user)
+	_, rest, _ := strings.Cut(text, "kubeconfig=")
+	file, _, _ := strings.Cut(rest, "&")
+	return file
+}

@@ -1,0 +1,152 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+// placed opens a site and returns the nodes that its pods are on, by their own status.
+func placed(t *testing.T, k *kubeTarget, p targets.Placement) [2]string {
+	t.Helper()
+	made, err := k.only(t.Context(), p)
+	if err != nil {
+		t.Fatalf("%+v: %v", p, err)
+	}
+	nodes := [2]string{made.group.Pods[made.plan.Name(manifest.Client)].Spec.NodeName,
+		made.group.Pods[made.plan.Name(manifest.Server)].Spec.NodeName}
+	if err := k.remove(t.Context(), []*part{made}); err != nil {
+		t.Error(err)
+	}
+	return nodes
+}
+
+// zoned puts the first three nodes by name into zones until the test ends, and returns what zone each is in.
+func zoned(t *testing.T, c *cluster.Cluster, zones ...string) map[string]string {
+	t.Helper()
+	found, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Items) != len(zones) {
+		t.Skipf("this is about a cluster of %d nodes; there are %d", len(zones), len(found.Items))
+	}
+	label := func(ctx context.Context, node string, zone any) {
+		patch,
+			err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}},
+		})
+		if err == nil {
+			_, err = c.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	placed := map[string]string{}
+	for i, n := range found.Items {
+		var before any // nil removes the label
+		if zone, had := n.Labels[corev1.LabelTopologyZone]; had {
+			before = zone
+		}
+		t.Cleanup(func() { label(context.Background(), n.Name, before) })
+		label(t.Context(), n.Name, zones[i])
+		placed[n.Name] = zones[i]
+	}
+	return placed
+}
+
+// Rotation uses the nodes in balance: in as many blocks as there are pairs, each ordered pair once, and so each node as
+// often the client's and the server's as the others it is compared with.
+func TestRotation(t *testing.T) {
+	c := admin(t)
+	for _, test := range []struct {
+		options string
+		zones   []string
+		fits    func(a, b string) bool // zones
+	}{
+		{"&rotate-nodes=yes", []string{"a", "a", "a"}, func(a, b string) bool { return a == b }},
+		{"&rotate-nodes=yes&zones=across", []string{"a", "b", "c"}, func(a, b string) bool { return a != b }},
+		{"&rotate-nodes=yes&zones=across", []string{"a", "b", "a"}, func(a, b string) bool { return a != b }},
+	} {
+		zones := zoned(t, c, test.zones...)
+		k := open(t, realCluster(t)+test.options)
+		if err := k.survey(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		blocks := len(k.nodes.Pairs)
+		used := map[[2]string]int{}
+		for rotation := range blocks {
+			pair := placed(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: rotation})
+			used[pair]++
+			if pair[0] == pair[1] || !test.fits(zones[pair[0]], zones[pair[1]]) {
+				t.Errorf("%s: block %d is on %v, in the zones %s and %s", test.options, rotation+1, pair, zones[pair[0]],
+					zones[pair[1]])
+			}
+		}
+		wanted := 0
+		for a := range zones {
+			for b := range zones {
+				if a != b && test.fits(zones[a], zones[b]) {
+					wanted++
+					if n := used[[2]string{a, b}]; n != 1 {
+						t.Errorf("%s: the pair %s and %s was used %d times in %d blocks", test.options, a, b, n, blocks)
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d blocks on %v", test.options, blocks, used)
+		if blocks != wanted {
+			t.Errorf("%s: %d blocks for %d pairs", test.options, blocks, wanted)
+		}
+		if again := placed(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: blocks}); used[again] != 1 ||
+			again != [2]string{k.nodes.Pairs[0][0].Name, k.nodes.Pairs[0][1].Name} {
+			t.Errorf("%s: after the last pair comes %v", test.options, again)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Options that name nodes get these nodes.
+func TestNamedNodes(t *testing.T) {
+	c := admin(t)
+	zones := zoned(t, c, "a", "b", "a")
+	for _, test := range []struct {
+		options string
+		path    targets.Path
+		fits    func(pair [2]string) bool
+	}{
+		{"&zones=across", targets.PodPodOther, func(p [2]string) bool { return zones[p[0]] != zones[p[1]] }},
+		{"", targets.PodPodOther, func(p [2]string) bool { return p[0] != p[1] && zones[p[0]] == zones[p[1]] }},
+		{"&client-node=node-2&server-node=node-3", targets.PodPodOther,
+			func(p [2]string) bool { return p == [2]string{"node-2", "node-3"} }},
+		{"&client-node=node-2&server-node=node-3", targets.PodSvcSame,
+			func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
+		{"&client-node=node-3&zones=across", targets.PodPodOther, func(p [2]string) bool {
+			return p[0] == "node-3" &&
+				zones[p[1]] != zones["node-3"]
+		}},
+		{"&node-selector=kubernetes.io/hostname%3Dnode-2", targets.PodPodSame,
+			func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
+	} {
+		k := open(t, realCluster(t)+test.options)
+		if pair := placed(t, k, targets.Placement{Path: test.path}); !test.fits(pair) {
+			t.Errorf("%q, %s: on %v", test.options, test.path, pair)
+		} else {
+			t.Logf("%q, %s: on %v", test.options, test.path, pair)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package kube
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	calls "github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/api/kubeapi"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+// Every case runs with the rights that are planned for it, cleans up with them, and reads the server's metrics where
+// they are planned. Changes whose effect is seen take a pod for that, and tests of their own.
+func TestRightsAreEnough(t *testing.T) {
+	c := admin(t)
+	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: manifest.DefaultImage,
+		Labels: map[string]string{manifest.LabelExperiment: "rights"}}
+	_, config, err := read(t, realCluster(t)).Kubeconfig.Load()
+	if err == nil {
+		err = cluster.Credentials(t.Context(), config, &e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, call := range cluster.AllCalls() {
+		if call.Operation == targets.Effect {
+			continue
+		}
+		name := calls.Call{Resource: call.Resource, Verb: call.Operation}.String()
+		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
+			if call.Resource == "namespace" {
+				name += ":rate=5" // controllers take their time to remove namespaces
+			}
+			w, err := calls.Parse(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			user, given := fmt.Sprintf("knotmeter-test-call-%d", i), cluster.RightsFor([]targets.Call{call})
+			defer grant(t, c, user, roles(e.Namespace, given))()
+			e.Secret.Header = map[string][]string{"Impersonate-User": {user}, "Impersonate-Group": {"system:authenticated"}}
+			r, err := kubeapi.Run(t.Context(),
+				calls.Run{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
+			if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if read := r.Facts["server.whole"] != ""; read != cluster.ReadsMetrics(call) {
+				t.Errorf("the server's metrics were read: %v; %v", read, r.Facts)
+			}
+		})
+	}
+}
+
+// roles are rights as a test grants them.
+func roles(namespace string, r cluster.Rights) []any {
+	list := []any{rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: namespace}, Rules: r.Here}}
+	for purpose, rules := range r.Wide() {
+		list = append(list, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: purpose}, Rules: rules})
+	}
+	return list
+}
+
+// begun is a target with a plan of cases of the API server.
+func begun(t *testing.T, text string, calls ...targets.Call) *kubeTarget {
+	t.Helper()
+	k, p := open(t, text), targets.Plan{Experiment: "test", Version: "test", Share: true}
+	for _, c := range calls {
+		p.Placements = append(p.Placements, targets.Placement{Call: c})
+	}
+	if _, err := k.Begin(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Where no case of namespaces is planned nobody gets a right on them, and the namespace of the experiment is
+// restricted.
+func TestPlannedRights(t *testing.T) {
+	c := admin(t)
+	k := begun(t, realCluster(t),
+		targets.Call{Resource: "configmap", Operation: "watch"}, targets.Call{Operation: "floor"})
+	site, err := targets.One(t.Context(), k, k.plan.Placements[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range accountsIn(t, c) {
+		if strings.Contains(name, "clusterrole") {
+			t.Errorf("there is %s", name)
+		}
+	}
+	n, err := c.CoreV1().Namespaces().Get(t.Context(), k.namespace, metav1.GetOptions{})
+	if err != nil || n.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+		t.Errorf("%v, %v", n.Labels, err)
+	}
+	role, err := c.RbacV1().Roles(k.namespace).Get(t.Context(), k.account.Name, metav1.GetOptions{})
+	if want := cluster.RightsFor(k.calls()).Here; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
+		t.Errorf("%v, not %v, %v", role.Rules, want, err)
+	}
+	if _, err := k.Facts(t.Context()); err != nil { // without pods in the network of their node
+		t.Error(err)
+	}
+	leavesNothing(t, c, k, site)
+}
+
+// What the image lacks is known with the facts, and no run of it is begun.
+func TestMissingProgram(t *testing.T) {
+	k := open(t, realCluster(t))
+	lacks := targets.Placement{Path: targets.PodPodSame, Program: "no-such-program"}
+	has := targets.Placement{Path: targets.PodPodSame, Program: "echo"}
+	if _, err := k.Begin(t.Context(), targets.Plan{Experiment: "test", Share: true, Placements: []targets.Placement{lacks,
+		has}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Facts(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, opened := targets.One(t.Context(), k, lacks)
+	for _, err := range []error{k.Supports(lacks), opened} {
+		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "no-such-program is not on the pods "+
+			"of the image") {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := k.Supports(has); err != nil {
+		t.Error(err)
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program with an account, for the test below: it tells its token and waits to be killed.
+func askUntilKilled(t *testing.T) {
+	k := begun(t, realCluster(t), targets.Call{Resource: "namespace", Operation: "get"},
+		targets.Call{Resource: "configmap", Operation: "get"})
+	k.termTime = shortTerm
+	site, err := targets.One(t.Context(), k, k.plan.Placements[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var token bytes.Buffer
+	if err := site.Client.Run(t.Context(), host.Cmd{Args: []string{"cat", manifest.TokenFile},
+		Stdout: &token}); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("token %s %s\n", k.namespace, token.String())
+	time.Sleep(time.Hour)
+}
+
+// shortTerm is the time of an account in tests, and killedVariable makes this program the one that is killed.
+const (
+	shortTerm      = 20 * time.Second
+	killedVariable = "KNOTMETER_TEST_KILLED"
+)
+
+// An account lasts as long as the program runs, beyond its term; when that is killed, it ends with its term, and its
+// token is worth nothing.
+func TestAccountEndsAfterKill(t *testing.T) {
+	if os.Getenv(killedVariable) != "" {
+		askUntilKilled(t)
+	}
+	c := admin(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env, cmd.Stderr = append(os.Environ(), killedVariable+"=yes"), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	var words []string
+	for in := bufio.NewScanner(out); len(words) != 3 && in.Scan(); {
+		words = strings.Fields(in.Text())
+		if len(words) > 0 && words[0] != "token" {
+			t.Fatal(in.Text())
+		}
+	}
+	namespace, asker := words[1], withToken(t, c, words[2])
+	time.Sleep(shortTerm + 10*time.Second)
+	for _, err := range asked(t.Context(), asker, namespace) {
+		if err != nil {
+			t.Errorf("while the program runs: %v", err)
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, 2*time.Minute, "the account to end", func() bool {
+		return !slices.ContainsFunc(asked(t.Context(), asker, namespace),
+			func(err error) bool { return !apierrors.IsUnauthorized(err) })
+	})
+	await(t, time.Minute, "pods and accounts to go", func() bool {
+		pods, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 0 && !slices.ContainsFunc(accountsIn(t, c), func(name string) bool {
+			return !strings.Contains(name, "clusterrole")
+		})
+	})
+	// What is left gives rights to nobody, and goes with the namespace.
+	if err := cleanup.RemoveNamespace(t.Context(), c, namespace); err != nil {
+		t.Error(err)
+	}
+	await(t, time.Minute, "the bindings to go with the namespace", func() bool { return len(accountsIn(t, c)) == 0 })
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// asked are the answers to who has a token: what it may do in the namespace, and in the whole cluster.
+func asked(ctx context.Context, asker kubernetes.Interface, namespace string) []error {
+	_, maps := asker.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
+	_, namespaces := asker.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	return []error{maps, namespaces}
+}
+
+// withToken is a way to the cluster as who has a token.
+func withToken(t *testing.T, c *cluster.Cluster, token string) kubernetes.Interface {
+	t.Helper()
+	config := rest.AnonymousClientConfig(c.Config)
+	config.BearerToken = token
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func await(t *testing.T, limit time.Duration, what string, is func() bool) {
+	t.Helper()
+	began := time.Now()
+	for !is() {
+		if time.Since(began) > limit {
+			t.Fatalf("waited %v for %s", limit, what)
+		}
+		time.Sleep(time.Second)
+	}
+	t.Logf("%s: %.0f s", what, time.Since(began).Seconds())
+}
+
+// An account whose term has ended, as after a night in which the machine slept, is made again for the next run.
+func TestAccountIsMadeAgain(t *testing.T) {
+	c := admin(t)
+	k := begun(t, realCluster(t), targets.Call{Resource: "configmap", Operation: "get"})
+	k.termTime = shortTerm
+	if err := openAndClose(t, k); err != nil {
+		t.Fatal(err)
+	}
+	k.account.End() // nobody extends it
+	await(t, 2*time.Minute, "the account to go", func() bool {
+		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(),
+			metav1.ListOptions{LabelSelector: manifest.OurSelector()})
+		return err == nil && len(found.Items) == 0
+	})
+	if err := openAndClose(t, k); err != nil {
+		t.Error(err)
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := append(leftIn(t, c), accountsIn(t, c)...); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func openAndClose(t *testing.T, k *kubeTarget) error {
+	t.Helper()
+	site, err := targets.One(t.Context(), k, k.plan.Placements[0])
+	if err != nil {
+		return err
+	}
+	if why := site.Endpoint.Lacks; len(why) > 0 {
+		t.Errorf("%v", why)
+	}
+	return site.Close(t.Context())
+}

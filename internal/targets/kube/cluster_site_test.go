@@ -1,0 +1,177 @@
+package kube
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+// sited opens a site of some paths, all of which have to be there.
+func sited(t *testing.T, k *kubeTarget, paths ...targets.Path) targets.Site {
+	t.Helper()
+	var placements []targets.Placement
+	for _, p := range paths {
+		placements = append(placements, targets.Placement{Path: p})
+	}
+	began := time.Now()
+	s, err := k.Open(t.Context(), placements)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d paths were opened in %.1f s", len(paths), time.Since(began).Seconds())
+	for i, place := range s.Places {
+		if place.Err != nil {
+			t.Errorf("%s: %v", paths[i], place.Err)
+		}
+	}
+	return s
+}
+
+// One site has all nine paths with as few pods as they share, each with one agent for all ways, and nothing is left.
+func TestSiteOfAllPaths(t *testing.T) {
+	c := admin(t)
+	k := open(t, realCluster(t))
+	s := sited(t, k, targets.Paths()...)
+	const pods, services = 14, 4 // seven pairs: a Service has the pods of the direct path, if its client is in a pod
+	which := metav1.ListOptions{LabelSelector: manifest.LabelExperiment + "=" + k.experiment}
+	if found, err := c.CoreV1().Pods(k.namespace).List(t.Context(), which); err != nil || len(found.Items) != pods {
+		t.Errorf("%d pods, %v", len(found.Items), err)
+	}
+	if found, err := c.CoreV1().Services(k.namespace).List(t.Context(), which); err != nil ||
+		len(found.Items) != services {
+		t.Errorf("%d Services, %v", len(found.Items), err)
+	}
+	for i, place := range s.Places {
+		if place.Err != nil {
+			continue
+		}
+		if err := meet(t, place.Pair); err != nil {
+			t.Errorf("%s: %v", targets.Paths()[i], err)
+		}
+		if ill := place.Health(t.Context()); len(ill) > 0 {
+			t.Errorf("%s: %q", targets.Paths()[i], ill)
+		}
+	}
+	for i, place := range s.Places {
+		for _, h := range []host.Host{place.Client, place.Server} {
+			if n := agentsOn(t, h); n != 1 {
+				t.Errorf("%s: %d agents on %s", targets.Paths()[i], n, h.Name())
+			}
+		}
+	}
+	began := time.Now()
+	leavesNothing(t, c, k, targets.Single{Close: s.Close})
+	t.Logf("closed in %.1f s", time.Since(began).Seconds())
+	spent := s.Spent()
+	if len(spent) != 2 || spent[0].Metric != metric.Pods || spent[0].Number != pods ||
+		spent[1].Metric != metric.APICalls || spent[1].Number < pods {
+		t.Errorf("spent %v", spent)
+	}
+}
+
+// meet has the agents of a place meet once more.
+func meet(t *testing.T, pair host.Pair) error {
+	t.Helper()
+	token := preflight.NewToken()
+	ask := func(h host.Host, s preflight.Spec) error {
+		s.Token, s.Patience = token, 10*time.Second
+		r, err := agent.Do[preflight.Report](t.Context(), h,
+			agent.Request{Verb: preflight.Verb, Token: token, Body: s}, nil)
+		if err == nil && r.Error != "" {
+			err = errors.New(r.Error)
+		}
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- ask(pair.Server, preflight.Spec{Role: preflight.Server, Address: pair.Listen}) }()
+	err := ask(pair.Client, preflight.Spec{Role: preflight.Client, Address: pair.Dial})
+	return errors.Join(err, <-served)
+}
+
+// supervised is the supervisor of an agent, with the ID of its process, which its threads have in common.
+var supervised = regexp.MustCompile(`exec\x00/knotmeter-agent\x00agent\x00Name:(?s:.*?)Tgid:\t(\d+)`)
+
+// agentsOn counts the agents in a pod, each of which has a supervisor.
+func agentsOn(t *testing.T, h host.Host) int {
+	t.Helper()
+	args := []string{"cat"}
+	for pid := range 300 {
+		args = append(args, fmt.Sprintf("/proc/%d/cmdline", pid+1), fmt.Sprintf("/proc/%d/status", pid+1))
+	}
+	var out bytes.Buffer
+	_ = h.Run(t.Context(), host.Cmd{Args: args, Stdout: &out}) // most of these processes are not there
+	processes := map[string]bool{}
+	for _, found := range supervised.FindAllStringSubmatch(out.String(), -1) {
+		processes[found[1]] = true
+	}
+	return len(processes)
+}
+
+// An agent whose connection was cut is replaced once that is known, for whichever way needs it next.
+func TestAgentReplaced(t *testing.T) {
+	c := admin(t)
+	text, proxy := through(t)
+	k := open(t, text)
+	s := sited(t, k, targets.PodPodOther, targets.PodSvcOther)
+	proxy.Cut()
+	for began := time.Now(); agentsOn(t, s.Places[0].Client)+agentsOn(t, s.Places[0].Server) > 0; {
+		if time.Since(began) > time.Minute {
+			t.Fatal("agents outlive their connections")
+		}
+	}
+	err := meet(t, s.Places[1].Pair)
+	if err != nil && !errors.Is(err, remote.ErrLost) {
+		t.Error(err)
+	}
+	if err != nil {
+		err = meet(t, s.Places[0].Pair)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	leavesNothing(t, c, k, targets.Single{Close: s.Close})
+}
+
+// A way that cannot be gone is in the way of no other between the same pods, and a group is not of another.
+func TestSiteInPart(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	_, err := c.CoreV1().ResourceQuotas(given).Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"services": resource.MustParse("0")}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := open(t, realCluster(t)+"&namespace="+given)
+	s, err := k.Open(t.Context(), []targets.Placement{{Path: targets.PodSvcOther}, {Path: targets.NodeNode},
+		{Path: targets.PodPodOther}, {Path: targets.NodeSvcOther}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, words := range []string{"quota of the namespace", "refuses", "", "quota of the namespace"} {
+		if err := s.Places[i].Err; (err == nil) != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
+			t.Errorf("place %d: %v does not say %q", i+1, err, words)
+		}
+	}
+	if err := meet(t, s.Places[2].Pair); err != nil {
+		t.Error(err)
+	}
+	leavesNothing(t, c, k, targets.Single{Close: s.Close})
+}

@@ -1,0 +1,556 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
+	"github.com/knotmeter/knotmeter/test/e2e"
+)
+
+// realCluster is the text of a target on a real cluster, to which options can be added. Its nodes must have the image
+// KNOTMETER_E2E_IMAGE (default: the agent's own), made with --tools echo,cat,sleep,false.
+func realCluster(t *testing.T) string {
+	t.Helper()
+	file := e2e.Kubeconfig(t)
+	image := os.Getenv("KNOTMETER_E2E_IMAGE")
+	if image == "" {
+		image = manifest.DefaultImage
+	}
+	return "kube:?kubeconfig=" + file + "&image=" + image
+}
+
+func open(t *testing.T, text string) *kubeTarget {
+	t.Helper()
+	spec, err := targets.ParseSpec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := New(spec, builtAgent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.(*kubeTarget)
+}
+
+// admin is a way to the cluster beside what is tested.
+func admin(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	c, err := read(t, realCluster(t)).Kubeconfig.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func leftIn(t *testing.T, c *cluster.Cluster) []string {
+	t.Helper()
+	names, err := leftOn(context.WithoutCancel(t.Context()), c) // cleanups ask too
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestConformance(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	targettest.Suite(t, targettest.Config{
+		New: func(t *testing.T) targets.Target {
+			text := realCluster(t) + "&rotate-nodes=yes"
+			// Kubernetes takes seconds to remove a namespace. One of our own is made where that may be cut short, and where it
+			// is filled with what the suite's own checks find.
+			if !strings.HasSuffix(t.Name(), "/CancelFirstOpen") && !strings.HasSuffix(t.Name(), "/Open") {
+				text += "&namespace=" + given
+			}
+			return open(t, text)
+		},
+		Offers: append(targettest.On(targets.PodPodOther, targets.NodeSvcSame),
+			targets.Placement{Call: targets.Call{Operation: "floor"}}),
+		Left:    func(t *testing.T) []string { return leftIn(t, c) },
+		Place:   hostname,
+		Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
+	})
+}
+
+// hostname is a pod's name, which is never used again.
+func hostname(t *testing.T, h host.Host) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := h.Run(t.Context(), host.Cmd{Args: []string{"cat", "/etc/hostname"}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// namespaceFor makes a namespace for a test, with something in it.
+func namespaceFor(t *testing.T, c *cluster.Cluster, level string) string {
+	t.Helper()
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{}}}
+	if level != "" {
+		n.Labels["pod-security.kubernetes.io/enforce"] = level
+	}
+	n, err := c.CoreV1().Namespaces().Create(t.Context(), n, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := cleanup.RemoveNamespace(ctx, c, n.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	return n.Name
+}
+
+// What is in the way has a cause and a remedy, within seconds and with nothing left.
+func TestFaults(t *testing.T) {
+	c := admin(t)
+	quota := func(t *testing.T, namespace string) {
+		_, err := c.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "few"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	limits := func(t *testing.T, namespace string) {
+		_, err := c.CoreV1().LimitRanges(namespace).Create(t.Context(), &corev1.LimitRange{
+			ObjectMeta: metav1.ObjectMeta{Name: "small"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
+			}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name, options string
+		path          targets.Path
+		prepare       func(*testing.T, string)
+		namespace     bool
+		unsupported   bool
+		says          []string
+	}{
+		{name: "no image", options: "image=127.0.0.1:1/absent:1", path: targets.PodPodOther,
+			says: []string{"cannot get the image 127.0.0.1:1/absent:1", "image="}},
+		{name: "quota", path: targets.PodPodOther, namespace: true, prepare: quota,
+			says: []string{"quota of the namespace", "raise it"}},
+		{name: "limits", path: targets.PodPodOther, namespace: true, prepare: limits,
+			says: []string{"LimitRange", "config="}},
+		{name: "restricted", path: targets.NodeNode, namespace: true, unsupported: true,
+			says: []string{"node paths need", "refuses"}},
+		{name: "no namespace", options: "namespace=there-is-none", path: targets.PodPodOther,
+			says: []string{"there is no namespace there-is-none"}},
+		{name: "no second node", options: "node-selector=kubernetes.io/hostname%3Dnode-1", path: targets.PodPodOther,
+			unsupported: true, says: []string{"no second node", "node-selector"}},
+		{name: "no node", options: "node-selector=no%3Dsuch", path: targets.PodPodOther,
+			says: []string{"no node can have our pods", "node-selector"}},
+		{name: "no runtime class", options: "runtime-class=there-is-none", path: targets.PodPodOther,
+			says: []string{"there-is-none"}},
+	} {
+		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
+			text := strings.TrimSuffix(realCluster(t)+"&"+test.options, "&")
+			if strings.Contains(test.options, "image=") {
+				text = "kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&" + test.options
+			}
+			if test.namespace {
+				n := namespaceFor(t, c, "restricted")
+				text += "&namespace=" + n
+				if test.prepare != nil {
+					test.prepare(t, n)
+				}
+			}
+			k := open(t, text)
+			began := time.Now()
+			_, err := targets.One(t.Context(), k, targets.Placement{Path: test.path})
+			t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
+			if err == nil || errors.Is(err, result.ErrNotSupported) != test.unsupported {
+				t.Errorf("not supported: %v", errors.Is(err, result.ErrNotSupported))
+			}
+			for _, words := range test.says {
+				if err != nil && !strings.Contains(err.Error(), words) {
+					t.Errorf("it does not say %q", words)
+				}
+			}
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
+			if left := leftIn(t, c); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// A pod that is removed underneath a command ends it with an error, and nothing is left.
+func TestPodRemoved(t *testing.T) {
+	c := admin(t)
+	k := open(t, realCluster(t))
+	site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
+	pods := c.CoreV1().Pods(k.namespace)
+	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))},
+		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=server"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a command in a pod that was removed ended without an error")
+	} else {
+		t.Log(err)
+	}
+	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// through is a target whose connections to the API server can be cut.
+func through(t *testing.T) (string, *e2e.Proxy) {
+	t.Helper()
+	direct, file := realCluster(t), filepath.Join(t.TempDir(), "kubeconfig")
+	proxy := e2e.Between(t, e2e.Kubeconfig(t), file)
+	return strings.Replace(direct, e2e.Kubeconfig(t), file, 1), proxy
+}
+
+// A connection that is cut costs the run and no more: its command ends at both ends, and the site can be removed.
+func TestConnectionCut(t *testing.T) {
+	c := admin(t)
+	text, proxy := through(t)
+	k := open(t, text)
+	site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
+	awaitProgram(t, site.Server, "sleep", true)
+	proxy.Cut()
+	if err := <-ended; !errors.Is(err, remote.ErrLost) {
+		t.Errorf("a command whose connection was cut: %v", err)
+	} else {
+		t.Log(err)
+	}
+	awaitProgram(t, site.Server, "sleep", false)
+	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// awaitProgram waits until a program runs in a pod, or no longer does.
+func awaitProgram(t *testing.T, h host.Host, name string, wanted bool) {
+	t.Helper()
+	args := []string{"cat"}
+	for pid := range 200 {
+		args = append(args, fmt.Sprintf("/proc/%d/comm", pid+1))
+	}
+	for range 100 {
+		var out bytes.Buffer
+		err := h.Run(t.Context(), host.Cmd{Args: args, Stdout: &out})
+		if exit := new(host.ExitError); err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if slices.Contains(strings.Fields(out.String()), name) == wanted {
+			return
+		}
+	}
+	t.Fatalf("%s runs on %s: %v", name, h.Name(), !wanted)
+}
+
+// What a killed experiment leaves is found by its label and removed.
+func TestClean(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	for _, options := range []string{"", "&namespace=" + given} {
+		if _, err := targets.One(t.Context(), open(t, realCluster(t)+options),
+			targets.Placement{Path: targets.PodSvcOther}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec, err := targets.ParseSpec(realCluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := Clean(t.Context(), spec, nil, targets.Cleaning{Found: func(targets.Leftover) {}}); err != nil ||
+		len(removed) != 0 {
+		t.Errorf("what no Lease tells of is removed: %v, %v", removed, err)
+	}
+	removed, err := Clean(t.Context(), spec, nil, everything())
+	// Of each site two pods and a Service, and the one namespace that was made.
+	if err != nil || len(removed) != 7 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if removed, err := Clean(t.Context(), spec, nil, everything()); err != nil || len(removed) != 0 {
+		t.Errorf("removed again: %v, %v", removed, err)
+	}
+}
+
+// everything is also what runs, or may.
+func everything() targets.Cleaning {
+	return targets.Cleaning{All: true, Found: func(targets.Leftover) {}}
+}
+
+// as is a target as another user sees the cluster.
+func as(t *testing.T, user string) string {
+	t.Helper()
+	realCluster(t)
+	config, err := clientcmd.LoadFromFile(e2e.Kubeconfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range config.AuthInfos {
+		info.Impersonate = user
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(realCluster(t), e2e.Kubeconfig(t), file, 1)
+}
+
+// The RBAC that is printed is enough for a site and for the facts; without it the right that is missing is named.
+func TestRBACIsEnough(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	for i, options := range []string{"", "&namespace=" + given, "&namespace=" + given +
+		"&client-node=node-1&server-node=node-2"} {
+		user := fmt.Sprintf("knotmeter-test-%d", i)
+		text := as(t, user) + options
+		k := open(t, text)
+		_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		if err == nil || !strings.Contains(err.Error(), "user "+user+" may not") {
+			t.Errorf("%q without rights: %v", options, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		undo := grant(t, c, user, cluster.Roles(read(t, text).need()))
+		k = open(t, text)
+		site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		if err == nil {
+			err = site.Close(t.Context())
+		}
+		if err != nil {
+			t.Errorf("%q with the rights: %v", options, err)
+		}
+		facts, err := k.Facts(t.Context())
+		if err != nil || !slices.ContainsFunc(facts, func(f result.Fact) bool {
+			return f.Name == "kubernetes" &&
+				f.Value != result.Unknown
+		}) {
+			t.Errorf("%q: facts %v, %v", options, facts, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Errorf("%q: %v", options, err)
+		}
+		undo()
+	}
+}
+
+// What more than network paths takes is known to be missing until it is given.
+func TestAllowed(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	const user = "knotmeter-test-allowed"
+	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	roles := map[string]any{}
+	for _, d := range cluster.Roles(read(t, text).need()) {
+		switch role := d.(type) {
+		case rbacv1.Role:
+			roles[role.Name] = role
+		case rbacv1.ClusterRole:
+			roles[role.Name] = role
+		}
+	}
+	k := open(t, text)
+	defer func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	undo := grant(t, c, user, []any{roles["knotmeter"]})
+	defer undo()
+	for p, test := range map[targets.Placement]struct {
+		roles []any
+		lacks string
+	}{
+		{Call: targets.Call{Operation: "floor"}}: {[]any{roles["knotmeter-api"]},
+			"lacks rights on serviceaccounts (create, delete, list), roles (create, delete, list), "},
+		{Volume: true}: {[]any{roles["knotmeter-storage"], roles["knotmeter-storage-wide"]},
+			"lacks rights on persistentvolumeclaims (create, get, list, watch, delete), persistentvolumes (get, list); "},
+	} {
+		if err := k.Allowed(t.Context(), p); err == nil ||
+			!strings.Contains(err.Error(), test.lacks) {
+			t.Errorf("%+v without the rights: %v", p, err)
+		}
+		undo := grant(t, c, user, test.roles)
+		if err := k.Allowed(t.Context(), p); err != nil {
+			t.Errorf("%+v with the rights: %v", p, err)
+		}
+		undo()
+	}
+	for _, p := range []targets.Placement{{Path: targets.PodPodOther}, {}} {
+		if err := k.Allowed(t.Context(), p); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
+
+// Each rule is needed: without it there is no run, or something stays unknown.
+func TestRBACIsNotMore(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	const user = "knotmeter-test-less"
+	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	for i, left := range cluster.SiteRules {
+		name := left.Resources[0]
+		if name == "events" {
+			continue // they explain pods that do not start, of which this cluster has none
+		}
+		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
+			role := cluster.Roles(read(t, text).need())[0].(rbacv1.Role)
+			role.Rules = slices.Delete(slices.Clone(cluster.SiteRules), i, i+1)
+			defer grant(t, c, user, []any{role})()
+			k := open(t, text)
+			site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+			if err == nil {
+				defer func() {
+					if err := site.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			if name == "networkpolicies" {
+				if err != nil || cluster.NetworkPolicies(t.Context(), k.cluster, given) != result.Unknown {
+					t.Errorf("the policies are known, or there is no run: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "may not") || !strings.Contains(err.Error(), name) {
+				t.Errorf("without a right on %s: %v", name, err)
+			}
+			spec, err := targets.ParseSpec(realCluster(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What could not be removed without the right, somebody with it removes.
+			if _, err := Clean(t.Context(), spec, nil, everything()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// grant gives a user the rights, under names of the test's own, and waits until the API server knows of them. No name
+// comes twice: the API server may know a role's removal after its next binding.
+func grant(t *testing.T, c *cluster.Cluster, user string, documents []any) (undo func()) {
+	t.Helper()
+	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: user}}
+	meta := metav1.ObjectMeta{GenerateName: user + "-"}
+	var undos []func() error
+	ctx := context.WithoutCancel(t.Context())
+	for _, d := range documents {
+		switch d := d.(type) {
+		case rbacv1.Role:
+			roles, bindings := c.RbacV1().Roles(d.Namespace), c.RbacV1().RoleBindings(d.Namespace)
+			d.ObjectMeta = meta
+			role := must(roles.Create(ctx, &d, metav1.CreateOptions{}))(t)
+			bound := must(bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{Kind: "Role", Name: role.Name}}, metav1.CreateOptions{}))(t)
+			undos = append(undos, func() error { return roles.Delete(ctx, role.Name, metav1.DeleteOptions{}) },
+				func() error { return bindings.Delete(ctx, bound.Name, metav1.DeleteOptions{}) })
+			awaitRights(t, c, user, role.Namespace, role.Rules)
+		case rbacv1.ClusterRole:
+			roles, bindings := c.RbacV1().ClusterRoles(), c.RbacV1().ClusterRoleBindings()
+			d.ObjectMeta = meta
+			role := must(roles.Create(ctx, &d, metav1.CreateOptions{}))(t)
+			bound := must(bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name}}, metav1.CreateOptions{}))(t)
+			undos = append(undos, func() error { return roles.Delete(ctx, role.Name, metav1.DeleteOptions{}) },
+				func() error { return bindings.Delete(ctx, bound.Name, metav1.DeleteOptions{}) })
+			awaitRights(t, c, user, "", role.Rules)
+		}
+	}
+	return func() {
+		for _, undo := range undos {
+			if err := undo(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// must is a value without an error, or the end of the test.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// awaitRights waits until the API server lets a user do the first that each rule allows.
+func awaitRights(t *testing.T, c *cluster.Cluster, user, namespace string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	for _, r := range rules {
+		asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user}}
+		if len(r.NonResourceURLs) > 0 {
+			asked.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: r.NonResourceURLs[0],
+				Verb: r.Verbs[0]}
+		} else {
+			resource, sub, _ := strings.Cut(r.Resources[0], "/")
+			asked.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: r.Verbs[0],
+				Group: r.APIGroups[0], Resource: resource, Subresource: sub,
+				Name: strings.Join(r.ResourceNames[:min(1, len(r.ResourceNames))], "")}
+		}
+		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, asked, metav1.CreateOptions{})
+				return err == nil && answer.Status.Allowed, err
+			})
+		if err != nil {
+			t.Fatalf("%s may not yet %s: %v", user, r, err)
+		}
+	}
+}

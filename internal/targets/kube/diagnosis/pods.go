@@ -1,0 +1,249 @@
+// Package diagnosis turns objects and errors of the API server into sentences: what keeps a pod or a volume from being
+// there, what became of it since, what refuses a request, and what users can do. It is pure: it asks nobody.
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+// A Problem is what keeps a pod from running.
+type Problem struct {
+	cause, remedy string
+	final         bool          // waiting cannot help
+	patient       time.Duration // that it may last, where that is longer than other trouble may
+}
+
+func (p *Problem) Error() string {
+	if p.remedy == "" {
+		return p.cause
+	}
+	return p.cause + "; " + p.remedy
+}
+
+// diagnose says what keeps a pod from running, by its status; nil while it makes progress or runs.
+func diagnose(p *corev1.Pod) *Problem {
+	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+		return ended(p)
+	}
+	if inspection.OwnContainer(p).Name == "" {
+		cause := fmt.Sprintf("pod %s has no container %s; something in the cluster changes pods", p.Name,
+			manifest.ContainerName)
+		return &Problem{cause: cause, final: true}
+	}
+	if found := held(p); found != nil {
+		return found
+	}
+	if s := inspection.OwnStatus(p); s != nil && s.State.Waiting != nil {
+		return waiting(p, s.State.Waiting)
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return &Problem{cause: fmt.Sprintf("pod %s cannot be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")),
+				remedy: hinted(c.Message, schedulingHints, otherNodes).remedy}
+		}
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
+			return &Problem{cause: fmt.Sprintf("pod %s is held back by a scheduling gate that something in the cluster put "+
+				"on it", p.Name), final: true}
+		}
+	}
+	return nil
+}
+
+// progress describes how far a pod has come that nothing is known to keep from running.
+func progress(p *corev1.Pod) string {
+	phase, node := string(p.Status.Phase), p.Spec.NodeName
+	s := inspection.OwnStatus(p)
+	switch {
+	case p.Status.Phase != corev1.PodPending:
+		return phase
+	case node == "":
+		return phase + ", not yet scheduled; look at the scheduler"
+	case s == nil || s.State.Waiting == nil:
+		return fmt.Sprintf("%s, not yet reported by node %s; look at its kubelet", phase, node)
+	}
+	phase += ", " + s.State.Waiting.Reason
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type != corev1.PodReadyToStartContainers:
+		case c.Status == corev1.ConditionTrue:
+			return fmt.Sprintf("%s: node %s pulls or starts the image %s", phase, node, inspection.OwnContainer(p).Image)
+		default:
+			return fmt.Sprintf("%s: node %s has not made the pod's sandbox, network and volumes", phase, node)
+		}
+	}
+	return phase + " on node " + node
+}
+
+// ended is why a pod that should wait does not.
+func ended(p *corev1.Pod) *Problem {
+	cause := fmt.Sprintf("pod %s ended", p.Name)
+	if p.DeletionTimestamp != nil {
+		cause = fmt.Sprintf("pod %s is being removed by something else than Knotmeter", p.Name)
+	}
+	if p.Status.Reason != "" || p.Status.Message != "" {
+		cause += ": " + strings.TrimSpace(p.Status.Reason+" "+p.Status.Message)
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil {
+			if s.Name == manifest.ContainerName && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
+				return notStarted(p, t.Reason, t.Message)
+			}
+			what := "the agent"
+			if s.Name != manifest.ContainerName {
+				what = "the container " + s.Name
+			}
+			cause += fmt.Sprintf(": %s ended with status %d (%s) %s", what, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
+		}
+	}
+	pr := &Problem{cause: strings.TrimSpace(cause), final: true}
+	switch {
+	case p.Status.Reason == "Evicted":
+		pr.remedy = "the node is short of something; free it or name other nodes"
+	case strings.HasPrefix(p.Status.Reason, "OutOf"):
+		pr.remedy = "make room on the node, or ask for less in config="
+	case p.Status.Reason == "NodePorts":
+		pr.remedy = "something on the node has the port: choose another with port="
+	}
+	return pr
+}
+
+// imageReasons are those of containers whose image is not there, and whether they last.
+var imageReasons = map[string]bool{
+	"ErrImageNeverPull": true, "ImagePullBackOff": true, "InvalidImageName": true,
+	"ErrImagePull": false, "ImageInspectError": false, "RegistryUnavailable": false, "SignatureValidationFailed": false,
+}
+
+// waiting is why a container does not run.
+func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
+	image := inspection.OwnContainer(p).Image
+	said := ""
+	if w.Message != "" {
+		said = ": " + Shorten(w.Message)
+	}
+	pull := "make it with 'knotmeter image build', bring it to the nodes or 'knotmeter image push' it to a registry " +
+		"that they reach, and name it with image="
+	if final, is := imageReasons[w.Reason]; is {
+		return &Problem{cause: fmt.Sprintf("node %s cannot get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason,
+			said), remedy: pull, final: final}
+	}
+	switch w.Reason {
+	case "ContainerCreating", "PodInitializing":
+		return nil
+	case "RunContainerError", "CrashLoopBackOff", "StartError":
+		pr := notStarted(p, w.Reason, w.Message)
+		pr.final = false
+		return pr
+	}
+	return &Problem{cause: fmt.Sprintf("pod %s waits on node %s: %s%s", p.Name, p.Spec.NodeName, w.Reason, said)}
+}
+
+// notStarted is why the first process of a container is none.
+func notStarted(p *corev1.Pod, reason, message string) *Problem {
+	c := inspection.OwnContainer(p)
+	pr := &Problem{
+		cause: fmt.Sprintf("the agent does not start on node %s (%s)", p.Spec.NodeName,
+			strings.TrimSuffix(reason+": "+Shorten(message), ": ")),
+		remedy: fmt.Sprintf("the image %s must have %s for the node's architecture, as 'knotmeter image build --arch' "+
+			"makes it, or any other image a shell, with inject=yes", c.Image, remote.AgentPath),
+		final: true,
+	}
+	switch {
+	case strings.Contains(message, "exec format error"):
+		pr.remedy = fmt.Sprintf("the image %s is for another architecture than the node's; make it for both with "+
+			"'knotmeter image push --arch amd64,arm64', or name nodes of one architecture with "+
+			"node-selector=kubernetes.io/arch%%3D…", c.Image)
+	case c.Stdin:
+		pr.remedy = fmt.Sprintf("the image %s has no sh that could be started; inject=yes needs %s", c.Image,
+			manifest.ShellNeeds)
+	}
+	return pr
+}
+
+func Shorten(text string) string {
+	const most = 300
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// fromEvents is what the last warning about a pod says; nil without one.
+func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
+	slices.SortFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
+	for _, e := range slices.Backward(events) {
+		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID && e.Reason != failedSecret {
+			reason := strings.TrimPrefix(e.Message, "Error: ")
+			if _, ofImage := imageReasons[reason]; ofImage {
+				return waiting(p, &corev1.ContainerStateWaiting{Reason: reason}) // what a busy node has yet to say itself
+			}
+			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
+				Shorten(e.Message))}
+			pr.remedy = eventRemedy(e)
+			// A sandbox that failed is tried again. On a busy node that helps.
+			pr.final = e.Reason != failedSandbox || pr.remedy != refusedSandbox
+			return pr
+		}
+	}
+	return nil
+}
+
+const (
+	failedSandbox  = "FailedCreatePodSandBox"
+	failedSecret   = "FailedToRetrieveImagePullSecret" // which matters if the image cannot be got without it
+	refusedSandbox = "the node's network plugin or container runtime refuses it: look there, or name other nodes with " +
+		"client-node= and server-node="
+)
+
+// eventRemedy says what to do about what an event tells.
+func eventRemedy(e corev1.Event) string {
+	switch {
+	case strings.Contains(e.Message, "network-attachment-definition"),
+		strings.Contains(e.Message, "NetworkAttachmentDefinition"):
+		return "make the NetworkAttachmentDefinition, or name another with network=NAMESPACE/NAME " +
+			"or default-network=NAMESPACE/NAME"
+	case e.Reason == failedSandbox && strings.Contains(e.Message, "no runtime for"),
+		e.Reason == failedSandbox && strings.Contains(e.Message, "RuntimeHandler"):
+		return "the node's container runtime does not have what the RuntimeClass names: name nodes that do with " +
+			"node-selector=, or another runtime-class="
+	case e.Reason == failedSandbox:
+		return refusedSandbox
+	case e.Reason == "FailedMount":
+		return "the node cannot make the pod's volumes: look there, or name other nodes with client-node= and server-node="
+	}
+	return ""
+}
+
+// missingSecret is about an image that could not be got for want of a pull secret; nil if no event says that.
+func missingSecret(p *corev1.Pod, events []corev1.Event) *Problem {
+	for _, e := range events {
+		if e.Reason != failedSecret || e.InvolvedObject.UID != p.UID {
+			continue
+		}
+		return &Problem{final: true,
+			cause: fmt.Sprintf("node %s cannot get the image %s: the namespace %s lacks an image pull secret: %s",
+				p.Spec.NodeName, inspection.OwnContainer(p).Image, p.Namespace, Shorten(e.Message)),
+			remedy: "make the secret in a namespace of yours, and give that with namespace=, or name another one under " +
+				"imagePullSecrets in config="}
+	}
+	return nil
+}
+
+func eventTime(e corev1.Event) time.Time {
+	switch {
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}

@@ -1,0 +1,47 @@
+package kube
+
+import (
+	"errors"
+	"net"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
+)
+
+// What is wrong with the whole target is told from what is wrong with a case.
+func TestJudge(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	denied := apierrors.NewForbidden(pods, "",
+		errors.New(`User "u" cannot create resource "pods" in API group "" in the namespace "n"`))
+	quota := apierrors.NewForbidden(pods, "", errors.New("exceeded quota: few"))
+	noNamespace := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")
+	ending := apierrors.NewForbidden(pods, "", errors.New("because it is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, test := range map[string]struct {
+		err  error
+		away bool
+	}{
+		"a right":       {diagnosis.Explain(denied, "n"), true},
+		"both":          {errors.Join(diagnosis.Explain(denied, "n"), diagnosis.Explain(denied, "n")), true},
+		"a quota":       {diagnosis.Explain(quota, "n"), false},
+		"namespace":     {diagnosis.Explain(noNamespace, "n"), true},
+		"ending":        {diagnosis.Explain(ending, "n"), true},
+		"nobody there":  {diagnosis.Explain(&net.OpError{Op: "dial", Err: errors.New("refused")}, "n"), true},
+		"not supported": {result.NotSupported("no such path"), false},
+		"anything":      {errors.New("anything"), false},
+	} {
+		k := &kubeTarget{cluster: &cluster.Cluster{}}
+		if err := k.judge(t.Context(), test.err); errors.Is(err, targets.ErrUnavailable) != test.away ||
+			err.Error() != test.err.Error() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+)
+
+// While this machine sleeps, others may begin on the cluster. The runs of that time do not count; the experiment goes
+// on if the cluster is free, and waits for its --resume if it is not.
+func TestLapsedClaim(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		other, share bool
+	}{{name: "free"}, {name: "taken", other: true}, {name: "shared", other: true, share: true}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &cluster.Cluster{Interface: fake.NewClientset(), Config: &rest.Config{Host: "https://there"}}
+				k := newTarget(read(t, "kube:?namespace=ns"), nil)
+				k.cluster, k.nodes, k.namespace, k.renewal = api, &inspection.NodeChoice{}, "ns", time.Hour
+				k.plan = &targets.Plan{Experiment: "ours", Share: test.share}
+				k.hold = &hold{text: k.plan.Claim(api.Now()).Text()}
+				if err := k.leaveLease(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := k.claim(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = k.hold.lease.End(t.Context(), false) }()
+				health := k.held(nil)
+				if list := health(t.Context()); len(list) != 0 {
+					t.Errorf("at once: %q", list)
+				}
+				time.Sleep(10 * time.Minute)
+				if test.other {
+					theirs := targets.Plan{Experiment: "theirs"}.Claim(api.Now()).Text()
+					if err := cleanup.NewLease(api, "elsewhere", "y", theirs).Make(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				list := strings.Join(health(t.Context()), "; ")
+				busy := test.other && !test.share
+				if !strings.HasPrefix(list, "the Lease of the experiment was not renewed for 600 s") ||
+					strings.Contains(list, "in use by the experiment theirs") != busy {
+					t.Errorf("after the sleep: %q", list)
+				}
+				_, err := k.Open(t.Context(), nil)
+				if errors.Is(err, targets.ErrUnavailable) != busy || errors.Is(err, targets.ErrBusy) != busy {
+					t.Errorf("Open: %v", err)
+				}
+				if test.other {
+					err := api.CoordinationV1().Leases("elsewhere").Delete(t.Context(), "knotmeter-y", metav1.DeleteOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := k.Open(t.Context(), nil); err != nil {
+					t.Errorf("Open, when the other has ended: %v", err)
+				}
+				if list := health(t.Context()); len(list) != 0 {
+					t.Errorf("it is said twice: %q", list)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,50 @@
+package manifest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
+)
+
+// Placements with the same ends share pods, whatever their clients dial, and so do those that one pod serves alone.
+func TestGroups(t *testing.T) {
+	type paths = []targets.Path
+	for name, test := range map[string]struct {
+		paths paths
+		want  []paths
+	}{
+		"none": {nil, nil},
+		"network:quick": {paths{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode},
+			[]paths{{targets.PodPodOther, targets.PodSvcOther}, {targets.NodeNode}}},
+		"all nine": {targets.Paths(), []paths{{targets.NodeNode}, {targets.PodNodeSame}, {targets.PodNodeOther},
+			{targets.PodPodSame, targets.PodSvcSame}, {targets.PodPodOther, targets.PodSvcOther}, {targets.NodeSvcSame},
+			{targets.NodeSvcOther}}},
+		"the Service first": {paths{targets.PodSvcSame, targets.PodPodSame},
+			[]paths{{targets.PodSvcSame, targets.PodPodSame}}},
+		"several cases on a path": {paths{targets.PodPodSame, targets.PodPodSame, targets.PodSvcSame, targets.PodPodSame},
+			[]paths{{targets.PodPodSame, targets.PodSvcSame}}},
+	} {
+		var got []paths
+		for _, g := range Groups(targettest.On(test.paths...)) {
+			got = append(got, Blueprint{Placements: g}.Paths())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// A client alone has what it is there for, and shares its pod with those of its like.
+func TestGroupsOfClients(t *testing.T) {
+	get, floor := targets.Placement{Call: targets.Call{Resource: "configmap", Operation: "get"}},
+		targets.Placement{Call: targets.Call{Operation: "floor"}}
+	client, vault, volume := targets.Placement{}, targets.Placement{Application: "vault"}, targets.Placement{Volume: true}
+	got := Groups([]targets.Placement{get, client, floor, volume, vault, volume})
+	want := [][]targets.Placement{{get, floor}, {client, vault}, {volume, volume}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,40 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
+)
+
+// A namespace of our own admits pods in the network of their node only where a node path is planned.
+func TestPodSecurityLevel(t *testing.T) {
+	planned := func(list ...targets.Placement) *targets.Plan { return &targets.Plan{Placements: list} }
+	at := func(paths ...targets.Path) *targets.Plan { return planned(targettest.On(paths...)...) }
+	call := targets.Placement{Call: targets.Call{Operation: "floor"}}
+	for _, test := range []struct {
+		options string
+		plan    *targets.Plan
+		want    string
+	}{
+		{"", nil, "privileged"},
+		{"host-network=no", nil, "restricted"},
+		{"", at(), "restricted"},
+		{"", planned(call), "restricted"},
+		{"volume-mode=block", planned(targets.Placement{Volume: true}, targets.Placement{}), "restricted"},
+		{"", at(targets.PodPodSame, targets.PodPodOther, targets.PodSvcSame, targets.PodSvcOther), "restricted"},
+		{"", planned(call, targets.Placement{Path: targets.NodeNode}), "privileged"},
+		{"", at(targets.PodNodeSame), "privileged"},
+		{"", at(targets.NodeSvcOther), "privileged"},
+		{"host-network=no", at(targets.NodeNode), "restricted"},
+		{"profile=yes", at(targets.PodPodSame), "privileged"},
+		{"profile=yes", planned(call, targets.Placement{Volume: true}), "restricted"},
+	} {
+		k := newTarget(read(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)
+		k.plan = test.plan
+		if got := k.level(); got != test.want {
+			t.Errorf("%s %+v: %s, want %s", test.options, test.plan, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package kube
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
+)
+
+// After a switch the nodes are as the API server shows them then, and what could not be had may be there.
+func TestSettle(t *testing.T) {
+	k := surveyed(3, options{})
+	api := fake.NewClientset(&k.listed[0], &k.listed[1], &k.listed[2])
+	k.cluster.Interface = api
+	k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
+	k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need())
+	k.nodeWatches = cluster.NewNodes(api.CoreV1().Nodes())
+	k.nodeWatches.From(t.Context(), "w1")
+	k.refused = map[targets.Path]error{targets.PodPodOther: result.NotSupported("not before")}
+	change := func(ready corev1.ConditionStatus, kernel string) {
+		t.Helper()
+		n := k.listed[1].DeepCopy()
+		n.Status.Conditions[0].Status, n.Status.NodeInfo.KernelVersion = ready, kernel
+		if _, err := api.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(corev1.ConditionFalse, "6.1")
+	if err := k.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "w1 is not Ready") {
+		t.Errorf("a node that is not ready: %v", err)
+	}
+	if k.nodeWatches != nil {
+		t.Error("nodes are still watched as before the switch")
+	}
+	change(corev1.ConditionTrue, "6.12")
+	if err := k.Settle(t.Context()); err != nil || k.participants()[1].Status.NodeInfo.KernelVersion != "6.12" ||
+		k.offersPath(targets.PodPodOther) != nil {
+		t.Errorf("%v, %+v, %v", err, k.participants()[1].Status.NodeInfo, k.refused)
+	}
+	if err := api.CoreV1().Nodes().Delete(t.Context(), "w0", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "w0 is gone") {
+		t.Errorf("a node that is gone: %v", err)
+	}
+}
+
+// Commands reach the cluster that the target names, wherever they run.
+func TestEnvironment(t *testing.T) {
+	whole, err := filepath.Abs("testdata/none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newTarget(read(t, "kube:there?kubeconfig=testdata/none"), nil)
+	if got := k.Environment(); !slices.Equal(got, []string{"KUBECONFIG=" + whole}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,151 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+// inject puts the agent into the pods.
+func (g *Group) inject(ctx context.Context) error {
+	var both sync.WaitGroup
+	var errs [2]error
+	var sent [2]parcel
+	for i, r := range g.Plan.Roles() {
+		both.Go(func() {
+			run := g.shell(r)
+			sent[i], errs[i] = g.Injector.parcelFor(ctx, g.Plan.Archs[i], run)
+			if errs[i] == nil {
+				errs[i] = sent[i].copyInto(ctx, run)
+			}
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", g.Plan.HostName(r), errs[i])
+			}
+		})
+	}
+	both.Wait()
+	g.sent = sent
+	return errors.Join(errs[:]...)
+}
+
+// agentFacts are about the agent's program, where it was copied.
+func (g *Group) agentFacts() []result.Fact {
+	if !g.Plan.Settings.Inject {
+		return []result.Fact{{Name: "agent", Value: "of the image"}}
+	}
+	each := func(of func(parcel) string) string {
+		a, b := of(g.sent[0]), of(g.sent[1])
+		if a == b || len(g.Plan.Roles()) == 1 {
+			return a
+		}
+		return "client " + a + ", server " + b
+	}
+	return []result.Fact{
+		{Name: "agent", Value: "injected"},
+		{Name: "agent-digest", Value: each(func(p parcel) string { return "sha256:" + p.digest })},
+		{Name: "agent-copy", Value: each(parcel.String)},
+	}
+}
+
+// Warnings are what a reader of runs in the pods should know.
+func (g *Group) Warnings() []result.Warning {
+	list := inspection.SidecarWarnings(g.Pods)
+	if limit := g.Plan.Settings.Pods.CPULimit(); limit != "" {
+		list = append(list, result.Warning{Code: result.LimitGiven, Text: "the pods have a CPU limit of " + limit +
+			" by config=: it is part of what was measured"})
+	}
+	return list
+}
+
+// Pair is the hosts of the way, and how the first reaches the second.
+func (w *Way) Pair() host.Pair {
+	g := w.group
+	pair := host.Pair{
+		Client: g.Host(manifest.Client), Shared: w.shared(), CPULimit: g.Plan.Settings.Pods.CPULimit(),
+	}
+	if !g.Plan.Alone() {
+		pair.Server, pair.Dial, pair.Listen, pair.MTU = g.Host(manifest.Server), w.dial, g.Listen, w.mtu()
+	}
+	return pair
+}
+
+// mtu is the smaller of what both ends have for the connection.
+func (w *Way) mtu() int {
+	if w.Client.MTU == 0 || w.Server.MTU == 0 {
+		return max(w.Client.MTU, w.Server.MTU)
+	}
+	return min(w.Client.MTU, w.Server.MTU)
+}
+
+// shared says whether both ends use the CPUs of one machine; two nodes may be one machine too.
+func (w *Way) shared() bool {
+	plan := w.group.Plan
+	if plan.Alone() || plan.Nodes[0] == plan.Nodes[1] {
+		return true
+	}
+	a, b := result.FactOf(w.Client.Facts, "boot-id"), result.FactOf(w.Server.Facts, "boot-id")
+	return a == b && a != "" && a != result.Unknown
+}
+
+// Facts are those of the place that the way leads through.
+func (w *Way) Facts() []result.Fact {
+	g, plan := w.group, w.group.Plan
+	image := []result.Fact{
+		{Name: "image", Value: plan.Settings.Image},
+		{Name: "image-digest", Value: g.digest()},
+		inspection.SidecarFact(g.Pods),
+		{Name: "agent-version", Value: w.Client.Program},
+		{Name: "cpu-limit", Value: cmp.Or(plan.Settings.Pods.CPULimit(), "none")},
+	}
+	client := []result.Fact{{Name: "client", Value: plan.HostName(manifest.Client)}}
+	if plan.Alone() {
+		return slices.Concat(client, image, g.Volume.Facts(), g.agentFacts())
+	}
+	mtu := result.Unknown
+	if w.mtu() > 0 {
+		mtu = strconv.Itoa(w.mtu())
+	}
+	own, _ := g.address(manifest.Client) // invalid where it is not known
+	return slices.Concat(client, []result.Fact{
+		{Name: "server", Value: plan.HostName(manifest.Server)},
+		{Name: "dial", Value: w.dial.String()},
+		{Name: "mtu", Value: mtu},
+		{Name: "congestion-control", Value: cmp.Or(w.Client.Congestion, result.Unknown)},
+		{Name: "client-offloads", Value: cmp.Or(w.Client.Device.Offloads, result.Unknown)},
+		{Name: "server-offloads", Value: cmp.Or(w.Server.Device.Offloads, result.Unknown)},
+		{Name: "source-address", Value: sourceOf(own, w.Server.Peer)},
+	}, image, g.agentFacts())
+}
+
+// sourceOf says what became of a client's own address on the way, by what the server sees.
+func sourceOf(own, seen netip.Addr) string {
+	switch {
+	case !own.IsValid() || !seen.IsValid():
+		return result.Unknown
+	case own == seen:
+		return "preserved"
+	}
+	return "translated to " + seen.String()
+}
+
+// digest is what the runtimes say that the image is, one for each if they differ.
+func (g *Group) digest() string {
+	var found [2]string
+	for i, r := range g.Plan.Roles() {
+		found[i] = cmp.Or(inspection.ImageOf(g.Pods[g.Plan.Name(r)], g.Plan.Archs[i]).Digest, result.Unknown)
+	}
+	if found[0] != found[1] && !g.Plan.Alone() {
+		return "client " + found[0] + ", server " + found[1]
+	}
+	return found[0]
+}

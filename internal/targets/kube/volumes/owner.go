@@ -1,0 +1,193 @@
+package volumes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+// Knotmeter mounts, writes and removes only volumes that were provisioned for its own claims. Kubernetes may bind a
+// claim to any volume of its class that is available, and with the reclaim policy Delete that volume goes with the
+// claim. So each binding is checked before a pod uses it, and each claim again before it is deleted.
+
+// annotationBound is on volumes that Kubernetes itself chose for a claim, among those that it had.
+const annotationBound = "pv.kubernetes.io/bound-by-controller"
+
+// annotationReclaim is on volumes of others that Knotmeter has set to Retain: the policy that they had.
+const annotationReclaim = "knotmeter.dev/reclaim-policy"
+
+// foreign says why a volume was not provisioned for a claim; empty if it was.
+func foreign(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+	ref, maker := v.Spec.ClaimRef, v.Annotations[annotationMadeBy]
+	switch {
+	case ref == nil || ref.UID == "" || ref.UID != claim.UID:
+		return "it belongs to another claim"
+	case maker == "" || maker == noProvisioner:
+		return "no provisioner made it"
+	case strings.HasSuffix(v.Name, string(claim.UID)):
+		return "" // provisioners name volumes after the claim's UID, which nobody knew before
+	case v.Annotations[annotationBound] != "":
+		return "it was there already, and Kubernetes bound it to the claim"
+	case v.CreationTimestamp.Before(&claim.CreationTimestamp):
+		return "it is older than the claim"
+	}
+	return ""
+}
+
+// verifyBinding holds what the claim was bound to against what was asked for, before a pod could mount it.
+func (v *Volume) verifyBinding(ctx context.Context) error {
+	pv, err := v.api.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
+		return diagnosis.Explain(err, v.order.Namespace)
+	}
+	v.pv = pv
+	if why := foreign(pv, v.claim); why != "" {
+		return result.NotSupported(fmt.Sprintf("the claim %s was bound to the volume %s, which was not provisioned for it "+
+			"(%s); nothing was mounted or written; the claim is deleted only once the volume's reclaim policy is Retain; "+
+			"then %s",
+			v.claim.Name, pv.Name, why, restoring(pv)))
+	}
+	if wrong := notAsked(v.asked, v.class, v.claim, pv); len(wrong) > 0 {
+		return fmt.Errorf("the volume %s is not as it was asked for, and nothing was written to it: %s",
+			pv.Name, strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// restoring says what makes a volume of somebody else available again once our claim is gone.
+func restoring(v *corev1.PersistentVolume) string {
+	was := v.Spec.PersistentVolumeReclaimPolicy
+	if noted := v.Annotations[annotationReclaim]; noted != "" {
+		was = corev1.PersistentVolumeReclaimPolicy(noted)
+	}
+	return fmt.Sprintf(`kubectl patch pv %s --type=merge -p '{"spec":{"claimRef":null,"persistentVolumeReclaimPolicy":`+
+		`"%s"}}' makes it available again`, v.Name, was)
+}
+
+// secure sees to it that no volume of somebody else goes with a claim. After an error the claim must not be deleted,
+// nor its namespace.
+func secure(ctx context.Context, api kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
+	var errs []error
+	err := eachVolume(ctx, api, func(v *corev1.PersistentVolume) {
+		if bound(v, claim) && foreign(v, claim) != "" {
+			errs = append(errs, retain(ctx, api, v, claim))
+		}
+	})
+	if err != nil {
+		err = fmt.Errorf("the claim %s in the namespace %s stays, because the volume that it may be bound to, "+
+			"and that would go with it, cannot be checked: %w", claim.Name, claim.Namespace, diagnosis.Explain(err, ""))
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// eachVolume calls see for every volume of the cluster. Each time all of them are read, in pages: the API server finds
+// volumes by name and labels, not by class or claim, and one that appeared since the last block could be bound too.
+func eachVolume(ctx context.Context, api kubernetes.Interface, see func(*corev1.PersistentVolume)) error {
+	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return api.CoreV1().PersistentVolumes().List(ctx, o)
+	})
+	return list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		see(o.(*corev1.PersistentVolume))
+		return nil
+	})
+}
+
+// bound says whether what becomes of a claim decides over a volume. Kubernetes writes the volume's side first.
+func bound(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	if ref := v.Spec.ClaimRef; ref != nil {
+		return ref.UID == claim.UID
+	}
+	return v.Name == claim.Spec.VolumeName
+}
+
+// retain has a volume outlive its claim, and is nil when the API server says that it does.
+func retain(
+	ctx context.Context, api kubernetes.Interface, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim,
+) error {
+	const retain = corev1.PersistentVolumeReclaimRetain
+	was := v.Spec.PersistentVolumeReclaimPolicy
+	if was == retain {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": v.UID, "annotations": map[string]string{annotationReclaim: string(was)}},
+		"spec":     map[string]any{"persistentVolumeReclaimPolicy": retain},
+	})
+	if err != nil {
+		return err
+	}
+	now, err := api.CoreV1().PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil && now.Spec.PersistentVolumeReclaimPolicy != retain {
+		err = fmt.Errorf("it is still %s", now.Spec.PersistentVolumeReclaimPolicy)
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(`the claim %[1]s in the namespace %[2]s stays, because the volume %[3]s, which is not Knotmeter's, `+
+		`would go with it (%[4]s), and its reclaim policy cannot be changed: %[5]w; keep the volume first: `+
+		`kubectl patch pv %[3]s -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'; then: `+
+		`kubectl delete pvc -n %[2]s %[1]s`,
+		claim.Name, claim.Namespace, v.Name, was, err)
+}
+
+// deleteClaim deletes a claim as it was when its volume was secured: one that was bound in between is looked at
+// again. It does not wait until the claim is gone.
+func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
+	claims := api.CoreV1().PersistentVolumeClaims(namespace)
+	for {
+		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
+		}
+		if err := secure(ctx, api, claim); err != nil {
+			return err
+		}
+		asSeen := &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}
+		err = claims.Delete(ctx, name, metav1.DeleteOptions{Preconditions: asSeen})
+		if err == nil && claim.Spec.VolumeName == "" {
+			return secure(ctx, api, claim) // Kubernetes may just have been at binding it
+		}
+		if !apierrors.IsConflict(err) {
+			return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
+		}
+		if err := cluster.Pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// Vacate deletes the claims of a namespace that is to be removed. After an error the namespace must stay, because its
+// claims go with it.
+func Vacate(ctx context.Context, api kubernetes.Interface, namespace string) error {
+	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("the namespace %s stays, because its claims, whose volumes would go with it, cannot be listed: %w",
+			namespace, diagnosis.Explain(err, namespace))
+	}
+	var errs []error
+	for _, claim := range found.Items {
+		if claim.Labels[manifest.LabelManaged] != manifest.ManagedBy {
+			errs = append(errs, fmt.Errorf("the namespace %s stays, because the claim %s in it is not Knotmeter's",
+				namespace, claim.Name))
+			continue
+		}
+		errs = append(errs, deleteClaim(ctx, api, namespace, claim.Name))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,121 @@
+package volumes
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+func rootOf(t *testing.T, api *fake.Clientset) (*Storage, *Volume) {
+	t.Helper()
+	st := NewStorage(api, manifest.Volume{Given: true, Use: manifest.Root, Size: resource.MustParse("5Gi")},
+		cluster.Need{NoClaims: true})
+	v, err := st.Plan(t.Context(), &manifest.Blueprint{Experiment: "abc", Site: 7, Nodes: [2]string{"node-1", "node-1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st, v
+}
+
+// From its plan to its end, the container's own root directory takes no request to the API server.
+func TestRootAsksNothing(t *testing.T) {
+	api := fake.NewClientset()
+	st, v := rootOf(t, api)
+	seen := &preflight.Volume{Size: 100 << 30, Free: 40 << 30, Content: []string{"of the image"},
+		Facts: []result.Fact{{Name: "backing", Value: "overlay"}}}
+	missing, err := cluster.Lacking(t.Context(), api, st.need, targets.Placement{Volume: true}, nil)
+	if len(missing) > 0 {
+		t.Errorf("missing rights: %v", missing)
+	}
+	if err := errors.Join(err, st.LookUp(t.Context()), v.Provision(t.Context()), v.Check(seen, &corev1.Pod{}),
+		v.Remove(t.Context()), st.Leave(t.Context(), "bench", "abc")); err != nil {
+		t.Error(err)
+	}
+	want := host.Volume{Path: "/tmp", Size: 5 << 30, Kept: "knotmeter-abc-7-client"}
+	if got := st.Offer(v); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if list := append(v.Health(t.Context()), result.Joined(v.Warnings())); strings.Join(list, "") != "" {
+		t.Errorf("%v", list)
+	}
+	facts := append(st.Facts(t.Context(), nil), v.Facts()...)
+	for name, want := range map[string]string{"volume-rule": rootRule, "volume-size-asked": "5Gi", "volume": rootRule,
+		"volume-usable": "5368709120 B", "backing": "overlay"} {
+		if got := result.FactOf(facts, name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if st.Made() || len(api.Actions()) > 0 {
+		t.Errorf("made: %v; requests: %v", st.Made(), api.Actions())
+	}
+}
+
+// No more than half of what is free on the node is used, and what cannot be used is refused with the reason.
+func TestRootLimits(t *testing.T) {
+	for _, test := range []struct {
+		seen preflight.Volume
+		size int64
+		want string
+	}{
+		{preflight.Volume{Free: 6 << 30}, 3 << 30, ""},
+		{preflight.Volume{Free: 128 << 20}, 64 << 20, ""},
+		{preflight.Volume{Free: 100 << 20}, 50 << 20, "on node node-1 104857600 of 0 bytes are free"},
+		{preflight.Volume{Mounted: true}, 0, "something is mounted on /tmp in the pod knotmeter-abc-7-client"},
+		{preflight.Volume{Facts: []result.Fact{{Name: "filesystem", Value: "tmpfs"}, {Name: "backing", Value: "memory"}}}, 0,
+			"on node node-1 are in memory (tmpfs)"},
+		{preflight.Volume{Error: "/tmp is not there"}, 0, "on node node-1 /tmp is not there; with volume=root the image"},
+	} {
+		_, v := rootOf(t, fake.NewClientset())
+		test.seen.Content = []string{}
+		err := v.Check(&test.seen, &corev1.Pod{})
+		if v.usable() != test.size || (err == nil) != (test.want == "") || err != nil &&
+			(!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%+v: %d, %v", test.seen, v.usable(), err)
+		}
+	}
+}
+
+// What is used of a node's disk gets no pod evicted from it, as far as the kubelet's own settings are known.
+func TestUsableRoot(t *testing.T) {
+	for name, test := range map[string]struct{ size, free, asked, limit, want int64 }{
+		"as asked":                           {1000, 900, 100, 0, 100},
+		"half of what is free":               {1000, 500, 800, 0, 250},
+		"what the kubelet keeps":             {1000, 200, 800, 0, 50},
+		"all but nothing":                    {1000, 151, 800, 0, 1},
+		"the kubelet keeps less":             {1000, 100, 800, 0, 50},
+		"a limit with some room":             {1000, 900, 100, 100, 90},
+		"a limit above what is asked":        {1000, 900, 100, 200, 100},
+		"a limit above half of what is free": {1000, 100, 800, 800, 50},
+	} {
+		v := preflight.Volume{Size: test.size, Free: test.free}
+		if got := usableRoot(v, test.asked, test.limit); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// A limit of the running pod, which a LimitRange may have given it, bounds what is used.
+func TestRootOfLimitedPod(t *testing.T) {
+	for text, want := range map[string]string{"1Gi": "", "64Mi": "has a limit of 67108864 bytes of ephemeral storage"} {
+		limit := resource.MustParse(text)
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.ContainerName,
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: limit}}}}}}
+		_, v := rootOf(t, fake.NewClientset())
+		err := v.Check(&preflight.Volume{Size: 100 << 30, Free: 40 << 30, Content: []string{}}, pod)
+		if v.usable() != limit.Value()/10*9 || (err == nil) != (want == "") || err != nil &&
+			(!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %d, %v", text, v.usable(), err)
+		}
+	}
+}

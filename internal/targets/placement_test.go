@@ -1,0 +1,27 @@
+package targets
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A placement needs one thing at most besides hosts and a program, and a path is one of the nine.
+func TestCheckPlacement(t *testing.T) {
+	call := Call{Resource: "configmap", Operation: "get"}
+	for _, p := range []Placement{
+		{}, {Path: PodSvcOther, Rotation: 3}, {Volume: true, Program: "fio"}, {Call: call}, {Application: "vault"},
+	} {
+		if err := p.Check(); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	for _, p := range []Placement{
+		{Path: "storage"}, {Path: NodeNode, Volume: true}, {Volume: true, Call: call}, {Call: call, Application: "vault"},
+	} {
+		if err := p.Check(); !errors.Is(err, result.ErrNotSupported) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
