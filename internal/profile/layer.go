@@ -1,9 +1,9 @@
 // Package profile tells how much CPU time each layer of the kernel takes, by sampling all CPUs of the machine while a
 // window lasts.
 //
-// It stands below load/netload, whose agents sample where they may, and knows nothing of workloads. It is pure but for
-// its edge: one table of the names of the kernel's functions decides which layer a call chain belongs to. The kernel's interface
-// (perf_event_open) is at the edge, in the file for Linux.
+// It stands below load/netload, whose agents sample where they may, and knows nothing of workloads. One table of names
+// of kernel functions decides which layer a call chain belongs to. Only the file for Linux touches the kernel's
+// interface (perf_event_open).
 package profile
 
 // A Layer is a part of the kernel that packets go through, or user space.
