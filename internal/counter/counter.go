@@ -1,8 +1,8 @@
-// Package counter tells what the kernel counted in a window of packets that it lost, delayed or repeated.
+// Package counter reads what the kernel counts of lost, delayed and retransmitted packets, and returns the increase
+// within a window.
 //
-// It stands below load/netload, whose agents read the counters when the window begins and when it ends, and knows
-// nothing of workloads. The parsers of the kernel's files and the table of what is taken from them are pure; files and
-// netlink are at the edge, in the file for Linux. Package metric describes each counter.
+// The agents of load/netload read the counters when the window begins and when it ends. The parsers and the tables of
+// names are pure; only the files for Linux open files and netlink sockets. Package metric describes each counter.
 package counter
 
 import (
@@ -16,15 +16,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// A Look is what the kernel's counters said at one moment: of the agent's own network namespace, of its node's, where
-// that is another one and may be entered, and of the machine. Each is by the counters' names, nil if it was not seen.
-type Look struct {
+// A Snapshot holds the kernel's counters at one moment, by their names in [metric.Counters]: of the agent's own network
+// namespace, of its node's namespace, if that is another one and may be entered, and of the machine. A map is nil if
+// its counters were not read.
+type Snapshot struct {
 	Own, Node, Machine map[string]float64
 }
 
-// Counted is how much each counter of [metric.Counters] rose from one look to a later one, by names with their place;
-// what did not rise is left out. Shares of a limit are those of the later look.
-func (after Look) Counted(before Look) map[string]float64 {
+// Since returns by how much each counter rose since an earlier snapshot. Names of the node's counters begin with
+// [metric.OfNode]. Counters that did not rise are left out; shares of a limit are those of the later snapshot.
+func (after Snapshot) Since(before Snapshot) map[string]float64 {
 	counted := map[string]float64{}
 	add := func(place string, before, after map[string]float64) {
 		for name, now := range after {
@@ -42,15 +43,15 @@ func (after Look) Counted(before Look) map[string]float64 {
 	return counted
 }
 
-// Node is the environment variable that tells an agent the path of its node's network namespace.
+// Node is the environment variable with the path of the node's network namespace, which agents read.
 const Node = "KNOTMETER_NODE_NETWORK"
 
-// Ancestor in place of a path stands for the namespace of the nearest ancestor that has another one than the agent: of
-// the container runtime that started it, where a container sees the processes of its node.
+// Ancestor as the value of [Node] selects the network namespace of the nearest ancestor process whose namespace differs
+// from the agent's: that of the container runtime, if the container sees the processes of its node.
 const Ancestor = "ancestor"
 
-// names are what is taken from files of names and numbers, and the counters that it is part of.
-var names = map[string]string{
+// fileCounters maps names in the kernel's files to the counters that their values are added to.
+var fileCounters = map[string]string{
 	"Tcp.RetransSegs":         metric.TCPRetransmitted,
 	"Tcp.InCsumErrors":        metric.ChecksumErrors,
 	"Udp.InCsumErrors":        metric.ChecksumErrors,
@@ -78,9 +79,10 @@ var names = map[string]string{
 	"conntrack.early_drop":    metric.ConntrackDrops,
 }
 
-// statistics are what drivers call the packets that a provider or a device held back or dropped: those of ENA count
-// what exceeds an instance's allowance, those of mlx5 and of Intel's cards what found no room in a receive ring.
-var statistics = map[string]string{
+// driverCounters maps statistics of drivers to the counters that they are added to. Those of ENA count packets that
+// exceeded an instance's allowance; those of mlx5 and of Intel's cards count packets that found no room in a receive
+// ring.
+var driverCounters = map[string]string{
 	"bw_in_allowance_exceeded":     metric.AllowanceExceeded,
 	"bw_out_allowance_exceeded":    metric.AllowanceExceeded,
 	"pps_allowance_exceeded":       metric.AllowanceExceeded,
@@ -92,13 +94,14 @@ var statistics = map[string]string{
 	"rx_missed_errors":             metric.RingDrops,
 }
 
-// errText is what every error about the text of a file of the kernel's is.
-var errText = errors.New("not the text of such a file")
+// errFormat is wrapped by every error about the format of a file.
+var errFormat = errors.New("not the text of such a file")
 
-// parsePairs reads /proc/net/snmp and /proc/net/netstat: for each protocol a line of names and a line of numbers.
+// parsePairs parses /proc/net/snmp and /proc/net/netstat: for each protocol a line of names and a line of values.
 func parsePairs(r io.Reader, into map[string]float64) error {
 	var heads []string
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 0 {
 			continue
@@ -108,119 +111,125 @@ func parsePairs(r io.Reader, into map[string]float64) error {
 			continue
 		}
 		if len(fields) != len(heads) || fields[0] != heads[0] {
-			return fmt.Errorf("%w: %q does not follow its names", errText, fields[0])
+			return fmt.Errorf("%w: %q does not follow its names", errFormat, fields[0])
 		}
 		protocol := strings.TrimSuffix(fields[0], ":")
 		for i, value := range fields[1:] {
-			if err := take(protocol+"."+heads[i+1], value, 10, into); err != nil {
+			if err := add(protocol+"."+heads[i+1], value, 10, into); err != nil {
 				return err
 			}
 		}
 		heads = nil
 	}
-	return nil
+	return lines.Err()
 }
 
-// parseLines reads /proc/net/snmp6: a name and a number in each line.
+// parseLines parses /proc/net/snmp6: a name and a value in each line.
 func parseLines(r io.Reader, into map[string]float64) error {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) != 2 {
-			return fmt.Errorf("%w: %q", errText, lines.Text())
+			return fmt.Errorf("%w: %q", errFormat, lines.Text())
 		}
-		if err := take(fields[0], fields[1], 10, into); err != nil {
+		if err := add(fields[0], fields[1], 10, into); err != nil {
 			return err
 		}
 	}
-	return nil
+	return lines.Err()
 }
 
-// parseConntrack reads /proc/net/stat/nf_conntrack: a line of names, and for each CPU one of hexadecimal numbers.
+// parseConntrack parses /proc/net/stat/nf_conntrack: a line of names, and for each CPU a line of hexadecimal values.
 func parseConntrack(r io.Reader, into map[string]float64) error {
 	var heads []string
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if heads == nil {
 			heads = fields
 			continue
 		}
 		for i, value := range fields[:min(len(fields), len(heads))] {
-			if err := take("conntrack."+heads[i], value, 16, into); err != nil {
+			if err := add("conntrack."+heads[i], value, 16, into); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return lines.Err()
 }
 
-// take adds a value to the counter that its name is part of.
-func take(name, value string, base int, into map[string]float64) error {
-	counter, wanted := names[name]
+// add adds a value to the counter that its name maps to. Other names are ignored.
+func add(name, value string, base int, into map[string]float64) error {
+	counter, wanted := fileCounters[name]
 	if !wanted {
 		return nil
 	}
 	n, err := strconv.ParseUint(value, base, 64)
 	if err != nil {
-		return fmt.Errorf("%w: %s is %q", errText, name, value)
+		return fmt.Errorf("%w: %s is %q", errFormat, name, value)
 	}
 	into[counter] += float64(n)
 	return nil
 }
 
-// parseSoftnet reads /proc/net/softnet_stat, in hexadecimal numbers: each CPU's packets, those that it dropped, and how
-// often its budget ran out before its packets did.
+// parseSoftnet parses /proc/net/softnet_stat: for each CPU hexadecimal counts of packets, of drops, and of polls that
+// ended because the budget was spent.
 func parseSoftnet(r io.Reader, into map[string]float64) error {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 3 {
-			return fmt.Errorf("%w: %q", errText, lines.Text())
+			return fmt.Errorf("%w: %q", errFormat, lines.Text())
 		}
 		for i, name := range []string{metric.SoftnetDrops, metric.SoftnetSqueezes} {
 			n, err := strconv.ParseUint(fields[i+1], 16, 64)
 			if err != nil {
-				return fmt.Errorf("%w: %q", errText, lines.Text())
+				return fmt.Errorf("%w: %q", errFormat, lines.Text())
 			}
 			into[name] += float64(n)
 		}
 	}
-	return nil
+	return lines.Err()
 }
 
-// parseDevices reads /proc/net/dev: what all devices could not receive or send.
+// parseDevices parses /proc/net/dev: the receive and transmit errors and drops of all devices.
 func parseDevices(r io.Reader, into map[string]float64) error {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		_, rest, is := strings.Cut(lines.Text(), ":")
-		if !is {
-			continue // of the table's head
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		_, rest, found := strings.Cut(lines.Text(), ":")
+		if !found {
+			continue // a heading
 		}
 		fields := strings.Fields(rest)
 		if len(fields) < 16 {
-			return fmt.Errorf("%w: %q", errText, lines.Text())
+			return fmt.Errorf("%w: %q", errFormat, lines.Text())
 		}
-		for _, i := range []int{2, 3, 10, 11} { // errors and drops of both directions
+		for _, i := range []int{2, 3, 10, 11} { // receive errors and drops, transmit errors and drops
 			n, err := strconv.ParseUint(fields[i], 10, 64)
 			if err != nil {
-				return fmt.Errorf("%w: %q", errText, lines.Text())
+				return fmt.Errorf("%w: %q", errFormat, lines.Text())
 			}
 			into[metric.DeviceDrops] += float64(n)
 		}
 	}
-	return nil
+	return lines.Err()
 }
 
-// parsePressure reads /proc/pressure/cpu: for how long, in µs, something that could run waited for a CPU.
+// parsePressure parses /proc/pressure/cpu: the time, in µs, for which some runnable task waited for a CPU. The counter
+// is in seconds.
 func parsePressure(r io.Reader, into map[string]float64) error {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		rest, is := strings.CutPrefix(lines.Text(), "some ")
-		if !is {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		rest, found := strings.CutPrefix(lines.Text(), "some ")
+		if !found {
 			continue
 		}
 		_, total, _ := strings.Cut(rest, "total=")
 		n, err := strconv.ParseUint(total, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%w: %q", errText, lines.Text())
+			return fmt.Errorf("%w: %q", errFormat, lines.Text())
 		}
 		into[metric.CPUPressure] += float64(n) / 1e6
 	}
-	return nil
+	return lines.Err()
 }

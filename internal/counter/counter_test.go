@@ -1,16 +1,18 @@
 package counter
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"maps"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// texts are what the kernel's files look like, each with what is taken from it.
+// texts are examples of the kernel's files, with the counters that they give.
 var texts = []struct {
 	parse func(io.Reader, map[string]float64) error
 	text  string
@@ -41,21 +43,38 @@ func TestParse(t *testing.T) {
 		"Udp6RcvbufErrors": parseLines, "Udp6RcvbufErrors -1": parseLines, "drop\nxyz\n": parseConntrack, "1 2": parseSoftnet,
 		"1 g 2": parseSoftnet, "eth0: 1 2": parseDevices, "some avg10=0.00": parsePressure,
 	} {
-		if err := parse(strings.NewReader(text), map[string]float64{}); !errors.Is(err, errText) {
+		if err := parse(strings.NewReader(text), map[string]float64{}); !errors.Is(err, errFormat) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
-// Every counter is taken from somewhere.
+// TestParseReadErrors checks that every parser reports a read error and a line that is too long, so that neither counts
+// as the end of the file.
+func TestParseReadErrors(t *testing.T) {
+	errRead := errors.New("read error")
+	long := strings.Repeat("x", bufio.MaxScanTokenSize+1)
+	for _, test := range texts {
+		for want, rest := range map[error]io.Reader{
+			errRead: iotest.ErrReader(errRead), bufio.ErrTooLong: strings.NewReader(long),
+		} {
+			err := test.parse(io.MultiReader(strings.NewReader(test.text), rest), map[string]float64{})
+			if !errors.Is(err, want) {
+				t.Errorf("%q: %v, want %v", test.text, err, want)
+			}
+		}
+	}
+}
+
+// TestTable checks that every counter is read from somewhere.
 func TestTable(t *testing.T) {
-	taken := map[string]bool{ // elsewhere than from these files
+	taken := map[string]bool{ // not from these files
 		metric.QueueDrops: true, metric.QueueOverlimits: true, metric.ConntrackUsed: true, metric.CPUThrottled: true,
 	}
-	for _, counter := range names {
+	for _, counter := range fileCounters {
 		taken[counter] = true
 	}
-	for _, counter := range statistics {
+	for _, counter := range driverCounters {
 		taken[counter] = true
 	}
 	for _, test := range texts {
@@ -74,19 +93,19 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestCounted(t *testing.T) {
-	before := Look{Own: map[string]float64{metric.QueueDrops: 1, metric.ConntrackUsed: 0.5, metric.Fragments: 2},
+func TestSince(t *testing.T) {
+	before := Snapshot{Own: map[string]float64{metric.QueueDrops: 1, metric.ConntrackUsed: 0.5, metric.Fragments: 2},
 		Node: map[string]float64{}, Machine: map[string]float64{metric.SoftnetDrops: 4}}
-	after := Look{Own: map[string]float64{metric.QueueDrops: 3, metric.ConntrackUsed: 0.25, metric.Fragments: 2},
+	after := Snapshot{Own: map[string]float64{metric.QueueDrops: 3, metric.ConntrackUsed: 0.25, metric.Fragments: 2},
 		Node: map[string]float64{metric.DeviceDrops: 1}, Machine: map[string]float64{metric.SoftnetDrops: 5}}
 	want := map[string]float64{metric.QueueDrops: 2, metric.ConntrackUsed: 0.25,
 		metric.OfNode + metric.DeviceDrops: 1, metric.SoftnetDrops: 1}
-	if got := after.Counted(before); !maps.Equal(got, want) {
+	if got := after.Since(before); !maps.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 }
 
-// FuzzParse: whatever the kernel may say, no parser panics or counts backwards.
+// FuzzParse checks that no parser panics or returns a negative or undefined count, whatever the text.
 func FuzzParse(f *testing.F) {
 	for i, test := range texts {
 		f.Add(i, test.text)

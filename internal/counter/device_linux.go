@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drivers adds the statistics of the machine's own network cards, as far as they have any of these. Virtual devices
-// have none, and there may be hundreds of them.
-func drivers(counted map[string]float64) error {
+// addDriverStatistics adds the statistics in [driverCounters] of the machine's physical network cards. Virtual devices
+// have none of them, and there may be hundreds of virtual devices.
+func addDriverStatistics(counted map[string]float64) error {
 	cards, err := filepath.Glob("/sys/class/net/*/device")
 	if err != nil || len(cards) == 0 {
 		return err
@@ -25,13 +25,13 @@ func drivers(counted map[string]float64) error {
 	for _, card := range cards {
 		values, err := driverStatistics(fd, filepath.Base(filepath.Dir(card)))
 		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrPermission) {
-			continue // of another namespace, or without statistics
+			continue // the device is in another namespace or has no statistics
 		}
 		if err != nil {
 			return fmt.Errorf("ask for the statistics of %s: %w", card, err)
 		}
 		for name, n := range values {
-			if counter := statistics[name]; counter != "" {
+			if counter := driverCounters[name]; counter != "" {
 				counted[counter] += float64(n)
 			}
 		}
@@ -39,14 +39,14 @@ func drivers(counted map[string]float64) error {
 	return nil
 }
 
-// The most statistics that are read of a device, and the length of the name of one, as in <linux/ethtool.h>.
 const (
-	mostStatistics = 4096
-	nameLength     = 32
-	statisticsSet  = 1 // ETH_SS_STATS
+	mostStatistics = 4096 // limit of those read of one device
+	nameLength     = 32   // bytes: ETH_GSTRING_LEN of <linux/ethtool.h>
+	statisticsSet  = 1    // ETH_SS_STATS
 )
 
-// driverStatistics reads what a driver counts, by its own names: how many there are, their names, their values.
+// driverStatistics returns the statistics of a device by the driver's own names. It reads their number, then their
+// names, then their values.
 func driverStatistics(fd int, device string) (map[string]uint64, error) {
 	info, err := unix.IoctlGetEthtoolDrvinfo(fd, device)
 	if err != nil {
@@ -74,16 +74,16 @@ func driverStatistics(fd int, device string) (map[string]uint64, error) {
 	return all, nil
 }
 
-// ethtool asks a driver; the answer replaces the question.
-func ethtool(fd int, device string, question unsafe.Pointer) error {
-	var request struct {
+// ethtool sends a request to a device's driver, which overwrites it with the answer.
+func ethtool(fd int, device string, request unsafe.Pointer) error {
+	var ifr struct {
 		name [unix.IFNAMSIZ]byte
 		data unsafe.Pointer
 		_    [16]byte // the kernel's union is larger than a pointer
 	}
-	copy(request.name[:unix.IFNAMSIZ-1], device)
-	request.data = question
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); e != 0 {
+	copy(ifr.name[:unix.IFNAMSIZ-1], device)
+	ifr.data = request
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&ifr))); e != 0 {
 		return e
 	}
 	return nil

@@ -24,7 +24,7 @@ type look struct {
 	throttled int64
 	memory    float64         // bytes in use; 0: not known
 	tcp       []*unix.TCPInfo // of the senders
-	counters  counter.Look
+	counters  counter.Snapshot
 	uncounted error // why there are none
 }
 
@@ -49,7 +49,7 @@ func lookAround(senders []*worker, count bool) (look, error) {
 		l.tcp = append(l.tcp, info)
 	}
 	if count {
-		l.counters, l.uncounted = counter.See()
+		l.counters, l.uncounted = counter.Read()
 	}
 	return l, nil
 }
@@ -128,7 +128,7 @@ func (r *Report) count(before, after look) {
 		r.Uncounted = err.Error()
 		return
 	}
-	r.Counters = after.counters.Counted(before.counters)
+	r.Counters = after.counters.Since(before.counters)
 	r.OfNode = after.counters.Node != nil
 }
 

@@ -16,49 +16,51 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// A source is a file of the kernel's. One that this kernel has not got counts nothing.
+// A source is a file with counters and its parser. A file that this kernel does not have adds nothing.
 type source struct {
 	path  string
 	parse func(io.Reader, map[string]float64) error
 }
 
-// proc is where a thread sees its own network namespace.
+// proc is the directory in which a thread sees its own network namespace.
 const proc = "/proc/thread-self/net/"
 
 var (
-	ofNamespace = []source{
+	namespaceFiles = []source{
 		{proc + "snmp", parsePairs}, {proc + "netstat", parsePairs}, {proc + "snmp6", parseLines},
 		{proc + "dev", parseDevices}, {proc + "stat/nf_conntrack", parseConntrack},
 	}
-	ofMachine = []source{{proc + "softnet_stat", parseSoftnet}, {"/proc/pressure/cpu", parsePressure}}
+	machineFiles = []source{{proc + "softnet_stat", parseSoftnet}, {"/proc/pressure/cpu", parsePressure}}
 )
 
-// See reads the counters of the calling thread's network namespace, of the node's that the environment names, and of
-// the machine. The caller's goroutine is locked to its thread and ends with it.
-func See() (Look, error) {
-	var l Look
+// Read reads the counters of the calling thread's network namespace, of the node's namespace that the environment
+// variable [Node] names, and of the machine. The caller must have locked its goroutine to its thread; a thread that
+// cannot return to its own namespace stays locked and ends with the goroutine.
+func Read() (Snapshot, error) {
+	var l Snapshot
 	var err error
-	if l.Machine, err = read(ofMachine); err != nil {
+	if l.Machine, err = readFiles(machineFiles); err != nil {
 		return l, err
 	}
-	if l.Own, err = namespace(); err != nil {
+	if l.Own, err = readNamespace(); err != nil {
 		return l, err
 	}
 	path := os.Getenv(Node)
 	if path == Ancestor {
-		if path, err = ancestor(); err != nil {
+		if path, err = ancestorNamespace(); err != nil {
 			return l, err
 		}
 	}
 	if path == "" {
 		return l, nil
 	}
-	l.Node, err = within(path, namespace)
+	l.Node, err = readIn(path, readNamespace)
 	return l, err
 }
 
-// ancestor is the path of the network namespace of the nearest ancestor that has another one; empty if none has.
-func ancestor() (string, error) {
+// ancestorNamespace returns the path of the network namespace of the nearest ancestor process whose namespace differs
+// from the thread's, or "" if there is none.
+func ancestorNamespace() (string, error) {
 	own, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
 		return "", fmt.Errorf("find the network namespace: %w", err)
@@ -72,29 +74,29 @@ func ancestor() (string, error) {
 		if theirs != own {
 			return path, nil
 		}
-		if pid, err = parent(pid); err != nil {
+		if pid, err = parentOf(pid); err != nil {
 			return "", fmt.Errorf("find the node's network namespace: %w", err)
 		}
 	}
 	return "", nil
 }
 
-// parent is the process that a process is a child of, 0 if it is nobody's that can be seen.
-func parent(pid int) (int, error) {
+// parentOf returns the process ID of a process's parent, or 0 if the parent cannot be seen.
+func parentOf(pid int) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name in parentheses may have any character; what follows the last one is the state, and then the parent.
+	// The command name in parentheses may contain any character. The state and the parent follow the last parenthesis.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("/proc/%d/stat: %w", pid, errText)
+		return 0, fmt.Errorf("/proc/%d/stat: %w", pid, errFormat)
 	}
 	return strconv.Atoi(fields[1])
 }
 
-// within reads in another network namespace, and comes back.
-func within(path string, f func() (map[string]float64, error)) (map[string]float64, error) {
+// readIn runs read in another network namespace, and returns the thread to its own.
+func readIn(path string, read func() (map[string]float64, error)) (map[string]float64, error) {
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return nil, fmt.Errorf("find the network namespace: %w", err)
@@ -108,27 +110,28 @@ func within(path string, f func() (map[string]float64, error)) (map[string]float
 	if err := unix.Setns(int(other.Fd()), unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("enter the node's network namespace: %w", err)
 	}
-	counted, err := f()
+	counted, err := read()
 	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
-		runtime.LockOSThread() // once more than the caller unlocks: nothing else may run on this thread
+		runtime.LockOSThread() // once more than the caller unlocks, so that nothing else runs on this thread
 		err = errors.Join(err, fmt.Errorf("leave the node's network namespace: %w", back))
 	}
 	return counted, err
 }
 
-// namespace reads what belongs to the thread's network namespace.
-func namespace() (map[string]float64, error) {
-	counted, err := read(ofNamespace)
+// readNamespace reads the counters of the thread's network namespace.
+func readNamespace() (map[string]float64, error) {
+	counted, err := readFiles(namespaceFiles)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(queues(counted), drivers(counted)); err != nil {
+	if err := errors.Join(addQueues(counted), addDriverStatistics(counted)); err != nil {
 		return nil, err
 	}
-	return counted, conntrack(counted)
+	return counted, addConntrack(counted)
 }
 
-func read(sources []source) (map[string]float64, error) {
+// readFiles adds up the counters of the sources.
+func readFiles(sources []source) (map[string]float64, error) {
 	counted := map[string]float64{}
 	for _, s := range sources {
 		file, err := os.Open(s.path)
@@ -139,23 +142,23 @@ func read(sources []source) (map[string]float64, error) {
 			return nil, fmt.Errorf("read the kernel's counters: %w", err)
 		}
 		err = errors.Join(s.parse(file, counted), file.Close())
-		if err := unavailable(err); err != nil {
+		if err := ignoreUnsupported(err); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.path, err)
 		}
 	}
 	return counted, nil
 }
 
-// unavailable leaves out the error of a file that is there and of a feature that is switched off.
-func unavailable(err error) error {
+// ignoreUnsupported returns nil for the error of reading a file that exists although its feature is switched off.
+func ignoreUnsupported(err error) error {
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		return nil
 	}
 	return err
 }
 
-// queues adds what queueing disciplines dropped, and how often they held packets back to keep a rate.
-func queues(counted map[string]float64) error {
+// addQueues adds the packets that queueing disciplines dropped, and how often they delayed packets to keep a rate.
+func addQueues(counted map[string]float64) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("ask for queueing disciplines: %w", err)
@@ -176,8 +179,8 @@ func queues(counted map[string]float64) error {
 	return nil
 }
 
-// conntrack adds how full the table of connections is.
-func conntrack(counted map[string]float64) error {
+// addConntrack adds the share of the connection tracking table that is in use, from 0 to 1.
+func addConntrack(counted map[string]float64) error {
 	var values [2]float64
 	for i, name := range []string{"count", "max"} {
 		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_" + name)
@@ -186,7 +189,7 @@ func conntrack(counted map[string]float64) error {
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 		if err != nil {
-			return fmt.Errorf("%w: nf_conntrack_%s is %q", errText, name, text)
+			return fmt.Errorf("%w: nf_conntrack_%s is %q", errFormat, name, text)
 		}
 		values[i] = float64(n)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// overflow sends datagrams that nobody reads to a socket that has little room.
+// overflow sends datagrams to a socket that has a small buffer and is not read.
 func overflow() error {
 	in, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -37,13 +37,14 @@ func overflow() error {
 	return nil
 }
 
-// What is counted is of the thread's own namespace, and of the node's where the environment names it.
-func TestSee(t *testing.T) {
+// TestRead checks that the counters are those of the thread's own namespace and of the node's that the environment
+// names.
+func TestRead(t *testing.T) {
 	own, node := labtest.NewNS(t), labtest.NewNS(t)
 	t.Setenv(Node, fmt.Sprintf("/proc/self/fd/%d", node.Fd()))
-	see := func() (l Look) {
+	read := func() (l Snapshot) {
 		labtest.In(t, own, func() (err error) {
-			l, err = See()
+			l, err = Read()
 			return err
 		})
 		return l
@@ -51,9 +52,9 @@ func TestSee(t *testing.T) {
 	here := metric.ReceiveBufferErrors
 	for at, ns := range map[string]*netns.NS{here: own, metric.OfNode + here: node} {
 		labtest.In(t, ns, func() error { return labtest.Address("lo", "127.0.0.1/8") })
-		before := see()
+		before := read()
 		labtest.In(t, ns, overflow)
-		counted := see().Counted(before)
+		counted := read().Since(before)
 		for _, name := range []string{here, metric.OfNode + here} {
 			if n := counted[name]; name == at && n < 50 || name != at && n != 0 {
 				t.Errorf("%s in %s: %v", at, name, counted)
@@ -62,7 +63,7 @@ func TestSee(t *testing.T) {
 	}
 }
 
-// The network cards of this machine have statistics of their drivers' own, where there are any.
+// TestDriverStatistics checks that a network card of this machine has as many statistics as its driver says.
 func TestDriverStatistics(t *testing.T) {
 	cards, err := filepath.Glob("/sys/class/net/*/device")
 	if err != nil || len(cards) == 0 {
