@@ -6,12 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Uptime returns the time since this machine started. It goes on while the machine sleeps, and nobody sets it.
+// Uptime returns the time since this machine started. It continues while the machine sleeps, and cannot be set.
 func Uptime() time.Duration { return clock(unix.CLOCK_BOOTTIME) }
 
-// Asleep is how long this machine has slept since it was started: the clock that goes on meanwhile is ahead by that.
+// Asleep returns how long this machine has slept since it started: the boot-time clock minus the monotonic clock, which
+// stops meanwhile.
 func Asleep() time.Duration {
-	// Whoever loses the CPU between two readings sees too much: the least of some pairs is right.
+	// A thread that loses the CPU between the two readings gets too large a difference, so the smallest of several is
+	// used.
 	const pairs = 5
 	least := Uptime()
 	for range pairs {

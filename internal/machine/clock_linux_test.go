@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A machine that is awake never has slept for less than no time, or for less than a moment before.
+// TestAsleep checks that the time asleep is not negative and does not decrease.
 func TestAsleep(t *testing.T) {
 	before := Asleep()
 	time.Sleep(50 * time.Millisecond)

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Content names what is on a directory or a block device already; it is empty, and not nil, for one as fresh as mkfs
-// or a provider makes it.
+// Content names what a directory or a block device already contains. It is empty, and not nil, for one that is new from
+// mkfs or a provider.
 func Content(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -32,17 +32,17 @@ func Content(path string) ([]string, error) {
 	return data(f, size)
 }
 
-// some are enough of what is in a directory to tell that it is somebody's.
-const some = 16
+// maxEntries is the most entries of a directory that are read; a few suffice to show that it is in use.
+const maxEntries = 16
 
-// entries are what a directory has besides what mkfs makes, and the snapshots that some filers show in it.
+// entries lists a directory without what mkfs makes and without the snapshots that some filers show in it.
 func entries(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	found, err := d.ReadDir(some)
+	found, err := d.ReadDir(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -56,20 +56,20 @@ func entries(dir string) ([]string, error) {
 	return names, nil
 }
 
-// empty says whether a directory has nothing in it; lost+found is often root's, and then nobody else can tell.
+// empty reports whether a directory has no entries. A lost+found that only root may read counts as empty.
 func empty(dir string) bool {
 	found, err := os.ReadDir(dir)
 	return len(found) == 0 && (err == nil || errors.Is(err, fs.ErrPermission))
 }
 
-// A signature is by what a file system, or anything else that keeps data on a device, is known.
+// A signature is text at an offset of a device by which a file system or another user of devices is recognised.
 type signature struct {
 	name string
-	at   int
+	at   int // bytes
 	text string
 }
 
-// signatures are where util-linux' libblkid looks for them.
+// signatures have the offsets that libblkid of util-linux uses.
 var signatures = []signature{
 	{"an ext2, ext3 or ext4 file system", 0x438, "\x53\xef"}, {"an XFS file system", 0, "XFSB"},
 	{"a Btrfs file system", 0x10040, "_BHRfS_M"},
@@ -79,11 +79,11 @@ var signatures = []signature{
 	{"a GPT partition table", 512, "EFI PART"}, {"an MBR partition table", 510, "\x55\xaa"},
 }
 
-// A part of a device.
+// A part is a range of a device in bytes.
 type part struct{ at, length int64 }
 
-// parts are what is read of a device behind its first MiB: where copies of superblocks are when the first is gone
-// (VMFS at 1 MiB, ext4 at 8 and 128 MiB, Btrfs at 64 MiB and 256 GiB), and the last MiB.
+// parts returns what is read of a device after its first MiB: the places where copies of superblocks remain when the
+// first is overwritten (VMFS at 1 MiB, ext4 at 8 and 128 MiB, Btrfs at 64 MiB and 256 GiB), and the last MiB.
 func parts(size int64) []part {
 	list := []part{{1 << 20, 4 << 10}, {8 << 20, 4 << 10}, {64 << 20, 4 << 10}, {128 << 20, 4 << 10}, {256 << 30, 4 << 10}}
 	list = slices.DeleteFunc(list, func(p part) bool { return p.at+p.length > size })
@@ -93,7 +93,8 @@ func parts(size int64) []part {
 	return list
 }
 
-// data names what a device has where anything that keeps data on one leaves a trace.
+// data names what a device of size bytes contains, by signatures and by bytes other than 0 where users of devices leave
+// traces.
 func data(r io.ReaderAt, size int64) ([]string, error) {
 	first, err := read(r, part{0, min(1<<20, size)})
 	if err != nil {

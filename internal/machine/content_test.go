@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// sparse is a device of zeros, but for what is written at some places.
+// A sparse is a device of zeros with texts at some offsets.
 type sparse map[int64]string
 
 func (s sparse) ReadAt(p []byte, at int64) (int, error) {
@@ -26,7 +26,7 @@ func (s sparse) ReadAt(p []byte, at int64) (int, error) {
 	return len(p), nil
 }
 
-// A device is empty only where nothing that keeps data on one has left a trace.
+// TestDeviceContent checks that a device is empty only if no user of devices left a trace on it.
 func TestDeviceContent(t *testing.T) {
 	const size = 512 << 30
 	for name, test := range map[string]struct {
@@ -53,7 +53,7 @@ func TestDeviceContent(t *testing.T) {
 	}
 }
 
-// What mkfs makes leaves a directory empty, and whatever else is in it does not.
+// TestDirectoryContent checks that a directory with only what mkfs makes is empty, and with anything else is not.
 func TestDirectoryContent(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"lost+found", ".snapshot"} {
@@ -80,7 +80,7 @@ func TestDirectoryContent(t *testing.T) {
 	}
 }
 
-// mkfs itself leaves what is found.
+// TestFormatted checks that the signatures of file systems from mkfs itself are found.
 func TestFormatted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "device")
 	for program, want := range map[string]string{"mkfs.ext4": "ext4", "mkfs.xfs": "XFS"} {

@@ -1,5 +1,5 @@
-// Package machine has the facts of the machine that this process runs on.
+// Package machine reads facts about the machine that this process runs on: kernel, CPUs, memory, disks, file systems.
 //
-// Those who say where something was measured, the lab and the agents that meet, take them from here and put them beside
-// their own: all of it is text for result, and result.Unknown where the machine does not tell.
+// The lab and the agents of package preflight add these facts to their own. All values are texts for package result,
+// and result.Unknown where the machine does not report one.
 package machine

@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Facts are those that every machine has, of its kernel, its CPUs and its memory.
+// Facts returns the facts that every machine has: its kernel, CPUs and memory.
 func Facts() []result.Fact {
 	return []result.Fact{
 		{Name: "kernel", Value: kernel()},
@@ -27,16 +27,16 @@ func Facts() []result.Fact {
 	}
 }
 
-// BootID is the name that the kernel gave itself at its start: equal in two places only if they are on one machine.
+// BootID returns the kernel's random identifier of this boot. Two places with the same one are on the same machine.
 func BootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text)), err
 }
 
-// vendors are where firmware and hypervisors say who made the machine.
+// vendors are the files in which firmware and hypervisors name the maker of the machine.
 var vendors = []string{"/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"}
 
-// Virtualisation is a hint: x86 CPUs say whether there is a hypervisor, firmware often says which.
+// Virtualisation returns a hint on the hypervisor: x86 CPUs report that there is one, and firmware often which one.
 func Virtualisation() string {
 	var words []string
 	for _, name := range vendors {
@@ -60,12 +60,12 @@ func virtualisation(flags, words []string) string {
 	return result.Unknown
 }
 
-// guestDevices are there in confidential virtual machines alone.
+// guestDevices are paths that exist only in confidential virtual machines.
 var guestDevices = []string{
 	"/sys/devices/virtual/misc/sev-guest", "/sys/devices/virtual/misc/tdx_guest", "/sys/kernel/security/secrets/coco",
 }
 
-// Confidential names the signs of a confidential virtual machine that its inside shows.
+// Confidential lists the signs of a confidential virtual machine that are visible from inside, or "no sign seen".
 func Confidential() string {
 	signs := confidential(flags(cpuinfo()))
 	for _, pattern := range guestDevices {
@@ -81,7 +81,7 @@ func Confidential() string {
 
 func confidential(flags []string) (signs []string) {
 	for _, flag := range []string{"tdx_guest", "sev_snp", "sev_es", "sev"} {
-		// A host that could start such machines has the flags of SEV too, but no hypervisor below it.
+		// A host that can start such machines has the flags of SEV too, but no hypervisor.
 		if slices.Contains(flags, flag) && slices.Contains(flags, "hypervisor") {
 			signs = append(signs, "CPU flag "+flag)
 		}
@@ -110,10 +110,10 @@ func cpuinfo() []byte {
 	return text
 }
 
-// flags are the features that x86 CPUs name; others have none.
+// flags returns the feature flags of an x86 CPU; other architectures have none.
 func flags(cpuinfo []byte) []string { return strings.Fields(field(cpuinfo, "flags")) }
 
-// field is the value of the first line of /proc/cpuinfo with that name, empty if there is none.
+// field returns the first non-empty value of that name in /proc/cpuinfo, or "".
 func field(cpuinfo []byte, name string) string {
 	lines := bufio.NewScanner(bytes.NewReader(cpuinfo))
 	for lines.Scan() {

@@ -8,15 +8,15 @@ import (
 
 // A Mount is a mounted file system, or a part of one.
 type Mount struct {
-	Root   string // what of the file system is mounted
-	Point  string // where
-	Kind   string // ext4, cgroup2
+	Root   string // directory within the file system that is mounted
+	Point  string // mount point
+	Kind   string // file system type: ext4, cgroup2
 	Source string // such as a device
-	// Options of the mount, and those of the file system if they are other ones.
+	// Options are those of the mount, then "; " and those of the file system if they differ.
 	Options string
 }
 
-// Mounts reads the text of /proc/self/mountinfo (proc_pid_mountinfo(5)), of which a line is
+// Mounts parses /proc/self/mountinfo (proc_pid_mountinfo(5)). Lines that it cannot parse are left out. A line is
 //
 //	36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 func Mounts(mountinfo string) []Mount {
@@ -36,7 +36,7 @@ func Mounts(mountinfo string) []Mount {
 	return mounts
 }
 
-// unescape undoes the kernel's \040 for a space.
+// unescape replaces octal escapes, such as the kernel's \040 for a space.
 func unescape(text string) string {
 	return octal.ReplaceAllStringFunc(text, func(escape string) string {
 		c, _ := strconv.ParseUint(escape[1:], 8, 8)

@@ -8,25 +8,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Volume has the facts of what a directory of this machine is on; other systems than Linux are not asked.
+// Volume returns unknown facts: the disk of a directory is only read on Linux.
 func Volume(string) []result.Fact {
 	return []result.Fact{{Name: "filesystem", Value: result.Unknown},
 		{Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
 }
 
-// Shared is true: other systems than Linux are not asked whether only this machine uses a file system.
+// Shared returns true, since it is not known on this system whether other machines use a file system.
 func Shared(string) bool { return true }
 
-// Facts are those of every machine, unknown here.
+// Facts returns the facts of every machine, which are unknown on this system.
 func Facts() []result.Fact { return unknown }
 
-// Throttled is 0: other systems than Linux are not asked.
+// Throttled returns 0: this system has no control groups.
 func Throttled() int64 { return 0 }
 
-// Uptime returns a time that goes on while the machine sleeps. Here that is the one of day, which may be set.
+// Uptime returns a time that continues while the machine sleeps: on this system the time of day, which can be set.
 func Uptime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// Asleep is 0: other systems than Linux are not asked.
+// Asleep returns 0: the time is only known on Linux.
 func Asleep() time.Duration { return 0 }
 
 var unknown = []result.Fact{{Name: "kernel", Value: result.Unknown}}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Throttled is how often the control group of this process ran out of its quota of CPU time since it began, by version
-// 2 or 1 of control groups; 0 if it has none.
+// Throttled returns in how many periods the control group of this process (version 1 or 2) used up its CPU quota since
+// it was made; 0 if it has no quota.
 func Throttled() int64 {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -32,7 +32,8 @@ func Throttled() int64 {
 	return 0
 }
 
-// cgroupRoots is where the hierarchy with these controllers would be mounted, if it counts CPU time.
+// cgroupRoots returns where the hierarchy with these controllers may be mounted, or nil if it does not account CPU
+// time.
 func cgroupRoots(controllers string) []string {
 	switch {
 	case controllers == "":
@@ -43,7 +44,7 @@ func cgroupRoots(controllers string) []string {
 	return nil
 }
 
-// parseThrottled reads nr_throttled from a control group's cpu.stat; 0 where there is none.
+// parseThrottled returns nr_throttled of a control group's cpu.stat, or 0 if there is none.
 func parseThrottled(text string) int64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, "nr_throttled "); ok {

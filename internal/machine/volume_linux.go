@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Volume has the facts of what a directory, or a block device, of this machine is on. What the machine does not tell is
-// unknown: a file system over the network has no device here.
+// Volume returns facts about the file system and the disk of a directory, or about a block device. Facts that the
+// machine does not report are unknown; a network file system has no device here.
 func Volume(path string) []result.Fact {
 	var stat unix.Stat_t
 	if unix.Stat(path, &stat) != nil {
@@ -44,7 +44,8 @@ func Volume(path string) []result.Fact {
 	return append(facts, device("/sys", major, minor)...)
 }
 
-// Shared reports whether other machines may use the file system of a directory: its data is not known to be here.
+// Shared reports whether other machines may use a directory's file system: true unless its data are known to be on this
+// one.
 func Shared(path string) bool {
 	var stat unix.Stat_t
 	if unix.Stat(path, &stat) != nil {
@@ -54,8 +55,8 @@ func Shared(path string) bool {
 	return m.shared(blockName("/sys", major, minor))
 }
 
-// mountAt is the mount that a path is on, and the numbers of the block device behind it, of which the path has dev; the
-// first is 0 if there is none.
+// mountAt returns the mount that a path is on and the numbers of its block device. dev is the device number from
+// stat(2) of the path; major is 0 if there is no block device.
 func mountAt(path string, dev uint64) (m Mount, major, minor uint32) {
 	text, _ := os.ReadFile("/proc/self/mountinfo")
 	resolved, err := filepath.EvalSymlinks(path)
@@ -64,7 +65,7 @@ func mountAt(path string, dev uint64) (m Mount, major, minor uint32) {
 	}
 	m = mountOf(Mounts(string(text)), resolved)
 	major, minor = unix.Major(dev), unix.Minor(dev)
-	// File systems such as btrfs have a number of their own; what they are on they name.
+	// File systems such as btrfs have a device number of their own; the block device is their source.
 	var source unix.Stat_t
 	if major == 0 && strings.HasPrefix(m.Source, "/dev/") && unix.Stat(m.Source, &source) == nil {
 		major, minor = unix.Major(source.Rdev), unix.Minor(source.Rdev)
@@ -74,13 +75,14 @@ func mountAt(path string, dev uint64) (m Mount, major, minor uint32) {
 
 func known(text string) string { return cmp.Or(strings.TrimSpace(text), result.Unknown) }
 
-// networkKinds are file systems whose data is elsewhere.
+// networkKinds are file systems with their data on other machines.
 var networkKinds = []string{
 	"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p", "virtiofs", "lustre", "afs", "fuse.glusterfs", "fuse.sshfs",
 	"beegfs",
 }
 
-// backing is in a word what keeps the data, by the name of the block device; empty if there is none.
+// backing returns in one word where the data are: memory, overlay, network, disk, or unknown. block is the name of the
+// mount's block device, or "".
 func (m Mount) backing(block string) string {
 	switch {
 	case m.Kind == "tmpfs" || m.Kind == "ramfs" || m.Kind == "devtmpfs" || m.Kind == "hugetlbfs":
@@ -93,7 +95,7 @@ func (m Mount) backing(block string) string {
 	return blockBacking(block)
 }
 
-// blockBacking is what keeps the data of a block device. Behind that of a loop is a file, which may be anywhere.
+// blockBacking returns where the data of a block device are. A loop device is unknown, since its file may be anywhere.
 func blockBacking(name string) string {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	switch {
@@ -107,7 +109,7 @@ func blockBacking(name string) string {
 	return "disk"
 }
 
-// blockName is what the kernel calls a block device; empty if there is none, or if that is not known.
+// blockName returns the kernel's name of a block device, or "" if there is none or it is not known.
 func blockName(sys string, major, minor uint32) string {
 	dir, err := filepath.EvalSymlinks(filepath.Join(sys, "dev/block", fmt.Sprintf("%d:%d", major, minor)))
 	if err != nil {
@@ -116,12 +118,12 @@ func blockName(sys string, major, minor uint32) string {
 	return filepath.Base(dir)
 }
 
-// shared reports whether other machines may use it.
+// shared reports whether other machines may use the mount's file system; block is the name of its block device, or "".
 func (m Mount) shared(block string) bool {
 	return !slices.Contains([]string{"memory", "overlay", "disk"}, m.backing(block))
 }
 
-// mountOf is the mount that a path is on: the last one whose mount point is the longest that the path begins with.
+// mountOf returns the mount that a path is on: the last of those with the longest mount point that contains the path.
 func mountOf(mounts []Mount, path string) Mount {
 	var best Mount
 	for _, m := range mounts {
@@ -133,7 +135,7 @@ func mountOf(mounts []Mount, path string) Mount {
 	return best
 }
 
-// device has the facts of a block device, of the whole disk where it is a partition.
+// device returns the facts of a block device. For a partition they are those of the whole disk.
 func device(sys string, major, minor uint32) []result.Fact {
 	dir, err := filepath.EvalSymlinks(filepath.Join(sys, "dev/block", fmt.Sprintf("%d:%d", major, minor)))
 	name := ""
@@ -155,20 +157,20 @@ func device(sys string, major, minor uint32) []result.Fact {
 	}
 	size := result.Unknown
 	if sectors, err := strconv.ParseFloat(read("size"), 64); err == nil {
-		size = unit.Format(512*sectors, unit.Byte) // sysfs counts in these whatever the device's are
+		size = unit.Format(512*sectors, unit.Byte) // sysfs always counts sectors of 512 bytes
 	}
 	blocks := read("queue/logical_block_size") + " B logical, " + read("queue/physical_block_size") + " B physical"
 	facts := []result.Fact{
 		{Name: "device", Value: known(name)}, {Name: "device-size", Value: size},
 		{Name: "device-model", Value: read("device/model", "dm/name", "loop/backing_file")},
 		{Name: "device-rotational", Value: rotational(name, read("queue/rotational"))},
-		{Name: "device-scheduler", Value: chosen(read("queue/scheduler"))},
+		{Name: "device-scheduler", Value: activeScheduler(read("queue/scheduler"))},
 		{Name: "device-write-cache", Value: read("queue/write_cache")},
 		{Name: "device-queue", Value: read("queue/nr_requests")},
 		{Name: "device-blocks", Value: blocks},
 	}
 	if facts[2].Value == result.Unknown && name != "" {
-		facts[2].Value = "none told" // as by virtio disks
+		facts[2].Value = "none told" // virtio disks have none
 	}
 	if read("queue/logical_block_size") == result.Unknown {
 		facts[len(facts)-1].Value = result.Unknown
@@ -176,8 +178,8 @@ func device(sys string, major, minor uint32) []result.Fact {
 	return facts
 }
 
-// rotational says whether a device rotates. The kernel says so of all disks of a hypervisor that do not tell, and of
-// loops on them.
+// rotational returns whether a device rotates: yes, no or unknown. The kernel claims it of every virtual disk whose
+// hypervisor does not report it, and of loop devices on such disks.
 func rotational(name, text string) string {
 	virtual := slices.ContainsFunc([]string{"vd", "xvd", "loop"},
 		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -190,8 +192,8 @@ func rotational(name, text string) string {
 	return result.Unknown
 }
 
-// chosen is the one in brackets of "none [mq-deadline] kyber".
-func chosen(text string) string {
+// activeScheduler returns the scheduler in brackets: mq-deadline of "none [mq-deadline] kyber".
+func activeScheduler(text string) string {
 	_, rest, ok := strings.Cut(text, "[")
 	if name, _, closed := strings.Cut(rest, "]"); ok && closed {
 		return name

@@ -38,11 +38,11 @@ broken line
 		}
 	}
 	if !(Mount{}).shared("") {
-		t.Error("a file system that is not known is taken for this machine's alone")
+		t.Error("an unknown file system counts as not shared")
 	}
 }
 
-// Not all block devices are disks, and not all that are said to rotate do.
+// TestBlockDevices checks which block devices count as disks and which as rotating.
 func TestBlockDevices(t *testing.T) {
 	const unknown = result.Unknown
 	for name, want := range map[string][2]string{
