@@ -1,6 +1,6 @@
-// Package apiserver is how agents reach a Kubernetes API server: the way to it, objects that are labelled as those of a
-// run, watches, and the removal of all that a run made. It speaks plain HTTP, so that no library's limit on requests is
-// measured instead of the server, and keeps nothing.
+// Package apiserver is the agents' client of a Kubernetes API server: it creates objects with the labels of a run,
+// watches them and removes them. It speaks plain HTTP, because the rate limit of a client library would be measured
+// instead of the server, and it has no cache.
 package apiserver
 
 import (
@@ -24,27 +24,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
-// A Client does what is not measured: it makes and removes the objects that a run needs, and watches. There is no
-// limit on its rate, and no cache.
+// A Client sends the requests that are not measured: it creates and removes the objects that a run needs, and watches
+// them. Its rate is not limited.
 type Client struct {
 	http   *http.Client
 	URL    string
-	Prefix string // of all paths, where a proxy serves several API servers
+	Prefix string // path prefix, when a proxy serves several API servers
 	Auth   []httpload.Field
 	Server httpload.Server
 }
 
-// An endpoint is one with what the host itself knows of it.
-type endpoint struct{ host.Endpoint }
-
-// The variables by which every pod knows the API server.
+// The environment variables that hold the API server's address in every pod.
 const (
 	hostVariable = "KUBERNETES_SERVICE_HOST"
 	portVariable = "KUBERNETES_SERVICE_PORT"
 )
 
-// addresses are those of the endpoint, or what the environment of a pod says.
-func (e endpoint) addresses() ([]string, error) {
+// addresses returns the endpoint's addresses; in a pod without any, the one in the environment.
+func addresses(e host.Endpoint) ([]string, error) {
 	if !e.InPod || len(e.Addresses) > 0 {
 		return e.Addresses, nil
 	}
@@ -55,13 +52,13 @@ func (e endpoint) addresses() ([]string, error) {
 	return []string{net.JoinHostPort(name, port)}, nil
 }
 
-// ErrEndpoint is what every error about the way to an API server is.
+// ErrEndpoint is wrapped by every error about connecting to an API server.
 var ErrEndpoint = errors.New("the way to the API server")
 
-// fileOr is what a file holds, or otherwise where none is named.
-func fileOr(name string, otherwise []byte) ([]byte, error) {
+// readFileOr returns the content of a file, or fallback if name is empty.
+func readFileOr(name string, fallback []byte) ([]byte, error) {
 	if name == "" {
-		return otherwise, nil
+		return fallback, nil
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -70,22 +67,21 @@ func fileOr(name string, otherwise []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Connect prepares the way to an API server. It reaches nobody yet.
-func Connect(given host.Endpoint) (*Client, error) {
-	e := endpoint{given}
-	token, err := fileOr(e.Secret.TokenFile, []byte(e.Secret.Token))
+// Connect returns a client of an API server. It opens no connection yet. Errors wrap [ErrEndpoint].
+func Connect(e host.Endpoint) (*Client, error) {
+	token, err := readFileOr(e.Secret.TokenFile, []byte(e.Secret.Token))
 	if err != nil {
 		return nil, err
 	}
-	ca, err := fileOr(e.CAFile, e.CA)
+	ca, err := readFileOr(e.CAFile, e.CA)
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := e.addresses()
+	to, err := addresses(e)
 	if err != nil {
 		return nil, err
 	}
-	server, err := httpload.NewServer(e.URL, addresses,
+	server, err := httpload.NewServer(e.URL, to,
 		httpload.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
@@ -103,16 +99,16 @@ func Connect(given host.Endpoint) (*Client, error) {
 	if token = bytes.TrimSpace(token); len(token) > 0 {
 		c.Auth = append(c.Auth, httpload.Field{Name: "Authorization", Value: "Bearer " + string(token)})
 	}
-	// All of it goes to the first address, as all of a run does where there is one.
+	// All requests go to the first address; with one address the measured requests of a run go there too.
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, server.Addresses[0])
 	}
 	c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: server.TLS,
-		DialContext: dial, ForceAttemptHTTP2: server.HTTP2, MaxIdleConnsPerHost: atOnce}}
+		DialContext: dial, ForceAttemptHTTP2: server.HTTP2, MaxIdleConnsPerHost: concurrency}}
 	return c, nil
 }
 
-// A Refusal is an answer of the API server that is no success.
+// A Refusal is a response of the API server with an error status.
 type Refusal struct {
 	Status  int
 	Reason  string `json:"reason"`
@@ -126,30 +122,31 @@ func (r *Refusal) Error() string {
 	return "the API server: " + r.Message
 }
 
-// maxAnswer bounds what is read of an answer, in bytes.
-const maxAnswer = 64 << 20
+// maxResponse limits how much of a response is read, in bytes.
+const maxResponse = 64 << 20
 
-// Do asks once and returns the body of a success. Errors are *Refusal, or the connection's.
+// Do sends one request and returns the body of a successful response. Its error is a [*Refusal] if the server
+// responded, else the connection's.
 func (c *Client) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	answer, err := c.Ask(ctx, method, path, contentType, body)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse))
 	if err != nil {
 		return nil, err
 	}
 	if answer.StatusCode >= 300 {
 		r := &Refusal{}
-		_ = json.Unmarshal(text, r) // a proxy's page has no message
+		_ = json.Unmarshal(text, r) // an error page of a proxy has no message
 		r.Status = answer.StatusCode
 		return nil, r
 	}
 	return text, nil
 }
 
-// Ask asks once. The answer is to be closed.
+// Ask sends one request and returns the response, whatever its status. The caller closes its body.
 func (c *Client) Ask(ctx context.Context, method, path, contentType string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(body))
 	if err != nil {
@@ -164,16 +161,16 @@ func (c *Client) Ask(ctx context.Context, method, path, contentType string, body
 	return c.http.Do(request)
 }
 
-// atOnce is how many objects are made or removed at the same time.
-const atOnce = 8
+// concurrency is how many objects are created or removed at the same time.
+const concurrency = 8
 
-// each does something for the objects from, from+1, … to-1, some at a time, and ends at the first error.
-func each(ctx context.Context, from, to uint64, do func(ctx context.Context, n uint64) error) error {
+// forEach calls do for the object numbers from to to-1, [concurrency] at a time, until one of them fails.
+func forEach(ctx context.Context, from, to uint64, do func(ctx context.Context, n uint64) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup
 	next := make(chan uint64)
-	for range atOnce {
+	for range concurrency {
 		group.Go(func() {
 			for n := range next {
 				if err := do(ctx, n); err != nil {
@@ -193,19 +190,20 @@ func each(ctx context.Context, from, to uint64, do func(ctx context.Context, n u
 	return context.Cause(ctx)
 }
 
-// Create makes the objects and returns each as the server has it.
+// Create creates the objects from to to-1 and returns each as the server stores it.
 func (c *Client) Create(ctx context.Context, i Inventory, from, to uint64, spec map[string]any) ([][]byte, error) {
 	made := make([][]byte, to-from)
-	err := each(ctx, from, to, func(ctx context.Context, n uint64) error {
-		text, err := c.Patient(ctx, "POST", i.All(), i.Object(n, spec))
+	err := forEach(ctx, from, to, func(ctx context.Context, n uint64) error {
+		text, err := c.DoWithRetry(ctx, "POST", i.All(), i.Object(n, spec))
 		made[n-from] = text
 		return err
 	})
 	return made, err
 }
 
-// Patient tries again where the server asks for that.
-func (c *Client) Patient(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+// DoWithRetry sends a request like Do, with a body in JSON, and repeats it with growing pauses as long as the server
+// answers with status 429, for some 6 s.
+func (c *Client) DoWithRetry(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
 		text, err := c.Do(ctx, method, path, "application/json", body)
 		r, refused := errors.AsType[*Refusal](err)
@@ -220,8 +218,8 @@ func (c *Client) Patient(ctx context.Context, method, path string, body []byte) 
 	}
 }
 
-// A list is as much of one as matters here.
-type list struct {
+// An objectList holds the fields of a list of objects that are needed here.
+type objectList struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`
 	} `json:"metadata"`
@@ -232,8 +230,8 @@ type list struct {
 	} `json:"items"`
 }
 
-func (c *Client) list(ctx context.Context, i Inventory) (list, error) {
-	var l list
+func (c *Client) list(ctx context.Context, i Inventory) (objectList, error) {
+	var l objectList
 	text, err := c.Do(ctx, "GET", i.All()+"?"+i.Selector(), "", nil)
 	if err == nil {
 		err = json.Unmarshal(text, &l)
@@ -241,19 +239,19 @@ func (c *Client) list(ctx context.Context, i Inventory) (list, error) {
 	return l, err
 }
 
-// Remove removes every object of the run and returns when all are gone with what controllers have made for them, or
-// names what is left. A server that is away for a moment is waited for.
+// Remove deletes every object of the run and returns when they and the objects that controllers created for them are
+// gone, or returns the names of those left when ctx ends. While the server is unavailable it retries.
 func (c *Client) Remove(ctx context.Context, i Inventory) (left []string, err error) {
 	asked := map[string]time.Time{}
-	var gone time.Time // since when there has been nothing
+	var gone time.Time // when the first empty list came
 	for {
-		left, err = c.removeMade(ctx, i, asked)
+		left, err = c.deleteTree(ctx, i, asked)
 		switch {
-		case lasting(err):
+		case permanent(err):
 			return left, err
 		case err != nil || len(left) > 0:
 			gone = time.Time{}
-		case len(asked) == 0 || len(i.makes()) == 0 || !gone.IsZero() && time.Since(gone) >= settleTime:
+		case len(asked) == 0 || len(i.owned()) == 0 || !gone.IsZero() && time.Since(gone) >= settleTime:
 			return nil, nil
 		case gone.IsZero():
 			gone = time.Now()
@@ -269,23 +267,23 @@ func (c *Client) Remove(ctx context.Context, i Inventory) (left []string, err er
 	}
 }
 
-// settleTime is how long nothing may be seen of what controllers make before it counts as gone: one that has not heard
-// yet of its object's end may make another pod of it.
+// settleTime is how long no object of a controller may appear before all count as gone: a controller that has not yet
+// seen the deletion of its object may create another pod for it.
 const settleTime = time.Second
 
-// lasting says whether an error will be the same in a moment: the server says that something is wrong with the request.
-func lasting(err error) bool {
+// permanent reports whether a retry cannot succeed, because the server rejects the request itself.
+func permanent(err error) bool {
 	r, refused := errors.AsType[*Refusal](err)
 	return refused && r.Status < http.StatusInternalServerError && r.Status != http.StatusTooManyRequests
 }
 
-// removeMade asks for the end of what is left of the run and of what controllers made of it, in that order, so that
-// they make nothing more; waiting for the garbage collector would take longer.
-func (c *Client) removeMade(ctx context.Context, i Inventory, asked map[string]time.Time) (left []string, err error) {
-	for _, k := range append([]Kind{i.Kind}, i.makes()...) {
+// deleteTree deletes what is left of the run's objects and then of those that controllers created for them, in
+// this order, so that controllers create no more of them. Waiting for the garbage collector would take longer.
+func (c *Client) deleteTree(ctx context.Context, i Inventory, asked map[string]time.Time) (left []string, err error) {
+	for _, k := range append([]Kind{i.Kind}, i.owned()...) {
 		of := i
 		of.Kind = k
-		more, err := c.removeOnce(ctx, of, asked)
+		more, err := c.deleteListed(ctx, of, asked)
 		if left = append(left, more...); err != nil {
 			return left, err
 		}
@@ -293,9 +291,9 @@ func (c *Client) removeMade(ctx context.Context, i Inventory, asked map[string]t
 	return left, nil
 }
 
-// removeAll removes all objects with one request, where there are many and the server does that; then it takes
-// thousands a second.
-func (c *Client) removeAll(ctx context.Context, i Inventory, n int) error {
+// deleteCollection deletes all objects of the run with one request, of which a server deletes thousands per second. For
+// fewer than 20 objects, and those without a namespace, it returns errors.ErrUnsupported.
+func (c *Client) deleteCollection(ctx context.Context, i Inventory, n int) error {
 	const many = 20
 	if n < many || !i.Namespaced {
 		return errors.ErrUnsupported
@@ -304,12 +302,12 @@ func (c *Client) removeAll(ctx context.Context, i Inventory, n int) error {
 	return err
 }
 
-// askAgain is how long an object may take to go before its end is asked for again.
-const askAgain = 5 * time.Second
+// deleteAgainAfter is how long an object may take to disappear before it is deleted again.
+const deleteAgainAfter = 5 * time.Second
 
-// removeOnce asks for the end of every object that there is, but of those that were asked for a moment ago, and returns
-// which there were.
-func (c *Client) removeOnce(ctx context.Context, i Inventory, asked map[string]time.Time) (left []string, err error) {
+// deleteListed lists the objects, deletes those that were not deleted within the last [deleteAgainAfter], and returns
+// the names of all that were listed.
+func (c *Client) deleteListed(ctx context.Context, i Inventory, asked map[string]time.Time) (left []string, err error) {
 	l, err := c.list(ctx, i)
 	if err != nil {
 		return nil, err
@@ -318,18 +316,18 @@ func (c *Client) removeOnce(ctx context.Context, i Inventory, asked map[string]t
 	for _, item := range l.Items {
 		path := i.All() + "/" + item.Metadata.Name
 		left = append(left, item.Metadata.Name)
-		if time.Since(asked[path]) > askAgain {
+		if time.Since(asked[path]) > deleteAgainAfter {
 			due = append(due, path)
 			asked[path] = time.Now()
 		}
 	}
-	if c.removeAll(ctx, i, len(due)) == nil {
+	if c.deleteCollection(ctx, i, len(due)) == nil {
 		return left, nil
 	}
-	err = each(ctx, 0, uint64(len(due)), func(ctx context.Context, n uint64) error {
+	err = forEach(ctx, 0, uint64(len(due)), func(ctx context.Context, n uint64) error {
 		_, err := c.Do(ctx, "DELETE", due[n]+"?propagationPolicy=Background", "", nil)
 		if r, is := errors.AsType[*Refusal](err); is && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
-			return nil // gone, or going
+			return nil // gone, or being deleted
 		}
 		return err
 	})

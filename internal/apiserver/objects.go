@@ -8,26 +8,25 @@ import (
 	"strings"
 )
 
-// Labels of everything that a run makes: by the first all of Knotmeter's is found, by the second what
-// belongs to one run.
+// Labels of every object that a run creates: LabelManaged finds all objects of Knotmeter, LabelRun those of one run.
 const (
 	LabelManaged = "app.kubernetes.io/managed-by"
 	ManagedBy    = "knotmeter"
 	LabelRun     = "knotmeter.dev/run"
 )
 
-// Nowhere is a label that no node has, so that a pod that asks for it starts nowhere and costs the API
-// server and etcd alone.
-const Nowhere = "knotmeter.dev/nowhere"
+// UnschedulableLabel is a label that no node has. A pod that selects it never starts, so that it costs work of the API
+// server and etcd only.
+const UnschedulableLabel = "knotmeter.dev/nowhere"
 
-// A Kind is a resource with what its URLs and objects are made of.
+// A Kind is a resource with the parts of its URLs and objects.
 type Kind struct {
 	Group, Version, Plural, Name string
 	Namespaced                   bool
 }
 
-// KindOf is the kind of a resource by its name in the singular; without one it is a ConfigMap, of which nothing is
-// made.
+// KindOf returns the kind of a resource by its singular name, the zero Kind if it is unknown. An empty name stands for
+// configmap.
 func KindOf(resource string) Kind { return kinds[cmp.Or(resource, "configmap")] }
 
 var kinds = map[string]Kind{
@@ -41,15 +40,15 @@ var kinds = map[string]Kind{
 	"networkpolicy": {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true},
 }
 
-// makes are the kinds that controllers make of it, with its labels.
-func (k Kind) makes() []Kind {
+// owned returns the kinds of object that controllers create for objects of kind k, with the labels of these.
+func (k Kind) owned() []Kind {
 	if k.Name == "Deployment" {
 		return []Kind{{"apps", "v1", "replicasets", "ReplicaSet", true}, KindOf("pod")}
 	}
 	return nil
 }
 
-// collection is the path of all objects of a kind.
+// collection returns the path of all objects of kind k, in a namespace if it has one.
 func (k Kind) collection(namespace string) string {
 	path := "/api/" + k.Version
 	if k.Group != "" {
@@ -68,28 +67,28 @@ type Inventory struct {
 	Kind
 	Run       string // lower-case letters and digits
 	Namespace string
-	Prefix    string            // of all paths
-	Own       map[string]string // labels beside those of the run
+	Prefix    string            // path prefix
+	Own       map[string]string // labels in addition to those of the run
 	Pod       map[string]any    // fields of the spec of pods that start
-	// The image of pods, and when nodes pull it: Always, IfNotPresent, Never, or empty for the API server's default.
+	// The pods' image, and when nodes pull it: Always, IfNotPresent, Never, or empty for the API server's default.
 	Image, PullPolicy string
-	// Labels and annotations of pods and their templates alone.
+	// Labels and annotations of pods and pod templates only.
 	PodLabels, PodAnnotations map[string]string
 }
 
-// ObjectName is the name of object n.
+// ObjectName returns the name of object n.
 func (i Inventory) ObjectName(n uint64) string { return fmt.Sprintf("knotmeter-%s-%d", i.Run, n) }
 
-// All is the path of all objects of the kind, in the run's namespace.
+// All returns the path of all objects of the kind, in the run's namespace.
 func (i Inventory) All() string { return i.Prefix + i.collection(i.Namespace) }
 
-// Path is that of object n.
+// Path returns the path of object n.
 func (i Inventory) Path(n uint64) string { return i.All() + "/" + i.ObjectName(n) }
 
-// Selector finds the objects of the run.
+// Selector returns the URL query that selects the objects of the run.
 func (i Inventory) Selector() string { return "labelSelector=" + LabelRun + "%3D" + i.Run }
 
-// Object is object n as it is created.
+// Object returns the JSON that creates object n; the fields of spec are added at the top level.
 func (i Inventory) Object(n uint64, spec map[string]any) []byte {
 	meta := map[string]any{"labels": i.Labels()}
 	if i.Name == "Pod" {
@@ -105,14 +104,14 @@ func (i Inventory) Object(n uint64, spec map[string]any) []byte {
 	return text
 }
 
-// Labels are those of all objects of the run.
+// Labels returns the labels of every object of the run.
 func (i Inventory) Labels() map[string]string {
 	l := map[string]string{LabelManaged: ManagedBy, LabelRun: i.Run}
 	maps.Copy(l, i.Own)
 	return l
 }
 
-// PodMeta are the labels and annotations of a pod, or of a template of pods.
+// PodMeta returns the metadata, without a name, of a pod or a pod template.
 func (i Inventory) PodMeta() map[string]any {
 	labels := maps.Clone(i.PodLabels)
 	if labels == nil {
@@ -126,10 +125,10 @@ func (i Inventory) PodMeta() map[string]any {
 	return meta
 }
 
-// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard, whose user and groups may be
-// the cluster's to choose. With a label for nodes that none has it starts nowhere.
+// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard; with a securityContext in
+// i.Pod the cluster may choose its user and groups. If label is not empty, only nodes with that label may run the pod.
 func (i Inventory) PodSpec(label string) map[string]any {
-	image := cmp.Or(i.Image, "knotmeter.invalid/none") // it is never pulled
+	image := cmp.Or(i.Image, "knotmeter.invalid/none") // never pulled
 	spec := map[string]any{
 		"automountServiceAccountToken": false, "enableServiceLinks": false,
 		"terminationGracePeriodSeconds": 1, "restartPolicy": "Never",

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An Event is as much of one as matters here.
+// An Event holds the fields of a watch event that are needed here.
 type Event struct {
 	Type   string `json:"type"` // ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
 	Object struct {
@@ -19,20 +19,20 @@ type Event struct {
 			Name string `json:"name"`
 		} `json:"metadata"`
 		Status    json.RawMessage `json:"status"`
-		Endpoints []SliceEndpoint `json:"endpoints"` // of an EndpointSlice
-		Message   string          `json:"message"`   // of an error
+		Endpoints []SliceEndpoint `json:"endpoints"` // EndpointSlices only
+		Message   string          `json:"message"`   // ERROR only
 	} `json:"object"`
 }
 
-// A SliceEndpoint is one of an EndpointSlice.
+// A SliceEndpoint is one endpoint of an EndpointSlice.
 type SliceEndpoint struct {
 	Addresses  []string `json:"addresses"`
 	Conditions struct {
-		Ready *bool `json:"ready"` // nil: it is
+		Ready *bool `json:"ready"` // nil means ready
 	} `json:"conditions"`
 }
 
-// PodStatus is of a pod's status what says how far it is.
+// PodStatus holds the fields of a pod's status that tell its progress.
 type PodStatus struct {
 	PodIP      string `json:"podIP"`
 	Conditions []struct {
@@ -50,8 +50,8 @@ type PodStatus struct {
 	} `json:"containerStatuses"`
 }
 
-// Is says whether a condition is true.
-func (p PodStatus) Is(condition string) bool {
+// IsTrue reports whether a condition of the pod, such as Ready, is true.
+func (p PodStatus) IsTrue(condition string) bool {
 	for _, c := range p.Conditions {
 		if c.Type == condition {
 			return c.Status == "True"
@@ -60,7 +60,7 @@ func (p PodStatus) Is(condition string) bool {
 	return false
 }
 
-// Started says whether all containers run.
+// Started reports whether all containers run.
 func (p PodStatus) Started() bool {
 	for _, c := range p.ContainerStatuses {
 		if c.State.Running == nil {
@@ -70,28 +70,28 @@ func (p PodStatus) Started() bool {
 	return len(p.ContainerStatuses) > 0
 }
 
-// Waits says what a pod that does not start waits for: a container, or "no node".
-func (p PodStatus) Waits() string {
+// WaitReason returns why a pod does not start: the reason of its first waiting container, "no node", or "unknown".
+func (p PodStatus) WaitReason() string {
 	for _, c := range p.ContainerStatuses {
 		if w := c.State.Waiting; w != nil {
 			return w.Reason + ": " + w.Message
 		}
 	}
-	if !p.Is("PodScheduled") {
+	if !p.IsTrue("PodScheduled") {
 		return "no node"
 	}
 	return "unknown"
 }
 
-// A Watch tells of the objects of a run as the server does.
+// A Watch passes on the events of a run's objects.
 type Watch struct {
 	body  io.ReadCloser
 	ended chan struct{}
-	err   error // once ended
+	err   error // valid once ended is closed
 }
 
-// Watch begins to watch the objects of the run from now on. seen gets each event with the time at which its
-// last byte was read, from one goroutine.
+// Watch starts to watch the objects of the run from now on. One goroutine calls seen for each event, with the time at
+// which the event's last byte was read.
 func (c *Client) Watch(ctx context.Context, i Inventory, seen func(Event, time.Time)) (*Watch, error) {
 	l, err := c.list(ctx, i)
 	if err != nil {
@@ -129,14 +129,14 @@ func (w *Watch) read(seen func(Event, time.Time)) {
 	}
 }
 
-// Close ends it.
+// Close ends the watch and waits until seen is called no more.
 func (w *Watch) Close() {
 	_ = w.body.Close()
 	<-w.ended
 }
 
-// Failed is why the watch ended before it was closed.
-func (w *Watch) Failed() error {
+// Err returns the reason why the watch has ended, nil while it lasts.
+func (w *Watch) Err() error {
 	select {
 	case <-w.ended:
 		return w.err
@@ -145,7 +145,7 @@ func (w *Watch) Failed() error {
 	}
 }
 
-// Number is the operation that an object was made by.
+// Number returns the number n in a name as ObjectName writes it, and false for other names.
 func (i Inventory) Number(name string) (uint64, bool) {
 	text, ok := strings.CutPrefix(name, "knotmeter-"+i.Run+"-")
 	if !ok {

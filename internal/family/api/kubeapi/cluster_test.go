@@ -140,7 +140,7 @@ func nothingLeft(t *testing.T, e host.Endpoint) {
 		paths = append(paths, fmt.Sprintf(plural, e.Namespace)+ours)
 	}
 	for _, path := range paths {
-		text, err := c.Patient(t.Context(), "GET", path, nil)
+		text, err := c.DoWithRetry(t.Context(), "GET", path, nil)
 		var items struct {
 			Items []struct{ Metadata struct{ Name string } }
 		}

@@ -16,7 +16,7 @@ const counter = "knotmeter.dev/n"
 // body is what an object of the kind has besides its name: little, so that the server's work is measured
 // and not the encoding of a large object.
 func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
-	spec := i.PodSpec(apiserver.Nowhere)
+	spec := i.PodSpec(apiserver.UnschedulableLabel)
 	if c.Starts() {
 		spec = startable(i, node)
 	}

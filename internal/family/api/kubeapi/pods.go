@@ -47,19 +47,19 @@ func (r *run) startPods(ctx context.Context) error {
 		last = s
 		counts := r.inWindow(n)
 		created.once(n, took, counts)
-		if s.Is("PodScheduled") {
+		if s.IsTrue("PodScheduled") {
 			scheduled.once(n, took, counts)
 		}
-		if s.Is("Initialized") {
+		if s.IsTrue("Initialized") {
 			initialized.once(n, took, counts)
 		}
 		if s.Started() {
 			started.once(n, took, counts)
 		}
-		if s.Is("ContainersReady") {
+		if s.IsTrue("ContainersReady") {
 			containers.once(n, took, counts)
 		}
-		if s.Is("Ready") && ready.once(n, took, counts) && counts {
+		if s.IsTrue("Ready") && ready.once(n, took, counts) && counts {
 			all.add(sent.at(n), took)
 		}
 	}
@@ -69,7 +69,7 @@ func (r *run) startPods(ctx context.Context) error {
 		r.result.Values = map[string]float64{metric.PodsPerMinute: all.perMinute()}
 	}
 	if err == nil && ready.has() < sent.count() {
-		r.result.Facts["pods.waiting"] = last.Waits()
+		r.result.Facts["pods.waiting"] = last.WaitReason()
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func (r *run) awaitPods(ctx context.Context, want uint64) error {
 		}
 		ready := uint64(0)
 		for _, o := range list.Items {
-			if r.Workload.Start && o.Status.Is("Ready") || r.Workload.Replicas > 0 && o.Status.Available >= r.Workload.Replicas {
+			if r.Workload.Start && o.Status.IsTrue("Ready") || r.Workload.Replicas > 0 && o.Status.Available >= r.Workload.Replicas {
 				ready++
 			}
 		}
@@ -152,7 +152,7 @@ func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
 	w, err := r.Client.Watch(ctx, r.source.Inventory, func(e apiserver.Event, _ time.Time) {
 		var s apiserver.PodStatus
 		n, ours := r.source.Number(e.Object.Metadata.Name)
-		if ours && json.Unmarshal(e.Object.Status, &s) == nil && s.Is("Ready") {
+		if ours && json.Unmarshal(e.Object.Status, &s) == nil && s.IsTrue("Ready") {
 			ready.once(n, 0, false)
 		}
 	})

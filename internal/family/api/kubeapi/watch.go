@@ -166,7 +166,7 @@ func (r *run) watched(
 		main := delays[len(delays)-1]
 		r.await(ctx, w, limit, func() bool { return main.has() >= awaited() })
 	}
-	failed := w.Failed()
+	failed := w.Err()
 	w.Close()
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ const eventTime = 10 * time.Second
 
 // await waits until all was seen, the watch ends or the time is over.
 func (r *run) await(ctx context.Context, w *apiserver.Watch, limit time.Duration, all func() bool) {
-	for end := time.Now().Add(limit); !all() && time.Now().Before(end) && ctx.Err() == nil && w.Failed() == nil; {
+	for end := time.Now().Add(limit); !all() && time.Now().Before(end) && ctx.Err() == nil && w.Err() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

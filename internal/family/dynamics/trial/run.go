@@ -124,7 +124,7 @@ func (r *run) post(ctx context.Context, resource string, spec map[string]any) (n
 	n = r.made
 	r.made++
 	i := r.inventory(resource)
-	made, err = r.Patient(ctx, http.MethodPost, i.All(), i.Object(n, spec))
+	made, err = r.DoWithRetry(ctx, http.MethodPost, i.All(), i.Object(n, spec))
 	if err != nil {
 		return n, nil, fmt.Errorf("make a %s: %w", resource, err)
 	}

@@ -85,7 +85,7 @@ func (s *state) close() {
 func (s *state) failed() error {
 	var errs []error
 	for _, w := range s.watches {
-		errs = append(errs, w.Failed())
+		errs = append(errs, w.Err())
 	}
 	return errors.Join(errs...)
 }
@@ -101,7 +101,7 @@ func (s *state) seePod(e apiserver.Event, at time.Time) {
 		return
 	}
 	p := s.pods[name]
-	p.running, p.ready, p.waits = status.Started(), status.Is("Ready"), status.Waits()
+	p.running, p.ready, p.waits = status.Started(), status.IsTrue("Ready"), status.WaitReason()
 	if p.ip = status.PodIP; p.ip != "" && p.addressed.IsZero() {
 		p.addressed = at
 	}
