@@ -11,7 +11,7 @@ import (
 // clean removes the control groups that are left where a lab's holder itself was killed. Those of labs that run are
 // locked. Another program's stay, which --all does not change.
 func clean(how targets.Cleaning) ([]string, error) {
-	return cgroup.Clean(func(dir string) bool { return how.Takes(dir, "") }, func(dir string) {
+	return cgroup.Clean(func(dir string) bool { return how.Report(dir, "") }, func(dir string) {
 		how.Found(targets.Leftover{Name: dir, Doubt: "a control group with a name like Knotmeter's, and without its mark"})
 	})
 }

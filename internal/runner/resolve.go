@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What else a design has to keep to. Every run is bounded in time; the shortest window is the step of a run's series.
+// Limits of a design, besides plan.MaxBlocks. The shortest window is the step of a run's series.
 const (
 	maxLooks  = 50
 	minRun    = 0.1  // seconds of the window
@@ -26,8 +26,8 @@ const (
 	maxBudget = 1e9 // seconds
 )
 
-// DefaultDesign is sequential: a case is looked at after 8, 11, 15, 21 and 30 blocks. The window of a
-// second is for machines beside each other; 10 s suit a cluster better.
+// DefaultDesign returns the sequential default, with looks after 8, 11, 15, 21 and 30 blocks. Its window of 1 s suits
+// targets on one machine; 10 s suit a cluster better.
 func DefaultDesign() result.Design {
 	return result.Design{
 		Kind: "randomised complete blocks", Blocks: 30, Looks: []int{8, 11, 15, 21, 30},
@@ -35,10 +35,10 @@ func DefaultDesign() result.Design {
 	}
 }
 
-// ErrOption is what every error about an option is; its text names the flag.
+// ErrOption is wrapped by every error about an option; the error's text names the flag.
 var ErrOption = errors.New("invalid option")
 
-// Options are what an experiment is resolved from.
+// Options describe the experiment that [Resolve] plans.
 type Options struct {
 	ID      string // of the experiment, see store.NewID
 	Version string // of this program
@@ -46,43 +46,42 @@ type Options struct {
 
 	Targets  []Target       // in the order of the output
 	Baseline string         // name of a target; empty: the first
-	Suites   []family.Suite // their cases one after another
-	// Cases keeps only the suites' cases that match one of these patterns, or adds a case by its full
-	// name; see [result.Match]. A pattern that ends in parameters adds them to the cases that match what is before.
+	Suites   []family.Suite // whose cases are concatenated
+	// Cases are patterns that choose from the suites' cases, or full names that add cases; see [result.Match]. A pattern
+	// with parameters at its end adds these to the cases that match the part before them.
 	Cases []string
-	// MaxRate limits what cases send in bulk, in bit/s; 0 does not.
+	// MaxRate limits the rate of bulk workloads, in bit/s; 0: no limit.
 	MaxRate float64
-	// Primary are patterns of the cases that verdicts are about, instead of those of the suites.
+	// Primary are patterns of the primary cases; empty: those of the suites.
 	Primary []string
-	// Metric is what verdicts are about instead of each case's own metric, where its workload has it; empty does not.
+	// Metric replaces the main metric of every case whose workload has it; empty: each case's own.
 	Metric   string
-	Families family.List // that a full name of a case may be of
+	Families family.List // for full names of cases
 	Tool     family.Tool
 	Seed     uint64
-	Design   result.Design   // begin from [DefaultDesign]
-	Gates    []string        // conditions on the outcome; they are recorded, and judged elsewhere
-	Restore  *result.Command // after targets were measured in turn; nil: none
+	Design   result.Design   // start from [DefaultDesign]
+	Gates    []string        // recorded here, checked after the experiment
+	Restore  *result.Command // command after targets were measured in turn; nil: none
 }
 
-// Resolve turns options into the plan of an experiment. It asks targets and tool what they support
-// and puts the rest under NotMeasured; it touches nothing. Errors are about the options and Is ErrOption, or
-// Is result.ErrNotSupported when the baseline can do none of the cases.
+// Resolve turns options into the plan of an experiment. It asks targets and tool what they support, without changing
+// anything, and lists the rest under NotMeasured. An error Is ErrOption, or Is result.ErrNotSupported if the baseline
+// supports none of the cases.
 //
-// Of a case that is kept, the case that bounds it is kept too, as a bound. When the patterns of Cases
-// leave no primary case, all that they chose are primary: what a user asks for by name is
-// what a verdict is wanted on.
+// The case that bounds a chosen case is kept too, as a bound. If the patterns of Cases choose no primary case, all the
+// chosen cases become primary: a user who names cases wants verdicts on them.
 func Resolve(o Options) (result.Experiment, error) {
 	if err := o.check(); err != nil {
 		return result.Experiment{}, err
 	}
-	cases, err := o.choose()
+	cases, err := o.chooseCases()
 	if err != nil {
 		return result.Experiment{}, err
 	}
 	if err := o.choosePrimaries(cases); err != nil {
 		return result.Experiment{}, err
 	}
-	if err := o.limit(cases); err != nil {
+	if err := o.limitRates(cases); err != nil {
 		return result.Experiment{}, err
 	}
 	e := result.Experiment{
@@ -110,11 +109,11 @@ func Resolve(o Options) (result.Experiment, error) {
 		return e, fmt.Errorf("%w: --restore: no target has a switch, so there is nothing to restore", ErrOption)
 	}
 	if e.Design.Parallel {
-		if err := disjoint(context.Background(), o.Targets); err != nil {
+		if err := checkDisjoint(context.Background(), o.Targets); err != nil {
 			return e, err
 		}
 	}
-	if err := o.probe(&e, cases); err != nil {
+	if err := o.addCases(&e, cases); err != nil {
 		return e, err
 	}
 	if err := o.checkLives(e); err != nil {
@@ -123,7 +122,7 @@ func Resolve(o Options) (result.Experiment, error) {
 	return e, o.checkPrimaries(e)
 }
 
-// checkLives returns an error if the sites of a block are expected to end by themselves before its runs do.
+// checkLives returns an error if the sites of a block are predicted to expire before its runs end.
 func (o Options) checkLives(e result.Experiment) error {
 	durations := plan.NewDurations(e, o.Families)
 	longest := time.Duration(durations.Longest() * float64(time.Second))
@@ -131,7 +130,7 @@ func (o Options) checkLives(e result.Experiment) error {
 		longest = min(longest, b)
 	}
 	for _, t := range o.Targets {
-		if m, is := t.Places.(targets.Mortal); is && longest > m.SiteLife() {
+		if m, is := t.Places.(targets.Expiring); is && longest > m.SiteLife() {
 			return fmt.Errorf("%w: the runs of a block take about %v, and what they are measured with on %s ends after %v; "+
 				"choose fewer cases (--case) or targets, or shorter runs (--duration)",
 				ErrOption, longest.Round(time.Minute), t.Name, m.SiteLife())
@@ -163,6 +162,7 @@ func (o Options) check() error {
 	return checkDesign(o.Design)
 }
 
+// withLabel returns the text of a target with an example of a label added.
 func withLabel(spec string) string {
 	if strings.Contains(spec, "?") {
 		return spec + "&label=other"
@@ -170,7 +170,7 @@ func withLabel(spec string) string {
 	return spec + "?label=other"
 }
 
-// checkDesign is the only place where the ranges of a design are.
+// checkDesign returns an error if a value of the design is out of range.
 func checkDesign(d result.Design) error {
 	switch {
 	case d.Blocks < 1 || d.Blocks > plan.MaxBlocks:
@@ -219,8 +219,8 @@ func (o Options) suiteNames() string {
 	return strings.Join(names, ",")
 }
 
-// all are the suites' cases; one that several suites have keeps its first role.
-func (o Options) all() []family.Case {
+// suiteCases returns the cases of all suites; a case in several suites keeps its first role.
+func (o Options) suiteCases() []family.Case {
 	var cases []family.Case
 	for _, s := range o.Suites {
 		cases = append(cases, s.Cases...)
@@ -228,9 +228,9 @@ func (o Options) all() []family.Case {
 	return family.Once(cases)
 }
 
-// choose applies the patterns of --case.
-func (o Options) choose() ([]family.Case, error) {
-	all := o.all()
+// chooseCases returns the cases that the patterns of --case choose or add.
+func (o Options) chooseCases() ([]family.Case, error) {
+	all := o.suiteCases()
 	if len(o.Cases) == 0 {
 		if len(all) == 0 {
 			return nil, fmt.Errorf("%w: --suite: it has no cases", ErrOption)
@@ -261,37 +261,37 @@ func (o Options) choose() ([]family.Case, error) {
 		c, err := o.Families.Parse(pattern, "")
 		if err != nil {
 			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w%s",
-				ErrOption, pattern, o.suiteNames(), err, prose.DidYouMean(pattern, names(all)))
+				ErrOption, pattern, o.suiteNames(), err, prose.DidYouMean(pattern, verdictNames(all)))
 		}
 		all = family.Once(append(all, c))
 		chosen[c.Name()] = true
 	}
-	return keep(all, chosen), nil
+	return keepChosen(all, chosen), nil
 }
 
-// parametrized returns the suites' cases that match what a pattern has before a colon, with the parameters that it has
-// after it, and the cases that bound them, where the suites have those without these parameters.
+// parametrized returns the suites' cases that match the part of a pattern before the colon, with the parameters after
+// it added, and the cases that bound them, if the suites have these without the parameters.
 func (o Options) parametrized(pattern string) (cases, bounds []family.Case, err error) {
 	head, parameters, has := strings.Cut(pattern, ":")
 	if !has || !strings.ContainsAny(head, "*?") {
 		return nil, nil, nil
 	}
-	all := o.all()
+	all := o.suiteCases()
 	for _, c := range all {
 		if !result.Match(head, c.Name()) {
 			continue
 		}
-		sign := ":"
+		separator := ":"
 		if strings.Contains(c.Name(), ":") {
-			sign = ","
+			separator = ","
 		}
-		own, err := o.Families.Parse(c.Name()+sign+parameters, c.Workload.Traits().Definition)
+		own, err := o.Families.Parse(c.Name()+separator+parameters, c.Workload.Traits().Definition)
 		if err != nil {
 			return nil, nil, err
 		}
 		own.Role = c.Role
 		cases = append(cases, own)
-		bound := boundOf(c)
+		bound := boundName(c)
 		if slices.ContainsFunc(all, func(c family.Case) bool { return c.Name() == bound }) {
 			bounds = append(bounds, family.Case{Workload: own.Workload.Traits().Reference, Role: result.Bound})
 		}
@@ -299,12 +299,12 @@ func (o Options) parametrized(pattern string) (cases, bounds []family.Case, err 
 	return cases, bounds, nil
 }
 
-// keep returns the chosen cases, all of them primary if none is, and the bounds of those.
-func keep(all []family.Case, chosen map[string]bool) []family.Case {
+// keepChosen returns the chosen cases and their bounds. If no chosen case is primary, all become primary.
+func keepChosen(all []family.Case, chosen map[string]bool) []family.Case {
 	bounds := map[string]bool{}
 	for _, c := range all {
 		if chosen[c.Name()] {
-			bounds[boundOf(c)] = true
+			bounds[boundName(c)] = true
 		}
 	}
 	var kept []family.Case
@@ -328,7 +328,7 @@ func keep(all []family.Case, chosen map[string]bool) []family.Case {
 	return kept
 }
 
-// choosePrimaries applies the patterns of --primary.
+// choosePrimaries sets the roles of cases by the patterns of --primary, if there are any.
 func (o Options) choosePrimaries(cases []family.Case) error {
 	if len(o.Primary) == 0 {
 		return nil
@@ -341,30 +341,30 @@ func (o Options) choosePrimaries(cases []family.Case) error {
 	for _, pattern := range o.Primary {
 		found := false
 		for i, c := range cases {
-			// A bound is not measured on every target, so there is no verdict on it.
+			// A bound is not measured on every target, so it has no verdict.
 			if c.Role != result.Bound && result.Match(pattern, c.Name()) {
 				cases[i].Role, found = result.Primary, true
 			}
 		}
 		if !found {
-			return fmt.Errorf("%w: --primary: %q matches %s", ErrOption, pattern, noPrimary(pattern, cases))
+			return fmt.Errorf("%w: --primary: %q matches %s", ErrOption, pattern, explainNoPrimary(pattern, cases))
 		}
 	}
 	return nil
 }
 
-// noPrimary says what a pattern matches that matches no case that could be primary.
-func noPrimary(pattern string, cases []family.Case) string {
+// explainNoPrimary returns the end of the error about a pattern that matches no case that can be primary.
+func explainNoPrimary(pattern string, cases []family.Case) string {
 	for _, c := range cases {
 		if c.Role == result.Bound && result.Match(pattern, c.Name()) {
 			return "only references, on which there is no verdict: " + c.Name()
 		}
 	}
-	return "none of the cases that are measured on every target" + prose.DidYouMean(pattern, names(cases))
+	return "none of the cases that are measured on every target" + prose.DidYouMean(pattern, verdictNames(cases))
 }
 
-// limit applies --max-rate.
-func (o Options) limit(cases []family.Case) (err error) {
+// limitRates applies --max-rate to the workloads of cases.
+func (o Options) limitRates(cases []family.Case) (err error) {
 	for i, c := range cases {
 		if w, is := c.Workload.(family.Capped); is && o.MaxRate > 0 {
 			if cases[i].Workload, err = w.Capped(o.MaxRate); err != nil {
@@ -375,7 +375,7 @@ func (o Options) limit(cases []family.Case) (err error) {
 	return nil
 }
 
-// checkPrimaries refuses a pattern of which no case can be measured.
+// checkPrimaries returns an error if a pattern of --primary matches only cases that cannot be measured.
 func (o Options) checkPrimaries(e result.Experiment) error {
 	for _, pattern := range o.Primary {
 		measured := func(c result.Case) bool { return c.Role == result.Primary && result.Match(pattern, c.Name) }
@@ -392,16 +392,16 @@ func (o Options) checkPrimaries(e result.Experiment) error {
 	return nil
 }
 
-// boundOf is the name of the case that bounds c; empty if none does.
-func boundOf(c family.Case) string {
+// boundName returns the name of the case that bounds c; empty if there is none.
+func boundName(c family.Case) string {
 	if r := c.Workload.Traits().Reference; r != nil {
 		return r.String()
 	}
 	return ""
 }
 
-// names are those of the cases that a verdict can be about.
-func names(cases []family.Case) []string {
+// verdictNames returns the names of the cases that can have verdicts: all but bounds.
+func verdictNames(cases []family.Case) []string {
 	var list []string
 	for _, c := range cases {
 		if c.Role != result.Bound {
@@ -411,12 +411,12 @@ func names(cases []family.Case) []string {
 	return list
 }
 
-// probe asks tool and targets about every case, and fills in e's cases and what is not measured.
-func (o Options) probe(e *result.Experiment, cases []family.Case) error {
+// addCases adds to e the cases that tool and targets support, and lists the rest under NotMeasured.
+func (o Options) addCases(e *result.Experiment, cases []family.Case) error {
 	var possible []family.Case
 	var last error
 	for _, c := range cases {
-		if err := o.supports(e, c); err != nil {
+		if err := o.checkCase(e, c); err != nil {
 			last = err
 			e.NotMeasured = append(e.NotMeasured, result.NotMeasured{Target: "*", Case: c.Name(), Reason: err.Error()})
 			continue
@@ -426,13 +426,13 @@ func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 	if len(possible) == 0 {
 		return fmt.Errorf("none of the %d cases can be measured, the last because %w", len(cases), last)
 	}
-	e.Tool = o.tools(possible)
+	e.Tool = o.toolNames(possible)
 	if err := o.checkMetric(possible); err != nil {
 		return err
 	}
 	for _, c := range possible {
-		rc, bound := c.Planned(), boundOf(c)
-		if slices.Contains(o.compared(c), o.Metric) {
+		rc, bound := c.Planned(), boundName(c)
+		if slices.Contains(o.comparedMetrics(c), o.Metric) {
 			rc.Metric, rc.Words.Quantity = o.Metric, o.Metric
 		}
 		if slices.ContainsFunc(possible, func(c family.Case) bool { return c.Name() == bound }) {
@@ -442,14 +442,14 @@ func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 	}
 	for _, t := range o.Targets {
 		if t.Name != e.Baseline {
-			e.NotMeasured = append(e.NotMeasured, o.lacks(e, t, possible)...)
+			e.NotMeasured = append(e.NotMeasured, o.unsupported(e, t, possible)...)
 		}
 	}
 	return nil
 }
 
-// compared are the names of the metrics that a case may have verdicts about.
-func (o Options) compared(c family.Case) []string {
+// comparedMetrics returns the names of the metrics on which a case can have verdicts.
+func (o Options) comparedMetrics(c family.Case) []string {
 	var names []string
 	for _, m := range o.Tool.Metrics(c.Workload) {
 		if m.Better != metric.Neutral {
@@ -459,11 +459,11 @@ func (o Options) compared(c family.Case) []string {
 	return names
 }
 
-// checkMetric returns an error if no case can have verdicts about the metric that was chosen.
+// checkMetric returns an error if no case can have verdicts on the metric of --metric.
 func (o Options) checkMetric(cases []family.Case) error {
 	known := map[string]bool{}
 	for _, c := range cases {
-		for _, name := range o.compared(c) {
+		for _, name := range o.comparedMetrics(c) {
 			known[name] = true
 		}
 	}
@@ -474,8 +474,8 @@ func (o Options) checkMetric(cases []family.Case) error {
 		ErrOption, o.Metric, prose.Choices(o.Metric, slices.Sorted(maps.Keys(known))))
 }
 
-// tools are the names of those that the cases need, in the order in which they are tried.
-func (o Options) tools(cases []family.Case) string {
+// toolNames returns the names of the tools that the cases use, joined in the order in which they are tried.
+func (o Options) toolNames(cases []family.Case) string {
 	all, is := o.Tool.(family.Set)
 	if !is {
 		return o.Tool.Name()
@@ -489,8 +489,8 @@ func (o Options) tools(cases []family.Case) string {
 	return used.Name()
 }
 
-// Measurable is nil if a tool can measure a workload on a target, as far as can be known before there are places; else
-// it says why not, and what would change that.
+// Measurable returns nil if a tool can measure a workload on a target, as far as is known before a site is opened. Else
+// the error is the reason, with a remedy if there is one.
 func Measurable(by family.Tool, places targets.Target, w family.Workload) error {
 	if err := by.Supports(w); err != nil {
 		return fmt.Errorf("%s cannot: %w", by.Name(), err)
@@ -498,15 +498,15 @@ func Measurable(by family.Tool, places targets.Target, w family.Workload) error 
 	return places.Supports(Placement(by, w, 0))
 }
 
-// Placement is what a run of a workload by a tool needs of its places.
+// Placement returns what a run of a workload by a tool needs of a target's site.
 func Placement(by family.Tool, w family.Workload, rotation int) targets.Placement {
 	p := w.Traits().Needs
 	p.Rotation, p.Program = rotation, by.Program(w)
 	return p
 }
 
-// supports says why a case cannot be measured at all: by the tool or on the baseline.
-func (o Options) supports(e *result.Experiment, c family.Case) error {
+// checkCase returns an error if the tool or the baseline does not support a case, so that it cannot be measured at all.
+func (o Options) checkCase(e *result.Experiment, c family.Case) error {
 	baseline := slices.IndexFunc(o.Targets, func(t Target) bool { return t.Name == e.Baseline })
 	err := Measurable(o.Tool, o.Targets[baseline].Places, c.Workload)
 	if err != nil && o.Tool.Supports(c.Workload) == nil {
@@ -515,23 +515,23 @@ func (o Options) supports(e *result.Experiment, c family.Case) error {
 	return err
 }
 
-// lacks lists the cases that a target cannot do; one line if it is all of them for one reason.
-func (o Options) lacks(e *result.Experiment, t Target, cases []family.Case) []result.NotMeasured {
+// unsupported lists the cases that a target does not support; in one entry if it is all of them for one reason.
+func (o Options) unsupported(e *result.Experiment, t Target, cases []family.Case) []result.NotMeasured {
 	var list []result.NotMeasured
-	one := true
+	sameReason := true
 	for _, c := range cases {
 		if c.Role == result.Bound && e.BoundsOf(t.Name) != t.Name {
 			continue
 		}
 		err := Measurable(o.Tool, t.Places, c.Workload)
 		if err == nil {
-			one = false
+			sameReason = false
 			continue
 		}
 		list = append(list, result.NotMeasured{Target: t.Name, Case: c.Name(), Reason: err.Error()})
-		one = one && list[0].Reason == err.Error()
+		sameReason = sameReason && list[0].Reason == err.Error()
 	}
-	if one && len(list) > 1 {
+	if sameReason && len(list) > 1 {
 		return []result.NotMeasured{{Target: t.Name, Case: "*", Reason: list[0].Reason}}
 	}
 	return list

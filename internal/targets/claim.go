@@ -76,9 +76,9 @@ func (c Claim) String() string {
 // ErrBusy is that another experiment uses a target.
 var ErrBusy = errors.New("in use")
 
-// Meets says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the
+// CheckClaims says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the
 // plan says to share the place with them. An experiment that claims it several times, for each of its targets, is one.
-func (p Plan) Meets(place string, found []Claim) (warnings []string, err error) {
+func (p Plan) CheckClaims(place string, found []Claim) (warnings []string, err error) {
 	found = slices.SortedFunc(slices.Values(found), func(a, b Claim) int { return a.Since.Compare(b.Since) })
 	seen := map[[2]string]bool{}
 	var others []string

@@ -47,7 +47,7 @@ func ClaimMachine(ctx context.Context, p Plan) (_ *MachineClaim, warnings []stri
 	}
 	found, err := claimsIn(dir) // with our own in place, one of two that begin at the same time sees the other
 	if err == nil {
-		warnings, err = p.Meets("this machine", found)
+		warnings, err = p.CheckClaims("this machine", found)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, m.Close())

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-func TestMeets(t *testing.T) {
+func TestCheckClaims(t *testing.T) {
 	since := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	own := Claim{Experiment: "2026-12-01-a1b2", By: "ann@desk", Since: since}
 	other := Claim{Experiment: "2026-12-01-c3d4", By: "ben@lap", Since: since}
 	plan := Plan{Experiment: own.Experiment}
 	for _, found := range [][]Claim{nil, {own}, {own, own}} {
-		if warnings, err := plan.Meets("the cluster", found); len(warnings) != 0 || err != nil {
+		if warnings, err := plan.CheckClaims("the cluster", found); len(warnings) != 0 || err != nil {
 			t.Errorf("%v: %q, %v", found, warnings, err)
 		}
 	}
-	_, err := plan.Meets("the cluster", []Claim{own, other, {}, other})
+	_, err := plan.CheckClaims("the cluster", []Claim{own, other, {}, other})
 	want := "the cluster is in use by an experiment that does not say whose it is and " +
 		"the experiment 2026-12-01-c3d4 of ben@lap, since 2026-12-01 08:00:00 UTC: " +
 		"the two would disturb each other; wait for its end, or measure all the same with --share"
@@ -27,7 +27,7 @@ func TestMeets(t *testing.T) {
 	plan.Share = true
 	later := other // its claim for another of its targets
 	later.Since = since.Add(time.Second)
-	warnings, err := plan.Meets("the cluster", []Claim{own, later, other})
+	warnings, err := plan.CheckClaims("the cluster", []Claim{own, later, other})
 	const shared = "was shared with the experiment 2026-12-01-c3d4 of ben@lap, since 2026-12-01 08:00:00 UTC"
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], shared) {
 		t.Errorf("%q, %v", warnings, err)

@@ -90,8 +90,8 @@ func NewSetting[C, T any](o Option, field func(*C) *T, parse func(value string) 
 	}}
 }
 
-// Gives reports whether a target gives one of the settings.
-func Gives[C any](spec Spec, settings []Setting[C]) bool {
+// GivesAny reports whether a target gives one of the settings.
+func GivesAny[C any](spec Spec, settings []Setting[C]) bool {
 	return slices.ContainsFunc(settings, func(s Setting[C]) bool {
 		_, given := spec.Options[s.Name]
 		return given
@@ -101,8 +101,8 @@ func Gives[C any](spec Spec, settings []Setting[C]) bool {
 // AnyText parses any text.
 func AnyText(value string) (string, error) { return value, nil }
 
-// TextThat parses a text that a check finds nothing wrong with.
-func TextThat(check func(string) error) func(string) (string, error) {
+// CheckedText parses a text that a check finds nothing wrong with.
+func CheckedText(check func(string) error) func(string) (string, error) {
 	return func(value string) (string, error) { return value, check(value) }
 }
 
@@ -159,7 +159,7 @@ func Read[C any](spec Spec, settings []Setting[C], c *C) error {
 // Image parses the reference of a container image, such as the example. It refuses what no runtime would take; the
 // runtime knows the rest.
 func Image(example string) func(string) (string, error) {
-	return TextThat(func(value string) error {
+	return CheckedText(func(value string) error {
 		if !imageRef.MatchString(value) {
 			return fmt.Errorf("it is no image, such as %s", example)
 		}

@@ -25,7 +25,7 @@ type part struct{ Name string }
 
 var engineSettings = append([]Setting[engine]{
 	{Option{Name: "rate", Example: "1G"}, func(*engine, string) error { return errors.New("it is a rate") }},
-	NewSetting(Option{Name: "mtu", Example: "1500"}, func(e *engine) *string { return &e.MTU }, TextThat(notEmpty)),
+	NewSetting(Option{Name: "mtu", Example: "1500"}, func(e *engine) *string { return &e.MTU }, CheckedText(notEmpty)),
 	NewSetting(Option{Name: "secure", Example: "yes", Value: Switch, Needs: "mtu=9000"},
 		func(e *engine) *bool { return &e.Secure }, YesOrNo),
 	{Option: Option{Name: "token", Refused: errors.New("histories keep it")}},

@@ -19,8 +19,8 @@ type Underlaid interface {
 	Underlay() string
 }
 
-// The sites of a Mortal target end by themselves, so that a crash does not leave them for ever.
-type Mortal interface {
+// The sites of a Expiring target end by themselves, so that a crash does not leave them for ever.
+type Expiring interface {
 	SiteLife() time.Duration // from when a site is made
 }
 
@@ -39,8 +39,8 @@ type Leftover struct {
 	Removed bool   `json:"removed,omitempty"`
 }
 
-// Takes tells of something of ours that may be in use for a reason, or is not, and says whether to remove it now.
-func (c Cleaning) Takes(name, doubt string) bool {
+// Report tells of something of ours that may be in use for a reason, or is not, and says whether to remove it now.
+func (c Cleaning) Report(name, doubt string) bool {
 	removed := c.All || doubt == ""
 	c.Found(Leftover{name, doubt, removed})
 	return removed && !c.DryRun

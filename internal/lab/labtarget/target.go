@@ -128,7 +128,7 @@ func (l *labTarget) Supports(p targets.Placement) error {
 	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
 		return err
 	}
-	if err := local.Equipped(p.Program); err != nil {
+	if err := local.CheckProgram(p.Program); err != nil {
 		return err
 	}
 	if err, known := l.probed[p.Path]; known {

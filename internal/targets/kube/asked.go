@@ -42,7 +42,7 @@ func (k *kubeTarget) endpoint(node string) host.Endpoint {
 			e.Node = name
 		}
 	}
-	e.PodLabels, e.PodAnnotations = k.options.Marks(nil)
+	e.PodLabels, e.PodAnnotations = k.options.PodMetadata(nil)
 	e.Pod = k.options.PodFields()
 	return e
 }

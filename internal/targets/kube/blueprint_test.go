@@ -76,7 +76,7 @@ func TestManifests(t *testing.T) {
 		"profiled": plan(t, "kube:?profile=yes", targets.PodPodSame),
 	} {
 		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged)}
-		if b.ByService() {
+		if b.UsesService() {
 			objects = append(objects, b.Service())
 		}
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.Pod(manifest.Server),

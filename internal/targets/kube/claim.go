@@ -67,7 +67,7 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := k.plan.Meets("the cluster at "+k.cluster.Host(), found)
+	more, err := k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	if errors.Is(err, targets.ErrBusy) {
 		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, cleanup.LivesFor.Minutes())
 	}
@@ -89,7 +89,7 @@ func (k *kubeTarget) lapse(ctx context.Context) (why string, err error) {
 	again := k.hold.lease.Again(ctx) // before the look at others, as at the beginning
 	found, _, err := cleanup.Claims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if err == nil {
-		_, err = k.plan.Meets("the cluster at "+k.cluster.Host(), found)
+		_, err = k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	}
 	if k.hold.busy = nil; errors.Is(err, targets.ErrBusy) {
 		k.hold.busy = err

@@ -29,7 +29,7 @@ func accountsIn(t *testing.T, c *cluster.Cluster) []string {
 	var names []string
 	for _, collection := range slices.Concat(cleanup.ClusterKinds, cleanup.AccountKinds) {
 		// cleanups ask too
-		found, err := cleanup.List(context.WithoutCancel(t.Context()), c, collection, "", manifest.OurSelector())
+		found, err := cleanup.List(context.WithoutCancel(t.Context()), c, collection, "", manifest.ManagedSelector())
 		if err != nil {
 			t.Fatal(err)
 		}

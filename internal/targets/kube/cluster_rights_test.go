@@ -270,7 +270,7 @@ func TestAccountIsMadeAgain(t *testing.T) {
 	k.account.End() // nobody extends it
 	await(t, 2*time.Minute, "the account to go", func() bool {
 		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(),
-			metav1.ListOptions{LabelSelector: manifest.OurSelector()})
+			metav1.ListOptions{LabelSelector: manifest.ManagedSelector()})
 		return err == nil && len(found.Items) == 0
 	})
 	if err := openAndClose(t, k); err != nil {

@@ -87,7 +87,7 @@ func (k *kubeTarget) unready(ctx context.Context) string {
 	var list []string
 	for _, n := range nodes.Items {
 		if k.nodes.MayUse(n.Name) && !inspection.Ready(n) {
-			list = append(list, "node "+n.Name+" is not ready"+diagnosis.Heard(n))
+			list = append(list, "node "+n.Name+" is not ready"+diagnosis.ReadyMessage(n))
 		}
 	}
 	return strings.Join(list, " and ")
@@ -95,7 +95,7 @@ func (k *kubeTarget) unready(ctx context.Context) string {
 
 // learn refuses paths by what went wrong with a part between two hosts.
 func (k *kubeTarget) learn(p *part, err error) {
-	if errors.Is(err, result.ErrNotSupported) && !p.plan.Alone() {
+	if errors.Is(err, result.ErrNotSupported) && !p.plan.ClientOnly() {
 		k.refuse(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // left lists everything of ours that a cluster has now.
 func leftOn(ctx context.Context, api kubernetes.Interface) ([]string, error) {
-	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
+	which := metav1.ListOptions{LabelSelector: manifest.ManagedSelector()}
 	var names []string
 	namespaces, err := api.CoreV1().Namespaces().List(ctx, which)
 	if err != nil {
@@ -49,7 +49,7 @@ func leftOn(ctx context.Context, api kubernetes.Interface) ([]string, error) {
 		return nil, err
 	}
 	for _, v := range pvs.Items {
-		if v.Spec.ClaimRef != nil && volumes.OfOurs.MatchString(v.Spec.ClaimRef.Name) {
+		if v.Spec.ClaimRef != nil && volumes.OwnClaim.MatchString(v.Spec.ClaimRef.Name) {
 			names = append(names, "volume "+v.Name)
 		}
 	}

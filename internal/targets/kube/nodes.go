@@ -40,7 +40,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	defer cancel()
 	nodes, err := k.cluster.Nodes(ctx, k.options.Client, k.options.Server)
 	if apierrors.IsForbidden(err) && k.options.Client != "" {
-		choice := inspection.Unseen(k.options.NodeWish)
+		choice := inspection.UnlistedNodes(k.options.NodeConstraints)
 		k.nodes = &choice
 		return nil
 	}
@@ -50,7 +50,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	if err != nil {
 		return k.cluster.Unanswered(err)
 	}
-	choice, err := inspection.ChoiceOf(nodes, k.options.NodeWish)
+	choice, err := inspection.ChooseNodes(nodes, k.options.NodeConstraints)
 	if err != nil {
 		return err
 	}

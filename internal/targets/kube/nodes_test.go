@@ -25,7 +25,7 @@ func surveyed(n int, o options) *kubeTarget {
 		listed = append(listed, node)
 	}
 	o.Selector = labels.Everything()
-	choice, err := inspection.ChoiceOf(listed, o.NodeWish)
+	choice, err := inspection.ChooseNodes(listed, o.NodeConstraints)
 	if err != nil {
 		panic(err)
 	}
@@ -58,7 +58,7 @@ func TestShares(t *testing.T) {
 // balance wherever an experiment stops, by one at most.
 func TestNodesInBalance(t *testing.T) {
 	for n := 2; n <= 7; n++ {
-		k := surveyed(n, options{NodeWish: inspection.NodeWish{Rotate: true}})
+		k := surveyed(n, options{NodeConstraints: inspection.NodeConstraints{Rotate: true}})
 		pairs, err := k.Nodes(t.Context())
 		if err != nil || len(pairs) != n*(n-1) {
 			t.Fatalf("%d nodes have %d pairs, %v", n, len(pairs), err)

@@ -78,7 +78,7 @@ func (k *kubeTarget) place(parts []*part, of targets.Placement) targets.Place {
 
 // addVolume adds what storage is measured on.
 func (k *kubeTarget) addVolume(place *targets.Place, g *site.Group) {
-	place.Volume = k.storage.Offer(g.Volume)
+	place.Volume = k.storage.HostVolume(g.Volume)
 	place.Warnings = append(g.Volume.Warnings(), place.Warnings...)
 	place.Health = func(ctx context.Context) []string { return append(g.Volume.Health(ctx), g.Health(ctx)...) }
 }

@@ -26,7 +26,7 @@ type options struct {
 	Kubeconfig        cluster.Kubeconfig
 	Namespace         string // "": one of our own
 	manifest.Settings        // of pods and Services
-	inspection.NodeWish
+	inspection.NodeConstraints
 	HostNetwork bool
 	Here        bool // the API server is asked from this machine
 	Vault       vault.Instance
@@ -43,7 +43,7 @@ var allSettings = slices.Concat(
 var podOptions = []targets.Setting[options]{
 	targets.NewSetting(targets.Option{Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
 		Help: "existing namespace to use, instead of one that is made and removed"},
-		func(o *options) *string { return &o.Namespace }, targets.TextThat(manifest.CheckName)),
+		func(o *options) *string { return &o.Namespace }, targets.CheckedText(manifest.CheckName)),
 	targets.NewSetting(targets.Option{
 		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage +
 			")"}, func(o *options) *string { return &o.Image }, targets.Image("registry.example/knotmeter-agent@sha256:…")),
@@ -53,10 +53,10 @@ var podOptions = []targets.Setting[options]{
 		func(o *options) *bool { return &o.Inject }, targets.YesOrNo),
 	targets.NewSetting(targets.Option{
 		Name: "client-node", Example: "NAME", Help: "the client's node, instead of one that is chosen"},
-		func(o *options) *string { return &o.Client }, targets.TextThat(manifest.CheckName)),
+		func(o *options) *string { return &o.Client }, targets.CheckedText(manifest.CheckName)),
 	targets.NewSetting(targets.Option{
 		Name: "server-node", Example: "NAME", Help: "the server's node on paths between nodes", Needs: "client-node"},
-		func(o *options) *string { return &o.Server }, targets.TextThat(manifest.CheckName)),
+		func(o *options) *string { return &o.Server }, targets.CheckedText(manifest.CheckName)),
 	targets.NewSetting(targets.Option{Name: "node-selector", Example: "k=v,…", Help: "use only nodes with these labels"},
 		func(o *options) *labels.Selector { return &o.Selector }, parseSelector),
 	targets.NewSetting(targets.Option{Name: "zones", Example: "same", Help: "zones of the two nodes: same, or across"},
@@ -74,13 +74,13 @@ var podOptions = []targets.Setting[options]{
 		func(o *options) *bool { return &o.Profile }, targets.YesOrNo),
 	targets.NewSetting(targets.Option{
 		Name: "runtime-class", Example: "NAME", Help: "runtime class of the pods, such as Kata or gVisor"},
-		func(o *options) *string { return &o.RuntimeClass }, targets.TextThat(manifest.CheckName)),
+		func(o *options) *string { return &o.RuntimeClass }, targets.CheckedText(manifest.CheckName)),
 	targets.NewSetting(targets.Option{
 		Name: "network", Example: "NAME", Help: "Multus attachment that the pods' traffic takes; pod-pod paths only"},
-		func(o *options) *string { return &o.Network }, targets.TextThat(manifest.CheckAttachment)),
+		func(o *options) *string { return &o.Network }, targets.CheckedText(manifest.CheckAttachment)),
 	targets.NewSetting(targets.Option{Name: "default-network", Example: "NAMESPACE/NAME",
 		Help: "Multus attachment in place of the pods' default network, such as macvlan or SR-IOV; all paths"},
-		func(o *options) *string { return &o.DefaultNetwork }, targets.TextThat(manifest.CheckDefaultAttachment)),
+		func(o *options) *string { return &o.DefaultNetwork }, targets.CheckedText(manifest.CheckDefaultAttachment)),
 	targets.NewSetting(targets.Option{
 		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6 (default: the cluster's first)"},
 		func(o *options) *corev1.IPFamily { return &o.Family }, parseFamily),
@@ -106,7 +106,7 @@ func Options() []targets.Option { return targets.Options(allSettings) }
 func parse(spec targets.Spec) (options, error) {
 	o := options{
 		Kubeconfig: cluster.Kubeconfig{Context: spec.Name}, HostNetwork: true,
-		NodeWish: inspection.NodeWish{Selector: labels.Everything()},
+		NodeConstraints: inspection.NodeConstraints{Selector: labels.Everything()},
 		Settings: manifest.Settings{
 			Image: manifest.DefaultImage, Port: defaultPort, Volume: manifest.AnyVolume(),
 			Pods: manifest.PodSettings{Resources: manifest.DefaultResources()},
@@ -116,7 +116,7 @@ func parse(spec targets.Spec) (options, error) {
 		return o, err
 	}
 	o.Tolerations = o.Pods.Tolerations
-	o.Volume.Given = targets.Gives(spec, volumes.Settings)
+	o.Volume.Given = targets.GivesAny(spec, volumes.Settings)
 	var err error
 	switch {
 	case o.Inject && spec.Options["image"] == "":

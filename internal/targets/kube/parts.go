@@ -104,7 +104,7 @@ func (k *kubeTarget) assemble(ctx context.Context, placements []targets.Placemen
 // locate chooses the nodes of a part, and looks what it is for that is there, before there is a namespace that nothing
 // would be in.
 func (k *kubeTarget) locate(ctx context.Context, plan *manifest.Blueprint, rotation int) error {
-	nodes, err := k.nodes.At(plan.Apart(), rotation)
+	nodes, err := k.nodes.At(plan.OnTwoNodes(), rotation)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (k *kubeTarget) prepare(ctx context.Context, p *part) (err error) {
 // newVault is the Vault of a group, of which nothing is made yet.
 func (k *kubeTarget) newVault(ctx context.Context, g *site.Group) (*deployed.Deployment, error) {
 	wanted, client := k.options.Vault, g.Plan.Node(manifest.Client)
-	spread := inspection.Spread(k.listed, k.options.NodeWish, client, wanted.Replicas)
+	spread := inspection.Spread(k.listed, k.options.NodeConstraints, client, wanted.Replicas)
 	if len(spread) == 0 {
 		spread = g.Plan.Nodes[:] // nodes may not be listed
 	}

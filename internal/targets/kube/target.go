@@ -196,7 +196,7 @@ func (k *kubeTarget) Close() error {
 	if k.nodeWatches != nil {
 		k.nodeWatches.End()
 	}
-	left := k.storage.Leave(context.Background(), k.namespace, k.experiment) // which takes its own time
+	left := k.storage.RemoveReused(context.Background(), k.namespace, k.experiment) // which takes its own time
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	left = errors.Join(left, k.leaveAPI(ctx))
@@ -231,7 +231,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 	name := manifest.ExperimentName(k.experiment)
 	if k.storage.Made() || k.vaultStorage.Made() {
-		if err := volumes.Vacate(ctx, k.cluster, name); err != nil {
+		if err := volumes.DeleteClaims(ctx, k.cluster, name); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ func (d *directory) Supports(p targets.Placement) error {
 	if _, err := d.usable(); err != nil {
 		return err
 	}
-	return Equipped(p.Program)
+	return CheckProgram(p.Program)
 }
 
 // there says why there is no directory where one is named.
@@ -224,8 +224,8 @@ func (d *directory) volume(at *workDir) (host.Volume, error) {
 	return host.Volume{Path: at.path, Size: size, Kept: at.path}, nil
 }
 
-// Equipped is nil if this machine has a program that runs start, or if they start none.
-func Equipped(program string) error {
+// CheckProgram is nil if this machine has a program that runs start, or if they start none.
+func CheckProgram(program string) error {
 	if program == "" {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (d *directory) supportsClient(p targets.Placement) error {
 	if len(d.agent) == 0 {
 		return result.NotSupported("this machine is not asked from here")
 	}
-	return cmp.Or(d.vault.Supports(vault.Here(), p), Equipped(p.Program))
+	return cmp.Or(d.vault.Supports(vault.Here(), p), CheckProgram(p.Program))
 }
 
 // Applications is a Vault that was given.
@@ -400,7 +400,7 @@ func cleanIn(parent string, shared bool, how targets.Cleaning) ([]string, error)
 			how.Found(targets.Leftover{Name: path, Doubt: "a program that runs works on it"}) // even with --all
 			continue
 		}
-		if err == nil && !how.Takes(path, unsure(name[1], shared, held)) {
+		if err == nil && !how.Report(path, unsure(name[1], shared, held)) {
 			err = dir.Close()
 		} else if err == nil {
 			if err = (&workDir{path, dir}).remove(); err == nil {

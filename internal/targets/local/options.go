@@ -48,7 +48,7 @@ func parse(spec targets.Spec) (*directory, error) {
 	switch {
 	case d.vault.Deploy:
 		err = errors.New("vault=deploy needs a cluster, as kube: targets have; give the URL of a Vault that is there")
-	case d.path == "" && targets.Gives(spec, storageSettings):
+	case d.path == "" && targets.GivesAny(spec, storageSettings):
 		err = errors.New("size= and volume= are about a directory; which one? for example local:/var/tmp")
 	case d.path != "" && !filepath.IsAbs(spec.Name):
 		err = fmt.Errorf("%s is not an absolute path, and where it is would depend on where the program is started",

@@ -71,16 +71,16 @@ var deployment = []targets.Setting[Instance]{
 	targets.NewSetting(targets.Option{
 		Name: "vault-cpu", Example: "2", Needs: "vault=deploy",
 		Help: "CPUs of each replica of a Vault that is deployed, as its request and limit (default: 100m, no limit)",
-	}, func(i *Instance) *string { return &i.CPU }, targets.TextThat(checkCPU)),
+	}, func(i *Instance) *string { return &i.CPU }, targets.CheckedText(checkCPU)),
 	targets.NewSetting(targets.Option{
 		Name: "vault-memory", Example: "8Gi", Needs: "vault=deploy",
 		Help: "memory of each replica of a Vault that is deployed, as its request and limit (default: 256Mi, up to 2Gi)",
-	}, func(i *Instance) *string { return &i.Memory }, targets.TextThat(checkMemory)),
+	}, func(i *Instance) *string { return &i.Memory }, targets.CheckedText(checkMemory)),
 	targets.NewSetting(targets.Option{
 		Name: "vault-storage-class", Example: "NAME", Needs: "vault=deploy",
 		Help: "storage class of a volume of size= for each replica of a Vault that is deployed (default: none, its data is " +
 			"on the nodes' own disks)",
-	}, func(i *Instance) *string { return &i.StorageClass }, targets.TextThat(checkClass)),
+	}, func(i *Instance) *string { return &i.StorageClass }, targets.CheckedText(checkClass)),
 }
 
 var (

@@ -282,7 +282,7 @@ func Clean(ctx context.Context, e host.Endpoint, how targets.Cleaning) ([]string
 	now := by.clock(ctx)
 	for _, l := range left {
 		name := "mount " + l.name + " of Vault at " + e.URL
-		if !how.Takes(name, l.kept(now)) {
+		if !how.Report(name, l.kept(now)) {
 			continue
 		}
 		if err := (&mount{by, l.name}).remove(ctx); err != nil {

@@ -69,10 +69,10 @@ func Clean(
 	}
 	some := false
 	for _, t := range found {
-		some = how.Takes(t.String(), s.keeps(t)) || some
+		some = how.Report(t.String(), s.keeps(t)) || some
 	}
 	if !some {
-		return nil, volumes.Staying(ctx, c)
+		return nil, volumes.CheckRetained(ctx, c)
 	}
 	take := func(more []string, err error) error {
 		removed = append(removed, more...)
@@ -100,7 +100,7 @@ func Clean(
 		return removed, stay
 	}
 	err = take(Remove(ctx, c, namespace, selector, leaseKind, s.takes))
-	return removed, errors.Join(err, volumes.Staying(ctx, c))
+	return removed, errors.Join(err, volumes.CheckRetained(ctx, c))
 }
 
 // cleanNamespaces removes the namespaces of ours.
@@ -117,7 +117,7 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]
 		if !s.takes(Thing{NamespaceKind[0], n.ObjectMeta}) {
 			return true
 		}
-		err := volumes.Vacate(limited, api, n.Name)
+		err := volumes.DeleteClaims(limited, api, n.Name)
 		errs = append(errs, err)
 		return err != nil
 	})

@@ -60,7 +60,7 @@ func (l *Lease) Make(ctx context.Context) error {
 	_, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: l.meta, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &said.By, LeaseDurationSeconds: new(int32(LivesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
 	}}, metav1.CreateOptions{})
-	if err = diagnosis.IgnoreThere(err); err == nil {
+	if err = diagnosis.IgnoreAlreadyExists(err); err == nil {
 		l.mu.Lock()
 		l.last = time.Now().Round(0)
 		l.mu.Unlock()
@@ -143,7 +143,7 @@ func (l *Lease) End(ctx context.Context, stays bool) error {
 	if !stays {
 		end = func() error { return l.leases.Delete(ctx, l.meta.Name, metav1.DeleteOptions{}) }
 	}
-	if err := diagnosis.IgnoreGone(end()); err != nil {
+	if err := diagnosis.IgnoreNotFound(end()); err != nil {
 		return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", LivesFor,
 			diagnosis.Explain(err, l.meta.Namespace))
 	}
@@ -168,7 +168,7 @@ func Claims(
 func leasesOf(
 	ctx context.Context, api kubernetes.Interface, namespace string,
 ) (_ []coordinationv1.Lease, where string, err error) {
-	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
+	which := metav1.ListOptions{LabelSelector: manifest.ManagedSelector()}
 	where = "the whole cluster"
 	found, err := api.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, which)
 	if apierrors.IsForbidden(err) && namespace != "" {

@@ -94,7 +94,7 @@ func Remove(
 				continue
 			}
 			err := api.CoreV1().RESTClient().Delete().AbsPath(at(collection, t.Namespace), t.Name).Body(&now).Do(ctx).Error()
-			if err = diagnosis.IgnoreGone(err); err != nil && !apierrors.IsConflict(err) {
+			if err = diagnosis.IgnoreNotFound(err); err != nil && !apierrors.IsConflict(err) {
 				errs = append(errs, diagnosis.Explain(err, t.Namespace))
 				continue
 			}

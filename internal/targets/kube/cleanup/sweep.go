@@ -50,7 +50,7 @@ func (s sweep) isGiven(t Thing) bool { return t.collection == NamespaceKind[0] &
 // selector finds at least what is removed: what is of experiments that do not run any more, or all of ours.
 func (s sweep) selector() string {
 	if s.all {
-		return manifest.OurSelector()
+		return manifest.ManagedSelector()
 	}
 	var over []string
 	for _, experiment := range slices.Sorted(maps.Keys(s.leases)) {
@@ -58,7 +58,7 @@ func (s sweep) selector() string {
 			over = append(over, experiment)
 		}
 	}
-	return manifest.OurSelector() + "," + manifest.LabelExperiment + " in (" + strings.Join(over, ",") + ")"
+	return manifest.ManagedSelector() + "," + manifest.LabelExperiment + " in (" + strings.Join(over, ",") + ")"
 }
 
 // made says whether Knotmeter made something that has its label: it has the name of its experiment, or of its run, and
@@ -93,7 +93,7 @@ func sweepOf(
 	ctx context.Context, c *cluster.Cluster, namespace string, all bool, lives time.Duration,
 ) (s sweep, found []Thing, err error) {
 	for _, collection := range ownKinds {
-		selector := manifest.OurSelector()
+		selector := manifest.ManagedSelector()
 		if collection == NamespaceKind[0] && namespace != "" {
 			selector += "," + LabelRun // those of experiments are not made where one is given
 		}

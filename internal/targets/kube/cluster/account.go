@@ -110,16 +110,16 @@ func makeAccount(
 	meta, rbac := h.meta(h.name(), h.Namespace, owner), api.RbacV1()
 	a := &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: new(false)}
 	_, err := api.CoreV1().ServiceAccounts(h.Namespace).Create(ctx, a, metav1.CreateOptions{})
-	if diagnosis.IgnoreThere(err) == nil {
+	if diagnosis.IgnoreAlreadyExists(err) == nil {
 		r := &rbacv1.Role{ObjectMeta: meta, Rules: rules}
 		_, err = rbac.Roles(h.Namespace).Create(ctx, r, metav1.CreateOptions{})
 	}
-	if diagnosis.IgnoreThere(err) == nil {
+	if diagnosis.IgnoreAlreadyExists(err) == nil {
 		to := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
 		b := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: h.subjects(), RoleRef: to}
 		_, err = rbac.RoleBindings(h.Namespace).Create(ctx, b, metav1.CreateOptions{})
 	}
-	return diagnosis.IgnoreThere(err)
+	return diagnosis.IgnoreAlreadyExists(err)
 }
 
 // ErrGiven is why an account in a namespace of others gets no right in the whole cluster: should the binding be left
@@ -136,13 +136,13 @@ func grantWide(ctx context.Context, api kubernetes.Interface, h Home, purpose st
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: h.Namespace, UID: h.UID}
 	meta, rbac := h.meta(h.clusterName(purpose), "", owner), api.RbacV1()
 	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-	if diagnosis.IgnoreThere(err) != nil {
+	if diagnosis.IgnoreAlreadyExists(err) != nil {
 		return err
 	}
 	to := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}
 	b := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: h.subjects(), RoleRef: to}
 	_, err = rbac.ClusterRoleBindings().Create(ctx, b, metav1.CreateOptions{})
-	return diagnosis.IgnoreThere(err)
+	return diagnosis.IgnoreAlreadyExists(err)
 }
 
 // priorities are the names of the flow schemas and priority levels, by UID; none if they may not be seen.

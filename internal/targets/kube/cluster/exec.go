@@ -38,7 +38,7 @@ func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 		if *refusal != nil && ctx.Err() == nil {
 			err = c.afterFallback(*refusal, err)
 		}
-		if right := diagnosis.RefusedRight(err, namespace); right != nil {
+		if right := diagnosis.MissingRight(err, namespace); right != nil {
 			return right
 		}
 		if err != nil && ctx.Err() == nil {

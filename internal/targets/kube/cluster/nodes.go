@@ -44,7 +44,7 @@ func (w *nodeWatch) see(n *corev1.Node, gone bool) {
 		w.told = append(w.told, fmt.Sprintf("node %s was removed from the cluster", n.Name))
 	}
 	for _, c := range n.Status.Conditions {
-		good, watched := diagnosis.NodeHealthy(c.Type)
+		good, watched := diagnosis.HealthyStatus(c.Type)
 		if !watched {
 			continue
 		}
@@ -53,12 +53,12 @@ func (w *nodeWatch) see(n *corev1.Node, gone bool) {
 		changed := !known || !before.LastTransitionTime.Equal(&c.LastTransitionTime) || before.Status != c.Status
 		switch {
 		case c.Status != good && changed:
-			w.bad[c.Type] = diagnosis.NodeAilment(n.Name, c)
+			w.bad[c.Type] = diagnosis.NodeDisruption(n.Name, c)
 			w.told = append(w.told, w.bad[c.Type])
 		case c.Status == good:
 			if known && before.Status == good && changed {
 				w.told = append(w.told, fmt.Sprintf("node %s %s for a moment in which it could not be watched", n.Name,
-					diagnosis.NodeIll(c.Type)))
+					diagnosis.ConditionText(c.Type)))
 			}
 			delete(w.bad, c.Type)
 		}

@@ -178,7 +178,7 @@ func (w *PodWatch) Ailments(before map[string]*corev1.Pod) []string {
 	defer w.mu.Unlock()
 	var list []string
 	for name, then := range before {
-		if why := diagnosis.PodAilment(then, w.pods[name], w.gone[name]); why != "" {
+		if why := diagnosis.PodDisruption(then, w.pods[name], w.gone[name]); why != "" {
 			list = append(list, why)
 		}
 	}

@@ -66,7 +66,7 @@ var Settings = []targets.Setting[Kubeconfig]{
 		func(k *Kubeconfig) *bool { return &k.Overrides.ClusterInfo.DisableCompression }, targets.YesOrNo),
 	targets.NewSetting(targets.Option{Name: "request-timeout", Example: "0", Field: "requestTimeout",
 		Help: "timeout of a single request to the API server, such as 30s; 0 is none"},
-		func(k *Kubeconfig) *string { return &k.Overrides.Timeout }, targets.TextThat(checkTimeout)),
+		func(k *Kubeconfig) *string { return &k.Overrides.Timeout }, targets.CheckedText(checkTimeout)),
 	{Option: targets.Option{Name: "token", Refused: ErrSecret}},
 	{Option: targets.Option{Name: "username", Refused: ErrSecret}},
 	{Option: targets.Option{Name: "password", Refused: ErrSecret}},

@@ -38,9 +38,9 @@ func Explain(err error, namespace string) error {
 	return err
 }
 
-// RefusedRight is the error of a missing right that comes as text alone, as that of a refused upgrade does; nil for
+// MissingRight is the error of a missing right that comes as text alone, as that of a refused upgrade does; nil for
 // others.
-func RefusedRight(err error, namespace string) error {
+func MissingRight(err error, namespace string) error {
 	if err == nil || !forbidden.MatchString(err.Error()) {
 		return nil
 	}
@@ -147,16 +147,16 @@ func NoServiceFamily(err error, family corev1.IPFamily) error {
 		On: targets.Path.Service}
 }
 
-// IgnoreGone is nil for an error that says that something is not there.
-func IgnoreGone(err error) error {
+// IgnoreNotFound is nil for an error that says that something is not there.
+func IgnoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// IgnoreThere is nil for an error that says that something is there already.
-func IgnoreThere(err error) error {
+// IgnoreAlreadyExists is nil for an error that says that something is there already.
+func IgnoreAlreadyExists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

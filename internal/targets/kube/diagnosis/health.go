@@ -11,8 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Heard is what the control plane says of a node that is not ready.
-func Heard(n corev1.Node) string {
+// ReadyMessage is what the control plane says of a node that is not ready.
+func ReadyMessage(n corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Message != "" {
 			return " (" + strings.TrimSuffix(Shorten(c.Message), ".") + ")"
@@ -21,9 +21,9 @@ func Heard(n corev1.Node) string {
 	return ""
 }
 
-// PodAilment is what became of a pod that should have been left alone: how it is now beside how it was when it ran;
+// PodDisruption is what became of a pod that should have been left alone: how it is now beside how it was when it ran;
 // empty if it still runs.
-func PodAilment(before, now *corev1.Pod, gone bool) string {
+func PodDisruption(before, now *corev1.Pod, gone bool) string {
 	if now == nil {
 		return ""
 	}
@@ -100,8 +100,8 @@ func inWords(what, words string) string {
 	return what + ": " + words
 }
 
-// NodeHealthy is the status that a node in order has of each condition that is watched.
-func NodeHealthy(t corev1.NodeConditionType) (status corev1.ConditionStatus, watched bool) {
+// HealthyStatus is the status that a node in order has of each condition that is watched.
+func HealthyStatus(t corev1.NodeConditionType) (status corev1.ConditionStatus, watched bool) {
 	switch t {
 	case corev1.NodeReady:
 		return corev1.ConditionTrue, true
@@ -111,13 +111,13 @@ func NodeHealthy(t corev1.NodeConditionType) (status corev1.ConditionStatus, wat
 	return "", false
 }
 
-func NodeIll(t corev1.NodeConditionType) string {
+func ConditionText(t corev1.NodeConditionType) string {
 	if t == corev1.NodeReady {
 		return "was not ready"
 	}
 	return "was under " + string(t)
 }
 
-func NodeAilment(name string, c corev1.NodeCondition) string {
-	return inWords(fmt.Sprintf("node %s %s", name, NodeIll(c.Type)), strings.TrimSpace(c.Reason+" "+c.Message))
+func NodeDisruption(name string, c corev1.NodeCondition) string {
+	return inWords(fmt.Sprintf("node %s %s", name, ConditionText(c.Type)), strings.TrimSpace(c.Reason+" "+c.Message))
 }

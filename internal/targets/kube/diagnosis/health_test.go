@@ -19,7 +19,7 @@ func runningPod(name string) *corev1.Pod {
 	}
 }
 
-func TestPodAilment(t *testing.T) {
+func TestPodDisruption(t *testing.T) {
 	ended := func(reason string, status int32) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
@@ -83,11 +83,11 @@ func TestPodAilment(t *testing.T) {
 	} {
 		before, now := runningPod("p"), runningPod("p")
 		test.change(now)
-		if got := PodAilment(before, now, test.gone); got != test.want {
+		if got := PodDisruption(before, now, test.gone); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 		}
 	}
-	if got := PodAilment(runningPod("p"), nil, false); got != "" {
+	if got := PodDisruption(runningPod("p"), nil, false); got != "" {
 		t.Errorf("never seen: %s", got)
 	}
 }

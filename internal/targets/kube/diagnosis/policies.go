@@ -31,10 +31,10 @@ type policyTraffic struct {
 	port      int32
 }
 
-// InTheWay says which NetworkPolicies of a namespace keep the client from the server, by the rules of
+// BlockingPolicies says which NetworkPolicies of a namespace keep the client from the server, by the rules of
 // https://kubernetes.io/docs/concepts/services-networking/network-policies/; or, if none does, where else to look. What
 // the policies say of labels of the namespace that are unknown is taken to allow.
-func InTheWay(policies []networkingv1.NetworkPolicy, namespace string, ends [2]PolicyEnd, port int) string {
+func BlockingPolicies(policies []networkingv1.NetworkPolicy, namespace string, ends [2]PolicyEnd, port int) string {
 	var walls []string
 	for _, direction := range []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress} {
 		of, peer := ends[0], ends[1]
@@ -64,12 +64,12 @@ func InTheWay(policies []networkingv1.NetworkPolicy, namespace string, ends [2]P
 			strings.Join(walls, "; "), manifest.LabelManaged, manifest.ManagedBy)
 	case len(policies) > 0:
 		return fmt.Sprintf("; the NetworkPolicies of the namespace %s (%s) are not in the way%s", namespace,
-			inspection.List(policyNames(policies)), Elsewhere(port))
+			inspection.List(policyNames(policies)), FirewallHint(port))
 	}
-	return Elsewhere(port)
+	return FirewallHint(port)
 }
 
-func Elsewhere(port int) string {
+func FirewallHint(port int) string {
 	return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d, TCP "+
 		"and UDP", port)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // What a NetworkPolicy keeps from passing is named, and what it allows is not.
-func TestInTheWay(t *testing.T) {
+func TestBlockingPolicies(t *testing.T) {
 	ends := [2]PolicyEnd{
 		{Name: "client", Labels: map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelRole: "client"},
 			Address: netip.MustParseAddr("10.0.1.5"), Pod: true},
@@ -65,7 +65,7 @@ func TestInTheWay(t *testing.T) {
 			p.Name = "p" + string(rune('0'+i))
 			policies = append(policies, p)
 		}
-		got := InTheWay(policies, "bench", test.ends, 5201)
+		got := BlockingPolicies(policies, "bench", test.ends, 5201)
 		for _, words := range test.says {
 			if !strings.Contains(got, words) {
 				t.Errorf("%s: %q does not say %q", test.name, got, words)

@@ -68,7 +68,7 @@ func TestSidecars(t *testing.T) {
 	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{
 		EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger"},
 	}}
-	if got := PodAilment(p, debugged, false); !strings.Contains(got, "to istio-proxy, istio-init (init), collector "+
+	if got := PodDisruption(p, debugged, false); !strings.Contains(got, "to istio-proxy, istio-init (init), collector "+
 		"(sidecar), debugger (ephemeral)") {
 		t.Errorf("%q", got)
 	}

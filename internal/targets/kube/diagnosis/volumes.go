@@ -184,8 +184,8 @@ func (w *VolumeWait) unmounted(p *corev1.Pod, e *corev1.Event) *Problem {
 			Shorten(said))}
 }
 
-// Cannot is an error about what is asked of a cluster, and not about its state: another run would meet it too.
-func Cannot(p *Problem) error {
+// ErrorOf is an error about what is asked of a cluster, and not about its state: another run would meet it too.
+func ErrorOf(p *Problem) error {
 	if p.final {
 		return result.NotSupported(p.Error())
 	}
@@ -205,8 +205,8 @@ func ClaimState(c *corev1.PersistentVolumeClaim, events []corev1.Event) string {
 	return text
 }
 
-// ClaimAilments are what became of a claim: how it is now beside how it was when it was bound.
-func ClaimAilments(before, now *corev1.PersistentVolumeClaim) []string {
+// ClaimDisruptions are what became of a claim: how it is now beside how it was when it was bound.
+func ClaimDisruptions(before, now *corev1.PersistentVolumeClaim) []string {
 	var list []string
 	if now.DeletionTimestamp != nil {
 		list = append(list, fmt.Sprintf("the claim %s is being removed by something else than Knotmeter", now.Name))
@@ -228,8 +228,8 @@ func ClaimAilments(before, now *corev1.PersistentVolumeClaim) []string {
 	return list
 }
 
-// VolumeAilments are the same of a volume.
-func VolumeAilments(before, now *corev1.PersistentVolume) []string {
+// VolumeDisruptions are the same of a volume.
+func VolumeDisruptions(before, now *corev1.PersistentVolume) []string {
 	var list []string
 	if now.DeletionTimestamp != nil {
 		list = append(list, fmt.Sprintf("the volume %s is being removed by something else than Knotmeter", now.Name))

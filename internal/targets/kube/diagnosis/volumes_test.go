@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-func TestVolumeAilments(t *testing.T) {
+func TestVolumeDisruptions(t *testing.T) {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "c"},
@@ -23,7 +23,7 @@ func TestVolumeAilments(t *testing.T) {
 	}
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
 		Spec: corev1.PersistentVolumeSpec{Capacity: capacity}}
-	if got := append(ClaimAilments(claim, claim.DeepCopy()), VolumeAilments(pv, pv.DeepCopy())...); len(got) > 0 {
+	if got := append(ClaimDisruptions(claim, claim.DeepCopy()), VolumeDisruptions(pv, pv.DeepCopy())...); len(got) > 0 {
 		t.Errorf("nothing happened: %v", got)
 	}
 	now := metav1.Unix(200, 0)
@@ -35,7 +35,7 @@ func TestVolumeAilments(t *testing.T) {
 		"is being removed by something else": removed, "has lost its volume": lost, "was resized from 10Gi to 20Gi": grown,
 		"is being resized from 0 to 20Gi": asked,
 	} {
-		if got := ClaimAilments(claim, c); len(got) != 1 || !strings.Contains(got[0], want) {
+		if got := ClaimDisruptions(claim, c); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%v, want %q", got, want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestVolumeAilments(t *testing.T) {
 		"is being removed by something else": gone, "the volume pv is failed: the disk is away": failed,
 		"was resized from 10Gi to 20Gi": wider,
 	} {
-		if got := VolumeAilments(pv, v); len(got) != 1 || !strings.Contains(got[0], want) {
+		if got := VolumeDisruptions(pv, v); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%v, want %q", got, want)
 		}
 	}
@@ -129,7 +129,7 @@ func TestBlocked(t *testing.T) {
 		if first != test.after || last != nil && !strings.Contains(last.Error(), test.says) {
 			t.Errorf("%s: after %v, want %v: %v", test.name, first, test.after, last)
 		}
-		if last != nil && errors.Is(Cannot(last), result.ErrNotSupported) != test.unsupported {
+		if last != nil && errors.Is(ErrorOf(last), result.ErrNotSupported) != test.unsupported {
 			t.Errorf("%s: not supported: %t", test.name, !test.unsupported)
 		}
 	}

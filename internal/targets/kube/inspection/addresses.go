@@ -84,9 +84,9 @@ func inDefault(p *corev1.Pod, network string) ([]netip.Addr, error) {
 	return list, nil
 }
 
-// HasDefault checks that a pod's own addresses are those that it has in the network that it asked Multus for in place
+// CheckDefaultNetwork checks that a pod's own addresses are those that it has in the network that it asked Multus for in place
 // of the default one; empty if it asked for none.
-func HasDefault(p *corev1.Pod, network string) error {
+func CheckDefaultNetwork(p *corev1.Pod, network string) error {
 	if network == "" {
 		return nil
 	}
@@ -103,9 +103,9 @@ func HasDefault(p *corev1.Pod, network string) error {
 	return nil
 }
 
-// ByDefault checks that traffic from a pod leaves by the network it has in place of the default one: the server may
+// CheckDefaultRoute checks that traffic from a pod leaves by the network it has in place of the default one: the server may
 // see another address, so what counts is the device that the connection has its own address on.
-func ByDefault(p *corev1.Pod, network string, client preflight.Report) error {
+func CheckDefaultRoute(p *corev1.Pod, network string, client preflight.Report) error {
 	all, err := inDefault(p, network)
 	if err != nil {
 		return err
@@ -139,9 +139,9 @@ func AttachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (net
 		"IPAM plugin, and one for the family of ip= if that is given", p.Name, network)
 }
 
-// ByNetwork says that traffic from a pod came by a network that it asked Multus for, from the address that the other
+// CheckNetworkRoute says that traffic from a pod came by a network that it asked Multus for, from the address that the other
 // end saw it have: a pod may reach an address there by its default network, too.
-func ByNetwork(p *corev1.Pod, network string, seen netip.Addr) error {
+func CheckNetworkRoute(p *corev1.Pod, network string, seen netip.Addr) error {
 	all, err := attached(p, network)
 	if err != nil || slices.Contains(all, seen.Unmap()) {
 		return err

@@ -464,13 +464,13 @@ func TestAttachedAddress(t *testing.T) {
 	}
 	for from, says := range map[string]string{"10.9.0.2": "", "::ffff:10.9.0.2": "", "fd00::2": "",
 		"10.244.0.2": "come from 10.244.0.2, and pod p has fd00::2, 10.9.0.2 there"} {
-		err := ByNetwork(p, "fast", netip.MustParseAddr(from))
+		err := CheckNetworkRoute(p, "fast", netip.MustParseAddr(from))
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("traffic from %s: %v", from, err)
 		}
 	}
 	p.Annotations = nil
-	if ByNetwork(p, "fast", netip.MustParseAddr("10.9.0.2")) == nil {
+	if CheckNetworkRoute(p, "fast", netip.MustParseAddr("10.9.0.2")) == nil {
 		t.Error("a pod without attachments has traffic from one")
 	}
 	if _, err := AttachedAddress(p, "fast", ""); err == nil || !strings.Contains(err.Error(), "is Multus installed?") {
@@ -506,11 +506,11 @@ func TestDefaultNetwork(t *testing.T) {
 		{"no Multus", pod("", "10.9.0.2"), "leave default-network= out"},
 		{"no JSON", pod("{", "10.9.0.2"), multusStatus},
 	} {
-		err := HasDefault(test.pod, "ns/fast")
+		err := CheckDefaultNetwork(test.pod, "ns/fast")
 		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		if err := HasDefault(test.pod, ""); err != nil {
+		if err := CheckDefaultNetwork(test.pod, ""); err != nil {
 			t.Errorf("%s, not asked for: %v", test.name, err)
 		}
 	}
@@ -521,13 +521,13 @@ func TestDefaultNetwork(t *testing.T) {
 		"eth0": "", "net1": "leaves pod p by its device net1 with 10.8.0.2, and the network has 10.9.0.2 there",
 		"tun0": "device tun0 with none",
 	} {
-		err := ByDefault(pod(both, "10.9.0.2"), "ns/fast", preflight.Report{Device: preflight.Device{Name: device},
+		err := CheckDefaultRoute(pod(both, "10.9.0.2"), "ns/fast", preflight.Report{Device: preflight.Device{Name: device},
 			Interfaces: []preflight.Interface{address("net1", "10.8.0.2"), address("eth0", "10.9.0.2")}})
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("by %s: %v", device, err)
 		}
 	}
-	if ByDefault(pod(""), "ns/fast", preflight.Report{}) == nil {
+	if CheckDefaultRoute(pod(""), "ns/fast", preflight.Report{}) == nil {
 		t.Error("a pod without attachments has traffic from one")
 	}
 }

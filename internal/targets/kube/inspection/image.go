@@ -34,9 +34,9 @@ type Pin struct {
 	first map[string]Image // by architecture
 }
 
-// Hold says that a pod has another image than those before it. Nodes of different architectures have images of
+// Check says that a pod has another image than those before it. Nodes of different architectures have images of
 // different digests, which says nothing.
-func (p *Pin) Hold(image string, r Image) error {
+func (p *Pin) Check(image string, r Image) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first, seen := p.first[r.arch]

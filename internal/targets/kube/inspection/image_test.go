@@ -36,7 +36,7 @@ func TestPin(t *testing.T) {
 		held, err := new(Pin), error(nil)
 		for _, p := range test.pods {
 			if err == nil {
-				err = held.Hold(test.image, ImageOf(pod(p[0], p[2]), p[1]))
+				err = held.Check(test.image, ImageOf(pod(p[0], p[2]), p[1]))
 			}
 		}
 		if (err == nil) != (test.says == nil) {

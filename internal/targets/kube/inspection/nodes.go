@@ -18,8 +18,8 @@ type worker struct {
 	Arch             string // amd64, arm64
 }
 
-// A NodeWish is what users want of the nodes of an experiment.
-type NodeWish struct {
+// A NodeConstraints is what users want of the nodes of an experiment.
+type NodeConstraints struct {
 	Selector       labels.Selector
 	Tolerations    []corev1.Toleration
 	Client, Server string // names; "": chosen
@@ -35,7 +35,7 @@ type unfit struct {
 
 // workers are the nodes that may be chosen, by name: ready, not cordoned, with Linux, the labels that were asked for,
 // and no taint that keeps our pods away. Nodes of the control plane only if there are no others.
-func workers(nodes []corev1.Node, wish NodeWish) (fit []worker, others []unfit) {
+func workers(nodes []corev1.Node, wish NodeConstraints) (fit []worker, others []unfit) {
 	var control []worker
 	for _, n := range nodes {
 		if u := unfitness(n, wish); u.why != "" {
@@ -75,7 +75,7 @@ func Ready(n corev1.Node) bool {
 }
 
 // unfitness says why pods of ours cannot be on a node; nothing if they can.
-func unfitness(n corev1.Node, wish NodeWish) unfit {
+func unfitness(n corev1.Node, wish NodeConstraints) unfit {
 	u := unfit{name: n.Name}
 	switch {
 	case !Ready(n):
@@ -110,8 +110,8 @@ type NodeChoice struct {
 	Rule  string
 }
 
-// Unseen is the choice of nodes that the user names and that nobody may list.
-func Unseen(wish NodeWish) NodeChoice {
+// UnlistedNodes is the choice of nodes that the user names and that nobody may list.
+func UnlistedNodes(wish NodeConstraints) NodeChoice {
 	c := NodeChoice{Rule: "named by the options, unseen: nodes may not be listed", alone: []worker{{Name: wish.Client}}}
 	if wish.Server == "" {
 		c.why = result.NotSupported("nodes may not be listed, and server-node= names none")
@@ -138,10 +138,10 @@ func (c NodeChoice) Names() []string {
 	return names
 }
 
-// ChoiceOf picks the nodes of an experiment by a rule that its facts tell. One pair for all blocks, unless nodes are
+// ChooseNodes picks the nodes of an experiment by a rule that its facts tell. One pair for all blocks, unless nodes are
 // rotated: then all ordered pairs in turn, so that in as many blocks as there are nodes each is the client's once and
 // the server's once.
-func ChoiceOf(nodes []corev1.Node, wish NodeWish) (NodeChoice, error) {
+func ChooseNodes(nodes []corev1.Node, wish NodeConstraints) (NodeChoice, error) {
 	fit, others := workers(nodes, wish)
 	if wish.Client != "" {
 		return named(fit, others, wish)
@@ -180,7 +180,7 @@ var choiceRules = map[bool]map[bool]string{
 		true: "all pairs of workers of one type in different zones in turn"},
 }
 
-func noPair(fit []worker, others []unfit, wish NodeWish) error {
+func noPair(fit []worker, others []unfit, wish NodeConstraints) error {
 	switch {
 	case len(fit) == 1:
 		return result.NotSupported(fmt.Sprintf("there is no second node for the server: only %s can have our pods%s",
@@ -209,7 +209,7 @@ func because(others []unfit) string {
 }
 
 // named are the nodes that the options name.
-func named(fit []worker, others []unfit, wish NodeWish) (NodeChoice, error) {
+func named(fit []worker, others []unfit, wish NodeConstraints) (NodeChoice, error) {
 	c := NodeChoice{Rule: "named by the options"}
 	a, err := find(wish.Client, fit, others)
 	if err != nil {
@@ -294,7 +294,7 @@ func (c NodeChoice) At(other bool, rotation int) ([2]worker, error) {
 }
 
 // Spread names the nodes that so many pods may be on, by name: without the one to avoid where there are enough others.
-func Spread(nodes []corev1.Node, wish NodeWish, avoid string, pods int) []string {
+func Spread(nodes []corev1.Node, wish NodeConstraints, avoid string, pods int) []string {
 	fit, _ := workers(nodes, wish)
 	var all, others []string
 	for _, w := range fit {

@@ -49,30 +49,30 @@ func TestChoose(t *testing.T) {
 	inZone := labels.SelectorFromSet(labels.Set{corev1.LabelTopologyZone: "z1"})
 	for _, test := range []struct {
 		name, nodes string
-		wish        NodeWish
+		wish        NodeConstraints
 		pairs       string // of blocks 0, 1, 2
 		same        string
 		says        string // why there are no pairs, or no nodes
 	}{
-		{"two", "b;a", NodeWish{}, "a>b a>b a>b", "a a a", ""},
-		{"most in one zone", "a z1 small;b z2 small;c z2 small;d z3 small", NodeWish{}, "b>c b>c b>c", "b b b", ""},
-		{"not another type", "a z1 small;b z1 large;c z1 small", NodeWish{}, "a>c a>c a>c", "a a a", ""},
-		{"across", "a z1 small;b z1 small;c z2 small", NodeWish{Across: true}, "b>c b>c b>c", "b b b", ""},
-		{"rotated", "a;b;c", NodeWish{Rotate: true}, "a>b b>c c>a", "a b c", ""},
-		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - disliked;g", NodeWish{},
+		{"two", "b;a", NodeConstraints{}, "a>b a>b a>b", "a a a", ""},
+		{"most in one zone", "a z1 small;b z2 small;c z2 small;d z3 small", NodeConstraints{}, "b>c b>c b>c", "b b b", ""},
+		{"not another type", "a z1 small;b z1 large;c z1 small", NodeConstraints{}, "a>c a>c a>c", "a a a", ""},
+		{"across", "a z1 small;b z1 small;c z2 small", NodeConstraints{Across: true}, "b>c b>c b>c", "b b b", ""},
+		{"rotated", "a;b;c", NodeConstraints{Rotate: true}, "a>b b>c c>a", "a b c", ""},
+		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - disliked;g", NodeConstraints{},
 			"f>g f>g f>g", "f f f", ""},
-		{"tolerated", "a - - tainted;b - - tainted", NodeWish{Tolerations: dedicated}, "a>b a>b a>b", "a a a", ""},
-		{"control plane only", "a - - control;b - - control", NodeWish{}, "a>b a>b a>b", "a a a", ""},
-		{"one", "a;b - - cordoned", NodeWish{}, "", "a a a", "no second node for the server: only a can have our pods (b " +
+		{"tolerated", "a - - tainted;b - - tainted", NodeConstraints{Tolerations: dedicated}, "a>b a>b a>b", "a a a", ""},
+		{"control plane only", "a - - control;b - - control", NodeConstraints{}, "a>b a>b a>b", "a a a", ""},
+		{"one", "a;b - - cordoned", NodeConstraints{}, "", "a a a", "no second node for the server: only a can have our pods (b " +
 			"is cordoned)"},
-		{"no pair alike", "a z1 x;b z2 x", NodeWish{}, "", "a a a", "zones=across"},
-		{"no zones", "a z1 x;b z1 x", NodeWish{Across: true}, "", "a a a", "different zones"},
-		{"none", "a - - unready;b - - tainted", NodeWish{}, "", "", "a is not ready; b has the taint dedicated:NoSchedule"},
-		{"named", "a;b;c", NodeWish{Client: "c", Server: "a"}, "c>a c>a c>a", "c c c", ""},
-		{"named client", "a;b;c", NodeWish{Client: "b"}, "b>a b>a b>a", "b b b", ""},
-		{"named unready", "a;b - - unready", NodeWish{Client: "b"}, "", "", "client-node: node b is not ready"},
-		{"named unknown", "a;b", NodeWish{Client: "a", Server: "x"}, "", "", "server-node: the cluster has no worker x"},
-		{"selected", "a;b z1;c z1", NodeWish{Selector: inZone}, "b>c b>c b>c", "b b b", ""},
+		{"no pair alike", "a z1 x;b z2 x", NodeConstraints{}, "", "a a a", "zones=across"},
+		{"no zones", "a z1 x;b z1 x", NodeConstraints{Across: true}, "", "a a a", "different zones"},
+		{"none", "a - - unready;b - - tainted", NodeConstraints{}, "", "", "a is not ready; b has the taint dedicated:NoSchedule"},
+		{"named", "a;b;c", NodeConstraints{Client: "c", Server: "a"}, "c>a c>a c>a", "c c c", ""},
+		{"named client", "a;b;c", NodeConstraints{Client: "b"}, "b>a b>a b>a", "b b b", ""},
+		{"named unready", "a;b - - unready", NodeConstraints{Client: "b"}, "", "", "client-node: node b is not ready"},
+		{"named unknown", "a;b", NodeConstraints{Client: "a", Server: "x"}, "", "", "server-node: the cluster has no worker x"},
+		{"selected", "a;b z1;c z1", NodeConstraints{Selector: inZone}, "b>c b>c b>c", "b b b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var nodes []corev1.Node
@@ -82,7 +82,7 @@ func TestChoose(t *testing.T) {
 			if test.wish.Selector == nil {
 				test.wish.Selector = labels.Everything()
 			}
-			c, err := ChoiceOf(nodes, test.wish)
+			c, err := ChooseNodes(nodes, test.wish)
 			if err != nil {
 				if test.same != "" || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("%v does not say %q", err, test.says)
@@ -123,7 +123,7 @@ func TestRotationIsBalanced(t *testing.T) {
 		for i := range n {
 			nodes = append(nodes, node(fmt.Sprintf("node-%d", i)))
 		}
-		c, err := ChoiceOf(nodes, NodeWish{Selector: labels.Everything(), Rotate: true})
+		c, err := ChooseNodes(nodes, NodeConstraints{Selector: labels.Everything(), Rotate: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestSpread(t *testing.T) {
 	for _, words := range []string{"c", "a", "d - - tainted", "b", "e - - control"} {
 		nodes = append(nodes, node(words))
 	}
-	wish := NodeWish{Selector: labels.Everything()}
+	wish := NodeConstraints{Selector: labels.Everything()}
 	for pods, want := range map[int]string{1: "b c", 2: "b c", 3: "a b c", 5: "a b c"} {
 		if got := strings.Join(Spread(nodes, wish, "a", pods), " "); got != want {
 			t.Errorf("%d: %q, want %q", pods, got, want)

@@ -67,18 +67,18 @@ func (b Blueprint) HasVolume() bool { return b.Placements[0].Volume }
 // AsksAPI says whether the client asks the API server.
 func (b Blueprint) AsksAPI() bool { return b.Placements[0].AsksAPI() }
 
-// Apart says whether client and server are on different nodes.
-func (b Blueprint) Apart() bool { return b.path().Other() }
+// OnTwoNodes says whether client and server are on different nodes.
+func (b Blueprint) OnTwoNodes() bool { return b.path().Other() }
 
-// Alone says that there is no server: the client asks somebody who is there already.
-func (b Blueprint) Alone() bool { return b.path() == "" }
+// ClientOnly says that there is no server: the client asks somebody who is there already.
+func (b Blueprint) ClientOnly() bool { return b.path() == "" }
 
 // Profiles says whether the ends look at their nodes: only those of paths do.
-func (b Blueprint) Profiles() bool { return b.Settings.Profile && !b.Alone() }
+func (b Blueprint) Profiles() bool { return b.Settings.Profile && !b.ClientOnly() }
 
 // Roles are the ends that there are.
 func (b Blueprint) Roles() []Role {
-	if b.Alone() {
+	if b.ClientOnly() {
 		return []Role{Client}
 	}
 	return []Role{Client, Server}
@@ -87,13 +87,13 @@ func (b Blueprint) Roles() []Role {
 // InPod says whether an end has a pod's network, not its node's.
 func (b Blueprint) InPod(r Role) bool {
 	if r == Client {
-		return b.path().ClientPod() || b.Alone()
+		return b.path().ClientPod() || b.ClientOnly()
 	}
 	return b.path().ServerPod()
 }
 
-// ByService says whether a client dials the Service.
-func (b Blueprint) ByService() bool { return slices.ContainsFunc(b.Paths(), targets.Path.Service) }
+// UsesService says whether a client dials the Service.
+func (b Blueprint) UsesService() bool { return slices.ContainsFunc(b.Paths(), targets.Path.Service) }
 
 func (b Blueprint) Node(r Role) string {
 	if r == Client {

@@ -20,9 +20,9 @@ var MeshAnnotations = map[string]string{
 	"appmesh.k8s.aws/sidecarInjectorWebhook": "disabled",
 }
 
-// Marks are the labels and annotations of a pod: those of its own over the user's, and these over those that keep
+// PodMetadata are the labels and annotations of a pod: those of its own over the user's, and these over those that keep
 // meshes out. A default network is asked for by annotation too.
-func (o Settings) Marks(own map[string]string) (labels, annotations map[string]string) {
+func (o Settings) PodMetadata(own map[string]string) (labels, annotations map[string]string) {
 	labels, annotations = maps.Clone(MeshLabels), maps.Clone(MeshAnnotations)
 	maps.Copy(labels, o.Pods.Labels)
 	maps.Copy(labels, own)

@@ -27,8 +27,8 @@ const (
 	ContainerName = "agent"
 )
 
-// OurSelector selects everything of ours.
-func OurSelector() string { return labels.Set{LabelManaged: ManagedBy}.String() }
+// ManagedSelector selects everything of ours.
+func ManagedSelector() string { return labels.Set{LabelManaged: ManagedBy}.String() }
 
 // ExperimentSelector selects everything of an experiment.
 func ExperimentSelector(experiment string) string {

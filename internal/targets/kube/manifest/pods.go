@@ -82,8 +82,8 @@ func (o Settings) PodFields() map[string]any {
 	return fields
 }
 
-// OwnFiles gives file systems to the pod's group, which is the cluster's to choose where it assigns users.
-func (o Settings) OwnFiles(s *corev1.PodSecurityContext) {
+// SetFSGroup gives file systems to the pod's group, which is the cluster's to choose where it assigns users.
+func (o Settings) SetFSGroup(s *corev1.PodSecurityContext) {
 	if !o.AssignsUsers {
 		s.FSGroup = new(int64(user))
 	}
@@ -94,7 +94,7 @@ func (o Settings) OwnFiles(s *corev1.PodSecurityContext) {
 // capabilities, and to find that network its processes.
 func (b Blueprint) Pod(r Role) *corev1.Pod {
 	o := b.Settings
-	l, annotations := o.Marks(b.Labels(r))
+	l, annotations := o.PodMetadata(b.Labels(r))
 	switch {
 	case !b.InPod(r): // webhooks reserve devices of SR-IOV for whoever asks
 		delete(annotations, multusDefaultRequest)
@@ -126,7 +126,7 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 // dnsPolicy is the node's own, so that the cluster's DNS is in nobody's way, but for a client that asks applications,
 // which may be Services.
 func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
-	if b.Alone() && !b.HasVolume() && !b.AsksAPI() {
+	if b.ClientOnly() && !b.HasVolume() && !b.AsksAPI() {
 		return corev1.DNSClusterFirst
 	}
 	return corev1.DNSDefault
@@ -153,7 +153,7 @@ func (b Blueprint) Container() corev1.Container {
 		Name: ContainerName, Image: b.Settings.Image, ImagePullPolicy: PullPolicy(b.Settings.Image),
 		Command:         []string{remote.AgentPath, remote.WaitCommand},
 		Resources:       b.Settings.Pods.Resources,
-		SecurityContext: Confined(),
+		SecurityContext: RestrictedSecurity(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: tmpVolume, MountPath: "/tmp"}},
 	}
 	if b.Settings.Inject {
@@ -170,8 +170,8 @@ func (b Blueprint) Container() corev1.Container {
 	return c
 }
 
-// Confined is what the restricted Pod Security Standard asks of a container, and a root that is only read.
-func Confined() *corev1.SecurityContext {
+// RestrictedSecurity is what the restricted Pod Security Standard asks of a container, and a root that is only read.
+func RestrictedSecurity() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

@@ -143,7 +143,7 @@ func (b Blueprint) mount(p *corev1.Pod) {
 		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: volumeName, DevicePath: volumeDevice})
 		return
 	}
-	b.Settings.OwnFiles(security)
+	b.Settings.SetFSGroup(security)
 	security.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: volumePath})
 }

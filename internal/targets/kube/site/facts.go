@@ -73,7 +73,7 @@ func (w *Way) Pair() host.Pair {
 	pair := host.Pair{
 		Client: g.Host(manifest.Client), Shared: w.shared(), CPULimit: g.Plan.Settings.Pods.CPULimit(),
 	}
-	if !g.Plan.Alone() {
+	if !g.Plan.ClientOnly() {
 		pair.Server, pair.Dial, pair.Listen, pair.MTU = g.Host(manifest.Server), w.dial, g.Listen, w.mtu()
 	}
 	return pair
@@ -90,7 +90,7 @@ func (w *Way) mtu() int {
 // shared says whether both ends use the CPUs of one machine; two nodes may be one machine too.
 func (w *Way) shared() bool {
 	plan := w.group.Plan
-	if plan.Alone() || plan.Nodes[0] == plan.Nodes[1] {
+	if plan.ClientOnly() || plan.Nodes[0] == plan.Nodes[1] {
 		return true
 	}
 	a, b := result.FactOf(w.Client.Facts, "boot-id"), result.FactOf(w.Server.Facts, "boot-id")
@@ -108,7 +108,7 @@ func (w *Way) Facts() []result.Fact {
 		{Name: "cpu-limit", Value: cmp.Or(plan.Settings.Pods.CPULimit(), "none")},
 	}
 	client := []result.Fact{{Name: "client", Value: plan.HostName(manifest.Client)}}
-	if plan.Alone() {
+	if plan.ClientOnly() {
 		return slices.Concat(client, image, g.Volume.Facts(), g.agentFacts())
 	}
 	mtu := result.Unknown
@@ -144,7 +144,7 @@ func (g *Group) digest() string {
 	for i, r := range g.Plan.Roles() {
 		found[i] = cmp.Or(inspection.ImageOf(g.Pods[g.Plan.Name(r)], g.Plan.Archs[i]).Digest, result.Unknown)
 	}
-	if found[0] != found[1] && !g.Plan.Alone() {
+	if found[0] != found[1] && !g.Plan.ClientOnly() {
 		return "client " + found[0] + ", server " + found[1]
 	}
 	return found[0]

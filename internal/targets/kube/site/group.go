@@ -110,7 +110,8 @@ func (g *Group) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 // sameImage holds the pods to the image of the experiment.
 func (g *Group) sameImage() error {
 	for i, r := range g.Plan.Roles() {
-		if err := g.Pin.Hold(g.Plan.Settings.Image, inspection.ImageOf(g.Pods[g.Plan.Name(r)], g.Plan.Archs[i])); err != nil {
+		image := inspection.ImageOf(g.Pods[g.Plan.Name(r)], g.Plan.Archs[i])
+		if err := g.Pin.Check(g.Plan.Settings.Image, image); err != nil {
 			return err
 		}
 	}
@@ -122,7 +123,7 @@ func (g *Group) sameImage() error {
 func (g *Group) create(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTime)
 	defer cancel()
-	if g.Plan.ByService() {
+	if g.Plan.UsesService() {
 		g.service, g.noService = g.createService(whole)
 	}
 	if g.noService != nil && !slices.ContainsFunc(g.Plan.Paths(), direct) {
@@ -195,12 +196,12 @@ func (g *Group) locate() error {
 			return fmt.Errorf("pod %s has not the network that was asked for; something in the cluster changes pods", p.Name)
 		}
 		if g.Plan.InPod(r) {
-			if err := inspection.HasDefault(p, g.Plan.Settings.DefaultNetwork); err != nil {
+			if err := inspection.CheckDefaultNetwork(p, g.Plan.Settings.DefaultNetwork); err != nil {
 				return err
 			}
 		}
 	}
-	if g.Plan.Alone() {
+	if g.Plan.ClientOnly() {
 		return nil
 	}
 	address, err := g.address(manifest.Server)
@@ -244,11 +245,11 @@ func (g *Group) removePods(ctx context.Context) error {
 	which := metav1.ListOptions{LabelSelector: g.Plan.Selector()}
 	// A second is the least that still waits for the containers to end.
 	err := core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, which)
-	if g.Plan.ByService() {
-		err = errors.Join(err, diagnosis.IgnoreGone(core.Services(namespace).Delete(ctx, g.Plan.Name("svc"),
+	if g.Plan.UsesService() {
+		err = errors.Join(err, diagnosis.IgnoreNotFound(core.Services(namespace).Delete(ctx, g.Plan.Name("svc"),
 			metav1.DeleteOptions{})))
 	}
-	if err := diagnosis.IgnoreGone(err); err != nil {
+	if err := diagnosis.IgnoreNotFound(err); err != nil {
 		return diagnosis.Explain(err, namespace)
 	}
 	if g.watch != nil && g.watch.AllGone(ctx) {

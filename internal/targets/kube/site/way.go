@@ -37,7 +37,7 @@ const MeetTime = 10 * time.Second
 
 // try goes the way once.
 func (w *Way) try(ctx context.Context) (err error) {
-	if w.group.Plan.Alone() {
+	if w.group.Plan.ClientOnly() {
 		return w.look(ctx)
 	}
 	if w.dial, err = w.group.dial(ctx, w.path); err != nil {
@@ -87,9 +87,9 @@ func (w *Way) meet(ctx context.Context) error {
 	case w.Server.Error != "":
 		return fmt.Errorf("%s: %s", plan.HostName(manifest.Server), w.Server.Error)
 	case plan.Settings.Network != "" && plan.InPod(manifest.Client):
-		return inspection.ByNetwork(g.Pods[plan.Name(manifest.Client)], plan.Settings.Network, w.Server.Peer)
+		return inspection.CheckNetworkRoute(g.Pods[plan.Name(manifest.Client)], plan.Settings.Network, w.Server.Peer)
 	case plan.Settings.DefaultNetwork != "" && plan.InPod(manifest.Client):
-		return inspection.ByDefault(g.Pods[plan.Name(manifest.Client)], plan.Settings.DefaultNetwork, w.Client)
+		return inspection.CheckDefaultRoute(g.Pods[plan.Name(manifest.Client)], plan.Settings.DefaultNetwork, w.Client)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (g *Group) policies(ctx context.Context) string {
 	found, err := g.Cluster.NetworkingV1().NetworkPolicies(g.Plan.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Sprintf("; policies of the namespace %s are unknown (%v)%s", g.Plan.Namespace,
-			diagnosis.Explain(err, g.Plan.Namespace), diagnosis.Elsewhere(g.Plan.Settings.Port))
+			diagnosis.Explain(err, g.Plan.Namespace), diagnosis.FirewallHint(g.Plan.Settings.Port))
 	}
 	var ends [2]diagnosis.PolicyEnd
 	for i, r := range []manifest.Role{manifest.Client, manifest.Server} {
@@ -132,5 +132,5 @@ func (g *Group) policies(ctx context.Context) string {
 		ends[i] = diagnosis.PolicyEnd{Name: string(r), Labels: g.Pods[g.Plan.Name(r)].Labels, Address: address,
 			Pod: g.Plan.InPod(r)}
 	}
-	return diagnosis.InTheWay(found.Items, g.Plan.Namespace, ends, g.Plan.Settings.Port)
+	return diagnosis.BlockingPolicies(found.Items, g.Plan.Namespace, ends, g.Plan.Settings.Port)
 }

@@ -112,7 +112,7 @@ func (b Plan) ConfigSecret(cert, key []byte, owner types.UID) *corev1.Secret {
 // away from the client's, where there are enough.
 func (b Plan) Replica(i int) *corev1.Pod {
 	o := b.Settings
-	l, annotations := o.Marks(b.vaultLabels())
+	l, annotations := o.PodMetadata(b.vaultLabels())
 	spread := corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LabelExperiment: b.Experiment,
@@ -124,7 +124,7 @@ func (b Plan) Replica(i int) *corev1.Pod {
 		Spec:       o.PodSpec(b.vaultContainer()),
 	}
 	p.Spec.Affinity, p.Spec.TopologySpreadConstraints = awayFrom(b.Nodes[0]), []corev1.TopologySpreadConstraint{spread}
-	o.OwnFiles(p.Spec.SecurityContext)
+	o.SetFSGroup(p.Spec.SecurityContext)
 	p.Spec.Volumes = []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.Name(vaultRole),
 			DefaultMode: new(int32(0o440))}}},
@@ -173,7 +173,7 @@ func (b Plan) vaultContainer() corev1.Container {
 			}},
 			PeriodSeconds: 5, TimeoutSeconds: 3,
 		},
-		SecurityContext: manifest.Confined(),
+		SecurityContext: manifest.RestrictedSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "config", MountPath: vaultConfig, ReadOnly: true}, {Name: "data", MountPath: vaultData},
 			{Name: "tmp", MountPath: "/tmp"},

@@ -50,7 +50,7 @@ func New(
 		return d, nil
 	}
 	var err error
-	d.volumes, err = storage.Order(ctx, wanted.Replicas, d.plan.Claim)
+	d.volumes, err = storage.PlanClaims(ctx, wanted.Replicas, d.plan.Claim)
 	return d, err
 }
 
@@ -76,7 +76,7 @@ func (d *Deployment) Raise(ctx context.Context) error {
 		Leader: d.plan.Wanted.Leader}
 	for _, p := range d.replicas() {
 		address, err := inspection.PodAddress(p, d.plan.Settings.Family)
-		if err = errors.Join(err, inspection.HasDefault(p, d.plan.Settings.DefaultNetwork)); err != nil {
+		if err = errors.Join(err, inspection.CheckDefaultNetwork(p, d.plan.Settings.DefaultNetwork)); err != nil {
 			return err
 		}
 		d.Endpoint.Addresses = append(d.Endpoint.Addresses, net.JoinHostPort(address.String(), strconv.Itoa(vaultPort)))
@@ -245,9 +245,9 @@ func (d *Deployment) removePods(ctx context.Context) error {
 	}
 	plan, core := d.plan, d.client.Cluster.CoreV1()
 	err := errors.Join(
-		diagnosis.IgnoreGone(core.Pods(plan.Namespace).DeleteCollection(ctx,
+		diagnosis.IgnoreNotFound(core.Pods(plan.Namespace).DeleteCollection(ctx,
 			metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
-		diagnosis.IgnoreGone(core.Secrets(plan.Namespace).Delete(ctx, plan.Name(vaultRole), metav1.DeleteOptions{})))
+		diagnosis.IgnoreNotFound(core.Secrets(plan.Namespace).Delete(ctx, plan.Name(vaultRole), metav1.DeleteOptions{})))
 	if err != nil {
 		return diagnosis.Explain(err, plan.Namespace)
 	}

@@ -71,7 +71,7 @@ func provisioning(t *testing.T, madeBy string) *fake.Clientset {
 	})
 	api.PrependReactor("delete", "persistentvolumeclaims", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		name := "pvc-uid-of-" + a.(k8stesting.DeleteAction).GetName()
-		return false, nil, diagnosis.IgnoreGone(api.Tracker().Delete(pvs, "", name))
+		return false, nil, diagnosis.IgnoreNotFound(api.Tracker().Delete(pvs, "", name))
 	})
 	return api
 }
@@ -101,13 +101,13 @@ func TestVolumesOfReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	claims, err := api.CoreV1().PersistentVolumeClaims("bench").List(t.Context(),
-		metav1.ListOptions{LabelSelector: manifest.ExperimentSelector("abcdefgh") + "," + manifest.OurSelector()})
+		metav1.ListOptions{LabelSelector: manifest.ExperimentSelector("abcdefgh") + "," + manifest.ManagedSelector()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var seen []string
 	for _, c := range claims.Items {
-		if !volumes.OfOurs.MatchString(c.Name) {
+		if !volumes.OwnClaim.MatchString(c.Name) {
 			t.Errorf("clean does not find %s", c.Name)
 		}
 		size := c.Spec.Resources.Requests[corev1.ResourceStorage]

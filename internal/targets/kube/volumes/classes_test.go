@@ -140,19 +140,19 @@ func TestAlreadyThere(t *testing.T) {
 }
 
 // The claims that clean looks for are those that blueprints make, and no others.
-func TestOfOurs(t *testing.T) {
+func TestOwnClaim(t *testing.T) {
 	b := manifest.Blueprint{Site: 7}
 	b.Experiment = "abcdefgh"
 	names := []string{b.ClaimName()}
 	b.Reuse = true
 	names = append(names, b.ClaimName())
 	for _, name := range names {
-		if !OfOurs.MatchString(name) {
+		if !OwnClaim.MatchString(name) {
 			t.Errorf("%s is not found", name)
 		}
 	}
 	if i := slices.IndexFunc([]string{"data", "knotmeter-data", "my-knotmeter-abcdefgh-1-volume"},
-		OfOurs.MatchString); i >= 0 {
+		OwnClaim.MatchString); i >= 0 {
 		t.Error("a name of somebody else's")
 	}
 }

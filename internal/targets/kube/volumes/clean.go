@@ -31,7 +31,7 @@ func Clean(ctx context.Context, api kubernetes.Interface, namespace, selector st
 		return nil, diagnosis.Explain(err, namespace)
 	}
 	found.Items = slices.DeleteFunc(found.Items,
-		func(c corev1.PersistentVolumeClaim) bool { return !OfOurs.MatchString(c.Name) })
+		func(c corev1.PersistentVolumeClaim) bool { return !OwnClaim.MatchString(c.Name) })
 	limited, cancel := context.WithTimeout(ctx, goneTime)
 	defer cancel()
 	var removed []string
@@ -54,17 +54,17 @@ func Clean(ctx context.Context, api kubernetes.Interface, namespace, selector st
 	return removed, errors.Join(failed...)
 }
 
-// OfOurs matches the names of claims that Knotmeter makes.
-var OfOurs = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-(vault-[0-9]-)?)?volume$`)
+// OwnClaim matches the names of claims that Knotmeter makes.
+var OwnClaim = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-(vault-[0-9]-)?)?volume$`)
 
-// Staying names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
+// CheckRetained names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
 // is to be done about them is not Knotmeter's to do. Who may not list volumes is not told.
-func Staying(ctx context.Context, api kubernetes.Interface) error {
+func CheckRetained(ctx context.Context, api kubernetes.Interface) error {
 	var errs []error
 	err := eachVolume(ctx, api, func(v *corev1.PersistentVolume) {
 		ref := v.Spec.ClaimRef
 		stays := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-		if v.Status.Phase != corev1.VolumeReleased || !stays || ref == nil || !OfOurs.MatchString(ref.Name) {
+		if v.Status.Phase != corev1.VolumeReleased || !stays || ref == nil || !OwnClaim.MatchString(ref.Name) {
 			return
 		}
 		text := retained(v)

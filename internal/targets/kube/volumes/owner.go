@@ -153,7 +153,7 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	for {
 		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
+			return diagnosis.Explain(diagnosis.IgnoreNotFound(err), namespace)
 		}
 		if err := secure(ctx, api, claim); err != nil {
 			return err
@@ -164,7 +164,7 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 			return secure(ctx, api, claim) // Kubernetes may just have been at binding it
 		}
 		if !apierrors.IsConflict(err) {
-			return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
+			return diagnosis.Explain(diagnosis.IgnoreNotFound(err), namespace)
 		}
 		if err := cluster.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -172,9 +172,9 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	}
 }
 
-// Vacate deletes the claims of a namespace that is to be removed. After an error the namespace must stay, because its
+// DeleteClaims deletes the claims of a namespace that is to be removed. After an error the namespace must stay, because its
 // claims go with it.
-func Vacate(ctx context.Context, api kubernetes.Interface, namespace string) error {
+func DeleteClaims(ctx context.Context, api kubernetes.Interface, namespace string) error {
 	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("the namespace %s stays, because its claims, whose volumes would go with it, cannot be listed: %w",

@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 		_, v := theirs()
 		v.Spec.PersistentVolumeReclaimPolicy, v.Status.Phase = corev1.PersistentVolumeReclaimRetain, corev1.VolumeReleased
 		inPages(t, client, v)
-		if err := Staying(t.Context(), client); err == nil || !strings.Contains(err.Error(), "the volume pv was bound") {
+		if err := CheckRetained(t.Context(), client); err == nil || !strings.Contains(err.Error(), "the volume pv was bound") {
 			t.Error(err)
 		}
 	})

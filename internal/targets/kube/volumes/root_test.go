@@ -39,11 +39,11 @@ func TestRootAsksNothing(t *testing.T) {
 		t.Errorf("missing rights: %v", missing)
 	}
 	if err := errors.Join(err, st.LookUp(t.Context()), v.Provision(t.Context()), v.Check(seen, &corev1.Pod{}),
-		v.Remove(t.Context()), st.Leave(t.Context(), "bench", "abc")); err != nil {
+		v.Remove(t.Context()), st.RemoveReused(t.Context(), "bench", "abc")); err != nil {
 		t.Error(err)
 	}
 	want := host.Volume{Path: "/tmp", Size: 5 << 30, Kept: "knotmeter-abc-7-client"}
-	if got := st.Offer(v); got != want {
+	if got := st.HostVolume(v); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if list := append(v.Health(t.Context()), result.Joined(v.Warnings())); strings.Join(list, "") != "" {

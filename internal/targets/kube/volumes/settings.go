@@ -18,7 +18,7 @@ const smallestVolume = 64 << 20
 var Settings = []targets.Setting[manifest.Volume]{
 	targets.NewSetting(targets.Option{
 		Name: "storage-class", Example: "NAME", Help: "storage class of the volumes (default: the cluster's default class)"},
-		func(w *manifest.Volume) *string { return &w.Class }, targets.TextThat(manifest.CheckName)),
+		func(w *manifest.Volume) *string { return &w.Class }, targets.CheckedText(manifest.CheckName)),
 	targets.NewSetting(targets.Option{Name: "access-mode", Example: "ReadWriteOnce",
 		Help: "access mode of the volumes: ReadWriteOnce, ReadWriteOncePod or ReadWriteMany"},
 		func(w *manifest.Volume) *corev1.PersistentVolumeAccessMode { return &w.Access }, parseAccess),

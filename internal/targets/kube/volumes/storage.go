@@ -113,7 +113,7 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 		return nil, err
 	}
 	plan.Reuse = st.reuse
-	list, err := st.Order(ctx, 1, func(_ int, class string, waits bool) *corev1.PersistentVolumeClaim {
+	list, err := st.PlanClaims(ctx, 1, func(_ int, class string, waits bool) *corev1.PersistentVolumeClaim {
 		return plan.Claim(class, waits)
 	})
 	if err != nil {
@@ -125,9 +125,9 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 	return v, nil
 }
 
-// Order gives so many claims their volumes; none of either is made yet. Each claim is asked for with its number, the
+// PlanClaims gives so many claims their volumes; none of either is made yet. Each claim is asked for with its number, the
 // name of the class, and whether that waits for a node to be chosen.
-func (st *Storage) Order(
+func (st *Storage) PlanClaims(
 	ctx context.Context, n int, claim func(i int, class string, waits bool) *corev1.PersistentVolumeClaim,
 ) ([]*Volume, error) {
 	if err := st.LookUp(ctx); err != nil {
@@ -170,8 +170,8 @@ func (st *Storage) vacant(ctx context.Context) error {
 // Made says whether any claim may have been made.
 func (st *Storage) Made() bool { return st != nil && st.made }
 
-// Offer is the volume as the runs of a block have it.
-func (st *Storage) Offer(v *Volume) host.Volume {
+// HostVolume is the volume as the runs of a block have it.
+func (st *Storage) HostVolume(v *Volume) host.Volume {
 	offer := host.Volume{Path: v.asked.Path(), Device: v.found.Device, Size: v.usable(), Kept: v.identity()}
 	if v.keep {
 		// What is free later is what the files of earlier blocks leave.
@@ -183,8 +183,8 @@ func (st *Storage) Offer(v *Volume) host.Volume {
 	return offer
 }
 
-// Leave removes the volume that was for all blocks of an experiment.
-func (st *Storage) Leave(ctx context.Context, namespace, experiment string) error {
+// RemoveReused removes the volume that was for all blocks of an experiment.
+func (st *Storage) RemoveReused(ctx context.Context, namespace, experiment string) error {
 	if st == nil || !st.claim || namespace == "" {
 		return nil
 	}

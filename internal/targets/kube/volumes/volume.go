@@ -108,7 +108,7 @@ func (v *Volume) awaitBinding(ctx context.Context) error {
 	claim, err := cluster.Bound(ctx, claims, v.order.Name, func(claim *corev1.PersistentVolumeClaim) error {
 		events = v.latest(ctx, w, false, events)
 		if in := w.Blocked(time.Now(), claim, nil, events); in != nil {
-			return diagnosis.Cannot(in)
+			return diagnosis.ErrorOf(in)
 		}
 		return nil
 	})
@@ -161,7 +161,7 @@ func Running(
 				events = first.latest(ctx, waits[names[0]], pod != nil && diagnosis.NotScheduled(pod) != "", events)
 			}
 			if in := waits[name].Blocked(time.Now(), of[name].claim, pod, events); in != nil {
-				return diagnosis.Cannot(in)
+				return diagnosis.ErrorOf(in)
 			}
 		}
 		return nil
@@ -221,14 +221,14 @@ func (v *Volume) Health(ctx context.Context) []string {
 	case apierrors.IsNotFound(err), err == nil && claim.UID != v.claim.UID:
 		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
 	case err == nil:
-		list = append(list, diagnosis.ClaimAilments(v.claim, claim)...)
+		list = append(list, diagnosis.ClaimDisruptions(v.claim, claim)...)
 	}
 	pv, err := v.api.CoreV1().PersistentVolumes().Get(ctx, v.pv.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && pv.UID != v.pv.UID:
 		list = append(list, fmt.Sprintf("the volume %s was removed by something else than Knotmeter", v.pv.Name))
 	case err == nil:
-		list = append(list, diagnosis.VolumeAilments(v.pv, pv)...)
+		list = append(list, diagnosis.VolumeDisruptions(v.pv, pv)...)
 	}
 	return list
 }
@@ -246,7 +246,7 @@ func removeClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	claims := api.CoreV1().PersistentVolumeClaims(namespace)
 	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
+		return diagnosis.Explain(diagnosis.IgnoreNotFound(err), namespace)
 	}
 	if err := deleteClaim(ctx, api, namespace, name); err != nil {
 		return err
