@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run carries out one side of a run and returns what it saw. A server calls ready once, with the
-// address that it listens at. When ctx ends, everything stops within a few tenths of a second. It turns the
-// garbage collector off for its whole process and leaves it off: the agent turns it on again when nobody measures.
+// Run carries out one side of a run and returns its results. A server calls ready once with the address that it listens
+// on. When ctx ends, Run stops within a few tenths of a second. It turns the garbage collector off for the whole
+// process and leaves it off; the agent turns it on again when no run is in progress.
 func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
 	if err := c.Validate(); err != nil {
 		return Report{}, err
@@ -32,26 +32,26 @@ func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, err
 }
 
 func runClient(ctx context.Context, c Config) (Report, error) {
-	idle, err := c.watchIdle()
+	idle, err := c.measureIdle()
 	if err != nil {
 		return Report{}, err
 	}
 	t := newTeam(c)
 	memory := usedMemory()
-	quiet(len(t.plan))
+	tuneRuntime(len(t.plan))
 	control, err := dialControl(ctx, c)
 	if err != nil {
 		return Report{}, err
 	}
 	defer control.conn.Close()
 	defer context.AfterFunc(ctx, func() { control.conn.Close(); t.abort() })()
-	defer t.dismiss()
-	t.prepareSamples()
+	defer t.release()
+	t.openSampler()
 	if err := t.open(ctx); err != nil {
 		t.abandon()
 		return Report{}, err
 	}
-	found, err := t.conduct(ctx, control)
+	found, err := t.runFlows(ctx, control)
 	if err != nil {
 		t.abandon()
 		if cause := context.Cause(ctx); cause != nil {
@@ -67,35 +67,35 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 	return r, nil
 }
 
-func (c Config) watchIdle() (float64, error) {
+func (c Config) measureIdle() (float64, error) {
 	if c.Watch == nil {
 		return 0, nil
 	}
 	return c.Watch(c.Idle)
 }
 
-// abandon ends all workers of a run that can't go on.
+// abandon stops all workers of a run that failed and waits for them.
 func (t *team) abandon() {
 	t.abort()
 	select {
 	case <-t.run:
 	default:
-		close(t.run) // workers that wait for the beginning
+		close(t.run) // releases workers that wait for the run to begin
 	}
-	t.noMoreOrders()
+	t.closeOrders()
 	t.running.Wait()
 	t.waiting.Wait()
 }
 
-// conduct carries the run out, from the moment at which all flows are open, and returns what a search found.
-func (t *team) conduct(ctx context.Context, control *link) (found *SweepReport, err error) {
+// runFlows carries out the run once all flows are open, and returns what a search found.
+func (t *team) runFlows(ctx context.Context, control *link) (found *SweepReport, err error) {
 	begun, err := control.ask(message{Op: opGo})
 	if err != nil {
 		return nil, err
 	}
 	t.begin(ctx)
 	if t.config.searches() {
-		if found, err = t.search(control, max(t.holds(), begun.Holds)); err != nil {
+		if found, err = t.search(control, max(t.bufferCapacity(), begun.Holds)); err != nil {
 			return nil, err
 		}
 	}
@@ -104,13 +104,13 @@ func (t *team) conduct(ctx context.Context, control *link) (found *SweepReport, 
 	if err != nil {
 		return nil, err
 	}
-	t.drained(answer.Sent)
+	t.awaitDatagrams(answer.Sent)
 	t.shutdown()
 	t.waiting.Wait()
 	return found, nil
 }
 
-// search sweeps the rate, where the receivers' buffers hold so many datagrams.
+// search sweeps the rate. The receivers' buffers hold up to held datagrams.
 func (t *team) search(control *link, held float64) (*SweepReport, error) {
 	s := newSweep(t.config.Workload.Loss, held)
 	var before message
@@ -118,21 +118,22 @@ func (t *team) search(control *link, held float64) (*SweepReport, error) {
 		rate, done := s.Next()
 		rate = min(rate, t.config.Workload.Limit()/float64(8*t.config.Workload.Size))
 		each := s.Duration(rate)
-		// A sweep that takes longer than planned ends early, with what it has.
-		if done || t.clock.now()+int64(each+2*drain) > t.line.Begin {
+		// A sweep that takes longer than planned ends early with the trials so far.
+		if done || t.clock.now()+int64(each+2*drain) > t.timeline.Begin {
 			break
 		}
 		result, err := t.tryRate(control, rate, each, &before)
 		if err != nil {
 			return nil, err
 		}
-		s.Took(result)
+		s.Record(result)
 	}
-	t.noMoreOrders()
+	t.closeOrders()
 	return &SweepReport{Rate: cmp.Or(s.passed, s.Fallback()), Trials: s.trials}, nil
 }
 
-// tryRate is one trial of both sides: send, then count on both what was sent and what came since the trial before.
+// tryRate runs one trial: both sides send for d at a rate and then count the datagrams sent and received since before,
+// which it updates.
 func (t *team) tryRate(control *link, rate float64, d time.Duration, before *message) (Trial, error) {
 	if _, err := control.ask(message{Op: opTrial, Rate: rate, Seconds: d.Seconds()}); err != nil {
 		return Trial{}, err
@@ -142,13 +143,13 @@ func (t *team) tryRate(control *link, rate float64, d time.Duration, before *mes
 	if len(t.senders()) == 0 {
 		time.Sleep(d)
 	}
-	t.collect()
+	t.awaitOrders()
 	other, err := control.ask(message{Op: opCount})
 	if err != nil {
 		return Trial{}, err
 	}
 	t.settle()
-	all := message{Sent: t.sentDatagrams() + other.Sent, Received: t.counted() + other.Received}
+	all := message{Sent: t.sentDatagrams() + other.Sent, Received: t.receivedDatagrams() + other.Received}
 	trial := Trial{Rate: rate, Sent: all.Sent - before.Sent, Received: all.Received - before.Received}
 	*before = all
 	directions := 1.0
@@ -159,8 +160,8 @@ func (t *team) tryRate(control *link, rate float64, d time.Duration, before *mes
 	return trial, nil
 }
 
-// dialControl opens the control connection. The server may still be starting: until it has answered,
-// or dialTimeout has passed, the client asks again.
+// dialControl opens the control connection. The server may still be starting, so failed attempts are repeated until
+// dialTimeout has passed.
 func dialControl(ctx context.Context, c Config) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -168,7 +169,7 @@ func dialControl(ctx context.Context, c Config) (*link, error) {
 	for {
 		conn, err := dialer.DialContext(ctx, "tcp", c.Addr.String())
 		if err == nil {
-			return welcome(conn, c.Token)
+			return authenticate(conn, c.Token)
 		}
 		select {
 		case <-ctx.Done():
@@ -178,14 +179,14 @@ func dialControl(ctx context.Context, c Config) (*link, error) {
 	}
 }
 
-// welcome opens the connection with the token and hears whether it was the right one.
-func welcome(conn net.Conn, token Token) (*link, error) {
+// authenticate sends the token and waits for the server to accept it. It closes conn on errors.
+func authenticate(conn net.Conn, token Token) (*link, error) {
 	l := newLink(conn)
 	conn.SetDeadline(time.Now().Add(dialTimeout))
 	_, err := conn.Write(hello{Purpose: controlRole, Token: token}.append(nil))
 	var m message
 	if err == nil {
-		m, err = l.hear()
+		m, err = l.receive()
 	}
 	if err == nil && m.Op != opWelcome {
 		err = fmt.Errorf("unexpected %q", m.Op)
@@ -229,13 +230,13 @@ func (t *team) open(ctx context.Context) error {
 			return fmt.Errorf("open flow %d of %d to %s: %w", f.Index+1, len(t.plan), t.config.Addr, err)
 		}
 		ready.Add(1)
-		t.hire(w, ready.Done)
+		t.start(w, ready.Done)
 	}
 	ready.Wait()
 	return nil
 }
 
-// openTCP connects a flow and waits until the server has taken it on. What it returns with an error has to be closed
+// openTCP connects a flow and waits until the server has accepted it. With an error, the caller closes the descriptor
 // unless it is -1.
 func openTCP(a netip.AddrPort, h hello, w network.Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
@@ -251,14 +252,14 @@ func openTCP(a netip.AddrPort, h hello, w network.Spec) (int, error) {
 		err = tuneTCP(fd, w)
 	}
 	if err == nil {
-		err = uninterrupted(func() error { return unix.Connect(fd, sockaddr(a)) })
+		err = retryInterrupted(func() error { return unix.Connect(fd, sockaddr(a)) })
 	}
 	if err == nil {
 		_, err = unix.Write(fd, h.append(nil))
 	}
 	for n := 0; err == nil && n < ackSize; {
 		var k int
-		err = uninterrupted(func() (err error) { k, err = unix.Read(fd, ack[n:]); return err })
+		err = retryInterrupted(func() (err error) { k, err = unix.Read(fd, ack[n:]); return err })
 		if err == nil && k == 0 {
 			err = errors.New("the server closed it")
 		}
@@ -273,8 +274,8 @@ func openTCP(a netip.AddrPort, h hello, w network.Spec) (int, error) {
 	return fd, err
 }
 
-// uninterrupted repeats a call that a signal interrupted.
-func uninterrupted(call func() error) error {
+// retryInterrupted repeats a call that a signal interrupted.
+func retryInterrupted(call func() error) error {
 	for {
 		err := call()
 		if errors.Is(err, unix.EISCONN) {
@@ -286,10 +287,11 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// udpRepeat is how long an opening over UDP waits for its answer before it is sent again.
+// udpRepeat is how long the opening of a UDP flow waits for its answer before it is sent again.
 const udpRepeat = 100 * time.Millisecond
 
-// openUDP opens a flow of datagrams, as openTCP does. The opening may be lost, so it is repeated until it is answered.
+// openUDP opens a flow of datagrams; errors are as for openTCP. The opening may be lost, so it is repeated until it is
+// answered.
 func openUDP(ctx context.Context, a netip.AddrPort, h hello, w network.Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
 	if err != nil {

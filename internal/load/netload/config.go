@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ErrConfig is what every error about a Config is.
+// ErrConfig is wrapped by every error about a Config.
 var ErrConfig = errors.New("invalid specification")
 
-// Validate returns an error that Is ErrConfig and names what is wrong.
+// Validate returns an error that Is ErrConfig and names the field that is out of range.
 func (c Config) Validate() error {
 	w, err := c.Workload.Resolved()
 	switch {
@@ -44,7 +44,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Version is this program's version, and the compiler's, as the build recorded them.
+// Version returns this program's version and the compiler's, as recorded at build time.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

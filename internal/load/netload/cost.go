@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Mode is what a CPU spent time on, in the order of /proc/stat.
+// Mode is a CPU state, in the order of /proc/stat.
 type Mode int
 
 // The modes. Guest time is part of user time already.
@@ -22,21 +22,21 @@ const (
 	IRQ
 	SoftIRQ
 	Steal
-	modes
+	modes // number of modes
 )
 
-// ticks is the unit of /proc/stat, USER_HZ, which is 100 on every architecture that Linux has today.
-const ticks = 100.0
+// ticksPerSecond is USER_HZ, the unit of /proc/stat: 100 on every architecture that Linux supports today.
+const ticksPerSecond = 100.0
 
-// Times are CPU seconds by mode.
+// Times holds CPU seconds by mode.
 type Times [modes]float64
 
-// Busy is the time that was neither idle nor waiting for I/O; stolen time counts, since it was not to be had.
+// Busy returns the time that was neither idle nor waiting for I/O. Stolen time counts, since it was not available.
 func (t Times) Busy() float64 {
 	return t[User] + t[Nice] + t[System] + t[IRQ] + t[SoftIRQ] + t[Steal]
 }
 
-// Sum is all time.
+// Sum returns the time in all modes.
 func (t Times) Sum() (sum float64) {
 	for _, v := range t {
 		sum += v
@@ -51,10 +51,10 @@ func (t Times) minus(o Times) Times {
 	return t
 }
 
-// Stat is /proc/stat: each CPU's times since boot, by the CPU's number.
+// Stat holds the contents of /proc/stat: each CPU's times since boot, by the CPU's number.
 type Stat map[int]Times
 
-// errStat is what every error about the text of /proc/stat is.
+// errStat is wrapped by every error about the text of /proc/stat.
 var errStat = errors.New("not the text of /proc/stat")
 
 // ParseStat reads the lines of /proc/stat about single CPUs.
@@ -76,7 +76,7 @@ func ParseStat(r io.Reader) (Stat, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%w: line %q", errStat, lines.Text())
 			}
-			t[i] = float64(n) / ticks
+			t[i] = float64(n) / ticksPerSecond
 		}
 		stat[int(cpu)] = t
 	}
@@ -89,8 +89,8 @@ func ParseStat(r io.Reader) (Stat, error) {
 	return stat, nil
 }
 
-// ParseMeminfo returns the bytes of memory in use that the text of /proc/meminfo gives: all, less what is available to
-// new programs without swapping. It is 0 where the text does not say.
+// ParseMeminfo returns the bytes of memory in use according to /proc/meminfo: the total less the memory available to
+// new programs without swapping. It returns 0 if the text lacks these values.
 func ParseMeminfo(r io.Reader) float64 {
 	kib := map[string]float64{}
 	lines := bufio.NewScanner(r)
@@ -109,31 +109,31 @@ func ParseMeminfo(r io.Reader) float64 {
 	return (all - available) * 1024
 }
 
-// Cost is what a run cost in CPU time on one machine, and the agent's part of it.
+// Cost holds the CPU time that a run used on one machine, and the agent's part of it.
 type Cost struct {
-	Window  float64 `json:"window"`  // seconds between the two looks
+	Window  float64 `json:"window"`  // seconds between the two snapshots
 	CPUs    int     `json:"cpus"`    // of the machine
 	Machine Times   `json:"machine"` // CPU seconds by mode, all CPUs
 	Busiest float64 `json:"busiest"` // share of the window that the busiest CPU was busy
-	Hottest int     `json:"hottest"` // that CPU
-	Softest float64 `json:"softest"` // largest share of the window that a CPU was in soft interrupts
-	Idle    float64 `json:"idle"`    // CPUs that were busy before the agent's first run; what is "idle" here
+	Hottest int     `json:"hottest"` // number of that CPU
+	Softest float64 `json:"softest"` // largest share of the window that any CPU spent in soft interrupts
+	Idle    float64 `json:"idle"`    // CPUs that were busy before the agent's first run
 
-	Memory     float64 `json:"memory,omitempty"`      // bytes in use, the larger of both looks; 0: not known
+	Memory     float64 `json:"memory,omitempty"`      // bytes in use, the larger of both snapshots; 0: not known
 	IdleMemory float64 `json:"idle_memory,omitempty"` // the same before the run's connections were opened
 
 	AgentUser   float64 `json:"agent_user"` // CPU seconds of the agent's process
 	AgentSystem float64 `json:"agent_system"`
 	Voluntary   int64   `json:"voluntary"` // context switches of the agent
 	Involuntary int64   `json:"involuntary"`
-	Throttled   int64   `json:"throttled"` // periods in which the agent's cgroup was out of quota
+	Throttled   int64   `json:"throttled"` // periods in which the agent's cgroup had used up its quota
 }
 
-// Used is the machine's CPU time of the window less what it uses when idle, in CPU seconds.
+// Used returns the machine's busy CPU seconds of the window, less those of an idle machine.
 func (c Cost) Used() float64 { return max(c.Machine.Busy()-c.Idle*c.Window, 0) }
 
-// busiest fills in which CPU was busiest between two looks.
-func (c *Cost) between(before, after Stat) {
+// setTimes sets the CPU times between two readings, and which CPU was busiest.
+func (c *Cost) setTimes(before, after Stat) {
 	for cpu, t := range after {
 		d := t.minus(before[cpu])
 		for i := range d {

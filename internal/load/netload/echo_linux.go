@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An echo holds what the pings of a flow need: ICMP echo requests to the server's kernel, which answers them.
+// An echo holds the state of a flow's pings: ICMP echo requests, which the server's kernel answers.
 type echo struct {
-	raw     bool   // a raw socket, which is given everybody's answers, in IPv4 with the IP header
-	six     bool   // ICMPv6
+	raw     bool   // raw socket: receives the answers of all programs, in IPv4 with the IP header
+	ipv6    bool   // ICMPv6
 	request []byte // header and payload
 	answer  []byte
 }
 
-// ICMP's types of messages, and the lengths of headers.
+// Types of ICMP messages, lengths of headers in bytes, and offsets in an echo message.
 const (
 	echoRequest, echoReply     = 8, 0
 	echoRequest6, echoReply6   = 128, 129
@@ -26,12 +26,12 @@ const (
 	echoNumber                 = 6
 )
 
-// openEcho opens a socket for pings to a: one of those that need no right where net.ipv4.ping_group_range has the
-// caller's group, else a raw one.
+// openEcho opens a socket for pings to a. It needs no privilege if net.ipv4.ping_group_range has the caller's group;
+// otherwise it tries a raw socket.
 func openEcho(a netip.Addr, size int) (fd int, e *echo, err error) {
-	e = &echo{six: family(a) == unix.AF_INET6}
+	e = &echo{ipv6: family(a) == unix.AF_INET6}
 	protocol, kind := unix.IPPROTO_ICMP, byte(echoRequest)
-	if e.six {
+	if e.ipv6 {
 		protocol, kind = unix.IPPROTO_ICMPV6, echoRequest6
 	}
 	fd, err = unix.Socket(family(a), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, protocol)
@@ -49,17 +49,17 @@ func openEcho(a netip.Addr, size int) (fd int, e *echo, err error) {
 	return fd, e, unix.Connect(fd, sockaddr(netip.AddrPortFrom(a, 0)))
 }
 
-// next numbers the request, and sums it up where the kernel does not.
+// next increments the request's number and updates the checksum if the kernel does not.
 func (e *echo) next() {
 	binary.BigEndian.PutUint16(e.request[echoNumber:], binary.BigEndian.Uint16(e.request[echoNumber:])+1)
-	if !e.raw || e.six {
+	if !e.raw || e.ipv6 {
 		return
 	}
 	binary.BigEndian.PutUint16(e.request[echoChecksum:], 0)
 	binary.BigEndian.PutUint16(e.request[echoChecksum:], checksum(e.request))
 }
 
-// checksum is the Internet's (RFC 1071).
+// checksum returns the Internet checksum (RFC 1071).
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for ; len(b) > 1; b = b[2:] {
@@ -74,48 +74,48 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// answers reports whether what was received is the answer to the last request.
-func (e *echo) answers(b []byte) bool {
-	if e.raw && !e.six && len(b) > 0 {
+// isAnswer reports whether b is the answer to the last request.
+func (e *echo) isAnswer(b []byte) bool {
+	if e.raw && !e.ipv6 && len(b) > 0 {
 		b = b[min(int(b[0]&0xf)*4, len(b)):]
 	}
 	kind := byte(echoReply)
-	if e.six {
+	if e.ipv6 {
 		kind = echoReply6
 	}
 	same := func(from, to int) bool { return string(b[from:to]) == string(e.request[from:to]) }
 	if len(b) != len(e.request) || b[0] != kind || !same(echoNumber, icmpHeader) {
 		return false
 	}
-	// The kernel numbers the sockets of others and knows whose answer it is.
+	// For other sockets the kernel sets the identifier and delivers only the answers to it.
 	return !e.raw || same(echoIdentity, echoNumber)
 }
 
-// pings sends a request at each planned time, as ping -i does: latency counts from the sending, and what is planned
-// while another request is waited for is left out.
+// pings sends a request at each scheduled time, as ping -i does. Latency counts from the sending, and requests that are
+// due while another one is unanswered are skipped.
 func (w *worker) pings() {
 	end := w.clock.now()
 	for n := uint64(0); ; n = max(n+1, w.pacer.Until(end)) {
 		planned := w.pacer.Planned(n)
-		if planned >= w.line.End {
+		if planned >= w.timeline.End {
 			return
 		}
-		begin := w.until(planned, end)
+		begin := w.waitUntil(planned, end)
 		if w.stop.Load() {
 			return
 		}
 		o := w.exchangeEcho()
 		if end = w.clock.now(); o == fatal {
-			w.cutOff(begin, end)
+			w.recordUnfinished(begin, end)
 			return
 		}
-		w.took(o, begin, end)
+		w.record(o, begin, end)
 		w.tick(end)
 	}
 }
 
-// exchangeEcho sends one request and waits for its answer. What the kernel says of an earlier one, such as that a host
-// is unreachable, is no answer.
+// exchangeEcho sends one request and waits for its answer. Errors that the kernel reports for an earlier request, such
+// as an unreachable host, do not end the wait.
 func (w *worker) exchangeEcho() outcome {
 	w.echo.next()
 	begin := w.clock.now()
@@ -126,7 +126,7 @@ func (w *worker) exchangeEcho() outcome {
 	for {
 		n, e := receive(w.fd, w.echo.answer)
 		switch {
-		case e == 0 && w.echo.answers(w.echo.answer[:n]):
+		case e == 0 && w.echo.isAnswer(w.echo.answer[:n]):
 			return done
 		case e == 0 && n == 0, w.stop.Load(): // shut down
 			return fatal

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestChecksum: the example of RFC 1071, an odd length, and that a sum with its checksum is all ones.
+// TestChecksum covers the example of RFC 1071, an odd length, and that a request with its checksum sums up to all ones.
 func TestChecksum(t *testing.T) {
 	b := []byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7}
 	if got := checksum(b); got != ^uint16(0xddf2) {
@@ -26,13 +26,13 @@ func TestChecksum(t *testing.T) {
 
 // TestEchoAnswers: an answer has the last request's number, and on a raw socket its identity too.
 func TestEchoAnswers(t *testing.T) {
-	for _, e := range []*echo{{}, {six: true}, {raw: true}, {raw: true, six: true}} {
+	for _, e := range []*echo{{}, {ipv6: true}, {raw: true}, {raw: true, ipv6: true}} {
 		e.request = make([]byte, icmpHeader+4)
 		e.request[echoIdentity] = 7
 		e.next()
 		e.next()
 		answer := slices.Clone(e.request)
-		if e.six {
+		if e.ipv6 {
 			answer[0] = echoReply6
 		} else {
 			answer[0] = echoReply
@@ -50,13 +50,13 @@ func TestEchoAnswers(t *testing.T) {
 			"a header's start": {func(b []byte) []byte { return b[:1] }, false},
 		} {
 			b := test.spoil(slices.Clone(answer))
-			if e.raw && !e.six {
+			if e.raw && !e.ipv6 {
 				header := make([]byte, 24) // with an option
 				header[0] = 0x46
 				b = append(header, b...)
 			}
-			if got := e.answers(b); got != test.want {
-				t.Errorf("raw %v, IPv6 %v: %s is an answer: %v", e.raw, e.six, name, got)
+			if got := e.isAnswer(b); got != test.want {
+				t.Errorf("raw %v, IPv6 %v: %s is an answer: %v", e.raw, e.ipv6, name, got)
 			}
 		}
 	}

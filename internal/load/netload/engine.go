@@ -1,11 +1,10 @@
-// Package netload is the native load generator: it carries out one side, client or server, of one
-// workload and says what it saw. It stands between the agent, which gives it a [Config] and passes
-// its [Report] on, and the kernel's sockets.
+// Package netload is the native network load generator. It runs one side of a workload, client or server, and measures
+// it: the agent passes it a [Config] and forwards its [Report].
 //
-// What can be pure is: the [Pacer] turns time into what is due, sequence accounts for datagrams, sweep searches a
-// rate, [Timeline] and [Meter] cut a run into warm-up, window and steps. Sockets are at the edge, in the files for
-// Linux, where hot loops run on threads of their own: blocking system calls that the scheduler does not see, one
-// clock reading per operation, no allocation, and no garbage collection while the run lasts.
+// The parts without system calls are pure: [Pacer] computes which operations are due, sequence counts lost and
+// reordered datagrams, sweep searches for a rate, [Timeline] and [Meter] divide a run into warm-up, window and steps.
+// Sockets are in the files for Linux. Their hot loops run on threads of their own, with blocking system calls that
+// bypass the Go scheduler, one clock reading per operation, no allocation, and no garbage collection during the run.
 package netload
 
 import (
@@ -17,48 +16,50 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Role is which side of a run an agent is.
+// A Role is the side of a run that an agent plays.
 type Role string
 
-// The roles. The client dials, asks and counts time; the server listens and answers.
+// The roles. The client connects, sends requests and measures time; the server listens and answers.
 const (
 	Client Role = "client"
 	Server Role = "server"
 )
 
-// Verb is the agent's, with a Config as its body and a Report as its result. The request's token is the run's.
+// Verb is the agent request that runs one side: its body is a Config, its result a Report, its token the run's.
 const Verb = "net"
 
-// Config is what one side of a run has to do.
+// Config describes one side of a run.
 type Config struct {
 	Role     Role           `json:"role"`
 	Token    Token          `json:"-"`              // the run's secret, the same on both sides
-	Addr     netip.AddrPort `json:"address"`        // the server listens on it, the client dials it; 0 is any port
+	Addr     netip.AddrPort `json:"address"`        // the server listens on it, the client connects to it; port 0: any
 	CPUs     []int          `json:"cpus,omitempty"` // workers are pinned to these in turn; empty: anywhere
 	Workload network.Spec   `json:"workload"`       // resolved; both sides have the same
-	// Found is the rate, in datagrams per second and direction, of a udp-stream that names none; 0: the run searches for
-	// it and has no window.
+	// Found is the rate, in datagrams per second and direction, of a udp-stream that names none. 0: the run searches for
+	// the rate and has no window.
 	Found float64 `json:"found,omitempty"`
 	// Idle is how long the agent watches the machine before its first run to learn its idle level, in ns; 0: not at all.
 	Idle time.Duration `json:"idle,omitempty"`
-	// Watch does that; nil: the level is taken to be 0. A server listens meanwhile, since what is between may not wait.
+	// Watch measures the idle level; nil: the level is assumed to be 0. A server calls it while it listens already,
+	// because a proxy or load balancer on the path may not wait.
 	Watch func(time.Duration) (busy float64, err error) `json:"-"`
-	// Profile asks for [Report.Layers], where the agent may sample the machine's CPUs; Count for [Report.Counters].
+	// Profile asks for [Report.Layers], which needs permission to sample the machine's CPUs; Count asks for
+	// [Report.Counters].
 	Profile bool `json:"profile,omitempty"`
 	Count   bool `json:"count,omitempty"`
 }
 
 // Limits that bound every run in time and memory.
 const (
-	grace       = 5 * time.Second         // beyond warm-up and window: connecting, draining, reporting
-	Step        = 100 * time.Millisecond  // of a series
-	dialTimeout = 4 * time.Second         // until the server must have answered
-	drain       = 50 * time.Millisecond   // how long a receiver waits for datagrams still on their way
-	overtime    = 1200 * time.Millisecond // that an answer may come after the window; a lost SYN is repeated after 1 s
-	memoryLimit = 512 << 20               // where the collector would step in after all
+	grace       = 5 * time.Second         // in addition to warm-up and window: connecting, draining, reporting
+	Step        = 100 * time.Millisecond  // length of a step of a series
+	dialTimeout = 4 * time.Second         // for the server's first answer
+	drain       = 50 * time.Millisecond   // how long a receiver waits for datagrams in flight
+	overtime    = 1200 * time.Millisecond // how late after the window an answer may come; a lost SYN is resent after 1 s
+	memoryLimit = 512 << 20               // bytes; above it the garbage collector runs after all
 )
 
-// bound is the longest that a run of w may take, from start to end of an agent.
+// bound returns the longest time that a run may take, from the agent's start to its end.
 func (c Config) bound() time.Duration {
 	if c.searches() {
 		return c.Idle + network.SearchTime + grace
@@ -66,14 +67,14 @@ func (c Config) bound() time.Duration {
 	return c.Idle + c.Workload.Warmup + c.Workload.Duration + grace
 }
 
-// A Tally counts operations, bytes or datagrams by when they were done.
+// A Tally counts operations, bytes or datagrams by the phase of the run in which they were completed.
 type Tally struct {
-	Warm   uint64 `json:"warm"`   // during warm-up, left out
-	Window uint64 `json:"window"` // what counts
+	Warm   uint64 `json:"warm"`   // during warm-up; not part of the results
+	Window uint64 `json:"window"` // during the window
 	After  uint64 `json:"after"`  // after the window: in flight at its end
 }
 
-// Total is all of it.
+// Total returns the sum over all phases.
 func (t Tally) Total() uint64 { return t.Warm + t.Window + t.After }
 
 func (t *Tally) add(o Tally) {
@@ -82,7 +83,7 @@ func (t *Tally) add(o Tally) {
 	t.After += o.After
 }
 
-// A Report is what one side saw. Times are in seconds unless a name says otherwise.
+// A Report holds the results of one side. Times are in seconds unless a comment says otherwise.
 type Report struct {
 	Role    Role    `json:"role"`
 	Version string  `json:"version"`
@@ -91,60 +92,60 @@ type Report struct {
 	// Streams: bytes. Requests: operations completed (client). Datagrams: datagrams.
 	Sent     Tally `json:"sent"`
 	Received Tally `json:"received"`
-	// Operations of requests; with tcp-rr-loaded beside the bytes of its streams.
+	// Operations counts requests; with tcp-rr-loaded, Sent and Received count the bytes of its streams.
 	Operations Tally  `json:"operations"`
-	Answered   uint64 `json:"answered"` // by a server, over the whole run
+	Answered   uint64 `json:"answered"` // by the server, over the whole run
 	// DatagramBytes is the size of the datagrams of udp-stream.
 	DatagramBytes int `json:"datagram_bytes,omitempty"`
-	// ReceivedAll says that every stream that this side reads was read to its end.
+	// ReceivedAll reports whether every stream that this side reads was read to its end.
 	ReceivedAll bool `json:"received_all"`
 
-	Steps   []uint64 `json:"steps,omitempty"`   // what was received, or operations, per Step of the window
-	Latency string   `json:"latency,omitempty"` // histogram of latencies of answered requests, ns, as HdrHistogram V2
-	Waited  string   `json:"waited,omitempty"`  // the same of how long others were waited for
-	Late    string   `json:"late,omitempty"`    // histogram of pacing lateness, ns
+	Steps   []uint64 `json:"steps,omitempty"`   // per Step of the window: what was received, or operations
+	Latency string   `json:"latency,omitempty"` // latencies of answered requests in ns, as an HdrHistogram V2
+	Waited  string   `json:"waited,omitempty"`  // waiting times of requests without an answer, in the same form
+	Late    string   `json:"late,omitempty"`    // lateness of the pacer, in the same form
 
 	Lost       uint64  `json:"lost"`       // requests of the window that timed out, and cycles that failed
-	Stale      uint64  `json:"stale"`      // answers that came after their time-out
-	Unfinished uint64  `json:"unfinished"` // requests of the window without an answer overtime after its end
+	Stale      uint64  `json:"stale"`      // answers that came after the request had timed out
+	Unfinished uint64  `json:"unfinished"` // requests of the window without an answer when overtime had passed
 	Failure    string  `json:"failure,omitempty"`
-	Planned    float64 `json:"planned,omitempty"` // operations that an open loop should have begun in the window
+	Planned    float64 `json:"planned,omitempty"` // operations that an open loop scheduled in the window
 
-	Arrived   uint64  `json:"arrived"` // datagrams sent in the sender's window that arrived
-	Gaps      uint64  `json:"gaps"`    // sequence numbers never seen, over the whole run
+	Arrived   uint64  `json:"arrived"` // received datagrams that were sent in the sender's window
+	Gaps      uint64  `json:"gaps"`    // sequence numbers that were never received, over the whole run
 	Reordered uint64  `json:"reordered"`
 	Duplicate uint64  `json:"duplicate"`
 	Jitter    float64 `json:"jitter,omitempty"`
-	Blocked   uint64  `json:"blocked"` // sends that the kernel refused for want of buffers
+	Blocked   uint64  `json:"blocked"` // sends that the kernel refused because buffers were full
 
 	Sweep *SweepReport `json:"sweep,omitempty"`
 
 	TCP  *TCP `json:"tcp,omitempty"`
 	Cost Cost `json:"cost"`
-	// Layers are CPU seconds of the whole machine in the window; nil if they were not asked for or could not be had, which
-	// Unsampled tells why.
+	// Layers holds CPU seconds of the whole machine in the window. It is nil if they were not requested, or not available
+	// for the reason in Unsampled.
 	Layers    map[profile.Layer]float64 `json:"layers,omitempty"`
 	Unsampled string                    `json:"unsampled,omitempty"`
-	// Counters are what the kernel counted in the window, by [metric.Counters], and with [metric.OfNode] what it counted
-	// on the node, if OfNode says that this is known. What is not in it was counted and stayed as it was. It is nil if
-	// it was not asked for, or could not be had for the reason in Uncounted.
+	// Counters holds the kernel's counters that changed in the window, by [metric.Counters], and with [metric.OfNode]
+	// those of the node if OfNode is set. It is nil if they were not requested, or not available for the reason in
+	// Uncounted.
 	Counters  map[string]float64 `json:"counters,omitempty"`
 	OfNode    bool               `json:"of_node,omitempty"`
 	Uncounted string             `json:"uncounted,omitempty"`
-	Spin      float64            `json:"spin,omitempty"`  // CPU time spent waiting for planned times
+	Spin      float64            `json:"spin,omitempty"`  // CPU seconds spent spinning until scheduled times
 	Threads   []Thread           `json:"threads"`         // one per worker
 	Refused   uint64             `json:"refused"`         // connections and datagrams without the token
-	Facts     []result.Fact      `json:"facts,omitempty"` // about how the run was done
+	Facts     []result.Fact      `json:"facts,omitempty"` // how the run was carried out
 }
 
-// A SweepReport is how the highest rate under the loss threshold was found.
+// A SweepReport holds the highest rate below the loss threshold and the trials that found it.
 type SweepReport struct {
-	Rate   float64 `json:"rate"` // found; datagrams per second over all flows, per direction
+	Rate   float64 `json:"rate"` // datagrams per second over all flows, per direction
 	Trials []Trial `json:"trials"`
 }
 
-// TCP is what TCP_INFO said at the window's end, of the flows of this side that send; retransmits
-// are those of the window, summed; the others are medians over the flows.
+// TCP summarizes TCP_INFO at the window's end over the sending flows of this side. Retransmits are summed over the
+// window; the other values are medians over the flows.
 type TCP struct {
 	Retransmits uint64  `json:"retransmits"`
 	RTT         float64 `json:"rtt"`
@@ -152,23 +153,23 @@ type TCP struct {
 	Cwnd        float64 `json:"cwnd"` // segments
 	PMTU        float64 `json:"pmtu"` // bytes
 	MSS         float64 `json:"mss"`  // bytes
-	// Shares of the window in which the peer's window and the own buffer kept from sending.
+	// Shares of the window in which the peer's receive window or the local send buffer limited the sender.
 	RwndLimited float64 `json:"rwnd_limited"`
 	SndLimited  float64 `json:"sndbuf_limited"`
 	Congestion  string  `json:"congestion"`
 }
 
-// A Thread is how one worker fared over its whole life.
+// A Thread describes the thread of one worker over its whole life.
 type Thread struct {
 	Work     string  `json:"work"`
 	Pinned   int     `json:"pinned"` // CPU, -1: not pinned
-	CPUs     []int   `json:"cpus"`   // where it was seen
+	CPUs     []int   `json:"cpus"`   // CPUs that the thread was observed on
 	User     float64 `json:"user"`   // CPU seconds
 	System   float64 `json:"system"`
 	Lifetime float64 `json:"lifetime"` // seconds
 }
 
-// Busy is the share of its life that the thread was on a CPU.
+// Busy returns the share of its life that the thread was on a CPU.
 func (t Thread) Busy() float64 {
 	if t.Lifetime <= 0 {
 		return 0

@@ -29,21 +29,21 @@ func resolved(t testing.TB, w network.Spec) network.Spec {
 	return w
 }
 
-// A fake is a server that speaks the handshake and answers as a test wants.
-type fake struct {
+// A fakeServer speaks the handshake and answers as a test wants.
+type fakeServer struct {
 	token Token
 	addr  netip.AddrPort
 }
 
-// newFake listens; each flow's connection, or the one UDP socket, is given to answer.
-func newFake(t *testing.T, answer func(net.Conn)) fake {
+// newFakeServer starts a server that passes each connection of a flow to answer.
+func newFakeServer(t *testing.T, answer func(net.Conn)) fakeServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	f := fake{token: NewToken(), addr: l.Addr().(*net.TCPAddr).AddrPort()}
+	f := fakeServer{token: NewToken(), addr: l.Addr().(*net.TCPAddr).AddrPort()}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -56,7 +56,7 @@ func newFake(t *testing.T, answer func(net.Conn)) fake {
 	return f
 }
 
-func (f fake) serve(conn net.Conn, answer func(net.Conn)) {
+func (f fakeServer) serve(conn net.Conn, answer func(net.Conn)) {
 	defer conn.Close()
 	b := make([]byte, helloSize)
 	if _, err := io.ReadFull(conn, b); err != nil {
@@ -74,24 +74,24 @@ func (f fake) serve(conn net.Conn, answer func(net.Conn)) {
 		return
 	}
 	l := newLink(conn)
-	if l.say(message{Op: opWelcome}) != nil {
+	if l.send(message{Op: opWelcome}) != nil {
 		return
 	}
 	for {
-		m, err := l.hear()
-		if err != nil || l.say(m) != nil {
+		m, err := l.receive()
+		if err != nil || l.send(m) != nil {
 			return
 		}
 	}
 }
 
-// TestStall: a server that stalls 500 ms once shows in the 99th percentile of an open loop, and hides in that
-// of a closed loop, which is why that is labelled.
+// TestStall checks that one stall of 500 ms shows in the 99th percentile of an open loop, and not in that of a closed
+// loop, which is why results of closed loops are labelled.
 func TestStall(t *testing.T) {
 	const stall = 500 * time.Millisecond
 	run := func(rate float64) *Histogram {
 		var asked atomic.Int64
-		f := newFake(t, func(conn net.Conn) {
+		f := newFakeServer(t, func(conn net.Conn) {
 			start, stalled := time.Now(), false
 			b := make([]byte, 1)
 			for {
@@ -137,7 +137,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// histograms are the latencies of a report's answered requests, and how long the others were waited for.
+// histograms returns the latencies of a report's answered requests, and the waiting times of the others.
 func histograms(t *testing.T, r Report) (latency, waited *Histogram) {
 	t.Helper()
 	latency, err1 := DecodeHistogram(r.Latency)
@@ -148,10 +148,10 @@ func histograms(t *testing.T, r Report) (latency, waited *Histogram) {
 	return latency, waited
 }
 
-// TestNeverRecovers: requests that were planned, or begun, and never answered count with the time they waited.
+// TestNeverRecovers checks that requests that were scheduled or begun and never answered count with their waiting time.
 func TestNeverRecovers(t *testing.T) {
 	for rate, want := range map[float64]uint64{200: 100, 0: 1} {
-		f := newFake(t, func(conn net.Conn) {
+		f := newFakeServer(t, func(conn net.Conn) {
 			b := make([]byte, 1)
 			for range 100 {
 				if _, err := conn.Read(b); err != nil {
@@ -160,7 +160,7 @@ func TestNeverRecovers(t *testing.T) {
 				conn.Write(b)
 			}
 			conn.Read(b)
-			io.Copy(io.Discard, conn) // and says nothing more
+			io.Copy(io.Discard, conn) // never answers again
 		})
 		w := resolved(t, network.Spec{Kind: network.TCPRR, Rate: rate, Duration: time.Second})
 		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
@@ -178,18 +178,18 @@ func TestNeverRecovers(t *testing.T) {
 	}
 }
 
-// TestFailedCycles: a cycle that the server resets is no latency, and its time is not forgotten.
+// TestFailedCycles checks that a cycle reset by the server is counted as lost with its time, and has no latency.
 func TestFailedCycles(t *testing.T) {
-	const patience = 20 * time.Millisecond
+	const delay = 20 * time.Millisecond
 	var asked, reset atomic.Int64
-	f := newFake(t, func(conn net.Conn) {
+	f := newFakeServer(t, func(conn net.Conn) {
 		b := make([]byte, 1)
 		if _, err := conn.Read(b); err != nil {
 			return
 		}
 		if asked.Add(1)%10 == 0 {
 			reset.Add(1)
-			time.Sleep(patience)
+			time.Sleep(delay)
 			_ = conn.(*net.TCPConn).SetLinger(0)
 			return
 		}
@@ -201,9 +201,9 @@ func TestFailedCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	latency, waited := histograms(t, r)
-	// The last cycle may be under way when the window ends; it is waited for.
+	// The client waits for a cycle that is under way when the window ends.
 	if r.Lost != uint64(reset.Load()) || r.Lost == 0 || waited.Count() != int64(r.Lost) ||
-		waited.Min() < patience.Seconds()*0.999 {
+		waited.Min() < delay.Seconds()*0.999 {
 		t.Errorf("%d lost of %d reset, %d waits from %g s on", r.Lost, reset.Load(), waited.Count(), waited.Min())
 	}
 	got := uint64(latency.Count()) + r.Lost
@@ -212,9 +212,9 @@ func TestFailedCycles(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: every tenth answer is dropped, and that is what is counted; the run goes on.
+// TestLostAnswers drops every tenth answer and checks that these are counted and that the run continues.
 func TestLostAnswers(t *testing.T) {
-	f := newFake(t, func(net.Conn) {})
+	f := newFakeServer(t, func(net.Conn) {})
 	pc, err := net.ListenPacket("udp", f.addr.String())
 	if err != nil {
 		t.Fatal(err)
@@ -254,14 +254,14 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// serving starts a real server and returns where it listens and what came of it.
-func serving(t *testing.T, ctx context.Context, c Config) (netip.AddrPort, <-chan outcomeOf) {
+// startServer starts a real server and returns its address and a channel with its result.
+func startServer(t *testing.T, ctx context.Context, c Config) (netip.AddrPort, <-chan serverResult) {
 	t.Helper()
 	c.Role, c.Addr = Server, netip.MustParseAddrPort("127.0.0.1:0")
-	at, out := make(chan netip.AddrPort, 1), make(chan outcomeOf, 1)
+	at, out := make(chan netip.AddrPort, 1), make(chan serverResult, 1)
 	go func() {
 		r, err := Run(ctx, c, func(a netip.AddrPort) { at <- a })
-		out <- outcomeOf{r, err}
+		out <- serverResult{r, err}
 	}()
 	select {
 	case a := <-at:
@@ -272,17 +272,17 @@ func serving(t *testing.T, ctx context.Context, c Config) (netip.AddrPort, <-cha
 	return netip.AddrPort{}, nil
 }
 
-type outcomeOf struct {
+type serverResult struct {
 	report Report
 	err    error
 }
 
-// TestStrangers: who has no token gets no byte, is counted, and disturbs nobody.
+// TestStrangers checks that connections without the token get no byte, are counted, and do not disturb the run.
 func TestStrangers(t *testing.T) {
 	for _, kind := range []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR} {
 		t.Run(string(kind), func(t *testing.T) {
 			c := Config{Token: NewToken(), Workload: resolved(t, network.Spec{Kind: kind, Duration: 300 * time.Millisecond})}
-			addr, out := serving(t, t.Context(), c)
+			addr, out := startServer(t, t.Context(), c)
 			openings := [][]byte{
 				[]byte("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"),
 				hello{Purpose: controlRole, Token: NewToken()}.append(nil),
@@ -337,8 +337,8 @@ func strangerUDP(t *testing.T, addr netip.AddrPort, opening []byte) {
 	}
 }
 
-// TestScanner: connections that say nothing, too little, or something else disturb no run, before it and while it goes
-// on, and none of them outlives it.
+// TestScanner checks that connections that send nothing, too little, or something else disturb no run, neither before
+// it nor during it, and that none of them outlives it.
 func TestScanner(t *testing.T) {
 	says := map[string]func(net.Conn){
 		"silent":  func(net.Conn) {},
@@ -357,7 +357,7 @@ func TestScanner(t *testing.T) {
 			t.Run(string(kind)+" "+name, func(t *testing.T) {
 				w := network.Spec{Kind: kind, Flows: 2, Duration: 500 * time.Millisecond}
 				c := Config{Token: NewToken(), Workload: resolved(t, w)}
-				addr, out := serving(t, t.Context(), c)
+				addr, out := startServer(t, t.Context(), c)
 				scanned := scan(t, addr, say, out)
 				c.Role, c.Addr = Client, addr
 				r, err := Run(t.Context(), c, nil)
@@ -372,9 +372,9 @@ func TestScanner(t *testing.T) {
 	}
 }
 
-// scan opens more connections than may wait to what listens at an address, and goes on until that has ended. The result
-// is what out said, once all of the connections are closed by the other side.
-func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan outcomeOf) <-chan outcomeOf {
+// scan opens more connections than may wait, and continues until out reports that the server ended. It passes the
+// server's result on once the server has closed all of the connections.
+func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan serverResult) <-chan serverResult {
 	t.Helper()
 	var conns []net.Conn
 	open := func() bool {
@@ -391,9 +391,9 @@ func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan outc
 			t.Fatal("nobody listens")
 		}
 	}
-	ended := make(chan outcomeOf, 1)
+	ended := make(chan serverResult, 1)
 	go func() {
-		var o outcomeOf
+		var o serverResult
 		for going := true; going; {
 			select {
 			case o = <-out:
@@ -414,11 +414,11 @@ func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan outc
 	return ended
 }
 
-// TestLateOpening: a cycle of the run's own that opens slowly is served too, and with a request that comes in pieces.
+// TestLateOpening checks that a cycle of the run is served too if it opens slowly and its request comes in pieces.
 func TestLateOpening(t *testing.T) {
 	w := network.Spec{Kind: network.TCPCRR, Request: 1000, Response: 3, Duration: time.Second}
 	c := Config{Token: NewToken(), Workload: resolved(t, w)}
-	addr, out := serving(t, t.Context(), c)
+	addr, out := startServer(t, t.Context(), c)
 	said := make(chan error, 1)
 	time.AfterFunc(200*time.Millisecond, func() { said <- slowCycle(addr, c.Token) })
 	c.Role, c.Addr = Client, addr
@@ -432,7 +432,7 @@ func TestLateOpening(t *testing.T) {
 	}
 }
 
-// slowCycle is a cycle whose opening and request come in pieces.
+// slowCycle runs a cycle whose opening and request are sent in pieces.
 func slowCycle(addr netip.AddrPort, token Token) error {
 	conn, err := net.Dial("tcp", addr.String())
 	if err != nil {
@@ -452,10 +452,10 @@ func slowCycle(addr netip.AddrPort, token Token) error {
 	return nil
 }
 
-// TestClientGone: a server ends when its client does.
+// TestClientGone checks that a server ends when its client does.
 func TestClientGone(t *testing.T) {
 	c := Config{Token: NewToken(), Workload: resolved(t, network.Spec{Kind: network.TCPRR, Duration: time.Hour})}
-	addr, out := serving(t, t.Context(), c)
+	addr, out := startServer(t, t.Context(), c)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Role, c.Addr = Client, addr
 	time.AfterFunc(100*time.Millisecond, cancel)
@@ -467,7 +467,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// TestCancelled: both sides of every workload stop when they are told to.
+// TestCancelled checks that both sides of every workload stop when their contexts are cancelled.
 func TestCancelled(t *testing.T) {
 	for _, kind := range network.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -478,9 +478,9 @@ func TestCancelled(t *testing.T) {
 			c := Config{Token: NewToken(), Workload: w}
 			ctx, cancel := context.WithCancel(t.Context())
 			ofServer, cancelServer := context.WithCancel(t.Context())
-			addr, out := serving(t, ofServer, c)
+			addr, out := startServer(t, ofServer, c)
 			c.Role, c.Addr = Client, addr
-			// The client first: one that hears of the server's end before it is told to stop says that.
+			// The client first: otherwise its error could be about the lost server.
 			time.AfterFunc(100*time.Millisecond, func() { cancel(); cancelServer() })
 			if _, err := Run(ctx, c, nil); !errors.Is(err, context.Canceled) {
 				t.Errorf("client: %v", err)
@@ -492,9 +492,9 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestNotAServer: the error says that what listens there is not ours.
+// TestNotAServer checks the error for a listener that is not the run's server.
 func TestNotAServer(t *testing.T) {
-	f := newFake(t, nil)
+	f := newFakeServer(t, nil)
 	w := resolved(t, network.Spec{Kind: network.TCPRR, Duration: time.Second})
 	_, err := Run(t.Context(), Config{Role: Client, Token: NewToken(), Addr: f.addr, Workload: w}, nil)
 	if err == nil || !strings.Contains(err.Error(), "not this run's server") ||
@@ -503,8 +503,8 @@ func TestNotAServer(t *testing.T) {
 	}
 }
 
-// loose is a worker outside of a run, whose functions are called one by one.
-func loose(t *testing.T, w network.Spec, f flow, role Role) *worker {
+// newTestWorker returns a worker without a run, whose methods a test calls one by one.
+func newTestWorker(t *testing.T, w network.Spec, f flow, role Role) *worker {
 	c := Config{Role: role, Token: NewToken(), Workload: resolved(t, w)}
 	s := newShared(c)
 	s.clock.base = time.Now()
@@ -515,7 +515,7 @@ func loose(t *testing.T, w network.Spec, f flow, role Role) *worker {
 	return worker
 }
 
-// streamPair is two ends of a connection.
+// streamPair returns the two ends of a connection.
 func streamPair(t *testing.T) (a, b int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -526,7 +526,7 @@ func streamPair(t *testing.T) (a, b int) {
 	return fds[0], fds[1]
 }
 
-// TestNoAllocations: what the hot loops call allocates nothing.
+// TestNoAllocations checks that the functions of the hot loops allocate nothing.
 func TestNoAllocations(t *testing.T) {
 	none := func(name string, f func()) {
 		t.Helper()
@@ -535,7 +535,7 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 	long := network.Spec{Kind: network.TCPRR, Duration: time.Hour}
-	rr := loose(t, long, flow{Work: workRequest}, Client)
+	rr := newTestWorker(t, long, flow{Work: workRequest}, Client)
 	buf := rr.buffers()
 	here, there := streamPair(t)
 	rr.fd = here
@@ -545,15 +545,15 @@ func TestNoAllocations(t *testing.T) {
 		if rr.exchangeTCP(buf) != done {
 			t.Fatal("no answer")
 		}
-		rr.took(done, now, now+1000)
+		rr.record(done, now, now+1000)
 		rr.tick(now)
 		_, _ = receive(there, buf.scratch)
 	})
-	none("waiting", func() { now := rr.clock.now(); rr.until(now+1000, now) })
+	none("waiting", func() { now := rr.clock.now(); rr.waitUntil(now+1000, now) })
 	none("lateness", func() { rr.late.Record(5) })
-	meter := NewMeter(rr.line)
+	meter := NewMeter(rr.timeline)
 	none("the meter", func() { meter.Add(1, 1) })
-	s := newSequence(rr.line)
+	s := newSequence(rr.timeline)
 	n := uint64(0)
 	none("the sequence", func() { s.Observe(n, int64(n), int64(n)); n += 3 })
 	p := NewPacer(1000, 1, 3)
@@ -566,8 +566,8 @@ func TestNoAllocations(t *testing.T) {
 
 func allocationsOfCycles(t *testing.T) {
 	f := flow{Work: workCycle}
-	client := loose(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Client)
-	server := loose(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Server)
+	client := newTestWorker(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Client)
+	server := newTestWorker(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Server)
 	server.shared = client.shared // the same token
 	fd, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"), network.Spec{})
 	if err != nil {
@@ -580,8 +580,8 @@ func allocationsOfCycles(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { server.answerCycles(); close(ended) }()
 	buf := client.buffers()
-	// Not AllocsPerRun: both sides need a processor at once. Counting stops the world, for which the server
-	// must come back from the kernel now and then.
+	// Not AllocsPerRun, because both sides need a processor at once. ReadMemStats stops the world, for which the server
+	// must return from the kernel now and then.
 	if err := setTimeouts(fd, 10*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -594,7 +594,7 @@ func allocationsOfCycles(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	// The runtime's own threads allocate a little when they please.
+	// The runtime's own threads allocate a little at any time.
 	if n := after.Mallocs - before.Mallocs; n > cycles/10 {
 		t.Errorf("%d cycles allocated %d times", cycles, n)
 	}
@@ -625,10 +625,10 @@ func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool)
 	}
 	spec := network.Spec{Kind: network.UDPStream, Size: 100, Rate: 1e6, Duration: time.Hour, Offload: offload}
 	f := flow{Work: workPackets, Sender: Client}
-	sender, receiver := loose(t, spec, f, Client), loose(t, spec, f, Server)
+	sender, receiver := newTestWorker(t, spec, f, Client), newTestWorker(t, spec, f, Server)
 	sender.fd, receiver.fd = out, in
 	for _, w := range []*worker{sender, receiver} {
-		if err := newTeamOf(w).prepare(w); err != nil {
+		if err := teamOf(w).prepare(w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -648,11 +648,11 @@ func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool)
 	}
 }
 
-func newTeamOf(w *worker) *team {
+func teamOf(w *worker) *team {
 	return newTeam(Config{Role: w.role, Token: w.token, Workload: w.spec})
 }
 
-// TestControlMessagesAreBounded: a peer that never ends its message is cut off.
+// TestControlMessagesAreBounded checks that the connection of a peer that never ends its message fails.
 func TestControlMessagesAreBounded(t *testing.T) {
 	here, there := net.Pipe()
 	defer here.Close()
@@ -665,12 +665,12 @@ func TestControlMessagesAreBounded(t *testing.T) {
 			}
 		}
 	}()
-	if _, err := newLink(here).hear(); err == nil {
+	if _, err := newLink(here).receive(); err == nil {
 		t.Error("no error")
 	}
 }
 
-// Sockets of both sides have the buffers that the workload names; a host that grants less says so.
+// Sockets of both sides have the buffers that the workload names; a host that grants less causes an error.
 func TestBuffers(t *testing.T) {
 	const size = 96 << 10
 	w := network.Spec{Kind: network.TCPStream, Buffer: size}

@@ -44,8 +44,8 @@ func TestPacer(t *testing.T) {
 	}
 }
 
-// TestPacerPlan: however the time passes, what is due is exactly what is planned, and the flows of a run
-// together keep its rate.
+// TestPacerPlan checks that, however time passes, exactly the scheduled operations become due, and that the flows of a
+// run together keep its rate.
 func TestPacerPlan(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -91,7 +91,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// observe gives a sequence datagrams that were sent 1 ms apart and took 1 ms each.
+// observe passes datagrams to a sequence that were sent 1 ms apart and took 1 ms each.
 func observe(s *sequence, numbers ...uint64) {
 	for _, n := range numbers {
 		s.Observe(n, int64(n)*1e6, int64(n)*1e6+1e6)
@@ -131,8 +131,7 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestSequencePattern compares the account with the truth of a random pattern of loss, reordering and
-// duplication.
+// TestSequencePattern compares the account with a known random pattern of loss, reordering and duplication.
 func TestSequencePattern(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 50 {
@@ -177,8 +176,8 @@ func TestSequencePattern(t *testing.T) {
 	}
 }
 
-// TestJitter: transits that alternate by d have a jitter that converges to d (RFC 3550: the mean
-// deviation of the difference between neighbours), and the clocks' offset does not matter.
+// TestJitter checks that transits alternating by d give a jitter that converges to d (RFC 3550: the mean deviation of
+// the difference between neighbours), and that the offset of the clocks has no effect.
 func TestJitter(t *testing.T) {
 	s := newSequence(Timeline{0, 1e18})
 	for i := range uint64(1000) {
@@ -194,8 +193,9 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// A path loses everything above its capacity, as a policer does.
-func try(rate, capacity, ceiling float64) Trial {
+// offer returns the trial at a rate on a path that drops everything above its capacity, as a policer does, from a
+// sender that is limited to ceiling.
+func offer(rate, capacity, ceiling float64) Trial {
 	sent := min(rate, ceiling)
 	return Trial{Rate: rate, Achieved: sent, Sent: uint64(sent), Received: uint64(min(sent, capacity))}
 }
@@ -219,7 +219,7 @@ func TestSweep(t *testing.T) {
 				if done {
 					break
 				}
-				s.Took(try(rate, tt.capacity, tt.ceiling))
+				s.Record(offer(rate, tt.capacity, tt.ceiling))
 			}
 			if got := s.passed; got > tt.want*1.002 || got < tt.want*0.97 {
 				t.Errorf("found %g after %d trials, want %g", got, len(s.trials), tt.want)
@@ -231,7 +231,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepEnds: whatever the trials say, a sweep ends, and what it found has passed once.
+// TestSweepEnds checks that a sweep ends whatever the trials report, with a rate to measure at.
 func TestSweepEnds(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
@@ -245,7 +245,7 @@ func TestSweepEnds(t *testing.T) {
 				t.Fatalf("trial %d at %g", n, rate)
 			}
 			sent := uint64(r.IntN(1000))
-			s.Took(Trial{Rate: rate, Achieved: float64(r.IntN(100_000)), Sent: sent, Received: uint64(r.IntN(int(sent) + 1))})
+			s.Record(Trial{Rate: rate, Achieved: float64(r.IntN(100_000)), Sent: sent, Received: uint64(r.IntN(int(sent) + 1))})
 		}
 		if s.passed == 0 && s.Fallback() < 1 {
 			t.Fatalf("no rate to measure at: %+v", s)
@@ -253,28 +253,28 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// A buffered path carries so many datagrams per second, and holds so many more before it loses any, as a receiver with
-// a large buffer does.
-type buffered struct{ capacity, holds float64 }
+// A bufferedPath carries capacity datagrams per second and holds so many more before it loses any, as a receiver with a
+// large buffer does.
+type bufferedPath struct{ capacity, holds float64 }
 
-// send is what becomes of a rate for so many seconds. What the buffer holds at the end arrives late.
-func (p buffered) send(rate, seconds float64) Trial {
+// send returns the trial at a rate for so many seconds. Datagrams in the buffer at the end count as received.
+func (p bufferedPath) send(rate, seconds float64) Trial {
 	sent := min(rate, 1e6) * seconds
 	return Trial{Rate: rate, Achieved: sent / seconds, Sent: uint64(sent),
 		Received: uint64(min(sent, p.capacity*seconds+p.holds))}
 }
 
-// Trials outlast the buffer, and windows step down until one keeps the threshold, so that the rate which counts is what
-// the path carries, however much fits into the buffer.
+// Trials outlast the buffer, and windows step down until one keeps the threshold, so that the final rate is what the
+// path carries, whatever the size of the buffer.
 func TestSweepOutlastsBuffers(t *testing.T) {
-	for _, p := range []buffered{{10e3, 4000}, {85e3, 4000}, {85e3, 200}, {300e3, 10e3}, {700e3, 15e3}} {
+	for _, p := range []bufferedPath{{10e3, 4000}, {85e3, 4000}, {85e3, 200}, {300e3, 10e3}, {700e3, 15e3}} {
 		s := newSweep(0.001, p.holds)
 		for {
 			rate, done := s.Next()
 			if done {
 				break
 			}
-			s.Took(p.send(rate, s.Duration(rate).Seconds()))
+			s.Record(p.send(rate, s.Duration(rate).Seconds()))
 		}
 		rate, windows := s.passed, 0
 		for {
@@ -298,7 +298,7 @@ func TestSweepNothingPasses(t *testing.T) {
 		if done {
 			break
 		}
-		s.Took(Trial{Rate: rate, Achieved: min(rate, 1000), Sent: 1000, Received: 900})
+		s.Record(Trial{Rate: rate, Achieved: min(rate, 1000), Sent: 1000, Received: 900})
 	}
 	if s.passed != 0 || s.Fallback() <= 0 || s.Fallback() >= 1000 {
 		t.Errorf("rate %g, fallback %g", s.passed, s.Fallback())
@@ -336,7 +336,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// What failed never makes quantiles smaller, however fast it was, and counts with its time where that is longer.
+// Failures never lower a quantile, however fast they were, and count with their time if that is longer.
 func TestAddFailed(t *testing.T) {
 	answered := func() *Histogram {
 		h := NewHistogram()
@@ -373,7 +373,7 @@ func TestAddFailed(t *testing.T) {
 	}
 }
 
-// The limit itself is not above it.
+// The limit itself is allowed.
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		failed, all uint64
@@ -415,7 +415,7 @@ func TestCost(t *testing.T) {
 	before := Stat{0: Times{User: 1}, 1: Times{System: 1, Idle: 1}}
 	after := Stat{0: Times{User: 1.5, SoftIRQ: 0.25, Idle: 0.25}, 1: Times{System: 1.1, Idle: 1.9}}
 	c := Cost{Window: 1, Idle: 0.1}
-	c.between(before, after)
+	c.setTimes(before, after)
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 	if !near(c.Machine.Busy(), 0.85) || !near(c.Used(), 0.75) || !near(c.Busiest, 0.75) || c.Hottest != 0 || c.CPUs != 2 {
 		t.Errorf("%+v", c)

@@ -9,11 +9,11 @@ import (
 	"fmt"
 )
 
-// A Token is the secret of one run. It goes to the agents through their standard input and opens
-// every connection; it is in no argument, environment, log or result.
+// A Token is the secret of one run. Agents receive it on standard input, and every connection begins with it; it is in
+// no argument, environment, log or result.
 type Token [16]byte
 
-// NewToken draws a token.
+// NewToken returns a random token.
 func NewToken() Token {
 	var t Token
 	rand.Read(t[:]) // never fails: crypto/rand ends the program instead
@@ -29,7 +29,7 @@ func (t *Token) UnmarshalText(text []byte) error {
 		return fmt.Errorf("token has %d characters, wanted %d", len(text), hex.EncodedLen(len(t)))
 	}
 	if _, err := hex.Decode(t[:], text); err != nil {
-		return errors.New("token is not hexadecimal") // its text is not quoted
+		return errors.New("token is not hexadecimal") // without the text, which may be a secret
 	}
 	return nil
 }
@@ -40,10 +40,10 @@ func (t Token) String() string { return "(secret)" }
 // GoString hides the token from %#v too.
 func (t Token) GoString() string { return "(secret)" }
 
-// Equal compares in constant time.
+// Equal compares two tokens in constant time.
 func (t Token) Equal(o Token) bool { return subtle.ConstantTimeCompare(t[:], o[:]) == 1 }
 
-// A purpose is what a connection is for.
+// A purpose is the use of a connection.
 type purpose byte
 
 // The purposes.
@@ -53,14 +53,14 @@ const (
 	cycleRole   purpose = 3 // one connect, request, response, close
 )
 
-// A hello opens every connection and every flow of datagrams.
+// A hello is the first message on every connection and flow of datagrams.
 type hello struct {
 	Purpose purpose
 	Flow    uint16 // index in the plan
 	Token   Token
 }
 
-// helloSize is how many bytes a hello has on the wire.
+// helloSize is the size of a hello in bytes.
 const helloSize = 24
 
 const (
@@ -68,7 +68,7 @@ const (
 	ackMagic   = "KNM+"
 )
 
-// append writes the hello to b.
+// append appends the encoded hello to b.
 func (h hello) append(b []byte) []byte {
 	b = append(b, helloMagic[:]...)
 	b = append(b, byte(h.Purpose), 0)
@@ -76,10 +76,10 @@ func (h hello) append(b []byte) []byte {
 	return append(b, h.Token[:]...)
 }
 
-// errHello is what every error about an opening is.
+// errHello is returned for an opening that is not a valid hello.
 var errHello = errors.New("not the opening of a run")
 
-// parseHello reads a hello; the token is not yet compared.
+// parseHello decodes a hello; it does not compare the token.
 func parseHello(b []byte) (hello, error) {
 	if len(b) < helloSize || string(b[:4]) != helloMagic || b[5] != 0 {
 		return hello{}, errHello
@@ -92,7 +92,7 @@ func parseHello(b []byte) (hello, error) {
 	return h, nil
 }
 
-// ackSize is how many bytes the answer to the hello of a flow has.
+// ackSize is the size of the answer to the hello of a flow, in bytes.
 const ackSize = 6
 
 func appendAck(b []byte, flow uint16) []byte {
@@ -103,8 +103,8 @@ func isAck(b []byte, flow uint16) bool {
 	return len(b) == ackSize && string(b[:4]) == ackMagic && binary.BigEndian.Uint16(b[4:]) == flow
 }
 
-// MinDatagram is the smallest payload of udp-stream: every datagram begins with its number and when it was sent, in ns
-// since the sender's run began.
+// MinDatagram is the smallest payload of udp-stream in bytes: every datagram begins with its number and its sending
+// time, in ns since the sender's run began.
 const MinDatagram = 16
 
 func putDatagram(b []byte, seq uint64, sent int64) {

@@ -6,7 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// maxLatency is the largest latency that a histogram tells apart, 100 s in ns; what is longer counts as that.
+// maxLatency is the largest latency in a histogram, 100 s in ns; longer ones count as that.
 const maxLatency = int64(100e9)
 
 // A Histogram is a distribution of latencies in nanoseconds with three significant digits. Record allocates nothing.
@@ -14,23 +14,23 @@ type Histogram struct {
 	hdr *hdrhistogram.Histogram
 }
 
-// NewHistogram returns an empty one, about 230 kB.
+// NewHistogram returns an empty histogram of about 230 kB.
 func NewHistogram() *Histogram {
 	return &Histogram{hdr: hdrhistogram.New(1, maxLatency, 3)}
 }
 
-// Record counts a latency; below 0 is 0, above 100 s is 100 s.
+// Record counts a latency in ns; values outside 0 to 100 s count as the nearest of these.
 func (h *Histogram) Record(ns int64) {
-	// The only error is a value out of range, and it is not.
+	// The only error is a value out of range.
 	_ = h.hdr.RecordValue(min(max(ns, 0), maxLatency))
 }
 
 // Merge adds the counts of o.
 func (h *Histogram) Merge(o *Histogram) { h.hdr.Merge(o.hdr) }
 
-// AddFailed adds requests that failed after so long, so that none makes the others look faster: a failure counts with
-// the time that was waited for it, and as no faster than the slowest success. A quantile q is then what a share q of
-// all requests needed to succeed.
+// AddFailed adds failed requests by the time they were waited for. A failure counts as at least as slow as the slowest
+// success, so that failures never make the others look faster: a quantile q is then the time within which a share q of
+// all requests succeeded.
 func (h *Histogram) AddFailed(waited *Histogram) {
 	slowest := h.hdr.Max()
 	for _, bar := range waited.hdr.Distribution() {
@@ -40,27 +40,27 @@ func (h *Histogram) AddFailed(waited *Histogram) {
 	}
 }
 
-// Count is how many latencies were recorded.
+// Count returns how many latencies were recorded.
 func (h *Histogram) Count() int64 { return h.hdr.TotalCount() }
 
-// Quantile is the latency in seconds that a fraction q, from 0 to 1, does not exceed.
+// Quantile returns the latency in seconds that a fraction q, from 0 to 1, does not exceed.
 func (h *Histogram) Quantile(q float64) float64 {
 	return float64(h.hdr.ValueAtQuantile(q*100)) / 1e9
 }
 
-// Mean is in seconds.
+// Mean returns the mean in seconds.
 func (h *Histogram) Mean() float64 { return h.hdr.Mean() / 1e9 }
 
-// Stddev is the standard deviation in seconds.
+// Stddev returns the standard deviation in seconds.
 func (h *Histogram) Stddev() float64 { return h.hdr.StdDev() / 1e9 }
 
-// Min is the smallest, in seconds.
+// Min returns the smallest latency in seconds.
 func (h *Histogram) Min() float64 { return float64(h.hdr.Min()) / 1e9 }
 
-// Max is in seconds.
+// Max returns the largest latency in seconds.
 func (h *Histogram) Max() float64 { return float64(h.hdr.Max()) / 1e9 }
 
-// Above is how many values are above a limit in nanoseconds, to the histogram's precision.
+// Above returns how many values are above a limit in nanoseconds, to the histogram's precision.
 func (h *Histogram) Above(limit int64) int64 {
 	var n int64
 	for _, bar := range h.hdr.Distribution() {
@@ -71,16 +71,16 @@ func (h *Histogram) Above(limit int64) int64 {
 	return n
 }
 
-// Encode is HdrHistogram's V2 compressed form in base64; "" for an empty histogram, or none.
+// Encode returns HdrHistogram's V2 compressed form in base64; "" for a nil or empty histogram.
 func (h *Histogram) Encode() string {
 	if h == nil || h.Count() == 0 {
 		return ""
 	}
-	text, _ := h.hdr.Encode(hdrhistogram.V2CompressedEncodingCookieBase) // it fails for other forms alone
+	text, _ := h.hdr.Encode(hdrhistogram.V2CompressedEncodingCookieBase) // only other encodings can fail
 	return string(text)
 }
 
-// DecodeHistogram reads what Encode wrote; "" is an empty histogram.
+// DecodeHistogram reads the form that Encode writes; "" is an empty histogram.
 func DecodeHistogram(text string) (*Histogram, error) {
 	if text == "" {
 		return NewHistogram(), nil

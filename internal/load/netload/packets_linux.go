@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batch is how many messages go through one sendmmsg or recvmmsg, at most.
+// batch is the largest number of messages in one sendmmsg or recvmmsg.
 const batch = 64
 
-// controlSize is the room for control messages, in bytes: a timestamp and a segment size need 56.
+// controlSize is the space for control messages in bytes: a timestamp and a segment size need 56.
 const controlSize = 64
 
-// maxSegments is how many datagrams the kernel takes in one message with segmentation offload.
+// maxSegments is how many datagrams the kernel accepts in one message with segmentation offload.
 const maxSegments = 64
 
 // mmsghdr is struct mmsghdr of recvmmsg(2) on a 64-bit machine.
@@ -26,30 +26,30 @@ type mmsghdr struct {
 	_      [4]byte
 }
 
-// A segment is a stretch of time with one rate.
+// A segment is a period with one sending rate.
 type segment struct {
 	rate       float64 // of this flow, datagrams per second
 	begin, end int64   // on the run's clock
 }
 
-// packets is what sending or counting datagrams needs beyond the worker.
+// packets holds the buffers and counters of a worker that sends or receives datagrams.
 type packets struct {
 	size     int // of one datagram
 	segments int // datagrams per message, 1 without offload
 	msgs     [batch]mmsghdr
 	iovs     [batch]unix.Iovec
-	buf      []byte // batch messages of stride bytes
+	buf      []byte // batch messages of stride bytes each
 	stride   int
-	controls bool                           // control messages are wanted
+	controls bool                           // whether control messages are received
 	control  [batch][controlSize / 8]uint64 // aligned as the kernel's structures are
 
 	orders chan segment  // for the sender; closed after the last
-	sent   chan uint64   // how many were sent of an order
+	sent   chan uint64   // datagrams sent for an order
 	number uint64        // next sequence number
-	count  atomic.Uint64 // datagrams that arrived, duplicates too, for the search while it runs
+	count  atomic.Uint64 // datagrams received so far, with duplicates; a search reads it during the run
 }
 
-// newPackets prepares the vectors. The messages' pointers stay inside p, which does not move.
+// newPackets allocates the message vectors, whose pointers refer to p itself: p must not be copied.
 func newPackets(size int, offload, sender bool) *packets {
 	p := &packets{size: size, segments: 1, stride: size + 1, orders: make(chan segment, 1), sent: make(chan uint64, 1)}
 	if offload {
@@ -69,7 +69,7 @@ func newPackets(size int, offload, sender bool) *packets {
 	return p
 }
 
-// setTimestamps lets the kernel say when datagrams arrived.
+// setTimestamps makes the kernel report when datagrams arrived.
 func setTimestamps(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		return fmt.Errorf("set SO_TIMESTAMPNS: %w", err)
@@ -77,7 +77,7 @@ func setTimestamps(fd int) error {
 	return nil
 }
 
-// setOffload switches segmentation offload on at the sender's or receiver's socket.
+// setOffload enables segmentation offload on a sender's socket, or its counterpart (GRO) on a receiver's.
 func setOffload(fd, size int, sender bool) error {
 	if sender {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT, size); err != nil {
@@ -91,26 +91,26 @@ func setOffload(fd, size int, sender bool) error {
 	return nil
 }
 
-// sendPackets carries out orders until there are no more.
+// sendPackets carries out orders until the channel is closed.
 func (w *worker) sendPackets() {
 	for o := range w.packets.orders {
 		w.packets.sent <- w.sendSegment(o)
 	}
 }
 
-// sendSegment sends at the order's rate and returns how many datagrams the kernel took. What is due is sent
-// in one call: one datagram at low rates, several where they are due faster than one call takes.
+// sendSegment sends at the order's rate and returns how many datagrams the kernel accepted. All datagrams that are due
+// are sent in one call: one at low rates, several if they are due faster than calls return.
 func (w *worker) sendSegment(o segment) (count uint64) {
 	pace := w.pacer
 	pace.Rate = o.rate
-	now := w.until(o.begin, w.clock.now())
+	now := w.waitUntil(o.begin, w.clock.now())
 	for now < o.end && !w.stop.Load() {
 		due, wait := pace.Due(now-o.begin, count)
 		if due == 0 {
-			now = w.until(now+wait, now)
+			now = w.waitUntil(now+wait, now)
 			continue
 		}
-		if w.late != nil && w.line.In(now) {
+		if w.late != nil && w.timeline.In(now) {
 			w.late.Record(now - o.begin - pace.Planned(count))
 		}
 		n, e := w.sendBatch(int(min(due, batch*maxSegments)), now)
@@ -129,8 +129,8 @@ func (w *worker) sendSegment(o segment) (count uint64) {
 	return count
 }
 
-// sendBatch numbers and sends up to n datagrams and returns how many were taken. A number that was not
-// taken is used again, so that it is no loss.
+// sendBatch numbers and sends up to n datagrams and returns how many the kernel accepted. The numbers of the others are
+// used again, so that they do not count as lost.
 func (w *worker) sendBatch(n int, now int64) (int, syscall.Errno) {
 	p := w.packets
 	vlen, filled := 0, 0
@@ -157,29 +157,29 @@ func (w *worker) sendBatch(n int, now int64) (int, syscall.Errno) {
 	return taken, 0
 }
 
-// From pollRate datagrams per second and flow on, a receiver looks every pollEvery instead of being woken by
-// every datagram. Waking costs the sender an interrupt of the receiver's CPU for each, which on a veth pair
-// limits what can be sent; network cards moderate their interrupts for the same reason. When a datagram
-// arrived is then the kernel's timestamp, and the receiver's buffer holds what comes in between.
+// From pollRate datagrams per second and flow on, a receiver polls its socket every pollEvery instead of being woken by
+// every datagram. A wake-up costs the sender an interrupt of the receiver's CPU, which on a veth pair limits the rate;
+// network cards moderate their interrupts for the same reason. The kernel's timestamps then give the arrival times, and
+// the receive buffer holds the datagrams between two polls.
 const (
 	pollRate  = 50_000
 	pollEvery = 50_000 // ns
 )
 
-// polls reports whether the receivers of a workload look by the clock.
+// polls reports whether the receivers of a workload poll.
 func polls(w network.Spec) bool {
 	return w.Searches() || w.Kind == network.UDPUnpaced || w.Rate/float64(w.Flows) >= pollRate
 }
 
-// receiving says how a workload's receivers learn of datagrams.
-func receiving(w network.Spec) string {
+// receiveMode describes how a workload's receivers wait for datagrams.
+func receiveMode(w network.Spec) string {
 	if polls(w) {
 		return fmt.Sprintf("polled every %d µs", pollEvery/1000)
 	}
 	return "woken by each"
 }
 
-// receivePackets counts datagrams until its socket is shut down.
+// receivePackets counts datagrams until the socket is shut down.
 func (w *worker) receivePackets() {
 	polled := polls(w.spec)
 	for {
@@ -202,16 +202,16 @@ func (w *worker) receivePackets() {
 	}
 }
 
-// receiveBatch waits for a datagram and takes what has arrived by then.
+// receiveBatch waits for a datagram and receives all that have arrived by then.
 func (w *worker) receiveBatch() (int, syscall.Errno) {
-	w.packets.rearm()
+	w.packets.resetControls()
 	r, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(w.fd),
 		uintptr(unsafe.Pointer(&w.packets.msgs)), batch, unix.MSG_WAITFORONE, 0, 0)
 	return int(r), e
 }
 
-// rearm sets what the kernel overwrites.
-func (p *packets) rearm() {
+// resetControls restores the header fields that the kernel overwrites.
+func (p *packets) resetControls() {
 	if !p.controls {
 		return
 	}
@@ -221,7 +221,7 @@ func (p *packets) rearm() {
 	}
 }
 
-// count takes in the messages of one call; false says that the socket was shut down.
+// count accounts for the n messages of one call. It returns false if the socket was shut down.
 func (w *worker) count(n int, now int64) bool {
 	p := w.packets
 	good := uint64(0)
@@ -232,7 +232,7 @@ func (w *worker) count(n int, now int64) bool {
 		}
 		size, arrived := length, now
 		if p.controls {
-			size, arrived = p.told(i, length, now)
+			size, arrived = p.parseControls(i, length, now)
 		}
 		if size != p.size || length%size != 0 {
 			w.refused++
@@ -254,9 +254,9 @@ func (w *worker) count(n int, now int64) bool {
 	return true
 }
 
-// told is what the control messages of message i say: the size of the datagrams that the kernel joined in it
-// (UDP_GRO), and when it arrived (SCM_TIMESTAMPNS). Without them it is one datagram, and arrived now.
-func (p *packets) told(i, length int, now int64) (size int, arrived int64) {
+// parseControls reads the control messages of message i: the size of the datagrams that the kernel joined (UDP_GRO),
+// and their arrival time (SCM_TIMESTAMPNS). The defaults are one datagram of the whole length, and now.
+func (p *packets) parseControls(i, length int, now int64) (size int, arrived int64) {
 	size, arrived = length, now
 	control := (*[controlSize]byte)(unsafe.Pointer(&p.control[i]))
 	left := min(int(p.msgs[i].hdr.Controllen), controlSize)

@@ -2,21 +2,21 @@ package netload
 
 import "github.com/knotmeter/knotmeter/internal/family/network"
 
-// work is what a worker does.
+// work is the task of a worker.
 type work string
 
 const (
-	workRequest  work = "tcp-request" // client asks, server answers, on one connection
-	workDatagram work = "udp-request" // the same by datagrams
+	workRequest  work = "tcp-request" // the client sends a request, the server answers, on one connection
+	workDatagram work = "udp-request" // the same with datagrams
 	workCycle    work = "tcp-cycle"   // connect, request, response, close
-	workEcho     work = "ping"        // client asks, the server's kernel answers
+	workEcho     work = "ping"        // the client sends a request, the server's kernel answers
 	workStream   work = "tcp-stream"  // one side writes, the other reads
 	workPackets  work = "udp-stream"  // one side sends datagrams, the other counts them
 	workNothing  work = "idle"        // both sides wait for the window's end
 )
 
-// A flow is one connection, or for tcp-crr one thread of connections, of a run. Both sides derive
-// the same list from the workload, so that an index is enough to name one.
+// A flow is one connection of a run, or for tcp-crr one thread that makes connections. Both sides derive the same list
+// from the workload, so that an index identifies a flow.
 type flow struct {
 	Index  int
 	Work   work
@@ -25,10 +25,10 @@ type flow struct {
 
 func (f flow) udp() bool { return f.Work == workDatagram || f.Work == workPackets }
 
-// persistent says whether the flow is opened before the run and lasts until its end.
+// persistent reports whether the flow is opened before the run and lasts until its end.
 func (f flow) persistent() bool { return f.Work != workCycle }
 
-// flows is the plan of a resolved network.
+// flows returns the flows of a resolved workload.
 func flows(w network.Spec) []flow {
 	var plan []flow
 	add := func(n int, k work, sender Role) {
@@ -66,10 +66,10 @@ func flows(w network.Spec) []flow {
 	return plan
 }
 
-// searches reports whether the run is the search for the rate that other runs then have.
+// searches reports whether the run searches for the rate that later runs use.
 func (c Config) searches() bool { return c.Workload.Searches() && c.Found == 0 }
 
-// offered is the rate at which datagrams are sent; 0 where it is searched for.
+// offered returns the rate at which datagrams are sent, in datagrams per second; 0 if the run searches for it.
 func (c Config) offered() float64 {
 	switch {
 	case c.Found > 0:

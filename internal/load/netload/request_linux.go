@@ -13,26 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An outcome is how one exchange ended.
+// An outcome is the way in which an exchange ended.
 type outcome int
 
 const (
-	done  outcome = iota // request answered
-	lost                 // no answer in time, or the cycle failed; goes on
-	fatal                // the flow is of no more use, or the run is over
+	done  outcome = iota // the request was answered
+	lost                 // no answer in time, or the cycle failed; the loop continues
+	fatal                // the flow is unusable, or the run is over; the loop ends
 )
 
-// An exchange does one operation. It is a method value made before the loop, so calling it costs
-// an indirect call and allocates nothing.
+// An exchange performs one operation. It is a method value made before the loop, so a call costs one indirect call and
+// allocates nothing.
 type exchange func(buf *buffers) outcome
 
-// chunk bounds the memory of a worker: what is longer is read in pieces, and written from the one
-// payload that all workers share.
+// chunk bounds the memory of a worker, in bytes: longer messages are read in pieces, and written from the payload that
+// all workers share.
 const chunk = 256 << 10
 
 type buffers struct {
 	request []byte // of a datagram
-	scratch []byte // what is read goes here
+	scratch []byte // for data that is read and discarded
 }
 
 func (w *worker) buffers() *buffers {
@@ -41,8 +41,8 @@ func (w *worker) buffers() *buffers {
 		scratch: make([]byte, min(longest, chunk))}
 }
 
-// take reads n bytes and forgets them.
-func (w *worker) take(fd, n int, buf *buffers) bool {
+// discard reads n bytes and drops them; it reports whether all of them came.
+func (w *worker) discard(fd, n int, buf *buffers) bool {
 	for n > 0 {
 		k := min(n, len(buf.scratch))
 		if !w.readAll(fd, buf.scratch[:k]) {
@@ -53,8 +53,8 @@ func (w *worker) take(fd, n int, buf *buffers) bool {
 	return true
 }
 
-// request is the loop of every client that asks and waits.
-func (w *worker) request(do exchange) {
+// requestLoop is the loop of every client that sends a request and waits for its answer.
+func (w *worker) requestLoop(do exchange) {
 	buf := w.buffers()
 	if w.spec.OpenLoop() {
 		w.openLoop(do, buf)
@@ -63,64 +63,64 @@ func (w *worker) request(do exchange) {
 	}
 }
 
-// closedLoop asks again as soon as it was answered. The end of one operation is the beginning of
-// the next, so that nothing between them goes unseen.
+// closedLoop sends the next request as soon as the last one is answered. The end of one operation is the beginning of
+// the next, so that no time between them goes unmeasured.
 func (w *worker) closedLoop(do exchange, buf *buffers) {
 	begin := w.clock.now()
 	for {
 		o := do(buf)
 		end := w.clock.now()
 		if o == fatal {
-			w.cutOff(begin, end)
+			w.recordUnfinished(begin, end)
 			return
 		}
-		w.took(o, begin, end)
+		w.record(o, begin, end)
 		w.tick(end)
-		if end >= w.line.End {
+		if end >= w.timeline.End {
 			return
 		}
 		begin = end
 	}
 }
 
-// openLoop asks at planned times. A request that has to wait for the answer to the one before is
-// late, and its latency counts from when it was planned: a stalled server shows in every request that
-// would have been sent meanwhile.
+// openLoop sends requests at scheduled times. The latency of a request counts from its scheduled time, even if it had
+// to wait for the answer to the previous one: a stalled server then shows in every request that was due during the
+// stall.
 func (w *worker) openLoop(do exchange, buf *buffers) {
 	free := w.clock.now()
 	for n := uint64(0); ; n++ {
 		planned := w.pacer.Planned(n)
-		if planned >= w.line.End {
+		if planned >= w.timeline.End {
 			return
 		}
-		begin := w.until(planned, free)
+		begin := w.waitUntil(planned, free)
 		o := fatal
-		if begin < w.line.End+int64(overtime) && !w.stop.Load() {
-			// What the flow could not help is no lateness of the generator.
-			if w.line.In(planned) {
+		if begin < w.timeline.End+int64(overtime) && !w.stop.Load() {
+			// Waiting for the previous answer is not lateness of the generator.
+			if w.timeline.In(planned) {
 				w.late.Record(begin - max(planned, free))
 			}
 			o = do(buf)
 		}
 		end := w.clock.now()
 		if o == fatal {
-			w.cutOffPlanned(n, end)
+			w.recordUnsent(n, end)
 			return
 		}
-		w.took(o, planned, end)
+		w.record(o, planned, end)
 		w.tick(end)
 		free = end
 	}
 }
 
-// took records one operation. It belongs to the window if it began there, in an open loop if it was planned there: what
-// is slow or lost at the window's end counts as much as at its beginning.
-func (w *worker) took(o outcome, from, end int64) {
+// record records one operation that was begun, or in an open loop scheduled, at from. It counts if that is in the
+// window, so that slow and lost operations at the window's end count as much as those at its beginning.
+func (w *worker) record(o outcome, from, end int64) {
 	if o == done {
 		w.operations.Add(end, 1)
 	}
 	switch {
-	case !w.line.In(from):
+	case !w.timeline.In(from):
 	case o == done:
 		w.latency.Record(end - from)
 	default:
@@ -129,44 +129,44 @@ func (w *worker) took(o outcome, from, end int64) {
 	}
 }
 
-// cutOff notes an operation that did not end while it mattered. It waited at least until now.
-func (w *worker) cutOff(from, now int64) {
-	if w.line.In(from) {
+// recordUnfinished records an operation that did not end in time; its waiting time is at least that until now.
+func (w *worker) recordUnfinished(from, now int64) {
+	if w.timeline.In(from) {
 		w.unfinished++
 		w.waited.Record(now - from)
 	}
 }
 
-// cutOffPlanned notes the operations of an open loop, from n on, that were planned and could not be done: leaving them
-// out would show a server that never recovered as a fast one.
-func (w *worker) cutOffPlanned(n uint64, now int64) {
+// recordUnsent records the operations of an open loop from n on that were scheduled but not done: without them, a
+// server that never recovers would look fast.
+func (w *worker) recordUnsent(n uint64, now int64) {
 	for ; ; n++ {
 		planned := w.pacer.Planned(n)
-		if planned >= w.line.End || planned >= now {
+		if planned >= w.timeline.End || planned >= now {
 			return
 		}
-		w.cutOff(planned, now)
+		w.recordUnfinished(planned, now)
 	}
 }
 
+// exchangeTCP sends one request on the flow's connection and reads the response.
 func (w *worker) exchangeTCP(buf *buffers) outcome {
-	if !w.writeAll(w.fd, w.payload[:w.spec.Request]) || !w.take(w.fd, w.spec.Response, buf) {
+	if !w.writeAll(w.fd, w.payload[:w.spec.Request]) || !w.discard(w.fd, w.spec.Response, buf) {
 		return fatal
 	}
 	return done
 }
 
-// answerTCP answers requests until the client closes. It only counts: what the clock would tell here is
-// the client's to say, and would slow it down.
+// answerTCP answers requests until the client closes. It reads no clock, which would slow it down: the client measures.
 func (w *worker) answerTCP() {
 	buf := w.buffers()
-	for w.take(w.fd, w.spec.Request, buf) && w.writeAll(w.fd, w.payload[:w.spec.Response]) {
+	for w.discard(w.fd, w.spec.Request, buf) && w.writeAll(w.fd, w.payload[:w.spec.Response]) {
 		w.answered++
 	}
 }
 
-// exchangeUDP sends one datagram and waits for its answer. Requests are numbered by their first byte, which the
-// server returns, so that the answer to a request that was given up is not taken for the next one's.
+// exchangeUDP sends one datagram and waits for its answer. The server returns the first byte, a request number, so that
+// a late answer to an earlier request is not mistaken for the answer to this one.
 func (w *worker) exchangeUDP(buf *buffers) outcome {
 	buf.request[0]++
 	begin := w.clock.now()
@@ -219,7 +219,7 @@ func (w *worker) answerUDP() {
 		if n == 0 {
 			return
 		}
-		if n != w.spec.Request { // a repeated opening, or not ours
+		if n != w.spec.Request { // a repeated opening, or a datagram of another program
 			w.refused++
 			continue
 		}
@@ -232,19 +232,19 @@ func (w *worker) answerUDP() {
 	}
 }
 
-// A cycler holds what the cycles of tcp-crr need.
+// A cycler holds the state for the cycles of tcp-crr.
 //
-// Who closes first keeps the connection in TIME_WAIT. Here it is the server, as with HTTP/1.0: after
-// the response it closes, and the client reads the end before it closes too. It costs the same packets
-// as netperf's TCP_CRR, where the client closes first, but the client's ports are free at once, and a
-// new connection from the same port ends the server's TIME_WAIT (RFC 6191), so that no number of cycles
-// exhausts the ports. A reset (SO_LINGER 0) would save packets that real connections send.
+// The side that closes first keeps the connection in TIME_WAIT. Here that is the server, as with HTTP/1.0: it closes
+// after the response, and the client reads the end of the stream before it closes too. The packets are the same as with
+// netperf's TCP_CRR, where the client closes first, but the client's ports are free at once, and a new connection from
+// the same port ends the server's TIME_WAIT (RFC 6191), so that no number of cycles exhausts the ports. A reset
+// (SO_LINGER 0) would save packets that real connections send.
 type cycler struct {
 	family  int
 	addr    []byte       // raw sockaddr
-	opening []byte       // hello and request in one
-	rest    int          // bytes of the request that did not fit
-	current atomic.Int64 // the connection of the cycle that is going on, -1: none
+	opening []byte       // hello and request in one write
+	rest    int          // bytes of the request that did not fit into opening
+	current atomic.Int64 // descriptor of the current connection; -1: none
 	last    [1]byte
 }
 
@@ -256,7 +256,7 @@ func newCycler(a netip.AddrPort, h hello, request int) *cycler {
 	return c
 }
 
-// rawSockaddr is the address as connect takes it, made once and not per call.
+// rawSockaddr returns the address in the form of connect(2), so that it is built once and not per call.
 func rawSockaddr(a netip.AddrPort) []byte {
 	switch sa := sockaddr(a).(type) {
 	case *unix.SockaddrInet4:
@@ -269,12 +269,13 @@ func rawSockaddr(a netip.AddrPort) []byte {
 	return nil
 }
 
-// networkOrder is a port as it lies in memory.
+// networkOrder returns a port whose bytes in memory are in network order.
 func networkOrder(port int) uint16 {
 	b := [2]byte{byte(port >> 8), byte(port)}
 	return *(*uint16)(unsafe.Pointer(&b))
 }
 
+// exchangeCycle connects, sends a request, reads the response and the end of the stream, and closes.
 func (w *worker) exchangeCycle(buf *buffers) outcome {
 	fd, e := w.connect()
 	if e != 0 {
@@ -284,9 +285,9 @@ func (w *worker) exchangeCycle(buf *buffers) outcome {
 	switch {
 	case !w.writeAll(fd, w.cycle.opening), w.cycle.rest > 0 && !w.writeAll(fd, w.payload[:w.cycle.rest]):
 		o = w.cycleFailed("write", 0)
-	case !w.take(fd, w.spec.Response, buf):
+	case !w.discard(fd, w.spec.Response, buf):
 		o = w.cycleFailed("read", 0)
-	case w.readAll(fd, w.cycle.last[:]): // the end, and not another byte
+	case w.readAll(fd, w.cycle.last[:]): // the stream must end here
 		o = w.cycleFailed("close", syscall.EPROTO)
 	}
 	w.cycle.close(fd)
@@ -298,7 +299,7 @@ func (c *cycler) close(fd int) {
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 }
 
-// connect makes one connection of a cycle.
+// connect opens the connection of one cycle.
 func (w *worker) connect() (int, syscall.Errno) {
 	r, _, e := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(w.cycle.family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if e != 0 {
@@ -320,7 +321,7 @@ func (w *worker) connect() (int, syscall.Errno) {
 	}
 }
 
-// cycleFailed ends a cycle that came to nothing. A flow that fails all the time must not spin.
+// cycleFailed records a failed cycle. It sleeps for 1 ms, so that a flow that always fails does not spin.
 func (w *worker) cycleFailed(call string, e syscall.Errno) outcome {
 	if w.over() {
 		return fatal
@@ -332,17 +333,17 @@ func (w *worker) cycleFailed(call string, e syscall.Errno) outcome {
 	return lost
 }
 
-// answerCycles accepts, reads the token and the request, answers and closes, until the listening socket is shut down.
+// answerCycles accepts connections and answers their requests until the listening socket is shut down.
 func (w *worker) answerCycles() {
 	buf := w.buffers()
 	for !w.stop.Load() {
 		r, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(w.fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 		if e != 0 {
 			if retry(e) || e == syscall.ECONNABORTED {
-				runtime.Gosched() // the one place in this loop where the runtime may have its way
+				runtime.Gosched() // the only point of this loop at which the Go scheduler can interrupt it
 				continue
 			}
-			return // shut down: EINVAL
+			return // EINVAL: shut down
 		}
 		if w.answerCycle(int(r), buf) {
 			_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, r, 0, 0)
@@ -350,34 +351,34 @@ func (w *worker) answerCycles() {
 	}
 }
 
-// answerCycle serves one connection; without the token it gets no byte. An opening comes in one piece, right after
-// the connection: one that does not is handed over, so that no stranger keeps the cycles of the run waiting. The
-// result says whether the connection is still the worker's.
+// answerCycle serves one connection; without the run's token it gets no byte. An opening that does not arrive in one
+// piece right after the connection is handed over, so that a foreign connection does not delay the run's cycles. The
+// result reports whether the worker still owns the connection.
 func (w *worker) answerCycle(fd int, buf *buffers) bool {
 	all := helloSize + w.spec.Request
-	n, e := w.opening(fd, buf.scratch[:min(all, len(buf.scratch))])
+	n, e := w.readOpening(fd, buf.scratch[:min(all, len(buf.scratch))])
 	switch {
 	case e == syscall.EAGAIN || e == 0 && n > 0 && n < helloSize:
 		w.handOver(fd, bytes.Clone(buf.scratch[:max(n, 0)]))
 		return false
 	case e != 0 || n == 0 || !w.admits(buf.scratch):
 		w.refused++
-	case w.take(fd, all-n, buf) && w.writeAll(fd, w.payload[:w.spec.Response]):
+	case w.discard(fd, all-n, buf) && w.writeAll(fd, w.payload[:w.spec.Response]):
 		w.answered++
 	}
 	return true
 }
 
-// Time-outs of openings. The first is that of the socket, which costs less than a system call and is coarse; once
-// somebody was turned away it is the second.
+// Time-outs for a connection's opening. The first is a coarse option of the socket that costs no system call; the
+// second costs a poll per connection and applies once a foreign connection was refused.
 const (
-	silentAfter = 2 * time.Millisecond
-	waryFor     = 500 * time.Microsecond
+	openingTimeout      = 2 * time.Millisecond
+	shortOpeningTimeout = 500 * time.Microsecond
 )
 
-// opening reads what comes first on a connection.
-func (w *worker) opening(fd int, b []byte) (n int, e syscall.Errno) {
-	if w.wary.Load() && !readable(fd, waryFor) {
+// readConnection reads the first bytes of a connection. It returns EAGAIN if none came in time.
+func (w *worker) readOpening(fd int, b []byte) (n int, e syscall.Errno) {
+	if w.foreignSeen.Load() && !readable(fd, shortOpeningTimeout) {
 		return 0, syscall.EAGAIN
 	}
 	for {
@@ -387,7 +388,7 @@ func (w *worker) opening(fd int, b []byte) (n int, e syscall.Errno) {
 	}
 }
 
-// admits says whether b opens with the run's token and is for a cycle.
+// admits reports whether b begins with a hello for a cycle that has the run's token.
 func (w *worker) admits(b []byte) bool {
 	h, err := parseHello(b)
 	return err == nil && h.Purpose == cycleRole && h.Token.Equal(w.token)

@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A look is what the kernel's counters said at one moment.
-type look struct {
+// A snapshot holds the kernel's counters at one moment.
+type snapshot struct {
 	at        time.Time
 	stat      Stat
 	usage     unix.Rusage
@@ -25,11 +25,13 @@ type look struct {
 	memory    float64         // bytes in use; 0: not known
 	tcp       []*unix.TCPInfo // of the senders
 	counters  counter.Snapshot
-	uncounted error // why there are none
+	uncounted error // why counters could not be read
 }
 
-func lookAround(senders []*worker, count bool) (look, error) {
-	l := look{at: time.Now(), throttled: machine.Throttled(), memory: usedMemory()}
+// takeSnapshot reads the counters of the machine and the process, TCP_INFO of the senders, and if count is set the
+// network counters.
+func takeSnapshot(senders []*worker, count bool) (snapshot, error) {
+	l := snapshot{at: time.Now(), throttled: machine.Throttled(), memory: usedMemory()}
 	file, err := os.Open("/proc/stat")
 	if err != nil {
 		return l, fmt.Errorf("read the CPU's times: %w", err)
@@ -54,7 +56,7 @@ func lookAround(senders []*worker, count bool) (look, error) {
 	return l, nil
 }
 
-// usedMemory is the machine's memory in use, in bytes; 0 where that cannot be read.
+// usedMemory returns the machine's memory in use, in bytes; 0 if it cannot be read.
 func usedMemory() float64 {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -64,24 +66,24 @@ func usedMemory() float64 {
 	return ParseMeminfo(file)
 }
 
-// IdleLevel watches the machine for a while and returns how many CPUs were busy.
+// IdleLevel watches the machine for d and returns how many CPUs were busy on average.
 func IdleLevel(d time.Duration) (float64, error) {
-	before, err := lookAround(nil, false)
+	before, err := takeSnapshot(nil, false)
 	if err != nil {
 		return 0, err
 	}
 	time.Sleep(d)
-	after, err := lookAround(nil, false)
+	after, err := takeSnapshot(nil, false)
 	if err != nil {
 		return 0, err
 	}
 	c := Cost{Window: after.at.Sub(before.at).Seconds()}
-	c.between(before.stat, after.stat)
+	c.setTimes(before.stat, after.stat)
 	return c.Machine.Busy() / c.Window, nil
 }
 
-// cost is what was used between two looks.
-func cost(before, after look) Cost {
+// cost returns the resources used between two snapshots.
+func cost(before, after snapshot) Cost {
 	c := Cost{
 		Window:      after.at.Sub(before.at).Seconds(),
 		AgentUser:   seconds(after.usage.Utime) - seconds(before.usage.Utime),
@@ -91,12 +93,12 @@ func cost(before, after look) Cost {
 		Throttled:   after.throttled - before.throttled,
 		Memory:      max(before.memory, after.memory),
 	}
-	c.between(before.stat, after.stat)
+	c.setTimes(before.stat, after.stat)
 	return c
 }
 
-// tcpReport sums the senders' TCP_INFO; nil where there is no TCP flow.
-func tcpReport(before, after look, senders []*worker) *TCP {
+// tcpReport summarizes the senders' TCP_INFO; nil if there are no TCP flows.
+func tcpReport(before, after snapshot, senders []*worker) *TCP {
 	if len(after.tcp) == 0 {
 		return nil
 	}
@@ -122,8 +124,8 @@ func tcpReport(before, after look, senders []*worker) *TCP {
 	return t
 }
 
-// count adds what the kernel counted between two looks, and which places were seen.
-func (r *Report) count(before, after look) {
+// count sets the kernel's counters from two snapshots.
+func (r *Report) count(before, after snapshot) {
 	if err := errors.Join(before.uncounted, after.uncounted); err != nil {
 		r.Uncounted = err.Error()
 		return
@@ -132,10 +134,10 @@ func (r *Report) count(before, after look) {
 	r.OfNode = after.counters.Node != nil
 }
 
-// quiet makes the runtime leave the workers alone: no garbage collection, and more processors than
-// workers that block them. Who owns the process undoes that after the run: stopping the world while a worker waits in a
-// raw system call would wait for that call.
-func quiet(workers int) {
+// tuneRuntime keeps the Go runtime from disturbing the workers: no garbage collection, and more processors than
+// workers, which block theirs. The owner of the process must undo it after the run, not during it: stopping the world
+// would wait for every worker that is in a raw system call.
+func tuneRuntime(workers int) {
 	runtime.GOMAXPROCS(max(workers+4, runtime.GOMAXPROCS(0)))
 	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(-1)

@@ -1,30 +1,30 @@
 package netload
 
-// recent is how many sequence numbers back a datagram is told from its duplicate. What comes later
-// than that counts as reordered.
+// recent is how many of the latest sequence numbers are remembered to recognize duplicates. An older datagram counts as
+// reordered.
 const recent = 1 << 13
 
-// sequence accounts for the datagrams of one flow by their sequence numbers, which begin at 0. It
-// holds a fixed amount of memory and allocates nothing.
+// A sequence accounts for the datagrams of one flow by their sequence numbers, which begin at 0. It uses a fixed amount
+// of memory and allocates nothing.
 type sequence struct {
 	Next      uint64 // one above the highest number seen
-	Received  uint64 // datagrams, duplicates not among them
-	Reordered uint64 // arrived after a higher number had (RFC 4737, type-P-reordered)
+	Received  uint64 // datagrams without duplicates
+	Reordered uint64 // arrived after a higher number (RFC 4737, type-P-reordered)
 	Duplicate uint64
-	Arrived   uint64 // of those received, sent within the timeline's window
+	Arrived   uint64 // those received that were sent within the timeline's window
 
 	timeline    Timeline
 	jitter      float64 // ns
-	transit     int64   // of the datagram before
+	transit     int64   // of the previous datagram, ns
 	transitSeen bool
 	seen        [recent / 64]uint64
 }
 
-// newSequence starts the account of a flow; the timeline is the sender's.
+// newSequence returns an empty account of a flow; the timeline is the sender's.
 func newSequence(t Timeline) *sequence { return &sequence{timeline: t} }
 
-// Observe takes in one datagram: its number, when the sender sent it (ns on the sender's clock)
-// and when it arrived (ns on any other clock).
+// Observe records one datagram: its number, its sending time (ns on the sender's clock) and its arrival (ns on any
+// other clock).
 func (s *sequence) Observe(seq uint64, sent, arrived int64) {
 	switch {
 	case seq >= s.Next:
@@ -45,8 +45,8 @@ func (s *sequence) Observe(seq uint64, sent, arrived int64) {
 	s.observeTransit(arrived - sent)
 }
 
-// observeTransit is the estimator of RFC 3550, section 6.4.1: J += (|D| - J) / 16. The two clocks
-// may differ by a constant, which the difference of two transits does not have.
+// observeTransit updates the jitter by the estimator of RFC 3550, section 6.4.1: J += (|D| - J) / 16. A constant
+// difference between the two clocks cancels out.
 func (s *sequence) observeTransit(transit int64) {
 	if s.transitSeen {
 		d := transit - s.transit
@@ -55,7 +55,7 @@ func (s *sequence) observeTransit(transit int64) {
 	s.transit, s.transitSeen = transit, true
 }
 
-// advance moves the highest number up to seq and forgets what falls out of the memory.
+// advance moves the highest number up to seq and forgets the numbers that are no longer recent.
 func (s *sequence) advance(seq uint64) {
 	if seq-s.Next >= recent {
 		clear(s.seen[:])
@@ -75,13 +75,13 @@ func (s *sequence) mark(seq uint64) {
 
 func (s *sequence) marked(seq uint64) bool { return s.seen[seq%recent/64]&(1<<(seq%64)) != 0 }
 
-// Gaps is how many numbers below the highest one seen never arrived.
+// Gaps returns how many numbers below the highest one never arrived.
 func (s *sequence) Gaps() uint64 {
 	if s.Received > s.Next {
-		return 0 // duplicates older than the memory
+		return 0 // duplicates that are no longer recent
 	}
 	return s.Next - s.Received
 }
 
-// Jitter is the interarrival jitter in ns.
+// Jitter returns the interarrival jitter in ns.
 func (s *sequence) Jitter() float64 { return s.jitter }

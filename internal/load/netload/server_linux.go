@@ -19,17 +19,17 @@ import (
 // A server is the listening side of a run.
 type server struct {
 	*team
-	addr     netip.AddrPort
-	listener int
-	openings int // UDP socket for openings, -1 without UDP
-	pending  admission.Queue
-	control  chan *link
-	handed   atomic.Bool // the listening socket is the workers'
-	closing  atomic.Bool
-	refused  atomic.Uint64
-	late     atomic.Uint64 // cycles whose opening was answered
-	taken    []atomic.Bool // flows of the plan
-	loops    sync.WaitGroup
+	addr          netip.AddrPort
+	listener      int
+	openingSocket int // UDP socket for the openings of flows; -1: none
+	pending       admission.Queue
+	control       chan *link
+	handedOver    atomic.Bool // the listening socket belongs to the workers
+	closing       atomic.Bool
+	refused       atomic.Uint64
+	late          atomic.Uint64 // cycles answered by answerLate
+	taken         []atomic.Bool // by index in the plan: the flow is open
+	loops         sync.WaitGroup
 }
 
 func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
@@ -37,7 +37,7 @@ func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, e
 	if err != nil {
 		return Report{}, err
 	}
-	quiet(len(s.plan))
+	tuneRuntime(len(s.plan))
 	s.listen()
 	ready(s.addr)
 	r, err := s.session(ctx)
@@ -50,18 +50,18 @@ func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, e
 	return r, err
 }
 
-// newServer binds the one port, TCP and where it is needed UDP.
+// newServer binds one port for TCP and, if the workload needs it, for UDP.
 func newServer(c Config) (*server, error) {
-	s := &server{team: newTeam(c), openings: -1, control: make(chan *link, 1)}
+	s := &server{team: newTeam(c), openingSocket: -1, control: make(chan *link, 1)}
 	s.taken = make([]atomic.Bool, len(s.plan))
-	// If the kernel chooses the port for TCP, it may be in use for UDP.
+	// A port that the kernel chooses for TCP may be in use for UDP.
 	for range 16 {
 		var err error
 		if s.listener, s.addr, err = listenTCP(c.Addr, c.Workload); err != nil {
 			return nil, err
 		}
 		if s.cycles() {
-			if err := setTimeout(s.listener, unix.SO_RCVTIMEO, silentAfter); err != nil {
+			if err := setTimeout(s.listener, unix.SO_RCVTIMEO, openingTimeout); err != nil {
 				unix.Close(s.listener)
 				return nil, err
 			}
@@ -69,7 +69,7 @@ func newServer(c Config) (*server, error) {
 		if !c.Workload.Kind.UDP() {
 			return s, nil
 		}
-		if s.openings, err = bindUDP(s.addr, c.Workload); err == nil {
+		if s.openingSocket, err = bindUDP(s.addr, c.Workload); err == nil {
 			return s, nil
 		}
 		unix.Close(s.listener)
@@ -80,21 +80,21 @@ func newServer(c Config) (*server, error) {
 	return nil, fmt.Errorf("no port at %s is free for TCP and UDP", c.Addr.Addr())
 }
 
-// listen starts the loops that let clients in.
+// listen starts the loops that accept clients.
 func (s *server) listen() {
 	s.loops.Go(s.accept)
-	if s.openings >= 0 {
+	if s.openingSocket >= 0 {
 		s.loops.Go(s.acceptUDP)
 	}
 }
 
-// cycles says whether the run's connections are accepted by the workers themselves.
+// cycles reports whether the workers themselves accept the run's connections (tcp-crr).
 func (s *server) cycles() bool { return len(s.plan) > 0 && !s.plan[0].persistent() }
 
-// accept lets connections in. With tcp-crr it ends when the control connection is there, and leaves the listening
-// socket to the workers.
+// accept accepts connections. With tcp-crr it ends when the control connection is open, and leaves the listening socket
+// to the workers.
 func (s *server) accept() {
-	for !s.closing.Load() && !s.handed.Load() {
+	for !s.closing.Load() && !s.handedOver.Load() {
 		fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC)
 		if err != nil {
 			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBADF) {
@@ -106,13 +106,13 @@ func (s *server) accept() {
 	}
 }
 
-// receive lets a connection in as soon as it has said what it is for; nobody waits for that. said is what was read of
-// it.
-func (s *server) receive(fd int, said []byte) {
+// receive admits a connection once its opening has been read, in the background. head is the part of the opening that
+// was read already.
+func (s *server) receive(fd int, head []byte) {
 	var h hello
 	var err error
 	s.pending.Add(
-		func() { h, err = readOpening(fd, said) },
+		func() { h, err = readConnection(fd, head) },
 		func() { _ = unix.Shutdown(fd, unix.SHUT_RDWR) },
 		func() {
 			if err != nil || !h.Token.Equal(s.config.Token) {
@@ -123,11 +123,11 @@ func (s *server) receive(fd int, said []byte) {
 		})
 }
 
-// readOpening returns the opening of a connection, of which said has been read already. It reads for at most
+// readConnection reads the opening of a connection, of which head has been read already. It takes at most
 // admission.Timeout, however slowly the rest arrives.
-func readOpening(fd int, said []byte) (hello, error) {
+func readConnection(fd int, head []byte) (hello, error) {
 	b := make([]byte, helloSize)
-	n := copy(b, said)
+	n := copy(b, head)
 	for end := time.Now().Add(admission.Timeout); n < helloSize; {
 		left := time.Until(end)
 		if left <= 0 {
@@ -145,28 +145,28 @@ func readOpening(fd int, said []byte) (hello, error) {
 	return parseHello(b)
 }
 
-// refuse closes a connection without a byte, and counts it.
+// refuse closes a connection without sending a byte, and counts it.
 func (s *server) refuse(fd int) {
 	s.refused.Add(1)
-	s.wary.Store(s.handed.Load())
+	s.foreignSeen.Store(s.handedOver.Load())
 	unix.Close(fd)
 }
 
-// admit gives a connection with the token to what it is for.
+// admit passes a connection that has presented the token to the handler of its purpose.
 func (s *server) admit(fd int, h hello) {
 	switch {
 	case h.Purpose == controlRole:
 		s.admitControl(fd)
 	case h.Purpose == flowRole:
 		s.admitFlow(fd, int(h.Flow))
-	case s.handed.Load():
+	case s.handedOver.Load():
 		s.answerLate(fd)
-	default: // a cycle whose workers have not taken over yet can't be
+	default: // a cycle before the workers have taken over
 		s.refuse(fd)
 	}
 }
 
-// answerLate serves a cycle whose opening no worker waited for.
+// answerLate serves a cycle whose opening came too late for the worker that accepted it.
 func (s *server) answerLate(fd int) {
 	conn := os.NewFile(uintptr(fd), "cycle")
 	defer conn.Close()
@@ -179,7 +179,7 @@ func (s *server) answerLate(fd int) {
 	}
 }
 
-// admitControl takes the control connection on; there is one.
+// admitControl accepts the control connection and refuses a second one.
 func (s *server) admitControl(fd int) {
 	file := os.NewFile(uintptr(fd), "control")
 	conn, err := net.FileConn(file)
@@ -196,7 +196,7 @@ func (s *server) admitControl(fd int) {
 	}
 }
 
-// admitFlow takes a TCP flow of the plan on.
+// admitFlow accepts a TCP flow of the plan and starts its worker.
 func (s *server) admitFlow(fd, index int) {
 	if index >= len(s.plan) || s.plan[index].udp() || !s.plan[index].persistent() || s.taken[index].Swap(true) ||
 		setTimeouts(fd, 0) != nil {
@@ -209,17 +209,17 @@ func (s *server) admitFlow(fd, index int) {
 		s.refuse(fd)
 		return
 	}
-	s.hire(w, func() {})
-	// After this the worker has the socket for itself.
+	s.start(w, func() {})
+	// The client sends nothing before this acknowledgement; then only the worker uses the socket.
 	_, _ = unix.Write(fd, appendAck(nil, uint16(index)))
 }
 
-// acceptUDP lets flows of datagrams in: each gets a socket of its own on the same port, connected
-// to the flow's client, so that only that client's datagrams arrive there.
+// acceptUDP accepts flows of datagrams. Each gets its own socket on the same port, connected to the flow's client, so
+// that it receives only that client's datagrams.
 func (s *server) acceptUDP() {
 	b := make([]byte, helloSize+1)
 	for !s.closing.Load() {
-		n, peer, err := unix.Recvfrom(s.openings, b, 0)
+		n, peer, err := unix.Recvfrom(s.openingSocket, b, 0)
 		if err != nil || n == 0 || peer == nil {
 			continue // timed out, interrupted, or shut down
 		}
@@ -229,8 +229,8 @@ func (s *server) acceptUDP() {
 			s.refused.Add(1)
 			continue
 		}
-		if s.taken[h.Flow].Load() { // our answer was lost
-			_ = unix.Sendto(s.openings, appendAck(nil, h.Flow), 0, peer)
+		if s.taken[h.Flow].Load() { // the acknowledgement was lost
+			_ = unix.Sendto(s.openingSocket, appendAck(nil, h.Flow), 0, peer)
 			continue
 		}
 		if err := s.admitUDP(h.Flow, peer); err != nil {
@@ -255,15 +255,15 @@ func (s *server) admitUDP(index uint16, peer unix.Sockaddr) error {
 		return err
 	}
 	s.taken[index].Store(true)
-	s.hire(w, func() {})
+	s.start(w, func() {})
 	_, err = unix.Write(fd, appendAck(nil, index))
 	return err
 }
 
-// session is the run as the control connection leads it. The server ends with that connection.
+// session carries out the run that the client leads over the control connection, and returns when that connection ends.
 func (s *server) session(ctx context.Context) (Report, error) {
 	memory := usedMemory()
-	idle, err := s.config.watchIdle()
+	idle, err := s.config.measureIdle()
 	if err != nil {
 		return Report{}, err
 	}
@@ -276,11 +276,11 @@ func (s *server) session(ctx context.Context) (Report, error) {
 	defer control.conn.Close()
 	defer context.AfterFunc(ctx, func() { control.conn.Close() })()
 	if s.cycles() {
-		s.hireCycles()
+		s.startCycles()
 	}
-	defer s.dismiss()
-	s.prepareSamples()
-	if err := s.follow(ctx, control); err != nil {
+	defer s.release()
+	s.openSampler()
+	if err := s.serveControl(ctx, control); err != nil {
 		s.abandon()
 		return Report{}, err
 	}
@@ -289,25 +289,25 @@ func (s *server) session(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// hireCycles gives the listening socket to as many workers as the client has.
-func (s *server) hireCycles() {
-	s.handed.Store(true)
+// startCycles gives the listening socket to as many workers as the client has.
+func (s *server) startCycles() {
+	s.handedOver.Store(true)
 	s.loops.Wait()
 	for _, f := range s.plan {
 		w := newWorker(s.shared, f, s.config)
 		w.fd, w.handOver = s.listener, s.receive
-		s.hire(w, func() {})
+		s.start(w, func() {})
 	}
 }
 
-// follow does what the client says until the client says that it is the end.
-func (s *server) follow(ctx context.Context, control *link) error {
-	if err := control.say(message{Op: opWelcome}); err != nil {
+// serveControl carries out the client's messages until opEnd.
+func (s *server) serveControl(ctx context.Context, control *link) error {
+	if err := control.send(message{Op: opWelcome}); err != nil {
 		return err
 	}
 	begun := false
 	for {
-		m, err := control.hear()
+		m, err := control.receive()
 		if err != nil {
 			return fmt.Errorf("the client went away: %w", err)
 		}
@@ -317,51 +317,51 @@ func (s *server) follow(ctx context.Context, control *link) error {
 			begun = true
 			defer context.AfterFunc(ctx, s.abort)()
 			s.begin(ctx)
-			answer.Holds = s.holds()
+			answer.Holds = s.bufferCapacity()
 		case m.Op == opTrial && begun && m.valid(s.config):
 			now := s.clock.now()
 			s.order(m.Rate, now, now+int64(m.Seconds*1e9))
 		case m.Op == opCount && begun && s.config.searches():
-			s.collect()
+			s.awaitOrders()
 			s.settle()
-			answer.Sent, answer.Received = s.sentDatagrams(), s.counted()
+			answer.Sent, answer.Received = s.sentDatagrams(), s.receivedDatagrams()
 		case m.Op == opEnd && begun:
-			s.noMoreOrders()
+			s.closeOrders()
 			s.running.Wait()
 			answer.Sent = s.sentDatagrams()
-			if err := control.say(answer); err != nil {
+			if err := control.send(answer); err != nil {
 				return err
 			}
-			s.drained(m.Sent)
+			s.awaitDatagrams(m.Sent)
 			s.shutdown()
 			s.waiting.Wait()
 			return nil
 		default:
 			return fmt.Errorf("control connection: %q makes no sense here", m.Op)
 		}
-		if err := control.say(answer); err != nil {
+		if err := control.send(answer); err != nil {
 			return err
 		}
 	}
 }
 
-// valid reports whether a trial is within what this run may do.
+// valid reports whether a trial is within the limits of the run.
 func (m message) valid(c Config) bool {
 	return c.searches() && m.Rate > 0 && m.Rate <= Unpaced && m.Seconds >= 0 && m.Seconds <= c.bound().Seconds()
 }
 
-// close ends the loops, turns away who is still opening, and closes the port.
+// close ends the loops, evicts connections that have not presented a token, and closes the port.
 func (s *server) close() {
 	s.closing.Store(true)
 	_ = unix.Shutdown(s.listener, unix.SHUT_RDWR)
-	if s.openings >= 0 {
-		_ = unix.Shutdown(s.openings, unix.SHUT_RDWR)
+	if s.openingSocket >= 0 {
+		_ = unix.Shutdown(s.openingSocket, unix.SHUT_RDWR)
 	}
 	s.loops.Wait()
 	s.pending.Close()
 	unix.Close(s.listener)
-	if s.openings >= 0 {
-		unix.Close(s.openings)
+	if s.openingSocket >= 0 {
+		unix.Close(s.openingSocket)
 	}
 	select {
 	case l := <-s.control:

@@ -15,10 +15,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
-// receiveBuffer is what UDP sockets ask for, in bytes; the kernel may grant less, which is recorded.
+// receiveBuffer is the buffer size that UDP sockets ask for, in bytes. The kernel may grant less; the report has that.
 const receiveBuffer = 4 << 20
 
-// sockaddr turns an address into what the kernel takes.
+// sockaddr converts an address to the form of package unix.
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	ip := a.Addr().Unmap()
 	if ip.Is4() {
@@ -31,7 +31,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return sa
 }
 
-// zoneID is the number of an interface, as IPv6 zones have it; 0 if there is none.
+// zoneID returns the interface index of an IPv6 zone; 0 if there is no such interface.
 func zoneID(zone string) uint32 {
 	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
 		return uint32(n)
@@ -60,8 +60,8 @@ func family(a netip.Addr) int {
 	return unix.AF_INET6
 }
 
-// openSocket makes a blocking socket. Its calls have no time-out, which would cost a timer per call: who
-// blocks is woken by a shutdown of the socket.
+// openSocket makes a blocking socket without time-outs, which would cost a timer per call: a shutdown of the socket
+// wakes a blocked call.
 func openSocket(a netip.Addr, kind int) (int, error) {
 	fd, err := unix.Socket(family(a), kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -70,7 +70,7 @@ func openSocket(a netip.Addr, kind int) (int, error) {
 	return fd, nil
 }
 
-// setTimeouts bounds every call on the socket; 0 is no bound.
+// setTimeouts bounds every send and receive on the socket; 0 is no bound.
 func setTimeouts(fd int, d time.Duration) error {
 	if err := setTimeout(fd, unix.SO_RCVTIMEO, d); err != nil {
 		return err
@@ -78,7 +78,7 @@ func setTimeouts(fd int, d time.Duration) error {
 	return setTimeout(fd, unix.SO_SNDTIMEO, d)
 }
 
-// setTimeout bounds every wait to receive or to send; what is accepted from a listening socket has its bounds.
+// setTimeout sets SO_RCVTIMEO or SO_SNDTIMEO. Connections accepted from a listening socket inherit it.
 func setTimeout(fd, option int, d time.Duration) error {
 	tv := unix.NsecToTimeval(int64(d))
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, &tv); err != nil {
@@ -87,7 +87,7 @@ func setTimeout(fd, option int, d time.Duration) error {
 	return nil
 }
 
-// tuneTCP gives a socket what a workload wants of its connections; it goes before they are made.
+// tuneTCP sets the TCP options of a workload; it must precede connect and listen.
 func tuneTCP(fd int, w network.Spec) error {
 	if w.MSS > 0 {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, w.MSS); err != nil {
@@ -110,13 +110,13 @@ func tuneTCP(fd int, w network.Spec) error {
 	return nil
 }
 
-// limitRate has the kernel pace what is sent on one of the connections that share a workload's highest rate.
+// limitRate makes the kernel pace a connection to its share of the workload's max-rate.
 func limitRate(fd int, w network.Spec) error {
 	if w.MaxRate == 0 {
 		return nil
 	}
 	bytes := uint64(w.MaxRate / 8 / float64(w.Flows))
-	if w.Kind == network.TCPRRLoaded { // which has one stream in each direction
+	if w.Kind == network.TCPRRLoaded { // one stream in each direction
 		bytes = uint64(w.MaxRate / 8)
 	}
 	if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, bytes); err != nil {
@@ -125,7 +125,7 @@ func limitRate(fd int, w network.Spec) error {
 	return nil
 }
 
-// listenTCP listens at a; port 0 lets the kernel choose. What is accepted has what the workload wants.
+// listenTCP listens at a; with port 0 the kernel chooses one. Accepted connections inherit the workload's options.
 func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
 	if err != nil {
@@ -133,7 +133,7 @@ func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
 	}
 	if err := errors.Join(
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		// Inherited by what is accepted, and of no effect on a stream's full segments.
+		// Inherited by accepted connections; without effect on the full segments of a stream.
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 		tuneTCP(fd, w),
 		unix.Bind(fd, sockaddr(a)),
@@ -150,8 +150,7 @@ func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
 	return fd, addrPort(sa), nil
 }
 
-// bindUDP binds a datagram socket to a. SO_REUSEPORT lets the server give every flow a socket of its
-// own, connected to that flow's client, on the one port.
+// bindUDP binds a datagram socket to a. SO_REUSEPORT lets the server open a socket per flow on the same port.
 func bindUDP(a netip.AddrPort, w network.Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
 	if err != nil {
@@ -171,6 +170,7 @@ func bindUDP(a netip.AddrPort, w network.Spec) (int, error) {
 	return fd, nil
 }
 
+// bufferOptions are the options for receive and send buffers, and the sysctls that limit the plain ones.
 var bufferOptions = []struct {
 	force, plain int
 	limit        string
@@ -179,15 +179,15 @@ var bufferOptions = []struct {
 	{unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, "net.core.wmem_max"},
 }
 
-// growBuffers gives a socket of datagrams the buffers that the workload names, or asks for large ones.
+// growBuffers sets the buffers that the workload names, or asks for large ones, for a socket of datagrams.
 func growBuffers(fd int, w network.Spec) error {
 	if w.Buffer == 0 {
-		askBuffers(fd, receiveBuffer) // less is what there is; what was granted is recorded
+		askBuffers(fd, receiveBuffer) // the kernel may grant less; the report has the size
 	}
 	return setBuffers(fd, w)
 }
 
-// askBuffers asks for buffers of so many bytes, beyond the limits of net.core where we may.
+// askBuffers asks for buffers of a size in bytes, beyond the limits of net.core if permitted.
 func askBuffers(fd, size int) {
 	for _, o := range bufferOptions {
 		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, size) != nil {
@@ -196,14 +196,15 @@ func askBuffers(fd, size int) {
 	}
 }
 
-// setBuffers gives a socket the buffers that the workload names. Less is another experiment, and an error.
+// setBuffers sets the buffers that the workload names. It fails if the kernel grants less, which would be another
+// experiment.
 func setBuffers(fd int, w network.Spec) error {
 	if w.Buffer == 0 {
 		return nil
 	}
 	askBuffers(fd, w.Buffer)
 	for _, o := range bufferOptions {
-		doubled, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, o.plain) // the kernel adds as much for its own records
+		doubled, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, o.plain) // doubled by the kernel for its bookkeeping
 		if err != nil {
 			return fmt.Errorf("read the size of a socket's buffer: %w", err)
 		}
@@ -215,12 +216,12 @@ func setBuffers(fd int, w network.Spec) error {
 	return nil
 }
 
-// retry says that a call was only interrupted or came to its time-out.
+// retry reports whether a call was interrupted or timed out.
 func retry(e syscall.Errno) bool { return e == syscall.EINTR || e == syscall.EAGAIN }
 
-// The calls of the hot loops. RawSyscall does not tell the scheduler, which saves two transitions
-// per call and a hand-over of the processor when the call blocks; the thread is locked and there are
-// more processors than workers, so nobody waits for it.
+// The system calls of the hot loops bypass the scheduler by RawSyscall, which saves two transitions per call and a
+// hand-over of the processor when the call blocks. No goroutine waits for that processor: the thread is locked, and
+// there are more processors than workers.
 
 func receive(fd int, b []byte) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
@@ -234,8 +235,7 @@ func send(fd int, b []byte) (int, syscall.Errno) {
 	return int(n), e
 }
 
-// readAll reads until b is full. It goes on over interruptions, and ends when the peer has closed or the
-// socket was shut down.
+// readAll reads until b is full; it reports false if the peer closed, the socket was shut down or the run is over.
 func (w *worker) readAll(fd int, b []byte) bool {
 	for len(b) > 0 {
 		n, e := receive(fd, b)
@@ -254,7 +254,7 @@ func (w *worker) readAll(fd int, b []byte) bool {
 	return true
 }
 
-// writeAll is the same for writing.
+// writeAll writes all of b; it reports false on the same conditions.
 func (w *worker) writeAll(fd int, b []byte) bool {
 	for len(b) > 0 {
 		n, e := send(fd, b)
@@ -270,7 +270,7 @@ func (w *worker) writeAll(fd int, b []byte) bool {
 	return true
 }
 
-// readable says whether there is something to read within d.
+// readable reports whether fd becomes readable within d.
 func readable(fd int, d time.Duration) bool {
 	p := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	ts := unix.NsecToTimespec(int64(d))
@@ -279,7 +279,7 @@ func readable(fd int, d time.Duration) bool {
 	return e == 0 && n > 0
 }
 
-// sleep gives the CPU away for about ns.
+// sleep blocks the thread for about ns nanoseconds.
 func sleep(ns int64) {
 	ts := unix.NsecToTimespec(ns)
 	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeStream writes until the window ends, then says so by closing its half.
+// writeStream writes until the window ends and then closes its half of the connection.
 func (w *worker) writeStream() {
 	size := w.spec.Size
 	if w.spec.Kind == network.TCPRRLoaded {
@@ -13,7 +13,7 @@ func (w *worker) writeStream() {
 	}
 	buf := w.payload[:size]
 	now := w.clock.now()
-	for now < w.line.End && !w.stop.Load() {
+	for now < w.timeline.End && !w.stop.Load() {
 		n, e := send(w.fd, buf)
 		now = w.clock.now()
 		if e != 0 {
@@ -29,11 +29,10 @@ func (w *worker) writeStream() {
 	_ = unix.Shutdown(w.fd, unix.SHUT_WR)
 }
 
-// readSize is how much a reader asks for at once: as much as iperf3's default, small enough for the
-// buffer to stay in a second-level cache.
+// readSize is the size of a reader's buffer in bytes: that of iperf3's default, small enough for a second-level cache.
 const readSize = 128 << 10
 
-// readStream reads until the writer has closed.
+// readStream reads until the writer closes its half.
 func (w *worker) readStream() {
 	buf := make([]byte, readSize)
 	for {

@@ -26,25 +26,24 @@ import (
 // A message is one line of the control connection.
 type message struct {
 	Op string `json:"op"`
-	// Of a trial: datagrams per second over all flows of a direction.
+	// Rate of a trial: datagrams per second over all flows of a direction.
 	Rate float64 `json:"rate,omitempty"`
-	// Of a trial: how long it sends, in seconds.
+	// Seconds that a trial sends.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Datagrams that this side's receive buffers may hold.
+	// Holds is how many datagrams this side's receive buffers can hold.
 	Holds float64 `json:"holds,omitempty"`
 	// Datagrams of this side since the run began.
 	Sent     uint64 `json:"sent,omitempty"`
 	Received uint64 `json:"received,omitempty"`
 }
 
-// The operations of the control connection, in the order in which they come. Each is answered with the
-// same operation.
+// The operations of the control connection, in their order. Each is answered with the same operation.
 const (
-	opWelcome = "welcome" // server only: the token is right
-	opGo      = "go"      // all flows are open: the run begins now
+	opWelcome = "welcome" // from the server only: the token is right
+	opGo      = "go"      // all flows are open: start the run
 	opTrial   = "trial"   // send at a rate for a time
-	opCount   = "count"   // say what was sent and received so far
-	opEnd     = "end"     // all was sent: drain, and report
+	opCount   = "count"   // report the datagrams sent and received so far
+	opEnd     = "end"     // everything was sent: drain and report
 )
 
 // A link is the control connection.
@@ -55,18 +54,18 @@ type link struct {
 }
 
 func newLink(conn net.Conn) *link {
-	// A message is short; a peer that sends something endless is cut off.
+	// A message is short; the limit stops a peer that sends an endless one.
 	return &link{conn: conn, in: json.NewDecoder(io.LimitReader(conn, 1<<20)), out: json.NewEncoder(conn)}
 }
 
-func (l *link) say(m message) error {
+func (l *link) send(m message) error {
 	if err := l.out.Encode(m); err != nil {
 		return fmt.Errorf("control connection: %w", err)
 	}
 	return nil
 }
 
-func (l *link) hear() (message, error) {
+func (l *link) receive() (message, error) {
 	var m message
 	if err := l.in.Decode(&m); err != nil {
 		return m, fmt.Errorf("control connection: %w", err)
@@ -74,49 +73,49 @@ func (l *link) hear() (message, error) {
 	return m, nil
 }
 
-// ask says m and hears the answer to it.
+// ask sends m and returns the peer's answer.
 func (l *link) ask(m message) (message, error) {
-	if err := l.say(m); err != nil {
+	if err := l.send(m); err != nil {
 		return m, err
 	}
-	answer, err := l.hear()
+	answer, err := l.receive()
 	if err == nil && answer.Op != m.Op {
 		err = fmt.Errorf("control connection: %q was answered with %q", m.Op, answer.Op)
 	}
 	return answer, err
 }
 
-// A team is all workers of one side.
+// A team holds all workers of one side of a run.
 type team struct {
 	*shared
-	config    Config
-	plan      []flow
-	mu        sync.Mutex
-	workers   []*worker      // guarded by mu, while flows are opened
-	orders    sync.Once      // closes the senders' orders
-	running   sync.WaitGroup // senders, askers and stream readers: they end by themselves
-	waiting   sync.WaitGroup // those that end when they are shut down
-	looks     chan lookResult
-	alarms    []*time.Timer    // of the guard
-	sampler   *profile.Sampler // nil where there is none, of which unsampled is the reason
-	unsampled string
+	config     Config
+	plan       []flow
+	mu         sync.Mutex
+	workers    []*worker      // guarded by mu
+	endOrders  sync.Once      // closes the senders' orders
+	running    sync.WaitGroup // workers that end by themselves: senders, clients and stream readers
+	waiting    sync.WaitGroup // workers that end when their socket is shut down
+	windowEnds chan snapshots
+	alarms     []*time.Timer    // set by setAlarms
+	sampler    *profile.Sampler // nil if there is none; unsampled is the reason
+	unsampled  string
 }
 
-type lookResult struct {
-	before, after look
+type snapshots struct {
+	before, after snapshot
 	err           error
 }
 
 func newTeam(c Config) *team {
-	t := &team{shared: newShared(c), config: c, plan: flows(c.Workload), looks: make(chan lookResult, 1)}
+	t := &team{shared: newShared(c), config: c, plan: flows(c.Workload), windowEnds: make(chan snapshots, 1)}
 	if c.Role == Server && c.Workload.Kind == network.Ping {
-		t.plan = nil // its kernel answers
+		t.plan = nil // the server's kernel answers
 	}
 	return t
 }
 
-// prepareSamples opens the sampler, if one is wanted, before the clock starts.
-func (t *team) prepareSamples() {
+// openSampler opens the CPU sampler, if the run is profiled, before the clock starts.
+func (t *team) openSampler() {
 	if !t.config.Profile {
 		return
 	}
@@ -126,8 +125,8 @@ func (t *team) prepareSamples() {
 	}
 }
 
-// hire makes the worker of a flow and starts its thread, which waits for the run to begin.
-func (t *team) hire(w *worker, ready func()) {
+// start adds a worker and starts its thread, which waits for the run to begin.
+func (t *team) start(w *worker, ready func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.workers = append(t.workers, w)
@@ -135,17 +134,18 @@ func (t *team) hire(w *worker, ready func()) {
 	if w.endsItself() {
 		group = &t.running
 	}
-	group.Go(func() { w.life(ready) })
+	group.Go(func() { w.runThread(ready) })
 }
 
-// members are the workers so far.
+// members returns the workers added so far.
 func (t *team) members() []*worker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.workers)
 }
 
-// endsItself says whether the worker's loop ends with the window or with its peer's, without being shut down.
+// endsItself reports whether the worker's loop ends with the window or with the peer's stream, without a shutdown of
+// its socket.
 func (w *worker) endsItself() bool {
 	if w.flow.Work == workStream {
 		return true
@@ -156,7 +156,7 @@ func (w *worker) endsItself() bool {
 	return w.role == Client
 }
 
-// prepare gives a worker what its work needs beyond a socket.
+// prepare sets the options of a worker's socket and makes the state that its work needs.
 func (t *team) prepare(w *worker) error {
 	spec := w.spec
 	switch w.flow.Work {
@@ -166,7 +166,7 @@ func (t *team) prepare(w *worker) error {
 		sender := w.flow.Sender == w.role
 		w.packets = newPackets(spec.Size, spec.Offload, sender)
 		if !sender {
-			w.sequence = newSequence(w.line)
+			w.sequence = newSequence(w.timeline)
 		}
 		if spec.Offload {
 			if err := setOffload(w.fd, spec.Size, sender); err != nil {
@@ -185,7 +185,7 @@ func (t *team) prepare(w *worker) error {
 		return setTimeouts(w.fd, spec.Timeout)
 	case workRequest, workDatagram, workCycle:
 		if w.flow.Work == workDatagram && w.role == Client {
-			// The one wait that has a time-out: an answer may be lost.
+			// Only here an answer may be lost, so only here a wait needs a time-out.
 			if err := setTimeouts(w.fd, spec.Timeout); err != nil {
 				return err
 			}
@@ -197,7 +197,7 @@ func (t *team) prepare(w *worker) error {
 	return nil
 }
 
-// pacer is the schedule of a flow among those that share a rate with it.
+// pacer returns the schedule of a flow; flows with the same work and sender share the rate.
 func (t *team) pacer(f flow, rate float64) Pacer {
 	before, all := 0, 0
 	for _, o := range t.plan {
@@ -212,22 +212,22 @@ func (t *team) pacer(f flow, rate float64) Pacer {
 	return NewPacer(rate, before, all)
 }
 
-// begin starts the run: the clock, the workers and the two looks at the kernel's counters.
+// begin starts the clock and the workers, and takes the snapshots of the kernel's counters in the background.
 func (t *team) begin(ctx context.Context) {
 	t.clock.base = time.Now()
 	close(t.run)
-	t.guard()
+	t.setAlarms()
 	if t.config.searches() {
 		return
 	}
-	go t.watch(ctx)
-	t.order(t.config.offered(), 0, t.line.End)
-	t.noMoreOrders()
+	go t.measureWindow(ctx)
+	t.order(t.config.offered(), 0, t.timeline.End)
+	t.closeOrders()
 }
 
-// guard sees to it that nobody waits for ever: a request that is not answered some time after the window
-// will not be, and by half of the grace time streams must have drained.
-func (t *team) guard() {
+// setAlarms bounds every wait: requests without an answer end overtime after the window, streams that have not drained
+// end after half of the grace time.
+func (t *team) setAlarms() {
 	after := func(d time.Duration, wake func(*worker)) {
 		t.alarms = append(t.alarms, time.AfterFunc(d, func() {
 			for _, w := range t.members() {
@@ -235,15 +235,15 @@ func (t *team) guard() {
 			}
 		}))
 	}
-	after(time.Duration(t.line.End)+overtime, func(w *worker) {
+	after(time.Duration(t.timeline.End)+overtime, func(w *worker) {
 		if w.role == Client && w.endsItself() && w.flow.Work != workStream {
 			w.wake()
 		}
 	})
-	after(time.Duration(t.line.End)+grace/2, (*worker).wake)
+	after(time.Duration(t.timeline.End)+grace/2, (*worker).wake)
 }
 
-// wake makes a worker's blocked call return. A run that is over has no sockets left: then it does nothing.
+// wake makes a worker's blocked system call return. It does nothing once the sockets are closed.
 func (w *worker) wake() {
 	fd := w.fd
 	if w.cycle != nil {
@@ -254,24 +254,24 @@ func (w *worker) wake() {
 	}
 }
 
-// watch looks at the counters when the window begins and when it ends.
-func (t *team) watch(ctx context.Context) {
-	// Where we may, ahead of the workers: on a full machine a look would come late. It takes well under a
+// measureWindow takes snapshots of the counters when the window begins and when it ends.
+func (t *team) measureWindow(ctx context.Context) {
+	// With the highest priority, if permitted: on a busy machine a snapshot would be late. It takes well under a
 	// millisecond, twice a run. The thread ends with this goroutine.
 	runtime.LockOSThread()
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
-	var r lookResult
+	var r snapshots
 	senders := t.tcpSenders()
-	if r.before, r.err = t.lookAt(ctx, t.line.Begin, senders); r.err == nil {
+	if r.before, r.err = t.snapshotAt(ctx, t.timeline.Begin, senders); r.err == nil {
 		r.err = t.sample(func() (err error) {
-			r.after, err = t.lookAt(ctx, t.line.End, senders)
+			r.after, err = t.snapshotAt(ctx, t.timeline.End, senders)
 			return err
 		})
 	}
-	t.looks <- r
+	t.windowEnds <- r
 }
 
-// sample samples the CPUs, if they are sampled, until what it calls returns.
+// sample calls until, and meanwhile samples the CPUs if there is a sampler.
 func (t *team) sample(until func() error) error {
 	if t.sampler == nil {
 		return until()
@@ -283,31 +283,31 @@ func (t *team) sample(until func() error) error {
 	return errors.Join(err, t.sampler.End())
 }
 
-// lookAt waits for a time of the run's clock and looks.
-func (t *team) lookAt(ctx context.Context, at int64, senders []*worker) (look, error) {
+// snapshotAt waits for a time of the run's clock and takes a snapshot.
+func (t *team) snapshotAt(ctx context.Context, at int64, senders []*worker) (snapshot, error) {
 	select {
 	case <-time.After(time.Duration(at - t.clock.now())):
-		return lookAround(senders, t.config.Count)
+		return takeSnapshot(senders, t.config.Count)
 	case <-ctx.Done():
-		return look{}, context.Cause(ctx)
+		return snapshot{}, context.Cause(ctx)
 	}
 }
 
-// tcpSenders are the workers whose sockets have something to tell in TCP_INFO.
+// tcpSenders returns the workers whose sockets have useful TCP_INFO: those that send.
 func (t *team) tcpSenders() []*worker {
 	return slices.DeleteFunc(t.members(), func(w *worker) bool {
 		return w.flow.Work != workRequest && (w.flow.Work != workStream || w.flow.Sender != w.role)
 	})
 }
 
-// senders are the workers that send datagrams.
+// senders returns the workers that send datagrams.
 func (t *team) senders() []*worker {
 	return slices.DeleteFunc(t.members(), func(w *worker) bool {
 		return w.flow.Work != workPackets || w.flow.Sender != w.role
 	})
 }
 
-// order lets all senders of datagrams send at a rate, over all of them.
+// order makes the senders of datagrams send at a rate, summed over all of them, from begin to end of the run's clock.
 func (t *team) order(rate float64, begin, end int64) {
 	list := t.senders()
 	for _, w := range list {
@@ -315,27 +315,28 @@ func (t *team) order(rate float64, begin, end int64) {
 	}
 }
 
-func (t *team) noMoreOrders() {
-	t.orders.Do(func() {
+// closeOrders ends the senders' loops after their current order. Only the first call has an effect.
+func (t *team) closeOrders() {
+	t.endOrders.Do(func() {
 		for _, w := range t.senders() {
 			close(w.packets.orders)
 		}
 	})
 }
 
-// collect waits until this side's senders have carried out their orders.
-func (t *team) collect() {
+// awaitOrders waits until this side's senders have completed their order.
+func (t *team) awaitOrders() {
 	for _, w := range t.senders() {
 		<-w.packets.sent
 	}
 }
 
-// settle waits until no more datagrams arrive, but no longer than drain.
+// settle waits until no more datagrams arrive, for at most drain.
 func (t *team) settle() {
-	last := t.counted()
+	last := t.receivedDatagrams()
 	for range int(drain / settleStep) {
 		time.Sleep(settleStep)
-		now := t.counted()
+		now := t.receivedDatagrams()
 		if now == last {
 			return
 		}
@@ -343,12 +344,12 @@ func (t *team) settle() {
 	}
 }
 
-// settleStep without a datagram means that all have arrived: the question how many did has come the
-// same way after them.
+// settleStep without a datagram means that all have arrived: the peer's message that asks for the count took the same
+// path after them.
 const settleStep = 3 * time.Millisecond
 
-// counted is how many datagrams have arrived so far.
-func (t *team) counted() (n uint64) {
+// receivedDatagrams returns how many datagrams have arrived so far.
+func (t *team) receivedDatagrams() (n uint64) {
 	for _, w := range t.members() {
 		if w.packets != nil {
 			n += w.packets.count.Load()
@@ -357,9 +358,9 @@ func (t *team) counted() (n uint64) {
 	return n
 }
 
-// drained waits until as many datagrams have arrived as were sent, but no longer than drain.
-func (t *team) drained(sent uint64) {
-	for deadline := time.Now().Add(drain); t.counted() < sent && time.Now().Before(deadline); {
+// awaitDatagrams waits until as many datagrams have arrived as were sent, for at most drain.
+func (t *team) awaitDatagrams(sent uint64) {
+	for deadline := time.Now().Add(drain); t.receivedDatagrams() < sent && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -371,14 +372,14 @@ func (t *team) shutdown() {
 	}
 }
 
-// abort makes every worker give up.
+// abort makes every worker stop as soon as possible.
 func (t *team) abort() {
 	t.stop.Store(true)
 	t.shutdown()
 }
 
-// dismiss closes the sockets after all workers have ended.
-func (t *team) dismiss() {
+// release closes the sampler and the sockets; all workers must have ended.
+func (t *team) release() {
 	for _, alarm := range t.alarms {
 		alarm.Stop()
 	}
@@ -400,23 +401,23 @@ func (t *team) sentDatagrams() (n uint64) {
 	return n
 }
 
-// report puts together what the workers saw, after all of them have ended.
+// report combines the workers' results; all workers must have ended.
 func (t *team) report() (Report, error) {
 	if t.config.searches() {
 		return Report{Role: t.config.Role, Version: Version()}, nil
 	}
-	looks := <-t.looks
-	if looks.err != nil {
-		return Report{}, looks.err
+	ends := <-t.windowEnds
+	if ends.err != nil {
+		return Report{}, ends.err
 	}
 	r := Report{Role: t.config.Role, Version: Version(), ReceivedAll: true,
-		Window: float64(t.line.End-t.line.Begin) / 1e9, Cost: cost(looks.before, looks.after), Unsampled: t.unsampled}
+		Window: float64(t.timeline.End-t.timeline.Begin) / 1e9, Cost: cost(ends.before, ends.after), Unsampled: t.unsampled}
 	if t.sampler != nil {
 		r.Layers = t.sampler.Seconds()
 	}
-	r.count(looks.before, looks.after)
+	r.count(ends.before, ends.after)
 	senders := t.tcpSenders()
-	r.TCP = tcpReport(looks.before, looks.after, senders)
+	r.TCP = tcpReport(ends.before, ends.after, senders)
 	latency, waited, late := NewHistogram(), NewHistogram(), NewHistogram()
 	var jitters []float64
 	for _, w := range t.members() {
@@ -440,7 +441,7 @@ func (t *team) report() (Report, error) {
 		r.DatagramBytes = t.config.Workload.Size
 		r.Facts = append(r.Facts, t.buffers()...)
 		if len(jitters) > 0 {
-			r.Facts = append(r.Facts, result.Fact{Name: "udp.receive", Value: receiving(t.config.Workload)})
+			r.Facts = append(r.Facts, result.Fact{Name: "udp.receive", Value: receiveMode(t.config.Workload)})
 		}
 	}
 	r.Facts = append(r.Facts, result.Fact{Name: "offloads", Value: preflight.Offloads(t.local())})
@@ -448,7 +449,7 @@ func (t *team) report() (Report, error) {
 	return r, nil
 }
 
-// local is the address that this side's packets come from.
+// local returns the source address of this side's packets; it is invalid if there is no route.
 func (t *team) local() netip.Addr {
 	if t.config.Role == Server {
 		return t.config.Addr.Addr()
@@ -461,19 +462,19 @@ func (t *team) local() netip.Addr {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
 }
 
-// planned is how many operations this side's open loops planned in the window.
+// planned returns how many operations this side's open loops scheduled in the window.
 func (t *team) planned() (n float64) {
 	for _, w := range t.members() {
 		sends := w.flow.Work == workPackets && w.flow.Sender == w.role && w.spec.Rate > 0
 		asks := w.flow.Work != workPackets && w.role == Client && w.spec.OpenLoop()
 		if (sends || asks) && w.flow.Work != workStream {
-			n += float64(w.pacer.In(w.line))
+			n += float64(w.pacer.In(w.timeline))
 		}
 	}
 	return n
 }
 
-// addTo adds what one worker saw to the report.
+// addTo adds one worker's results to the report.
 func (w *worker) addTo(r *Report) {
 	r.Sent.add(w.sent.Tally())
 	r.Received.add(w.received.Tally())
@@ -506,12 +507,12 @@ func (w *worker) addTo(r *Report) {
 	r.Threads = append(r.Threads, w.thread)
 }
 
-// skbOverhead is the least that the kernel charges a receive buffer for a datagram besides its payload, in bytes. Those
-// that it has joined (UDP_GRO) share it.
+// skbOverhead is the least that the kernel charges a receive buffer per datagram in addition to its payload, in bytes.
+// Datagrams joined by UDP_GRO share it.
 const skbOverhead = 512
 
-// holds returns how many datagrams the buffers of this side's receivers may hold.
-func (t *team) holds() (n float64) {
+// bufferCapacity returns how many datagrams the receive buffers of this side can hold.
+func (t *team) bufferCapacity() (n float64) {
 	each := float64(t.config.Workload.Size)
 	if !t.config.Workload.Offload {
 		each += skbOverhead
@@ -527,13 +528,13 @@ func (t *team) holds() (n float64) {
 	return n
 }
 
-// buffers tells what the kernel granted of the socket buffers asked for.
+// buffers returns facts about the socket buffers that the kernel granted, in bytes.
 func (t *team) buffers() []result.Fact {
 	for _, w := range t.members() {
 		in, err1 := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
 		out, err2 := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
 		if err1 == nil && err2 == nil {
-			// The kernel doubles what it was asked for, for its own bookkeeping.
+			// The kernel doubles the requested size for its own bookkeeping.
 			return []result.Fact{
 				{Name: "udp.rcvbuf", Value: strconv.Itoa(in)}, {Name: "udp.sndbuf", Value: strconv.Itoa(out)}}
 		}

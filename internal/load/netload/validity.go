@@ -10,21 +10,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// failedAtMost is the share of requests without success above which a run does not count: one limit for all
-// workloads of requests, whatever their tool.
-const failedAtMost = 0.01
+// maxFailedShare is the share of failed requests above which a run does not count: one limit for all workloads with
+// requests, whatever their tool.
+const maxFailedShare = 0.01
 
-// TooManyFailed says whether a run has more failures than may be.
-func TooManyFailed(failed, all uint64) bool { return float64(failed) > failedAtMost*float64(all) }
+// TooManyFailed reports whether so many of a run's requests failed that it must not count.
+func TooManyFailed(failed, all uint64) bool { return float64(failed) > maxFailedShare*float64(all) }
 
-// Failures says how many requests failed, and how many may.
+// Failures describes how many requests failed, and the limit.
 func Failures(failed, all uint64) string {
 	return fmt.Sprintf("%d of %d requests failed (%s; the limit is %s)", failed, all,
-		unit.Format(float64(failed)/float64(max(all, 1)), unit.Ratio), unit.Format(failedAtMost, unit.Ratio))
+		unit.Format(float64(failed)/float64(max(all, 1)), unit.Ratio), unit.Format(maxFailedShare, unit.Ratio))
 }
 
-// CheckMedian is an error that Is result.ErrNotSupported where the window of an open loop is too short for a median of
-// what is due in it at a rate per second; it names a window that would do.
+// CheckMedian returns an error that Is result.ErrNotSupported if the window of an open loop at rate operations per
+// second is too short for a median; the error names a window that is long enough.
 func CheckMedian(rate float64, warmup, window time.Duration) error {
 	need := stats.MinSamples(0.5, 0.95)
 	due := NewPacer(rate, 0, 1).In(NewTimeline(warmup, window))

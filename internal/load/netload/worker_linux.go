@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A clock is nanoseconds since the run began on this side. It is set once, before the workers go.
+// A clock returns nanoseconds since the run began on this side. base is set once, before the workers start.
 type clock struct{ base time.Time }
 
 func (c *clock) now() int64 { return int64(time.Since(c.base)) }
 
-// A shared is what all workers of one side have in common.
+// shared holds what all workers of one side have in common.
 type shared struct {
-	clock clock
-	line  Timeline
-	stop  atomic.Bool   // give up now
-	wary  atomic.Bool   // somebody connected to a server of cycles who is not of this run
-	run   chan struct{} // closed when the run begins
-	token Token
-	// payload is what all workers write from; nobody writes to it.
+	clock       clock
+	timeline    Timeline
+	stop        atomic.Bool   // stop now
+	foreignSeen atomic.Bool   // a server of cycles has refused a foreign connection
+	run         chan struct{} // closed when the run begins
+	token       Token
+	// payload is the data that all workers write; it is never modified.
 	payload []byte
 }
 
@@ -37,43 +37,43 @@ func newShared(c Config) *shared {
 	if c.searches() {
 		line = NewTimeline(network.SearchTime, 0)
 	}
-	return &shared{line: line, run: make(chan struct{}), token: c.Token, payload: make([]byte, longest)}
+	return &shared{timeline: line, run: make(chan struct{}), token: c.Token, payload: make([]byte, longest)}
 }
 
-// A worker is one thread of load: one flow's client or server side. After its loop has ended its
-// fields are read by the goroutine that waited for it.
+// A worker is one thread of load: the client or server side of one flow. Its fields may be read once its loop has
+// ended.
 type worker struct {
 	*shared
 	flow flow
 	role Role
 	spec network.Spec
 	fd   int
-	cpu  int  // to be pinned to, -1: none
-	spin bool // has a CPU of its own, so that it may spin for the last microseconds
+	cpu  int  // CPU to pin the thread to; -1: none
+	spin bool // the worker has a CPU of its own, so it may spin before scheduled times
 
 	sent, received, operations *Meter
-	latency, waited, late      *Histogram // of requests: answered, and not; of the generator itself
+	latency, waited, late      *Histogram // ns; of answered requests, of unanswered ones, of the pacer
 	sequence                   *sequence
 	pacer                      Pacer
 
 	lost, stale, unfinished, refused, blocked uint64
-	spun                                      int64
+	spun                                      int64       // ns
 	answered                                  uint64      // by a server, over the whole run
-	complete                                  bool        // a stream was read to its end
-	closed                                    atomic.Bool // the socket
+	complete                                  bool        // the stream was read to its end
+	closed                                    atomic.Bool // the socket is closed
 	failure                                   failure
 
 	cycle    *cycler
-	handOver func(fd int, said []byte) // by a server of cycles: who does not open at once, and what was read
+	handOver func(fd int, head []byte) // cycles only: takes a connection whose opening is late, and what was read
 	packets  *packets
 	echo     *echo
 
-	thread Thread
-	seen   unix.CPUSet // where it has run
-	look   int64       // when to look next
+	thread   Thread
+	seenCPUs unix.CPUSet // CPUs that the thread ran on
+	nextNote int64       // time of the next call of noteCPU
 }
 
-// A failure is the first thing that went wrong in a hot loop; made into text after it.
+// A failure is the first error of a hot loop. It is formatted after the loop.
 type failure struct {
 	call string
 	err  syscall.Errno
@@ -91,21 +91,22 @@ func (f failure) String() string {
 	return fmt.Sprintf("%s: %s, %.3f s after the start", f.call, why, float64(f.at)/1e9)
 }
 
+// fail records the worker's first failure.
 func (w *worker) fail(call string, e syscall.Errno) {
 	if w.failure.call == "" && !retry(e) {
 		w.failure = failure{call, e, w.clock.now()}
 	}
 }
 
-// over says that it makes no sense to go on waiting: told to stop, or the window has ended some time ago.
+// over reports whether waiting is pointless: the worker must stop, or overtime has passed since the window's end.
 func (w *worker) over() bool {
-	return w.stop.Load() || w.clock.now() > w.line.End+int64(overtime)
+	return w.stop.Load() || w.clock.now() > w.timeline.End+int64(overtime)
 }
 
-// newWorker prepares everything that a hot loop needs.
+// newWorker returns a worker with everything that its hot loop needs, except its socket.
 func newWorker(s *shared, f flow, c Config) *worker {
 	w := &worker{shared: s, flow: f, role: c.Role, spec: c.Workload, fd: -1, cpu: -1,
-		sent: NewMeter(s.line), received: NewMeter(s.line), operations: NewMeter(s.line)}
+		sent: NewMeter(s.timeline), received: NewMeter(s.timeline), operations: NewMeter(s.timeline)}
 	if len(c.CPUs) > 0 {
 		w.cpu = c.CPUs[f.Index%len(c.CPUs)]
 	}
@@ -119,9 +120,9 @@ func newWorker(s *shared, f flow, c Config) *worker {
 	return w
 }
 
-// life is what a worker's goroutine does from beginning to end: it takes a thread, waits for the
-// run to begin, works, and accounts for the thread.
-func (w *worker) life(ready func()) {
+// run is the worker's goroutine: it locks and pins a thread, waits for the run to begin, works, and records what the
+// thread used.
+func (w *worker) runThread(ready func()) {
 	runtime.LockOSThread() // never unlocked: the thread is pinned, so it ends with the goroutine
 	w.thread = Thread{Work: string(w.flow.Work), Pinned: -1}
 	if w.cpu >= 0 {
@@ -131,12 +132,12 @@ func (w *worker) life(ready func()) {
 			w.thread.Pinned = w.cpu
 		}
 	}
-	// Timers of this thread fire when asked, not up to 50 µs later.
+	// By default, timers may fire up to 50 µs late.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	ready()
 	<-w.run
 	if w.flow.persistent() {
-		ownFiles()
+		unshareFileTable()
 	}
 	user, system := threadTimes()
 	begin := time.Now()
@@ -144,41 +145,41 @@ func (w *worker) life(ready func()) {
 	w.thread.Lifetime = time.Since(begin).Seconds()
 	user2, system2 := threadTimes()
 	w.thread.User, w.thread.System = user2-user, system2-system
-	w.where()
-	for cpu := range len(w.seen) * 64 {
-		if w.seen.IsSet(cpu) {
+	w.noteCPU()
+	for cpu := range len(w.seenCPUs) * 64 {
+		if w.seenCPUs.IsSet(cpu) {
 			w.thread.CPUs = append(w.thread.CPUs, cpu)
 		}
 	}
 }
 
-// ownFiles gives the thread a table of files of its own, a copy of the process's: the kernel counts a reference for any
-// system call on a file of a table that threads share, which a program with one thread is spared. It is close_range of
-// nothing that makes the copy, since runtimes of containers refuse unshare. Where the kernel has none, it is slower.
-func ownFiles() {
+// unshareFileTable gives the thread its own copy of the process's file table: for a table that threads share, the
+// kernel takes a reference on the file in every system call. An empty close_range makes the copy, because container
+// runtimes forbid unshare. Without close_range in the kernel, system calls are slower.
+func unshareFileTable() {
 	const none = math.MaxInt32
 	_ = unix.CloseRange(none, none, unix.CLOSE_RANGE_UNSHARE)
 }
 
-// work runs the loop of the worker's kind and side.
+// work runs the loop for the worker's work and side.
 func (w *worker) work() {
 	client := w.role == Client
 	switch w.flow.Work {
 	case workRequest:
 		if client {
-			w.request(w.exchangeTCP)
+			w.requestLoop(w.exchangeTCP)
 		} else {
 			w.answerTCP()
 		}
 	case workDatagram:
 		if client {
-			w.request(w.exchangeUDP)
+			w.requestLoop(w.exchangeUDP)
 		} else {
 			w.answerUDP()
 		}
 	case workCycle:
 		if client {
-			w.request(w.exchangeCycle)
+			w.requestLoop(w.exchangeCycle)
 		} else {
 			w.answerCycles()
 		}
@@ -192,9 +193,9 @@ func (w *worker) work() {
 		}
 	case workNothing:
 		if client {
-			w.until(w.line.End, w.clock.now())
+			w.waitUntil(w.timeline.End, w.clock.now())
 		} else {
-			w.readAll(w.fd, make([]byte, 1)) // there is nothing to read until the client has closed
+			w.readAll(w.fd, make([]byte, 1)) // returns when the client closes
 		}
 	case workPackets:
 		if w.flow.Sender == w.role {
@@ -205,29 +206,29 @@ func (w *worker) work() {
 	}
 }
 
-// where notes the CPU that the thread is on.
-func (w *worker) where() {
+// noteCPU records the CPU that the thread is on.
+func (w *worker) noteCPU() {
 	var cpu uint32
 	_, _, e := syscall.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
 	if e == 0 {
-		w.seen.Set(int(cpu))
+		w.seenCPUs.Set(int(cpu))
 	}
 }
 
-// tick is called in every turn of a loop and looks around every tenth of a second.
+// tick calls noteCPU once per Step; loops call it once per operation.
 func (w *worker) tick(now int64) {
-	if now >= w.look {
-		w.look = now + int64(Step)
-		w.where()
+	if now >= w.nextNote {
+		w.nextNote = now + int64(Step)
+		w.noteCPU()
 	}
 }
 
-// spinMargin is how long before a planned time a worker with a CPU of its own stops sleeping and
-// spins: about what waking up takes. The time spun is accounted for and taken off the run's cost.
+// spinMargin is how long before a scheduled time a worker with its own CPU stops sleeping and spins, in ns: about the
+// time that a wake-up takes. The time spent spinning is subtracted from the run's cost.
 const spinMargin = 30_000
 
-// until waits for a time of the run's clock and returns the time it is then.
-func (w *worker) until(planned, now int64) int64 {
+// waitUntil waits for a time of the run's clock and returns the current time. It returns early if the worker must stop.
+func (w *worker) waitUntil(planned, now int64) int64 {
 	for now < planned && !w.stop.Load() {
 		rest := planned - now
 		switch {
@@ -248,6 +249,7 @@ func (w *worker) until(planned, now int64) int64 {
 	return now
 }
 
+// threadTimes returns the CPU seconds of the calling thread; 0 if they are not available.
 func threadTimes() (user, system float64) {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
