@@ -170,7 +170,7 @@ func device(sys string, major, minor uint32) []result.Fact {
 		{Name: "device-blocks", Value: blocks},
 	}
 	if facts[2].Value == result.Unknown && name != "" {
-		facts[2].Value = "none told" // virtio disks have none
+		facts[2].Value = "none reported" // virtio disks have none
 	}
 	if read("queue/logical_block_size") == result.Unknown {
 		facts[len(facts)-1].Value = result.Unknown

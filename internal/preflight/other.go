@@ -9,13 +9,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Pods have Linux; elsewhere a place knows nothing of itself.
+// Agents in pods run on Linux. On other systems no facts are known.
 
 func facts() []result.Fact { return nil }
 
-func socket(*net.TCPConn) (mtu int, congestion string) { return 0, "" }
+func socketOptions(*net.TCPConn) (mtu int, congestion string) { return 0, "" }
 
-func lookAt(device string) Device { return unknownDevice(device) }
+func readDevice(device string) Device { return unknownDevice(device) }
 
 func volume(path string) *Volume {
 	return &Volume{Facts: machine.Volume(path), Error: "only Linux tells what a volume has"}

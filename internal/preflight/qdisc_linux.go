@@ -11,19 +11,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// qdisc names the queueing discipline of what a device sends: the root, and in brackets those within it where it has
-// several queues. Any user may ask for it.
+// qdisc returns the queueing disciplines of a device as describeQdiscs writes them. Any user may read them.
 func qdisc(device string) string {
 	i, err := net.InterfaceByName(device)
 	if err != nil {
 		return result.Unknown
 	}
-	// What comes with an error is good: the kernel's list may change while it is read.
+	// The list is good even with an error, which may say that the list changed while it was read.
 	all, _ := netlink.QdiscList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: i.Index}})
-	return describe(all)
+	return describeQdiscs(all)
 }
 
-func describe(all []netlink.Qdisc) string {
+// describeQdiscs returns the root discipline, and in parentheses the kinds within it if it has several queues.
+func describeQdiscs(all []netlink.Qdisc) string {
 	root, within := result.Unknown, []string{}
 	for _, d := range all {
 		switch kind := d.Type(); {

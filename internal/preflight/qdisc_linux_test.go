@@ -30,22 +30,22 @@ func TestDescribe(t *testing.T) {
 		{list("ingress", "fq"), result.Unknown},
 		{nil, result.Unknown},
 	} {
-		if got := describe(test.all); got != test.want {
+		if got := describeQdiscs(test.all); got != test.want {
 			t.Errorf("%v: %q, want %q", test.all, got, test.want)
 		}
 	}
 }
 
-// The loopback device of every kernel that has one has a discipline, be it none.
-func TestLookAt(t *testing.T) {
-	d := lookAt("lo")
+// TestReadDevice checks that the loopback device has a queueing discipline, even if it is none.
+func TestReadDevice(t *testing.T) {
+	d := readDevice("lo")
 	if d.Name != "lo" || d.Qdisc == "" || d.Offloads == "" || d.Driver == "" || d.Speed == "" {
 		t.Errorf("%+v", d)
 	}
 	if all, err := netlink.QdiscList(nil); err == nil && len(all) > 0 && d.Qdisc == result.Unknown {
 		t.Errorf("the kernel lists its disciplines, but %+v", d)
 	}
-	if d := lookAt("there-is-none"); d.Qdisc != result.Unknown ||
+	if d := readDevice("there-is-none"); d.Qdisc != result.Unknown ||
 		d.Offloads != result.Unknown || d.Driver != result.Unknown {
 		t.Errorf("%+v", d)
 	}

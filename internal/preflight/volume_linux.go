@@ -10,9 +10,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 )
 
-// volume is what a place has at a path, and why nothing can be written there.
+// volume describes a directory or block device, with the reason in Error if it cannot be written.
 func volume(path string) *Volume {
-	v := look(path)
+	v := statVolume(path)
 	if v.Error != "" {
 		return v
 	}
@@ -23,7 +23,8 @@ func volume(path string) *Volume {
 	return v
 }
 
-func look(path string) *Volume {
+// statVolume describes all but the content.
+func statVolume(path string) *Volume {
 	v := &Volume{Facts: machine.Volume(path)}
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
@@ -32,7 +33,7 @@ func look(path string) *Volume {
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFBLK {
 		v.Device = true
-		v.Error = v.open(path, stat)
+		v.Error = v.openDevice(path, stat)
 		return v
 	}
 	var root unix.Stat_t
@@ -45,20 +46,21 @@ func look(path string) *Volume {
 	case errors.Is(err, unix.EROFS):
 		v.Error = fmt.Sprintf("%s is mounted read-only, and what is read has to be written first", path)
 	case err != nil:
-		v.Error = forbidden(path, "written", stat)
+		v.Error = accessDenied(path, "written", stat)
 	}
 	return v
 }
 
-// open finds the size of a device, which is where its end is.
-func (v *Volume) open(path string, stat unix.Stat_t) string {
+// openDevice opens a block device and sets its size, which is the offset of its end. It returns the reason if that
+// fails.
+func (v *Volume) openDevice(path string, stat unix.Stat_t) string {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Sprintf("%s is read-only, and what is read has to be written first", path)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		v.Denied = true
-		return forbidden(path, "opened", stat)
+		return accessDenied(path, "opened", stat)
 	case err != nil:
 		return fmt.Sprintf("%s cannot be opened: %v", path, err)
 	}
@@ -71,8 +73,8 @@ func (v *Volume) open(path string, stat unix.Stat_t) string {
 	return ""
 }
 
-// forbidden says whose the path is, and who may not do that to it.
-func forbidden(path, what string, stat unix.Stat_t) string {
+// accessDenied returns a text that names the owner and mode of a path and the user who may not use it.
+func accessDenied(path, what string, stat unix.Stat_t) string {
 	groups, _ := os.Getgroups()
 	return fmt.Sprintf("%s may not be %s by the user %d, whose groups are %v: "+
 		"it is the user's %d and the group's %d, with the mode %#o",

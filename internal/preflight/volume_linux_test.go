@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A place says of a volume how large it is and what is free, or why it cannot be written.
+// TestVolume checks that the size and the free space of a volume are reported, or why it cannot be written.
 func TestVolume(t *testing.T) {
 	dir := t.TempDir()
 	v := volume(dir)
@@ -42,10 +42,10 @@ func TestVolume(t *testing.T) {
 	}
 }
 
-// What is asked for comes with the report, and only then.
+// TestVolumeInReport checks that the report has a volume only if the specification names one.
 func TestVolumeInReport(t *testing.T) {
 	for _, path := range []string{"", t.TempDir()} {
-		r := carryOut(t, Spec{Role: Witness, Patience: time.Second, Volume: path})
+		r := run(t, Spec{Role: Witness, Patience: time.Second, Volume: path})
 		if (r.Volume != nil) != (path != "") {
 			t.Errorf("%q: %+v", path, r.Volume)
 		}

@@ -1,12 +1,11 @@
-// Package profile tells how much CPU time each layer of the kernel takes, by sampling all CPUs of the machine while a
-// window lasts.
+// Package profile measures how much CPU time each layer of the kernel takes, by sampling the call chains of all CPUs
+// during a window.
 //
-// It stands below load/netload, whose agents sample where they may, and knows nothing of workloads. One table of names
-// of kernel functions decides which layer a call chain belongs to. Only the file for Linux touches the kernel's
-// interface (perf_event_open).
+// The agents of load/netload use it where they may. A table of prefixes of kernel functions assigns each call chain to
+// a layer. Only the file for Linux uses the kernel's interface (perf_event_open).
 package profile
 
-// A Layer is a part of the kernel that packets go through, or user space.
+// A Layer is a part of the kernel that packets pass through, or user space.
 type Layer string
 
 // The layers, from the program to the wire and back.
@@ -26,14 +25,14 @@ const (
 	IPIP      Layer = "ipip"      //
 	Crypto    Layer = "crypto"    // WireGuard and IPsec too
 	Qdisc     Layer = "qdisc"     // queueing disciplines
-	Bounce    Layer = "bounce"    // buffers that devices can reach, between them and the rest of the memory
+	Bounce    Layer = "bounce"    // copies to and from the memory that devices can reach (swiotlb)
 	Driver    Layer = "driver"    //
 	SoftIRQ   Layer = "softirq"   // the receive path between driver and protocol
 	Sched     Layer = "sched"     // scheduling and wake-up
-	Other     Layer = "other"     // what is in none of them
+	Other     Layer = "other"     // functions of no other layer
 )
 
-// A prefix of a function's name says to which layer the function belongs. The longest one that fits counts.
+// prefixes maps prefixes of function names to layers. The longest prefix that matches decides.
 var prefixes = map[string]Layer{
 	"_copy_from_iter": Copy, "_copy_to_iter": Copy, "copy_user": Copy, "copyin": Copy, "copyout": Copy,
 	"copy_page_from_iter": Copy, "copy_page_to_iter": Copy, "skb_copy_datagram": Copy, "simple_copy_to_iter": Copy,
@@ -105,10 +104,10 @@ var prefixes = map[string]Layer{
 	"exit_to_user": Socket,
 }
 
-// softIRQs are the functions in which soft interrupts run, on top of whatever program a CPU is in.
+// softIRQs are the functions that run soft interrupts, in the context of whatever program the CPU was running.
 var softIRQs = map[string]bool{"handle_softirqs": true, "__do_softirq": true}
 
-// layerOf is the layer of one function; empty if it serves many, such as those that allocate memory.
+// layerOf returns the layer of a function, or "" if the function serves many layers, such as memory allocation.
 func layerOf(function string) Layer {
 	for n := len(function); n > 0; n-- {
 		if layer, known := prefixes[function[:n]]; known {

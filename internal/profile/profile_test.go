@@ -40,7 +40,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// TestLayers: the longest prefix counts.
+// TestLayers checks that the longest prefix decides.
 func TestLayers(t *testing.T) {
 	for function, want := range map[string]Layer{
 		"tcp_sendmsg_locked": TCP, "br_nf_pre_routing": Bridge, "nf_conntrack_in": Netfilter, "ip_set_test": Netfilter,
@@ -52,7 +52,7 @@ func TestLayers(t *testing.T) {
 			t.Errorf("%s is of %q, not of %q", function, got, want)
 		}
 	}
-	if got := bare("tcp_ack.part.0"); got != "tcp_ack" {
+	if got := baseName("tcp_ack.part.0"); got != "tcp_ack" {
 		t.Error(got)
 	}
 }
@@ -79,7 +79,7 @@ func FuzzSymbols(f *testing.F) {
 	})
 }
 
-// TestMetrics: each layer that a function or a program can be in has a metric, and each metric a layer.
+// TestMetrics checks that each layer has a metric, and each metric a layer.
 func TestMetrics(t *testing.T) {
 	layers := map[Layer]bool{User: true, Programs: true, Other: true}
 	for _, layer := range prefixes {

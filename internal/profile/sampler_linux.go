@@ -14,39 +14,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Sampler takes samples of all CPUs that are not idle between Begin and End.
+// A Sampler samples all CPUs that are not idle between Begin and End.
 type Sampler struct {
 	table   *symbols
-	mu      sync.Mutex       // guards what follows: a run that is given up closes a sampler that still samples
-	rings   []*ring          // none once it is closed
-	known   map[uint64]Layer // of addresses that were seen; empty if a function has none
-	others  map[uint32]bool  // processes that were seen: whether they are programs that no agent runs
+	mu      sync.Mutex       // guards what follows: an aborted run closes a sampler that still samples
+	rings   []*ring          // empty after Close
+	known   map[uint64]Layer // by address; "" if the function has no layer
+	others  map[uint32]bool  // by process ID: whether it is a program other than an agent
 	counts  map[Layer]uint64
 	lost    uint64
 	ended   chan struct{}
 	drained sync.WaitGroup
 }
 
-// Frequency is how often a busy CPU is sampled, in Hz. It is no divisor of the kernel's timer frequencies, so that
-// samples do not go in step with what timers start.
+// Frequency is how often a busy CPU is sampled, in Hz. It does not divide the kernel's timer frequencies, so that
+// samples do not synchronise with work that timers start.
 const Frequency = 499
 
-// The size of a ring in pages, a power of two, and how often it is emptied: a ring holds the samples of four seconds.
+// The size of a ring in pages, a power of two, and how often it is drained. A ring holds the samples of four seconds.
 const (
 	ringPages  = 128
 	drainEvery = 500 * time.Millisecond
 )
 
-// Open prepares to sample all CPUs of the machine. The error says what is not permitted or not there: it takes
+// Open prepares to sample all CPUs of the machine. The error says what is not permitted or missing: sampling needs
 // CAP_PERFMON in the machine's own user namespace, and the addresses of the kernel's functions.
 func Open() (*Sampler, error) {
-	table, err := kernel()
+	table, err := kernelSymbols()
 	if err != nil {
 		return nil, err
 	}
 	s := &Sampler{table: table, known: map[uint64]Layer{}, others: map[uint32]bool{}, counts: map[Layer]uint64{},
 		ended: make(chan struct{})}
-	cpus, err := online()
+	cpus, err := onlineCPUs()
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func Open() (*Sampler, error) {
 	return s, nil
 }
 
-// kernel are the kernel's functions, which are read once: it takes a tenth of a second.
-var kernel = sync.OnceValues(func() (*symbols, error) {
+// kernelSymbols returns the kernel's functions. They are read once, because it takes a tenth of a second.
+var kernelSymbols = sync.OnceValues(func() (*symbols, error) {
 	file, err := os.Open("/proc/kallsyms")
 	if err != nil {
 		return nil, fmt.Errorf("find the kernel's functions: %w", err)
@@ -71,9 +71,9 @@ var kernel = sync.OnceValues(func() (*symbols, error) {
 	return parseSymbols(file)
 })
 
-// Begin starts to sample.
+// Begin starts sampling.
 func (s *Sampler) Begin() error {
-	if err := s.order(unix.PERF_EVENT_IOC_ENABLE); err != nil {
+	if err := s.ioctl(unix.PERF_EVENT_IOC_ENABLE); err != nil {
 		return err
 	}
 	s.drained.Go(func() {
@@ -91,15 +91,15 @@ func (s *Sampler) Begin() error {
 	return nil
 }
 
-// End stops. It is called once, after Begin.
+// End stops sampling. It is called once, after Begin.
 func (s *Sampler) End() error {
-	err := s.order(unix.PERF_EVENT_IOC_DISABLE)
+	err := s.ioctl(unix.PERF_EVENT_IOC_DISABLE)
 	close(s.ended)
 	return err
 }
 
-// Seconds is the CPU time of all CPUs by layer between Begin and End, without those that had no sample; nil if samples
-// were lost, since it is not known of which layer they were.
+// Seconds returns the CPU time of all CPUs between Begin and End by layer, in seconds, without layers that had no
+// sample. It returns nil if samples were lost, because their layers are not known.
 func (s *Sampler) Seconds() map[Layer]float64 {
 	s.drained.Wait()
 	s.drain()
@@ -115,7 +115,7 @@ func (s *Sampler) Seconds() map[Layer]float64 {
 	return layers
 }
 
-// Close releases what Open took. It may be called at any time.
+// Close releases the rings. It may be called at any time.
 func (s *Sampler) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,8 @@ func (s *Sampler) Close() {
 	s.rings = nil
 }
 
-func (s *Sampler) order(request uint) error {
+// ioctl sends a request to the events of all CPUs.
+func (s *Sampler) ioctl(request uint) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.rings {
@@ -136,6 +137,7 @@ func (s *Sampler) order(request uint) error {
 	return nil
 }
 
+// drain counts the samples in all rings and empties them.
 func (s *Sampler) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,9 +145,9 @@ func (s *Sampler) drain() {
 		r.read(func(kind uint32, body []byte) {
 			switch kind {
 			case unix.PERF_RECORD_SAMPLE:
-				s.counts[s.layer(body)]++
+				s.counts[s.sampleLayer(body)]++
 			case unix.PERF_RECORD_LOST:
-				if len(body) >= 16 { // an ID and a number
+				if len(body) >= 16 { // an ID and the number of lost records
 					s.lost += binary.NativeEndian.Uint64(body[8:])
 				}
 			}
@@ -153,26 +155,27 @@ func (s *Sampler) drain() {
 	}
 }
 
-// layer is that of a sample, which is a process and a thread, a number of addresses and these, the innermost first.
-// Addresses that are markers say whose the following ones are; a chain without any of the kernel's is of user space.
-func (s *Sampler) layer(body []byte) Layer {
+// sampleLayer returns the layer of a sample: a process ID, a thread ID, a number of addresses and the addresses,
+// innermost first. Markers among the addresses give the context of those that follow; a chain without kernel addresses
+// is user space.
+func (s *Sampler) sampleLayer(body []byte) Layer {
 	if len(body) < 16 {
 		return Other
 	}
 	process, n := binary.NativeEndian.Uint32(body), binary.NativeEndian.Uint64(body[8:])
 	body = body[16:]
-	if s.isOther(process) && !s.interrupted(body) {
+	if s.isOtherProgram(process) && !s.inSoftIRQ(body) {
 		return Programs
 	}
 	inKernel := false
 	for i := uint64(0); i < n && len(body) >= 8; i++ {
 		address := binary.NativeEndian.Uint64(body)
 		body = body[8:]
-		if address >= marker {
+		if address >= contextMarkers {
 			inKernel = inKernel || address == contextKernel
 			continue
 		}
-		if layer := s.of(address); layer != "" {
+		if layer := s.layerAt(address); layer != "" {
 			return layer
 		}
 	}
@@ -182,19 +185,20 @@ func (s *Sampler) layer(body []byte) Layer {
 	return Other
 }
 
-// interrupted says whether a soft interrupt runs, on whosever time.
-func (s *Sampler) interrupted(addresses []byte) bool {
+// inSoftIRQ reports whether a call chain is in a soft interrupt, which may run in the context of any process.
+func (s *Sampler) inSoftIRQ(addresses []byte) bool {
 	for ; len(addresses) >= 8; addresses = addresses[8:] {
-		if address := binary.NativeEndian.Uint64(addresses); address < marker && softIRQs[bare(s.table.name(address))] {
+		address := binary.NativeEndian.Uint64(addresses)
+		if address < contextMarkers && softIRQs[baseName(s.table.name(address))] {
 			return true
 		}
 	}
 	return false
 }
 
-// isOther says whether a process is a program that no agent runs. Agents have the name of this one; threads of the
-// kernel and what has no number here, such as a CPU without a process, have no command line.
-func (s *Sampler) isOther(process uint32) bool {
+// isOtherProgram reports whether a process is a program other than an agent. Agents have the same name as this process.
+// Kernel threads and samples without a process have no command line, and do not count as programs.
+func (s *Sampler) isOtherProgram(process uint32) bool {
 	other, known := s.others[process]
 	if !known {
 		other = process != 0 && !isAgent(process)
@@ -203,35 +207,36 @@ func (s *Sampler) isOther(process uint32) bool {
 	return other
 }
 
-// isAgent is false of what has ended meanwhile, as agents do not.
+// isAgent reports whether a process has this process's name or no command line. It is false for a process that has
+// ended, since agents run longer than the sampler.
 func isAgent(process uint32) bool {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", process))
-	own, cannot := os.ReadFile("/proc/self/comm")
-	if err != nil || cannot != nil {
+	own, ownErr := os.ReadFile("/proc/self/comm")
+	if err != nil || ownErr != nil {
 		return false
 	}
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
 	return bytes.Equal(name, own) || err == nil && len(command) == 0
 }
 
-// of is the layer of the function that an address is in.
-func (s *Sampler) of(address uint64) Layer {
+// layerAt returns the layer of the function at an address.
+func (s *Sampler) layerAt(address uint64) Layer {
 	layer, known := s.known[address]
 	if !known {
-		layer = layerOf(bare(s.table.name(address)))
+		layer = layerOf(baseName(s.table.name(address)))
 		s.known[address] = layer
 	}
 	return layer
 }
 
-// Markers in a chain, see PERF_CONTEXT_MAX in the kernel's linux/perf_event.h.
+// Addresses from contextMarkers on are markers: PERF_CONTEXT_MAX and PERF_CONTEXT_KERNEL of linux/perf_event.h.
 const (
-	marker        = ^uint64(4095) + 1
-	contextKernel = ^uint64(128) + 1
+	contextMarkers = ^uint64(4095) + 1
+	contextKernel  = ^uint64(128) + 1
 )
 
-// online are the CPUs that can be sampled.
-func online() ([]int, error) {
+// onlineCPUs returns the numbers of the CPUs that can be sampled.
+func onlineCPUs() ([]int, error) {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
 		return nil, fmt.Errorf("find the CPUs: %w", err)
@@ -239,11 +244,11 @@ func online() ([]int, error) {
 	return parseCPUs(string(text))
 }
 
-// A ring is where the kernel puts the samples of a CPU.
+// A ring is the memory in which the kernel puts the samples of one CPU.
 type ring struct {
 	fd, cpu int
-	memory  []byte
-	scratch []byte
+	memory  []byte // a page of metadata, then the data
+	scratch []byte // holds a record that wraps around
 }
 
 func openRing(cpu int) (*ring, error) {
@@ -269,29 +274,29 @@ func (r *ring) close() {
 	_ = unix.Close(r.fd)
 }
 
-// read takes all records out of the ring. The body is valid within the call.
+// read removes all records from the ring. body is valid only during the call of record.
 func (r *ring) read(record func(kind uint32, body []byte)) {
 	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.memory[0]))
 	data := r.memory[os.Getpagesize():]
 	head := atomic.LoadUint64(&page.Data_head)
 	tail := page.Data_tail
 	for head-tail >= headerSize {
-		header := r.at(data, tail, headerSize)
+		header := r.slice(data, tail, headerSize)
 		kind, size := binary.NativeEndian.Uint32(header), uint64(binary.NativeEndian.Uint16(header[6:]))
 		if size < headerSize || size > head-tail {
 			break
 		}
-		record(kind, r.at(data, tail+headerSize, size-headerSize))
+		record(kind, r.slice(data, tail+headerSize, size-headerSize))
 		tail += size
 	}
 	atomic.StoreUint64(&page.Data_tail, head)
 }
 
-// headerSize is that of struct perf_event_header: type, misc, size.
+// headerSize is the size in bytes of struct perf_event_header: type, misc, size.
 const headerSize = 8
 
-// at is a part of the ring, which may go on at its beginning.
-func (r *ring) at(data []byte, from, size uint64) []byte {
+// slice returns a range of the ring's data, which may wrap around to the beginning.
+func (r *ring) slice(data []byte, from, size uint64) []byte {
 	from %= uint64(len(data))
 	if from+size <= uint64(len(data)) {
 		return data[from : from+size]

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open is a sampler; the test is skipped where this user may not sample.
+// open returns a sampler, or skips the test if this user may not sample.
 func open(t *testing.T) *Sampler {
 	t.Helper()
 	s, err := Open()
@@ -25,8 +25,8 @@ func open(t *testing.T) *Sampler {
 	return s
 }
 
-// sampled are the CPU seconds of what work does, all that the machine does beside it included.
-func sampled(t *testing.T, work func()) map[Layer]float64 {
+// sample returns the CPU seconds by layer while work runs, those of everything else on the machine included.
+func sample(t *testing.T, work func()) map[Layer]float64 {
 	t.Helper()
 	s := open(t)
 	if err := s.Begin(); err != nil {
@@ -43,8 +43,8 @@ func sampled(t *testing.T, work func()) map[Layer]float64 {
 	return layers
 }
 
-// used is the CPU time of this process.
-func used(t *testing.T) float64 {
+// processTime returns the CPU time of this process in seconds.
+func processTime(t *testing.T) float64 {
 	t.Helper()
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -53,24 +53,24 @@ func used(t *testing.T) float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// A program that computes is in user space, for as long as its own clock says.
+// TestComputing checks that the time of a program that computes is counted as user space.
 func TestComputing(t *testing.T) {
 	before, after := 0.0, 0.0
-	layers := sampled(t, func() {
-		before = used(t)
+	layers := sample(t, func() {
+		before = processTime(t)
 		for n, end := 0, time.Now().Add(1200*time.Millisecond); time.Now().Before(end); n++ {
 		}
-		after = used(t)
+		after = processTime(t)
 	})
 	if got, want := layers[User], after-before; got < 0.9*want {
 		t.Errorf("%.3f s in user space, of %.3f s that the test used: %v", got, want, layers)
 	}
 }
 
-// What another program computes is its own, also in system calls.
+// TestOtherProgram checks that the time of another program is counted as its own, also in system calls.
 func TestOtherProgram(t *testing.T) {
 	busy := exec.Command("sh", "-c", "while :; do echo x >/dev/null; done")
-	layers := sampled(t, func() {
+	layers := sample(t, func() {
 		if err := busy.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestOtherProgram(t *testing.T) {
 	}
 }
 
-// Bytes over the loopback device go through TCP, IP and the receive path, and are copied.
+// TestLoopback checks that data over the loopback device pass TCP, IP and the receive path, and are copied.
 func TestLoopback(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestLoopback(t *testing.T) {
 			c.Close()
 		}
 	}()
-	layers := sampled(t, func() {
+	layers := sample(t, func() {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestLoopback(t *testing.T) {
 	t.Log(layers)
 }
 
-// A sampler that is closed in the midst of it does no harm.
+// TestCloseWhileSampling checks that a sampler may be closed while it samples.
 func TestCloseWhileSampling(t *testing.T) {
 	s := open(t)
 	if err := s.Begin(); err != nil {

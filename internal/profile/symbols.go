@@ -10,20 +10,21 @@ import (
 	"strings"
 )
 
-// errSymbols is what every error about the text of /proc/kallsyms is, and errHidden that there are no addresses in it.
 var (
+	// errSymbols is wrapped by every error about the format of /proc/kallsyms.
 	errSymbols = errors.New("not the text of /proc/kallsyms")
-	errHidden  = errors.New("the kernel hides the addresses of its functions from this user")
+	// errHidden means that the file has no addresses, because this user may not see them.
+	errHidden = errors.New("the kernel hides the addresses of its functions from this user")
 )
 
-// symbols are the kernel's functions by address.
+// symbols holds the kernel's functions by address.
 type symbols struct {
 	addresses []uint64 // ascending
 	names     []string
 }
 
-// parseSymbols reads the text of /proc/kallsyms: an address, a type and a name per line, and the module if it is of
-// one. A user who may not see the addresses has only zeros.
+// parseSymbols parses /proc/kallsyms: an address, a type, a name, and a module if the symbol is of one, in each line.
+// Users who may not see the addresses get zeros.
 func parseSymbols(r io.Reader) (*symbols, error) {
 	type symbol struct {
 		address uint64
@@ -39,7 +40,7 @@ func parseSymbols(r io.Reader) (*symbols, error) {
 			return nil, fmt.Errorf("%w: line %q", errSymbols, lines.Text())
 		}
 		if value == 0 || !strings.Contains("tTwW", kind) {
-			continue // data, and what is hidden
+			continue // data, or a hidden address
 		}
 		name, _, _ = strings.Cut(name, "\t")
 		list = append(list, symbol{value, name})
@@ -66,7 +67,7 @@ func parseSymbols(r io.Reader) (*symbols, error) {
 	return s, nil
 }
 
-// name is the function that an address is in; empty if it is before all of them.
+// name returns the function that contains an address, or "" if the address is below all functions.
 func (s *symbols) name(address uint64) string {
 	i, exact := slices.BinarySearch(s.addresses, address)
 	if exact {
@@ -78,13 +79,14 @@ func (s *symbols) name(address uint64) string {
 	return s.names[i-1]
 }
 
-// bare is a function's name without the number that the compiler gives the parts that it makes of one: tcp_ack.part.0.
-func bare(function string) string {
+// baseName returns a function's name without the suffix of a part that the compiler split off: tcp_ack of
+// tcp_ack.part.0.
+func baseName(function string) string {
 	function, _, _ = strings.Cut(function, ".")
 	return function
 }
 
-// parseCPUs reads a list of CPUs as the kernel writes it: "0-3,8".
+// parseCPUs parses a list of CPUs in the kernel's format: "0-3,8".
 func parseCPUs(text string) ([]int, error) {
 	var list []int
 	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {

@@ -1,9 +1,8 @@
-// Package preflight is what happens in two places before a run: each says what it is, and the client finds the
-// server by the way that the run will take. A target that cannot look into its places itself, because
-// they are pods somewhere, asks the agents in both of them to carry this out.
+// Package preflight checks two places before a run: each reports facts about itself, and the client connects to the
+// server by the path that the run will use. A target whose places are pods has the agents in them do this.
 //
-// That traffic passes is the only sign of readiness that counts: addresses, endpoints and rules are
-// told to the nodes one after the other.
+// A connection that carries data is the only sign of readiness that counts, because addresses, endpoints and rules
+// reach the nodes one after another.
 package preflight
 
 import (
@@ -25,50 +24,50 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Verb is the agent's, with a [Spec] as its body and a [Report] as its result. The request's token is the meeting's.
+// Verb is the agent's verb, with a [Spec] as its body and a [Report] as its result. The request's token is Spec.Token.
 const Verb = "preflight"
 
-// A Role is what a place does.
+// A Role is the part that a place has in a preflight.
 type Role string
 
-// The roles: a witness only says what it is.
+// The roles. A Witness only reports facts.
 const (
 	Client  Role = "client"
 	Server  Role = "server"
 	Witness Role = "witness"
 )
 
-// A Spec is what one place has to do.
+// A Spec is the preflight of one place.
 type Spec struct {
 	Role     Role           `json:"role"`
-	Token    string         `json:"-"`                // secret of this meeting
-	Address  netip.AddrPort `json:"address,omitzero"` // to listen at or to dial
-	Patience time.Duration  `json:"patience"`         // ns, for the other one to come
-	Ask      []string       `json:"ask,omitempty"`    // URLs on the node whose answers are evidence
-	Volume   string         `json:"volume,omitempty"` // a directory or device that is to be looked at
+	Token    string         `json:"-"`                // secret that the client proves to the server
+	Address  netip.AddrPort `json:"address,omitzero"` // to listen on or to dial
+	Patience time.Duration  `json:"patience"`         // ns, until the other place must have connected
+	Ask      []string       `json:"ask,omitempty"`    // URLs on the node; their answers are evidence
+	Volume   string         `json:"volume,omitempty"` // path of a directory or block device to report on
 }
 
-// NewToken draws the secret of a meeting.
+// NewToken returns a random token for one preflight.
 func NewToken() string { return rand.Text() }
 
-// A Report is what a place says.
+// A Report is what a place found out.
 type Report struct {
 	Program    string            `json:"program"` // version of the agent's program
 	Facts      []result.Fact     `json:"facts"`
 	Interfaces []Interface       `json:"interfaces"`
 	Answers    map[string]string `json:"answers,omitempty"` // by URL
-	// Throttled counts the periods in which the place's own group of processes ran out of CPU time, since it began.
+	// Throttled counts the periods in which the control group of the place used up its CPU quota, since it was made.
 	Throttled int64 `json:"throttled,omitempty"`
-	// Volume is what was found at the path that was asked for.
+	// Volume describes the path Spec.Volume; nil if that is empty.
 	Volume *Volume `json:"volume,omitempty"`
-	// Of the connection; a witness has none.
-	Peer       netip.Addr `json:"peer,omitzero"` // as the server sees the client
+	// The rest describes the connection; a witness has none.
+	Peer       netip.Addr `json:"peer,omitzero"` // address of the client as the server sees it
 	MTU        int        `json:"mtu,omitempty"` // of the route, in bytes
 	Congestion string     `json:"congestion,omitempty"`
-	Device     Device     `json:"device,omitzero"`    // that the connection has its own address on
-	Attempts   int        `json:"attempts,omitempty"` // of the client, until the server answered
-	Error      string     `json:"error,omitempty"`    // why they did not meet
-	// NoPort says that this is because the server could not listen.
+	Device     Device     `json:"device,omitzero"`    // device with the place's own address of the connection
+	Attempts   int        `json:"attempts,omitempty"` // of the client, the successful one included
+	Error      string     `json:"error,omitempty"`    // why the connection failed; empty: it succeeded
+	// NoPort reports that it failed because the server could not listen.
 	NoPort bool `json:"noPort,omitempty"`
 }
 
@@ -81,20 +80,20 @@ type Interface struct {
 
 // A Volume is a directory or a block device of a place.
 type Volume struct {
-	Facts  []result.Fact `json:"facts"` // of machine.Volume
+	Facts  []result.Fact `json:"facts"` // from machine.Volume
 	Device bool          `json:"device,omitempty"`
-	// Mounted reports that a directory is on another file system than the root directory of the place.
+	// Mounted reports whether a directory is on another file system than the place's root directory.
 	Mounted bool  `json:"mounted,omitempty"`
 	Size    int64 `json:"size,omitempty"` // bytes
-	Free    int64 `json:"free,omitempty"` // bytes that this user may use
-	// Content is what is on it already; nil where nobody has looked.
+	Free    int64 `json:"free,omitempty"` // bytes available to this user
+	// Content lists what is already on it, as machine.Content does; nil if it was not read.
 	Content []string `json:"content"`
-	Error   string   `json:"error,omitempty"` // why it cannot be measured
-	// Denied says that this is because the device is not this user's.
+	Error   string   `json:"error,omitempty"` // why it cannot be measured; empty: it can
+	// Denied reports that it cannot because this user may not open the device.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// A Device is what the kernel says of a network device; result.Unknown of what it does not.
+// A Device describes a network device. What the kernel does not report is result.Unknown.
 type Device struct {
 	Name     string `json:"name"`
 	Offloads string `json:"offloads"` // those that are on: "tso gso gro", or "none"
@@ -103,22 +102,22 @@ type Device struct {
 	Speed    string `json:"speed"`    // "10000 Mbit/s"; few virtual devices have one
 }
 
-// unknownDevice is a device of which nothing else is known.
+// unknownDevice returns a device of which only the name is known.
 func unknownDevice(name string) Device {
 	const unknown = result.Unknown
 	return Device{Name: name, Offloads: unknown, Qdisc: unknown, Driver: unknown, Speed: unknown}
 }
 
 const (
-	maxAnswer  = 1 << 10
-	askTime    = 500 * time.Millisecond
-	attempt    = 300 * time.Millisecond
-	pause      = 20 * time.Millisecond
-	maxPause   = time.Minute
-	answerText = "knotmeter: here\n"
+	maxAnswer      = 1 << 10 // bytes kept of an answer to Spec.Ask
+	askTimeout     = 500 * time.Millisecond
+	attemptTimeout = 300 * time.Millisecond
+	retryInterval  = 20 * time.Millisecond
+	maxTimeout     = time.Minute
+	answerText     = "knotmeter: here\n"
 )
 
-// Run carries out one specification. That they did not meet is in the report; an error means that there is none.
+// Run carries out a specification. A failed connection is in the report; an error means that there is no report.
 func Run(ctx context.Context, s Spec, program string) (Report, error) {
 	if err := s.validate(); err != nil {
 		return Report{}, err
@@ -144,7 +143,7 @@ func Run(ctx context.Context, s Spec, program string) (Report, error) {
 	return r, nil
 }
 
-// ErrSpec is what every error about a specification is.
+// ErrSpec is wrapped by every error about a specification.
 var ErrSpec = errors.New("invalid specification of a meeting")
 
 func (s Spec) validate() error {
@@ -152,51 +151,51 @@ func (s Spec) validate() error {
 	switch {
 	case !meets && s.Role != Witness:
 		return fmt.Errorf("%w: its role is unknown", ErrSpec)
-	case s.Patience <= 0 || s.Patience > maxPause:
-		return fmt.Errorf("%w: the patience is %v, not up to %v", ErrSpec, s.Patience, maxPause)
+	case s.Patience <= 0 || s.Patience > maxTimeout:
+		return fmt.Errorf("%w: the patience is %v, not up to %v", ErrSpec, s.Patience, maxTimeout)
 	case meets && (s.Token == "" || !s.Address.IsValid() || s.Address.Port() == 0):
 		return fmt.Errorf("%w: a %s needs a token and an address", ErrSpec, s.Role)
 	}
 	return nil
 }
 
-// turn is how long a server waits for a port that is in use: by another meeting, perhaps, on the same node.
-const turn = 3 * time.Second
+// portTimeout is how long a server waits for a port that is in use, perhaps by another preflight on the same node.
+const portTimeout = 3 * time.Second
 
-// listenInTurn listens as soon as nobody else does.
-func listenInTurn(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
+// listenWhenFree listens on an address, and retries for portTimeout while its port is in use.
+func listenWhenFree(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 	var config net.ListenConfig
 	for began := time.Now(); ; {
 		l, err := config.Listen(ctx, "tcp", at.String())
-		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(began) > turn {
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(began) > portTimeout {
 			return l, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(pause):
+		case <-time.After(retryInterval):
 		}
 	}
 }
 
-// listen serves whoever has the token, once.
+// listen accepts connections until one has the token, and answers that one.
 func (r *Report) listen(ctx context.Context, s Spec) error {
-	l, err := listenInTurn(ctx, s.Address)
+	l, err := listenWhenFree(ctx, s.Address)
 	if err != nil {
 		r.NoPort = true
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(ctx, func() { l.Close() })()
-	in := entrance{token: s.Token, opened: make(chan net.Conn)}
-	defer in.pending.Close()
+	auth := authenticator{token: s.Token, accepted: make(chan net.Conn)}
+	defer auth.pending.Close()
 	ended := make(chan struct{})
-	go func() { defer close(ended); in.accept(ctx, l) }()
+	go func() { defer close(ended); auth.accept(ctx, l) }()
 	defer func() { cancel(); <-ended }()
 	for {
 		select {
-		case c := <-in.opened:
-			if r.welcome(c) {
+		case c := <-auth.accepted:
+			if r.answer(c) {
 				return nil
 			}
 		case <-ended:
@@ -205,32 +204,33 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 	}
 }
 
-// An entrance lets in who has the token. Others may come too, and say what they like or nothing.
-type entrance struct {
-	pending admission.Queue
-	token   string
-	opened  chan net.Conn
+// An authenticator accepts connections that begin with the token. Other connections may send anything or nothing.
+type authenticator struct {
+	pending  admission.Queue
+	token    string
+	accepted chan net.Conn
 }
 
-// accept lets connections in until the listener is closed.
-func (e *entrance) accept(ctx context.Context, l net.Listener) {
+// accept checks connections, several at a time, until the listener is closed, and sends those with the token to
+// accepted.
+func (a *authenticator) accept(ctx context.Context, l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
 		_ = c.SetDeadline(time.Now().Add(admission.Timeout))
-		said := make([]byte, len(e.token))
-		e.pending.Add(
-			func() { _, err = io.ReadFull(c, said) },
+		got := make([]byte, len(a.token))
+		a.pending.Add(
+			func() { _, err = io.ReadFull(c, got) },
 			func() { c.Close() },
 			func() {
-				if err != nil || subtle.ConstantTimeCompare(said, []byte(e.token)) != 1 {
+				if err != nil || subtle.ConstantTimeCompare(got, []byte(a.token)) != 1 {
 					c.Close()
 					return
 				}
 				select {
-				case e.opened <- c:
+				case a.accepted <- c:
 				case <-ctx.Done():
 					c.Close()
 				}
@@ -238,25 +238,26 @@ func (e *entrance) accept(ctx context.Context, l net.Listener) {
 	}
 }
 
-func (r *Report) welcome(c net.Conn) bool {
+// answer completes the exchange on the server's side and reports whether the client could be answered.
+func (r *Report) answer(c net.Conn) bool {
 	defer c.Close()
 	if _, err := io.WriteString(c, answerText); err != nil {
 		return false
 	}
-	r.look(c)
+	r.addConnection(c)
 	if peer, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		r.Peer = peer.Addr().Unmap()
 	}
-	// The client closes first, so that no port of the server is left waiting.
+	// The client closes first, so that no port of the server is left in TIME_WAIT.
 	_, _ = c.Read(make([]byte, 1))
 	return true
 }
 
-// dial tries until the server answers.
+// dial connects to the server and retries until it answers.
 func (r *Report) dial(ctx context.Context, s Spec) error {
 	for last := errors.New("no attempt"); ; {
 		r.Attempts++
-		err := r.try(ctx, s)
+		err := r.tryOnce(ctx, s)
 		if err == nil {
 			return nil
 		}
@@ -266,48 +267,50 @@ func (r *Report) dial(ctx context.Context, s Spec) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no answer from %v within %v: %w", s.Address, s.Patience, last)
-		case <-time.After(pause):
+		case <-time.After(retryInterval):
 		}
 	}
 }
 
-func (r *Report) try(ctx context.Context, s Spec) error {
-	d := net.Dialer{Timeout: attempt}
+// tryOnce connects, sends the token and expects the agent's answer.
+func (r *Report) tryOnce(ctx context.Context, s Spec) error {
+	d := net.Dialer{Timeout: attemptTimeout}
 	c, err := d.DialContext(ctx, "tcp", s.Address.String())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(attempt))
+	_ = c.SetDeadline(time.Now().Add(attemptTimeout))
 	if _, err := io.WriteString(c, s.Token); err != nil {
 		return err
 	}
-	said := make([]byte, len(answerText))
-	if _, err := io.ReadFull(c, said); err != nil || string(said) != answerText {
+	got := make([]byte, len(answerText))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != answerText {
 		return errors.New("something else than the agent answered")
 	}
-	r.look(c)
+	r.addConnection(c)
 	return nil
 }
 
-// look says of a connection what the kernel knows.
-func (r *Report) look(c net.Conn) {
+// addConnection adds what the kernel reports of a connection's route and of its local device.
+func (r *Report) addConnection(c net.Conn) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return
 	}
-	r.MTU, r.Congestion = socket(tcp)
+	r.MTU, r.Congestion = socketOptions(tcp)
 	if local, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
-		r.Device = lookAt(r.deviceOf(local.Addr().Unmap()))
+		r.Device = readDevice(r.deviceOf(local.Addr().Unmap()))
 	}
 }
 
-// Offloads names the features that are on of the device that has an address: "tso gso gro", or "none".
+// Offloads lists the enabled offloads of the device with a local address: "tso gso gro", or "none".
 func Offloads(local netip.Addr) string {
 	here := Report{Interfaces: interfaces()}
-	return lookAt(here.deviceOf(local.Unmap())).Offloads
+	return readDevice(here.deviceOf(local.Unmap())).Offloads
 }
 
+// deviceOf returns the name of the device with an address, or "".
 func (r *Report) deviceOf(a netip.Addr) string {
 	for _, i := range r.Interfaces {
 		if slices.Contains(i.Addresses, a) {
@@ -333,9 +336,9 @@ func interfaces() []Interface {
 	return list
 }
 
-// ask gets each URL; one that does not answer is left out.
+// ask records the answers of the URLs that respond with status 200.
 func (r *Report) ask(ctx context.Context, urls []string) {
-	client := &http.Client{Timeout: askTime}
+	client := &http.Client{Timeout: askTimeout}
 	for _, url := range urls {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {

@@ -13,48 +13,48 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// sysctls are those that change what is measured. Some a place has for itself; those of net.core from netdev-budget on,
-// of the bridge and of the connection tracking's size only the machine has, and a pod does not see them.
+// sysctls are the settings that affect measurements. Most are per network namespace; a pod does not see those that
+// exist only in the machine's own namespace.
 var sysctls = []string{
-	// Of the place.
+	// Of the network namespace.
 	"net.core.rmem_default", "net.core.wmem_default", // buffers of UDP sockets that ask for none: loss
 	"net.core.rmem_max", "net.core.wmem_max", // the most that a socket may ask for
-	"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", // connections that wait to be accepted: tcp-crr
+	"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", // limits of connections that wait to be accepted: tcp-crr
 	"net.ipv4.ip_local_port_range", // how soon ports run out: tcp-crr
 	"net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_fin_timeout",
-	"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn", // the law of the rate of a stream
-	"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", // the window: rate x round trip
+	"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn", // how a stream's rate is controlled
+	"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", // limits of the window, which is rate × round trip
 	"net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_window_scaling",
 	"net.ipv4.tcp_mtu_probing",                         // hides a wrong MTU
 	"net.ipv4.tcp_notsent_lowat",                       // latency beneath a stream
-	"net.ipv4.tcp_sack",                                // the rate where packets are lost
+	"net.ipv4.tcp_sack",                                // the rate when packets are lost
 	"net.ipv4.tcp_slow_start_after_idle",               // requests with pauses between them
 	"net.ipv4.tcp_timestamps",                          // 12 bytes of each segment, and reuse of ports
 	"net.netfilter.nf_conntrack_max",                   // connections through a Service: tcp-crr
 	"net.netfilter.nf_conntrack_tcp_timeout_time_wait", // how long each is counted
-	// Of the machine alone.
-	"net.core.netdev_budget", "net.core.netdev_max_backlog", // packets per softirq, and those that may wait for it
+	// Of the machine.
+	"net.core.netdev_budget", "net.core.netdev_max_backlog", // packets per soft interrupt, and those that wait
 	"net.core.default_qdisc",                   // of devices that are made later
 	"net.core.busy_poll", "net.core.busy_read", // polling instead of interrupts: latency for CPU time
 	"net.core.rps_sock_flow_entries",     // steering of packets to the CPU of their reader
-	"net.bridge.bridge-nf-call-iptables", // packets of bridged pods pass the filter of the machine, or not
+	"net.bridge.bridge-nf-call-iptables", // whether packets of bridged pods pass the machine's filter
 }
 
-// facts are what a place can say of its machine and of itself.
+// facts returns the facts of the machine and the settings of the place.
 func facts() []result.Fact {
 	list := append(machine.Facts(),
 		result.Fact{Name: "confidential-vm", Value: machine.Confidential()},
-		result.Fact{Name: "boot-id", Value: text("/proc/sys/kernel/random/boot_id")},
+		result.Fact{Name: "boot-id", Value: readText("/proc/sys/kernel/random/boot_id")},
 	)
 	for _, name := range sysctls {
 		list = append(list, result.Fact{Name: "sysctl." + strings.ReplaceAll(name, "_", "-"),
-			Value: text("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))})
+			Value: readText("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))})
 	}
 	return list
 }
 
-// text is the content of a small file, with its blanks made one each.
-func text(path string) string {
+// readText returns the content of a small file with single spaces between words, or result.Unknown.
+func readText(path string) string {
 	b, err := os.ReadFile(path)
 	if words := strings.Fields(string(b)); err == nil && len(words) > 0 {
 		return strings.Join(words, " ")
@@ -62,8 +62,9 @@ func text(path string) string {
 	return result.Unknown
 }
 
-// socket is what the kernel knows of a connection's route.
-func socket(c *net.TCPConn) (mtu int, congestion string) {
+// socketOptions returns the MTU of a connection's route in bytes and its congestion control, as the kernel reports
+// them.
+func socketOptions(c *net.TCPConn) (mtu int, congestion string) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, ""
@@ -79,8 +80,8 @@ func socket(c *net.TCPConn) (mtu int, congestion string) {
 	return mtu, congestion
 }
 
-// lookAt says what a device is.
-func lookAt(device string) Device {
+// readDevice describes a network device of this namespace.
+func readDevice(device string) Device {
 	d := unknownDevice(device)
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if device == "" || err != nil {
@@ -89,20 +90,20 @@ func lookAt(device string) Device {
 	defer unix.Close(fd)
 	d.Offloads, d.Driver = offloads(fd, device), driver(fd, device)
 	d.Qdisc = qdisc(device)
-	d.Speed = speedOf(d.Driver, text("/sys/class/net/"+device+"/speed"))
+	d.Speed = formatSpeed(d.Driver, readText("/sys/class/net/"+device+"/speed"))
 	return d
 }
 
-// speedOf is the speed of a device of which the kernel says a number of Mbit/s. The pairs of devices that lead into
-// pods, and those of tunnels in userspace, say a constant and have no speed.
-func speedOf(driver, mbit string) string {
+// formatSpeed returns the speed of a device from the kernel's number of Mbit/s. Veth devices and TUN devices report a
+// constant and have no speed.
+func formatSpeed(driver, mbit string) string {
 	if n, err := strconv.Atoi(mbit); err != nil || n <= 0 || driver == "veth" || driver == "tun" {
 		return result.Unknown
 	}
 	return mbit + " Mbit/s"
 }
 
-// driver is what ethtool calls the driver of a device.
+// driver returns the name of a device's driver, as ethtool reports it.
 func driver(fd int, device string) string {
 	info, err := unix.IoctlGetEthtoolDrvinfo(fd, device)
 	if err != nil || info.Driver[0] == 0 {
@@ -111,7 +112,7 @@ func driver(fd int, device string) string {
 	return unix.ByteSliceToString(info.Driver[:])
 }
 
-// features are what a device may do for the kernel, with ethtool's older requests, which need no privileges.
+// features are the offloads that are read, with ethtool's older requests, which need no privileges.
 var features = []struct {
 	name    string
 	request uint32
@@ -120,7 +121,7 @@ var features = []struct {
 	{"gso", unix.ETHTOOL_GGSO}, {"gro", unix.ETHTOOL_GGRO},
 }
 
-// offloads names the features that are on.
+// offloads lists the enabled features, separated by spaces, or "none".
 func offloads(fd int, device string) string {
 	var on []string
 	for _, o := range features {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func carryOut(t *testing.T, s Spec) Report {
+func run(t *testing.T, s Spec) Report {
 	t.Helper()
 	r, err := Run(t.Context(), s, "test")
 	if err != nil {
@@ -22,8 +22,8 @@ func carryOut(t *testing.T, s Spec) Report {
 	return r
 }
 
-// free is an address that nobody listens at.
-func free(t *testing.T) netip.AddrPort {
+// freeAddress returns an address on which nothing listens.
+func freeAddress(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,17 +34,17 @@ func free(t *testing.T) netip.AddrPort {
 }
 
 func TestMeet(t *testing.T) {
-	at, token := free(t), NewToken()
+	at, token := freeAddress(t), NewToken()
 	served := make(chan Report)
 	go func() {
-		served <- carryOut(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+		served <- run(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
 	}()
-	// Somebody else with a wrong token is not who was waited for.
-	wrong := carryOut(t, Spec{Role: Client, Token: NewToken(), Address: at, Patience: 500 * time.Millisecond})
+	// A client with a wrong token is not answered.
+	wrong := run(t, Spec{Role: Client, Token: NewToken(), Address: at, Patience: 500 * time.Millisecond})
 	if !strings.Contains(wrong.Error, "no answer from "+at.String()) {
 		t.Errorf("with a wrong token: %q", wrong.Error)
 	}
-	client := carryOut(t, Spec{Role: Client, Token: token, Address: at, Patience: 20 * time.Second})
+	client := run(t, Spec{Role: Client, Token: token, Address: at, Patience: 20 * time.Second})
 	server := <-served
 	if client.Error != "" || server.Error != "" || client.Attempts < 1 || server.Peer != at.Addr() {
 		t.Errorf("client %+v\nserver %+v", client, server)
@@ -54,15 +54,15 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// Meetings at one address at the same time take turns.
+// TestMeetInTurn checks that preflights with the same address at the same time wait for each other.
 func TestMeetInTurn(t *testing.T) {
-	at := free(t)
+	at := freeAddress(t)
 	var all sync.WaitGroup
 	for range 5 {
 		token := NewToken()
 		for _, role := range []Role{Server, Client} {
 			all.Go(func() {
-				r := carryOut(t, Spec{Role: role, Token: token, Address: at, Patience: 20 * time.Second})
+				r := run(t, Spec{Role: role, Token: token, Address: at, Patience: 20 * time.Second})
 				if r.Error != "" {
 					t.Errorf("the %s: %s", role, r.Error)
 				}
@@ -72,12 +72,12 @@ func TestMeetInTurn(t *testing.T) {
 	all.Wait()
 }
 
-// Who says nothing, too little or something else keeps nobody from meeting, and is sent away at the end.
+// TestStrangers checks that connections without a valid token do not delay the client, and are closed at the end.
 func TestStrangers(t *testing.T) {
-	at, token := free(t), NewToken()
+	at, token := freeAddress(t), NewToken()
 	served := make(chan Report)
 	go func() {
-		served <- carryOut(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+		served <- run(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
 	}()
 	var strangers []net.Conn
 	for len(strangers) < 20 {
@@ -90,8 +90,8 @@ func TestStrangers(t *testing.T) {
 		_, _ = c.Write([]byte(strings.Repeat("?", len(token)+1)[:len(strangers)%3*13]))
 		strangers = append(strangers, c)
 	}
-	// Were they heard one after the other, it would take 20 s.
-	client := carryOut(t, Spec{Role: Client, Token: token, Address: at, Patience: 10 * time.Second})
+	// If the server read them one after the other, this would take 20 s.
+	client := run(t, Spec{Role: Client, Token: token, Address: at, Patience: 10 * time.Second})
 	if server := <-served; client.Error != "" || server.Error != "" {
 		t.Errorf("client %q, server %q", client.Error, server.Error)
 	}
@@ -104,17 +104,17 @@ func TestStrangers(t *testing.T) {
 }
 
 func TestNobody(t *testing.T) {
-	at := free(t)
+	at := freeAddress(t)
 	for role, says := range map[Role]string{Client: "no answer from " + at.String(),
 		Server: "no peer connected to " + at.String()} {
-		r := carryOut(t, Spec{Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
+		r := run(t, Spec{Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
 		if !strings.Contains(r.Error, says) {
 			t.Errorf("%s: %q", role, r.Error)
 		}
 	}
 }
 
-// A port that somebody has is told from a server that nobody comes to.
+// TestNoPort checks that a port in use is reported differently from a server without a client.
 func TestNoPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,7 +122,7 @@ func TestNoPort(t *testing.T) {
 	}
 	defer l.Close()
 	at := netip.MustParseAddrPort(l.Addr().String())
-	r := carryOut(t, Spec{Role: Server, Token: "x", Address: at, Patience: 50 * time.Millisecond})
+	r := run(t, Spec{Role: Server, Token: "x", Address: at, Patience: 50 * time.Millisecond})
 	if !r.NoPort || !strings.Contains(r.Error, "listen") {
 		t.Errorf("%+v", r)
 	}
@@ -138,8 +138,8 @@ func TestWitness(t *testing.T) {
 	}))
 	defer server.Close()
 	mode := server.URL + "/proxyMode"
-	r := carryOut(t, Spec{Role: Witness, Patience: 20 * time.Second,
-		Ask: []string{mode, server.URL + "/no", "http://" + free(t).String(), "\x00"}})
+	r := run(t, Spec{Role: Witness, Patience: 20 * time.Second,
+		Ask: []string{mode, server.URL + "/no", "http://" + freeAddress(t).String(), "\x00"}})
 	if len(r.Answers) != 1 || r.Answers[mode] != "iptables" || r.Error != "" {
 		t.Errorf("%+v", r)
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A constant of the kernel is no speed of a device.
-func TestSpeedOf(t *testing.T) {
+// TestFormatSpeed checks that a constant of the kernel is not reported as a speed.
+func TestFormatSpeed(t *testing.T) {
 	for of, want := range map[[2]string]string{
 		{"ena", "25000"}: "25000 Mbit/s", {"virtio_net", "-1"}: result.Unknown, {"veth", "10000"}: result.Unknown,
 		{"tun", "10"}: result.Unknown, {"dummy", result.Unknown}: result.Unknown, {"bonding", "0"}: result.Unknown,
 	} {
-		if got := speedOf(of[0], of[1]); got != want {
+		if got := formatSpeed(of[0], of[1]); got != want {
 			t.Errorf("%v: %q, want %q", of, got, want)
 		}
 	}
