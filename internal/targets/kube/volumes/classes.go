@@ -12,17 +12,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Annotations of Kubernetes' own on classes and volumes.
+// Kubernetes' annotations on classes and volumes.
 const (
 	annotationDefault     = "storageclass.kubernetes.io/is-default-class"
 	annotationDefaultBeta = "storageclass.beta.kubernetes.io/is-default-class"
 	annotationMadeBy      = "pv.kubernetes.io/provisioned-by"
-	noProvisioner         = "kubernetes.io/no-provisioner"
+	noProvisioner         = "kubernetes.io/no-provisioner" // the provisioner of classes of manually created volumes
 )
 
-// classOf is the class that is wanted by its name, or the default one: where there are several, Kubernetes takes the
-// newest.
-func classOf(classes []storagev1.StorageClass, w manifest.Volume) (*storagev1.StorageClass, error) {
+// findClass returns the class that w names, or the default class: the newest of several, as in Kubernetes.
+func findClass(classes []storagev1.StorageClass, w manifest.Volume) (*storagev1.StorageClass, error) {
 	name := w.Class
 	var names []string
 	var found *storagev1.StorageClass
@@ -54,6 +53,7 @@ func classOf(classes []storagev1.StorageClass, w manifest.Volume) (*storagev1.St
 		inspection.List(names), w.ClassOption())
 }
 
+// newer reports whether a was created after b. Of two created in the same second, the first by name is newer.
 func newer(a, b *storagev1.StorageClass) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name
@@ -61,20 +61,20 @@ func newer(a, b *storagev1.StorageClass) bool {
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
-// waits says whether volumes of a class are made only when a node is chosen for them. One that may not be seen could
-// be so.
-func waits(c *storagev1.StorageClass) bool {
+// waitsForNode reports whether volumes of a class are created only when a node is chosen for them. It assumes so if the
+// class is unknown (nil).
+func waitsForNode(c *storagev1.StorageClass) bool {
 	return c == nil || c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// retains says whether a class keeps volumes whose claim is gone.
+// retains reports whether a class keeps volumes whose claim is deleted.
 func retains(c *storagev1.StorageClass) bool {
 	return c != nil && c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// alreadyThere reports whether a claim would be bound to a volume that exists, instead of one that is made for it. What
-// is on it is somebody's. Without a class any could be.
-func alreadyThere(w manifest.Volume, v *corev1.PersistentVolume, class string) bool {
+// couldBind reports whether Kubernetes could bind a claim to the existing volume v, which may hold data of others,
+// instead of a new one. If class is empty, volumes of all classes count.
+func couldBind(w manifest.Volume, v *corev1.PersistentVolume, class string) bool {
 	if class != "" && v.Spec.StorageClassName != class || v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil {
 		return false
 	}
@@ -83,9 +83,9 @@ func alreadyThere(w manifest.Volume, v *corev1.PersistentVolume, class string) b
 		capacity.Cmp(w.Size) >= 0
 }
 
-// notAsked is how a volume differs from what was asked for: the gate of every run on one. The class is nil where it
-// may not be seen.
-func notAsked(
+// mismatches returns how a bound volume differs from what w asks for; every volume is checked before it is mounted.
+// class is nil if classes cannot be read.
+func mismatches(
 	w manifest.Volume, class *storagev1.StorageClass, claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume,
 ) []string {
 	var wrong []string
@@ -94,8 +94,8 @@ func notAsked(
 	if class != nil {
 		name = class.Name
 	}
-	if of := claim.Spec.StorageClassName; of == nil && name != "" || of != nil && name != "" && *of != name {
-		note("the claim is of the class %q", ptr.Deref(of, ""))
+	if got := claim.Spec.StorageClassName; got == nil && name != "" || got != nil && name != "" && *got != name {
+		note("the claim is of the class %q", ptr.Deref(got, ""))
 	}
 	if got := claim.Status.Capacity[corev1.ResourceStorage]; got.Cmp(w.Size) < 0 {
 		note("it has %s", got.String())
@@ -118,6 +118,7 @@ func notAsked(
 	return wrong
 }
 
+// modeOf returns a volume mode; Kubernetes' default is Filesystem.
 func modeOf(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	return ptr.Deref(m, corev1.PersistentVolumeFilesystem)
 }

@@ -40,7 +40,7 @@ func TestClasses(t *testing.T) {
 		{all[:1], "", "", "no default storage class; it has slow"},
 		{nil, "", "", "it has none"},
 	} {
-		c, err := classOf(test.classes, manifest.Volume{Class: test.name})
+		c, err := findClass(test.classes, manifest.Volume{Class: test.name})
 		if (c != nil) != (test.want != "") || c != nil && c.Name != test.want || (err == nil) != (test.says == "") ||
 			err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%q: %v, %v", test.name, c, err)
@@ -48,14 +48,14 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// wanted is a volume of the class fast.
+// wanted returns a volume spec of the class fast.
 func wanted(size string) manifest.Volume {
 	w := manifest.AnyVolume()
 	w.Class, w.Size = "fast", resource.MustParse(size)
 	return w
 }
 
-// boundTo is a claim with its volume, as they should be.
+// boundTo returns a bound claim and its volume, as w asks for.
 func boundTo(w manifest.Volume) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: w.Size}
 	claim := &corev1.PersistentVolumeClaim{
@@ -77,7 +77,7 @@ func boundTo(w manifest.Volume) (*corev1.PersistentVolumeClaim, *corev1.Persiste
 	return claim, pv
 }
 
-func TestNotAsked(t *testing.T) {
+func TestMismatches(t *testing.T) {
 	fast := class("fast", nil)
 	for want, change := range map[string]func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume){
 		"": func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {},
@@ -107,15 +107,15 @@ func TestNotAsked(t *testing.T) {
 		w := wanted("10Gi")
 		claim, pv := boundTo(w)
 		change(claim, pv)
-		got := strings.Join(notAsked(w, &fast, claim, pv), "; ")
+		got := strings.Join(mismatches(w, &fast, claim, pv), "; ")
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
-// A volume that waits for somebody else's claim is found before ours could get it.
-func TestAlreadyThere(t *testing.T) {
+// An available volume of another owner is found before Kubernetes could bind a claim to it.
+func TestCouldBind(t *testing.T) {
 	w := wanted("1Gi")
 	_, pv := boundTo(w)
 	pv.Spec.ClaimRef, pv.Status.Phase = nil, corev1.VolumeAvailable
@@ -124,7 +124,7 @@ func TestAlreadyThere(t *testing.T) {
 	taken := pv.DeepCopy()
 	taken.Spec.ClaimRef = &corev1.ObjectReference{Name: "theirs"}
 	fresh := pv.DeepCopy()
-	fresh.Status.Phase = "" // it was made just now
+	fresh.Status.Phase = "" // just created
 	for name, test := range map[string]struct {
 		volume *corev1.PersistentVolume
 		class  string
@@ -133,13 +133,13 @@ func TestAlreadyThere(t *testing.T) {
 		"available": {pv, "fast", true}, "smaller": {smaller, "fast", false}, "taken": {taken, "fast", false},
 		"of another class": {pv, "slow", false}, "of a class that may not be seen": {fresh, "", true},
 	} {
-		if got := alreadyThere(w, test.volume, test.class); got != test.want {
+		if got := couldBind(w, test.volume, test.class); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-// The claims that clean looks for are those that blueprints make, and no others.
+// OwnClaim matches the claims of blueprints, and no others.
 func TestOwnClaim(t *testing.T) {
 	b := manifest.Blueprint{Site: 7}
 	b.Experiment = "abcdefgh"

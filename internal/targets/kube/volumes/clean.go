@@ -16,31 +16,31 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// goneTime is how long volumes may take to go. After an outage controllers and nodes find back to the API server only
-// bit by bit.
-const goneTime = 3 * time.Minute
+// removalTimeout limits the removal of volumes. After an outage, controllers and nodes reconnect to the API server only
+// gradually.
+const removalTimeout = 3 * time.Minute
 
-// Clean removes claims that a selector finds, whose pods are gone, and waits for their volumes. Of those that stay it
-// says how they are removed.
+// Clean deletes the claims that a selector finds, after their pods, and waits for their volumes. It returns the claims
+// that it deleted; the error names those that stay, with the commands that remove them.
 func Clean(ctx context.Context, api kubernetes.Interface, namespace, selector string) ([]string, error) {
 	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if apierrors.IsForbidden(err) {
-		return nil, nil // who may not list them could not make them
+		return nil, nil // a user who cannot list claims has created none
 	}
 	if err != nil {
 		return nil, diagnosis.Explain(err, namespace)
 	}
 	found.Items = slices.DeleteFunc(found.Items,
 		func(c corev1.PersistentVolumeClaim) bool { return !OwnClaim.MatchString(c.Name) })
-	limited, cancel := context.WithTimeout(ctx, goneTime)
+	limited, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
 	var removed []string
 	var failed []error
-	for _, claim := range found.Items { // all at once, and then each is waited for
+	for _, claim := range found.Items { // delete all first, then wait for each
 		_ = deleteClaim(limited, api, claim.Namespace, claim.Name)
 	}
 	for _, claim := range found.Items {
-		err := removeClaim(limited, api, claim.Namespace, claim.Name)
+		err := deleteClaimAndWait(limited, api, claim.Namespace, claim.Name)
 		if err == nil {
 			err = awaitVolumeGone(limited, api, claim.Spec.VolumeName) // the claim may be gone already
 		}
@@ -54,23 +54,23 @@ func Clean(ctx context.Context, api kubernetes.Interface, namespace, selector st
 	return removed, errors.Join(failed...)
 }
 
-// OwnClaim matches the names of claims that Knotmeter makes.
+// OwnClaim matches the names of claims that Knotmeter creates.
 var OwnClaim = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-(vault-[0-9]-)?)?volume$`)
 
-// CheckRetained names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
-// is to be done about them is not Knotmeter's to do. Who may not list volumes is not told.
+// CheckRetained returns an error that names the released volumes of Knotmeter's claims whose reclaim policy keeps them,
+// for the user to remove. It returns nil if volumes cannot be listed.
 func CheckRetained(ctx context.Context, api kubernetes.Interface) error {
 	var errs []error
 	err := eachVolume(ctx, api, func(v *corev1.PersistentVolume) {
 		ref := v.Spec.ClaimRef
-		stays := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-		if v.Status.Phase != corev1.VolumeReleased || !stays || ref == nil || !OwnClaim.MatchString(ref.Name) {
+		retains := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+		if v.Status.Phase != corev1.VolumeReleased || !retains || ref == nil || !OwnClaim.MatchString(ref.Name) {
 			return
 		}
-		text := retained(v)
-		if why := foreign(v, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: ref.UID}}); why != "" {
+		text := retainedText(v)
+		if why := foreignReason(v, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: ref.UID}}); why != "" {
 			text = fmt.Sprintf("the volume %s was bound to the claim %s, which is gone, and is not Knotmeter's (%s): %s",
-				v.Name, ref.Name, why, restoring(v))
+				v.Name, ref.Name, why, restoreHint(v))
 		}
 		errs = append(errs, errors.New(text))
 	})

@@ -9,13 +9,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A limit is what a provider promises of a volume, as data with its source: the most that a volume sustains. What it
-// may do for a while on credit is above it: that is what the audit is to find.
+// A limit is the documented sustained performance of a volume, with its source. A burst on credit exceeds it, which the
+// audit reports.
 type limit struct {
 	IOPS   float64 // operations a second
 	Bytes  float64 // bytes a second
 	Source string
-	Note   string // what the figures leave out; "" if nothing
+	Note   string // caveat of the figures; may be empty
 }
 
 const (
@@ -24,9 +24,9 @@ const (
 	gib = 1 << 30
 )
 
-// limitOf is the limit of a volume of so many bytes that a provisioner makes with these parameters of a storage class.
-// Known is false where there are no figures for it. Constellation's drivers make the disks of the drivers that they
-// wrap, with the same parameters, and encrypt them.
+// limitOf returns the limit of a volume of size bytes, for a provisioner and the parameters of a storage class. known
+// is false if there are no figures. Constellation's drivers create the disks of the drivers that they wrap, with the
+// same parameters, and encrypt them.
 func limitOf(provisioner string, parameters map[string]string, size int64) (l limit, known bool) {
 	get := func(keys ...string) string {
 		for key, value := range parameters {
@@ -50,21 +50,22 @@ func limitOf(provisioner string, parameters map[string]string, size int64) (l li
 		return azure(get("skuname", "storageaccounttype"), size)
 	case "pd.csi.storage.gke.io", "kubernetes.io/gce-pd", "gcp.csi.confidential.cloud":
 		if get("replication-type") == "regional-pd" {
-			return limit{}, false // the figures are of zonal disks
+			return limit{}, false // the figures are for zonal disks
 		}
 		return persistentDisk(get("type"), size)
 	}
 	return limit{}, false
 }
 
-// ebs: gp3 has what is provisioned, 3000 operations and 125 MiB a second unless more is; gp2 three operations per GiB.
+// ebs returns the limit of an AWS volume. gp3: as provisioned, by default 3000 operations and 125 MiB a second; gp2:
+// three operations a second per GiB, from 100 to 16000.
 func ebs(kind string, get func(...string) string, size int64) (limit, bool) {
 	const source = "AWS, Amazon EBS volume types: general purpose SSD volumes " +
 		"(docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html), as other pages quote it"
 	switch kind {
 	case "gp3":
 		if get("iopspergb") != "" {
-			return limit{}, false // the driver decides what it makes of that
+			return limit{}, false // the driver decides the resulting rate
 		}
 		l := limit{IOPS: 3000, Bytes: 125 * mib, Source: source}
 		if n, err := strconv.ParseFloat(get("iops"), 64); err == nil && n > 0 {
@@ -85,12 +86,12 @@ func ebs(kind string, get func(...string) string, size int64) (limit, bool) {
 	return limit{}, false
 }
 
-// A tier is a size of Azure's managed disks; a volume has the next one above it.
+// A tier is a size of Azure's managed disks; a volume gets the smallest one that holds it.
 type tier struct {
-	gib, iops, rate float64 // rate in the unit of its table
+	gib, iops, rate float64 // rate in MiB/s (Standard) or MB/s (Premium)
 }
 
-// azure: the tables of the sizes of Standard and Premium SSDs.
+// azure returns the limit of an Azure disk, from the tables of Standard and Premium SSD sizes.
 func azure(sku string, size int64) (limit, bool) {
 	standard := []tier{{4, 120, 25}, {8, 120, 25}, {16, 120, 25}, {32, 120, 25},
 		{64, 240, 50}, {128, 500, 60}, {256, 500, 60}, {512, 500, 60}, {1024, 500, 60},
@@ -110,6 +111,7 @@ func azure(sku string, size int64) (limit, bool) {
 	return limit{}, false
 }
 
+// tiered returns l with the limits of the smallest tier that holds size bytes; unit is that of rate, in bytes a second.
 func tiered(tiers []tier, size int64, unit float64, l limit) (limit, bool) {
 	for _, t := range tiers {
 		if float64(size) <= t.gib*gib {
@@ -120,7 +122,7 @@ func tiered(tiers []tier, size int64, unit float64, l limit) (limit, bool) {
 	return limit{}, false
 }
 
-// persistentDisk: so much per GiB, of zonal disks.
+// persistentDisk returns the limit of a zonal Google Cloud disk, which is proportional to its size.
 func persistentDisk(kind string, size int64) (limit, bool) {
 	per := map[string]struct{ iops, mib float64 }{"pd-balanced": {6, 0.28}, "pd-ssd": {30, 0.48}}
 	p, known := per[kind]
@@ -135,7 +137,7 @@ func persistentDisk(kind string, size int64) (limit, bool) {
 	}, true
 }
 
-// Facts are the limit as a target records it.
+// Facts returns the limit as facts of a target.
 func (l limit) Facts() []result.Fact {
 	facts := []result.Fact{
 		{Name: "limit-iops", Value: fmt.Sprintf("%.0f/s", l.IOPS)},

@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-func TestOf(t *testing.T) {
+func TestLimitOf(t *testing.T) {
 	for _, c := range []struct {
 		provisioner, key, value string
 		gib                     int64

@@ -26,14 +26,14 @@ import (
 // claim to any volume of its class that is available, and with the reclaim policy Delete that volume goes with the
 // claim. So each binding is checked before a pod uses it, and each claim again before it is deleted.
 
-// annotationBound is on volumes that Kubernetes itself chose for a claim, among those that it had.
+// annotationBound marks existing volumes that Kubernetes chose for a claim.
 const annotationBound = "pv.kubernetes.io/bound-by-controller"
 
-// annotationReclaim is on volumes of others that Knotmeter has set to Retain: the policy that they had.
+// annotationReclaim holds the previous reclaim policy of a volume of another owner that Knotmeter has set to Retain.
 const annotationReclaim = "knotmeter.dev/reclaim-policy"
 
-// foreign says why a volume was not provisioned for a claim; empty if it was.
-func foreign(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+// foreignReason returns the reason why a volume was not provisioned for a claim; empty if it was.
+func foreignReason(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	ref, maker := v.Spec.ClaimRef, v.Annotations[annotationMadeBy]
 	switch {
 	case ref == nil || ref.UID == "" || ref.UID != claim.UID:
@@ -41,7 +41,7 @@ func foreign(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) st
 	case maker == "" || maker == noProvisioner:
 		return "no provisioner made it"
 	case strings.HasSuffix(v.Name, string(claim.UID)):
-		return "" // provisioners name volumes after the claim's UID, which nobody knew before
+		return "" // provisioners name volumes after the claim's UID, which did not exist before
 	case v.Annotations[annotationBound] != "":
 		return "it was there already, and Kubernetes bound it to the claim"
 	case v.CreationTimestamp.Before(&claim.CreationTimestamp):
@@ -50,28 +50,28 @@ func foreign(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) st
 	return ""
 }
 
-// verifyBinding holds what the claim was bound to against what was asked for, before a pod could mount it.
+// verifyBinding returns an error if the bound volume was not provisioned for the claim, or is not as requested.
 func (v *Volume) verifyBinding(ctx context.Context) error {
 	pv, err := v.api.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		return diagnosis.Explain(err, v.order.Namespace)
+		return diagnosis.Explain(err, v.request.Namespace)
 	}
 	v.pv = pv
-	if why := foreign(pv, v.claim); why != "" {
+	if why := foreignReason(pv, v.claim); why != "" {
 		return result.NotSupported(fmt.Sprintf("the claim %s was bound to the volume %s, which was not provisioned for it "+
 			"(%s); nothing was mounted or written; the claim is deleted only once the volume's reclaim policy is Retain; "+
 			"then %s",
-			v.claim.Name, pv.Name, why, restoring(pv)))
+			v.claim.Name, pv.Name, why, restoreHint(pv)))
 	}
-	if wrong := notAsked(v.asked, v.class, v.claim, pv); len(wrong) > 0 {
+	if wrong := mismatches(v.spec, v.class, v.claim, pv); len(wrong) > 0 {
 		return fmt.Errorf("the volume %s is not as it was asked for, and nothing was written to it: %s",
 			pv.Name, strings.Join(wrong, "; "))
 	}
 	return nil
 }
 
-// restoring says what makes a volume of somebody else available again once our claim is gone.
-func restoring(v *corev1.PersistentVolume) string {
+// restoreHint returns the command that makes a volume of another owner available again once the claim is gone.
+func restoreHint(v *corev1.PersistentVolume) string {
 	was := v.Spec.PersistentVolumeReclaimPolicy
 	if noted := v.Annotations[annotationReclaim]; noted != "" {
 		was = corev1.PersistentVolumeReclaimPolicy(noted)
@@ -80,12 +80,12 @@ func restoring(v *corev1.PersistentVolume) string {
 		`"%s"}}' makes it available again`, v.Name, was)
 }
 
-// secure sees to it that no volume of somebody else goes with a claim. After an error the claim must not be deleted,
-// nor its namespace.
-func secure(ctx context.Context, api kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
+// retainForeign sets volumes of other owners that would be deleted with a claim to Retain. After an error neither the
+// claim nor its namespace must be deleted.
+func retainForeign(ctx context.Context, api kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
 	var errs []error
 	err := eachVolume(ctx, api, func(v *corev1.PersistentVolume) {
-		if bound(v, claim) && foreign(v, claim) != "" {
+		if bound(v, claim) && foreignReason(v, claim) != "" {
 			errs = append(errs, retain(ctx, api, v, claim))
 		}
 	})
@@ -96,19 +96,19 @@ func secure(ctx context.Context, api kubernetes.Interface, claim *corev1.Persist
 	return errors.Join(append(errs, err)...)
 }
 
-// eachVolume calls see for every volume of the cluster. Each time all of them are read, in pages: the API server finds
-// volumes by name and labels, not by class or claim, and one that appeared since the last block could be bound too.
-func eachVolume(ctx context.Context, api kubernetes.Interface, see func(*corev1.PersistentVolume)) error {
+// eachVolume calls f for every volume of the cluster. It reads all of them each time, in pages: the API server selects
+// volumes by name and labels, not by class or claim, and a volume added since the last block could be bound too.
+func eachVolume(ctx context.Context, api kubernetes.Interface, f func(*corev1.PersistentVolume)) error {
 	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return api.CoreV1().PersistentVolumes().List(ctx, o)
 	})
 	return list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-		see(o.(*corev1.PersistentVolume))
+		f(o.(*corev1.PersistentVolume))
 		return nil
 	})
 }
 
-// bound says whether what becomes of a claim decides over a volume. Kubernetes writes the volume's side first.
+// bound reports whether a volume is bound to a claim. Kubernetes writes the volume's reference first.
 func bound(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if ref := v.Spec.ClaimRef; ref != nil {
 		return ref.UID == claim.UID
@@ -116,7 +116,7 @@ func bound(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool
 	return v.Name == claim.Spec.VolumeName
 }
 
-// retain has a volume outlive its claim, and is nil when the API server says that it does.
+// retain sets the reclaim policy of a volume to Retain. It returns an error unless the API server confirms that.
 func retain(
 	ctx context.Context, api kubernetes.Interface, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim,
 ) error {
@@ -146,8 +146,8 @@ func retain(
 		claim.Name, claim.Namespace, v.Name, was, err)
 }
 
-// deleteClaim deletes a claim as it was when its volume was secured: one that was bound in between is looked at
-// again. It does not wait until the claim is gone.
+// deleteClaim deletes a claim after retainForeign, and does not wait until it is gone. If the claim changes in between,
+// such as by being bound, deleteClaim starts again.
 func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
 	claims := api.CoreV1().PersistentVolumeClaims(namespace)
 	for {
@@ -155,13 +155,13 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 		if err != nil {
 			return diagnosis.Explain(diagnosis.IgnoreNotFound(err), namespace)
 		}
-		if err := secure(ctx, api, claim); err != nil {
+		if err := retainForeign(ctx, api, claim); err != nil {
 			return err
 		}
-		asSeen := &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}
-		err = claims.Delete(ctx, name, metav1.DeleteOptions{Preconditions: asSeen})
+		preconditions := &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}
+		err = claims.Delete(ctx, name, metav1.DeleteOptions{Preconditions: preconditions})
 		if err == nil && claim.Spec.VolumeName == "" {
-			return secure(ctx, api, claim) // Kubernetes may just have been at binding it
+			return retainForeign(ctx, api, claim) // Kubernetes may have bound it meanwhile
 		}
 		if !apierrors.IsConflict(err) {
 			return diagnosis.Explain(diagnosis.IgnoreNotFound(err), namespace)
@@ -172,8 +172,8 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	}
 }
 
-// DeleteClaims deletes the claims of a namespace that is to be removed. After an error the namespace must stay, because its
-// claims go with it.
+// DeleteClaims deletes the claims of a namespace before its removal. After an error the namespace must stay, because
+// deleting it deletes its claims.
 func DeleteClaims(ctx context.Context, api kubernetes.Interface, namespace string) error {
 	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

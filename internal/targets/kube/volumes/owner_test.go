@@ -26,7 +26,7 @@ type (
 	volumeObject = corev1.PersistentVolume
 )
 
-// A volume is ours only if a provisioner made it for our claim.
+// A volume counts as Knotmeter's only if a provisioner made it for its claim.
 func TestForeign(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*volumeObject)
@@ -46,14 +46,14 @@ func TestForeign(t *testing.T) {
 	} {
 		claim, v := boundTo(manifest.AnyVolume())
 		test.change(v)
-		if got := foreign(v, claim); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+		if got := foreignReason(v, claim); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }
 
-// theirs is a claim of ours that was bound to a volume of somebody else.
-func theirs() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+// foreignPair returns a claim of Knotmeter that was bound to a volume of another owner.
+func foreignPair() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	claim, v := boundTo(manifest.AnyVolume())
 	claim.Namespace, claim.Labels = "bench", map[string]string{manifest.LabelManaged: manifest.ManagedBy}
 	v.Annotations, v.CreationTimestamp = map[string]string{annotationBound: "yes"}, metav1.Unix(1, 0)
@@ -64,7 +64,7 @@ func forbiddenTo(verb, resource string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("you may not "+verb))
 }
 
-// writes are what was changed, in order.
+// writes returns the changing requests, in order.
 func writes(c *fake.Clientset) (list []string) {
 	for _, a := range c.Actions() {
 		if v := a.GetVerb(); v == "patch" || v == "delete" {
@@ -74,8 +74,7 @@ func writes(c *fake.Clientset) (list []string) {
 	return list
 }
 
-// Before a claim is deleted, a volume that is not ours is set to Retain; where that is not known to be so, the claim
-// stays.
+// Before a claim is deleted, a volume of another owner is set to Retain; if that is not confirmed, the claim stays.
 func TestDeleteClaim(t *testing.T) {
 	const keeps, deletes = "patch persistentvolumes", "delete persistentvolumeclaims"
 	refuse := func(c *fake.Clientset, verb string) {
@@ -114,7 +113,7 @@ func TestDeleteClaim(t *testing.T) {
 		"is not kept": {
 			set: func(c *fake.Clientset) {
 				c.PrependReactor("patch", "persistentvolumes", func(k8stesting.Action) (bool, runtime.Object, error) {
-					_, v := theirs()
+					_, v := foreignPair()
 					return true, v, nil
 				})
 			}, want: []string{keeps}, says: "it is still Delete",
@@ -134,7 +133,7 @@ func TestDeleteClaim(t *testing.T) {
 						return false, nil, nil
 					}
 					first = false
-					claim, v := theirs()
+					claim, v := foreignPair()
 					err := errors.Join(c.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), v, ""),
 						c.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim, "bench"))
 					if err != nil {
@@ -147,7 +146,7 @@ func TestDeleteClaim(t *testing.T) {
 		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			claim, v := theirs()
+			claim, v := foreignPair()
 			if test.change != nil {
 				test.change(claim, v)
 			}
@@ -164,8 +163,8 @@ func TestDeleteClaim(t *testing.T) {
 			}
 			for _, a := range client.Actions() {
 				d, is := a.(k8stesting.DeleteActionImpl)
-				asSeen := d.DeleteOptions.Preconditions
-				if is && (asSeen == nil || asSeen.ResourceVersion == nil || *asSeen.UID != claim.UID) {
+				preconditions := d.DeleteOptions.Preconditions
+				if is && (preconditions == nil || preconditions.ResourceVersion == nil || *preconditions.UID != claim.UID) {
 					t.Errorf("deleted whatever it is by now: %+v", d.DeleteOptions)
 				}
 			}
@@ -173,7 +172,7 @@ func TestDeleteClaim(t *testing.T) {
 	}
 }
 
-// Without the right to see volumes no claim is made, and what is missing is said.
+// Without the right to read volumes no claim is created, and the error names the right.
 func TestVolumeRights(t *testing.T) {
 	fast := class("fast", nil)
 	client := fake.NewClientset(&fast)
@@ -193,29 +192,29 @@ func TestVolumeRights(t *testing.T) {
 	}
 }
 
-// Where volumes are made once a node is chosen, the claim chooses it, and no pod has to.
+// If volumes are created only for a chosen node, the claim names the node, without a pod.
 func TestSelectedNode(t *testing.T) {
 	b := manifest.Blueprint{Settings: manifest.Settings{Volume: wanted("10Gi")}, Nodes: [2]string{"node-1", "node-1"}}
 	late, atOnce := class("late", nil), class("at-once", nil)
 	late.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 	atOnce.VolumeBindingMode = new(storagev1.VolumeBindingImmediate)
 	for want, c := range map[string]*storagev1.StorageClass{"node-1": &late, "": &atOnce} {
-		if got := b.Claim(c.Name, waits(c)).Annotations[manifest.AnnotationNode]; got != want {
+		if got := b.Claim(c.Name, waitsForNode(c)).Annotations[manifest.AnnotationNode]; got != want {
 			t.Errorf("%s: %q", c.Name, got)
 		}
 	}
-	if !waits(nil) {
+	if !waitsForNode(nil) {
 		t.Error("a class that may not be seen is taken for one that does not wait")
 	}
 }
 
-// A class for a Vault must not retain: each block would leave the volumes of all replicas. Storage takes such a class.
+// A class for a Vault must not retain, because each block would leave the volumes of all replicas; other volumes may.
 func TestRetainingClass(t *testing.T) {
 	keeps := class("keeps", nil)
 	keeps.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
 	for _, isVault := range []bool{false, true} {
 		w := manifest.Volume{Class: "keeps", Access: corev1.ReadWriteOnce, Vault: isVault}
-		err := (&Storage{wanted: w}).choose([]storagev1.StorageClass{keeps})
+		err := (&Storage{spec: w}).chooseClass([]storagev1.StorageClass{keeps})
 		if errors.Is(err, result.ErrNotSupported) != isVault || isVault && !strings.Contains(err.Error(),
 			"name another class with vault-storage-class=") {
 			t.Errorf("%t: %v", isVault, err)

@@ -14,8 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// inPages has a cluster of many volumes, of which the last is v, list them as API servers do: no more than were asked
-// for.
+// inPages makes client list volumes in two pages, as an API server does; the last volume is v.
 func inPages(t *testing.T, client *fake.Clientset, v *volumeObject) {
 	client.PrependReactor("list", "persistentvolumes", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		options := a.(k8stesting.ListActionImpl).ListOptions
@@ -29,29 +28,29 @@ func inPages(t *testing.T, client *fake.Clientset, v *volumeObject) {
 	})
 }
 
-// Where a cluster has many volumes, those beyond the first page count like the others.
+// Volumes beyond the first page of a list count like the others.
 func TestPages(t *testing.T) {
 	t.Run("vacant", func(t *testing.T) {
 		client, w := fake.NewClientset(), wanted("10Gi")
 		_, v := boundTo(w)
 		v.Spec.ClaimRef = nil
 		inPages(t, client, v)
-		err := (&Storage{api: client, wanted: w}).vacant(t.Context())
+		err := (&Storage{api: client, spec: w}).checkNoneAvailable(t.Context())
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "available (pv)") {
 			t.Error(err)
 		}
 	})
 	t.Run("secure", func(t *testing.T) {
-		claim, v := theirs()
+		claim, v := foreignPair()
 		client := fake.NewClientset(claim, v)
 		inPages(t, client, v)
-		if err := secure(t.Context(), client, claim); err != nil || len(writes(client)) != 1 {
+		if err := retainForeign(t.Context(), client, claim); err != nil || len(writes(client)) != 1 {
 			t.Errorf("%v, %q", err, writes(client))
 		}
 	})
 	t.Run("staying", func(t *testing.T) {
 		client := fake.NewClientset()
-		_, v := theirs()
+		_, v := foreignPair()
 		v.Spec.PersistentVolumeReclaimPolicy, v.Status.Phase = corev1.PersistentVolumeReclaimRetain, corev1.VolumeReleased
 		inPages(t, client, v)
 		if err := CheckRetained(t.Context(), client); err == nil || !strings.Contains(err.Error(), "the volume pv was bound") {

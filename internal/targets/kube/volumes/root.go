@@ -12,19 +12,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// rootRule is where storage is measured with volume=root.
+// rootRule is the fact that describes the storage of volume=root.
 const rootRule = "the container's own root directory, a new one for each block"
 
-// keptFree is how much of its disk a kubelet keeps free unless it is configured otherwise, in percent: with less it
-// removes images, and evicts pods, those of others too.
-const keptFree = 15
+// kubeletFreePercent is the percentage of its disk that a kubelet keeps free by default: with less it removes images and
+// evicts pods, also those of other users.
+const kubeletFreePercent = 15
 
-// usableRoot is how many bytes a run may write to a root directory: at most size, half of what is free, what leaves the
-// kubelet's part free, and nine tenths of the container's limit, at which the pod would be evicted. A disk with less
-// free than the kubelet's part has a pod only if its kubelet keeps less free.
+// usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the free space, the
+// free space above the kubelet's share, and nine tenths of the container's limit, at which the pod would be evicted. If
+// less than the kubelet's share is free, the kubelet evidently keeps less, and its share does not count.
 func usableRoot(v preflight.Volume, size, limit int64) int64 {
 	n := min(size, v.Free/2)
-	if spare := v.Free - v.Size/100*keptFree; spare > 0 {
+	if spare := v.Free - v.Size/100*kubeletFreePercent; spare > 0 {
 		n = min(n, spare)
 	}
 	if limit > 0 {
@@ -33,38 +33,38 @@ func usableRoot(v preflight.Volume, size, limit int64) int64 {
 	return n
 }
 
-// checkRoot returns an error if nothing can be measured in the container's own root directory. What the image has there
-// is no one's data, so it may have content.
+// checkRoot returns an error if nothing can be measured in the container's own root directory. The directory may have
+// content: it comes from the image.
 func (v *Volume) checkRoot(pod *corev1.Pod) error {
-	node, limits := v.plan.Node(manifest.Client), inspection.OwnContainer(pod).Resources.Limits
-	v.limit = limits.StorageEphemeral().Value()
+	node, limits := v.blueprint.Node(manifest.Client), inspection.OwnContainer(pod).Resources.Limits
+	v.writeLimit = limits.StorageEphemeral().Value()
 	switch {
-	case v.found.Error != "":
+	case v.observed.Error != "":
 		return result.NotSupported(fmt.Sprintf("on node %s %s; with volume=root the image needs a directory %s that any "+
-			"user may write to, as the agent's own image has", node, v.found.Error, v.Path()))
-	case v.found.Mounted:
+			"user may write to, as the agent's own image has", node, v.observed.Error, v.Path()))
+	case v.observed.Mounted:
 		return result.NotSupported(fmt.Sprintf("something is mounted on %s in the pod %s, which is not the container's own "+
 			"root directory then: the image declares a volume there, or something in the cluster changes pods", v.Path(),
-			v.plan.Name(manifest.Client)))
-	case result.FactOf(v.found.Facts, "backing") == "memory":
+			v.blueprint.Name(manifest.Client)))
+	case result.FactOf(v.observed.Facts, "backing") == "memory":
 		return result.NotSupported(fmt.Sprintf("root directories of containers on node %s are in memory (%s), which is not "+
 			"storage; choose another node with client-node=, or another runtime-class=", node,
-			result.FactOf(v.found.Facts, "filesystem")))
-	case v.limit > 0 && v.limit/10*9 < smallestVolume:
+			result.FactOf(v.observed.Facts, "filesystem")))
+	case v.writeLimit > 0 && v.writeLimit/10*9 < smallestVolume:
 		return result.NotSupported(fmt.Sprintf("the pod has a limit of %d bytes of ephemeral storage, at which its kubelet "+
-			"evicts it; give it more in config=, or choose another namespace=", v.limit))
+			"evicts it; give it more in config=, or choose another namespace=", v.writeLimit))
 	case v.usable() < smallestVolume:
 		return result.NotSupported(fmt.Sprintf("on node %s %d of %d bytes are free for containers, and volume=root uses at "+
 			"most half of them and leaves the kubelet its %d %%: free some, or choose another node with client-node=", node,
-			v.found.Free, v.found.Size, keptFree))
+			v.observed.Free, v.observed.Size, kubeletFreePercent))
 	}
 	return nil
 }
 
-// rootFacts are those of the container's own root directory.
+// rootFacts returns the facts about the container's own root directory.
 func (v *Volume) rootFacts() []result.Fact {
 	return append([]result.Fact{
-		{Name: "volume", Value: rootRule}, {Name: "size-asked", Value: v.asked.Size.String()},
+		{Name: "volume", Value: rootRule}, {Name: "size-asked", Value: v.spec.Size.String()},
 		{Name: "volume-usable", Value: strconv.FormatInt(v.usable(), 10) + " B"},
-	}, v.found.Facts...)
+	}, v.observed.Facts...)
 }

@@ -28,13 +28,13 @@ func rootOf(t *testing.T, api *fake.Clientset) (*Storage, *Volume) {
 	return st, v
 }
 
-// From its plan to its end, the container's own root directory takes no request to the API server.
+// A root directory as the volume needs no request to the API server, from its plan to its removal.
 func TestRootAsksNothing(t *testing.T) {
 	api := fake.NewClientset()
 	st, v := rootOf(t, api)
 	seen := &preflight.Volume{Size: 100 << 30, Free: 40 << 30, Content: []string{"of the image"},
 		Facts: []result.Fact{{Name: "backing", Value: "overlay"}}}
-	missing, err := cluster.Lacking(t.Context(), api, st.need, targets.Placement{Volume: true}, nil)
+	missing, err := cluster.MissingRights(t.Context(), api, st.need, targets.Placement{Volume: true}, nil)
 	if len(missing) > 0 {
 		t.Errorf("missing rights: %v", missing)
 	}
@@ -61,7 +61,7 @@ func TestRootAsksNothing(t *testing.T) {
 	}
 }
 
-// No more than half of what is free on the node is used, and what cannot be used is refused with the reason.
+// At most half of the free space of the node is used, and unusable root directories are refused with the reason.
 func TestRootLimits(t *testing.T) {
 	for _, test := range []struct {
 		seen preflight.Volume
@@ -86,7 +86,7 @@ func TestRootLimits(t *testing.T) {
 	}
 }
 
-// What is used of a node's disk gets no pod evicted from it, as far as the kubelet's own settings are known.
+// Writing to a root directory leaves the kubelet's default share of the disk free, so that no pod is evicted.
 func TestUsableRoot(t *testing.T) {
 	for name, test := range map[string]struct{ size, free, asked, limit, want int64 }{
 		"as asked":                           {1000, 900, 100, 0, 100},
@@ -105,7 +105,7 @@ func TestUsableRoot(t *testing.T) {
 	}
 }
 
-// A limit of the running pod, which a LimitRange may have given it, bounds what is used.
+// The ephemeral-storage limit of the running pod, possibly set by a LimitRange, bounds the usable size.
 func TestRootOfLimitedPod(t *testing.T) {
 	for text, want := range map[string]string{"1Gi": "", "64Mi": "has a limit of 67108864 bytes of ephemeral storage"} {
 		limit := resource.MustParse(text)

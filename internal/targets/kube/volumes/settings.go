@@ -11,10 +11,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// smallestVolume is the least that can be measured: the file of the etcd check takes 22 MiB, and a file system some.
+// smallestVolume is the smallest volume that can be measured, in bytes: the file of the etcd check takes 22 MiB, and a
+// file system needs space too.
 const smallestVolume = 64 << 20
 
-// Settings are the options about volumes.
+// Settings lists the options about volumes.
 var Settings = []targets.Setting[manifest.Volume]{
 	targets.NewSetting(targets.Option{
 		Name: "storage-class", Example: "NAME", Help: "storage class of the volumes (default: the cluster's default class)"},
@@ -62,7 +63,7 @@ func parseUse(value string) (manifest.Use, error) {
 		"the container's own root directory")
 }
 
-// Check refuses options about claims where none is made.
+// Check returns an error if options about claims are given with volume=root, which creates none.
 func Check(spec targets.Spec, w manifest.Volume) error {
 	for _, name := range []string{"storage-class", "access-mode", "volume-mode"} {
 		if value := spec.Options[name]; w.Root() && value != "" {

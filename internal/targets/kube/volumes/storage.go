@@ -1,5 +1,5 @@
-// Package volumes is the storage that a cluster has measured: classes, claims and the volumes that are made for them.
-// No volume is mounted, written to or removed that was not provisioned for a claim of Knotmeter's own.
+// Package volumes provides the volumes that storage is measured on: it finds the class, creates and deletes claims.
+// It mounts, writes to and removes only volumes that were provisioned for its own claims.
 package volumes
 
 import (
@@ -23,91 +23,92 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Storage is what a target knows of the class that its volumes are of.
+// A Storage holds the storage class of a target and creates its volumes.
 type Storage struct {
-	api    kubernetes.Interface
-	wanted manifest.Volume
-	need   cluster.Need
-	looked bool                    // for the class
-	class  *storagev1.StorageClass // nil if it may not be seen
-	err    error                   // why there is none
-	reuse  bool
-	size   int64 // that may be used of a volume that is reused; 0 until it is known
-	claim  bool  // of a volume that is reused, may have been made
-	made   bool  // any claim may have been
+	api           kubernetes.Interface
+	spec          manifest.Volume // what the options ask for
+	need          cluster.Need
+	lookedUp      bool                    // class and err are set
+	class         *storagev1.StorageClass // nil if classes cannot be read
+	err           error                   // why there is no usable class
+	reuse         bool                    // one volume serves all blocks
+	size          int64                   // bytes that runs may use of the reused volume; 0 until known
+	reusedClaimed bool                    // the claim of the reused volume may exist
+	created       bool                    // any claim may exist
 }
 
-// NewStorage is of volumes as they are wanted. It asks nobody yet.
-func NewStorage(api kubernetes.Interface, wanted manifest.Volume, need cluster.Need) *Storage {
-	return &Storage{api: api, wanted: wanted, need: need, reuse: wanted.Use == manifest.Reuse}
+// NewStorage returns the storage for the volumes that spec asks for. It sends no request yet.
+func NewStorage(api kubernetes.Interface, spec manifest.Volume, need cluster.Need) *Storage {
+	return &Storage{api: api, spec: spec, need: need, reuse: spec.Use == manifest.Reuse}
 }
 
-// LookUp finds the class, once. What the cluster does not have Is result.ErrNotSupported.
+// LookUp finds the storage class, once. The error Is result.ErrNotSupported if the cluster has no usable class, or if
+// rights are missing.
 func (st *Storage) LookUp(ctx context.Context) error {
-	if st.looked || st.wanted.Root() {
+	if st.lookedUp || st.spec.Root() {
 		return st.err
 	}
-	unseen, err := cluster.Lacks(ctx, st.api, "", cluster.SeeVolumes)
+	unseen, err := cluster.MissingRules(ctx, st.api, "", cluster.ReadVolumes)
 	if err != nil {
 		return err
 	}
 	if len(unseen) > 0 {
-		missing, err := cluster.LackingVolumes(ctx, st.api, st.need.Namespace)
+		missing, err := cluster.MissingVolumeRights(ctx, st.api, st.need.Namespace)
 		if err != nil {
 			return err
 		}
-		st.looked, st.err = true, result.NotSupported(cluster.LackText(missing)+
+		st.lookedUp, st.err = true, result.NotSupported(cluster.MissingRightsText(missing)+
 			"; without those on persistentvolumes a claim could be bound to a volume with data, which would be overwritten")
 		return st.err
 	}
 	found, err := st.api.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) { // the claim will tell
-		st.looked = true
+	if apierrors.IsForbidden(err) { // the claim's events will report a missing class
+		st.lookedUp = true
 		return nil
 	}
 	if err != nil {
 		return diagnosis.Explain(err, "")
 	}
-	st.looked = true
-	st.err = st.choose(found.Items)
+	st.lookedUp = true
+	st.err = st.chooseClass(found.Items)
 	return st.err
 }
 
-// Forget has the class be looked up again.
-func (st *Storage) Forget() { st.looked, st.class, st.err = false, nil, nil }
+// Forget makes the next LookUp read the classes again.
+func (st *Storage) Forget() { st.lookedUp, st.class, st.err = false, nil, nil }
 
-// choose takes the class that is wanted from those that there are.
-func (st *Storage) choose(classes []storagev1.StorageClass) error {
-	class, err := classOf(classes, st.wanted)
+// chooseClass sets the class that the options name, or the default class. It returns an error if it cannot be used.
+func (st *Storage) chooseClass(classes []storagev1.StorageClass) error {
+	class, err := findClass(classes, st.spec)
 	if err != nil {
 		return result.NotSupported(err.Error())
 	}
 	st.class = class
-	st.reuse = st.reuse || st.wanted.Use == manifest.ByClass && retains(class)
+	st.reuse = st.reuse || st.spec.Use == manifest.ByClass && retains(class)
 	switch {
 	case class.Provisioner == noProvisioner:
 		return result.NotSupported(fmt.Sprintf("the class %s has no provisioner: its volumes were made by hand, and "+
 			"Knotmeter overwrites no volume that it did not make; name another class with %s", class.Name,
-			st.wanted.ClassOption()))
-	case st.wanted.Vault && retains(class):
+			st.spec.ClassOption()))
+	case st.spec.Vault && retains(class):
 		return result.NotSupported(fmt.Sprintf("the class %s retains volumes, so that each block would leave those of its "+
-			"Vault; name another class with %s", class.Name, st.wanted.ClassOption()))
+			"Vault; name another class with %s", class.Name, st.spec.ClassOption()))
 	}
 	return nil
 }
 
-// className is the class that claims name; "" where only the cluster knows its default.
+// className returns the class that claims name; "" if the default class is unknown because classes cannot be read.
 func (st *Storage) className() string {
 	if st.class != nil {
 		return st.class.Name
 	}
-	return st.wanted.Class
+	return st.spec.Class
 }
 
-// Plan gives a site its volume, which is not made yet.
+// Plan returns the volume of a site, which Provision creates, and sets Reuse of the site's blueprint.
 func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume, error) {
-	if st.wanted.Root() {
-		return &Volume{plan: *plan, asked: st.wanted}, nil
+	if st.spec.Root() {
+		return &Volume{blueprint: *plan, spec: st.spec}, nil
 	}
 	if err := st.LookUp(ctx); err != nil { // which decides whether a volume is reused
 		return nil, err
@@ -120,40 +121,40 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 		return nil, err
 	}
 	v := list[0]
-	st.claim = st.claim || st.reuse
-	v.plan, v.keep, v.used = *plan, st.reuse, st.size > 0
+	st.reusedClaimed = st.reusedClaimed || st.reuse
+	v.blueprint, v.reused, v.written = *plan, st.reuse, st.size > 0
 	return v, nil
 }
 
-// PlanClaims gives so many claims their volumes; none of either is made yet. Each claim is asked for with its number, the
-// name of the class, and whether that waits for a node to be chosen.
+// PlanClaims returns the volumes of n claims, which Provision creates. claim returns the i-th claim, counted from 0, of
+// the named class; waits reports whether the class creates volumes only for a chosen node.
 func (st *Storage) PlanClaims(
 	ctx context.Context, n int, claim func(i int, class string, waits bool) *corev1.PersistentVolumeClaim,
 ) ([]*Volume, error) {
 	if err := st.LookUp(ctx); err != nil {
 		return nil, err
 	}
-	if !st.claim {
-		if err := st.vacant(ctx); err != nil {
+	if !st.reusedClaimed {
+		if err := st.checkNoneAvailable(ctx); err != nil {
 			return nil, err
 		}
 	}
-	st.made = true
-	asked := st.wanted
-	asked.Class = st.className()
+	st.created = true
+	spec := st.spec
+	spec.Class = st.className()
 	var list []*Volume
 	for i := range n {
-		order := claim(i, asked.Class, waits(st.class))
-		list = append(list, &Volume{api: st.api, order: order, class: st.class, asked: asked})
+		request := claim(i, spec.Class, waitsForNode(st.class))
+		list = append(list, &Volume{api: st.api, request: request, class: st.class, spec: spec})
 	}
 	return list, nil
 }
 
-// vacant returns an error if a claim would be bound to a volume that is there already.
-func (st *Storage) vacant(ctx context.Context) error {
+// checkNoneAvailable returns an error if Kubernetes could bind a claim to an existing volume.
+func (st *Storage) checkNoneAvailable(ctx context.Context) error {
 	var names []string
 	err := eachVolume(ctx, st.api, func(v *corev1.PersistentVolume) {
-		if alreadyThere(st.wanted, v, st.className()) {
+		if couldBind(st.spec, v, st.className()) {
 			names = append(names, v.Name)
 		}
 	})
@@ -164,17 +165,17 @@ func (st *Storage) vacant(ctx context.Context) error {
 	class := cmp.Or(st.className(), result.Unknown)
 	return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be bound to "+
 		"one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
-		"another %s", class, inspection.List(names), st.wanted.ClassOption()))
+		"another %s", class, inspection.List(names), st.spec.ClassOption()))
 }
 
-// Made says whether any claim may have been made.
-func (st *Storage) Made() bool { return st != nil && st.made }
+// Made reports whether any claim may have been created.
+func (st *Storage) Made() bool { return st != nil && st.created }
 
-// HostVolume is the volume as the runs of a block have it.
+// HostVolume returns the volume as runs of a block use it.
 func (st *Storage) HostVolume(v *Volume) host.Volume {
-	offer := host.Volume{Path: v.asked.Path(), Device: v.found.Device, Size: v.usable(), Kept: v.identity()}
-	if v.keep {
-		// What is free later is what the files of earlier blocks leave.
+	offer := host.Volume{Path: v.spec.Path(), Device: v.observed.Device, Size: v.usable(), Kept: v.identity()}
+	if v.reused {
+		// All blocks use the size of the first: files of earlier blocks take free space.
 		if st.size == 0 {
 			st.size = offer.Size
 		}
@@ -183,20 +184,20 @@ func (st *Storage) HostVolume(v *Volume) host.Volume {
 	return offer
 }
 
-// RemoveReused removes the volume that was for all blocks of an experiment.
+// RemoveReused deletes the claim of the volume that served all blocks of an experiment, and waits for its end.
 func (st *Storage) RemoveReused(ctx context.Context, namespace, experiment string) error {
-	if st == nil || !st.claim || namespace == "" {
+	if st == nil || !st.reusedClaimed || namespace == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, goneTime)
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
 	plan := manifest.Blueprint{Experiment: experiment, Reuse: true}
-	return removeClaim(ctx, st.api, namespace, plan.ClaimName())
+	return deleteClaimAndWait(ctx, st.api, namespace, plan.ClaimName())
 }
 
-// Facts are those of the class that the volumes of runs are of; none where the options say nothing of volumes.
+// Facts returns the facts about the storage class of the volumes; none if no option about volumes is given.
 func (st *Storage) Facts(ctx context.Context, sets []appsv1.DaemonSet) []result.Fact {
-	w := st.wanted
+	w := st.spec
 	if !w.Given {
 		return nil
 	}

@@ -25,69 +25,69 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Volume is that of a site.
+// A Volume is the volume of a site: one of a PersistentVolumeClaim, or the container's own root directory.
 type Volume struct {
-	api   kubernetes.Interface
-	plan  manifest.Blueprint            // of the pod that measures it
-	order *corev1.PersistentVolumeClaim // as it is to be made
-	class *storagev1.StorageClass       // nil if it may not be seen
-	asked manifest.Volume               // for it
-	keep  bool                          // it is for all blocks
-	made  bool                          // the claim may be
-	used  bool                          // runs have written to it
-	claim *corev1.PersistentVolumeClaim // once it was bound
-	pv    *corev1.PersistentVolume
-	found preflight.Volume // what the pod saw
-	limit int64            // bytes that its container may write to its root directory; 0: no limit
+	api        kubernetes.Interface
+	blueprint  manifest.Blueprint            // of the pod that mounts the volume
+	request    *corev1.PersistentVolumeClaim // the claim to create
+	class      *storagev1.StorageClass       // nil if classes cannot be read
+	spec       manifest.Volume               // what the options ask for
+	reused     bool                          // one volume serves all blocks
+	created    bool                          // the claim may exist
+	written    bool                          // runs have written to the volume
+	claim      *corev1.PersistentVolumeClaim // nil until it is bound
+	pv         *corev1.PersistentVolume      // nil until the claim is bound
+	observed   preflight.Volume              // reported by the pod
+	writeLimit int64                         // bytes that the container may write to its root directory; 0: no limit
 }
 
-// HasClaim reports whether there is a volume that belongs to a claim.
-func (v *Volume) HasClaim() bool { return v != nil && !v.asked.Root() }
+// HasClaim reports whether v is a volume with a claim, not the container's root directory. v may be nil.
+func (v *Volume) HasClaim() bool { return v != nil && !v.spec.Root() }
 
-// usable is how many bytes a run may write: all of a device, and of a file system what leaves it some room.
+// usable returns how many bytes a run may write: all of a device, nine tenths of the free space of a file system.
 func (v *Volume) usable() int64 {
 	switch {
-	case v.asked.Root():
-		return usableRoot(v.found, v.asked.Size.Value(), v.limit)
-	case v.found.Device:
-		return v.found.Size
+	case v.spec.Root():
+		return usableRoot(v.observed, v.spec.Size.Value(), v.writeLimit)
+	case v.observed.Device:
+		return v.observed.Size
 	}
-	return v.found.Free / 10 * 9
+	return v.observed.Free / 10 * 9
 }
 
-// identity names what the files of runs stay on.
+// identity returns an identifier of the storage that keeps the files of runs: the UID of the claim, or the pod's name.
 func (v *Volume) identity() string {
 	if v.HasClaim() {
 		return string(v.claim.UID)
 	}
-	return v.plan.Name(manifest.Client)
+	return v.blueprint.Name(manifest.Client)
 }
 
-// createTime is how long a request may take that makes a claim.
-const createTime = 30 * time.Second
+// createTimeout limits the request that creates a claim.
+const createTimeout = 30 * time.Second
 
-// Provision makes the claim of a site, waits until it is bound, and verifies to what: all before a pod could mount it.
+// Provision creates the claim of a site, waits until it is bound, and verifies its volume before a pod can mount it.
 func (v *Volume) Provision(ctx context.Context) error {
 	if !v.HasClaim() {
 		return nil
 	}
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
 	if err := v.makeClaim(whole); err != nil {
 		return err
 	}
 	if err := v.awaitBinding(ctx); err != nil {
-		return diagnosis.Explain(err, v.order.Namespace)
+		return diagnosis.Explain(err, v.request.Namespace)
 	}
 	return v.verifyBinding(ctx)
 }
 
-// makeClaim makes the claim of a site, or finds that of all blocks.
+// makeClaim creates the claim of a site. The claim of a reused volume may exist already.
 func (v *Volume) makeClaim(ctx context.Context) error {
-	v.made = true
-	namespace := v.order.Namespace
-	_, err := v.api.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, v.order, metav1.CreateOptions{})
-	if v.keep && apierrors.IsAlreadyExists(err) {
+	v.created = true
+	namespace := v.request.Namespace
+	_, err := v.api.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, v.request, metav1.CreateOptions{})
+	if v.reused && apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	var status *apierrors.StatusError
@@ -100,15 +100,15 @@ func (v *Volume) makeClaim(ctx context.Context) error {
 	return diagnosis.Explain(err, namespace)
 }
 
-// awaitBinding waits until the claim is bound; or says what keeps it from that.
+// awaitBinding waits until the claim is bound. It returns an error once something prevents that.
 func (v *Volume) awaitBinding(ctx context.Context) error {
-	w := diagnosis.NewVolumeWait(v.asked, time.Now())
+	w := diagnosis.NewVolumeWait(v.spec, time.Now())
 	var events []corev1.Event
-	claims := v.api.CoreV1().PersistentVolumeClaims(v.order.Namespace)
-	claim, err := cluster.Bound(ctx, claims, v.order.Name, func(claim *corev1.PersistentVolumeClaim) error {
-		events = v.latest(ctx, w, false, events)
-		if in := w.Blocked(time.Now(), claim, nil, events); in != nil {
-			return diagnosis.ErrorOf(in)
+	claims := v.api.CoreV1().PersistentVolumeClaims(v.request.Namespace)
+	claim, err := cluster.AwaitBound(ctx, claims, v.request.Name, func(claim *corev1.PersistentVolumeClaim) error {
+		events = v.refreshEvents(ctx, w, false, events)
+		if problem := w.Blocked(time.Now(), claim, nil, events); problem != nil {
+			return diagnosis.ErrorOf(problem)
 		}
 		return nil
 	})
@@ -119,8 +119,8 @@ func (v *Volume) awaitBinding(ctx context.Context) error {
 	return err
 }
 
-// latest are the events about the volume, asked anew when that is due.
-func (v *Volume) latest(
+// refreshEvents returns the events about the volume: read again if w is due, else those known already.
+func (v *Volume) refreshEvents(
 	ctx context.Context, w *diagnosis.VolumeWait, trouble bool, known []corev1.Event,
 ) []corev1.Event {
 	if w.Due(time.Now(), trouble) {
@@ -131,12 +131,13 @@ func (v *Volume) latest(
 	return known
 }
 
-// Running waits until the pod that has the volume runs; or says what keeps it from that.
+// Running waits until the pod of the volume runs. It returns an error once something prevents that.
 func (v *Volume) Running(ctx context.Context, watch *cluster.PodWatch) (map[string]*corev1.Pod, error) {
-	return Running(ctx, watch, map[string]*Volume{v.plan.Name(manifest.Client): v})
+	return Running(ctx, watch, map[string]*Volume{v.blueprint.Name(manifest.Client): v})
 }
 
-// Running waits until pods run that have volumes, each by the pod's name; or says what keeps one from that.
+// Running waits until all pods run whose volumes are in of, by the name of the pod. It returns an error once something
+// prevents that.
 func Running(
 	ctx context.Context, watch *cluster.PodWatch, of map[string]*Volume,
 ) (map[string]*corev1.Pod, error) {
@@ -145,7 +146,7 @@ func Running(
 	first := of[names[0]]
 	waits := map[string]*diagnosis.VolumeWait{}
 	for name, v := range of {
-		waits[name] = diagnosis.NewVolumeWait(v.asked, began)
+		waits[name] = diagnosis.NewVolumeWait(v.spec, began)
 	}
 	var events []corev1.Event
 	r := diagnosis.NewReadiness(len(of), began, func() ([]corev1.Event, error) {
@@ -154,23 +155,23 @@ func Running(
 			return diagnosis.Mounting(e.Reason) || e.Reason == "FailedScheduling"
 		}), err
 	})
-	return watch.Running(ctx, r, func(pods map[string]*corev1.Pod) error {
+	return watch.AwaitRunning(ctx, r, func(pods map[string]*corev1.Pod) error {
 		for _, name := range names {
 			pod := pods[name]
 			if pod == nil || !inspection.Runs(pod) {
-				events = first.latest(ctx, waits[names[0]], pod != nil && diagnosis.NotScheduled(pod) != "", events)
+				events = first.refreshEvents(ctx, waits[names[0]], pod != nil && diagnosis.NotScheduled(pod) != "", events)
 			}
-			if in := waits[name].Blocked(time.Now(), of[name].claim, pod, events); in != nil {
-				return diagnosis.ErrorOf(in)
+			if problem := waits[name].Blocked(time.Now(), of[name].claim, pod, events); problem != nil {
+				return diagnosis.ErrorOf(problem)
 			}
 		}
 		return nil
 	})
 }
 
-// events are those of the namespace's claims and pods.
+// events returns the events about claims and pods of the namespace.
 func (v *Volume) events(ctx context.Context) ([]corev1.Event, error) {
-	found, err := v.api.CoreV1().Events(v.order.Namespace).List(ctx, metav1.ListOptions{})
+	found, err := v.api.CoreV1().Events(v.request.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -179,44 +180,44 @@ func (v *Volume) events(ctx context.Context) ([]corev1.Event, error) {
 	}), nil
 }
 
-// Check holds the volume to what was asked for by what the pod sees of it.
-func (v *Volume) Check(seen *preflight.Volume, pod *corev1.Pod) error {
-	if seen == nil || seen.Error == "" && seen.Content == nil {
+// Check returns an error if the volume that the pod sees is not as the options ask for, or cannot be measured.
+func (v *Volume) Check(observed *preflight.Volume, pod *corev1.Pod) error {
+	if observed == nil || observed.Error == "" && observed.Content == nil {
 		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of "+
-			"Knotmeter", v.plan.Settings.Image)
+			"Knotmeter", v.blueprint.Settings.Image)
 	}
-	v.found = *seen
+	v.observed = *observed
 	switch {
-	case v.asked.Root():
+	case v.spec.Root():
 		return v.checkRoot(pod)
-	case v.found.Denied && v.asked.Block:
+	case v.observed.Denied && v.spec.Block:
 		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where "+
 			"device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
-			v.plan.Node(manifest.Client), v.found.Error))
-	case v.found.Error != "":
+			v.blueprint.Node(manifest.Client), v.observed.Error))
+	case v.observed.Error != "":
 		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name "+
-			"another storage-class=", v.plan.Node(manifest.Client), v.found.Error))
-	case v.found.Device != v.asked.Block:
+			"another storage-class=", v.blueprint.Node(manifest.Client), v.observed.Error))
+	case v.observed.Device != v.spec.Block:
 		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods",
-			v.plan.Name(manifest.Client))
-	case len(v.found.Content) > 0 && !v.used:
+			v.blueprint.Name(manifest.Client))
+	case len(v.observed.Content) > 0 && !v.written:
 		return result.NotSupported(fmt.Sprintf("the volume %s is not empty, and nothing was written to it: it has %s; "+
 			"have the provisioner make empty volumes, or name another storage-class=",
-			v.claim.Spec.VolumeName, diagnosis.Shorten(inspection.List(v.found.Content))))
-	case v.usable() < 1<<20 && !v.keep:
+			v.claim.Spec.VolumeName, diagnosis.Shorten(inspection.List(v.observed.Content))))
+	case v.usable() < 1<<20 && !v.reused:
 		return result.NotSupported(fmt.Sprintf("the volume %s has no space: %d bytes are free; ask for more with size=",
-			v.claim.Spec.VolumeName, v.found.Free))
+			v.claim.Spec.VolumeName, v.observed.Free))
 	}
 	return nil
 }
 
-// Health is what became of the volume since it was made that makes a run on it count for nothing.
+// Health returns what happened to the claim and the volume since they were created that invalidates runs on them.
 func (v *Volume) Health(ctx context.Context) []string {
 	if !v.HasClaim() {
 		return nil
 	}
 	var list []string
-	claim, err := v.api.CoreV1().PersistentVolumeClaims(v.order.Namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
+	claim, err := v.api.CoreV1().PersistentVolumeClaims(v.request.Namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && claim.UID != v.claim.UID:
 		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
@@ -233,16 +234,18 @@ func (v *Volume) Health(ctx context.Context) []string {
 	return list
 }
 
-// Remove removes the claim of a site, and returns when its volume is gone, unless the class or the options keep it.
+// Remove deletes the claim of a site, unless the volume is reused, and waits until the volume is gone, unless its
+// reclaim policy keeps it.
 func (v *Volume) Remove(ctx context.Context) error {
-	if v == nil || !v.made || v.keep {
+	if v == nil || !v.created || v.reused {
 		return nil
 	}
-	return removeClaim(ctx, v.api, v.order.Namespace, v.order.Name)
+	return deleteClaimAndWait(ctx, v.api, v.request.Namespace, v.request.Name)
 }
 
-// removeClaim removes a claim, and returns when it and its volume are gone; a volume that its class keeps stays.
-func removeClaim(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
+// deleteClaimAndWait deletes a claim and waits until it and its volume are gone. It does not wait for a volume that its
+// reclaim policy keeps.
+func deleteClaimAndWait(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
 	claims := api.CoreV1().PersistentVolumeClaims(namespace)
 	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -251,14 +254,15 @@ func removeClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	if err := deleteClaim(ctx, api, namespace, name); err != nil {
 		return err
 	}
-	if err := cluster.Gone(ctx, cluster.Named(name), claims.List, claims.Watch); err != nil {
+	if err := cluster.AwaitGone(ctx, cluster.ByName(name), claims.List, claims.Watch); err != nil {
 		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace,
 			diagnosis.Explain(err, namespace))
 	}
 	return awaitVolumeGone(ctx, api, claim.Spec.VolumeName)
 }
 
-// awaitVolumeGone waits until a volume is gone whose claim is. One that is kept, or may not be seen, is not waited for.
+// awaitVolumeGone waits until the volume of a deleted claim is gone. It returns at once if the reclaim policy keeps the
+// volume, or if volumes cannot be read.
 func awaitVolumeGone(ctx context.Context, api kubernetes.Interface, name string) error {
 	if name == "" {
 		return nil
@@ -270,47 +274,47 @@ func awaitVolumeGone(ctx context.Context, api kubernetes.Interface, name string)
 		return nil
 	}
 	if err == nil {
-		err = cluster.Gone(ctx, cluster.Named(name), volumes.List, volumes.Watch)
+		err = cluster.AwaitGone(ctx, cluster.ByName(name), volumes.List, volumes.Watch)
 	}
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
 	if err != nil {
-		said := ""
-		if v, cannot := volumes.Get(context.WithoutCancel(ctx), name, metav1.GetOptions{}); cannot == nil &&
+		status := ""
+		if v, getErr := volumes.Get(context.WithoutCancel(ctx), name, metav1.GetOptions{}); getErr == nil &&
 			v.Status.Message != "" {
-			said = " (" + diagnosis.Shorten(v.Status.Message) + ")"
+			status = " (" + diagnosis.Shorten(v.Status.Message) + ")"
 		}
-		return fmt.Errorf("the volume %s is not gone yet%s, which its provisioner should remove: %w", name, said,
+		return fmt.Errorf("the volume %s is not gone yet%s, which its provisioner should remove: %w", name, status,
 			diagnosis.Explain(err, ""))
 	}
 	return nil
 }
 
-// Warnings are what a reader of a run should know of its volume.
+// Warnings returns the warnings that runs on the volume record: whether it stays after the experiment.
 func (v *Volume) Warnings() []result.Warning {
-	if text := v.kept(); text != "" {
+	if text := v.retainedNote(); text != "" {
 		return []result.Warning{{Code: result.VolumeKept, Text: text}}
 	}
 	return nil
 }
 
-// kept says which volume stays when its claim is gone; empty if none does.
-func (v *Volume) kept() string {
+// retainedNote returns the text about a volume that stays when its claim is gone; empty if it goes with the claim.
+func (v *Volume) retainedNote() string {
 	if !v.HasClaim() || v.pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		return ""
 	}
-	return retained(v.pv)
+	return retainedText(v.pv)
 }
 
-// retained names a volume of ours that stays, and what removes it.
-func retained(pv *corev1.PersistentVolume) string {
+// retainedText names a volume of a Knotmeter claim that stays, and the command that removes it.
+func retainedText(pv *corev1.PersistentVolume) string {
 	return fmt.Sprintf("the volume %s is kept by its reclaim policy, Retain, when Knotmeter's claim is gone: 'kubectl "+
-		"delete pv %s' removes it, and %s stays until it is removed there", pv.Name, pv.Name, atProvider(pv))
+		"delete pv %s' removes it, and %s stays until it is removed there", pv.Name, pv.Name, backingStorage(pv))
 }
 
-// atProvider is what a volume is at its provider.
-func atProvider(pv *corev1.PersistentVolume) string {
+// backingStorage describes the provider's disk or the path behind a volume.
+func backingStorage(pv *corev1.PersistentVolume) string {
 	switch {
 	case pv.Spec.CSI != nil:
 		return fmt.Sprintf("what it is at the provider (%s %s)", pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
@@ -320,34 +324,34 @@ func atProvider(pv *corev1.PersistentVolume) string {
 	return "what it is at the provider"
 }
 
-// Path is where the volume is in the pod; empty without one.
+// Path returns where the pod has the volume: a mount point, a device, or a directory; empty if v is nil.
 func (v *Volume) Path() string {
 	if v == nil {
 		return ""
 	}
-	return v.asked.Path()
+	return v.spec.Path()
 }
 
-// Facts are those of a block's volume; none without one.
+// Facts returns the facts about the volume of a block; none if v is nil.
 func (v *Volume) Facts() []result.Fact {
 	switch {
 	case v == nil:
 		return nil
-	case v.asked.Root():
+	case v.spec.Root():
 		return v.rootFacts()
 	}
-	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.asked.Size
+	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.spec.Size
 	facts := []result.Fact{
 		{Name: "volume", Value: v.claim.Spec.VolumeName},
 		{Name: "volume-class", Value: ptr.Deref(v.claim.Spec.StorageClassName, result.Unknown)},
-		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.Mode())},
+		{Name: "access-mode", Value: string(v.spec.Access)}, {Name: "volume-mode", Value: string(v.spec.Mode())},
 		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
-		{Name: "volume-use", Value: map[bool]string{false: "a new one for this block", true: "one for all blocks"}[v.keep]},
+		{Name: "volume-use", Value: map[bool]string{false: "a new one for this block", true: "one for all blocks"}[v.reused]},
 		{Name: "volume-topology", Value: inspection.Topology(v.pv)},
 		{Name: "volume-usable", Value: strconv.FormatInt(v.usable(), 10) + " B"},
 		{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)},
 	}
-	if text := v.kept(); text != "" {
+	if text := v.retainedNote(); text != "" {
 		facts = append(facts, result.Fact{Name: "volume-retained", Value: text})
 	}
 	if v.class != nil {
@@ -355,10 +359,10 @@ func (v *Volume) Facts() []result.Fact {
 			facts = append(facts, l.Facts()...)
 		}
 	}
-	return append(facts, v.found.Facts...)
+	return append(facts, v.observed.Facts...)
 }
 
-// Name is that of the volume; empty until the claim is bound.
+// Name returns the name of the PersistentVolume; empty until the claim is bound.
 func (v *Volume) Name() string {
 	if v.claim == nil {
 		return ""
