@@ -64,7 +64,7 @@ func Verbs() map[string]agent.Handler {
 		api.Verb:       agent.Handle(plain(kubeapi.Run)),
 		dynamics.Verb:  agent.Handle(plain(trial.Do)),
 		vault.Verb:     agent.Handle(plain(vault.Run)),
-		vault.ErrandVerb: agent.Handle(plain(func(ctx context.Context, e vault.Errand) (vault.Outcome, error) {
+		vault.TaskVerb: agent.Handle(plain(func(ctx context.Context, e vault.Task) (vault.Outcome, error) {
 			return e.Run(ctx)
 		})),
 	}

@@ -16,23 +16,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
-// askTime is how long Vault may take for a question that is not part of the load. Under load it may take long.
+// askTime is how long Vault may take to answer a request that is not part of the load; under load that can be long.
 const askTime = 30 * time.Second
 
-// maxAnswer bounds what is read of an answer, in bytes.
-const maxAnswer = 1 << 20
+// maxResponse limits how much of a response is read, in bytes.
+const maxResponse = 1 << 20
 
-// A replica is the way to one address of Vault, beside the load.
+// A replica is a client of one address of Vault, for requests that are not part of the load.
 type replica struct {
-	address string
-	server  httpload.Server
-	token   string
-	space   string // Vault's namespace
-	ca      []byte
-	http    *http.Client
+	address   string
+	server    httpload.Server
+	token     string
+	namespace string // Vault's, not Kubernetes'
+	ca        []byte
+	http      *http.Client
 }
 
-// replicas are those of an endpoint: one for each address.
+// replicas returns one client for each address of an endpoint.
 func replicas(e host.Endpoint) ([]*replica, error) {
 	server, err := httpload.NewServer(e.URL, e.Addresses,
 		httpload.Trust{CA: e.CA, Cert: e.Secret.Cert, Key: e.Secret.Key}, false)
@@ -44,11 +44,11 @@ func replicas(e host.Endpoint) ([]*replica, error) {
 	}
 	var list []*replica
 	for _, address := range server.Addresses {
-		r := &replica{address: address, server: server, token: e.Secret.Token, space: e.Namespace, ca: e.CA}
+		r := &replica{address: address, server: server, token: e.Secret.Token, namespace: e.Namespace, ca: e.CA}
 		r.http = &http.Client{
 			Timeout:   askTime,
 			Transport: &http.Transport{DialContext: r.dial, TLSClientConfig: server.TLS, MaxIdleConns: 1},
-			// A redirection is an answer: who sent it is not the leader.
+			// A redirection is a response to report: its sender is not the leader.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 		list = append(list, r)
@@ -67,7 +67,7 @@ func (r *replica) dial(ctx context.Context, network, _ string) (net.Conn, error)
 	return (&net.Dialer{}).DialContext(ctx, network, r.address)
 }
 
-// A refusal is an answer of Vault that is no success.
+// A refusal is a response of Vault with an error status.
 type refusal struct {
 	address, method, path string
 	status                int
@@ -82,7 +82,7 @@ func (r *refusal) Error() string {
 	return text
 }
 
-// statusOf is the status of a refusal, 0 for other errors.
+// statusOf returns the HTTP status of a refusal, 0 for other errors.
 func statusOf(err error) int {
 	if r, is := errors.AsType[*refusal](err); is {
 		return r.status
@@ -90,15 +90,15 @@ func statusOf(err error) int {
 	return 0
 }
 
-// byVault says whether an error is a refusal in Vault's form, and not that of a proxy or of whatever else has its
-// address here.
-func byVault(err error) bool {
+// isVaultError reports whether an error is a refusal in Vault's format, and not that of a proxy or another server at
+// the same address.
+func isVaultError(err error) bool {
 	r, is := errors.AsType[*refusal](err)
 	return is && len(r.errors) > 0
 }
 
-// ask sends one request and reads the answer into the second of from and into, each of which may be nil. An answer
-// that is no success is a *refusal; what it has to say is read all the same.
+// ask sends from as the JSON body of one request and decodes the response into into; both may be nil. A response with
+// an error status is decoded too; its error wraps a *refusal.
 func (r *replica) ask(ctx context.Context, method, path string, from, into any) error {
 	var body io.Reader
 	if from != nil {
@@ -116,7 +116,7 @@ func (r *replica) ask(ctx context.Context, method, path string, from, into any) 
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrVault, err)
 	}
-	for _, f := range header(r.token, r.space) {
+	for _, f := range header(r.token, r.namespace) {
 		request.Header.Set(f.Name, f.Value)
 	}
 	answer, err := r.http.Do(request)
@@ -124,7 +124,7 @@ func (r *replica) ask(ctx context.Context, method, path string, from, into any) 
 		return fmt.Errorf("%w: %s: %w", ErrVault, r.address, err)
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse))
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrVault, r.address, err)
 	}
@@ -133,7 +133,7 @@ func (r *replica) ask(ctx context.Context, method, path string, from, into any) 
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		said := struct{ Errors []string }{}
-		_ = json.Unmarshal(text, &said) // it need not say why
+		_ = json.Unmarshal(text, &said) // the body may have no errors
 		return fmt.Errorf("%w: %w", ErrVault, &refusal{r.address, method, path, answer.StatusCode, said.Errors})
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *replica) ask(ctx context.Context, method, path string, from, into any) 
 	return nil
 }
 
-// header is what every request has.
+// header returns the header fields of every request.
 func header(token, namespace string) []httpload.Field {
 	h := []httpload.Field{{Name: "X-Vault-Request", Value: "true"}}
 	if token != "" {

@@ -1,11 +1,11 @@
-// Package vault is HashiCorp Vault as an application that is measured: what is asked of its transit engine, the mount
-// and the key that a run has for itself, what is watched meanwhile, and how a cluster of it is begun.
+// Package vault measures HashiCorp Vault: it creates a transit mount and a key for each run, sends the requests,
+// watches the replicas meanwhile, and initializes a Vault that was deployed.
 //
-// Targets read with it where Vault is and what lets a client in; the agent, beside Vault, makes the mount, hands the
-// requests to the generator of package web, and takes the mount away again.
+// Targets use it to find a Vault and its credentials. The agent next to Vault creates the mount, passes the requests to
+// the generator (httpload), and removes the mount.
 package vault
 
 import "errors"
 
-// ErrVault is what every error about a Vault that can't be measured as it is, is.
+// ErrVault is wrapped by every error about a Vault that cannot be measured in its present state.
 var ErrVault = errors.New("vault")

@@ -17,12 +17,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// An Instance is a target's Vault, as its options say: at an address, or deployed for each block. Without options it is
-// what Vault's own command line takes from the environment.
+// An Instance is a target's Vault, as its options describe it: one at an address, or one deployed for each block.
+// Without options it is the Vault that Vault's own command line finds in the environment.
 type Instance struct {
 	URL       string
 	Addresses []string // host:port of each replica
-	Leader    bool
+	Leader    bool     // measure the leader only
 	CAFile    string
 	TokenFile string
 	Namespace string
@@ -30,16 +30,16 @@ type Instance struct {
 	Deploy   bool
 	Replicas int
 	Image    string
-	// CPU and Memory of each replica that is deployed, as Kubernetes writes them; empty: as the manifest has them.
+	// CPU and Memory of each deployed replica, in Kubernetes' notation; empty: the manifest's.
 	CPU, Memory string
-	// StorageClass is that of a volume for each replica that is deployed; empty: there are no volumes.
+	// StorageClass is the class of the volume of each deployed replica; empty: no volumes.
 	StorageClass string
 }
 
-// DefaultImage is deployed unless somebody says otherwise.
+// DefaultImage is deployed if the option vault-image is not given.
 const DefaultImage = "docker.io/hashicorp/vault:1.21"
 
-// Check says which options contradict each other, nil if none do, and fills in what was left out.
+// Check sets the defaults of a deployment, and returns an error if options contradict each other.
 func (i *Instance) Check() error {
 	switch {
 	case i.Deploy && (len(i.Addresses) > 0 || i.CAFile != "" || i.TokenFile != "" || i.Namespace != ""):
@@ -60,22 +60,23 @@ func checkURL(text string) error {
 	return nil
 }
 
-// A Machine is where the environment and the files are that lead to a Vault.
+// A Machine gives access to the environment and files that describe a Vault.
 type Machine struct {
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)
 	Home     func() (string, error)
 }
 
-// Here is this one.
+// Here returns the machine that this program runs on.
 func Here() Machine {
 	return Machine{Getenv: os.Getenv, ReadFile: os.ReadFile, Home: os.UserHomeDir}
 }
 
-// addressVariable names a Vault where no option does.
+// addressVariable is the environment variable with Vault's URL if no option gives one.
 const addressVariable = "VAULT_ADDR"
 
-// Destination is where requests to the Vault that is there go; nowhere if there is none. It reads no files.
+// Destination returns where requests to an existing Vault go; zero without one, or if Vault is deployed. It reads no
+// files.
 func (i Instance) Destination(m Machine) host.Destination {
 	d := host.Destination{URL: i.URL, Addresses: i.Addresses, Secret: true}
 	switch {
@@ -90,7 +91,7 @@ func (i Instance) Destination(m Machine) host.Destination {
 	return d
 }
 
-// Applications has the Vault that is there by its name, if there is one.
+// Applications returns the destination of an existing Vault by its [Name], or nil.
 func (i Instance) Applications(m Machine) map[string]host.Destination {
 	if to := i.Destination(m); to.URL != "" {
 		return map[string]host.Destination{Name: to}
@@ -98,8 +99,8 @@ func (i Instance) Applications(m Machine) map[string]host.Destination {
 	return nil
 }
 
-// Endpoint is the Vault that is there, with what lets a client in, as vault's own command line would find it. None at
-// all is an error that Is result.ErrNotSupported.
+// Endpoint returns an existing Vault with its credentials, as Vault's own command line would find them. If there is
+// none, the error wraps result.ErrNotSupported.
 func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
 	e := host.Endpoint{URL: i.Destination(m).URL, Addresses: i.Addresses,
 		Leader: i.Leader, Namespace: cmp.Or(i.Namespace, m.Getenv("VAULT_NAMESPACE"))}
@@ -116,15 +117,15 @@ func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
 				"VAULT_CACERT or vault-ca=, and Vault's own address")
 		}
 	}
-	if err := i.files(m, &e); err != nil {
+	if err := i.readCertificates(m, &e); err != nil {
 		return e, err
 	}
-	err := i.token(m, &e)
+	err := i.readToken(m, &e)
 	return withServerName(e, m.Getenv("VAULT_TLS_SERVER_NAME")), err
 }
 
-// Supports is nil for a placement that asks no application, or this one and it is there or deployed. Every error Is
-// result.ErrNotSupported.
+// Supports returns nil for a placement without an application, or with Vault if one exists or is deployed. Every error
+// wraps result.ErrNotSupported.
 func (i Instance) Supports(m Machine, p targets.Placement) error {
 	switch {
 	case p.Application == "" || p.Application == Name && i.Deploy:
@@ -139,8 +140,8 @@ func (i Instance) Supports(m Machine, p targets.Placement) error {
 	return err
 }
 
-// files reads certificates.
-func (i Instance) files(m Machine, e *host.Endpoint) (err error) {
+// readCertificates reads the CA certificate and the client's certificate and key, as far as they are given.
+func (i Instance) readCertificates(m Machine, e *host.Endpoint) (err error) {
 	for _, f := range []struct {
 		name string
 		into *[]byte
@@ -156,7 +157,8 @@ func (i Instance) files(m Machine, e *host.Endpoint) (err error) {
 	return nil
 }
 
-// withServerName has the requests be for the name in the certificate, and the connections be made to where it was.
+// withServerName returns the endpoint with name as the host of its URL, which the certificate must match; connections
+// still go to the previous host.
 func withServerName(e host.Endpoint, name string) host.Endpoint {
 	u, err := url.Parse(e.URL)
 	if name == "" || err != nil || u.Scheme != "https" {
@@ -170,8 +172,9 @@ func withServerName(e host.Endpoint, name string) host.Endpoint {
 	return e
 }
 
-// token finds the token: of the option's file, of the environment, of the file that `vault login` writes.
-func (i Instance) token(m Machine, e *host.Endpoint) error {
+// readToken reads the token from the option's file, the environment, or the file that `vault login` writes, in this
+// order.
+func (i Instance) readToken(m Machine, e *host.Endpoint) error {
 	file, given := i.TokenFile, i.TokenFile != ""
 	if !given {
 		if e.Secret.Token = m.Getenv("VAULT_TOKEN"); e.Secret.Token != "" {
@@ -201,12 +204,12 @@ func checkToken(token, from string) error {
 	return nil
 }
 
-// A Cleaner removes what runs left at an endpoint, and returns the names of it.
+// A Cleaner removes what runs left at an endpoint, and returns the names of what it removed.
 type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 
-// Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for
-// each block, nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured
-// anything. Where no Vault answers this machine, elsewhere is tried, unless it is nil.
+// Clean removes what runs left in the Vault that the options or the environment name. It does nothing without a Vault,
+// for one that is deployed for each block, and for an environment without a usable Vault (no token, for example), where
+// no run can have been. If no Vault answers this machine, it calls elsewhere, unless that is nil.
 func (i Instance) Clean(ctx context.Context, m Machine, how targets.Cleaning, elsewhere Cleaner) ([]string, error) {
 	if i.Destination(m).URL == "" {
 		return nil, nil
@@ -219,7 +222,7 @@ func (i Instance) Clean(ctx context.Context, m Machine, how targets.Cleaning, el
 		return nil, err
 	}
 	removed, err := Clean(ctx, e, how)
-	if errors.Is(err, ErrSilent) && elsewhere != nil {
+	if errors.Is(err, ErrNoAnswer) && elsewhere != nil {
 		var there error
 		if removed, there = elsewhere(ctx, e); there == nil {
 			return removed, nil

@@ -12,13 +12,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Name is that of the application, and of the option of targets that says where it is.
+// Name is the name of the application, and of the option of targets that gives its URL.
 const Name = "vault"
 
-// Settings are the options of targets about a Vault that is there.
+// Settings returns the options of targets for an existing Vault.
 func Settings() []targets.Setting[Instance] { return given }
 
-// DeploySettings are the options of targets that deploy a Vault too.
+// DeploySettings returns the options of targets that can also deploy a Vault.
 func DeploySettings() []targets.Setting[Instance] { return givenOrDeployed }
 
 var given = append([]targets.Setting[Instance]{{
@@ -36,7 +36,7 @@ var givenOrDeployed = slices.Concat([]targets.Setting[Instance]{{
 	Set: (*Instance).set,
 }}, access, deployment)
 
-// access is how to reach a Vault that is there.
+// access holds the options for reaching an existing Vault.
 var access = []targets.Setting[Instance]{
 	targets.NewSetting(targets.Option{
 		Name: "vault-addresses", Example: "HOST:PORT,…",
@@ -58,7 +58,7 @@ var access = []targets.Setting[Instance]{
 	}, func(i *Instance) *string { return &i.Namespace }, targets.AnyText),
 }
 
-// deployment is how a Vault is deployed.
+// deployment holds the options for deploying a Vault.
 var deployment = []targets.Setting[Instance]{
 	targets.NewSetting(targets.Option{
 		Name: "vault-replicas", Example: "1", Needs: "vault=deploy",
@@ -110,7 +110,7 @@ func checkMemory(value string) error {
 	return nil
 }
 
-// set reads where Vault is.
+// set sets the URL of an existing Vault, or that one is deployed.
 func (i *Instance) set(value string) error {
 	if i.Deploy = value == targets.Deploy; i.Deploy {
 		return nil

@@ -18,54 +18,54 @@ import (
 
 // Verbs of the agent.
 const (
-	Verb       = "vault"        // measures: a [Config] is its body, an [httpload.Result] its result
-	ErrandVerb = "vault-errand" // an [Errand] is its body, an [Outcome] its result
+	Verb     = "vault"        // measures; its body is a [Config], its result an [httpload.Result]
+	TaskVerb = "vault-errand" // initializes or cleans; its body is a [Task], its result an [Outcome]
 )
 
-// A Config is a run.
+// A Config describes a run.
 type Config struct {
 	Endpoint host.Endpoint `json:"endpoint"`
-	Ask      string        `json:"ask"` // one of Operations, Mix or Published
+	Ask      string        `json:"ask"` // one of [Operations], [Mix] or [Published]
 	Pace     family.Pace   `json:"pace"`
 	Times    family.Times  `json:"times"`
 	Seed     uint64        `json:"seed"`
 }
 
-// Open is the configuration without its secrets, to be kept.
+// Open returns the configuration without its secrets, for the results directory.
 func (c Config) Open() any {
 	c.Endpoint = c.Endpoint.Open()
 	return c
 }
 
-// warmConnections are open before an open loop begins, to each address.
+// warmConnections is how many connections to each address are open before an open loop begins.
 const warmConnections = 8
 
-// Run asks the transit engine of a Vault what the workload says, in a mount of its own, which is gone when it returns.
-// A seal or an election meanwhile makes the result invalid. Errors of Vault are ErrVault.
+// Run sends the workload's requests to the transit engine of a Vault, in a mount that it creates and removes. A seal or
+// an election during the run makes the result invalid. Errors of Vault wrap [ErrVault].
 func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	all, err := replicas(c.Endpoint)
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	before, err := ready(ctx, all)
+	before, err := readyStates(ctx, all)
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	all, before, pinned, err := pin(c.Endpoint, all, before)
+	all, before, pinned, err := onlyLeader(c.Endpoint, all, before)
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	lasts, leader := c.Pace.Limits(0).Bound(c.Times, mountSpare), chief(before)
-	limited, cancel := context.WithTimeoutCause(ctx, lasts,
-		fmt.Errorf("the run has not ended after %v, and its mount may soon be cleaned", lasts))
+	limit, lead := c.Pace.Limits(0).Bound(c.Times, mountSpare), leaderIndex(before)
+	limited, cancel := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("the run has not ended after %v, and its mount may soon be cleaned", limit))
 	defer cancel()
-	m, err := newMount(limited, all[leader], before[leader].now().Add(lasts+askTime))
+	m, err := newMount(limited, all[lead], before[lead].now().Add(limit+askTime))
 	if err != nil {
 		return httpload.Result{}, err
 	}
 	got, err := c.measure(limited, m, all, before)
-	// Who gave up has a right to a clean Vault too.
-	if left := m.leave(context.WithoutCancel(ctx), all); left != nil {
+	// The mount is removed even if ctx has ended.
+	if left := m.removeByAny(context.WithoutCancel(ctx), all); left != nil {
 		got.Warnings = append(got.Warnings, result.Warning{Code: result.ObjectsLeft, Text: left.Error()})
 	}
 	if err == nil {
@@ -79,14 +79,15 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	return got, err
 }
 
-// ready asks all replicas how they are; each must be able to answer.
-func ready(ctx context.Context, all []*replica) ([]state, error) {
-	states, errs := roll(ctx, all)
+// readyStates returns the states of all replicas. It is an error if one of them cannot be measured, or if they belong
+// to different Vaults.
+func readyStates(ctx context.Context, all []*replica) ([]state, error) {
+	states, errs := readStates(ctx, all)
 	for i, r := range all {
 		if errs[i] != nil {
 			return nil, errs[i]
 		}
-		if err := states[i].able(r.address); err != nil {
+		if err := states[i].checkReady(r.address); err != nil {
 			return nil, err
 		}
 		if states[i].Address != states[0].Address && states[i].HA && states[0].HA {
@@ -97,17 +98,17 @@ func ready(ctx context.Context, all []*replica) ([]state, error) {
 	return states, nil
 }
 
-// chief is the leader's place in a list, or the first where it is not in it.
-func chief(states []state) int {
+// leaderIndex returns the index of the leader, or 0 if the leader is not in the list.
+func leaderIndex(states []state) int {
 	return max(0, slices.IndexFunc(states, func(s state) bool { return s.HA && s.Self }))
 }
 
-// pin leaves the leader alone where the endpoint says so.
-func pin(e host.Endpoint, all []*replica, states []state) ([]*replica, []state, bool, error) {
+// onlyLeader removes all replicas but the leader if the endpoint asks for that; pinned reports whether it does.
+func onlyLeader(e host.Endpoint, all []*replica, states []state) (_ []*replica, _ []state, pinned bool, err error) {
 	if !e.Leader {
 		return all, states, false, nil
 	}
-	i := chief(states)
+	i := leaderIndex(states)
 	if states[i].HA && !states[i].Self {
 		return nil, nil, false, fmt.Errorf("%w: the leader %s is none of the addresses that are given; name it among them, "+
 			"or have all asked", ErrVault, states[i].Address)
@@ -115,7 +116,7 @@ func pin(e host.Endpoint, all []*replica, states []state) ([]*replica, []state, 
 	return all[i : i+1], states[i : i+1], true, nil
 }
 
-// measure prepares the requests, checks that every replica answers them, and has them sent.
+// measure prepares the requests, checks that every replica answers, and sends them.
 func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []state) (httpload.Result, error) {
 	names := Operations
 	if slices.Contains(names, c.Ask) {
@@ -126,7 +127,7 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		return httpload.Result{}, err
 	}
 	for _, r := range all {
-		if err := m.tried(ctx, r); err != nil {
+		if err := m.tryEncrypt(ctx, r); err != nil {
 			return httpload.Result{}, err
 		}
 	}
@@ -136,7 +137,7 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		server.Addresses = append(server.Addresses, r.address)
 	}
 	w := watch(ctx, all, before)
-	got, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}))
+	got, err := httpload.Do(ctx, c.loadConfig(server, &source{seed: c.Seed, names: names, list: list}))
 	invalid, warnings := w.close(ctx)
 	if err != nil && len(invalid) > 0 {
 		err = fmt.Errorf("%s: %w", result.Joined(invalid), err)
@@ -145,21 +146,21 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 	return got, err
 }
 
-// The published measurements count from the first request on, and end none themselves. That of a client of Vault's own
-// gets a minute.
+// publishedTimeout replaces the timeout of requests in published measurements, which set none: a minute, as in Vault's
+// own client.
 const publishedTimeout = time.Minute
 
-// Operations are what can be asked of the transit engine, in the order of the reports.
+// Operations lists the operations of the transit engine, in the order of the reports.
 var Operations = []string{"encrypt", "decrypt", "sign", "verify"}
 
-// Mix is a quarter of each of the operations, and Published the mix as it was measured for publications.
+// Workloads that mix the operations.
 const (
-	Mix       = "mix"
-	Published = "published"
+	Mix       = "mix"       // a quarter of each operation
+	Published = "published" // the mix as published measurements have it
 )
 
-// load is the run for the generator.
-func (c Config) load(server httpload.Server, from httpload.Source) httpload.Config {
+// loadConfig returns the generator's configuration. Published measurements have no warm-up.
+func (c Config) loadConfig(server httpload.Server, from httpload.Source) httpload.Config {
 	w := httpload.Config{
 		Server: server, Source: from, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
 		Knee: c.Pace.Knee, MostClients: c.Pace.MostClients,
@@ -173,10 +174,10 @@ func (c Config) load(server httpload.Server, from httpload.Source) httpload.Conf
 	return w
 }
 
-// tried asks a replica once. A standby that sends clients away instead of passing requests on would make of the run a
-// measurement of redirections. A standby that has not heard of the new mount yet gets a moment.
-func (m *mount) tried(ctx context.Context, r *replica) error {
-	const tries, apart = 20, 100 * time.Millisecond
+// tryEncrypt checks that a replica answers a request, within some 2 s, because a standby learns of the new mount with a
+// delay. A standby that redirects clients is an error: the run would measure redirections.
+func (m *mount) tryEncrypt(ctx context.Context, r *replica) error {
+	const tries, pause = 20, 100 * time.Millisecond
 	var err error
 	for range tries {
 		err = r.ask(ctx, "POST", m.name+"/encrypt/"+keyName, map[string]any{"plaintext": "YQ=="}, nil)
@@ -191,13 +192,13 @@ func (m *mount) tried(ctx context.Context, r *replica) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(apart):
+		case <-time.After(pause):
 		}
 	}
 	return err
 }
 
-// facts are what a reader must know of the Vault behind a figure.
+// facts returns what a reader must know about the Vault that was measured.
 func facts(e host.Endpoint, all []*replica, states []state, pinned bool) map[string]string {
 	f := map[string]string{
 		"vault.version": states[0].Version, "vault.ha": "no", "vault.tls": "no",
@@ -234,28 +235,28 @@ func facts(e host.Endpoint, all []*replica, states []state, pinned bool) map[str
 	return f
 }
 
-// silence is how long a Vault without load may take to answer.
-const silence = 10 * time.Second
+// idleTimeout is how long a Vault without load may take to answer.
+const idleTimeout = 10 * time.Second
 
-// ErrSilent is that no Vault answers where it is asked from; elsewhere one may.
-var ErrSilent = errors.New("no Vault answers here")
+// ErrNoAnswer means that no Vault answers this machine; it may answer another one.
+var ErrNoAnswer = errors.New("no Vault answers here")
 
-// Reach says why the Vault at an endpoint cannot be asked from here, if it cannot.
-func Reach(ctx context.Context, e host.Endpoint) error {
+// CheckReachable returns an error if the Vault at an endpoint cannot be measured from this machine.
+func CheckReachable(ctx context.Context, e host.Endpoint) error {
 	all, err := replicas(e)
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, silence)
+	limited, cancel := context.WithTimeout(ctx, idleTimeout)
 	defer cancel()
-	if _, err := ready(limited, all); err != nil {
+	if _, err := readyStates(limited, all); err != nil {
 		return fmt.Errorf("the Vault at %s: %w; see that it answers, or name another with vault= or VAULT_ADDR", e.URL, err)
 	}
 	return nil
 }
 
-// Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does; the
-// error Is ErrSilent where none does.
+// Clean removes the mounts that runs left at an endpoint, through the first replica that answers, and returns their
+// names. If no Vault answers, the error wraps [ErrNoAnswer].
 func Clean(ctx context.Context, e host.Endpoint, how targets.Cleaning) ([]string, error) {
 	all, err := replicas(e)
 	if err != nil {
@@ -263,26 +264,26 @@ func Clean(ctx context.Context, e host.Endpoint, how targets.Cleaning) ([]string
 	}
 	var by *replica
 	var left []leftMount
-	var deaf []error
-	silent := ErrSilent
+	var failures []error
+	noAnswer := ErrNoAnswer
 	for _, by = range all {
-		if left, err = by.leftover(ctx); err == nil {
+		if left, err = by.leftMounts(ctx); err == nil {
 			break
 		}
-		if byVault(err) {
-			silent = nil
+		if isVaultError(err) {
+			noAnswer = nil
 		}
-		deaf = append(deaf, err)
+		failures = append(failures, err)
 	}
 	if err != nil {
-		return nil, errors.Join(append(deaf, silent)...)
+		return nil, errors.Join(append(failures, noAnswer)...)
 	}
 	var removed []string
 	var errs []error
 	now := by.clock(ctx)
 	for _, l := range left {
 		name := "mount " + l.name + " of Vault at " + e.URL
-		if !how.Report(name, l.kept(now)) {
+		if !how.Report(name, l.inUse(now)) {
 			continue
 		}
 		if err := (&mount{by, l.name}).remove(ctx); err != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A state is what a replica says of itself.
+// A state is the state that a replica reports of itself.
 type state struct {
 	Initialized bool
 	Sealed      bool
 	Standby     bool
 	Version     string
 	ClusterName string `json:"cluster_name"`
-	// Touch is whether a standby has lately heard of the leader, to whom it passes requests on; nil where Vault does not
-	// say.
-	Touch *bool `json:"ha_connection_healthy"`
-	// Time is its clock, in seconds.
+	// HeardLeader reports whether a standby has recently heard from the leader, to which it forwards requests; nil if
+	// Vault does not report it.
+	HeardLeader *bool `json:"ha_connection_healthy"`
+	// Time is the replica's clock, in seconds since 1970; 0 if Vault does not report it.
 	Time int64 `json:"server_time_utc"`
 
 	leader
 }
 
-// now is the replica's time, so that all machines that ask it agree; this one's where it does not say.
+// now returns the replica's time, on which all clients agree, or this machine's if the replica reports none.
 func (s state) now() time.Time {
 	if s.Time == 0 {
 		return time.Now()
@@ -35,30 +35,30 @@ func (s state) now() time.Time {
 	return time.Unix(s.Time, 0)
 }
 
-// clock is a replica's time.
+// clock returns the replica's current time, or this machine's if the replica does not answer.
 func (r *replica) clock(ctx context.Context) time.Time {
-	s, _ := r.look(ctx) // else this machine's
+	s, _ := r.readState(ctx)
 	return s.now()
 }
 
-// A leader is what a replica says of who leads. Since is when that one began, which tells an election apart that the
-// same one won again.
+// A leader is what a replica reports about the leader. Since is the start of its leadership, which shows an election
+// that the same replica won again.
 type leader struct {
 	HA      bool   `json:"ha_enabled"`
-	Self    bool   `json:"is_self"`
+	Self    bool   `json:"is_self"` // this replica leads
 	Address string `json:"leader_address"`
 	Cluster string `json:"leader_cluster_address"`
 	Since   string `json:"active_time"`
 }
 
-// healthPath answers with 200 whatever the replica's state, so that an error is one.
+// healthPath has status 200 in every state of the replica, so that other statuses are errors.
 const healthPath = "sys/health?standbyok=true&perfstandbyok=true" +
 	"&sealedcode=200&uninitcode=200&drsecondarycode=200&haunhealthycode=200"
 
-// look asks a replica how it is.
-func (r *replica) look(ctx context.Context) (state, error) {
+// readState reads the replica's state, and the leader if the replica is unsealed.
+func (r *replica) readState(ctx context.Context) (state, error) {
 	open := *r // these paths need no token, and exist in the root namespace only
-	open.token, open.space = "", ""
+	open.token, open.namespace = "", ""
 	var s state
 	if err := open.ask(ctx, "GET", healthPath, nil, &s); err != nil {
 		return s, err
@@ -70,8 +70,8 @@ func (r *replica) look(ctx context.Context) (state, error) {
 	return s, err
 }
 
-// able says why a replica can't be measured, nil if it can.
-func (s state) able(address string) error {
+// checkReady returns an error if the replica cannot be measured in this state.
+func (s state) checkReady(address string) error {
 	switch {
 	case !s.Initialized:
 		return fmt.Errorf("%w: %s is not initialised: run 'vault operator init' there, or have one deployed (vault=deploy)",
@@ -84,37 +84,38 @@ func (s state) able(address string) error {
 	return nil
 }
 
-// roll asks all replicas at once.
-func roll(ctx context.Context, all []*replica) ([]state, []error) {
+// readStates reads the states of all replicas at the same time.
+func readStates(ctx context.Context, all []*replica) ([]state, []error) {
 	states, errs := make([]state, len(all)), make([]error, len(all))
 	var group sync.WaitGroup
 	for i, r := range all {
-		group.Go(func() { states[i], errs[i] = r.look(ctx) })
+		group.Go(func() { states[i], errs[i] = r.readState(ctx) })
 	}
 	group.Wait()
 	return states, errs
 }
 
-// A watcher looks at the replicas while they are asked. It says what makes the run invalid, and what else it saw.
+// A watcher checks the replicas' states during a run. It collects changes, which make the run invalid, and warnings.
 type watcher struct {
 	all    []*replica
 	before []state
 	end    context.CancelFunc
 	ended  chan struct{}
 
-	changes []string
-	silent  map[string]int // looks that a replica did not answer
-	apart   map[string]int // looks at which a standby had not heard of the leader lately
-	looks   int
+	changes    []string
+	unanswered map[string]int // checks that a replica did not answer, by its address
+	unheard    map[string]int // checks in which a standby had not recently heard from the leader, by its address
+	checks     int
 }
 
-// watchPause lies between two looks.
+// watchPause is the time between two checks.
 const watchPause = 500 * time.Millisecond
 
+// watch starts to check the replicas every [watchPause], until close.
 func watch(ctx context.Context, all []*replica, before []state) *watcher {
 	ctx, end := context.WithCancel(ctx)
 	w := &watcher{all: all, before: before, end: end, ended: make(chan struct{}),
-		silent: map[string]int{}, apart: map[string]int{}}
+		unanswered: map[string]int{}, unheard: map[string]int{}}
 	go func() {
 		defer close(w.ended)
 		for {
@@ -123,39 +124,39 @@ func watch(ctx context.Context, all []*replica, before []state) *watcher {
 				return
 			case <-time.After(watchPause):
 			}
-			w.once(ctx)
+			w.check(ctx)
 		}
 	}()
 	return w
 }
 
-// once looks at all replicas. One that does not answer under load is not one that changed.
-func (w *watcher) once(ctx context.Context) {
-	states, errs := roll(ctx, w.all)
+// check checks all replicas once. A replica that does not answer under load is no change.
+func (w *watcher) check(ctx context.Context) {
+	states, errs := readStates(ctx, w.all)
 	if ctx.Err() != nil {
-		return // given up half way
+		return // cancelled in the middle of it
 	}
-	w.looks++
+	w.checks++
 	for i, r := range w.all {
 		if errs[i] != nil {
-			w.silent[r.address]++
+			w.unanswered[r.address]++
 			continue
 		}
-		if now := states[i].Touch; now != nil && !*now {
-			w.apart[r.address]++
+		if heard := states[i].HeardLeader; heard != nil && !*heard {
+			w.unheard[r.address]++
 		}
-		w.saw(r.address, change(w.before[i], states[i]))
+		w.addChange(r.address, change(w.before[i], states[i]))
 	}
 }
 
-// saw keeps what changed of a replica, once; nothing is no change.
-func (w *watcher) saw(address, what string) {
+// addChange adds a change of a replica, each once; an empty one is none.
+func (w *watcher) addChange(address, what string) {
 	if text := address + " " + what; what != "" && !slices.Contains(w.changes, text) {
 		w.changes = append(w.changes, text)
 	}
 }
 
-// change says what is different in a way that a run can't have, in words that a replica's address stands before.
+// change describes the change that makes a run invalid, empty if there is none. The text follows a replica's address.
 func change(before, now state) string {
 	switch {
 	case now.Sealed && !before.Sealed:
@@ -176,29 +177,29 @@ func change(before, now state) string {
 	return ""
 }
 
-// close looks once more, when nobody is asked any more, and returns what makes the run invalid and what to be warned
-// of.
+// close ends the watching, checks the replicas once more without load, and returns what makes the run invalid and the
+// warnings.
 func (w *watcher) close(ctx context.Context) (invalid, warnings []result.Warning) {
 	w.end()
 	<-w.ended
-	states, errs := roll(ctx, w.all)
+	states, errs := readStates(ctx, w.all)
 	for i, r := range w.all {
 		if errs[i] != nil {
-			w.saw(r.address, fmt.Sprintf("does not say how it is after the run: %v", errs[i]))
+			w.addChange(r.address, fmt.Sprintf("does not say how it is after the run: %v", errs[i]))
 			continue
 		}
-		w.saw(r.address, change(w.before[i], states[i]))
+		w.addChange(r.address, change(w.before[i], states[i]))
 	}
 	for _, r := range w.all {
-		if n := w.silent[r.address]; n > 0 {
+		if n := w.unanswered[r.address]; n > 0 {
 			warnings = append(warnings, warning(result.StateUnknown,
-				"Vault at %s did not answer %d of %d looks at its state within %v", r.address, n, w.looks, askTime))
+				"Vault at %s did not answer %d of %d looks at its state within %v", r.address, n, w.checks, askTime))
 		}
 	}
 	for _, r := range w.all {
-		if n := w.apart[r.address]; n > 0 {
+		if n := w.unheard[r.address]; n > 0 {
 			warnings = append(warnings, warning(result.LeaderUnheard, "Vault at %s had not heard of its leader lately at "+
-				"%d of %d looks, as happens under more load than it can carry", r.address, n, w.looks))
+				"%d of %d looks, as happens under more load than it can carry", r.address, n, w.checks))
 		}
 	}
 	for _, c := range w.changes {

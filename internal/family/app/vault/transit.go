@@ -16,38 +16,38 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
-// The key and the text are as vault-benchmark has them, so that figures can stand beside published ones: RSA with 2048
-// bits, PSS with SHA-256, 128 bytes of text, for all four operations.
+// The key and the text are those of vault-benchmark, so that results compare with published ones: RSA with 2048 bits,
+// PSS with SHA-256, and 128 bytes of text, for all four operations.
 const (
 	keyName  = "knotmeter"
 	keyType  = "rsa-2048"
 	textSize = 128
 )
 
-// The published measurements have two exceptions: signatures that are verified are of PKCS #1 v1.5, and what is
-// decrypted has 64 bytes.
+// The two exceptions of the published measurements: the signatures to verify are PKCS #1 v1.5, and the text to decrypt
+// has 64 bytes.
 const (
 	publishedSignature = "pkcs1v15"
 	publishedDecrypted = 64
 )
 
-// Mounts are made under this prefix, by which leftovers are found.
+// Names and descriptions of mounts, by which leftovers are found.
 const (
 	mountPrefix      = "knotmeter-"
 	mountDescription = "made by knotmeter for a run, and removed after it"
-	// mountUntil comes after that, with the time by which the run is over.
+	// mountUntil follows mountDescription; the time by which the run is over follows it.
 	mountUntil = "; in use until "
-	// mountSpare is how much longer than its windows a run may take: preparations and its end.
+	// mountSpare is how much longer than its windows a run may take, for preparation and removal.
 	mountSpare = 15 * time.Minute
 )
 
-// A mount is a transit engine of a run's own.
+// A mount is the transit engine of one run.
 type mount struct {
-	by   *replica
+	by   *replica // receives the requests that manage it
 	name string
 }
 
-// newMount makes a transit engine and its key, for a run that is over at a time.
+// newMount creates a transit engine and its key, for a run that is over by until.
 func newMount(ctx context.Context, by *replica, until time.Time) (*mount, error) {
 	m := &mount{by: by, name: mountPrefix + strings.ToLower(rand.Text()[:12])}
 	err := by.ask(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit",
@@ -64,13 +64,13 @@ func newMount(ctx context.Context, by *replica, until time.Time) (*mount, error)
 	return m, nil
 }
 
-// Policy is what a token needs.
+// Policy is the policy that a token needs.
 const Policy = `path "sys/mounts" { capabilities = ["read"] }
 path "sys/mounts/knotmeter-*" { capabilities = ["create", "update", "delete"] }
 path "knotmeter-*" { capabilities = ["create", "update"] }
 `
 
-// remove removes the engine with its key.
+// remove removes the engine with its key, through m.by.
 func (m *mount) remove(ctx context.Context) error {
 	if err := m.by.ask(ctx, "DELETE", "sys/mounts/"+m.name, nil, nil); err != nil {
 		return fmt.Errorf("the mount %s is not removed ('vault secrets disable %s' does it): %w", m.name, m.name, err)
@@ -78,20 +78,20 @@ func (m *mount) remove(ctx context.Context) error {
 	return nil
 }
 
-// leave removes the engine by whichever replica does it. After an election it takes some ten seconds until somebody
-// leads, for which this waits as long as a replica is there that is not sealed.
-func (m *mount) leave(ctx context.Context, all []*replica) error {
+// removeByAny removes the engine through any of the replicas. An election takes some 10 s, so it retries for up to
+// [askTime], as long as a replica is unsealed.
+func (m *mount) removeByAny(ctx context.Context, all []*replica) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var err error
-	_ = until(ctx, func() error {
+	_ = retry(ctx, func() error {
 		err = m.remove(ctx)
 		for i := 0; err != nil && i < len(all); i++ {
 			if all[i] != m.by {
 				err = (&mount{all[i], m.name}).remove(ctx)
 			}
 		}
-		if err != nil && nobody(ctx, all) {
+		if err != nil && !canElect(ctx, all) {
 			cancel()
 		}
 		return err
@@ -99,25 +99,25 @@ func (m *mount) leave(ctx context.Context, all []*replica) error {
 	return err
 }
 
-// nobody says whether no replica is there that could lead again.
-func nobody(ctx context.Context, all []*replica) bool {
-	states, errs := roll(ctx, all)
+// canElect reports whether a replica answers that could become the leader.
+func canElect(ctx context.Context, all []*replica) bool {
+	states, errs := readStates(ctx, all)
 	for i, s := range states {
 		if errs[i] == nil && s.Initialized && !s.Sealed {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
-// A leftMount is a mount of ours that is there.
+// A leftMount is a mount of Knotmeter that exists.
 type leftMount struct {
 	name  string
-	until time.Time // by which its run is over; zero if that is not known
+	until time.Time // when its run is over at the latest; zero if unknown
 }
 
-// kept says why a mount may be in use at a time; empty if it cannot.
-func (l leftMount) kept(now time.Time) string {
+// inUse returns the reason why a run may still use the mount, empty if none can.
+func (l leftMount) inUse(now time.Time) string {
 	switch {
 	case l.until.IsZero():
 		return "nothing tells whether its run is over"
@@ -127,9 +127,9 @@ func (l leftMount) kept(now time.Time) string {
 	return ""
 }
 
-// leftover are the mounts of runs that nobody removed yet, in the order of their names.
-func (r *replica) leftover(ctx context.Context) ([]leftMount, error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+// leftMounts returns the mounts of all runs, sorted by name.
+func (r *replica) leftMounts(ctx context.Context) ([]leftMount, error) {
+	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
 	defer cancel()
 	var mounts struct {
 		Data map[string]struct{ Type, Description string }
@@ -144,25 +144,25 @@ func (r *replica) leftover(ctx context.Context) ([]leftMount, error) {
 		if !strings.HasPrefix(name, mountPrefix) || is.Type != "transit" || !ours {
 			continue
 		}
-		until, _ := time.Parse(time.RFC3339, strings.TrimPrefix(rest, mountUntil)) // zero for what is no time
+		until, _ := time.Parse(time.RFC3339, strings.TrimPrefix(rest, mountUntil)) // zero if it is not a time
 		list = append(list, leftMount{strings.TrimSuffix(name, "/"), until})
 	}
 	return list, nil
 }
 
-// post is a request that writes to a path, with what its answer must contain.
-func (m *mount) post(kind int, path string, body any, contains string) (*httpload.Request, error) {
+// newRequest returns a POST request to an operation's path; contains, if not empty, is what its response must contain.
+func (m *mount) newRequest(kind int, path string, body any, contains string) (*httpload.Request, error) {
 	text, err := json.Marshal(body)
 	r := &httpload.Request{Kind: kind, Method: "POST", Path: "/v1/" + m.name + "/" + path + "/" + keyName, Body: text}
-	r.Header = append(header(m.by.token, m.by.space), httpload.Field{Name: "Content-Type", Value: "application/json"})
+	r.Header = append(header(m.by.token, m.by.namespace), httpload.Field{Name: "Content-Type", Value: "application/json"})
 	if contains != "" {
 		r.Contains = []byte(contains)
 	}
 	return r, err
 }
 
-// requests are those of the operations, one for each: as in vault-benchmark the text is the same in all, but for those
-// of published measurements.
+// requests returns one request for each operation in names. As in vault-benchmark, all have the same text, except in
+// published measurements.
 func (m *mount) requests(ctx context.Context, names []string, published bool) ([]*httpload.Request, error) {
 	raw := make([]byte, textSize)
 	for i := range raw {
@@ -196,7 +196,7 @@ func (m *mount) requests(ctx context.Context, names []string, published bool) ([
 	}
 	var list []*httpload.Request
 	for i, name := range names {
-		r, err := m.post(i, name, bodies[name].body, bodies[name].contains)
+		r, err := m.newRequest(i, name, bodies[name].body, bodies[name].contains)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +205,7 @@ func (m *mount) requests(ctx context.Context, names []string, published bool) ([
 	return list, nil
 }
 
-// A source draws one of its requests for each operation, all with the same share.
+// A source is a source of requests that draws each of its requests with the same probability.
 type source struct {
 	seed  uint64
 	names []string
@@ -214,17 +214,17 @@ type source struct {
 
 func (s *source) Names() []string { return s.names }
 
-// Request depends on the seed and the number of the operation alone, so that every target is asked the same.
+// Request returns the request of operation n. It depends on the seed and n only, so that every target gets the same.
 func (s *source) Request(n uint64) *httpload.Request {
 	if len(s.list) == 1 {
 		return s.list[0]
 	}
-	return s.list[mixed(s.seed+n)%uint64(len(s.list))]
+	return s.list[splitMix64(s.seed+n)%uint64(len(s.list))]
 }
 
-// mixed is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+// splitMix64 is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 // 2014).
-func mixed(x uint64) uint64 {
+func splitMix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -25,28 +25,28 @@ import (
 
 const rootToken = "hvs.secret"
 
-// A cluster is a Vault of several replicas as clients see it, with what a test wants to happen.
+// A cluster is a model of a Vault with several replicas, whose state and faults a test sets.
 type cluster struct {
 	t        *testing.T
 	mu       sync.Mutex
 	servers  []*httptest.Server
-	leads    int
-	since    int
+	leads    int // index of the leader
+	since    int // start of its leadership
 	sealed   bool
-	mounts   map[string]string         // with their descriptions
-	asked    map[string]int            // by operation
+	mounts   map[string]string         // their descriptions, by name
+	asked    map[string]int            // requests, by operation
 	last     map[string]map[string]any // body of the last request, by operation
 	byServer []int
 	redirect bool
 	forbid   bool
-	apart    bool // standbys do not hear of the leader
+	apart    bool // standbys do not hear from the leader
 	joined   []bool
 	unsealed []bool
-	fresh    bool // not initialised
+	fresh    bool // not initialized
 	busy     bool // operations are refused
 }
 
-// gone is an address where nothing listens. The port of a server that was closed may be another test's by then.
+// gone is an address where nothing listens. The port of a closed server could have been given to another test.
 const gone = "127.0.0.1:1"
 
 func newCluster(t *testing.T, n int) *cluster {
@@ -164,18 +164,18 @@ func (c *cluster) secrets(i int, path, method string, body map[string]any, w htt
 	}
 }
 
-// work is a run of what is asked.
-func work(e host.Endpoint, ask string, p family.Pace) Config {
+// config returns a run of the operation ask.
+func config(e host.Endpoint, ask string, p family.Pace) Config {
 	return Config{Endpoint: e, Ask: ask, Pace: p, Times: family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}}
 }
 
-// Each operation is asked and answered, by every replica, and nothing is left behind.
+// Every replica answers every operation, and no mount is left.
 func TestRun(t *testing.T) {
 	for _, name := range []string{"encrypt", "decrypt", "sign", "verify", "mix"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
-			r, err := Run(t.Context(), work(c.endpoint(), name, family.Pace{Rate: 200}))
+			r, err := Run(t.Context(), config(c.endpoint(), name, family.Pace{Rate: 200}))
 			if err != nil || r.Total.OK != 200 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -205,18 +205,18 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The published form counts from the first request on: a warm-up would leave out the time in which all clients begin at
-// once.
+// Published measurements count from the first request on: a warm-up would leave out the time in which all clients start
+// at the same time.
 func TestPublished(t *testing.T) {
 	c := newCluster(t, 1)
-	w := work(c.endpoint(), "published", family.Pace{Clients: 20})
+	w := config(c.endpoint(), "published", family.Pace{Clients: 20})
 	w.Times.Warmup = time.Hour
 	r, err := Run(t.Context(), w)
 	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 ||
 		r.Window != 1 || r.AtOnce != 20 || r.Facts["vault.published"] == "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	// What is verified and decrypted is as published, and signed and encrypted is what our mix has.
+	// Verify and decrypt are as published; sign and encrypt are those of the mix.
 	decrypted := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 64)))
 	if c.last["verify"]["signature_algorithm"] != "pkcs1v15" || c.last["sign"]["signature_algorithm"] != nil ||
 		len(c.last["decrypt"]["ciphertext"].(string)) != len("vault:v1:"+decrypted) ||
@@ -227,14 +227,14 @@ func TestPublished(t *testing.T) {
 	for _, n := range c.asked {
 		sum += n
 	}
-	// Besides, the key is made, the replica is tried, and what is decrypted and verified is made before.
+	// The other four: creating the key, trying the replica, and creating the ciphertext and the signature.
 	if uint64(sum) != r.Total.OK+4 {
 		t.Errorf("%d requests were answered, %d counted", sum, r.Total.OK)
 	}
-	if l := w.load(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
+	if l := w.loadConfig(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
 		t.Errorf("%+v", l)
 	}
-	if l := work(host.Endpoint{}, "mix", family.Pace{Clients: 20}).load(httpload.Server{}, nil); l.Timeout != 0 ||
+	if l := config(host.Endpoint{}, "mix", family.Pace{Clients: 20}).loadConfig(httpload.Server{}, nil); l.Timeout != 0 ||
 		l.Warmup == 0 {
 		t.Errorf("%+v", l)
 	}
@@ -244,23 +244,23 @@ func TestPinned(t *testing.T) {
 	c := newCluster(t, 3)
 	c.leads, c.redirect = 2, true
 	e := c.endpoint()
-	if _, err := Run(t.Context(), work(e, "mix", family.Pace{Rate: 100})); err == nil ||
+	if _, err := Run(t.Context(), config(e, "mix", family.Pace{Rate: 100})); err == nil ||
 		!strings.Contains(err.Error(), "redirects clients to the leader") {
 		t.Errorf("all, where standbys redirect: %v", err)
 	}
 	e.Leader = true
-	r, err := Run(t.Context(), work(e, "mix", family.Pace{Rate: 100}))
+	r, err := Run(t.Context(), config(e, "mix", family.Pace{Rate: 100}))
 	if err != nil || r.Facts["vault.asked"] != "the leader alone" || c.byServer[0]+c.byServer[1] > 0 {
 		t.Errorf("%v, %v, %v", r.Facts, c.byServer, err)
 	}
 	e.Addresses = e.Addresses[:2]
-	if _, err := Run(t.Context(), work(e, "mix", family.Pace{Rate: 100})); err == nil ||
+	if _, err := Run(t.Context(), config(e, "mix", family.Pace{Rate: 100})); err == nil ||
 		!strings.Contains(err.Error(), "none of the addresses") {
 		t.Errorf("without the leader's address: %v", err)
 	}
 }
 
-// What happens to Vault during a run makes it invalid.
+// Changes of Vault during a run make it invalid.
 func TestChanges(t *testing.T) {
 	for want, happens := range map[string]func(c *cluster){
 		"was sealed during the run": func(c *cluster) { c.sealed = true },
@@ -271,17 +271,17 @@ func TestChanges(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
 			time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); happens(c) })
-			r, err := Run(t.Context(), work(c.endpoint(), "mix", family.Pace{Rate: 100}))
+			r, err := Run(t.Context(), config(c.endpoint(), "mix", family.Pace{Rate: 100}))
 			if err != nil || !strings.Contains(strings.Join(result.Texts(r.Invalid), "; "), want) {
 				t.Errorf("%v, %v", r.Invalid, err)
 			}
 		})
 	}
-	// A standby that has lost touch with a leader who still leads is told, and is no change.
+	// A standby that does not hear from a leader that still leads is a warning, not a change.
 	c := newCluster(t, 3)
 	time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.apart = true })
-	long := work(c.endpoint(), "mix", family.Pace{Rate: 100})
-	long.Times.Window *= 2 // for at least one look after that
+	long := config(c.endpoint(), "mix", family.Pace{Rate: 100})
+	long.Times.Window *= 2 // for at least one check after that
 	r, err := Run(t.Context(), long)
 	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(result.Texts(r.Warnings), "; "),
 		"had not heard of its leader lately") {
@@ -290,23 +290,23 @@ func TestChanges(t *testing.T) {
 	c = newCluster(t, 1)
 	for want, s := range map[string]state{"is not initialised": {}, "is sealed": {Initialized: true, Sealed: true},
 		"knows of no leader": {Initialized: true, leader: leader{HA: true}}} {
-		if err := s.able("a"); !errors.Is(err, ErrVault) || !strings.Contains(err.Error(), want) {
+		if err := s.checkReady("a"); !errors.Is(err, ErrVault) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
 	c.forbid = true
-	if _, err := Run(t.Context(), work(c.endpoint(), "mix", family.Pace{Rate: 20})); err == nil ||
+	if _, err := Run(t.Context(), config(c.endpoint(), "mix", family.Pace{Rate: 20})); err == nil ||
 		!strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
 		t.Errorf("without rights: %v", err)
 	}
 }
 
-// A Vault that begins to refuse its work is left alone: the run ends before its time, and says so.
+// The run stops early when Vault begins to refuse requests, and reports that.
 func TestDistress(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
 	time.AfterFunc(500*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.busy = true })
-	w := work(c.endpoint(), "encrypt", family.Pace{Rate: 200})
+	w := config(c.endpoint(), "encrypt", family.Pace{Rate: 200})
 	w.Times.Window = 10 * time.Minute
 	r, err := Run(t.Context(), w)
 	if err != nil || !strings.Contains(r.Stopped, "in distress") || len(c.mounts) != 1 {
@@ -318,7 +318,7 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	c := newCluster(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	w := work(c.endpoint(), "mix", family.Pace{Rate: 20})
+	w := config(c.endpoint(), "mix", family.Pace{Rate: 20})
 	w.Times.Window = time.Minute
 	if _, err := Run(ctx, w); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
@@ -328,13 +328,13 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	}
 }
 
-// over is the description of a mount whose run is over.
+// over describes a mount whose run is over.
 const over = mountDescription + mountUntil + "2020-01-01T00:00:00Z"
 
-// everywhere removes what is left over.
-func everywhere() targets.Cleaning { return targets.Cleaning{Found: func(targets.Leftover) {}} }
+// removeLeftovers returns the options that remove what is left, and report nothing.
+func removeLeftovers() targets.Cleaning { return targets.Cleaning{Found: func(targets.Leftover) {}} }
 
-// What a run may still use stays, and what is not known to be over; with All it goes, too. Others' mounts always stay.
+// Mounts that a run may still use stay, also those without a known end; All removes them. Foreign mounts always stay.
 func TestClean(t *testing.T) {
 	for name, test := range map[string]struct {
 		how  targets.Cleaning
@@ -365,7 +365,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// The mount of a run that is killed stays as long as the run could last, and no longer.
+// The mount of a killed run counts as in use for as long as the run could last, and no longer.
 func TestMountOfRun(t *testing.T) {
 	c := newCluster(t, 1)
 	all, err := replicas(c.endpoint())
@@ -376,16 +376,16 @@ func TestMountOfRun(t *testing.T) {
 	if _, err := newMount(t.Context(), all[0], until); err != nil {
 		t.Fatal(err)
 	}
-	left, err := all[0].leftover(t.Context())
+	left, err := all[0].leftMounts(t.Context())
 	if err != nil || len(left) != 1 || !left[0].until.Equal(until) {
 		t.Fatalf("%+v, %v", left, err)
 	}
-	if left[0].kept(until.Add(-time.Second)) == "" || left[0].kept(until) != "" {
-		t.Errorf("%q, %q", left[0].kept(until.Add(-time.Second)), left[0].kept(until))
+	if left[0].inUse(until.Add(-time.Second)) == "" || left[0].inUse(until) != "" {
+		t.Errorf("%q, %q", left[0].inUse(until.Add(-time.Second)), left[0].inUse(until))
 	}
 }
 
-// A search takes many windows, and its mount is not cleaned before they are over.
+// A search has many windows, and its mount counts as in use until they are over.
 func TestMountOfSearch(t *testing.T) {
 	c := newCluster(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -399,7 +399,7 @@ func TestMountOfSearch(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			left, err := all[0].leftover(ctx)
+			left, err := all[0].leftMounts(ctx)
 			if err != nil || len(left) != 1 {
 				t.Errorf("%v, %v", left, err)
 				return
@@ -415,16 +415,15 @@ func TestMountOfSearch(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	windows := search.Pace.Limits(0).Windows
-	if lasts := until.Sub(began); windows < 2 || lasts < time.Duration(windows)*10*time.Minute {
-		t.Errorf("%d windows of 10 min, and the mount is kept for %v", windows, lasts)
+	if kept := until.Sub(began); windows < 2 || kept < time.Duration(windows)*10*time.Minute {
+		t.Errorf("%d windows of 10 min, and the mount is kept for %v", windows, kept)
 	}
 }
 
-// What is to be cleaned is where a run would have been: by the option, or by the environment; any replica that answers
-// does it.
+// Clean uses the Vault that a run would have used, from the option or the environment, and any replica that answers.
 func TestCleanInstance(t *testing.T) {
 	for name, test := range map[string]struct {
-		place     Instance
+		instance  Instance
 		env       map[string]string
 		left      int
 		complains bool
@@ -450,11 +449,11 @@ func TestCleanInstance(t *testing.T) {
 			m := Machine{Home: func() (string, error) { return "/home/x", nil },
 				ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
 			m.Getenv = func(name string) string { return strings.Replace(test.env[name], "here", c.servers[0].URL, 1) }
-			test.place.URL = strings.Replace(test.place.URL, "here", c.servers[0].URL, 1)
-			for i, a := range test.place.Addresses {
-				test.place.Addresses[i] = strings.Replace(a, "here", c.servers[0].Listener.Addr().String(), 1)
+			test.instance.URL = strings.Replace(test.instance.URL, "here", c.servers[0].URL, 1)
+			for i, a := range test.instance.Addresses {
+				test.instance.Addresses[i] = strings.Replace(a, "here", c.servers[0].Listener.Addr().String(), 1)
 			}
-			removed, err := test.place.Clean(t.Context(), m, everywhere(), nil)
+			removed, err := test.instance.Clean(t.Context(), m, removeLeftovers(), nil)
 			if len(c.mounts) != test.left || len(removed) != 1-test.left || (err != nil) != test.complains {
 				t.Errorf("left %v, removed %v, %v", c.mounts, removed, err)
 			}
@@ -462,14 +461,14 @@ func TestCleanInstance(t *testing.T) {
 	}
 }
 
-// Who has no answer here may have one elsewhere; who was refused is so everywhere.
+// If no Vault answers here, elsewhere is called; if Vault refuses, it is not.
 func TestCleanElsewhere(t *testing.T) {
 	here := newCluster(t, 1)
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	for name, test := range map[string]struct {
 		url, token string
-		there      error
+		elsewhere  error
 		asked      bool
 		says       []string
 	}{
@@ -484,9 +483,9 @@ func TestCleanElsewhere(t *testing.T) {
 			m := Machine{Getenv: func(name string) string { return map[string]string{"VAULT_TOKEN": test.token}[name] }}
 			asked := false
 			removed, err := Instance{URL: test.url}.Clean(t.Context(), m,
-				everywhere(), func(_ context.Context, e host.Endpoint) ([]string, error) {
+				removeLeftovers(), func(_ context.Context, e host.Endpoint) ([]string, error) {
 					asked = true
-					return []string{"a mount at " + e.URL}, test.there
+					return []string{"a mount at " + e.URL}, test.elsewhere
 				})
 			if asked != test.asked || (len(removed) == 1) != test.asked || (err != nil) != (test.says != nil) {
 				t.Errorf("asked %v, removed %v, %v", asked, removed, err)
@@ -500,10 +499,10 @@ func TestCleanElsewhere(t *testing.T) {
 	}
 }
 
-// The outcome says what became of an errand; what is no errand is not begun.
-func TestErrand(t *testing.T) {
+// The outcome holds the result of a task; an invalid task is an error.
+func TestTask(t *testing.T) {
 	c := newCluster(t, 1)
-	run := func(e Errand) Outcome {
+	run := func(e Task) Outcome {
 		t.Helper()
 		said, err := e.Run(t.Context())
 		if err != nil {
@@ -512,34 +511,34 @@ func TestErrand(t *testing.T) {
 		return said
 	}
 	c.mounts["knotmeter-old/"] = over
-	if said := run(Errand{Endpoint: c.endpoint(), Clean: true, Patience: time.Minute}); said.Error != "" ||
+	if said := run(Task{Endpoint: c.endpoint(), Clean: true, Timeout: time.Minute}); said.Error != "" ||
 		len(said.Removed) != 1 || len(said.Found) != 1 || len(c.mounts) != 1 {
 		t.Errorf("%+v, left %v", said, c.mounts)
 	}
 	c.fresh = true
-	if said := run(Errand{Endpoint: c.endpoint(), Patience: time.Minute}); said.Error != "" || said.Token != rootToken {
+	if said := run(Task{Endpoint: c.endpoint(), Timeout: time.Minute}); said.Error != "" || said.Token != rootToken {
 		t.Errorf("%+v", said)
 	}
-	away := host.Endpoint{URL: "http://" + gone, Addresses: []string{gone}, Secret: host.Secret{Token: rootToken}}
+	unreachable := host.Endpoint{URL: "http://" + gone, Addresses: []string{gone}, Secret: host.Secret{Token: rootToken}}
 	for _, clean := range []bool{true, false} {
-		if said := run(Errand{Endpoint: away, Clean: clean,
-			Patience: 300 * time.Millisecond}); !strings.Contains(said.Error, "refused") || said.Token != "" {
+		if said := run(Task{Endpoint: unreachable, Clean: clean,
+			Timeout: 300 * time.Millisecond}); !strings.Contains(said.Error, "refused") || said.Token != "" {
 			t.Errorf("clean %v: %+v", clean, said)
 		}
 	}
-	for _, e := range []Errand{{}, {Patience: 1}, {Clean: true}} {
+	for _, e := range []Task{{}, {Timeout: 1}, {Clean: true}} {
 		if said, err := e.Run(t.Context()); !errors.Is(err, ErrVault) || said.Error != "" {
 			t.Errorf("%+v: %v, %+v", e, err, said)
 		}
 	}
 }
 
-func TestBegin(t *testing.T) {
+func TestInitialize(t *testing.T) {
 	c := newCluster(t, 3)
 	c.fresh = true
 	e := c.endpoint()
 	e.Secret.Token = ""
-	token, err := Begin(t.Context(), e)
+	token, err := Initialize(t.Context(), e)
 	if err != nil || token != rootToken || !slices.Equal(c.unsealed, []bool{true, true, true}) ||
 		!slices.Equal(c.joined, []bool{false, true, true}) {
 		t.Errorf("%v; joined %v, unsealed %v", err, c.joined, c.unsealed)
@@ -548,7 +547,7 @@ func TestBegin(t *testing.T) {
 	e.Addresses[1] = gone
 	short, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
-	if _, err := Begin(short, e); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrVault) {
+	if _, err := Initialize(short, e); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrVault) {
 		t.Errorf("with a replica that does not come: %v", err)
 	}
 }
