@@ -9,22 +9,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Pause before a run, so that one does not disturb the next, unless somebody says otherwise.
+// Pause is the default pause before a run, so that runs do not disturb each other.
 const Pause = 20 * time.Millisecond
 
-// Durations are the seconds that runs and sites of an experiment take: nominal ones corrected by those that were
-// measured. What has not been measured yet is corrected by what is most like it.
+// Durations predict the seconds of runs, sites and switches of an experiment: nominal values, corrected by the mean
+// deviation of the ones measured so far. Without a measurement of the same case and target, the most similar ones
+// count.
 type Durations struct {
 	e        result.Experiment
 	families map[string]string        // names, by case
 	cases    map[string]family.Traits // by name
 	targets  map[string]targets.Spec  // by name
-	sittings map[int]string           // of sites that only one case had, by number
+	sittings map[int]string           // Traits.Sitting of the cases of a site, by the site's number
 	// Seconds beyond the nominal ones.
-	runs, making, removing, switching map[scope]*mean
+	runs, opening, closing, switching map[scope]*mean
 }
 
-// A scope is what a measured duration is taken for: a case on a target, or all that is more or less like it.
+// A scope is a set of measured durations: of a case on a target, or of all similar cases or targets.
 type scope struct{ of, on string }
 
 type mean struct {
@@ -32,13 +33,13 @@ type mean struct {
 	n   int
 }
 
-// NewDurations are those of an experiment whose cases are of these families, before anything was measured. Of a case
-// that none of them knows and of a target that is none, nothing is known but the design.
+// NewDurations returns the nominal durations of an experiment whose cases are of these families. For an unknown case or
+// target, only the design is used.
 func NewDurations(e result.Experiment, families family.List) Durations {
 	d := Durations{
 		e: e, families: map[string]string{}, cases: map[string]family.Traits{}, targets: map[string]targets.Spec{},
 		sittings: map[int]string{},
-		runs:     map[scope]*mean{}, making: map[scope]*mean{}, removing: map[scope]*mean{}, switching: map[scope]*mean{},
+		runs:     map[scope]*mean{}, opening: map[scope]*mean{}, closing: map[scope]*mean{}, switching: map[scope]*mean{},
 	}
 	for _, t := range e.Targets {
 		d.targets[t.Name], _ = targets.ParseSpec(t.Spec)
@@ -57,8 +58,8 @@ func NewDurations(e result.Experiment, families family.List) Durations {
 	return d
 }
 
-// Learn is [NewDurations] with what earlier runs and sites of the same cases and targets took, under the names that
-// they have now, whatever the design was.
+// Learn returns the [NewDurations] of e, corrected by earlier runs, sites and switches, which may be of another design.
+// Their cases and targets must have the names that they have in e.
 func Learn(e result.Experiment, families family.List, earlier result.Results) Durations {
 	d := NewDurations(e, families)
 	for _, r := range earlier.Runs {
@@ -75,7 +76,7 @@ func Learn(e result.Experiment, families family.List, earlier result.Results) Du
 	return d
 }
 
-// AddRun adds a run that took so many seconds, from the pause before it to its end.
+// AddRun adds a run that took so many seconds, from the start of the pause before it to its end.
 func (d *Durations) AddRun(r result.Run, took float64) { d.addRun(r, took, d.e.Design) }
 
 func (d *Durations) addRun(r result.Run, took float64, design result.Design) {
@@ -86,17 +87,17 @@ func (d *Durations) addRun(r result.Run, took float64, design result.Design) {
 	}
 }
 
-// AddSite adds a site that was removed again, after its runs.
+// AddSite adds a closed site. Its runs must have been added before.
 func (d *Durations) AddSite(s result.Site) {
 	sitting := d.sittings[s.Number]
-	making, removing := d.nominalSite(sitting, s.Target)
+	opening, closing := d.nominalSite(sitting, s.Target)
 	for _, scope := range d.siteScopes(sitting, s.Target) {
-		add(d.making, scope, s.Setup-making)
-		add(d.removing, scope, s.Cleanup-removing)
+		add(d.opening, scope, s.Setup-opening)
+		add(d.closing, scope, s.Cleanup-closing)
 	}
 }
 
-// AddSwitch adds a visit that did not fail.
+// AddSwitch adds a switch; one that failed, or that restored the testbed, is ignored.
 func (d *Durations) AddSwitch(s result.Switch) {
 	if s.Failed == "" && s.Target != "" {
 		for _, scope := range d.switchScopes(s.Target) {
@@ -105,19 +106,19 @@ func (d *Durations) AddSwitch(s result.Switch) {
 	}
 }
 
-// Switch predicts the seconds from the beginning of a visit until its target is ready: from visits of the same target,
-// else of others of that kind, else the nominal ones.
+// Switch predicts the seconds from the start of a visit until its target is ready: from visits of the same target, else
+// of targets of the same kind, else nominally.
 func (d *Durations) Switch(target string) float64 {
 	return max(0, d.nominalSwitch(target)+narrowest(d.switching, d.switchScopes(target)))
 }
 
 // Run predicts the seconds of a run, with the pause before it: from runs of the same case and target, else of the case
-// on targets of that kind, else of its family on such targets, else the nominal ones.
+// on targets of the same kind, else of its family on such targets, else nominally.
 func (d *Durations) Run(caseName, target string) float64 {
 	return max(0, d.nominalRun(caseName, target, d.e.Design)+narrowest(d.runs, d.runScopes(caseName, target)))
 }
 
-// Longest predicts the seconds that the runs of a block take in the sites in which they take longest.
+// Longest predicts how many seconds the longest-lived sites of a block are in use.
 func (d *Durations) Longest() float64 {
 	longest, sittings := 0.0, map[string]float64{}
 	for _, c := range d.e.Cases {
@@ -135,9 +136,9 @@ func (d *Durations) Longest() float64 {
 	return longest
 }
 
-// Sites predicts the seconds that sites take of so many blocks of each case, by name. Those of a block are made at the
-// same time on all targets, and removed at the same time, or in turn, each in a visit; they last as long as any of the
-// cases that share them. The switches before visits are not in it.
+// Sites predicts the seconds spent opening and closing sites, given the number of blocks of each case, by name. The
+// sites of a block are opened on all targets at the same time, and closed likewise; with visits, one target after
+// another. Cases that share sites need them as long as one of them continues. Switches are not included.
 func (d *Durations) Sites(blocks map[string]float64) float64 {
 	most := map[string]float64{} // blocks, by sitting
 	var order []string
@@ -150,12 +151,12 @@ func (d *Durations) Sites(blocks map[string]float64) float64 {
 	}
 	total := 0.0
 	for _, s := range order {
-		total += most[s] * d.sit(s, d.e.TargetNames())
+		total += most[s] * d.sitesOfBlock(s, d.e.TargetNames())
 	}
 	return total
 }
 
-// Switches predicts the seconds that the switches take of so many blocks of each case, by name.
+// Switches predicts the seconds of all switches, given the number of blocks of each case, by name.
 func (d *Durations) Switches(blocks map[string]float64) float64 {
 	if !d.e.InTurn() {
 		return 0
@@ -173,34 +174,33 @@ func (d *Durations) Switches(blocks map[string]float64) float64 {
 	return total
 }
 
-// Sit predicts the seconds that the sites take that a case has, with others, on targets in a block.
-func (d *Durations) Sit(caseName string, on []string) float64 {
-	return d.sit(d.cases[caseName].Sitting(), on)
+// SitesOf predicts the seconds spent opening and closing the sites of a case in one block on these targets.
+func (d *Durations) SitesOf(caseName string, on []string) float64 {
+	return d.sitesOfBlock(d.cases[caseName].Sitting(), on)
 }
 
-// sit predicts the seconds that the sites of a sitting take on targets in a block.
-func (d *Durations) sit(sitting string, on []string) float64 {
-	var making, removing, inTurn float64
+// sitesOfBlock predicts the seconds spent opening and closing the sites of a group of cases in one block.
+func (d *Durations) sitesOfBlock(sitting string, on []string) float64 {
+	var opening, closing, inTurn float64
 	for _, t := range on {
 		needed := func(c result.Case) bool { return d.cases[c.Name].Sitting() == sitting && d.e.Measures(c, t) }
 		if !slices.ContainsFunc(d.e.Cases, needed) {
 			continue
 		}
-		m, r := d.site(sitting, t)
-		making, removing, inTurn = max(making, m), max(removing, r), inTurn+m+r
+		o, c := d.site(sitting, t)
+		opening, closing, inTurn = max(opening, o), max(closing, c), inTurn+o+c
 	}
 	if d.e.InTurn() {
 		return inTurn
 	}
-	return making + removing
+	return opening + closing
 }
 
-// site predicts the seconds of a site: from sites of the same target, else of targets of that kind, else the nominal
-// ones.
-func (d *Durations) site(sitting, target string) (making, removing float64) {
-	making, removing = d.nominalSite(sitting, target)
+// site predicts the seconds of a site: from sites of the same target, else of targets of the same kind, else nominally.
+func (d *Durations) site(sitting, target string) (opening, closing float64) {
+	opening, closing = d.nominalSite(sitting, target)
 	scopes := d.siteScopes(sitting, target)
-	return max(0, making+narrowest(d.making, scopes)), max(0, removing+narrowest(d.removing, scopes))
+	return max(0, opening+narrowest(d.opening, scopes)), max(0, closing+narrowest(d.closing, scopes))
 }
 
 func (d *Durations) runScopes(caseName, target string) []scope {
@@ -224,7 +224,7 @@ func add(means map[scope]*mean, s scope, v float64) {
 	means[s].n++
 }
 
-// narrowest is the mean of the first scope that has any, else 0.
+// narrowest returns the mean of the first scope that has measurements, else 0.
 func narrowest(means map[scope]*mean, scopes []scope) float64 {
 	for _, s := range scopes {
 		if m := means[s]; m != nil {

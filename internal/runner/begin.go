@@ -10,12 +10,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and
-// before [Run], which measures by the same tool only what has begun. The warnings are about the whole experiment.
+// Begin calls Begin of every target with the placements planned on it. It must be called before anything is written and
+// before [Run], with the same tool. The warnings are about the whole experiment.
 func Begin(ctx context.Context, c Config, share bool) (warnings []string, err error) {
 	e := c.Experiment
-	about := map[string][]string{} // the targets that a warning is about
-	var said []string
+	about := map[string][]string{} // the targets that returned a warning
+	var texts []string             // of warnings, each once
 	for _, t := range c.Targets {
 		p := targets.Plan{Experiment: e.ID, Version: e.Version, Share: share, InTurn: e.InTurn(),
 			Earlier: c.EarlierFacts[t.Name]}
@@ -28,7 +28,7 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []string, err er
 		}
 		for _, w := range list {
 			if about[w] == nil {
-				said = append(said, w)
+				texts = append(texts, w)
 			}
 			about[w] = append(about[w], t.Name)
 		}
@@ -39,13 +39,13 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []string, err er
 				"is elsewhere")
 		}
 	}
-	for _, w := range said {
+	for _, w := range texts {
 		warnings = append(warnings, strings.Join(about[w], ", ")+": "+w)
 	}
 	return warnings, nil
 }
 
-// placements are those of the cases that are planned on a target.
+// placements returns the placements of the cases that are planned on a target.
 func placements(
 	e result.Experiment, name string, families family.List, by family.Tool,
 ) ([]targets.Placement, error) {

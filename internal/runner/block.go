@@ -10,34 +10,34 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Why a block begins again: a site could not be opened yet, or a place was lost in which others had measured too.
+// The reasons why the cases of a block begin again in fresh sites.
 var (
-	errAbsent = errors.New("a target is not available")
-	errLost   = errors.New("a place was lost")
+	errRetry     = errors.New("a target is not available")
+	errPlaceLost = errors.New("a place was lost")
 )
 
-// block measures the cases of a block on targets until each is complete or left out: all in the same sites, and again
-// in fresh ones what failed there. Where a place was lost, what had been measured beside it is measured again too.
-func (s *session) block(ctx context.Context, cases []CaseBlock, on []string) error {
+// measureBlock measures the cases of a block on targets until each is complete or left out. Cases that failed are
+// repeated in fresh sites; if a place was lost, so are all other cases of the block.
+func (s *session) measureBlock(ctx context.Context, cases []CaseBlock, on []string) error {
 	all := false
 	for {
 		rest := s.incomplete(cases, on, all)
 		if len(rest) == 0 {
 			return nil
 		}
-		switch err := s.pass(ctx, rest, on); {
-		case errors.Is(err, errLost):
+		switch err := s.measureOnce(ctx, rest, on); {
+		case errors.Is(err, errPlaceLost):
 			all = true
 		case err == nil:
 			all = false
-		case !errors.Is(err, errAbsent):
+		case !errors.Is(err, errRetry):
 			return err
 		}
 	}
 }
 
-// incomplete are those of the cases that are still to be measured on one of the targets; with all, the others that are
-// measured there too.
+// incomplete returns the cases that are not complete on one of the targets; with all, every case that is measured
+// there.
 func (s *session) incomplete(cases []CaseBlock, on []string, all bool) []CaseBlock {
 	return slices.DeleteFunc(slices.Clone(cases), func(b CaseBlock) bool {
 		names := s.measuredOn(b.Case, on)
@@ -45,56 +45,54 @@ func (s *session) incomplete(cases []CaseBlock, on []string, all bool) []CaseBlo
 	})
 }
 
-// measuredOn are those of the targets that a case is measured on.
+// measuredOn returns the targets among on that measure a case.
 func (s *session) measuredOn(c result.Case, on []string) []string {
 	return slices.DeleteFunc(slices.Clone(on), func(name string) bool { return !s.e.Measures(c, name) })
 }
 
-// pass measures cases once, in the sites that they share and in those that some have for themselves, up to the first
-// place that is lost.
-func (s *session) pass(ctx context.Context, cases []CaseBlock, on []string) error {
-	for _, sitting := range s.sittings(cases) {
-		if err := s.sit(ctx, sitting, on); err != nil {
+// measureOnce measures each group of cases in fresh sites, and stops at the first place that is lost.
+func (s *session) measureOnce(ctx context.Context, cases []CaseBlock, on []string) error {
+	for _, group := range s.groupBySites(cases) {
+		if err := s.measureInSites(ctx, group, on); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sittings are the cases that are measured in the same sites, in their order. They stand where the first of their cases
-// does.
-func (s *session) sittings(cases []CaseBlock) [][]CaseBlock {
-	var list [][]CaseBlock
-	at := map[string]int{}
+// groupBySites groups the cases that share sites, in the order of the first case of each group.
+func (s *session) groupBySites(cases []CaseBlock) [][]CaseBlock {
+	var groups [][]CaseBlock
+	index := map[string]int{}
 	for _, b := range cases {
-		sitting := s.workloads[b.Case.Name].Traits().Sitting()
-		i, begun := at[sitting]
-		if !begun {
-			i = len(list)
-			at[sitting], list = i, append(list, nil)
+		key := s.workloads[b.Case.Name].Traits().Sitting()
+		i, known := index[key]
+		if !known {
+			i = len(groups)
+			index[key], groups = i, append(groups, nil)
 		}
-		list[i] = append(list[i], b)
+		groups[i] = append(groups[i], b)
 	}
-	return list
+	return groups
 }
 
-// sit measures cases in sites that are opened for them on targets, and removed again.
-func (s *session) sit(ctx context.Context, cases []CaseBlock, on []string) error {
+// measureInSites opens sites for a group of cases, measures the cases there and closes the sites.
+func (s *session) measureInSites(ctx context.Context, cases []CaseBlock, on []string) error {
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	if !s.affordable(cases[0].Case, on, s.durations.Sit(cases[0].Case.Name, on)) {
+	if !s.affordable(cases[0].Case, on, s.durations.SitesOf(cases[0].Case.Name, on)) {
 		return errBudget
 	}
-	sites, err := s.open(ctx, cases, on)
+	sites, err := s.openSites(ctx, cases, on)
 	for i := 0; i < len(cases) && err == nil; i++ {
 		err = s.measureCase(ctx, cases[i], sites)
 	}
-	return cmp.Or(s.close(ctx, sites), err)
+	return cmp.Or(s.closeSites(ctx, sites), err)
 }
 
-// measureCase measures one case on every target, again while a run of it is not valid. It gives up what failed too
-// often, and leaves what failed for want of a sound place to fresh sites.
+// measureCase measures one case on every target, and again while a run is invalid. It gives up what failed too often,
+// and returns early if the failed run's place cannot be used again.
 func (s *session) measureCase(ctx context.Context, b CaseBlock, sites sites) error {
 	c, block := b.Case, b.Block
 	on := slices.Sorted(maps.Keys(sites))
@@ -110,27 +108,27 @@ func (s *session) measureCase(ctx context.Context, b CaseBlock, sites sites) err
 		// An attempt that ends without a failed target is complete, or has no target left.
 		failed, err := s.attempt(ctx, c, block, sites)
 		switch {
-		case err != nil || failed == nil || failed.place == suspect:
+		case err != nil || failed == nil || failed.place == placeDoubtful:
 			return err
-		case failed.place == gone:
-			return errLost
+		case failed.place == placeLost:
+			return errPlaceLost
 		}
 	}
 }
 
-// A failure is why an attempt at a block did not count.
+// A failure is an invalid run because of which an attempt does not count.
 type failure struct {
 	target, reason string
-	place          condition
+	place          placeState
 }
 
-// A condition is what a failed run says of its place.
-type condition int
+// A placeState is the state of a place after a failed run, from the best to the worst.
+type placeState int
 
 const (
-	sound   condition = iota // it can be used again
-	suspect                  // the run had none, or broke down in it
-	gone                     // something has become of it
+	placeUsable   placeState = iota // it can be used again
+	placeDoubtful                   // it could not be made, or the tool failed in it
+	placeLost                       // it reported a failure of its own
 )
 
 // attempt measures a case on one target after the other, or on all at the same time, and stops at the first run that
@@ -143,31 +141,31 @@ func (s *session) attempt(ctx context.Context, c result.Case, block int, sites s
 		}
 	}
 	targets := Order(s.e, c, block, number)
-	var trials []*trial
+	var pending []*pendingRun
 	for i, name := range targets {
 		if sites[name] == nil {
-			continue // it has another turn
+			continue // it is measured in another visit
 		}
-		trials = append(trials, s.newTrial(sites[name], result.Run{
+		pending = append(pending, s.newPendingRun(sites[name], result.Run{
 			Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: number, Slot: i + 1,
-			Tool: s.toolOf(s.workloads[c.Name]), Visit: s.visiting,
+			Tool: s.toolOf(s.workloads[c.Name]), Visit: s.visitNumber,
 		}))
 	}
-	if unplaced := slices.DeleteFunc(slices.Clone(trials), (*trial).placed); len(unplaced) > 0 {
-		failed, err := s.conclude(ctx, unplaced)
+	if unplaced := slices.DeleteFunc(slices.Clone(pending), (*pendingRun).placed); len(unplaced) > 0 {
+		failed, err := s.recordAll(ctx, unplaced)
 		if failed != nil || err != nil {
 			return failed, err // the runs of the others would be alone
 		}
 		return s.attempt(ctx, c, block, sites) // without what is not supported
 	}
-	size := 1
+	size := 1 // runs at the same time
 	if s.e.Design.Parallel {
-		size = max(1, len(trials))
+		size = max(1, len(pending))
 	}
-	for group := range slices.Chunk(trials, size) {
-		group = slices.DeleteFunc(group, func(t *trial) bool { return !s.e.Measures(c, t.run.Target) })
+	for group := range slices.Chunk(pending, size) {
+		group = slices.DeleteFunc(group, func(t *pendingRun) bool { return !s.e.Measures(c, t.run.Target) })
 		if len(group) == 0 {
-			continue // left out since the order was drawn, with the baseline
+			continue // left out together with the baseline since the order was drawn
 		}
 		if budget := s.e.Design.Budget; budget > 0 && s.elapsed() >= budget {
 			return nil, errBudget
@@ -176,7 +174,7 @@ func (s *session) attempt(ctx context.Context, c result.Case, block int, sites s
 			s.emit(Event{Kind: RunStarted, Case: c.Name, Target: t.run.Target, Block: block,
 				Slot: t.run.Slot, Slots: len(targets)})
 		}
-		failed, err := s.together(ctx, group)
+		failed, err := s.measureTogether(ctx, group)
 		if failed != nil || err != nil {
 			return failed, err
 		}

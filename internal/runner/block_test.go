@@ -16,13 +16,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// withoutBounds leaves out the cases that are on the baseline alone.
+// withoutBounds removes the bounds, which are measured on the baseline alone.
 func (b *bench) withoutBounds() {
 	e := &b.config.Experiment
 	e.Cases = slices.DeleteFunc(e.Cases, func(c result.Case) bool { return c.Role == result.Bound })
 }
 
-// The runs of a block have one site on each target, whatever their paths are.
+// All runs of a block on a target share one site, whatever their paths are.
 func TestOneSiteForEachBlock(t *testing.T) {
 	b := newBench(t, "ab", 3)
 	b.run(t.Context())
@@ -53,7 +53,8 @@ func TestOneSiteForEachBlock(t *testing.T) {
 	}
 }
 
-// A run that a gate refuses is made again in the same site, one that broke down in fresh ones; what was complete stays.
+// An invalid run is repeated in the same site, one that ended with an error in fresh sites; complete cases are not
+// repeated.
 func TestSitesOfFailedRuns(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -94,7 +95,7 @@ func TestSitesOfFailedRuns(t *testing.T) {
 	}
 }
 
-// A place that cannot be made is in the way of its own cases alone, and is made again in a fresh site.
+// A place that cannot be made delays its own cases alone, which are measured in a fresh site.
 func TestPlaceThatCannotBeMade(t *testing.T) {
 	b := newBench(t, "ab", 1)
 	b.twins["b"].OpenFails = func(n int, p targets.Placement) error {
@@ -173,7 +174,7 @@ func TestSitesOfManyTargets(t *testing.T) {
 	}
 }
 
-// A target that is not there for a moment costs time, and no case.
+// A target that is unavailable for a moment delays the experiment; no case or attempt fails.
 func TestSitesOfAnAbsentTarget(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
 	b.twins["b"].OpenFails = func(n int, _ targets.Placement) error {

@@ -13,25 +13,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// mostOutput is how much is kept of what a command of the user's prints, in bytes.
-const mostOutput = 64 << 10
+// maxOutput is the most output of a user's command that is kept, in bytes.
+const maxOutput = 64 << 10
 
-// shownLines is how many of the last lines of its output an error of a command shows.
+// shownLines is the number of last lines of output in the error of a command.
 const shownLines = 3
 
-// command runs a command of the user's for a target, and kills it with its children when its time is over or ctx ends.
-// It is the only place where such commands run.
-func (s *session) command(ctx context.Context, c result.Command, name string) (output string, err error) {
+// runCommand runs a user's command for a target and returns its combined output. It kills the command and its children
+// at the command's time limit or when ctx ends. All user commands run here.
+func (s *session) runCommand(ctx context.Context, c result.Command, name string) (output string, err error) {
 	limit := seconds(c.Limit)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	kept := host.Tail{Keep: mostOutput}
+	kept := host.Tail{Keep: maxOutput}
 	err = host.Exec(limited, host.Cmd{Args: commandArgs(c, s.environment(name)), Stdout: &kept, Stderr: &kept})
 	output = kept.String()
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return output, err
-	case errors.Is(err, exec.ErrWaitDelay): // it ended well; what it left running holds its output open
+	case errors.Is(err, exec.ErrWaitDelay): // it succeeded, but a process that it left running holds its output open
 		return output, nil
 	case limited.Err() != nil:
 		err = fmt.Errorf("it took longer than %v and was killed", limit)
@@ -43,7 +43,7 @@ func (s *session) command(ctx context.Context, c result.Command, name string) (o
 	return output, fmt.Errorf("%s: %w", c.Text, err)
 }
 
-// environment is what a command learns of the target that it is run for.
+// environment returns the variables that a command for a target gets in addition to those of this program.
 func (s *session) environment(name string) []string {
 	list := []string{"KNOTMETER_TARGET=" + name}
 	if t, is := s.targets[name].(targets.Switched); is {
@@ -52,7 +52,7 @@ func (s *session) environment(name string) []string {
 	return list
 }
 
-// commandArgs is the command line of a command in its directory, with an environment besides that of this program.
+// commandArgs returns the arguments that run a command in its directory with additional environment variables.
 func commandArgs(c result.Command, environment []string) []string {
 	const within = `cd -- "$1" && shift && exec env "$@"`
 	return slices.Concat([]string{"sh", "-c", within, "sh", c.Directory}, environment, []string{"sh", "-c", c.Text})

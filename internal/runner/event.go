@@ -5,28 +5,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Kind is what an Event tells.
+// A Kind is the kind of an [Event].
 type Kind string
 
-// The kinds of events, in the order in which they come.
+// The kinds of events, in the order in which they occur, with the fields that they set besides the counters.
 const (
 	Planned       Kind = "planned"
 	NotMeasured   Kind = "not-measured" // Target, Case (either may be "*"), Reason
 	BlockStarted  Kind = "block-started"
 	SwitchStarted Kind = "switch-started" // Target
-	SwitchDone    Kind = "switch-done"    // Target, which is ready
-	SwitchFailed  Kind = "switch-failed"  // Target, Reason; it is visited again after the others
-	SiteFailed    Kind = "site-failed"    // Target, Reason; it is tried again
+	SwitchDone    Kind = "switch-done"    // Target, which is ready now
+	SwitchFailed  Kind = "switch-failed"  // Target, Reason; the target is visited again after the others
+	SiteFailed    Kind = "site-failed"    // Target, Reason; opening the site is tried again
 	RunStarted    Kind = "run-started"
 	RunDone       Kind = "run-done"    // Value, if the run has its main metric
 	RunInvalid    Kind = "run-invalid" // Reason
-	// CaseDecided: Case needs no more blocks than Block, fewer than the design allows.
+	// CaseDecided is emitted when Case ends after Block blocks, fewer than the design allows.
 	CaseDecided    Kind = "case-decided"
 	RestoreStarted Kind = "restore-started" // Reason is the command
 	Finished       Kind = "finished"        // Reason is the Stop
 )
 
-// An Event is progress. Fields that do not apply to its kind are zero.
+// An Event reports progress. Fields that do not apply to its kind are zero.
 type Event struct {
 	Kind   Kind          `json:"event"`
 	Case   string        `json:"case,omitempty"`
@@ -37,20 +37,19 @@ type Event struct {
 	Slots  int           `json:"slots,omitempty"` // runs in the block
 	Value  *result.Value `json:"value,omitempty"`
 	Reason string        `json:"reason,omitempty"`
-	// Visit is which of the Visits that the design wants is made, or is the next; one that failed is made again. Both are
-	// 0 unless targets are measured in turn.
+	// Visit is the number of the current or next visit, from 1, of all Visits of the design; a failed visit keeps its
+	// number. Both are 0 unless targets are measured in turn.
 	Visit  int `json:"visit,omitempty"`
 	Visits int `json:"visits,omitempty"`
-	// Done and Runs are the runs so far, of earlier sessions too, and those that the design wants of
-	// the cases that go on.
+	// Done is the number of valid runs so far, including earlier sessions; Runs is the number in the end if every
+	// continuing case has all its blocks.
 	Done int `json:"done"`
 	Runs int `json:"runs"`
-	// Elapsed and Remaining are seconds of this session. Remaining is an estimate from the runs so
-	// far, and at most what is left of the budget.
+	// Elapsed and Remaining are seconds of this session. Remaining is predicted from the runs so far, and at most the
+	// rest of the budget.
 	Elapsed   float64 `json:"elapsed"`
 	Remaining float64 `json:"remaining"`
-	// AtMost says that cases may stop before the last block, so that Blocks, Runs and Remaining are
-	// the most that it can be.
+	// AtMost reports whether cases may end before the last block, so that Blocks, Runs and Remaining are upper limits.
 	AtMost bool `json:"at_most,omitempty"`
 }
 
@@ -59,7 +58,7 @@ func (s *session) emit(e Event) {
 	e.Elapsed = s.elapsed()
 	e.Done, e.Runs, e.Remaining = s.progress()
 	if s.e.InTurn() {
-		e.Visit, e.Visits = s.visitsWanted()
+		e.Visit, e.Visits = s.visitProgress()
 	}
 	if e.Kind == Finished {
 		e.Remaining = 0
@@ -67,13 +66,13 @@ func (s *session) emit(e Event) {
 	s.Events(e)
 }
 
-// progress counts the runs that are done and wanted, and predicts the seconds of the rest. Of a case
-// that ended early no more is wanted than it has.
+// progress returns the number of valid runs so far and in the end, and the predicted seconds of the rest. Of a case
+// that ended early, only the blocks that it has count.
 func (s *session) progress() (done, runs int, remaining float64) {
 	valid := s.validBlocks()
 	left := map[string]float64{} // blocks, by case
 	for _, c := range s.e.Cases {
-		blocks := s.blocksOf(c)
+		blocks := s.wantedBlocks(c)
 		var takes float64
 		for _, name := range s.e.MeasuredOn(c) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
@@ -90,23 +89,23 @@ func (s *session) progress() (done, runs int, remaining float64) {
 	return done, runs, remaining
 }
 
-// blocksOf is how many blocks are wanted of a case.
-func (s *session) blocksOf(c result.Case) int {
+// wantedBlocks returns the number of blocks that a case has in the end.
+func (s *session) wantedBlocks(c result.Case) int {
 	if at, ended := s.ended[c.Name]; ended {
 		return min(s.e.Design.Blocks, at)
 	}
 	return s.e.Design.Blocks
 }
 
-// visitsWanted are the visits that are wanted of all targets, and which of them is not complete yet.
-func (s *session) visitsWanted() (next, all int) {
+// visitProgress returns the number of the first visit that is not complete, from 1, and the number of visits in all.
+func (s *session) visitProgress() (next, all int) {
 	valid := s.validBlocks()
 	for _, name := range s.e.TargetNames() {
 		wanted, left := 0, 0
 		for _, c := range s.e.Cases {
 			if s.e.Measures(c, name) {
-				wanted = max(wanted, s.blocksOf(c))
-				left = max(left, s.blocksOf(c)-len(valid[[2]string{c.Name, name}]))
+				wanted = max(wanted, s.wantedBlocks(c))
+				left = max(left, s.wantedBlocks(c)-len(valid[[2]string{c.Name, name}]))
 			}
 		}
 		all, next = all+wanted, next+wanted-left
@@ -114,7 +113,7 @@ func (s *session) visitsWanted() (next, all int) {
 	return min(next+1, all), all
 }
 
-// validBlocks are the blocks of the design in which a case has a valid run on a target.
+// validBlocks returns the blocks of the design with a valid run, by case and target.
 func (s *session) validBlocks() map[[2]string]map[int]bool {
 	valid := map[[2]string]map[int]bool{}
 	for _, r := range s.runs {

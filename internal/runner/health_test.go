@@ -15,12 +15,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// ailing is a target on which something becomes of the places of one site.
+// An ailing target reports failures of the places of one site.
 type ailing struct {
 	targets.Target
 	sites int
-	at    int      // the site, from 1
-	asked []string // the order in which sites are asked and closed
+	at    int      // the site that fails, from 1
+	calls []string // "health" and "close", in the order of the calls
 }
 
 func (a *ailing) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
@@ -29,7 +29,7 @@ func (a *ailing) Open(ctx context.Context, placements []targets.Placement) (targ
 	n, remove := a.sites, s.Close
 	for i := range s.Places {
 		s.Places[i].Health = func(context.Context) []string {
-			a.asked = append(a.asked, "health")
+			a.calls = append(a.calls, "health")
 			if n != a.at {
 				return nil
 			}
@@ -37,14 +37,14 @@ func (a *ailing) Open(ctx context.Context, placements []targets.Placement) (targ
 		}
 	}
 	s.Close = func(ctx context.Context) error {
-		a.asked = append(a.asked, "close")
+		a.calls = append(a.calls, "close")
 		return remove(ctx)
 	}
 	return s, err
 }
 
-// lastAils has the target ail that is the last to be measured in the first block.
-func (b *bench) lastAils() (string, *ailing) {
+// makeLastAiling replaces the target that is measured last in the first block by an ailing one.
+func (b *bench) makeLastAiling() (string, *ailing) {
 	ill := runner.Schedule(b.config.Experiment, 1)[1].Targets[1]
 	sick := &ailing{Target: b.twins[ill]}
 	for i, c := range b.config.Targets {
@@ -55,11 +55,11 @@ func (b *bench) lastAils() (string, *ailing) {
 	return ill, sick
 }
 
-// What became of a place makes the run invalid, and the whole block is measured again in fresh sites.
+// A failure of a place makes the run invalid, and the whole block is measured again in fresh sites.
 func TestPlacesThatFail(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 	b.withoutBounds()
-	ill, sick := b.lastAils()
+	ill, sick := b.makeLastAiling()
 	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
 		if call == 4 {
 			sick.at = 1
@@ -81,17 +81,17 @@ func TestPlacesThatFail(t *testing.T) {
 		}
 	}
 	again := strings.Repeat("health health close ", 3)
-	if got := strings.Join(sick.asked, " "); got != strings.TrimSpace(again) {
-		t.Errorf("the places were asked in the order %s", got)
+	if got := strings.Join(sick.calls, " "); got != strings.TrimSpace(again) {
+		t.Errorf("the order of calls is %s", got)
 	}
 }
 
-// Where a place was lost a case is measured again that was complete. The last attempt counts, so if that fails there
-// has to be another one.
+// After a place was lost, complete cases are measured again too. Only the last attempt counts, so if it fails there
+// must be another one.
 func TestPlacesThatFailAndThenARun(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 	b.withoutBounds()
-	_, sick := b.lastAils()
+	_, sick := b.makeLastAiling()
 	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
 		switch call {
 		case 4:
@@ -117,7 +117,7 @@ func TestPlacesThatFailAndThenARun(t *testing.T) {
 	}
 }
 
-// A spender is a target that tells after the removal of a site what it took.
+// A spender is a target that reports the cost of a site once the site is closed.
 type spender struct {
 	targets.Target
 	closed bool
@@ -140,7 +140,7 @@ func (p *spender) Open(ctx context.Context, placements []targets.Placement) (tar
 	return s, err
 }
 
-// What a site took of its target is asked when that is over, and is recorded with the site.
+// The cost of a site is read after its removal and recorded with the site.
 func TestSitesTellWhatTheyTook(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	for i, c := range b.config.Targets {

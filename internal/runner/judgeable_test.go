@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// A flawed tool is another one, the measurements of which it changes, by the number of the run.
+// A flawed tool wraps another one and changes the values that it measures, by the number of the run.
 type flawed struct {
 	family.Tool
 	runs   int
@@ -30,7 +30,7 @@ func (f *flawed) Run(ctx context.Context, p host.Pair, w family.Workload, t fami
 	return m, err
 }
 
-// ofP50 changes the values of p50 of a run.
+// ofP50 returns a function that changes the p50 of one run.
 func ofP50(number int, change func(v *result.Value)) func(int, []result.Value) []result.Value {
 	return func(run int, values []result.Value) []result.Value {
 		for i := range values {
@@ -42,7 +42,8 @@ func ofP50(number int, change func(v *result.Value)) func(int, []result.Value) [
 	}
 }
 
-// TestRunWithoutItsMetricIsRepeated: a pair of such a run would have one side, and a look fewer pairs than blocks.
+// TestRunWithoutItsMetricIsRepeated: otherwise its pair would be incomplete, and a look would have fewer pairs than
+// blocks.
 func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -81,7 +82,7 @@ func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCaseWithoutItsMetricIsGivenUp: no run has it, ever; other metrics are nothing that a case is judged on.
+// TestCaseWithoutItsMetricIsGivenUp: if no run has the main metric, other metrics do not replace it.
 func TestCaseWithoutItsMetricIsGivenUp(t *testing.T) {
 	b := newBench(t, "ab", 2, rr)
 	b.config.Tool = &flawed{Tool: b.model, change: func(_ int, values []result.Value) []result.Value {

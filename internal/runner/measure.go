@@ -11,19 +11,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A trial is a run while it is made.
-type trial struct {
-	run   result.Run
-	place targets.Place
-	raw   []result.File
-	err   error
-	ails  bool    // something became of the place
-	took  float64 // seconds, with the pause before it; 0 if nothing was measured
+// A pendingRun is a run that is not recorded yet.
+type pendingRun struct {
+	run         result.Run
+	place       targets.Place
+	raw         []result.File
+	err         error
+	placeFailed bool    // the place cannot be used again
+	took        float64 // seconds, with the pause before the run; 0 if nothing was measured
 }
 
-// newTrial is a run that is to be made in a site. One for which there is no place has failed by that.
-func (s *session) newTrial(in *site, r result.Run) *trial {
-	t := &trial{run: r, place: in.place(s.placement(s.workloads[r.Case], r.Block))}
+// newPendingRun returns a run that is to be measured in a site. If the site has no place for it, err is set.
+func (s *session) newPendingRun(in *site, r result.Run) *pendingRun {
+	t := &pendingRun{run: r, place: in.place(s.placement(s.workloads[r.Case], r.Block))}
 	t.run.Site = in.record.Number
 	if t.err = t.place.Err; t.err != nil {
 		t.run.Start, t.run.Setup = in.record.Start, in.record.Setup
@@ -31,45 +31,45 @@ func (s *session) newTrial(in *site, r result.Run) *trial {
 	return t
 }
 
-func (t *trial) placed() bool { return t.place.Err == nil }
+func (t *pendingRun) placed() bool { return t.place.Err == nil }
 
-// condition is what the run says of its place.
-func (t *trial) condition() condition {
+// placeState returns the state of the place after the run.
+func (t *pendingRun) placeState() placeState {
 	switch {
-	case t.ails:
-		return gone
+	case t.placeFailed:
+		return placeLost
 	case t.err != nil:
-		return suspect
+		return placeDoubtful
 	}
-	return sound
+	return placeUsable
 }
 
-// placement is what a workload needs in a block.
+// placement returns what a workload needs of a site in a block.
 func (s *session) placement(w family.Workload, block int) targets.Placement {
 	return Placement(s.Tool, w, Rotation(block))
 }
 
-// measure lets the tool measure in the place of a trial, which has waited since it began.
-func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
+// measure runs the tool in the place of a run and fills in the run's result. began is when the pause before it started.
+func (s *session) measure(ctx context.Context, t *pendingRun, began time.Time) {
 	r, started := &t.run, s.Clock.Now()
 	r.Start = started.UTC()
 	r.Facts = append(r.Facts, t.place.Facts...)
 	r.Warnings = append(r.Warnings, t.place.Warnings...)
-	m, err := s.useTool(ctx, t.place, *r)
+	m, err := s.runTool(ctx, t.place, *r)
 	t.raw, t.err = m.Raw, err
 	measured := s.Clock.Now()
-	// What became of the place explains what became of the run, and comes first.
-	r.Invalid = append(s.slept(), s.health(ctx, t.place)...)
-	t.ails = len(r.Invalid) > 0
-	fill(r, m)
+	// A failure of the place explains a failure of the run, so it comes first.
+	r.Invalid = append(s.sleepWarning(), s.placeWarnings(ctx, t.place)...)
+	t.placeFailed = len(r.Invalid) > 0
+	addMeasurement(r, m)
 	whole := measured.Sub(started).Seconds()
-	r.Window = min(windowOf(m, s.times, err), whole)
+	r.Window = min(measuredSeconds(m, s.times, err), whole)
 	r.Setup = whole - r.Window
 	r.Cleanup = s.since(measured)
 	t.took = s.since(began)
 }
 
-func (s *session) useTool(ctx context.Context, place targets.Place, r result.Run) (result.Measurement, error) {
+func (s *session) runTool(ctx context.Context, place targets.Place, r result.Run) (result.Measurement, error) {
 	w, times := s.workloads[r.Case], s.times
 	times.Seed = Seed(s.e, r)
 	limit := w.Traits().Limits.Bound(s.times, s.Limits.Grace)
@@ -82,7 +82,7 @@ func (s *session) useTool(ctx context.Context, place targets.Place, r result.Run
 	return m, err
 }
 
-// toolOf is the name of the tool that measures a workload.
+// toolOf returns the name of the tool that measures a workload.
 func (s *session) toolOf(w family.Workload) string {
 	if t := family.For(s.Tool, w); t != nil {
 		return t.Name()
@@ -90,8 +90,8 @@ func (s *session) toolOf(w family.Workload) string {
 	return s.Tool.Name()
 }
 
-// health is what became of a place meanwhile.
-func (s *session) health(ctx context.Context, place targets.Place) []result.Warning {
+// placeWarnings returns the failures that the place reports after a run.
+func (s *session) placeWarnings(ctx context.Context, place targets.Place) []result.Warning {
 	if place.Health == nil {
 		return nil
 	}
@@ -104,13 +104,14 @@ func (s *session) health(ctx context.Context, place targets.Place) []result.Warn
 	return list
 }
 
-func fill(r *result.Run, m result.Measurement) {
+// addMeasurement adds what a tool returned to a run. Values that are not finite become warnings.
+func addMeasurement(r *result.Run, m result.Measurement) {
 	r.Values, r.Series, r.Histograms = []result.Value{}, m.Series, m.Histograms
 	r.Facts = append(r.Facts, m.Facts...)
 	r.Invalid = append(r.Invalid, m.Invalid...)
 	r.Warnings = append(r.Warnings, m.Warnings...)
 	for _, v := range m.Values {
-		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) { // it could not be written
+		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) { // JSON cannot hold it
 			text := fmt.Sprintf("%s is %g: left out", v.Metric, v.Number)
 			r.Warnings = append(r.Warnings, result.Warning{Code: result.NotFinite, Metric: v.Metric, Text: text})
 			continue
@@ -119,8 +120,8 @@ func fill(r *result.Run, m result.Measurement) {
 	}
 }
 
-// windowOf is how long a measurement measured, in seconds.
-func windowOf(m result.Measurement, t family.Times, err error) float64 {
+// measuredSeconds returns the length of a measurement's window; 0 if it failed before one.
+func measuredSeconds(m result.Measurement, t family.Times, err error) float64 {
 	switch {
 	case m.Window > 0:
 		return m.Window

@@ -62,8 +62,7 @@ func TestResolveGolden(t *testing.T) {
 	golden.Check(t, "testdata/experiment.golden", string(data)+"\n")
 }
 
-// A target without the program that a tool starts is left out before anything is measured; without it on the baseline
-// there is nothing to measure.
+// A target without the program that the tool starts is left out; if it is the baseline, Resolve returns an error.
 func TestResolveMissingProgram(t *testing.T) {
 	has, lacks := twin("native"), twin("vxlan")
 	fio := func(context.Context, host.Host, host.Cmd) error { return nil }
@@ -83,7 +82,7 @@ func TestResolveMissingProgram(t *testing.T) {
 	}
 }
 
-// A block that takes longer than its sites live is refused before anything is measured, unless the budget ends it.
+// A block that takes longer than the lifetime of its sites is refused, unless the budget ends before that.
 func TestResolveOutlivedSites(t *testing.T) {
 	for _, test := range []struct {
 		duration, budget float64
@@ -101,7 +100,7 @@ func TestResolveOutlivedSites(t *testing.T) {
 	}
 }
 
-// What the options say of looks, pairs and gates is in the plan, and in its file.
+// Looks, all pairs, budget and gates of the options are in the plan, and survive its JSON form.
 func TestResolveKeepsTheDesign(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) {
 		o.Design.Blocks, o.Design.Looks, o.Design.AllPairs = 12, []int{5, 8, 12}, true
@@ -126,7 +125,7 @@ func TestResolveKeepsTheDesign(t *testing.T) {
 	}
 }
 
-// list is one line for each case: role, name, bound.
+// list returns one line for each case: role, name, bound.
 func list(e result.Experiment) []string {
 	var lines []string
 	for _, c := range e.Cases {
@@ -206,9 +205,8 @@ func TestResolveCases(t *testing.T) {
 	}
 }
 
-// In the whole suite the node-node cases are compared like the others, and bound those that leave the node.
-// A highest rate holds for streams of suites and of one's own, is found by the names without it, and keeps what bounds
-// them; what cannot be limited is refused.
+// A highest rate applies to streams of suites and to those added by name, and to their bounds; patterns match the names
+// without it. A workload that cannot be limited is refused.
 func TestResolveMaxRate(t *testing.T) {
 	limited := func(cases ...string) func(*runner.Options) {
 		return func(o *runner.Options) { o.MaxRate, o.Cases = 1e8, cases }
@@ -229,7 +227,7 @@ func TestResolveMaxRate(t *testing.T) {
 	}
 }
 
-// A chosen metric is what all cases are about that have it; it must be one that can have verdicts.
+// A chosen metric becomes the main metric of all cases that have it. It must be one that can have verdicts.
 func TestResolveMetric(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Metric = "p99" })
 	for _, c := range e.Cases {
@@ -251,6 +249,7 @@ func TestResolveMetric(t *testing.T) {
 	}
 }
 
+// In the whole suite, the node-node cases are compared like the others, and bound those that leave the node.
 func TestResolveWholeSuite(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Suites = []family.Suite{whole} })
 	if len(e.Cases) != 54 {
@@ -319,7 +318,7 @@ func TestResolveNotMeasured(t *testing.T) {
 	}
 }
 
-// A bound that is not measured bounds nothing.
+// If a bound cannot be measured, no case refers to it.
 func TestResolveBoundNotMeasured(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Targets[0] = twin("native", targets.NodeNode) })
 	for _, c := range e.Cases {

@@ -1,9 +1,8 @@
-// Package runner carries out an experiment: it decides what is measured when, opens a fresh site on every target for
-// each block, lets a tool measure in their places, and hands each run to a sink before the next begins.
+// Package runner carries out an experiment: for each block it opens a fresh site on every target, runs a tool on the
+// site's hosts, and passes each run to a sink before the next run begins.
 //
-// It stands between the suite (what) and the store, and knows targets, tools and the sink as
-// interfaces only. The order of everything is a pure function of the experiment ([Schedule]), so an
-// experiment that was interrupted continues exactly as it would have gone on.
+// It knows targets, tools and the sink as interfaces only. The order of everything is a pure function of the experiment
+// ([Schedule]), so an interrupted experiment continues as if it had not been interrupted.
 package runner
 
 import (
@@ -18,81 +17,81 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Sink keeps what is measured; a store.Writer is one. An error of a Sink ends the experiment.
+// A Sink stores the results of an experiment, as store.Writer does. An error of a Sink ends the experiment.
 type Sink interface {
-	// WriteFacts records the facts of a target, in place of earlier ones.
+	// WriteFacts records the facts of a target and replaces earlier ones.
 	WriteFacts(target string, facts []result.Fact) error
-	// WriteSession records that the program began to measure, and what it found; the runs that follow are of that session.
+	// WriteSession records the start of a session and the facts found then; the runs that follow belong to it.
 	WriteSession(s result.Session) error
-	// WriteSwitch records a visit before its first run, or the restoration of the testbed, and returns its number.
+	// WriteSwitch records a switch before the first run of its visit, or the restoration of the testbed, and returns the
+	// record's number.
 	WriteSwitch(s result.Switch) (number int, err error)
-	// WriteNotMeasured adds to what the experiment did not measure.
+	// WriteNotMeasured records a case that is not measured, and the reason.
 	WriteNotMeasured(n result.NotMeasured) error
-	// WriteSite records a site that is gone.
+	// WriteSite records a site after its removal.
 	WriteSite(s result.Site) error
-	// Append records a run; when it returns, the run is safe from a crash.
+	// Append records a run durably: a crash after it returns does not lose the run.
 	Append(run result.Run, raw []result.File) error
 }
 
-// A Clock is the time that durations of runs are taken from. Deadlines are always real time.
+// A Clock provides the time by which runs are timed. Deadlines always use real time.
 type Clock interface {
 	Now() time.Time
-	// Sleep waits, or returns when ctx ends.
+	// Sleep waits for d or until ctx ends.
 	Sleep(ctx context.Context, d time.Duration)
-	// Asleep is how long the machine has slept since it was started; 0 where that is not known.
+	// Asleep returns how long the machine has been suspended since it was started; 0 if that is not known.
 	Asleep() time.Duration
 }
 
-// A Target is one of the things that are compared, with its name in all output.
+// A Target is a target of the experiment together with the implementation that opens its sites.
 type Target struct {
 	result.Target
 	Places targets.Target
 }
 
-// Limits bound what a run may take. The zero value of each means the default.
+// Limits are time limits, pauses and numbers of attempts. A zero field means its default.
 type Limits struct {
-	Facts    time.Duration // for the facts of a target: FactsTime
-	Open     time.Duration // for making a site: 60 s
-	Grace    time.Duration // for the tool, on top of warm-up and window: 30 s
-	Close    time.Duration // for removing a site: 30 s
-	Idle     time.Duration // pause before each run, so that one does not disturb the next: 20 ms
-	Absence  time.Duration // pause before another attempt when a target was not available: 2 s
-	Attempts int           // of a block before its case is given up, or of finding a target available: 5
-	Ready    time.Duration // for a target to be ready after a switch to it: 10 min
-	Visits   int           // failed visits of a block before its target is given up: 3
+	Facts    time.Duration // to collect the facts of a target; default FactsTime
+	Open     time.Duration // to open a site; default 60 s
+	Grace    time.Duration // for the tool, in addition to warm-up and window; default 30 s
+	Close    time.Duration // to close a site; default 30 s
+	Idle     time.Duration // pause before each run, so that runs do not disturb each other; default 20 ms
+	Absence  time.Duration // pause before the next attempt to reach an unavailable target; default 2 s
+	Attempts int           // at a case in a block before it is given up, or to reach an unavailable target; default 5
+	Ready    time.Duration // until a target is ready after a switch to it; default 10 min
+	Visits   int           // failed visits in a block before the target is given up; default 3
 }
 
-// A Config is an experiment and what it needs.
+// A Config holds an experiment and everything needed to run it.
 type Config struct {
 	Experiment result.Experiment
 	Targets    []Target    // at least those that Experiment names
-	Families   family.List // that the cases are of
+	Families   family.List // to parse the cases
 	Tool       family.Tool
 	Sink       Sink
 	Version    string // of this program
 
-	// What a resumed experiment has measured already.
+	// The results of earlier sessions, if the experiment is resumed.
 	Earlier         []result.Run
 	EarlierSites    []result.Site
 	EarlierSwitches []result.Switch
-	EarlierFacts    map[string][]result.Fact
+	EarlierFacts    map[string][]result.Fact // by target
 
-	Events func(Event) // called from the goroutine of Run; nil: nobody listens
+	Events func(Event) // called from the goroutine of Run; may be nil
 	Decide Decide      // nil: FixedBlocks
-	// Check says why a run that ended well is not valid all the same, each reason a sentence without
-	// full stop; nil: it is.
+	// Check returns the reasons why a run that ended without errors is invalid, each a sentence without full stop. It
+	// may be nil.
 	Check  func(result.Case, result.Run) []result.Warning
-	Clock  Clock  // nil: real time
-	Limits Limits //
+	Clock  Clock // nil: real time
+	Limits Limits
 }
 
-// A Decide says which cases go on to another block, by name, when done blocks are complete; none
-// ends the experiment. It is asked before the first block and after each; a case that it has left out
-// does not come back. The runs are those of the done blocks, invalid ones too, without histograms
-// and series, so a resumed experiment decides after each block as it did before.
+// A Decide returns the names of the cases that continue after done blocks; none ends the experiment. It is called
+// before the first block and after each one; a case that it left out once does not continue later. The runs are those
+// of the done blocks, including invalid ones, without histograms and series, so a resumed experiment decides as before.
 type Decide func(e result.Experiment, done int, runs []result.Run) []string
 
-// FixedBlocks goes on with every case until the design's number of blocks is complete.
+// FixedBlocks is a [Decide] that continues every case until the design's number of blocks is complete.
 func FixedBlocks(e result.Experiment, done int, _ []result.Run) []string {
 	if done >= e.Design.Blocks {
 		return nil
@@ -104,36 +103,35 @@ func FixedBlocks(e result.Experiment, done int, _ []result.Run) []string {
 	return names
 }
 
-// A Stop is why an experiment ended.
+// A Stop is the reason why an experiment ended.
 type Stop string
 
-// The reasons: every case has its blocks, what was to be decided is before that, the budget is used
-// up, ctx ended, a target was not there any more, or Run ended with an error.
+// The reasons why an experiment ended.
 const (
-	StopComplete    Stop = "complete"
-	StopDecided     Stop = "decided"
-	StopBudget      Stop = "budget"
-	StopInterrupted Stop = "interrupted"
-	StopUnavailable Stop = "unavailable"
-	StopFailed      Stop = "failed"
+	StopComplete    Stop = "complete"    // every case has all its blocks
+	StopDecided     Stop = "decided"     // every case was decided before its last block
+	StopBudget      Stop = "budget"      // the budget is used up
+	StopInterrupted Stop = "interrupted" // the context ended
+	StopUnavailable Stop = "unavailable" // a target stayed unavailable
+	StopFailed      Stop = "failed"      // Run returned an error
 )
 
-// A Summary is how an experiment went. Runs of earlier sessions are not in its counts.
+// A Summary describes one session of an experiment. It does not count runs of earlier sessions.
 type Summary struct {
 	Stopped     Stop
-	Unavailable string               // what was not there any more, if that is why it stopped
+	Unavailable string               // with StopUnavailable, the target and its error
 	Runs        int                  // valid
-	Invalid     map[string]int       // runs that did not count, by target
+	Invalid     map[string]int       // invalid runs, by target
 	GivenUp     int                  // cases, targets, or a target's part of a case, given up after failed attempts
-	NotRestored string               // why the testbed is not as it was before the first switch; empty: it is
-	NotMeasured []result.NotMeasured // all of the experiment's
-	Session     result.Session       // as it was recorded, without number; zero if it did not get that far
+	NotRestored string               // why the testbed could not be restored; empty: it was, or nothing was to be restored
+	NotMeasured []result.NotMeasured // including those of earlier sessions
+	Session     result.Session       // as recorded, without its number; zero if Run ended before it was recorded
 	Warnings    []string             // each a sentence without full stop
-	Measuring   float64              // seconds within the windows of runs, invalid ones too
+	Measuring   float64              // seconds within the windows of runs, including invalid ones
 	Total       float64              // seconds of wall time
 }
 
-// Share is the fraction of the wall time that was spent measuring.
+// Share returns the fraction of the wall time that was spent measuring, from 0 to 1.
 func (s Summary) Share() float64 {
 	if s.Total <= 0 {
 		return 0
@@ -141,13 +139,13 @@ func (s Summary) Share() float64 {
 	return s.Measuring / s.Total
 }
 
-// Run carries out the experiment until it is complete or decided, its budget is used up or ctx ends; the run that is in
-// progress when ctx ends is dropped, the sites are removed, and the testbed is restored. The budget is exceeded by less
-// than one run and the end of its sites; of a block that it cuts off, the runs are kept, and count where both sides of
-// a comparison have one. A target that stays unavailable ends the experiment, which can go on later: no case is given
-// up for that, and there is no run of it. The summary is valid also with an error. An error is about the configuration,
-// the facts of a target or the sink; a run that fails is not an error but an invalid run, and what cannot be done is
-// not measured.
+// Run carries out the experiment until it is complete or decided, its budget is used up, or ctx ends. When ctx ends,
+// the run in progress is dropped, the sites are removed and the testbed is restored. The budget is exceeded by less
+// than one run and the removal of its sites; runs of a block that the budget cuts off are kept, and count if both sides
+// of a comparison have one. A target that stays unavailable ends the experiment without an invalid run or a given-up
+// case; the experiment can be resumed. Errors are about the configuration, the facts of a target or the sink; a run
+// that fails is recorded as invalid, and an unsupported case as not measured. The summary is valid even if err is not
+// nil.
 func Run(ctx context.Context, c Config) (Summary, error) {
 	s, err := newSession(c)
 	if err != nil {
@@ -155,13 +153,13 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	}
 	s.emit(Event{Kind: Planned})
 	if s.e.Design.Parallel {
-		err = disjoint(ctx, s.given())
+		err = checkDisjoint(ctx, s.targetList())
 	}
 	if err == nil {
-		err = s.facts(ctx)
+		err = s.recordFacts(ctx)
 	}
 	if err == nil {
-		err = s.blocks(ctx)
+		err = s.measureBlocks(ctx)
 	}
 	restored := s.restore(ctx)
 	switch {
@@ -181,16 +179,16 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	return s.summary, err
 }
 
-// How the end of ctx, of the budget and of a target travel up within the package.
+// Errors within the package, by which [Run] recognizes why the experiment ended.
 var (
 	errInterrupted = errors.New("interrupted")
 	errBudget      = errors.New("the budget is used up")
 	errUnavailable = errors.New("a target is not available any more")
 )
 
-// facts records what is true of each target: in every session, and of a target's first one by itself. Targets that are
-// measured in turn are not in place yet, and have facts of each visit.
-func (s *session) facts(ctx context.Context) error {
+// recordFacts records the facts of each target: in the session, and for a target without earlier facts on their own.
+// Targets that are measured in turn are not in place yet; their facts are recorded in each visit.
+func (s *session) recordFacts(ctx context.Context) error {
 	now := result.Session{Start: s.began, Version: s.Version, Facts: map[string][]result.Fact{}}
 	for _, t := range s.e.Targets {
 		if s.e.InTurn() {
@@ -223,11 +221,11 @@ func (s *session) facts(ctx context.Context) error {
 	return nil
 }
 
-// FactsTime is how long a target may take to find its facts. A cluster starts its first pods for them, and its nodes
-// pull the images.
+// FactsTime is the default time limit for collecting the facts of a target. A cluster starts its first pods for them,
+// and its nodes pull the images.
 const FactsTime = 3 * time.Minute
 
-// Facts returns the facts of a target, or an error with what is known when limit has passed.
+// Facts returns the facts of a target, or an error that includes the target's own if limit passes first.
 func Facts(ctx context.Context, t targets.Target, limit time.Duration) ([]result.Fact, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -238,19 +236,19 @@ func Facts(ctx context.Context, t targets.Target, limit time.Duration) ([]result
 	return facts, err
 }
 
-// blocks runs block after block until there is nothing more to do.
-func (s *session) blocks(ctx context.Context) error {
+// measureBlocks measures one block after another until no case continues.
+func (s *session) measureBlocks(ctx context.Context) error {
 	for block := 1; ; block++ {
-		todo := s.todo(block)
+		todo := s.blockCases(block)
 		if len(todo) == 0 {
 			return nil
 		}
 		s.emit(Event{Kind: BlockStarted, Block: block})
 		var err error
 		if s.e.InTurn() {
-			err = s.visits(ctx, todo)
+			err = s.measureVisits(ctx, todo)
 		} else {
-			err = s.block(ctx, todo, s.e.TargetNames())
+			err = s.measureBlock(ctx, todo, s.e.TargetNames())
 		}
 		if err != nil {
 			return err
@@ -258,9 +256,9 @@ func (s *session) blocks(ctx context.Context) error {
 	}
 }
 
-// todo is what is measured in a block, by what was decided after the one before.
-func (s *session) todo(block int) []CaseBlock {
-	going := s.going(block - 1)
+// blockCases returns the cases of a block that continue after the block before it, in the order of the schedule.
+func (s *session) blockCases(block int) []CaseBlock {
+	going := s.continuingCases(block - 1)
 	var todo []CaseBlock
 	for _, b := range Schedule(s.e, block) {
 		if going[b.Case.Name] {
@@ -270,9 +268,10 @@ func (s *session) todo(block int) []CaseBlock {
 	return todo
 }
 
-// going asks which cases go on when done blocks are complete, and tells of those that end early.
-func (s *session) going(done int) map[string]bool {
-	wanted := s.Decide(s.e, done, s.until(done))
+// continuingCases returns the names of the cases that continue after done blocks, and emits an event for each case that
+// ends early.
+func (s *session) continuingCases(done int) map[string]bool {
+	wanted := s.Decide(s.e, done, s.runsUntil(done))
 	early := done > 0 && done < s.e.Design.Blocks
 	if early && len(wanted) == 0 {
 		s.summary.Stopped = StopDecided
@@ -287,7 +286,7 @@ func (s *session) going(done int) map[string]bool {
 			continue
 		}
 		s.ended[c.Name] = done
-		// When everything ends at once, the exploratory cases end with the primary ones.
+		// If the whole experiment ends, exploratory cases end only because the primary ones did.
 		decided := c.Role == result.Primary || c.Role == result.Exploratory && len(wanted) > 0
 		if early && decided && len(s.e.MeasuredOn(c)) > 0 {
 			s.emit(Event{Kind: CaseDecided, Case: c.Name, Block: done})
@@ -296,8 +295,8 @@ func (s *session) going(done int) map[string]bool {
 	return going
 }
 
-// until returns the runs of the first blocks.
-func (s *session) until(block int) []result.Run {
+// runsUntil returns the runs of the blocks up to block.
+func (s *session) runsUntil(block int) []result.Run {
 	var runs []result.Run
 	for _, r := range s.runs {
 		if r.Block <= block {
@@ -307,7 +306,7 @@ func (s *session) until(block int) []result.Run {
 	return runs
 }
 
-// notSupported leaves out what a target cannot do; without the baseline there is nothing to compare.
+// notSupported leaves out a case that a target does not support; for the baseline, it leaves the case out everywhere.
 func (s *session) notSupported(name, caseName string, err error) error {
 	if name == s.e.Baseline {
 		return s.leaveOut("*", caseName, fmt.Sprintf("the baseline %s cannot: %s", name, err))
@@ -315,7 +314,7 @@ func (s *session) notSupported(name, caseName string, err error) error {
 	return s.leaveOut(name, caseName, err.Error())
 }
 
-// giveUp leaves out the one target that all attempts failed on, else the case.
+// giveUp leaves a case out on the target on which all attempts failed; if several failed, or the baseline, everywhere.
 func (s *session) giveUp(caseName string, block int, failures []failure) error {
 	last := failures[len(failures)-1]
 	name := last.target

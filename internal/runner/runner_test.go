@@ -27,13 +27,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// The family that is measured here, and its suites.
+// The family of these tests, and its suites.
 var (
 	families     = family.List{network.Family()}
 	whole, quick = families.Suites()[0], families.Suites()[1]
 )
 
-// A clock goes only when somebody waits on it.
+// A clock advances only by Sleep.
 type clock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -155,7 +155,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	return b
 }
 
-// openTakes is what a twin does that takes so long to make a site, on the clock of the bench, and never fails.
+// openTakes returns a Twin.OpenFails that never fails and takes so long for each site, on the clock of the bench.
 func (b *bench) openTakes(d time.Duration) func(int, targets.Placement) error {
 	last := 0
 	return func(n int, _ targets.Placement) error {
@@ -167,7 +167,7 @@ func (b *bench) openTakes(d time.Duration) func(int, targets.Placement) error {
 	}
 }
 
-// fixed is a design with one look, after so many blocks.
+// fixed returns a design with one look, after so many blocks.
 func fixed(blocks int) result.Design {
 	d := runner.DefaultDesign()
 	d.Blocks, d.Looks = blocks, nil
@@ -183,7 +183,7 @@ func (b *bench) run(ctx context.Context) runner.Summary {
 	return s
 }
 
-// describe is one line for each run: "1.1 tcp-rr b", with "!" if it is invalid.
+// describe returns one line for each run: "1.1 tcp-rr b" for block 1, attempt 1, with "!" if it is invalid.
 func describe(runs []result.Run) []string {
 	var lines []string
 	for _, r := range runs {
@@ -284,7 +284,7 @@ func TestRunFollowsTheSchedule(t *testing.T) {
 	}
 }
 
-// Equal rotations give equal nodes, so a block's runs are on the same nodes, and blocks go round.
+// All runs of a block are on the same nodes, and successive blocks use the pairs of nodes in turn.
 func TestRotation(t *testing.T) {
 	b := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
 	b.run(t.Context())
@@ -332,7 +332,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Whatever happens after it, a run is in the directory before the next begins.
+// A run is on disk before the next begins.
 func TestRunIsOnDiskBeforeTheNext(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
 	dir := filepath.Join(t.TempDir(), "r")
@@ -457,8 +457,8 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// wantCompleteBut checks that every case is complete on all targets, and one on the named ones; none
-// means that it was given up.
+// wantCompleteBut checks that every case is complete on all targets, except one, which is complete on the named ones;
+// no names: it was given up.
 func wantCompleteBut(t *testing.T, b *bench, caseName, names string) {
 	t.Helper()
 	for _, c := range b.config.Experiment.Cases {
@@ -543,7 +543,7 @@ func TestNotSupported(t *testing.T) {
 				t.Error("the caller's experiment was changed")
 			}
 			if test.label == "a" {
-				// Nothing is measured that cannot be compared any more.
+				// Without the baseline, nothing more of the case is measured.
 				order := runner.Order(e, e.Cases[0], 1, 1)
 				want := order[:slices.Index(order, "a")]
 				if len(want) == len(order)-1 {
@@ -572,7 +572,7 @@ func TestBudget(t *testing.T) {
 	if s.Total > 30+oneRun || s.Total <= 30-oneRun {
 		t.Errorf("took %.2f s of a budget of 30 s", s.Total)
 	}
-	// In order: what was begun is complete.
+	// Every block that was begun is complete.
 	byBlock := map[string]int{}
 	for _, r := range b.sink.runs {
 		byBlock[fmt.Sprintf("%s/%d", r.Case, r.Block)]++
@@ -604,7 +604,7 @@ func TestBudgetTooSmallForAnything(t *testing.T) {
 	}
 }
 
-// Cancelled in any run, the experiment ends in order, and resuming it gives what would have been.
+// Cancelled in any run, the experiment stops in order, and the resumed experiment ends complete.
 func TestCancelAndResume(t *testing.T) {
 	whole := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
 	whole.run(t.Context())
@@ -638,7 +638,7 @@ func TestCancelAndResume(t *testing.T) {
 	}
 }
 
-// tear leaves what a crash leaves of a line.
+// tear appends an incomplete line to the runs, as a crash can leave it.
 func tear(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, store.RunsFile), os.O_APPEND|os.O_WRONLY, 0)
@@ -651,7 +651,7 @@ func tear(t *testing.T, dir string) {
 	}
 }
 
-// resume completes what is in dir with fresh twins, and returns all runs.
+// resume completes the experiment in dir with fresh twins, and returns all runs.
 func resume(t *testing.T, dir string) []result.Run {
 	t.Helper()
 	w, had, err := store.Resume(dir)
@@ -705,7 +705,7 @@ func TestResumeAfterFailedRun(t *testing.T) {
 	}
 }
 
-// Failed attempts of an earlier session count, but those of a target given up since do not.
+// Failed attempts of an earlier session count, except those on a target that was given up since.
 func TestResumeCountsFailures(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	failed := result.Run{Schema: result.RunSchema, Case: "pod-pod/other/tcp-rr",
@@ -736,16 +736,16 @@ func TestResumeCountsFailures(t *testing.T) {
 	wantComplete(t, again.sink.runs, again.config.Experiment, "ac")
 }
 
-// A target that is away for a while costs nothing but time; one that stays away ends the experiment, and no case is
-// given up for it.
+// A target that is unavailable for a while only delays the experiment; one that stays unavailable ends it, and no case
+// is given up.
 func TestUnavailable(t *testing.T) {
-	away := fmt.Errorf("%w: gone", targets.ErrUnavailable)
+	unavailable := fmt.Errorf("%w: gone", targets.ErrUnavailable)
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
 	failing := 0
 	b.twins["b"].OpenFails = func(n int, _ targets.Placement) error {
 		if n == 2 || n == 3 {
 			failing++
-			return away
+			return unavailable
 		}
 		return nil
 	}
@@ -758,7 +758,7 @@ func TestUnavailable(t *testing.T) {
 	b = newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
 	b.twins["b"].OpenFails = func(n int, _ targets.Placement) error {
 		if n > 1 {
-			return away
+			return unavailable
 		}
 		return nil
 	}
@@ -792,7 +792,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// factless is a target whose facts fail.
+// factless is a target whose Facts returns an error.
 type factless struct {
 	*targettest.Twin
 	err error
@@ -800,7 +800,7 @@ type factless struct {
 
 func (f factless) Facts(context.Context) ([]result.Fact, error) { return nil, f.err }
 
-// silent is a target whose facts never come.
+// silent is a target whose Facts never returns before its deadline.
 type silent struct{ *targettest.Twin }
 
 func (silent) Facts(ctx context.Context) ([]result.Fact, error) {
@@ -808,7 +808,7 @@ func (silent) Facts(ctx context.Context) ([]result.Fact, error) {
 	return nil, fmt.Errorf("%w (pod p: Pending)", context.Cause(ctx))
 }
 
-// Facts that do not come are given up, with what the target knows.
+// When the facts take too long, the error includes the target's own.
 func TestFactsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")
@@ -909,7 +909,7 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
-// The seam for stopping early: what is decided after each block is what goes on.
+// After each block, only the cases that Decide returns continue.
 func TestDecide(t *testing.T) {
 	b := newBench(t, "ab", 11, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 	var asked []int

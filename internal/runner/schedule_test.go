@@ -28,7 +28,7 @@ func scheduled(seed uint64, targets string, cases ...string) result.Experiment {
 	return e
 }
 
-// The order is a promise: a resumed experiment and a later version must draw it again.
+// The order must never change: a resumed experiment and a later version must draw it again.
 func TestScheduleGolden(t *testing.T) {
 	e := scheduled(7, "abc", "pod-pod/other/tcp-stream",
 		"pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr", "node-node/tcp-rr")
@@ -47,7 +47,7 @@ func TestScheduleGolden(t *testing.T) {
 	golden.Check(t, "testdata/schedule.golden", b.String())
 }
 
-// What is left out, or comes in addition, changes nothing about the order of the rest.
+// Leaving out or adding cases and targets does not change the order of the rest.
 func TestScheduleIsStable(t *testing.T) {
 	e := scheduled(3, "abcde", "p/1", "p/2", "p/3")
 	more := scheduled(3, "abcde", "p/1", "p/2", "p/3", "p/4")
@@ -81,8 +81,8 @@ func drop(list []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == name })
 }
 
-// Randomisation is balanced: over many blocks every target is as often in every position and after
-// every other one, for any seed, and so is every case.
+// Randomisation is balanced: over many blocks, every target and case is equally often at every position, and every
+// target equally often after every other one, for any seed.
 func TestScheduleIsBalanced(t *testing.T) {
 	const blocks = 4000
 	for _, seed := range []uint64{0, 1, 2, 1 << 40, math.MaxUint64} {
@@ -113,8 +113,8 @@ func TestScheduleIsBalanced(t *testing.T) {
 	}
 }
 
-// wantEven checks that each of cells counts is binomial with n trials of probability p, within five
-// standard deviations.
+// wantEven checks that there are so many cells and that each count is within five standard deviations of the mean of n
+// draws with probability p.
 func wantEven(t *testing.T, what string, counts map[string]int, cells, n int, p float64) {
 	t.Helper()
 	if len(counts) != cells {
@@ -128,7 +128,7 @@ func wantEven(t *testing.T, what string, counts map[string]int, cells, n int, p 
 	}
 }
 
-// Orders of different cases, blocks, attempts and seeds have nothing to do with each other.
+// The orders of different cases, blocks, attempts and seeds are independent.
 func TestOrdersAreIndependent(t *testing.T) {
 	const n = 4000
 	c1, c2 := result.Case{Name: "p/1"}, result.Case{Name: "p/2"}
@@ -150,7 +150,7 @@ func TestOrdersAreIndependent(t *testing.T) {
 	wantEven(t, "agreement with another", agree, 4, n, 0.5)
 }
 
-// A bound is measured once on each underlay, where the baseline is on the baseline.
+// A bound is measured once on each underlay; on the baseline's underlay, it is measured on the baseline.
 func TestBoundOnEachUnderlay(t *testing.T) {
 	e := scheduled(1, "abcdef", "node-node/tcp-rr", "pod-pod/other/tcp-rr")
 	e.Baseline = "b"
@@ -190,7 +190,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Each run draws from a seed of its own, which the experiment's seed decides.
+// Each run has its own seed, which depends on the experiment's seed.
 func TestSeed(t *testing.T) {
 	r := result.Run{Case: "a", Target: "t", Block: 1, Attempt: 1}
 	seeds := map[uint64]bool{}

@@ -20,8 +20,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// sequentially gives a bench the looks, and a figure of every run that depends on its case, target
-// and block alone: measured again, a block is the same.
+// sequentially sets the looks and a tool whose values depend on case, target and block alone, so that a repeated block
+// gives the same values.
 func (b *bench) sequentially(decide runner.Decide, looks ...int) *steady {
 	s := &steady{Tool: b.model, effects: map[string]float64{}}
 	b.config.Experiment.Design.Looks = looks
@@ -36,10 +36,10 @@ func (b *bench) sequentially(decide runner.Decide, looks ...int) *steady {
 	return s
 }
 
-// A steady tool is another one of which it keeps the main metric, with a figure of its own.
+// A steady tool wraps another one and replaces its values by a reproducible one of the main metric.
 type steady struct {
 	family.Tool
-	now     runner.Event       // the run that was begun last
+	now     runner.Event       // RunStarted of the last run
 	effects map[string]float64 // on the logarithm, by case and target joined by a blank
 }
 
@@ -54,8 +54,8 @@ func (s *steady) Run(ctx context.Context, p host.Pair, w family.Workload, t fami
 	return m, err
 }
 
-// whenClear is a rule for tests that looks at the data as a real one does: a case with its bound ends
-// at a look at which the mean change is some standard errors from 0.
+// whenClear is a simple stopping rule: a case ends, with its bound, at the first look at which the mean change is more
+// than three standard errors from 0.
 func whenClear(e result.Experiment, done int, runs []result.Run) []string {
 	if done >= e.Design.Blocks {
 		return nil
@@ -128,7 +128,7 @@ func decided(events []runner.Event) []string {
 	return list
 }
 
-// A case that is decided stops with its bound, the others go on, and progress tells.
+// A decided case ends with its bound, the others continue, and events report it.
 func TestCasesStopEarly(t *testing.T) {
 	b := newBench(t, "ab", 1, rr, crr)
 	tool := b.sequentially(whenClear, 4, 8, 12)
@@ -153,7 +153,7 @@ func TestCasesStopEarly(t *testing.T) {
 	}
 }
 
-// When all is decided the experiment ends, before its last block.
+// When all cases are decided, the experiment ends before its last block.
 func TestAllDecided(t *testing.T) {
 	b := newBench(t, "ab", 1, rr, crr)
 	tool := b.sequentially(whenClear, 4, 8, 12)
@@ -167,8 +167,8 @@ func TestAllDecided(t *testing.T) {
 	}
 }
 
-// A rule is asked about the blocks that are done, whatever is in the directory already, and what it
-// has ended does not come back.
+// The stopping rule gets the runs of the done blocks only, even if the directory has later ones, and a case that it
+// ended does not continue later.
 func TestDecideSeesTheDoneBlocksOnly(t *testing.T) {
 	whole := newBench(t, "ab", 5, rr)
 	whole.run(t.Context())
@@ -191,7 +191,7 @@ func TestDecideSeesTheDoneBlocksOnly(t *testing.T) {
 	}
 }
 
-// measured lists what a comparison would see: the complete blocks, by case.
+// measured lists the runs that a comparison would use: the complete blocks, by case.
 func measured(runs []result.Run, e result.Experiment) []string {
 	var list []string
 	for _, c := range e.Cases {
@@ -214,8 +214,8 @@ func measured(runs []result.Run, e result.Experiment) []string {
 	return list
 }
 
-// Interrupted in any of its runs and resumed, an experiment measures the same blocks and decides the
-// same as without the interruption: by a rule for tests, and by the one that the program has.
+// Interrupted in any of its runs and resumed, an experiment measures the same blocks and makes the same decisions as
+// without the interruption, by a simple rule and by the real one.
 func TestResumedDecidesTheSame(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -263,8 +263,8 @@ func TestResumedDecidesTheSame(t *testing.T) {
 	}
 }
 
-// wantResumedAlike interrupts an experiment in one of its runs, resumes it, and compares what
-// was measured and decided with the whole one. It returns all runs.
+// wantResumedAlike interrupts an experiment in one of its runs, resumes it, and compares runs and decisions with those
+// of the uninterrupted one. It returns all runs.
 func wantResumedAlike(t *testing.T, whole *bench, start func() *bench, moment int) []result.Run {
 	t.Helper()
 	b := start()
@@ -292,7 +292,7 @@ func wantResumedAlike(t *testing.T, whole *bench, start func() *bench, moment in
 	return runs
 }
 
-// verdicts are what a comparison says of the runs.
+// verdicts returns the verdicts of a comparison of the runs, one line each.
 func verdicts(t *testing.T, e result.Experiment, runs []result.Run) []string {
 	t.Helper()
 	c, err := compare.Compare(result.Results{Experiment: e, Runs: runs})
@@ -307,7 +307,7 @@ func verdicts(t *testing.T, e result.Experiment, runs []result.Run) []string {
 	return list
 }
 
-// Whatever the runs take, none begins when the budget is over, so that it is exceeded by less than one.
+// However long runs take, none begins after the budget, so that it is exceeded by less than one run.
 func TestBudgetIsExceededByLessThanOneRun(t *testing.T) {
 	for seed := range uint64(60) {
 		b := newBench(t, "abc", 20, rr, crr)
@@ -335,14 +335,14 @@ func TestBudgetIsExceededByLessThanOneRun(t *testing.T) {
 	}
 }
 
-// A block that the budget cuts off is kept and does not count; resumed, it is measured anew.
+// The runs of a block that the budget cuts off are kept; the resumed experiment measures the block again.
 func TestBudgetCutsABlock(t *testing.T) {
 	b := newBench(t, "abc", 2, rr)
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1] // without the bound
 	b.config.Experiment.Design.Budget = 9
 	b.model.Wait = func(ctx context.Context, d time.Duration) error {
 		if b.model.Calls() == 4 {
-			d = 10 * time.Second // nobody could know
+			d = 10 * time.Second // not predictable
 		}
 		b.clock.Sleep(ctx, d)
 		return ctx.Err()
@@ -361,7 +361,7 @@ func TestBudgetCutsABlock(t *testing.T) {
 	wantComplete(t, slices.Concat(b.sink.runs, again.sink.runs), b.config.Experiment, "abc")
 }
 
-// A run that ended well and that the check refuses is invalid, and its block is run again.
+// A run that ended without errors but fails Config.Check is invalid, and its case is measured again.
 func TestCheck(t *testing.T) {
 	b := newBench(t, "ab", 2, rr)
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
@@ -389,10 +389,10 @@ func TestCheck(t *testing.T) {
 		t.Errorf("%v, asked %d times, %+v", describe(b.sink.runs), checked, s)
 	}
 	wantComplete(t, b.sink.runs, b.config.Experiment, "ab")
-	told := slices.ContainsFunc(b.events, func(e runner.Event) bool {
+	reported := slices.ContainsFunc(b.events, func(e runner.Event) bool {
 		return e.Kind == runner.RunInvalid && strings.HasPrefix(e.Reason, "audit: faster")
 	})
-	if !told {
-		t.Error("no event tells of it")
+	if !reported {
+		t.Error("no event reports it")
 	}
 }

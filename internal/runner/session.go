@@ -16,42 +16,41 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A session is an experiment while it is carried out.
+// A session is the state of an experiment while it runs.
 type session struct {
 	Config
-	e         result.Experiment          // as Config's, with what turned out not to be measured
-	targets   map[string]targets.Target  // by name
-	workloads map[string]family.Workload // by case
-	times     family.Times
-	began     time.Time
-	runs      []result.Run // earlier ones too, without histograms and series
-	lastID    int
-	lastSite  int
-	ended     map[string]int // after how many blocks a case goes on no more, by case
-	durations plan.Durations
-	summary   Summary
-	asleep    time.Duration   // of the clock when the sites were opened
-	visiting  int             // number of the switch before the visit that is made; 0 unless targets are measured in turn
-	last      string          // target that was put in place last, if any was
-	displaced bool            // the testbed is not as it was before the first switch
-	found     map[string]bool // targets whose facts are recorded
-
-	absences int // sites in a row for which a target was not available
+	e            result.Experiment          // Config.Experiment, with NotMeasured extended by this session
+	targets      map[string]targets.Target  // by name
+	workloads    map[string]family.Workload // by case
+	times        family.Times
+	began        time.Time
+	runs         []result.Run // including earlier sessions; without histograms and series
+	lastID       int          // of a run
+	lastSite     int
+	ended        map[string]int // blocks after which a case ended, by case
+	durations    plan.Durations
+	summary      Summary
+	asleepAtOpen time.Duration   // Clock.Asleep when the sites were opened
+	visitNumber  int             // number of the current visit's switch; 0 unless targets are measured in turn
+	lastSwitched string          // target that was put in place last; empty: none
+	needsRestore bool            // a switch changed the testbed, and nothing has restored it
+	factsKnown   map[string]bool // targets whose facts are recorded
+	retries      int             // attempts in a row that failed because a target was unavailable
 }
 
 func newSession(c Config) (*session, error) {
 	s := &session{
-		Config: c.filled(), e: c.Experiment, ended: map[string]int{},
+		Config: c.withDefaults(), e: c.Experiment, ended: map[string]int{},
 		targets: map[string]targets.Target{}, workloads: map[string]family.Workload{},
-		found:     map[string]bool{},
-		summary:   Summary{Stopped: StopComplete, Invalid: map[string]int{}},
-		durations: plan.NewDurations(c.Experiment, c.Families), times: family.TimesOf(c.Experiment.Design),
+		factsKnown: map[string]bool{},
+		summary:    Summary{Stopped: StopComplete, Invalid: map[string]int{}},
+		durations:  plan.NewDurations(c.Experiment, c.Families), times: family.TimesOf(c.Experiment.Design),
 	}
 	for _, t := range c.Targets {
 		s.targets[t.Name] = t.Places
 	}
 	for name := range c.EarlierFacts {
-		s.found[name] = true
+		s.factsKnown[name] = true
 	}
 	for _, t := range s.e.Targets {
 		if s.targets[t.Name] == nil {
@@ -74,20 +73,20 @@ func newSession(c Config) (*session, error) {
 	}
 	s.began = s.Clock.Now()
 	for _, r := range c.Earlier {
-		s.remember(r, r.Setup+r.Window+r.Cleanup)
+		s.rememberRun(r, r.Setup+r.Window+r.Cleanup)
 	}
 	for _, earlier := range c.EarlierSites {
 		s.lastSite = max(s.lastSite, earlier.Number)
 		s.durations.AddSite(earlier)
 	}
 	for _, earlier := range c.EarlierSwitches {
-		s.noteSwitch(earlier)
+		s.rememberSwitch(earlier)
 	}
 	return s, nil
 }
 
-// filled is a configuration with the defaults of what it leaves open.
-func (c Config) filled() Config {
+// withDefaults returns the configuration with defaults for the fields that are zero.
+func (c Config) withDefaults() Config {
 	if c.Events == nil {
 		c.Events = func(Event) {}
 	}
@@ -108,8 +107,8 @@ func (c Config) filled() Config {
 	return c
 }
 
-// remember keeps of a run, which took so many seconds, what the rest of the experiment needs.
-func (s *session) remember(r result.Run, took float64) {
+// rememberRun keeps what later decisions and predictions need of a run that took so many seconds; 0: not known.
+func (s *session) rememberRun(r result.Run, took float64) {
 	if id, err := strconv.Atoi(r.ID); err == nil {
 		s.lastID = max(s.lastID, id)
 	}
@@ -121,8 +120,8 @@ func (s *session) remember(r result.Run, took float64) {
 	}
 }
 
-// given are the targets that the experiment names, in its order.
-func (s *session) given() []Target {
+// targetList returns the targets of the experiment, in its order.
+func (s *session) targetList() []Target {
 	var list []Target
 	for _, t := range s.e.Targets {
 		list = append(list, Target{Target: t, Places: s.targets[t.Name]})
@@ -130,13 +129,13 @@ func (s *session) given() []Target {
 	return list
 }
 
-// record gives a run that took so many seconds its name and hands it to the sink.
+// record numbers a run that took so many seconds, passes it to the sink and emits its event.
 func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	r.ID = fmt.Sprintf("%04d", s.lastID+1)
 	if err := s.Sink.Append(r, raw); err != nil {
 		return err
 	}
-	s.remember(r, took)
+	s.rememberRun(r, took)
 	event := Event{Kind: RunDone, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot}
 	if v, ok := r.Value(s.workloads[r.Case].Traits().Metric); ok {
 		event.Value = &v
@@ -151,22 +150,22 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	return nil
 }
 
-// judgeable says why a run cannot stand in a pair of what its case is judged on. A comparison would have fewer pairs
-// than blocks without it, so that such a run is made again.
-func (s *session) judgeable(of result.Case, r result.Run) []result.Warning {
+// checkMainMetric returns the reason why the metric that the case is compared by cannot be used from this run; nil if
+// it can. The comparison would have fewer pairs than blocks, so such a run is repeated.
+func (s *session) checkMainMetric(of result.Case, r result.Run) []result.Warning {
 	v, has := r.Value(of.Metric)
 	switch {
 	case !has:
-		return unusable("it has no %s, which its case is judged on", of.Metric)
+		return metricWarning("it has no %s, which its case is judged on", of.Metric)
 	case !v.Usable():
-		return unusable("its %s, which its case is judged on, is %g", v.Metric, v.Number)
+		return metricWarning("its %s, which its case is judged on, is %g", v.Metric, v.Number)
 	}
 	for _, other := range s.runs {
 		if other.Case != r.Case || !other.Valid() {
 			continue
 		}
 		if first, has := other.Value(v.Metric); has && (first.Unit != v.Unit || first.Better != v.Better) {
-			return unusable("its %s is in %q, that of run %s in %q, or they disagree on what is better",
+			return metricWarning("its %s is in %q, that of run %s in %q, or they disagree on what is better",
 				v.Metric, v.Unit, other.ID, first.Unit)
 		}
 		break
@@ -174,20 +173,20 @@ func (s *session) judgeable(of result.Case, r result.Run) []result.Warning {
 	return nil
 }
 
-func unusable(format string, a ...any) []result.Warning {
+func metricWarning(format string, a ...any) []result.Warning {
 	return []result.Warning{{Code: result.MetricMissing, Text: fmt.Sprintf(format, a...)}}
 }
 
 // leaveOut records that a case is not measured on a target; either may be "*".
 func (s *session) leaveOut(name, caseName, reason string) error {
 	n := result.NotMeasured{Target: name, Case: caseName, Reason: reason}
-	// A list of its own: the caller's experiment stays as it was.
+	// The capacity is limited so that append copies: the caller's experiment must not change.
 	s.e.NotMeasured = append(s.e.NotMeasured[:len(s.e.NotMeasured):len(s.e.NotMeasured)], n)
 	s.emit(Event{Kind: NotMeasured, Target: name, Case: caseName, Reason: reason})
 	return s.Sink.WriteNotMeasured(n)
 }
 
-// runsOf are those of a case in a block so far.
+// runsOf returns the runs of a case in a block so far.
 func (s *session) runsOf(c result.Case, block int) []result.Run {
 	var runs []result.Run
 	for _, r := range s.runs {
@@ -198,7 +197,8 @@ func (s *session) runsOf(c result.Case, block int) []result.Run {
 	return runs
 }
 
-// complete reports whether the last attempt at a block, which alone counts, has a valid run of each of the targets.
+// complete reports whether the last attempt at a case in a block, the only one that counts, has a valid run on each of
+// the targets.
 func (s *session) complete(c result.Case, block int, on []string) bool {
 	runs := s.runsOf(c, block)
 	counts, valid := result.LastAttempts(runs), map[string]bool{}
@@ -208,7 +208,7 @@ func (s *session) complete(c result.Case, block int, on []string) bool {
 	return !slices.ContainsFunc(on, func(name string) bool { return !valid[name] })
 }
 
-// failures are the failed attempts at a block of a case on targets so far, but those on targets given up since.
+// failures returns the invalid runs of a case in a block on these targets, without targets that were given up since.
 func (s *session) failures(c result.Case, block int, on []string) []failure {
 	var list []failure
 	for _, r := range s.runsOf(c, block) {
@@ -219,9 +219,9 @@ func (s *session) failures(c result.Case, block int, on []string) []failure {
 	return list
 }
 
-// affordable reports whether a block of a case on targets, and as many seconds besides, can begin: it must not be
-// predicted to exceed the budget by more than one run. The budget is this session's; a resumed one has a new one.
-func (s *session) affordable(c result.Case, on []string, besides float64) bool {
+// affordable reports whether the runs of a case on these targets, with so many seconds of overhead, may begin: they
+// must not be predicted to exceed the budget by more than one run. Each session has the whole budget.
+func (s *session) affordable(c result.Case, on []string, overhead float64) bool {
 	budget := s.e.Design.Budget
 	if budget == 0 {
 		return true
@@ -231,24 +231,24 @@ func (s *session) affordable(c result.Case, on []string, besides float64) bool {
 		takes := s.durations.Run(c.Name, name)
 		all, longest = plan.Together(s.e.Design, all, takes), max(longest, takes)
 	}
-	return s.elapsed()+besides+all <= budget+longest
+	return s.elapsed()+overhead+all <= budget+longest
 }
 
 func (s *session) elapsed() float64 { return s.since(s.began) }
 
-// slept says that the machine slept since the sites were opened; nil if not.
-func (s *session) slept() []result.Warning {
-	if d := s.Clock.Asleep() - s.asleep; d > mostSleep {
+// sleepWarning returns a warning if this machine was suspended since the sites were opened, else nil.
+func (s *session) sleepWarning() []result.Warning {
+	if d := s.Clock.Asleep() - s.asleepAtOpen; d > sleepTolerance {
 		text := fmt.Sprintf("this machine slept for %.0f s since the block began", d.Seconds())
 		return []result.Warning{{Code: result.PlaceAiling, Text: text}}
 	}
 	return nil
 }
 
-// mostSleep is what clocks that are read one after the other may differ by.
-const mostSleep = 100 * time.Millisecond
+// sleepTolerance is the difference that can arise because the two clocks behind Asleep are not read at the same time.
+const sleepTolerance = 100 * time.Millisecond
 
-// wall is real time.
+// wall is the Clock of real time.
 type wall struct{}
 
 func (wall) Now() time.Time { return time.Now() }

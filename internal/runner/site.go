@@ -12,19 +12,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A site is what the cases of a sitting have on a target.
+// A site is the site of a group of cases on one target.
 type site struct {
 	targets.Site
 	record     result.Site
-	placements []targets.Placement // of its places, in that order
-	err        error               // why there is none
+	placements []targets.Placement // of Site.Places, in the same order
+	err        error               // why the site could not be opened
 	limits     struct{ open, close time.Duration }
 }
 
-// sites are those of a sitting, by target.
+// sites are the sites of a group of cases, by target.
 type sites map[string]*site
 
-// place is what a case has in a site.
+// place returns the place for a placement; its Err is set if the site could not be opened.
 func (s *site) place(p targets.Placement) targets.Place {
 	if s.err != nil {
 		return targets.Place{Err: s.err}
@@ -32,15 +32,15 @@ func (s *site) place(p targets.Placement) targets.Place {
 	return s.Places[slices.Index(s.placements, p)]
 }
 
-// openAtOnce is how many targets make their sites at the same time. More would not be faster where they share machines,
-// and starting some hundred pods at once has made a control plane miss its own deadlines.
+// openAtOnce is the number of targets that open sites at the same time. More is not faster on shared machines, and
+// starting some hundred pods at once has made a control plane miss its own deadlines.
 const openAtOnce = 4
 
-// open makes a site for cases on every one of the targets that they are measured on, a few at the same time. An error
-// is the end of ctx or about a target that is not available; the sites are to be closed all the same.
-func (s *session) open(ctx context.Context, cases []CaseBlock, on []string) (sites, error) {
+// openSites opens a site for the cases on each target that measures one of them, a few at the same time. An error means
+// that ctx ended or a target is unavailable; the sites must be closed even then.
+func (s *session) openSites(ctx context.Context, cases []CaseBlock, on []string) (sites, error) {
 	all := sites{}
-	s.asleep = s.Clock.Asleep()
+	s.asleepAtOpen = s.Clock.Asleep()
 	for _, name := range on {
 		if one := s.newSite(name, cases); one != nil {
 			all[name] = one
@@ -52,7 +52,7 @@ func (s *session) open(ctx context.Context, cases []CaseBlock, on []string) (sit
 		opening.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			s.openOne(ctx, s.targets[name], one)
+			s.openSite(ctx, s.targets[name], one)
 		})
 	}
 	opening.Wait()
@@ -63,10 +63,10 @@ func (s *session) open(ctx context.Context, cases []CaseBlock, on []string) (sit
 		case ctx.Err() != nil:
 			return all, errInterrupted
 		case errors.Is(one.err, targets.ErrUnavailable):
-			return all, s.absent(ctx, one)
+			return all, s.retryLater(ctx, one)
 		}
 	}
-	s.absences = 0
+	s.retries = 0
 	return all, nil
 }
 
@@ -94,7 +94,7 @@ func (s *session) newSite(name string, cases []CaseBlock) *site {
 	return one
 }
 
-func (s *session) openOne(ctx context.Context, t targets.Target, one *site) {
+func (s *session) openSite(ctx context.Context, t targets.Target, one *site) {
 	began := s.Clock.Now()
 	one.record.Start = began.UTC()
 	limited, cancel := context.WithTimeout(ctx, one.limits.open)
@@ -106,24 +106,25 @@ func (s *session) openOne(ctx context.Context, t targets.Target, one *site) {
 	one.record.Setup = s.since(began)
 }
 
-// absent says whether to wait longer for a target that was not available as many times in a row.
-func (s *session) absent(ctx context.Context, one *site) error {
-	s.absences++
+// retryLater waits before the next attempt to open a site on an unavailable target and returns errRetry, or
+// errUnavailable after the last attempt.
+func (s *session) retryLater(ctx context.Context, one *site) error {
+	s.retries++
 	s.emit(Event{Kind: SiteFailed, Target: one.record.Target, Block: one.record.Block, Reason: one.err.Error()})
-	if s.absences < s.Limits.Attempts {
+	if s.retries < s.Limits.Attempts {
 		s.Clock.Sleep(ctx, s.Limits.Absence)
-		return errAbsent
+		return errRetry
 	}
 	s.summary.Unavailable = one.record.Target + ": " + one.err.Error()
 	return errUnavailable
 }
 
-// close removes all sites at the same time, also when ctx has ended, and records them.
-func (s *session) close(ctx context.Context, all sites) error {
+// closeSites removes all sites at the same time, even if ctx has ended, and records them.
+func (s *session) closeSites(ctx context.Context, all sites) error {
 	var closing sync.WaitGroup
 	for _, one := range all {
 		if one.err == nil {
-			closing.Go(func() { s.closeOne(context.WithoutCancel(ctx), one) })
+			closing.Go(func() { s.closeSite(context.WithoutCancel(ctx), one) })
 		}
 	}
 	closing.Wait()
@@ -143,7 +144,7 @@ func (s *session) close(ctx context.Context, all sites) error {
 	return nil
 }
 
-func (s *session) closeOne(ctx context.Context, one *site) {
+func (s *session) closeSite(ctx context.Context, one *site) {
 	began := s.Clock.Now()
 	one.record.Used = began.Sub(one.record.Start).Seconds() - one.record.Setup
 	err := errors.New("the target gave no way to remove it")

@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A workload of a name alone, which wants sites of its own if that begins with a dash.
+// named is a workload that needs its own sites if its name begins with a dash.
 type named string
 
 func (n named) String() string { return string(n) }
@@ -17,7 +17,7 @@ func (n named) Traits() family.Traits {
 	return family.Traits{Kind: string(n), Alone: strings.HasPrefix(string(n), "-")}
 }
 
-func TestSittings(t *testing.T) {
+func TestGroupBySites(t *testing.T) {
 	for _, test := range []struct{ cases, want string }{
 		{"a b c", "a b c"},
 		{"-a", "-a"},
@@ -31,9 +31,9 @@ func TestSittings(t *testing.T) {
 			cases = append(cases, CaseBlock{Case: result.Case{Name: name}})
 		}
 		var got []string
-		for _, sitting := range s.sittings(cases) {
+		for _, group := range s.groupBySites(cases) {
 			var names []string
-			for _, b := range sitting {
+			for _, b := range group {
 				names = append(names, b.Case.Name)
 			}
 			got = append(got, strings.Join(names, " "))

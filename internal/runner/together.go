@@ -10,9 +10,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// together makes runs of one case at the same time, each on a target of its own, and records them one after another. It
-// returns the first run that failed.
-func (s *session) together(ctx context.Context, group []*trial) (*failure, error) {
+// measureTogether measures a group of runs of one case at the same time, each on its own target, and records them one
+// after another. It returns the failure with the worst effect on its place; nil if none failed.
+func (s *session) measureTogether(ctx context.Context, group []*pendingRun) (*failure, error) {
 	began := s.Clock.Now()
 	s.Clock.Sleep(ctx, s.Limits.Idle)
 	if ctx.Err() != nil {
@@ -23,21 +23,21 @@ func (s *session) together(ctx context.Context, group []*trial) (*failure, error
 		all.Go(func() { s.measure(ctx, t, began) })
 	}
 	all.Wait()
-	return s.conclude(ctx, group)
+	return s.recordAll(ctx, group)
 }
 
-// conclude records what became of each of a group's runs. Those that ended are recorded also when another one was
-// interrupted: they happened.
-func (s *session) conclude(ctx context.Context, group []*trial) (failed *failure, err error) {
+// recordAll records the outcome of each run of a group. Runs that ended are recorded even if another was interrupted.
+// It returns the failure with the worst effect on its place.
+func (s *session) recordAll(ctx context.Context, group []*pendingRun) (failed *failure, err error) {
 	var window float64
 	for _, t := range group {
 		window = max(window, t.run.Window)
-		f, ended := s.end(ctx, t)
+		f, failedWith := s.finishRun(ctx, t)
 		if failed == nil || f != nil && f.place > failed.place {
 			failed = f
 		}
-		if err == nil || errors.Is(err, errInterrupted) && ended != nil {
-			err = ended
+		if err == nil || errors.Is(err, errInterrupted) && failedWith != nil {
+			err = failedWith
 		}
 	}
 	s.summary.Measuring += window
@@ -47,8 +47,9 @@ func (s *session) conclude(ctx context.Context, group []*trial) (failed *failure
 	return failed, nil
 }
 
-// end records a run, or says why there is none.
-func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
+// finishRun records a run and returns its failure, if any. A run that was interrupted or is not supported is not
+// recorded.
+func (s *session) finishRun(ctx context.Context, t *pendingRun) (*failure, error) {
 	r := &t.run
 	switch {
 	case t.err != nil && ctx.Err() != nil:
@@ -59,24 +60,25 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 		r.Invalid = append(r.Invalid, result.Warning{Code: result.Failed, Text: t.err.Error()})
 	case r.Valid():
 		of, _ := s.e.Case(r.Case)
-		r.Invalid = append(s.judgeable(of, *r), s.Check(of, *r)...)
+		r.Invalid = append(s.checkMainMetric(of, *r), s.Check(of, *r)...)
 	}
 	if err := s.record(*r, t.raw, t.took); err != nil {
 		return nil, err
 	}
 	if !r.Valid() {
-		return &failure{r.Target, r.Invalid[0].Text, t.condition()}, nil
+		return &failure{r.Target, r.Invalid[0].Text, t.placeState()}, nil
 	}
 	return nil, nil
 }
 
-// disjoint says why targets cannot be measured at the same time, if they cannot.
-func disjoint(ctx context.Context, all []Target) error {
+// checkDisjoint returns an error if two of the targets share a resource, so that they cannot be measured at the same
+// time.
+func checkDisjoint(ctx context.Context, all []Target) error {
 	if len(all) < 2 {
 		return fmt.Errorf("%w: --parallel: there is one target, and nothing that it could be measured at the same time as",
 			ErrOption)
 	}
-	users := map[string]string{}
+	users := map[string]string{} // target, by resource
 	for _, t := range all {
 		sharer, is := t.Places.(targets.Sharer)
 		if !is {

@@ -24,7 +24,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// newParallel is a bench whose targets are measured at the same time, in the time of a bubble.
+// newParallel returns a bench whose targets are measured at the same time, by the time of a synctest bubble.
 func newParallel(t *testing.T, names string, blocks int, cases ...string) *bench {
 	t.Helper()
 	b := newBench(t, names, blocks, cases...)
@@ -47,8 +47,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The runs of a case in a block measure at the same time, whatever their places take; a bound is alone; the order is
-// the same.
+// The runs of a case in a block measure at the same time, however long their places take to open; a bound runs alone;
+// the recorded order is that of the schedule.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 3, rr)
@@ -91,7 +91,7 @@ func TestTogether(t *testing.T) {
 		if !slices.Equal(slots, want) {
 			t.Errorf("recorded %v, want %v", slots, want)
 		}
-		// Three windows at once are one second of measuring.
+		// Three windows at the same time count as one second of measuring.
 		if math.Abs(s.Measuring-6) > 1e-9 || s.Share() > 1 {
 			t.Errorf("%g s of measuring, a share of %g", s.Measuring, s.Share())
 		}
@@ -108,7 +108,7 @@ func caseOf(b *bench, name string) result.Case {
 	return result.Case{}
 }
 
-// A run whose partner failed is valid and does not count: the block is run again on all.
+// If one run of a group fails, the others are valid but do not count: the case is measured again on all targets.
 func TestTogetherOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "ab", 2, rr)
@@ -146,7 +146,7 @@ func blockOf(runs []result.Run, block int) string {
 	return strings.Join(list, ", ")
 }
 
-// Where the places of one cannot be made, the others are not measured alone, and their places are removed.
+// If the site of one target cannot be opened, the others are not measured without it, and their sites are closed.
 func TestTogetherOneHasNoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 2, rr)
@@ -168,7 +168,7 @@ func TestTogetherOneHasNoPlaces(t *testing.T) {
 	})
 }
 
-// What one cannot do is left out for it; what the baseline cannot do, for all.
+// A case that a target does not support is left out for it; if it is the baseline, for all.
 func TestTogetherNotSupported(t *testing.T) {
 	for name, want := range map[string]string{"b": "1.1 a, 1.1 c", "a": ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestTogetherNotSupported(t *testing.T) {
 	}
 }
 
-// A target that stays away ends the experiment, though the others are there.
+// A target that stays unavailable ends the experiment, although the others are available.
 func TestTogetherUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "ab", 2, rr)
@@ -213,13 +213,13 @@ func TestTogetherUnavailable(t *testing.T) {
 	})
 }
 
-// Interrupted at any moment, places are removed, nothing that ended is lost, and the experiment goes on to the same
-// end.
+// Whenever the experiment is interrupted, sites are closed, finished runs are kept, and the resumed experiment ends
+// complete.
 func TestTogetherCancelAndResume(t *testing.T) {
 	for moment := 50 * time.Millisecond; moment < 10*time.Second; moment += 690 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			b := newParallel(t, "ab", 3, rr)
-			// One side takes longer, so that an interruption finds the other one done.
+			// One target takes longer, so that some interruptions come when only the other one has ended.
 			b.model.Wait = nil
 			b.config.Tool = slower{b.config.Tool}
 			dir := filepath.Join(t.TempDir(), "r")
@@ -272,7 +272,7 @@ func (s slower) Run(ctx context.Context, p host.Pair, w family.Workload, t famil
 	return s.Tool.Run(ctx, p, w, t)
 }
 
-// Blocks take as long as the longest run, and none begins after the budget.
+// A block takes as long as its longest run, and no block begins after the budget is used up.
 func TestTogetherBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 100, rr)
@@ -292,7 +292,7 @@ func TestTogetherBudget(t *testing.T) {
 	})
 }
 
-// Targets that share something are refused, before anything is measured and when an experiment is resumed.
+// Targets that share a resource are refused, by Resolve and by Run.
 func TestTogetherRefused(t *testing.T) {
 	twin := func(name string, uses ...string) runner.Target {
 		return runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name},

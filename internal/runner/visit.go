@@ -11,14 +11,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A visitError is why a visit ended before its first run: its switch failed, or the target was not ready after it.
+// A visitError is an error of a visit before its first run: its switch failed, or the target was not ready after it.
 type visitError struct{ error }
 
 func (e visitError) Unwrap() error { return e.error }
 
-// visits measures the cases of a block on one target after another, each in a visit of its own. A target of which a
-// visit failed is visited again after the others.
-func (s *session) visits(ctx context.Context, cases []CaseBlock) error {
+// measureVisits measures the cases of a block on one target after another, each in its own visit. A target whose visit
+// failed is visited again after the others.
+func (s *session) measureVisits(ctx context.Context, cases []CaseBlock) error {
 	block, failed := cases[0].Block, map[string]int{}
 	for {
 		waiting := slices.DeleteFunc(Visits(s.e, block), func(name string) bool {
@@ -28,10 +28,10 @@ func (s *session) visits(ctx context.Context, cases []CaseBlock) error {
 			return nil
 		}
 		for _, name := range waiting {
-			err := s.visit(ctx, name, s.incomplete(cases, []string{name}, false))
+			err := s.measureVisit(ctx, name, s.incomplete(cases, []string{name}, false))
 			if failure, is := errors.AsType[visitError](err); is {
 				failed[name]++
-				err = s.notInPlace(name, block, failed[name], failure)
+				err = s.handleFailedVisit(name, block, failed[name], failure)
 			}
 			if err != nil {
 				return err
@@ -40,24 +40,24 @@ func (s *session) visits(ctx context.Context, cases []CaseBlock) error {
 	}
 }
 
-// visit puts a target in place and measures cases there.
-func (s *session) visit(ctx context.Context, name string, cases []CaseBlock) error {
+// measureVisit switches to a target and measures cases there.
+func (s *session) measureVisit(ctx context.Context, name string, cases []CaseBlock) error {
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
 	first, on := cases[0], []string{name}
-	if !s.affordable(first.Case, on, s.durations.Switch(name)+s.durations.Sit(first.Case.Name, on)) {
+	if !s.affordable(first.Case, on, s.durations.Switch(name)+s.durations.SitesOf(first.Case.Name, on)) {
 		return errBudget
 	}
-	if err := s.putInPlace(ctx, name, first.Block); err != nil {
+	if err := s.switchTo(ctx, name, first.Block); err != nil {
 		return err
 	}
-	return s.block(ctx, cases, on)
+	return s.measureBlock(ctx, cases, on)
 }
 
-// notInPlace gives a target up that cannot be measured, or of which as many visits of a block failed as are allowed.
-// Without the baseline nothing can be compared: then the experiment ends, and goes on when it is resumed.
-func (s *session) notInPlace(name string, block, failed int, err error) error {
+// handleFailedVisit gives up a target that is not supported or whose visits in a block failed too often. If that is the
+// baseline, nothing can be compared: the experiment ends, and can be resumed.
+func (s *session) handleFailedVisit(name string, block, failed int, err error) error {
 	switch {
 	case errors.Is(err, result.ErrNotSupported) && name != s.e.Baseline:
 		return s.leaveOut(name, "*", err.Error())
@@ -72,22 +72,21 @@ func (s *session) notInPlace(name string, block, failed int, err error) error {
 		failed, block, err))
 }
 
-// putInPlace runs the switch of a target, waits until the target is ready, and records both with the facts that it
-// finds.
-func (s *session) putInPlace(ctx context.Context, name string, block int) error {
+// switchTo runs the switch of a target, waits until the target is ready, and records both with the target's facts.
+func (s *session) switchTo(ctx context.Context, name string, block int) error {
 	i := slices.IndexFunc(s.e.Targets, func(t result.Target) bool { return t.Name == name })
 	began := s.Clock.Now()
 	record := result.Switch{Schema: result.SwitchSchema, Target: name, Block: block, Start: began.UTC()}
 	s.emit(Event{Kind: SwitchStarted, Target: name, Block: block})
 	var err error
 	if c := s.e.Targets[i].Switch; c != nil {
-		s.displaced, s.last = true, name
-		record.Output, err = s.command(ctx, *c, name)
+		s.needsRestore, s.lastSwitched = true, name
+		record.Output, err = s.runCommand(ctx, *c, name)
 	}
 	ended := s.Clock.Now()
 	record.Took = ended.Sub(began).Seconds()
 	if err == nil {
-		record.Facts, err = s.ready(ctx, name)
+		record.Facts, err = s.waitUntilReady(ctx, name)
 		record.Ready = s.since(ended)
 	}
 	switch {
@@ -97,18 +96,18 @@ func (s *session) putInPlace(ctx context.Context, name string, block int) error 
 	case err != nil:
 		record.Failed = err.Error()
 		err = visitError{err}
-	case s.found[name]:
+	case s.factsKnown[name]:
 	default:
 		if err := s.Sink.WriteFacts(name, record.Facts); err != nil {
 			return err
 		}
-		s.found[name] = true
+		s.factsKnown[name] = true
 	}
 	number, unwritten := s.Sink.WriteSwitch(record)
 	if unwritten != nil {
 		return unwritten
 	}
-	s.visiting = number
+	s.visitNumber = number
 	s.durations.AddSwitch(record)
 	switch {
 	case err == nil:
@@ -119,13 +118,13 @@ func (s *session) putInPlace(ctx context.Context, name string, block int) error 
 	return err
 }
 
-// ready waits until a target is ready, which its own check and that of a site tell, and returns its facts.
-func (s *session) ready(ctx context.Context, name string) ([]result.Fact, error) {
+// waitUntilReady waits until a target is ready after its switch, and returns its facts.
+func (s *session) waitUntilReady(ctx context.Context, name string) ([]result.Fact, error) {
 	limited, cancel := context.WithTimeout(ctx, s.Limits.Ready)
 	defer cancel()
 	var last error
 	for {
-		facts, err := s.settled(limited, s.targets[name])
+		facts, err := s.settledFacts(limited, s.targets[name])
 		switch {
 		case err == nil || errors.Is(err, result.ErrNotSupported):
 			return facts, err
@@ -140,8 +139,8 @@ func (s *session) ready(ctx context.Context, name string) ([]result.Fact, error)
 	}
 }
 
-// settled returns the facts of a target that is ready, as it is now.
-func (s *session) settled(ctx context.Context, t targets.Target) ([]result.Fact, error) {
+// settledFacts returns the current facts of a target, or an error if it is not ready.
+func (s *session) settledFacts(ctx context.Context, t targets.Target) ([]result.Fact, error) {
 	if c, is := t.(targets.Switched); is {
 		if err := c.Settle(ctx); err != nil {
 			return nil, err
@@ -150,15 +149,15 @@ func (s *session) settled(ctx context.Context, t targets.Target) ([]result.Fact,
 	return Facts(ctx, t, s.Limits.Facts)
 }
 
-// restore puts the testbed back after the last visit, also when ctx has ended, and records that. An error is about the
-// sink.
+// restore runs the command that restores the testbed after the last visit, even if ctx has ended, and records it.
+// Errors are about the sink.
 func (s *session) restore(ctx context.Context) error {
-	if !s.displaced {
+	if !s.needsRestore {
 		return nil
 	}
 	c := s.e.Restore
 	if c == nil {
-		s.summary.Warnings = append(s.summary.Warnings, "the testbed stays as the switch of "+s.last+
+		s.summary.Warnings = append(s.summary.Warnings, "the testbed stays as the switch of "+s.lastSwitched+
 			" left it: no command restores it")
 		return nil
 	}
@@ -166,25 +165,25 @@ func (s *session) restore(ctx context.Context) error {
 	began := s.Clock.Now()
 	record := result.Switch{Schema: result.SwitchSchema, Start: began.UTC()}
 	var err error
-	if record.Output, err = s.command(context.WithoutCancel(ctx), *c, s.last); err != nil {
+	if record.Output, err = s.runCommand(context.WithoutCancel(ctx), *c, s.lastSwitched); err != nil {
 		record.Failed = err.Error()
 		s.summary.NotRestored = record.Failed
 	}
-	s.displaced = err != nil
+	s.needsRestore = err != nil
 	record.Took = s.since(began)
 	_, err = s.Sink.WriteSwitch(record)
 	return err
 }
 
-// noteSwitch remembers one of an earlier session.
-func (s *session) noteSwitch(r result.Switch) {
+// rememberSwitch takes over the state of the testbed and the duration from a switch of an earlier session.
+func (s *session) rememberSwitch(r result.Switch) {
 	if r.Target == "" {
-		s.displaced = r.Failed != ""
+		s.needsRestore = r.Failed != ""
 		return
 	}
 	i := slices.IndexFunc(s.e.Targets, func(t result.Target) bool { return t.Name == r.Target })
 	if i >= 0 && s.e.Targets[i].Switch != nil {
-		s.displaced, s.last = true, r.Target
+		s.needsRestore, s.lastSwitched = true, r.Target
 	}
 	s.durations.AddSwitch(r)
 }

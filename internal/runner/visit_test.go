@@ -24,13 +24,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// A testbed is a bench whose targets are in place in turn: a file holds the name of the one that is.
+// A testbed is a bench whose targets are measured in turn: the file "place" holds the name of the one in place.
 type testbed struct {
 	*bench
 	dir string
 }
 
-// newTestbed has a switch for each target, which writes the target's name, and a command that restores.
+// newTestbed returns a testbed whose switches write the target's name to the file, and that has a restore command.
 func newTestbed(t *testing.T, names string, blocks int, cases ...string) *testbed {
 	t.Helper()
 	b := &testbed{newBench(t, names, blocks, cases...), t.TempDir()}
@@ -60,7 +60,7 @@ func (b *testbed) target(name string) *result.Target {
 
 func (b *testbed) place() string { return strings.TrimSpace(b.read("place")) }
 
-// log has the commands that ran, in their order.
+// log returns the commands that ran, in order.
 func (b *testbed) log() []string { return strings.Fields(b.read("log")) }
 
 func (b *testbed) read(name string) string {
@@ -71,8 +71,8 @@ func (b *testbed) read(name string) string {
 	return string(text)
 }
 
-// wantVisits checks that each case has one valid run that counts on each target in each block, that those of a target
-// and block are of its last visit, and that the visits are in their order.
+// wantVisits checks that each case has one valid run that counts on each target in each block, and that the run belongs
+// to a visit of this target in this block that did not fail.
 func (b *testbed) wantVisits(names string) {
 	b.t.Helper()
 	e, counts := b.config.Experiment, result.LastAttempts(b.sink.runs)
@@ -100,7 +100,8 @@ func (b *testbed) wantVisits(names string) {
 	}
 }
 
-// The order of visits is a promise, as that of a block is: each block visits each target once.
+// The order of visits must never change, because resumed experiments draw it again. Each block visits each target once,
+// at every position equally often.
 func TestVisitsGolden(t *testing.T) {
 	e := scheduled(7, "abc", "pod-pod/other/tcp-stream", "pod-pod/other/tcp-rr")
 	e.Targets[0].Switch = &result.Command{}
@@ -178,7 +179,7 @@ func TestVisits(t *testing.T) {
 	}
 }
 
-// A run that fails is made again in the same visit, and the other targets are not.
+// A failed run is repeated in the same visit, without visiting the other targets again.
 func TestFailedRunInAVisit(t *testing.T) {
 	for _, broken := range []error{nil, errors.New("connection reset")} {
 		b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
@@ -202,7 +203,7 @@ func TestFailedRunInAVisit(t *testing.T) {
 	}
 }
 
-// A visit that fails is made again after the others, its output is kept, and the rest of the experiment is as it was.
+// A failed visit is repeated after the others; its output is kept, and the rest of the experiment is not affected.
 func TestFailedVisit(t *testing.T) {
 	b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
 	b.target("b").Switch = b.command(`echo b > place; echo b >> log
@@ -224,7 +225,7 @@ func TestFailedVisit(t *testing.T) {
 	}
 }
 
-// A target of which every visit fails is given up; without the baseline the experiment ends and can go on.
+// A target whose visits all fail is given up; if it is the baseline, the experiment ends and can be resumed.
 func TestVisitsThatAllFail(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		b := newTestbed(t, "abc", 2, "pod-pod/other/tcp-rr")
@@ -258,7 +259,7 @@ func TestVisitsThatAllFail(t *testing.T) {
 // A switch that hangs is killed with its children.
 func TestSwitchThatHangs(t *testing.T) {
 	var child int
-	for limit := 0.5; child == 0; limit *= 4 { // a busy machine may take longer to begin
+	for limit := 0.5; child == 0; limit *= 4 { // on a busy machine the command may take longer to start
 		b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 		hangs := b.command(`sleep 100000 & echo waiting; echo $! > child; wait`)
 		hangs.Limit = limit
@@ -280,7 +281,7 @@ func TestSwitchThatHangs(t *testing.T) {
 	}
 }
 
-// running reports whether there is a process, which is no zombie.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -290,7 +291,7 @@ func running(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-// What a switch leaves running holds its output open, and is no failure of the switch.
+// A process that a switch leaves running holds the output open; that is no failure of the switch.
 func TestSwitchThatLeavesADaemon(t *testing.T) {
 	b := newTestbed(t, "a", 1, "pod-pod/other/tcp-rr")
 	b.target("a").Switch = b.command(`echo a > place; sleep 100000 & exit 0`)
@@ -300,8 +301,8 @@ func TestSwitchThatLeavesADaemon(t *testing.T) {
 	}
 }
 
-// An interruption restores the testbed, whether a run or a switch is going on; the rest is visited when the experiment
-// is resumed, after a switch of its own.
+// An interruption during a run or a switch restores the testbed; the resumed experiment makes the remaining visits,
+// each after its switch.
 func TestVisitsAreInterruptedAndResumed(t *testing.T) {
 	for _, at := range []runner.Kind{runner.SwitchStarted, runner.SwitchDone, runner.RunStarted, runner.RunDone} {
 		for nth := 1; nth <= 4; nth++ {
@@ -321,7 +322,7 @@ func TestVisitsAreInterruptedAndResumed(t *testing.T) {
 				t.Fatalf("%s %d: %+v, %s is in place", at, nth, s, b.place())
 			}
 			before := len(b.sink.runs)
-			limit = 0 // interrupts no more
+			limit = 0 // no further interruption
 			b.config.Earlier, b.config.EarlierSites = b.sink.runs, b.sink.sites
 			b.config.EarlierSwitches, b.config.EarlierFacts = b.sink.switches, b.sink.facts
 			s = b.run(t.Context())
@@ -334,7 +335,8 @@ func TestVisitsAreInterruptedAndResumed(t *testing.T) {
 	}
 }
 
-// What was killed before it could restore is restored when it is resumed, also if nothing is left to measure.
+// If the program was killed before it restored the testbed, the resumed experiment restores it, even if nothing is left
+// to measure.
 func TestRestoredAfterAKill(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.run(t.Context())
@@ -357,7 +359,7 @@ func TestRestoredAfterAKill(t *testing.T) {
 	}
 }
 
-// What could not be restored is reported, after an interruption too, and so is that nothing restores.
+// A failed restoration is reported, and so is a missing restore command.
 func TestNotRestored(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Restore = b.command("echo no way back; exit 1")
@@ -376,7 +378,7 @@ func TestNotRestored(t *testing.T) {
 	}
 }
 
-// A settling target is not ready as often as it says, and forgets what it knew.
+// A settling target reports so many times that it is not ready yet, and finds new facts each time it is ready.
 type settling struct {
 	*targettest.Twin
 	unready, settled int
@@ -395,8 +397,8 @@ func (s *settling) Settle(context.Context) error {
 
 var _ targets.Switched = (*settling)(nil)
 
-// A target is measured when it is ready, whose facts are found anew in each visit. One that does not become ready is
-// a failed visit.
+// A target is measured once it is ready, and its facts are collected in each visit. If it does not become ready, the
+// visit fails.
 func TestReadiness(t *testing.T) {
 	b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
 	slow := &settling{Twin: b.twins["b"], unready: 3}
@@ -421,7 +423,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// The budget ends visits too, and the testbed is restored then.
+// The budget applies to visits too, and the testbed is restored at the end.
 func TestBudgetOfVisits(t *testing.T) {
 	b := newTestbed(t, "ab", 100, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Design.Budget = 20
@@ -430,7 +432,7 @@ func TestBudgetOfVisits(t *testing.T) {
 	}
 }
 
-// The targets know that they are measured in turn, and one without a switch is a warning.
+// Begin tells targets that they are measured in turn, and warns of a target without a switch.
 func TestBeginInTurn(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.target("b").Switch = nil

@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// What a switch changes by 5 % is found, and what a switch does not change is not, also if a run failed, a switch
-// failed, and the experiment was interrupted and resumed: the pairs are those of the blocks.
+// A target that costs 5 % more is found to be different and one without a difference equivalent, although a run and a
+// switch fail and the experiment is interrupted and resumed: runs are paired by block.
 func TestVisitsFindTheTruth(t *testing.T) {
 	b := newTestbed(t, "abc", 12, "pod-pod/other/tcp-rr")
 	for name, cost := range map[string]string{"a": "1", "b": "1.05", "c": "1"} {
@@ -27,7 +27,7 @@ func TestVisitsFindTheTruth(t *testing.T) {
 	b.model.Noise = 0.005
 	b.model.Fail = func(call int, p host.Pair, _ family.Workload) (string, error) {
 		cost, err := strconv.ParseFloat(strings.TrimSpace(b.read("cost")), 64)
-		b.model.Effects = map[string]float64{targettest.Label(p.Client): cost} // of what is in place, whoever asks
+		b.model.Effects = map[string]float64{targettest.Label(p.Client): cost} // that of the target in place
 		if call == 7 {
 			return "the CPU was throttled", err
 		}
