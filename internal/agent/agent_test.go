@@ -19,8 +19,8 @@ import (
 
 const secret = "00112233445566778899aabbccddeeff"
 
-// start starts an agent that ends with the test.
-func started(t *testing.T, m *memory) *process {
+// startAgent starts an agent that is closed at the end of the test.
+func startAgent(t *testing.T, m *fakeHost) *process {
 	t.Helper()
 	a, err := start(t.Context(), m)
 	if err != nil {
@@ -35,10 +35,10 @@ func started(t *testing.T, m *memory) *process {
 	return a
 }
 
-func ask(verb, text string) Request { return Request{Verb: verb, Body: order{text}} }
+func newRequest(verb, text string) Request { return Request{Verb: verb, Body: textBody{text}} }
 
-// awaited calls back when an agent is ready.
-func awaited(then func()) func(Event) {
+// whenReady returns a listener that calls then at a ready event.
+func whenReady(then func()) func(Event) {
 	return func(e Event) {
 		if e.Event == Ready {
 			then()
@@ -46,31 +46,31 @@ func awaited(then func()) func(Event) {
 	}
 }
 
-// An agent carries out one request after another, also after one that failed.
+// TestRequests checks that an agent carries out one request after another, also after one that failed.
 func TestRequests(t *testing.T) {
-	m := newMemory()
-	a := started(t, m)
+	m := newFakeHost()
+	a := startAgent(t, m)
 	for _, test := range []struct {
 		request  Request
 		want, is string
 	}{
-		{Request{Verb: "echo", Token: secret, Body: order{"a"}}, `{"text":"a` + secret + `"}`, ""},
-		{ask("fail", "why"), "", "agent on here: why"},
-		{ask("echo", "b"), `{"text":"b"}`, ""},
-		{ask("dance", ""), "", `the agent has no verb "dance"; it has deaf, echo, fail, talk, wait`},
+		{Request{Verb: "echo", Token: secret, Body: textBody{"a"}}, `{"text":"a` + secret + `"}`, ""},
+		{newRequest("fail", "why"), "", "agent on here: why"},
+		{newRequest("echo", "b"), `{"text":"b"}`, ""},
+		{newRequest("dance", ""), "", `the agent has no verb "dance"; it has deaf, echo, fail, talk, wait`},
 		{Request{Verb: "echo", Body: []int{1}}, "", "invalid request for the agent: it has the wrong type"},
 		{Request{Verb: "echo", Body: map[string]string{"other": secret}}, "", "a field is unknown"},
-		{Request{Verb: "echo", Body: order{strings.Repeat("x", maxRequest)}}, "", "longer than"},
+		{Request{Verb: "echo", Body: textBody{strings.Repeat("x", maxRequest)}}, "", "longer than"},
 		{Request{Verb: "echo", Body: func() {}}, "", "unsupported type"},
-		{ask("echo", "c"), `{"text":"c"}`, ""},
+		{newRequest("echo", "c"), `{"text":"c"}`, ""},
 	} {
 		var said Transcript
 		got, err := a.do(t.Context(), test.request, said.Hear)
-		if string(got) != test.want || !says(err, test.is) {
+		if string(got) != test.want || !hasText(err, test.is) {
 			t.Errorf("%.40v: %s, %v", test.request, got, err)
 		}
 		if err != nil && strings.Contains(err.Error(), secret) {
-			t.Errorf("the error tells what it read: %v", err)
+			t.Errorf("the error quotes the request: %v", err)
 		}
 	}
 	if m.started.Load() != 1 {
@@ -78,28 +78,28 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// says is whether an error has a text in it; none has the empty one.
-func says(err error, text string) bool {
+// hasText reports whether an error contains a text; the empty text stands for no error.
+func hasText(err error, text string) bool {
 	if err == nil {
 		return text == ""
 	}
 	return text != "" && strings.Contains(err.Error(), text)
 }
 
-// When the context ends, the request does, and the agent takes the next one.
+// TestCancel checks that a request ends with its context, and that the agent takes the next one.
 func TestCancel(t *testing.T) {
-	a := started(t, newMemory())
+	a := startAgent(t, newFakeHost())
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	if _, err := a.do(ctx, ask("wait", "x"), awaited(func() { cancel(reason) })); !errors.Is(err, reason) {
+	if _, err := a.do(ctx, newRequest("wait", "x"), whenReady(func() { cancel(reason) })); !errors.Is(err, reason) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := a.do(t.Context(), ask("echo", "x"), nil); err != nil {
+	if _, err := a.do(t.Context(), newRequest("echo", "x"), nil); err != nil {
 		t.Errorf("after it: %v", err)
 	}
 }
 
-// A request that takes longer than who asked can wait is ended by the agent itself, too.
+// TestLimit checks that the agent itself ends a request at its time limit.
 func TestLimit(t *testing.T) {
 	var out bytes.Buffer
 	in, feed := io.Pipe()
@@ -110,7 +110,7 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	to := writer(func(b []byte) { out.Write(b); end(b) })
-	if err := Serve(t.Context(), in, to, Program{Verbs: toys()}); !errors.Is(err, ErrFailed) {
+	if err := Serve(t.Context(), in, to, Program{Verbs: testVerbs()}); !errors.Is(err, ErrFailed) {
 		t.Error(err)
 	}
 	if !strings.Contains(out.String(), `"error":"the request took longer than its limit of 1ms"`) {
@@ -122,64 +122,64 @@ type writer func([]byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
-// An agent that does not obey is killed, after some patience.
-func TestDeaf(t *testing.T) {
+// TestKilledAfterCancel checks that an agent is killed if a request does not end in time after its cancellation.
+func TestKilledAfterCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory()
+		m := newFakeHost()
 		crew := NewCrew()
 		here := crew.On(m)
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
-		if _, err := Do[order](ctx, here, ask("deaf", "x"), awaited(cancel)); !errors.Is(err, context.Canceled) {
+		if _, err := Do[textBody](ctx, here, newRequest("deaf", "x"), whenReady(cancel)); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if took := time.Since(began); took != cancelPatience {
+		if took := time.Since(began); took != cancelTimeout {
 			t.Errorf("it was killed after %v", took)
 		}
-		if _, err := Do[order](t.Context(), here, ask("echo", "x"), nil); err != nil || m.started.Load() != 2 {
+		if _, err := Do[textBody](t.Context(), here, newRequest("echo", "x"), nil); err != nil || m.started.Load() != 2 {
 			t.Errorf("after it: %v, %d agents", err, m.started.Load())
 		}
 		crew.Close()
-		time.Sleep(2 * time.Minute) // until the deaf one wakes up
+		time.Sleep(2 * time.Minute) // until the agent that ignored the cancellation ends
 	})
 }
 
-// The request in which an agent dies fails; a crew has another agent for the next one.
-func TestDeath(t *testing.T) {
-	m := newMemory()
+// TestAgentDies checks that only the request in which an agent dies fails, and that the crew starts another agent.
+func TestAgentDies(t *testing.T) {
+	m := newFakeHost()
 	crew := NewCrew()
 	here := crew.On(m)
-	if _, err := Do[order](t.Context(), here, ask("wait", "x"), awaited(m.crash)); !errors.Is(err, errCrash) {
+	if _, err := Do[textBody](t.Context(), here, newRequest("wait", "x"), whenReady(m.crash)); !errors.Is(err, errCrash) {
 		t.Errorf("in the request: %v", err)
 	}
 	for range 2 {
-		if got, err := Do[order](t.Context(), here, ask("echo", "x"), nil); err != nil || got.Text != "x" {
+		if got, err := Do[textBody](t.Context(), here, newRequest("echo", "x"), nil); err != nil || got.Text != "x" {
 			t.Errorf("after it: %v", err)
 		}
 	}
 	m.crash() // between two requests
-	<-crew.posts[m.name].agent.ended
-	if _, err := Do[order](t.Context(), here, ask("echo", "x"), nil); err != nil {
+	<-crew.slots[m.name].agent.ended
+	if _, err := Do[textBody](t.Context(), here, newRequest("echo", "x"), nil); err != nil {
 		t.Errorf("after a death in silence: %v", err)
 	}
 	if n := m.started.Load(); n != 3 {
 		t.Errorf("%d agents were started", n)
 	}
 	crew.Close()
-	if _, err := Do[order](t.Context(), here, ask("echo", "x"), nil); err == nil || m.living.Load() != 0 {
+	if _, err := Do[textBody](t.Context(), here, newRequest("echo", "x"), nil); err == nil || m.living.Load() != 0 {
 		t.Errorf("after the end: %v, %d agents live", err, m.living.Load())
 	}
 	crew.Close()
 }
 
-// A crew's end is that of a request in progress.
+// TestCrewClosed checks that closing a crew ends the request in progress.
 func TestCrewClosed(t *testing.T) {
-	m := newMemory()
+	m := newFakeHost()
 	crew := NewCrew()
 	closed := make(chan struct{})
 	end := func() { crew.Close(); close(closed) }
-	_, err := Do[order](t.Context(), crew.On(m), ask("wait", "x"), awaited(func() { go end() }))
-	if !says(err, "the agent's input has ended") {
+	_, err := Do[textBody](t.Context(), crew.On(m), newRequest("wait", "x"), whenReady(func() { go end() }))
+	if !hasText(err, "the agent's input has ended") {
 		t.Error(err)
 	}
 	<-closed
@@ -188,28 +188,28 @@ func TestCrewClosed(t *testing.T) {
 	}
 }
 
-// Without a crew an agent is started for each request, and has ended after it.
+// TestAlone checks that without a crew an agent is started for each request and ends after it.
 func TestAlone(t *testing.T) {
-	m := newMemory()
+	m := newFakeHost()
 	for i := range int32(2) {
-		if got, err := Do[order](t.Context(), m, ask("echo", "x"), nil); err != nil || got.Text != "x" {
+		if got, err := Do[textBody](t.Context(), m, newRequest("echo", "x"), nil); err != nil || got.Text != "x" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if m.started.Load() != i+1 || m.living.Load() != 0 {
 			t.Errorf("%d agents were started, %d live", m.started.Load(), m.living.Load())
 		}
 	}
-	if _, err := Do[int](t.Context(), m, ask("echo", "x"), nil); !says(err, "cannot be read") {
+	if _, err := Do[int](t.Context(), m, newRequest("echo", "x"), nil); !hasText(err, "cannot be read") {
 		t.Error(err)
 	}
 }
 
-// An agent has one request at a time.
+// TestBusy checks that an agent has one request at a time.
 func TestBusy(t *testing.T) {
-	a := started(t, newMemory())
+	a := startAgent(t, newFakeHost())
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := a.do(ctx, ask("wait", "x"), awaited(func() {
-		if _, err := a.do(t.Context(), ask("echo", "x"), nil); !says(err, "busy") {
+	_, err := a.do(ctx, newRequest("wait", "x"), whenReady(func() {
+		if _, err := a.do(t.Context(), newRequest("echo", "x"), nil); !hasText(err, "busy") {
 			t.Errorf("at the same time: %v", err)
 		}
 		cancel()
@@ -217,14 +217,15 @@ func TestBusy(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	got := serve(t, `{"id":1,"verb":"wait","body":{"text":"x"}}`, `{"id":2,"verb":"echo","body":{}}`)
+	got := serveLines(t, `{"id":1,"verb":"wait","body":{"text":"x"}}`, `{"id":2,"verb":"echo","body":{}}`)
 	if !strings.Contains(got, `{"id":2,"event":"error","error":"the agent is busy with request 1"}`) {
 		t.Error(got)
 	}
 }
 
-// What starts instead of an agent, or breaks the protocol, is killed, and the error says why.
-func TestStrangers(t *testing.T) {
+// TestProtocolErrors checks that a program that is not an agent, or violates the protocol, is killed, and that the
+// error has the reason.
+func TestProtocolErrors(t *testing.T) {
 	say := func(text string) func(*host.Cmd) {
 		return func(c *host.Cmd) { fmt.Fprint(c.Stdout, text); c.Stdout = io.Discard }
 	}
@@ -244,23 +245,24 @@ func TestStrangers(t *testing.T) {
 			c.Stdin, c.Stdout = strings.NewReader(""), io.Discard
 		}, "ended too early"},
 	} {
-		m := newMemory()
+		m := newFakeHost()
 		m.spoil = test.spoil
 		a, err := start(t.Context(), m)
 		if err == nil { // it said hello first
-			_, err = a.do(t.Context(), ask("wait", "x"), nil)
+			_, err = a.do(t.Context(), newRequest("wait", "x"), nil)
 			a.close()
 		}
-		if !says(err, test.says) || m.living.Load() != 0 {
+		if !hasText(err, test.says) || m.living.Load() != 0 {
 			t.Errorf("%s: %v, %d live", name, err, m.living.Load())
 		}
 	}
-	m := newMemory()
-	a := started(t, m)
-	if _, err := a.do(t.Context(), ask("talk", strings.Repeat("x", maxRequest/2)), nil); !says(err, "it says more") {
-		t.Errorf("who talks without end: %v", err)
+	m := newFakeHost()
+	a := startAgent(t, m)
+	_, err := a.do(t.Context(), newRequest("talk", strings.Repeat("x", maxRequest/2)), nil)
+	if !hasText(err, "it says more") {
+		t.Errorf("an agent that sends events without end: %v", err)
 	}
-	// Nothing says hello.
+	// No hello event comes.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	m.spoil = func(c *host.Cmd) { c.Stdout = io.Discard }
@@ -269,19 +271,19 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// serve is what an agent says to lines, up to the end of its input.
-func serve(t *testing.T, lines ...string) string {
+// serveLines returns the output of an agent for lines of input.
+func serveLines(t *testing.T, lines ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	err := Serve(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"),
-		&out, Program{Version: "toy", Verbs: toys()})
+		&out, Program{Version: "toy", Verbs: testVerbs()})
 	if err != nil && !errors.Is(err, ErrFailed) {
 		t.Error(err)
 	}
 	return out.String()
 }
 
-// What is no request is answered, and the next line is read.
+// TestLines checks that a line that is not a request is answered, and that the next line is read.
 func TestLines(t *testing.T) {
 	const greeting = `{"event":"hello","body":{"version":3,"program":"toy"}}` + "\n"
 	for name, test := range map[string]struct{ line, says string }{
@@ -297,32 +299,32 @@ func TestLines(t *testing.T) {
 		"no verb":       {`{"id":1}`, `no verb \"\"; it has deaf, echo`},
 		"no body":       {`{"id":1,"verb":"echo"}`, "it ends too early"},
 	} {
-		got := serve(t, test.line, `{"id":7,"verb":"dance"}`)
+		got := serveLines(t, test.line, `{"id":7,"verb":"dance"}`)
 		lines := strings.SplitAfter(got, "\n")
 		const second = `{"id":7,"event":"error","error":"the agent `
 		if len(lines) != 4 || lines[0] != greeting || !strings.Contains(got, test.says) || !strings.Contains(got, second) {
 			t.Errorf("%s: %s", name, got)
 		}
 		if strings.Contains(got, secret) {
-			t.Errorf("%s: the answer tells what was read: %s", name, got)
+			t.Errorf("%s: the answer quotes the line: %s", name, got)
 		}
 	}
-	if got := serve(t, `{"id":3,"verb":"cancel"}`); got != greeting {
+	if got := serveLines(t, `{"id":3,"verb":"cancel"}`); got != greeting {
 		t.Errorf("a cancellation of nothing: %s", got)
 	}
-	// A line that is not whole is none.
+	// A line without a newline is ignored.
 	var out bytes.Buffer
 	half := strings.NewReader(`{"id":1,"verb":"fail","body":{}}`)
-	err := Serve(t.Context(), half, &out, Program{Version: "toy", Verbs: toys()})
+	err := Serve(t.Context(), half, &out, Program{Version: "toy", Verbs: testVerbs()})
 	if err != nil || out.String() != greeting {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }
 
-// When the agent's input or its context ends, so does the request in progress.
+// TestEnd checks that the request in progress ends with the agent's input or its context.
 func TestEnd(t *testing.T) {
 	const last = `{"id":1,"event":"error","error":"the agent's input has ended","bye":true}` + "\n"
-	if got := serve(t, `{"id":1,"verb":"wait","body":{"text":"x"}}`); !strings.HasSuffix(got, last) {
+	if got := serveLines(t, `{"id":1,"verb":"wait","body":{"text":"x"}}`); !strings.HasSuffix(got, last) {
 		t.Error(got)
 	}
 	gone := errors.New("the parent is gone")
@@ -335,33 +337,33 @@ func TestEnd(t *testing.T) {
 		if out.Write(b); bytes.Contains(b, []byte(Ready)) {
 			cancel(gone)
 		}
-	}), Program{Verbs: toys()})
+	}), Program{Verbs: testVerbs()})
 	if !errors.Is(err, gone) || !strings.HasSuffix(out.String(), `"error":"the parent is gone","bye":true}`+"\n") {
 		t.Errorf("%v, %s", err, out.String())
 	}
 }
 
-// A request that changes the runtime changes it for itself alone.
+// TestRuntimeRestored checks that the runtime's settings are restored after a request.
 func TestRuntimeRestored(t *testing.T) {
-	m := newMemory()
-	before := runtimeNow()
-	m.verbs["measure"] = Handle(func(context.Context, Call, order) (order, error) {
+	m := newFakeHost()
+	before := currentRuntime()
+	m.verbs["measure"] = Handle(func(context.Context, Call, textBody) (textBody, error) {
 		debug.SetGCPercent(-1)
 		debug.SetMemoryLimit(1 << 30)
 		runtime.GOMAXPROCS(before.procs + 5)
-		return order{}, nil
+		return textBody{}, nil
 	})
-	if _, err := Do[order](t.Context(), m, ask("measure", ""), nil); err != nil || runtimeNow() != before {
-		t.Errorf("%v: %+v, before %+v", err, runtimeNow(), before)
+	if _, err := Do[textBody](t.Context(), m, newRequest("measure", ""), nil); err != nil || currentRuntime() != before {
+		t.Errorf("%v: %+v, before %+v", err, currentRuntime(), before)
 	}
 }
 
-type hidden struct{ Secret, Seen string }
+type secretBody struct{ Secret, Seen string }
 
-func (h hidden) Open() any { return hidden{Seen: h.Seen} }
+func (h secretBody) Open() any { return secretBody{Seen: h.Seen} }
 
 func TestRecord(t *testing.T) {
-	got := string(Request{Verb: "echo", Token: secret, Body: hidden{Secret: secret, Seen: "this"}}.Record())
+	got := string(Request{Verb: "echo", Token: secret, Body: secretBody{Secret: secret, Seen: "this"}}.Record())
 	if strings.Contains(got, secret) {
 		t.Error(got)
 	}
@@ -377,7 +379,7 @@ func FuzzServe(f *testing.F) {
 	f.Add([]byte("{\n" + strings.Repeat("x", maxRequest) + "\n\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var out bytes.Buffer
-		verbs := toys()
+		verbs := testVerbs()
 		delete(verbs, "deaf")
 		delete(verbs, "talk")
 		err := Serve(t.Context(), bytes.NewReader(text), &out, Program{Verbs: verbs})

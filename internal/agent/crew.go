@@ -10,34 +10,35 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A Crew is the agents of some hosts: at most one on each of them, each started when it is first needed and living
-// until Close. It is safe for concurrent use.
+// A Crew holds the agents of several hosts: at most one on each host, started when it is first needed and kept until
+// Close. It is safe for concurrent use.
 type Crew struct {
 	mu     sync.Mutex
-	posts  map[string]*post // by the host's name, which no other host of the crew has
+	slots  map[string]*slot // by host name, which is unique within the crew
 	closed bool
 }
 
-// A post is the place of one agent.
-type post struct {
-	mu    sync.Mutex // also while the agent starts
-	agent *process
+// A slot holds the agent of one host.
+type slot struct {
+	mu    sync.Mutex // held while the agent starts
+	agent *process   // nil before the first request
 }
 
-// NewCrew is a crew without agents.
-func NewCrew() *Crew { return &Crew{posts: map[string]*post{}} }
+// NewCrew returns a crew without agents.
+func NewCrew() *Crew { return &Crew{slots: map[string]*slot{}} }
 
-// On is h, on which requests are carried out by the crew's agent. What wraps the host that On returns hides that:
-// wrap h.
+// On returns h with requests carried out by the crew's agent. Do recognises only the returned host itself, so a wrapper
+// must wrap h and not the returned host.
 func (c *Crew) On(h host.Host) host.Host { return crewed{h, c} }
 
-// A crewed host has an agent that lives on after a request.
+// A crewed host keeps its agent after a request.
 type crewed struct {
 	host.Host
 	crew *Crew
 }
 
-// do has the agent on h carry out a request. One that has died is replaced; only the request in which it died fails.
+// do has the agent on h carry out a request. An agent that has died is replaced; only the request in which it died
+// fails.
 func (c *Crew) do(ctx context.Context, h host.Host, r Request, hear func(Event)) (json.RawMessage, error) {
 	a, err := c.agent(ctx, h)
 	if err != nil {
@@ -47,13 +48,13 @@ func (c *Crew) do(ctx context.Context, h host.Host, r Request, hear func(Event))
 }
 
 func (c *Crew) agent(ctx context.Context, h host.Host) (*process, error) {
-	p, err := c.post(h.Name())
+	p, err := c.slot(h.Name())
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.agent != nil && !p.agent.dead() {
+	if p.agent != nil && !p.agent.hasEnded() {
 		return p.agent, nil
 	}
 	if p.agent, err = start(ctx, h); err != nil {
@@ -62,24 +63,24 @@ func (c *Crew) agent(ctx context.Context, h host.Host) (*process, error) {
 	return p.agent, err
 }
 
-func (c *Crew) post(name string) (*post, error) {
+func (c *Crew) slot(name string) (*slot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, fmt.Errorf("the agents of the site of %s have ended", name)
 	}
-	if c.posts[name] == nil {
-		c.posts[name] = &post{}
+	if c.slots[name] == nil {
+		c.slots[name] = &slot{}
 	}
-	return c.posts[name], nil
+	return c.slots[name], nil
 }
 
-// Close ends all agents and returns when they are gone. Requests in progress fail.
+// Close stops all agents and returns when they have ended. Requests in progress fail.
 func (c *Crew) Close() {
 	c.mu.Lock()
 	c.closed = true
-	posts := c.posts
-	c.posts = nil
+	posts := c.slots
+	c.slots = nil
 	c.mu.Unlock()
 	var all sync.WaitGroup
 	for _, p := range posts {
@@ -94,9 +95,9 @@ func (c *Crew) Close() {
 	all.Wait()
 }
 
-// Do has an agent on h carry out r and returns its result: the agent of a [Crew] if h is of one, else an agent that
-// is started for this request and ends with it. hear gets every event of the request, one after the other, the last one
-// before Do returns; it must not block. When ctx ends, the request is cancelled.
+// Do has an agent on h carry out r and returns its result: the agent of a [Crew] if h is from [Crew.On], else an agent
+// that is started for this request and stopped after it. hear receives the events of the request one after another, the
+// last one before Do returns; it must not block, and may be nil. When ctx ends, the request is cancelled.
 func Do[R any](ctx context.Context, h host.Host, r Request, hear func(Event)) (result R, err error) {
 	body, err := do(ctx, h, r, hear)
 	if err != nil {
@@ -117,14 +118,13 @@ func do(ctx context.Context, h host.Host, r Request, hear func(Event)) (json.Raw
 	return alone.do(ctx, h, r, hear)
 }
 
-// A Transcript keeps the events of one request as evidence. It is not safe for concurrent use, which the events of
-// one request do not need.
+// A Transcript records the events of one request as evidence. It is not safe for concurrent use.
 type Transcript struct{ lines bytes.Buffer }
 
-// Hear takes down an event.
+// Hear records an event.
 func (t *Transcript) Hear(e Event) {
 	_ = json.NewEncoder(&t.lines).Encode(e) // its body was read from JSON
 }
 
-// Bytes are the events, as lines of JSON.
+// Bytes returns the events as lines of JSON.
 func (t *Transcript) Bytes() []byte { return t.lines.Bytes() }

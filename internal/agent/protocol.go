@@ -1,10 +1,10 @@
-// Package agent is how one program has work done on the hosts of a site: an agent is a process that reads requests
-// from its standard input and writes events to its standard output, both as lines of JSON. [Serve] is the agent's
-// side, which takes one request after another; [Crew] and [Do] are the side that asks. What can be asked
-// for is a table of verbs that the agent's program hands to Serve: this package knows none of them.
+// Package agent runs requests on the hosts of a site. An agent is a process that reads requests from standard input and
+// writes events to standard output, both as lines of JSON. [Serve] implements the agent, which carries out one request
+// after another; [Crew] and [Do] start agents and send requests. The agent's program passes Serve a table of verbs;
+// this package knows none of them.
 //
-// An agent outlives nothing. It ends with its input, with its parent and with the [Crew] that started it; between two
-// requests it listens nowhere and has put its process back into the state in which it began.
+// An agent ends with its input, with its parent and with the [Crew] that started it. Between requests it does not
+// listen, and its process is in its initial state.
 package agent
 
 import (
@@ -17,30 +17,30 @@ import (
 	"time"
 )
 
-// version is that of the protocol, which an agent says in its first event. The agents of a run are always this
-// program's own, so a difference means that a stale one was started.
+// version is the version of the protocol, which an agent reports in its first event. The agents of a run come from this
+// program, so a difference means that an outdated one was started.
 const version = 3
 
 // Limits in bytes.
 const (
-	maxRequest = 256 << 10 // a line to an agent
-	maxAnswer  = 16 << 20  // what an agent says of one request
+	maxRequest = 256 << 10 // of a line to an agent
+	maxAnswer  = 16 << 20  // of all events of one request
 )
 
-// A Request is something to do on a host.
+// A Request is work for an agent.
 type Request struct {
 	Verb string
-	// Token is the secret that opens connections to what the request makes the agent listen on. It is handed to
-	// agents on their standard input and nowhere else.
+	// Token is the secret that clients must send to what the agent listens on for this request. It is passed to agents
+	// on standard input only.
 	Token string
-	Body  any // what the verb takes, as JSON
+	Body  any // parameters of the verb, marshalled as JSON
 }
 
-// A body with secrets can be had without them.
+// An opener is a body with secrets; Open returns a copy without them.
 type opener interface{ Open() any }
 
-// Record is the request as evidence: without its token, and with what its body's Open returns if that has such a
-// method.
+// Record returns the request as evidence, in JSON: without its token, and with the result of the body's Open method in
+// place of a body that has one.
 func (r Request) Record() []byte {
 	record := struct {
 		Verb  string `json:"verb"`
@@ -60,29 +60,29 @@ func (r Request) Record() []byte {
 	return append(text, '\n')
 }
 
-// A line to an agent.
+// A line is a line of an agent's input.
 type line struct {
-	ID    int             `json:"id"` // above 0; events name it
+	ID    int             `json:"id"` // above 0; events refer to it
 	Verb  string          `json:"verb"`
 	Token string          `json:"token,omitempty"`
-	Limit time.Duration   `json:"limit,omitempty"` // ns, until the agent gives up
+	Limit time.Duration   `json:"limit,omitempty"` // ns, after which the agent cancels the request
 	Body  json.RawMessage `json:"body,omitempty"`
 }
 
-// cancelVerb ends the request with the line's ID, if that is in progress.
+// cancelVerb cancels the request with the line's ID, if it is in progress.
 const cancelVerb = "cancel"
 
 // An Event is one line of an agent's output.
 type Event struct {
-	ID    int             `json:"id,omitempty"` // of the request; 0: of none
+	ID    int             `json:"id,omitempty"` // of the request; 0: none
 	Event string          `json:"event"`
 	Body  json.RawMessage `json:"body,omitempty"`
 	Error string          `json:"error,omitempty"`
 	Bye   bool            `json:"bye,omitempty"` // the agent ends with this event
 }
 
-// The events. An agent says hello once, when it can take requests. Each request ends with one result or one error;
-// before that, one that listens says that it is ready.
+// The events. An agent sends hello once, when it can take requests. Each request ends with one result or one error. A
+// request that listens sends ready before that.
 const (
 	hello  = "hello"
 	Ready  = "ready"
@@ -96,13 +96,14 @@ type greeting struct {
 	Program string `json:"program"` // version of the agent's program
 }
 
-// errRequest is what every error about a request's text is. None quotes it, since it has secrets in it.
+// errRequest is wrapped by every error about the text of a request. The errors never quote the text, because it has
+// secrets.
 var errRequest = errors.New("invalid request for the agent")
 
 var errTooLong = fmt.Errorf("%w: longer than %d bytes", errRequest, maxRequest)
 
-// readLine reads a line up to a length; of a longer one the rest is skipped, and the error is errTooLong. What does
-// not end with a newline is no line.
+// readLine reads a line of at most maxRequest bytes. The rest of a longer line is skipped, and the error is errTooLong.
+// Text without a newline at its end is not a line.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var text []byte
 	for long := false; ; {
@@ -133,12 +134,12 @@ func parseLine(text []byte) (line, error) {
 	return l, nil
 }
 
-// decode reads JSON; what it does not know is an error.
+// decode unmarshals one JSON value. Unknown fields and text after the value are errors.
 func decode(text []byte, into any) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
-		return fmt.Errorf("%w: %w", errRequest, cause(err))
+		return fmt.Errorf("%w: %w", errRequest, withoutText(err))
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: something follows it", errRequest)
@@ -146,8 +147,8 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
-// cause is err without any part of the text that was read.
-func cause(err error) error {
+// withoutText returns an error that describes err without any part of the text that was read.
+func withoutText(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {

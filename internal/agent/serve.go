@@ -16,25 +16,26 @@ import (
 	"time"
 )
 
-// A Program is what an agent can do.
+// A Program is what an agent's program can do.
 type Program struct {
 	Version string // of the program, for evidence
 	Verbs   map[string]Handler
 }
 
-// A Handler carries out requests of one verb, and returns what the result's body is. It returns soon after ctx
-// ends, and leaves nothing running or listening. It is not called again before it has returned.
+// A Handler carries out requests of one verb, and returns the body of the result. It returns soon after ctx ends, and
+// leaves nothing running or listening. Calls do not overlap.
 type Handler func(ctx context.Context, c Call) (any, error)
 
-// A Call is one request to a handler.
+// A Call is one request as its handler receives it.
 type Call struct {
 	Token string
-	// Say writes an event before the last one, such as Ready. When nobody reads any more, the last event will show it.
+	// Say writes an event before the last one, such as Ready. It ignores errors: if the output is closed, writing the
+	// last event fails too.
 	Say  func(event string, body any)
 	body json.RawMessage
 }
 
-// Handle makes a handler of a function that takes a body of one type, which is read strictly.
+// Handle returns a handler that unmarshals the body strictly into a B before it calls do.
 func Handle[B, R any](do func(context.Context, Call, B) (R, error)) Handler {
 	return func(ctx context.Context, c Call) (any, error) {
 		var body B
@@ -45,22 +46,22 @@ func Handle[B, R any](do func(context.Context, Call, B) (R, error)) Handler {
 	}
 }
 
-// ErrFailed is what Serve returns when a request failed, which is in the events already.
+// ErrFailed is returned by Serve when a request failed. The reason is in the request's last event.
 var ErrFailed = errors.New("a request failed")
 
-// Reasons for which a request is cancelled.
+// Reasons for the cancellation of a request.
 var (
 	errInput  = errors.New("the agent's input has ended")
 	errCancel = errors.New("the request was cancelled")
 )
 
-// endPatience is how long a request that was cancelled because the agent ends may take to return.
-const endPatience = 10 * time.Second
+// endTimeout is how long a request may take to return after it was cancelled because the agent ends.
+const endTimeout = 10 * time.Second
 
-// Serve is the agent: it carries out requests until its input or ctx ends. It is the purpose of its process, whose
-// runtime it puts back after each request into the state in which it was.
+// Serve runs an agent: it carries out requests until its input or ctx ends. It should be alone in its process, because
+// it resets the Go runtime's settings after each request.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, p Program) error {
-	s := &server{program: p, out: json.NewEncoder(out), atRest: runtimeNow()}
+	s := &server{program: p, out: json.NewEncoder(out), initial: currentRuntime()}
 	greeting, err := json.Marshal(greeting{Version: version, Program: p.Version})
 	if err == nil {
 		err = s.write(Event{Event: hello, Body: greeting})
@@ -75,13 +76,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, p Program) error {
 	return s.loop(ctx, lines)
 }
 
-// An input is a line, or why there is none.
+// An input is a line, or the error of reading it.
 type input struct {
 	line line
 	err  error
 }
 
-// read reads lines until there are no more, or nobody wants any.
+// read sends the lines of in until in or ctx ends.
 func read(ctx context.Context, in io.Reader, lines chan<- input) {
 	defer close(lines)
 	for from := bufio.NewReader(in); ; {
@@ -101,14 +102,14 @@ func read(ctx context.Context, in io.Reader, lines chan<- input) {
 	}
 }
 
-// A server is an agent at work.
+// A server is a running agent.
 type server struct {
 	program Program
-	atRest  runtimeState
+	initial runtimeState
 	current *task // nil between requests
 	failed  bool
 
-	mu  sync.Mutex // of out, for whole lines
+	mu  sync.Mutex // guards out, so that lines are whole
 	out *json.Encoder
 }
 
@@ -119,7 +120,7 @@ type task struct {
 	ended  chan Event
 }
 
-// ended is the last event of the request in progress.
+// ended returns the channel of the last event of the request in progress; nil if there is no request.
 func (s *server) ended() <-chan Event {
 	if s.current == nil {
 		return nil
@@ -137,7 +138,7 @@ func (s *server) loop(ctx context.Context, lines <-chan input) error {
 			if !more {
 				return s.end(errInput)
 			}
-			err = s.take(ctx, i)
+			err = s.handle(ctx, i)
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), s.end(context.Cause(ctx)))
 		}
@@ -147,8 +148,8 @@ func (s *server) loop(ctx context.Context, lines <-chan input) error {
 	}
 }
 
-// take begins or cancels a request.
-func (s *server) take(ctx context.Context, i input) error {
+// handle starts or cancels a request.
+func (s *server) handle(ctx context.Context, i input) error {
 	if i.err != nil {
 		return s.refuse(i.line.ID, i.err)
 	}
@@ -156,7 +157,7 @@ func (s *server) take(ctx context.Context, i input) error {
 		if s.current != nil && s.current.id == i.line.ID {
 			s.current.cancel(errCancel)
 		}
-		return nil // it may just have ended
+		return nil // an unknown request may just have ended
 	}
 	if s.current != nil {
 		return s.refuse(i.line.ID, fmt.Errorf("the agent is busy with request %d", s.current.id))
@@ -184,7 +185,7 @@ func (s *server) begin(ctx context.Context, l line, do Handler) {
 		result, err := do(ctx, Call{Token: l.Token, Say: say, body: l.Body})
 		stop()
 		cancel(nil)
-		s.atRest.restore()
+		s.initial.restore()
 		t.ended <- lastEvent(l.ID, result, err)
 	}()
 }
@@ -197,29 +198,29 @@ func lastEvent(id int, result any, err error) Event {
 	return Event{ID: id, Event: Result, Body: body}
 }
 
-// finish writes the last event of the request in progress; the next one may come then.
+// finish writes the last event of the request in progress, so that the next one may start.
 func (s *server) finish(last Event) error {
 	s.current = nil
 	s.failed = s.failed || last.Event == Failed
 	return s.write(last)
 }
 
-// refuse answers a line that is no request, or none that can begin.
+// refuse answers a line that is not a request, or whose request cannot start.
 func (s *server) refuse(id int, why error) error {
 	s.failed = true
 	return s.write(Event{ID: id, Event: Failed, Error: why.Error()})
 }
 
-// end cancels the request in progress and waits for it. Whether any request failed is the agent's error.
+// end cancels the request in progress and waits for it. It returns ErrFailed if any request failed.
 func (s *server) end(why error) error {
 	if s.current != nil {
 		s.current.cancel(why)
 		select {
 		case last := <-s.current.ended:
 			last.Bye = true
-			_ = s.finish(last) // perhaps nobody reads it
-		case <-time.After(endPatience):
-			return fmt.Errorf("request %d did not end within %v: %w", s.current.id, endPatience, why)
+			_ = s.finish(last) // the output may be closed
+		case <-time.After(endTimeout):
+			return fmt.Errorf("request %d did not end within %v: %w", s.current.id, endTimeout, why)
 		}
 	}
 	if s.failed {
@@ -231,7 +232,7 @@ func (s *server) end(why error) error {
 func (s *server) say(id int, event string, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return // a handler's mistake, whose reader waits in vain
+		return // a mistake of the handler
 	}
 	_ = s.write(Event{ID: id, Event: event, Body: text})
 }
@@ -245,24 +246,24 @@ func (s *server) write(e Event) error {
 	return nil
 }
 
-// A runtimeState is what generators change of the Go runtime while they measure.
+// A runtimeState holds the settings of the Go runtime that load generators change.
 type runtimeState struct {
-	collect int   // the garbage collector's percentage
-	limit   int64 // of memory, in bytes
-	procs   int
+	gcPercent   int
+	memoryLimit int64 // bytes
+	procs       int
 }
 
-func runtimeNow() runtimeState {
-	collect := debug.SetGCPercent(-1) // there is no way to look without a change
+func currentRuntime() runtimeState {
+	collect := debug.SetGCPercent(-1) // the percentage can only be read by setting it
 	debug.SetGCPercent(collect)
-	return runtimeState{collect: collect, limit: debug.SetMemoryLimit(-1), procs: runtime.GOMAXPROCS(0)}
+	return runtimeState{gcPercent: collect, memoryLimit: debug.SetMemoryLimit(-1), procs: runtime.GOMAXPROCS(0)}
 }
 
-// restore puts the runtime back, and gives the garbage of the last request back to the kernel, so that the next one
-// finds the process as the first one did.
+// restore restores the settings and returns unused memory to the kernel, so that the next request starts like the
+// first.
 func (r runtimeState) restore() {
 	runtime.GOMAXPROCS(r.procs)
-	debug.SetMemoryLimit(r.limit)
-	debug.SetGCPercent(r.collect)
+	debug.SetMemoryLimit(r.memoryLimit)
+	debug.SetGCPercent(r.gcPercent)
 	debug.FreeOSMemory()
 }

@@ -13,65 +13,65 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// How long an agent is waited for before it is killed.
+// How long an agent may take before it is killed.
 const (
-	startTime      = 30 * time.Second // until it says hello
-	cancelPatience = 5 * time.Second  // until a request that was cancelled ends, which may have to clean up
-	closePatience  = 5 * time.Second  // until it ends after its input has
+	startTimeout  = 30 * time.Second // from its start until its hello event
+	cancelTimeout = 5 * time.Second  // from a cancellation until the request ends, which may have to clean up
+	closeTimeout  = 5 * time.Second  // from the end of its input until it ends
 )
 
 // A process is a running agent on a host.
 type process struct {
-	name  string
-	lines chan []byte // for its input
-	greet chan Event
-	over  func() // ends its input
-	kill  context.CancelCauseFunc
-	ended chan struct{} // closed when it has
-	how   error         // it ended; read after ended is closed
+	name       string
+	lines      chan []byte // of its input
+	firstEvent chan Event
+	closeInput func() // ends its input
+	kill       context.CancelCauseFunc
+	ended      chan struct{} // closed when the agent has ended
+	endErr     error         // why it ended; valid after ended is closed
 
 	mu      sync.Mutex
-	last    int   // the last request's ID
-	request *call // in progress, or nil
+	last    int   // ID of the last request
+	request *call // in progress; nil: none
 
-	partial []byte // of its output, a line that is not whole; touched by Write alone
+	partial []byte // incomplete last line of its output; used by Write only
 }
 
 // A call is a request in progress.
 type call struct {
-	id    int
-	hear  func(Event)
-	said  int // bytes
-	ended chan struct{}
-	last  Event // read after the request or the agent has ended
+	id       int
+	hear     func(Event)
+	received int // bytes of events
+	ended    chan struct{}
+	last     Event // valid after the request or the agent has ended
 }
 
-// start starts an agent on h and waits until it is there. It lives until close, also when ctx has ended.
+// start starts an agent on h and waits for its hello event. The agent runs until close, even after ctx has ended.
 func start(ctx context.Context, h host.Host) (*process, error) {
 	life, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	fed, over := context.WithCancel(life)
 	a := &process{
-		name: h.Name(), lines: make(chan []byte), greet: make(chan Event, 1),
-		over: over, kill: kill, ended: make(chan struct{}),
+		name: h.Name(), lines: make(chan []byte), firstEvent: make(chan Event, 1),
+		closeInput: over, kill: kill, ended: make(chan struct{}),
 	}
 	input, feed := io.Pipe()
 	go a.feed(fed, feed)
 	go func() {
 		defer close(a.ended)
-		a.how = h.Run(life, host.Cmd{Args: []string{host.Agent}, Stdin: input, Stdout: a, Stderr: io.Discard})
+		a.endErr = h.Run(life, host.Cmd{Args: []string{host.Agent}, Stdin: input, Stdout: a, Stderr: io.Discard})
 		if life.Err() != nil {
-			a.how = context.Cause(life)
+			a.endErr = context.Cause(life)
 		}
 		_ = input.CloseWithError(io.ErrClosedPipe)
 	}()
-	if err := a.greeted(ctx); err != nil {
+	if err := a.awaitHello(ctx); err != nil {
 		a.close()
 		return nil, err
 	}
 	return a, nil
 }
 
-// feed writes lines until ctx ends, or nobody reads them.
+// feed writes lines to the agent's input until ctx ends or the input is closed.
 func (a *process) feed(ctx context.Context, to *io.PipeWriter) {
 	defer to.Close()
 	for {
@@ -88,67 +88,67 @@ func (a *process) feed(ctx context.Context, to *io.PipeWriter) {
 	}
 }
 
-// greeted waits until the agent says what it is. The version is checked here and nowhere else.
-func (a *process) greeted(ctx context.Context) error {
+// awaitHello waits for the agent's hello event and checks the version of its protocol.
+func (a *process) awaitHello(ctx context.Context) error {
 	var first Event
 	select {
-	case first = <-a.greet:
+	case first = <-a.firstEvent:
 	case <-a.ended:
-		return a.lost()
+		return a.endError()
 	case <-ctx.Done():
-		return a.killed(context.Cause(ctx))
-	case <-time.After(startTime):
-		return a.killed(fmt.Errorf("agent on %s: it said nothing within %v", a.name, startTime))
+		return a.killAndWait(context.Cause(ctx))
+	case <-time.After(startTimeout):
+		return a.killAndWait(fmt.Errorf("agent on %s: it said nothing within %v", a.name, startTimeout))
 	}
 	var g greeting
 	if err := json.Unmarshal(first.Body, &g); err != nil || g.Version != version {
-		return a.killed(fmt.Errorf("the agent on %s is another version than this program (%.80q): "+
+		return a.killAndWait(fmt.Errorf("the agent on %s is another version than this program (%.80q): "+
 			"it speaks version %d of the protocol, not %d", a.name, g.Program, g.Version, version))
 	}
 	return nil
 }
 
-// killed kills the agent, waits for its end and returns why.
-func (a *process) killed(why error) error {
+// killAndWait kills the agent, waits for its end and returns why.
+func (a *process) killAndWait(why error) error {
 	a.kill(why)
 	<-a.ended
 	return why
 }
 
-// lost is why an agent ended that was still needed.
-func (a *process) lost() error {
-	if a.how == nil {
+// endError returns the reason for which an agent ended while it was still needed.
+func (a *process) endError() error {
+	if a.endErr == nil {
 		return fmt.Errorf("the agent on %s ended too early", a.name)
 	}
-	return a.how
+	return a.endErr
 }
 
-// do has the agent carry out one request and returns the body of its result. hear gets every event of the request,
-// one after the other, the last one before Do returns; it must not block. When ctx ends, the request is cancelled,
-// and an agent that does not obey is killed. The agent lives on after a request that failed.
+// do has the agent carry out one request and returns the body of its result. hear receives the events of the request
+// one after another, the last one before do returns; it must not block. When ctx ends, the request is cancelled, and an
+// agent that does not cancel it in time is killed. The agent survives a request that failed.
 func (a *process) do(ctx context.Context, r Request, hear func(Event)) (json.RawMessage, error) {
 	c, text, err := a.begin(ctx, r, hear)
 	if err != nil {
 		return nil, err
 	}
-	defer a.done()
+	defer a.release()
 	a.write(text)
 	select {
 	case <-c.ended:
 		return a.answer(c.last)
 	case <-a.ended:
-		// Its last words may have been the answer.
+		// The agent may have answered before it ended.
 		if c.last.Event != "" {
 			return a.answer(c.last)
 		}
-		return nil, a.lost()
+		return nil, a.endError()
 	case <-ctx.Done():
 		a.cancel(c)
 		return nil, context.Cause(ctx)
 	}
 }
 
-// begin takes the agent for a request.
+// begin reserves the agent for a request and returns the line to send.
 func (a *process) begin(ctx context.Context, r Request, hear func(Event)) (*call, []byte, error) {
 	body, err := json.Marshal(r.Body)
 	if err != nil {
@@ -175,13 +175,13 @@ func (a *process) begin(ctx context.Context, r Request, hear func(Event)) (*call
 	return a.request, append(text, '\n'), nil
 }
 
-func (a *process) done() {
+func (a *process) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.request = nil
 }
 
-// write hands a line to the agent, if it lives.
+// write sends a line to the agent, unless it has ended.
 func (a *process) write(text []byte) {
 	select {
 	case a.lines <- text:
@@ -189,7 +189,7 @@ func (a *process) write(text []byte) {
 	}
 }
 
-// answer is what the last event says.
+// answer returns the result or the error of a request's last event.
 func (a *process) answer(last Event) (json.RawMessage, error) {
 	if last.Event == Failed {
 		return nil, fmt.Errorf("agent on %s: %s", a.name, last.Error)
@@ -197,10 +197,10 @@ func (a *process) answer(last Event) (json.RawMessage, error) {
 	return last.Body, nil
 }
 
-// cancel ends a request, and the agent if the request does not end.
+// cancel cancels a request, and kills the agent if the request does not end in time.
 func (a *process) cancel(c *call) {
-	text, _ := json.Marshal(line{ID: c.id, Verb: cancelVerb}) // numbers and a word
-	ctx, stop := context.WithTimeout(context.Background(), cancelPatience)
+	text, _ := json.Marshal(line{ID: c.id, Verb: cancelVerb}) // such a line always marshals
+	ctx, stop := context.WithTimeout(context.Background(), cancelTimeout)
 	defer stop()
 	select {
 	case a.lines <- append(text, '\n'):
@@ -212,12 +212,12 @@ func (a *process) cancel(c *call) {
 	case <-c.ended:
 	case <-a.ended:
 	case <-ctx.Done():
-		_ = a.killed(fmt.Errorf("agent on %s: it did not cancel a request within %v", a.name, cancelPatience))
+		_ = a.killAndWait(fmt.Errorf("agent on %s: it did not cancel a request within %v", a.name, cancelTimeout))
 	}
 }
 
-// dead says whether the agent has ended, and why.
-func (a *process) dead() bool {
+// hasEnded reports whether the agent has ended.
+func (a *process) hasEnded() bool {
 	select {
 	case <-a.ended:
 		return true
@@ -226,18 +226,17 @@ func (a *process) dead() bool {
 	}
 }
 
-// close ends the agent and returns when it is gone. A request in progress fails.
+// close closes the agent's input and returns when it has ended. A request in progress fails.
 func (a *process) close() {
-	a.over()
+	a.closeInput()
 	select {
 	case <-a.ended:
-	case <-time.After(closePatience):
-		_ = a.killed(fmt.Errorf("agent on %s: it did not end within %v", a.name, closePatience))
+	case <-time.After(closeTimeout):
+		_ = a.killAndWait(fmt.Errorf("agent on %s: it did not end within %v", a.name, closeTimeout))
 	}
 }
 
-// Write takes in what the agent says; an event counts once its line is whole. An agent that breaks the protocol is
-// killed.
+// Write receives the agent's output and handles each complete line. An agent that violates the protocol is killed.
 func (a *process) Write(b []byte) (int, error) {
 	a.partial = append(a.partial, b...)
 	for {
@@ -247,7 +246,7 @@ func (a *process) Write(b []byte) (int, error) {
 		}
 		err := errTooMuch
 		if end >= 0 {
-			err = a.take(a.partial[:end])
+			err = a.handle(a.partial[:end])
 		}
 		if err != nil {
 			a.kill(fmt.Errorf("agent on %s: %w", a.name, err))
@@ -260,15 +259,15 @@ func (a *process) Write(b []byte) (int, error) {
 
 var errTooMuch = fmt.Errorf("it says more than %d bytes", maxAnswer)
 
-// take hands an event to who waits for it.
-func (a *process) take(text []byte) error {
+// handle passes an event to the request or the start that waits for it.
+func (a *process) handle(text []byte) error {
 	e, err := parseEvent(text)
 	if err != nil {
 		return err
 	}
 	if e.Event == hello {
 		select {
-		case a.greet <- e:
+		case a.firstEvent <- e:
 			return nil
 		default:
 			return errors.New("it says hello again")
@@ -280,7 +279,7 @@ func (a *process) take(text []byte) error {
 	if c == nil || c.id != e.ID {
 		return fmt.Errorf("its event %q is about no request (%s)", e.Event, e.Error)
 	}
-	if c.said += len(text); c.said > maxAnswer {
+	if c.received += len(text); c.received > maxAnswer {
 		return errTooMuch
 	}
 	if c.hear != nil {
@@ -288,14 +287,14 @@ func (a *process) take(text []byte) error {
 	}
 	if e.Event == Result || e.Event == Failed {
 		c.last = e
-		if !e.Bye { // else the request has ended when the agent has
+		if !e.Bye { // after a bye, the request ends with the agent
 			close(c.ended)
 		}
 	}
 	return nil
 }
 
-// parseEvent reads one line of an agent.
+// parseEvent parses one line of an agent's output.
 func parseEvent(text []byte) (e Event, err error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return e, fmt.Errorf("its line %.80q is no event: %w", text, err)

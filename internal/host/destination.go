@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// A Destination is where requests over HTTP go, as far as it is known before the first one. The zero value is nowhere.
+// A Destination is where HTTP requests go, as far as it is known before the first one. The zero value means nowhere.
 type Destination struct {
 	URL       string
 	Addresses []string // host:port of each replica, connected to in turn; empty: the URL's
-	Variable  string   // of the environment that names it; empty: the user named it
+	Variable  string   // environment variable that has the URL; empty: the user gave the URL
 	Secret    bool     // requests carry a token or another secret
 }
 
-// Exposed reports whether a secret would leave this machine, or the pod that asks, unencrypted.
+// Exposed reports whether a secret would leave this machine, or the client's pod, unencrypted.
 func (d Destination) Exposed() bool {
 	u, err := url.Parse(d.URL)
 	if !d.Secret || err != nil || u.Scheme != "http" {
@@ -26,7 +26,7 @@ func (d Destination) Exposed() bool {
 		hosts = hosts[:0]
 	}
 	for _, a := range d.Addresses {
-		name, _, _ := net.SplitHostPort(a) // what cannot be split is no loopback address
+		name, _, _ := net.SplitHostPort(a) // an address that cannot be split is not a loopback address
 		hosts = append(hosts, name)
 	}
 	return slices.ContainsFunc(hosts, func(name string) bool { return !Loopback(name) })

@@ -1,5 +1,5 @@
-// Package host is where code runs: this machine, a network namespace of the lab, or a pod. Targets make hosts, tools
-// run commands on them; neither knows the other.
+// Package host runs commands on hosts: this machine, a network namespace of the lab, or a pod. Targets make hosts and
+// tools run commands on them; neither knows the other.
 package host
 
 import (
@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Agent as the first argument of a Cmd means this program's agent of the same version, in whatever way the host carries
+// Agent as the first argument of a Cmd stands for this program's agent of the same version, however the host provides
 // it.
 const Agent = "knotmeter-agent"
 
-// A Cmd is a command to run, in the host's environment. Secrets go into Stdin, never into Args, because process lists
-// show those.
+// A Cmd is a command to run, in the host's environment. Secrets belong in Stdin and never in Args, because process
+// lists show the arguments.
 type Cmd struct {
 	Args   []string
 	Stdin  io.Reader
@@ -24,12 +24,12 @@ type Cmd struct {
 	Stderr io.Writer
 }
 
-// String is the command as it can be pasted into a shell.
+// String returns the command quoted for a shell.
 func (c Cmd) String() string {
 	quoted := make([]string, len(c.Args))
 	for i, a := range c.Args {
 		quoted[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#!`") || i == 0 && special(a) {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#!`") || i == 0 && isShellSyntax(a) {
 			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
 	}
@@ -41,7 +41,7 @@ var shellKeywords = []string{
 	"while",
 }
 
-// Argv is the command line to start, in which agent stands for [Agent].
+// Argv returns the command line to start. It replaces [Agent] by agent.
 func (c Cmd) Argv(agent ...string) []string {
 	if len(c.Args) > 0 && c.Args[0] == Agent {
 		return slices.Concat(agent, c.Args[1:])
@@ -49,62 +49,62 @@ func (c Cmd) Argv(agent ...string) []string {
 	return c.Args
 }
 
-// special says whether a shell takes a first word for something else than a program's name.
-func special(word string) bool {
+// isShellSyntax reports whether a shell takes a first word for something other than a program's name.
+func isShellSyntax(word string) bool {
 	return strings.Contains(word, "=") || slices.Contains(shellKeywords, word)
 }
 
-// A Host is where code runs. It is safe for concurrent use.
+// A Host runs commands. It is safe for concurrent use.
 type Host interface {
-	// Name is unique in a place: "node1", "node2/pod1".
+	// Name is unique within a site: "node1", "node2/pod1".
 	Name() string
 	// Addr is the host's own address, to listen on.
 	Addr() netip.Addr
-	// CPUs are those that work on this host is to be pinned to, so that placement is the same for
-	// every target; empty means anywhere.
+	// CPUs are the CPUs to which work on this host is pinned, so that placement is the same on every target; empty: all.
 	CPUs() []int
-	// Run runs c and blocks until it has ended and its output is written. A non-zero exit is an
-	// *ExitError, a command that the host does not have Is ErrNoCommand. When ctx ends, the command
-	// and all its children are killed before Run returns ctx's error.
+	// Run runs c and returns when it has ended and its output is written. The error is an *ExitError for a non-zero
+	// exit status, and Is ErrNoCommand if the host lacks the program. When ctx ends, the command and all its children
+	// are killed before Run returns ctx's error.
 	Run(ctx context.Context, c Cmd) error
 }
 
-// A Pair is two hosts and how the first reaches the second; or the first alone, with what it has.
+// A Pair is two hosts and the address at which the first reaches the second; or only a Client, with the volume or
+// endpoint that it measures.
 type Pair struct {
 	Client, Server Host
 	// Dial is what the client connects to: the server's own address, or a Service's.
 	Dial netip.AddrPort
 	// Listen is where the server listens: its address, and the one port that a Service maps to.
 	Listen netip.AddrPort
-	// Shared says that both hosts use the same machine's CPUs, so the CPU of both sides is one figure.
+	// Shared reports that both hosts use the same machine's CPUs, so that both sides have one figure of CPU time.
 	Shared bool
-	// CPULimit is the limit that the user gave the hosts' CPU time, such as 500m. Runs that reach it count, since it is
-	// part of what the user measures. Empty is none.
+	// CPULimit is the limit that the user set for the hosts' CPU time, such as 500m; empty: none. Runs that reach it are
+	// valid, since it is part of what the user measures.
 	CPULimit string
-	// MTU of the path in bytes as far as the target knows it; 0 is unknown.
+	// MTU of the path in bytes; 0: the target does not know it.
 	MTU int
-	// Volume is what the client measures where storage is measured; there is no server then.
+	// Volume is what the client of a storage case measures. There is no server.
 	Volume Volume
-	// Endpoint is what the client asks where an API server or an application is measured; likewise.
+	// Endpoint is the API server or application to which the client of other cases sends requests. There is no server.
 	Endpoint Endpoint
 }
 
-// A Volume is a directory or a block device of a host that a run may write all over.
+// A Volume is a directory or a block device of a host that a run may overwrite.
 type Volume struct {
 	Path   string // absolute, on the host
-	Device bool   // a block device, and not a directory
-	Size   int64  // bytes that may be used; 0 is unknown
-	// Kept names what stays on the volume from run to run: what was once written on one of that name is there again.
-	// Empty: nothing stays.
+	Device bool   // a block device; false: a directory
+	Size   int64  // bytes that may be used; 0: unknown
+	// Kept identifies the data that stay on the volume from run to run: volumes with the same name have the same data.
+	// Empty: no data stay.
 	Kept string
 }
 
-// An ExitError is a command that ended with a status other than 0.
+// An ExitError reports that a command ended with a status other than 0.
 type ExitError struct {
-	Command string // as for a shell
+	Command string // quoted for a shell
 	Host    string
 	Status  int    // -1 when a signal ended it
-	Stderr  string // its last lines
+	Stderr  string // its last bytes, at most 2048
 }
 
 func (e *ExitError) Error() string {
@@ -119,13 +119,13 @@ func (e *ExitError) Error() string {
 	return text
 }
 
-// Missing is what to report, and what to do, where a host lacks a program. On names the host or hosts.
+// Missing returns the text of an error about a program that a host lacks, with the remedy. on names the host or hosts.
 func Missing(program, on string) string {
 	return fmt.Sprintf("%s is not on %s: install it (Debian: apt-get install %[1]s; Fedora: dnf install %[1]s); "+
 		"'knotmeter image build --tools %[1]s' adds it to the image of pods", program, on)
 }
 
-// ErrNoCommand is wrapped when a host does not have the program that a Cmd names.
+// ErrNoCommand is wrapped by the error of a Cmd whose program the host does not have.
 var ErrNoCommand = noCommand{}
 
 type noCommand struct{}

@@ -25,7 +25,7 @@ func TestCmdString(t *testing.T) {
 	}
 }
 
-// What is printed can be pasted into a shell: the shell reads the same words.
+// FuzzCmdString checks that a shell reads the printed command as the same words.
 func FuzzCmdString(f *testing.F) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -37,7 +37,7 @@ func FuzzCmdString(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, word string) {
 		if strings.ContainsRune(word, 0) {
-			return // no argument of a program can hold it
+			return // an argument of a program cannot contain it
 		}
 		line := Cmd{Args: []string{"printf", "%s,", word, "end"}}.String()
 		got, err := exec.Command(sh, "-c", line).Output()
@@ -47,7 +47,7 @@ func FuzzCmdString(f *testing.F) {
 	})
 }
 
-// The first word must not turn into an assignment or a keyword.
+// TestFirstWord checks that a shell does not take the first word for an assignment or a keyword.
 func TestFirstWord(t *testing.T) {
 	for _, word := range []string{"A=1", "if", "{"} {
 		line := Cmd{Args: []string{word}}.String()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A Local is this machine as a host: commands run as children of this program.
+// A Local is this machine as a host. Commands run as children of this program.
 type Local struct {
 	name  string
 	addr  netip.Addr
@@ -21,8 +21,8 @@ type Local struct {
 	agent []string
 }
 
-// NewLocal is this machine as the host name with the address addr; work on it is pinned to cpus. agent is the command
-// line that starts this program's agent.
+// NewLocal returns this machine as a host with a name and an address, whose work is pinned to cpus. agent is the
+// command line that starts this program's agent.
 func NewLocal(name string, addr netip.Addr, cpus []int, agent ...string) *Local {
 	return &Local{name: name, addr: addr, cpus: cpus, agent: agent}
 }
@@ -33,11 +33,11 @@ func (h *Local) Addr() netip.Addr { return h.addr }
 
 func (h *Local) CPUs() []int { return h.cpus }
 
-// Run runs c as [Exec] does.
+// Run runs c as [Exec] does, with errors as [Host] describes them.
 func (h *Local) Run(ctx context.Context, c Cmd) error {
 	var last Tail
 	var exit *exec.ExitError
-	err := Exec(ctx, Cmd{c.Argv(h.agent...), c.Stdin, c.Stdout, last.Beneath(c.Stderr)})
+	err := Exec(ctx, Cmd{c.Argv(h.agent...), c.Stdin, c.Stdout, last.Tee(c.Stderr)})
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -49,30 +49,31 @@ func (h *Local) Run(ctx context.Context, c Cmd) error {
 	return fmt.Errorf("on %s: %s: %w", h.name, c, err)
 }
 
-// killWait is how long Exec waits for the output of a killed command that somebody still holds open.
+// killWait is how long Exec waits for the output of a killed command if another process holds it open.
 const killWait = 2 * time.Second
 
-// Exec runs a command as a child of this program and the leader of a process group of its own, and kills the whole
-// group when it has ended or ctx ends, whose error it returns then. On Linux the kernel kills the command when this
-// program ends, in whatever way. A program that there is not Is ErrNoCommand; other errors are those of [exec.Cmd].
+// Exec runs a command as a child of this program and the leader of its own process group. It kills the whole group when
+// the command has ended, or when ctx ends; then it returns ctx's cause. On Linux the kernel kills the command when this
+// program ends for any reason. The error Is ErrNoCommand if the program does not exist; other errors are those of
+// [exec.Cmd].
 func Exec(ctx context.Context, c Cmd) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("%w: the command is empty", ErrNoCommand)
 	}
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Stdout, cmd.Stderr = c.Stdout, c.Stderr
-	cmd.SysProcAttr = attributes()
-	defer stay()()
+	cmd.SysProcAttr = sysProcAttr()
+	defer lockThread()()
 	kill := func() error { return killGroup(cmd.Process.Pid) }
 	cmd.Cancel, cmd.WaitDelay = kill, killWait
-	feed, err := feeder(cmd, c.Stdin)
+	feed, err := inputFeeder(cmd, c.Stdin)
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err == nil {
 		go feed()
 		err = cmd.Wait()
-		_ = kill() // what the command left running goes with it
+		_ = kill() // children that the command left running
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -83,15 +84,16 @@ func Exec(ctx context.Context, c Cmd) error {
 	return err
 }
 
-// feeder gives a command its input, which may come after it has ended: then nobody waits for that.
-func feeder(cmd *exec.Cmd, from io.Reader) (feed func(), err error) {
+// inputFeeder returns a function that copies from into the command's input. Exec does not wait for that function, since
+// the reader may block after the command has ended.
+func inputFeeder(cmd *exec.Cmd, from io.Reader) (feed func(), err error) {
 	if from == nil {
 		return func() {}, nil
 	}
 	pipe, err := cmd.StdinPipe()
 	return func() {
 		defer pipe.Close()
-		_, _ = io.Copy(pipe, from) // a command need not read what it is given
+		_, _ = io.Copy(pipe, from) // a command need not read its input
 	}, err
 }
 

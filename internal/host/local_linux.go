@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-func attributes() *syscall.SysProcAttr {
+func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// stay keeps the goroutine on its thread until the function that it returns is called: it is the end of the thread that
-// started a command, and not of the process, at which the kernel kills it.
-func stay() (leave func()) {
+// lockThread locks the goroutine to its thread until the returned function is called. The kernel kills a command when
+// the thread that started it ends, even if the process goes on.
+func lockThread() (unlock func()) {
 	runtime.LockOSThread()
 	return runtime.UnlockOSThread
 }

@@ -4,6 +4,6 @@ package host
 
 import "syscall"
 
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func stay() (leave func()) { return func() {} }
+func lockThread() (unlock func()) { return func() {} }

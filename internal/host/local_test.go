@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-func here(agent ...string) *Local {
+func newLocal(agent ...string) *Local {
 	return NewLocal("here", netip.MustParseAddr("127.0.0.1"), []int{0}, agent...)
 }
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	err := here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "cat; echo done"},
+	err := newLocal().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "cat; echo done"},
 		Stdin: strings.NewReader("given "), Stdout: &out})
 	if err != nil || out.String() != "given done\n" {
 		t.Errorf("%q, %v", out.String(), err)
@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	var out bytes.Buffer
-	err := here("echo", "agent").Run(t.Context(), Cmd{Args: []string{Agent, "x"}, Stdout: &out})
+	err := newLocal("echo", "agent").Run(t.Context(), Cmd{Args: []string{Agent, "x"}, Stdout: &out})
 	if err != nil || out.String() != "agent x\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
@@ -38,16 +38,16 @@ func TestAgent(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	var exit *ExitError
-	err := here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "echo why >&2; exit 3"}})
+	err := newLocal().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "echo why >&2; exit 3"}})
 	if !errors.As(err, &exit) || exit.Status != 3 || exit.Stderr != "why" || exit.Host != "here" {
 		t.Errorf("exit: %v", err)
 	}
-	err = here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "kill -9 $$"}})
+	err = newLocal().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "kill -9 $$"}})
 	if !errors.As(err, &exit) || exit.Status != -1 {
 		t.Errorf("signal: %v", err)
 	}
 	for _, args := range [][]string{{"there-is-no-such-program"}, {"/no/such/file"}, {}, {Agent}} {
-		if err := here().Run(t.Context(), Cmd{Args: args}); !errors.Is(err, ErrNoCommand) {
+		if err := newLocal().Run(t.Context(), Cmd{Args: args}); !errors.Is(err, ErrNoCommand) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -55,35 +55,35 @@ func TestErrors(t *testing.T) {
 
 func TestLongStderr(t *testing.T) {
 	var exit *ExitError
-	err := here().Run(t.Context(), Cmd{Args: []string{"sh", "-c",
+	err := newLocal().Run(t.Context(), Cmd{Args: []string{"sh", "-c",
 		"i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"}})
 	if !errors.As(err, &exit) || len(exit.Stderr) > tailSize || !strings.HasSuffix(exit.Stderr, "line 1999") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestKilled: when the context ends, the command and its children are gone before Run returns, and also
-// children that a command that ended left behind.
+// TestKilled checks that a command and its children have ended before Run returns when the context ends, and also
+// children that a command left running.
 func TestKilled(t *testing.T) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	err := here().Run(ctx, Cmd{Args: []string{"sh", "-c", "sleep 100 & echo $!; wait"}, Stdout: &out})
+	err := newLocal().Run(ctx, Cmd{Args: []string{"sh", "-c", "sleep 100 & echo $!; wait"}, Stdout: &out})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v", err)
 	}
-	gone(t, out.String())
+	waitGone(t, out.String())
 	out.Reset()
-	err = here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "sleep 100 >/dev/null 2>&1 & echo $!"},
+	err = newLocal().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "sleep 100 >/dev/null 2>&1 & echo $!"},
 		Stdout: &out})
 	if err != nil {
 		t.Errorf("error is %v", err)
 	}
-	gone(t, out.String())
+	waitGone(t, out.String())
 }
 
-// gone waits for a process to be reaped by whoever inherited it; a zombie is gone.
-func gone(t *testing.T, text string) {
+// waitGone waits until a process has ended; a zombie counts as ended.
+func waitGone(t *testing.T, text string) {
 	t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {

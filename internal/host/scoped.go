@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Scoped host is one for as long as its site is open: End ends all commands that run on it.
+// A Scoped host is valid while its site is open: End ends all commands that run on it.
 type Scoped struct {
 	Host
 	scope   context.Context
@@ -15,16 +15,16 @@ type Scoped struct {
 	running sync.RWMutex // held for reading by each command
 }
 
-// NewScoped makes h a host until End.
+// NewScoped returns h as a host that is valid until End.
 func NewScoped(h Host) *Scoped {
 	scope, cancel := context.WithCancelCause(context.Background())
 	return &Scoped{Host: h, scope: scope, cancel: cancel}
 }
 
-// errClosed is what commands end with after End.
+// errClosed is the error of commands that End has ended, and of those that start later.
 var errClosed = errors.New("the site is closed")
 
-// Run runs c on the host within the scope, whose end has the same effect as that of ctx.
+// Run runs c on the host. End has the same effect as the end of ctx.
 func (s *Scoped) Run(ctx context.Context, c Cmd) error {
 	s.running.RLock()
 	defer s.running.RUnlock()
@@ -37,7 +37,7 @@ func (s *Scoped) Run(ctx context.Context, c Cmd) error {
 	return s.Host.Run(within, c)
 }
 
-// End ends all commands and returns when they are gone. None is started after it. It may be called again.
+// End ends all commands and returns when they have ended. No command starts afterwards. It may be called again.
 func (s *Scoped) End() {
 	s.cancel(errClosed)
 	s.running.Lock()

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// A sleeper is a host whose commands take until they are killed.
+// A sleeper is a host whose commands run until they are killed.
 type sleeper struct{ began, ended int }
 
 func (*sleeper) Name() string     { return "bed" }
@@ -41,7 +41,7 @@ func TestScoped(t *testing.T) {
 		}
 		h.End()
 		if bed.ended != 2 {
-			t.Error("End has returned before the command")
+			t.Error("End returned before the command ended")
 		}
 		synctest.Wait()
 		if err == nil || err.Error() != "the site is closed" {
@@ -58,7 +58,7 @@ func TestScoped(t *testing.T) {
 func TestTail(t *testing.T) {
 	var last Tail
 	var all strings.Builder
-	w := last.Beneath(&all)
+	w := last.Tee(&all)
 	for _, text := range []string{" one ", strings.Repeat("x", tailSize), " two \n"} {
 		if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
 			t.Errorf("%d, %v", n, err)
@@ -67,7 +67,7 @@ func TestTail(t *testing.T) {
 	if want := strings.Repeat("x", tailSize-6) + " two"; last.String() != want || all.Len() != tailSize+11 {
 		t.Errorf("%d bytes of %d: %q", len(last.String()), all.Len(), last.String())
 	}
-	if last.Beneath(nil) != &last {
-		t.Error("without a writer the tail is one")
+	if last.Tee(nil) != &last {
+		t.Error("without a writer, Tee does not return the tail itself")
 	}
 }

@@ -7,17 +7,18 @@ import (
 	"sync"
 )
 
-// tailSize is the most that a Tail keeps unless it is set, in bytes.
+// tailSize is how much a Tail keeps by default, in bytes.
 const tailSize = 2048
 
-// A Tail keeps the end of what is written to it: the last words of a command. It is safe for concurrent use.
+// A Tail is a writer that keeps the end of what is written to it, such as the last lines of a command's errors. It is
+// safe for concurrent use.
 type Tail struct {
-	Keep int // bytes at most; 0: 2048
+	Keep int // most bytes that are kept; 0: 2048
 	mu   sync.Mutex
 	last []byte
 }
 
-// Write never fails.
+// Write appends p. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,15 +29,15 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept, without space around it.
+// String returns the kept text without surrounding white space.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.last))
 }
 
-// Beneath is a writer to w, if that is not nil, of which the tail keeps the end.
-func (t *Tail) Beneath(w io.Writer) io.Writer {
+// Tee returns a writer to w and to the tail; only to the tail if w is nil.
+func (t *Tail) Tee(w io.Writer) io.Writer {
 	if w == nil {
 		return t
 	}

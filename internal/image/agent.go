@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 )
 
-// AgentFile is the name of the agent's program for an architecture, where it lies beside the command line.
+// AgentFile returns the file name of the agent's program for an architecture, in the directory of the command line's
+// program.
 func AgentFile(arch string) string { return "knotmeter-agent-linux-" + arch }
 
-// Agent finds the agent's program for an architecture: the one beside this program, else this program itself,
-// which is one too, though several times as large.
+// Agent returns the agent's program for an architecture: the file next to this program, else this program itself, which
+// can be an agent too, but is several times as large.
 func Agent(arch string) ([]byte, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -61,10 +62,11 @@ func AgentFrom(file, arch string) ([]byte, error) {
 	return text, nil
 }
 
-// machines are the architectures as program files name them.
+// machines maps architectures to their names in program files.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// checkAgent says why a program cannot be the agent of an image for arch: it must be for Linux, and need no libraries.
+// checkAgent returns the reason why a program cannot be the agent of an image for arch: it must be for Linux and that
+// architecture, and need no shared libraries.
 func checkAgent(program []byte, arch string) error {
 	f, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// compiled is a program for Linux, compiled here.
-func compiled(t *testing.T, arch, source string) []byte {
+// compile returns a program for Linux, from the text of a main package or from the path of one.
+func compile(t *testing.T, arch, source string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	if source == "" {
@@ -40,7 +40,7 @@ func TestCheckAgent(t *testing.T) {
 		!strings.Contains(err.Error(), "no program for Linux") {
 		t.Error(err)
 	}
-	static := compiled(t, "arm64", "")
+	static := compile(t, "arm64", "")
 	if err := checkAgent(static, "arm64"); err != nil {
 		t.Error(err)
 	}
@@ -59,11 +59,12 @@ func TestCheckAgent(t *testing.T) {
 	}
 }
 
-// The agent is looked for beside the program, and is the program itself if there is none.
+// TestFindAgent checks that the agent is found next to the program, and that the program itself is used if there is
+// none.
 func TestFindAgent(t *testing.T) {
 	dir := t.TempDir()
 	own := filepath.Join(dir, "knotmeter")
-	whole, small := compiled(t, "amd64", ""), compiled(t, "arm64", "")
+	whole, small := compile(t, "amd64", ""), compile(t, "arm64", "")
 	put := func(name string, text []byte) {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -93,10 +94,10 @@ func TestFindAgent(t *testing.T) {
 	}
 }
 
-// The agent travels into every pod that it is injected into, so it stays small.
+// TestAgentIsSmall checks the size of the agent's program, which is copied into every pod that it is injected into.
 func TestAgentIsSmall(t *testing.T) {
 	const most = 10e6
-	if size := len(compiled(t, "amd64", "github.com/knotmeter/knotmeter/cmd/knotmeter-agent")); size >= most {
+	if size := len(compile(t, "amd64", "github.com/knotmeter/knotmeter/cmd/knotmeter-agent")); size >= most {
 		t.Errorf("the agent has %.1f MB", float64(size)/1e6)
 	} else {
 		t.Logf("the agent has %.2f MB", float64(size)/1e6)

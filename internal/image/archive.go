@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Write writes images, by architecture, as an archive that container runtimes import: one image as
-// `docker save` does, which every runtime takes; several as an OCI layout with one index.
+// Write writes images, by architecture, as an archive that container runtimes import: a single image in the format of
+// `docker save`, which every runtime imports, and several as an OCI layout with one index.
 func Write(w io.Writer, reference string, images map[string]Image) error {
 	tag, err := name.NewTag(reference)
 	if err != nil {
@@ -35,7 +35,7 @@ func Write(w io.Writer, reference string, images map[string]Image) error {
 	return err
 }
 
-// The names by which runtimes know what an OCI layout holds: containerd's whole one, and the tag.
+// Annotations that name the image of an OCI layout: its full name for containerd, and its tag.
 const (
 	annotationName = "io.containerd.image.name"
 	annotationTag  = "org.opencontainers.image.ref.name"
@@ -44,7 +44,7 @@ const (
 // writeLayout writes an OCI image layout (https://github.com/opencontainers/image-spec/blob/main/image-layout.md)
 // as a tar archive.
 func writeLayout(w io.Writer, tag name.Tag, images map[string]Image) error {
-	whole := index(images)
+	whole := newIndex(images)
 	blobs := map[string][]byte{}
 	for _, arch := range slices.Sorted(maps.Keys(images)) {
 		if err := addBlobs(blobs, images[arch]); err != nil {
@@ -78,7 +78,7 @@ func writeLayout(w io.Writer, tag name.Tag, images map[string]Image) error {
 	return writeTar(w, directories(files), files, 0o644)
 }
 
-// addBlobs adds what an image consists of, by digest.
+// addBlobs adds the manifest, the configuration and the layers of an image, by digest.
 func addBlobs(blobs map[string][]byte, img Image) error {
 	text, err := img.RawManifest()
 	if err != nil {
@@ -119,8 +119,8 @@ func addBlobs(blobs map[string][]byte, img Image) error {
 	return nil
 }
 
-// writeTar writes directories and then files in the order of their names, with nothing that depends on when or
-// where it is done.
+// writeTar writes directories and then files, sorted by name, with fixed times and owners, so that equal content gives
+// equal archives.
 func writeTar(w io.Writer, dirs []string, files map[string][]byte, mode int64) error {
 	t := tar.NewWriter(w)
 	for _, dir := range dirs {
@@ -145,8 +145,8 @@ func writeTar(w io.Writer, dirs []string, files map[string][]byte, mode int64) e
 	return t.Close()
 }
 
-// Read reads the images, by architecture, of an archive that Write has written. They are in dir as long as they are
-// used.
+// Read reads the images, by architecture, of an archive that Write wrote. They use files in dir, which must remain as
+// long as the images are used.
 func Read(archive, dir string) (map[string]Image, error) {
 	if img, err := tarball.ImageFromPath(archive, nil); err == nil {
 		return byArchitecture(img)
@@ -204,7 +204,7 @@ func byArchitecture(images ...Image) (map[string]Image, error) {
 	return byArch, nil
 }
 
-// unpack unpacks the files of an archive into dir, and none anywhere else.
+// unpack extracts the regular files of an archive into dir. A path outside of dir is an error.
 func unpack(archive, dir string) error {
 	in, err := os.Open(archive)
 	if err != nil {

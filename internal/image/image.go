@@ -1,8 +1,8 @@
-// Package image makes the container image that the agent runs from in pods: the agent's program, and other
-// tools if they are asked for, in one layer, without Docker. The command line fills in what goes into it;
-// a target only knows its name. It is the only door to the library for images.
+// Package image builds the container image of the agent's program and other tools, without Docker: all files are in one
+// layer. The command line chooses the content; targets only know the image's name. No other package uses the image
+// library.
 //
-// The same content gives the same digest, on any day and any machine.
+// The same content gives the same digest on any day and any machine.
 package image
 
 import (
@@ -33,25 +33,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
-// user is who runs the agent, unless the cluster says otherwise: not root.
+// user is the user ID and group ID that run the agent unless the cluster sets others.
 const user = "65532:65532"
 
-// searchPath is where programs of the image are found by name.
+// searchPath is the PATH of the image's programs.
 const searchPath = "/usr/bin:/usr/sbin:/bin:/sbin:/"
 
-// Architectures are those that images are made for.
+// Architectures are the architectures that images are built for.
 var Architectures = []string{"amd64", "arm64"}
 
-// An Image is one that was made.
+// An Image is a container image.
 type Image = v1.Image
 
-// A Spec is what an image is made from.
+// A Spec is the content of an image.
 type Spec struct {
 	Arch  string            // one of Architectures
-	Files map[string][]byte // by absolute path; remote.AgentPath must be among them. All can be executed
+	Files map[string][]byte // by absolute path, all executable; must have remote.AgentPath
 }
 
-// Build makes the image. Its only error is about the content.
+// Build builds the image. Errors are about the content.
 func Build(s Spec) (Image, error) {
 	if !slices.Contains(Architectures, s.Arch) {
 		return nil, fmt.Errorf("no images are made for %q, only for %s", s.Arch, strings.Join(Architectures, ", "))
@@ -84,10 +84,10 @@ func Build(s Spec) (Image, error) {
 	return mutate.ConfigFile(img, file)
 }
 
-// temporary is the directory for temporary files, which anybody may write to.
+// temporary is the directory for temporary files, writable by every user.
 const temporary = "tmp"
 
-// layer is the archive of the files, and of a directory for temporary ones.
+// layer returns the tar archive of the files and of the directory for temporary files.
 func layer(files map[string][]byte) ([]byte, error) {
 	dirs := append(directories(files), temporary)
 	slices.Sort(dirs)
@@ -96,7 +96,7 @@ func layer(files map[string][]byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// directories are those of the files, parents first.
+// directories returns the directories of the files, parents first.
 func directories(files map[string][]byte) []string {
 	seen := map[string]bool{}
 	for name := range files {
@@ -107,7 +107,7 @@ func directories(files map[string][]byte) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Digest is by what the images, by architecture, are pinned: that of the image, or of the index of several.
+// Digest returns the digest that references to the images pin: that of a single image, or of the index of several.
 func Digest(images map[string]Image) (string, error) {
 	if len(images) == 1 {
 		for _, img := range images {
@@ -115,11 +115,11 @@ func Digest(images map[string]Image) (string, error) {
 			return digest.String(), err
 		}
 	}
-	digest, err := index(images).Digest()
+	digest, err := newIndex(images).Digest()
 	return digest.String(), err
 }
 
-// Packed is how many bytes of an image travel, its layers compressed.
+// Packed returns the size of an image's compressed layers in bytes.
 func Packed(img Image) (int64, error) {
 	layers, err := img.Layers()
 	if err != nil {
@@ -136,8 +136,8 @@ func Packed(img Image) (int64, error) {
 	return sum, nil
 }
 
-// index is images of several architectures as one.
-func index(images map[string]Image) v1.ImageIndex {
+// newIndex returns an index of images for several architectures.
+func newIndex(images map[string]Image) v1.ImageIndex {
 	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range slices.Sorted(maps.Keys(images)) {
 		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: images[arch],
@@ -146,8 +146,8 @@ func index(images map[string]Image) v1.ImageIndex {
 	return all
 }
 
-// Push sends images to a registry, of several architectures as one, with the credentials that docker login has stored.
-// With insecure it may speak plain HTTP, and its certificate is not checked. It returns the reference with its digest.
+// Push sends images to a registry, several as one index, with the credentials that docker login has stored. With
+// insecure, plain HTTP is allowed and certificates are not checked. It returns the reference with its digest.
 func Push(ctx context.Context, reference string, images map[string]Image, insecure bool) (string, error) {
 	if !insecure {
 		return push(ctx, reference, images, onlyHTTPS{registry.DefaultTransport})
@@ -157,11 +157,11 @@ func Push(ctx context.Context, reference string, images map[string]Image, insecu
 	return push(ctx, reference, images, unchecked, name.Insecure)
 }
 
-// onlyHTTPS refuses plain HTTP, which the library falls back to for private and loopback addresses and for names that
-// end in .local, and which a redirection or the realm of a token may ask for.
+// onlyHTTPS refuses plain HTTP, to which the library falls back for private and loopback addresses and for names that
+// end in .local, and which a redirection or a token's realm may request.
 type onlyHTTPS struct{ http.RoundTripper }
 
-// errPlain is that a registry would be spoken to over plain HTTP.
+// errPlain is returned instead of a request over plain HTTP.
 var errPlain = errors.New("plain HTTP is not used without --insecure")
 
 func (t onlyHTTPS) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -181,16 +181,16 @@ func push(ctx context.Context, reference string, images map[string]Image,
 	if err != nil {
 		return "", err
 	}
-	if err := write(ref, images, send); err != nil {
+	if err := pushImages(ref, images, send); err != nil {
 		return "", fmt.Errorf("push %s: %w%s", reference, err, pushRemedy(err))
 	}
 	digest, err := Digest(images)
 	return ref.Context().Digest(digest).String(), err
 }
 
-func write(ref name.Reference, images map[string]Image, send []registry.Option) error {
+func pushImages(ref name.Reference, images map[string]Image, send []registry.Option) error {
 	if len(images) != 1 {
-		return registry.WriteIndex(ref, index(images), send...)
+		return registry.WriteIndex(ref, newIndex(images), send...)
 	}
 	for _, img := range images {
 		if err := registry.Write(ref, img, send...); err != nil {
@@ -200,7 +200,7 @@ func write(ref name.Reference, images map[string]Image, send []registry.Option) 
 	return nil
 }
 
-// pushRemedy says what to do about an error of a registry.
+// pushRemedy returns advice on an error of a registry, as the end of the error's text; "" if there is none.
 func pushRemedy(err error) string {
 	var refused *transport.Error
 	var unknown x509.UnknownAuthorityError

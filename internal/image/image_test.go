@@ -35,7 +35,8 @@ func build(t *testing.T, files map[string][]byte) v1.Image {
 	return img
 }
 
-// The digest is part of what is recorded, so it depends on the content alone: this one was computed once.
+// TestReproducible checks that the digest, which is recorded with results, depends on the content only. The expected
+// one was computed once.
 func TestReproducible(t *testing.T) {
 	files := map[string][]byte{remote.AgentPath: []byte("agent"), "/usr/bin/tool": []byte("tool")}
 	img := build(t, files)
@@ -102,7 +103,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// What is pushed is what was built: one image, or an index of several architectures.
+// TestPush checks that the registry has what was built: one image, or an index of several architectures.
 func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -124,7 +125,7 @@ func TestPush(t *testing.T) {
 	if again := pushArchive(t, reference, map[string]Image{"amd64": amd, "arm64": arm}); again != both {
 		t.Errorf("from an archive %s was pushed, want %s", again, both)
 	}
-	// The archive of a single image is in Docker's format, so the manifest has other media types.
+	// The archive of a single image is in Docker's format, so its manifest has other media types.
 	pushArchive(t, reference, map[string]Image{"amd64": amd})
 	tag, err := name.ParseReference(reference, name.Insecure)
 	if err != nil {
@@ -158,11 +159,11 @@ func TestPush(t *testing.T) {
 	server.Close()
 	if _, err := Push(t.Context(), reference, map[string]Image{"amd64": amd}, true); err == nil ||
 		!strings.Contains(err.Error(), "push "+reference) {
-		t.Errorf("to nobody: %v", err)
+		t.Errorf("to a closed server: %v", err)
 	}
 }
 
-// pushArchive pushes images from an archive of them.
+// pushArchive writes images to an archive and pushes them from it.
 func pushArchive(t *testing.T, reference string, images map[string]Image) string {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "images.tar")
@@ -181,7 +182,7 @@ func pushArchive(t *testing.T, reference string, images map[string]Image) string
 	return pushed
 }
 
-// What is no archive of images is refused, and nothing is written outside of the directory.
+// TestReadErrors checks that other archives are errors, and that nothing is written outside of the directory.
 func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	var outside, other bytes.Buffer
@@ -218,7 +219,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A tool with its libraries runs in a root of its own: the dynamic linker finds all of them.
+// TestTools checks that the dynamic linker finds all libraries of a tool when the files are the root directory.
 func TestTools(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("tools are taken from Linux machines")

@@ -25,8 +25,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
-// both are images for both architectures.
-func both(t *testing.T) map[string]Image {
+// buildAll returns an image for each architecture.
+func buildAll(t *testing.T) map[string]Image {
 	t.Helper()
 	images := map[string]Image{}
 	for _, arch := range Architectures {
@@ -39,7 +39,7 @@ func both(t *testing.T) map[string]Image {
 	return images
 }
 
-// A registry that wants credentials gets those that are stored, and without them says how to store some.
+// TestPushCredentials checks that stored credentials are sent, and that the error without them says how to store some.
 func TestPushCredentials(t *testing.T) {
 	inside := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func TestPushCredentials(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", dir)
 	host := strings.TrimPrefix(server.URL, "http://")
-	if _, err := Push(t.Context(), host+"/agent:1", both(t), true); err == nil ||
+	if _, err := Push(t.Context(), host+"/agent:1", buildAll(t), true); err == nil ||
 		!strings.Contains(err.Error(), "docker login") {
 		t.Errorf("without credentials: %v", err)
 	}
@@ -63,29 +63,29 @@ func TestPushCredentials(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pushed, err := Push(t.Context(), host+"/agent:1", both(t), true)
-	digest, derr := Digest(both(t))
+	pushed, err := Push(t.Context(), host+"/agent:1", buildAll(t), true)
+	digest, derr := Digest(buildAll(t))
 	if err != nil || derr != nil || pushed != host+"/agent@"+digest {
 		t.Errorf("pushed %s, %v; the digest is %s, %v", pushed, err, digest, derr)
 	}
 }
 
-// A certificate by nobody known is an error, unless it is not to be checked.
+// TestPushTLS checks that a certificate of an unknown authority is an error, unless certificates are not checked.
 func TestPushTLS(t *testing.T) {
 	server := httptest.NewTLSServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	defer server.Close()
 	reference := strings.TrimPrefix(server.URL, "https://") + "/agent:1"
-	if _, err := Push(t.Context(), reference, both(t), false); err == nil {
-		t.Error("a certificate by nobody known was accepted")
+	if _, err := Push(t.Context(), reference, buildAll(t), false); err == nil {
+		t.Error("a certificate of an unknown authority was accepted")
 	}
-	if _, err := Push(t.Context(), reference, both(t), true); err != nil {
+	if _, err := Push(t.Context(), reference, buildAll(t), true); err != nil {
 		t.Error(err)
 	}
 }
 
-// Without insecure nothing is sent over plain HTTP: neither to a registry at an address that the library takes for one
-// that is near, nor after a redirection, nor for a token.
+// TestPushNeverPlain checks that without insecure nothing is sent over plain HTTP: not to a registry at an address that
+// the library considers local, not after a redirection, and not for a token.
 func TestPushNeverPlain(t *testing.T) {
 	var plain atomic.Int64
 	inside := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -95,7 +95,7 @@ func TestPushNeverPlain(t *testing.T) {
 	}))
 	defer open.Close()
 	where := strings.TrimPrefix(open.URL, "http://")
-	if _, err := Push(t.Context(), where+"/agent:1", both(t), false); !errors.Is(err, errPlain) || plain.Load() > 0 {
+	if _, err := Push(t.Context(), where+"/agent:1", buildAll(t), false); !errors.Is(err, errPlain) || plain.Load() > 0 {
 		t.Errorf("%d requests, %v", plain.Load(), err)
 	}
 	for name, answer := range map[string]http.HandlerFunc{
@@ -110,7 +110,7 @@ func TestPushNeverPlain(t *testing.T) {
 		server := httptest.NewTLSServer(answer)
 		defer server.Close()
 		reference := strings.TrimPrefix(server.URL, "https://") + "/agent:1"
-		if _, err := push(t.Context(), reference, both(t), onlyHTTPS{server.Client().Transport}); err == nil ||
+		if _, err := push(t.Context(), reference, buildAll(t), onlyHTTPS{server.Client().Transport}); err == nil ||
 			plain.Load() > 0 {
 			t.Errorf("%s: %d requests, %v", name, plain.Load(), err)
 		}
@@ -121,20 +121,21 @@ func TestPushNeverPlain(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	// Over HTTPS, such an address is like any other.
+	// Over HTTPS such an address is allowed.
 	server := httptest.NewTLSServer(inside)
 	defer server.Close()
 	reference := strings.TrimPrefix(server.URL, "https://") + "/agent:1"
-	if _, err := push(t.Context(), reference, both(t), onlyHTTPS{server.Client().Transport}); err != nil {
+	if _, err := push(t.Context(), reference, buildAll(t), onlyHTTPS{server.Client().Transport}); err != nil {
 		t.Error(err)
 	}
 }
 
-// An archive of several architectures is an OCI layout: one index names the image, and every blob has its digest.
+// TestLayout checks that an archive of several architectures is an OCI layout: one index names the image, and every
+// blob has its digest.
 func TestLayout(t *testing.T) {
 	var first, again bytes.Buffer
 	for _, to := range []*bytes.Buffer{&first, &again} {
-		if err := Write(to, "example.test/agent:1", both(t)); err != nil {
+		if err := Write(to, "example.test/agent:1", buildAll(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +163,7 @@ func TestLayout(t *testing.T) {
 	if err := json.Unmarshal(files["index.json"], &top); err != nil || len(top.Manifests) != 1 {
 		t.Fatalf("%s, %v", files["index.json"], err)
 	}
-	digest, err := Digest(both(t))
+	digest, err := Digest(buildAll(t))
 	if m := top.Manifests[0]; err != nil || m.Digest.String() != digest ||
 		m.Annotations[annotationName] != "example.test/agent:1" || m.Annotations[annotationTag] != "1" {
 		t.Errorf("%+v, %v", m, err)
@@ -197,12 +198,12 @@ func TestLayout(t *testing.T) {
 	if string(files["oci-layout"]) != `{"imageLayoutVersion":"1.0.0"}` {
 		t.Errorf("%q", files["oci-layout"])
 	}
-	if err := Write(failing{}, "example.test/agent:1", both(t)); err == nil {
-		t.Error("a full disk was no error")
+	if err := Write(fullDisk{}, "example.test/agent:1", buildAll(t)); err == nil {
+		t.Error("a full disk caused no error")
 	}
 }
 
-// failing is a full disk.
-type failing struct{}
+// fullDisk is a writer that fails like a full disk.
+type fullDisk struct{}
 
-func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+func (fullDisk) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// AddTools puts programs of this machine into files, with the shared libraries that they need, each where it is here.
+// AddTools adds programs of this machine to files, with the shared libraries that they need at their paths on this
+// machine.
 func AddTools(files map[string][]byte, arch string, tools []string) error {
 	if len(tools) > 0 && (runtime.GOOS != "linux" || runtime.GOARCH != arch) {
 		return fmt.Errorf("tools are taken from this machine, which is %s/%s: "+
@@ -33,8 +34,9 @@ func AddTools(files map[string][]byte, arch string, tools []string) error {
 	return nil
 }
 
-// AddProgram puts the program at a path into files under its name, with the shared libraries that it needs. Read reads
-// a path of the system they come from: a machine, or packages of a distribution. A missing file is fs.ErrNotExist.
+// AddProgram adds the program at a path to files as /usr/bin/name, with the shared libraries that it needs. read reads
+// a file of the system that they come from: a machine, or packages of a distribution. Its error Is fs.ErrNotExist for a
+// missing file.
 func AddProgram(files map[string][]byte, arch, name, at string, read func(path string) ([]byte, error)) error {
 	program, err := read(at)
 	if err != nil {
@@ -44,14 +46,14 @@ func AddProgram(files map[string][]byte, arch, name, at string, read func(path s
 	return libraries{files, arch, read}.add(at, program)
 }
 
-// libraries adds shared libraries to files.
+// A libraries adds shared libraries to files.
 type libraries struct {
 	files map[string][]byte
 	arch  string
 	read  func(path string) ([]byte, error)
 }
 
-// add adds what a program or a library needs, and what that needs.
+// add adds the libraries that a program or library needs, and recursively theirs.
 func (l libraries) add(name string, program []byte) error {
 	f, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
@@ -91,10 +93,10 @@ func (l libraries) add(name string, program []byte) error {
 	return nil
 }
 
-// triples are what Debian calls architectures in the names of directories.
+// triples are Debian's directory names of architectures.
 var triples = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 
-// find looks for a library where the dynamic linkers of common distributions do.
+// find searches for a library in its run path and in the directories that dynamic linkers of common distributions use.
 func (l libraries) find(name string, runpath []string) (at string, text []byte, err error) {
 	if filepath.IsAbs(name) {
 		text, err = l.read(name)

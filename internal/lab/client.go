@@ -306,7 +306,7 @@ func newPipes(c host.Cmd) (*pipes, error) {
 	if stdout == nil {
 		stdout = io.Discard
 	}
-	for _, to := range []io.Writer{stdout, p.errs.Beneath(c.Stderr)} {
+	for _, to := range []io.Writer{stdout, p.errs.Tee(c.Stderr)} {
 		read, write, err := os.Pipe()
 		if err != nil {
 			p.handOver()

@@ -1,14 +1,13 @@
-// Package remote runs commands at the far end of three streams, such as an exec into a pod: a host that
-// is no child process. It stands between a target's hosts, which know how to connect the streams, and the
-// agent's program, which serves the far end.
+// Package remote runs commands at the far end of three streams, such as an exec into a pod. A target's hosts connect
+// the streams; the agent's program serves the far end.
 //
-// Such streams alone do not make a host: closing them leaves the command running, a status cannot be told
-// from a lost connection, and a missing program looks like any other failure. So the far end is a small
-// supervisor. Standard input reaches it in frames, and the end of the frames ends the command with all
-// its children; its last words, on standard error, are how the command ended.
+// An exec alone does not make a host: closing the streams leaves the command running, and neither a lost connection nor
+// a missing program can be distinguished from a command that failed. So the far end is a supervisor. It receives
+// standard input in frames and ends the command with all its children when the frames end; how the command ended is the
+// last thing that it writes to standard error.
 //
-// This is a transport, not a second protocol of agents: it carries the bytes of any command, be it fio or an
-// agent, unread, and several commands at once have a supervisor each. The agent's protocol runs inside it.
+// The package is a transport for the streams of any command, such as fio or an agent. It does not read the agent's
+// protocol inside them. Each of several concurrent commands has its own supervisor.
 package remote
 
 import (
@@ -26,26 +25,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// Commands of the agent's program that a far end needs, as its first argument.
+// First arguments of the agent's program that the far end uses.
 const (
-	ExecCommand  = "exec"  // the supervisor, followed by the command
-	WaitCommand  = "wait"  // the first process of a container: it waits for its end
-	AgentCommand = "agent" // one side of a run
-	// RespondCommand answers the probes of a run, with its arguments, until the container is to end.
+	ExecCommand  = "exec"  // the supervisor; the command follows
+	WaitCommand  = "wait"  // the first process of a container
+	AgentCommand = "agent" // an agent, which generates load
+	// RespondCommand answers the probes of a run, as its arguments say, until the container ends.
 	RespondCommand = "respond"
-	// DigestCommand prints the SHA-256 of the agent's program itself, so that a copy of it can be checked where
-	// there is nothing else to do that with.
+	// DigestCommand prints the SHA-256 of the agent's program itself, to check a copy in a container without such a tool.
 	DigestCommand = "digest"
 )
 
-// AgentPath is the agent's program in a container that is made for it.
+// AgentPath is the path of the agent's program in images that this program builds.
 const AgentPath = "/knotmeter-agent"
 
-// An Exec starts args at the far end with these streams, and returns when all of them have ended. When ctx
-// ends it lets go of them.
+// An Exec runs args at the far end with these streams, and returns when all of them have ended. When ctx ends, it
+// closes the streams and returns.
 type Exec func(ctx context.Context, args []string, s Streams) error
 
-// Streams are those of a command at the far end.
+// Streams are the standard streams of a command at the far end.
 type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -56,15 +54,15 @@ type Host struct {
 	Name  string // of the host, for errors
 	Agent string // path of the agent's program there
 	Exec  Exec
-	// Patience is how long a command that was told to end may take for it; 0 is 5 s.
+	// Patience is how long a command may take to end after its context has ended; 0: 5 s.
 	Patience time.Duration
 }
 
-// ErrLost is what a command ends with that did not say how it ended: its connection was cut, or the far end
-// was removed.
+// ErrLost is the error of a command whose end was not reported, because the connection was lost or the far end was
+// removed.
 var ErrLost = errors.New("the connection ended before the command did")
 
-// Run does what a [host.Host]'s Run does. It may return before a read from c.Stdin does.
+// Run runs a command as [host.Host] describes. It may return before a read from c.Stdin does.
 func (h Host) Run(ctx context.Context, c host.Cmd) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -73,12 +71,12 @@ func (h Host) Run(ctx context.Context, c host.Cmd) error {
 		return fmt.Errorf("on %s: %w: the command is empty", h.Name, host.ErrNoCommand)
 	}
 	args := slices.Concat([]string{h.Agent, ExecCommand}, c.Argv(h.Agent, AgentCommand))
-	stderr := newVerdictReader(c.Stderr)
+	stderr := newStatusReader(c.Stderr)
 	err := h.connect(ctx, args, Streams{Stdin: c.Stdin, Stdout: orDiscard(c.Stdout), Stderr: stderr})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	v, ok := stderr.verdict()
+	v, ok := stderr.status()
 	switch {
 	case !ok && err != nil:
 		return fmt.Errorf("on %s: %s: %w: %w", h.Name, c, ErrLost, err)
@@ -95,38 +93,38 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// connect carries the streams until they end. When ctx ends it says so to the far end by ending the
-// frames, and lets go of a far end that does not answer that.
+// connect carries the streams until they end. When ctx ends, it ends the frames, which makes the far end end the
+// command; it abandons a far end that does not end in time.
 func (h Host) connect(ctx context.Context, args []string, s Streams) error {
 	framed, frames := io.Pipe()
 	go frame(frames, s.Stdin)
-	held, letGo := context.WithCancel(context.WithoutCancel(ctx))
-	defer letGo()
+	running, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
 	s.Stdin = framed
 	ended := make(chan error, 1)
-	go func() { ended <- h.Exec(held, args, s) }()
-	defer frames.Close() // which ends both sides of the pipe
+	go func() { ended <- h.Exec(running, args, s) }()
+	defer frames.Close() // closes both sides of the pipe
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
 	_ = frames.Close()
-	patience := time.NewTimer(cmp.Or(h.Patience, 5*time.Second))
-	defer patience.Stop()
+	timeout := time.NewTimer(cmp.Or(h.Patience, 5*time.Second))
+	defer timeout.Stop()
 	select {
 	case err := <-ended:
 		return err
-	case <-patience.C:
-		letGo()
+	case <-timeout.C:
+		abandon()
 		return <-ended
 	}
 }
 
-// frameSize is the most that a frame carries, in bytes.
+// frameSize is the most data of a frame, in bytes.
 const frameSize = 32 << 10
 
-// frame writes what in has as frames, each with its length before it, and an empty one at its end.
+// frame copies in to out in frames, each with its length before it, and an empty frame at the end.
 func frame(out io.Writer, in io.Reader) {
 	buffer := make([]byte, 4+frameSize)
 	for {
@@ -147,14 +145,14 @@ func frame(out io.Writer, in io.Reader) {
 	}
 }
 
-// A verdict is how a command ended.
-type verdict struct {
+// An exitStatus reports how a command ended.
+type exitStatus struct {
 	Status  int    `json:"status"`            // -1 when a signal ended it
-	Missing bool   `json:"missing,omitempty"` // there is no such program
-	Error   string `json:"error,omitempty"`   // it could not be started, or waited for
+	Missing bool   `json:"missing,omitempty"` // the program does not exist
+	Error   string `json:"error,omitempty"`   // why it could not be started or waited for
 }
 
-func (v verdict) err(name string, c host.Cmd, stderr string) error {
+func (v exitStatus) err(name string, c host.Cmd, stderr string) error {
 	switch {
 	case v.Missing:
 		return fmt.Errorf("on %s: %s: %w", name, c.Args[0], host.ErrNoCommand)
@@ -166,11 +164,11 @@ func (v verdict) err(name string, c host.Cmd, stderr string) error {
 	return nil
 }
 
-// marker comes before the verdict on standard error: a character that separates records, which no
-// program writes for people.
+// marker precedes the exit status on standard error. It begins with a record separator, which programs do not write in
+// messages.
 const marker = "\x1eknotmeter-exec "
 
-func (v verdict) write(w io.Writer) error {
+func (v exitStatus) write(w io.Writer) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -179,29 +177,29 @@ func (v verdict) write(w io.Writer) error {
 	return err
 }
 
-// verdictKept is the most bytes that a verdict has.
-const verdictKept = 4 << 10
+// maxStatus is the largest size of an exit status, in bytes.
+const maxStatus = 4 << 10
 
-// A verdictReader passes standard error on up to the verdict, and keeps its end.
-type verdictReader struct {
+// A statusReader passes standard error on up to the exit status, and keeps the end of what it passed on.
+type statusReader struct {
 	to   io.Writer
-	held []byte // from what may be the marker on
+	held []byte // from the first byte that may be part of the marker
 	last host.Tail
 }
 
-func newVerdictReader(to io.Writer) *verdictReader {
-	r := &verdictReader{}
-	r.to = r.last.Beneath(to)
+func newStatusReader(to io.Writer) *statusReader {
+	r := &statusReader{}
+	r.to = r.last.Tee(to)
 	return r
 }
 
-func (r *verdictReader) Write(b []byte) (int, error) {
+func (r *statusReader) Write(b []byte) (int, error) {
 	r.held = append(r.held, b...)
 	if strings.HasPrefix(string(r.held), marker) {
-		r.held = r.held[:min(len(r.held), verdictKept)]
+		r.held = r.held[:min(len(r.held), maxStatus)]
 		return len(b), nil
 	}
-	pass := len(r.held) - partial(r.held)
+	pass := len(r.held) - markerPrefix(r.held)
 	if i := strings.Index(string(r.held), marker); i >= 0 {
 		pass = i
 	}
@@ -214,8 +212,8 @@ func (r *verdictReader) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// partial is how many bytes at the end of b may begin the marker.
-func partial(b []byte) int {
+// markerPrefix returns how many bytes at the end of b may be the beginning of the marker.
+func markerPrefix(b []byte) int {
 	for n := min(len(b), len(marker)-1); n > 0; n-- {
 		if strings.HasPrefix(marker, string(b[len(b)-n:])) {
 			return n
@@ -224,8 +222,8 @@ func partial(b []byte) int {
 	return 0
 }
 
-// verdict is what came after the marker, if it is whole.
-func (r *verdictReader) verdict() (v verdict, ok bool) {
+// status returns the exit status after the marker; ok reports whether it is complete.
+func (r *statusReader) status() (v exitStatus, ok bool) {
 	text, ok := strings.CutPrefix(string(r.held), marker)
 	if !ok || !strings.HasSuffix(text, "\n") {
 		return v, false

@@ -17,8 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// near is a place whose far end is this process.
-func near(spoil func(*Streams)) Host {
+// newHost returns a host whose far end is this process.
+func newHost(spoil func(*Streams)) Host {
 	return Host{Name: "far", Agent: "knotmeter-agent", Patience: 3 * time.Second,
 		Exec: func(ctx context.Context, args []string, s Streams) error {
 			if spoil != nil {
@@ -33,40 +33,41 @@ func TestRun(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 1<<14)
 	c := host.Cmd{Args: []string{"sh", "-c", "cat; echo said >&2"},
 		Stdin: strings.NewReader(long), Stdout: &out, Stderr: &errs}
-	if err := near(nil).Run(t.Context(), c); err != nil || out.String() != long || errs.String() != "said\n" {
+	if err := newHost(nil).Run(t.Context(), c); err != nil || out.String() != long || errs.String() != "said\n" {
 		t.Errorf("%d bytes, %q, %v", out.Len(), errs.String(), err)
 	}
-	if err := near(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "read x; test -z \"$x\""}}); err != nil {
+	if err := newHost(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "read x; test -z \"$x\""}}); err != nil {
 		t.Errorf("without Stdin: %v", err)
 	}
 }
 
 func TestErrors(t *testing.T) {
 	var exit *host.ExitError
-	err := near(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "echo why >&2; exit 3"}})
+	err := newHost(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "echo why >&2; exit 3"}})
 	if !errors.As(err, &exit) || exit.Status != 3 || exit.Stderr != "why" || exit.Host != "far" {
 		t.Errorf("exit: %v", err)
 	}
-	err = near(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "kill -9 $$"}})
+	err = newHost(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "kill -9 $$"}})
 	if !errors.As(err, &exit) || exit.Status != -1 {
 		t.Errorf("signal: %v", err)
 	}
 	for _, args := range [][]string{{"no-such-program-anywhere"}, {"/no/such/file"}, nil} {
-		if err := near(nil).Run(t.Context(), host.Cmd{Args: args}); !errors.Is(err, host.ErrNoCommand) {
+		if err := newHost(nil).Run(t.Context(), host.Cmd{Args: args}); !errors.Is(err, host.ErrNoCommand) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
-	if err := near(nil).Run(t.Context(), host.Cmd{Args: []string{"/"}}); err == nil || errors.Is(err, host.ErrNoCommand) {
+	err = newHost(nil).Run(t.Context(), host.Cmd{Args: []string{"/"}})
+	if err == nil || errors.Is(err, host.ErrNoCommand) {
 		t.Errorf("a directory: %v", err)
 	}
 }
 
-// The agent is started by its path at the far end, with its own command.
+// TestAgent checks that the agent is started by its path at the far end, with its own command.
 func TestAgent(t *testing.T) {
 	var got []string
 	p := Host{Agent: "/agent", Exec: func(_ context.Context, args []string, s Streams) error {
 		got = args
-		return verdict{}.write(s.Stderr)
+		return exitStatus{}.write(s.Stderr)
 	}}
 	if err := p.Run(t.Context(), host.Cmd{Args: []string{host.Agent, "x"}}); err != nil ||
 		strings.Join(got, " ") != "/agent exec /agent agent x" {
@@ -74,7 +75,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// A connection that ends without a verdict is lost, whatever it says of itself.
+// TestLost checks that a connection that ends without an exit status is lost.
 func TestLost(t *testing.T) {
 	for name, says := range map[string]string{"nothing": "",
 		"words": "some words\n", "half a verdict": marker + `{"status":0`} {
@@ -93,8 +94,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// When ctx ends, the command and its children are gone before Run returns; also a command that reads
-// nothing of a long input.
+// TestCancel checks that the command and its children have ended before Run returns when ctx ends, also if the command
+// does not read a long input.
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
@@ -106,18 +107,18 @@ func TestCancel(t *testing.T) {
 	}()
 	input := strings.NewReader(strings.Repeat("x", 1<<20))
 	began := time.Now()
-	err := near(nil).Run(ctx, host.Cmd{Args: []string{"sh", "-c", "sleep 600 & echo $!; wait"},
+	err := newHost(nil).Run(ctx, host.Cmd{Args: []string{"sh", "-c", "sleep 600 & echo $!; wait"},
 		Stdin: input, Stdout: writer})
 	if !errors.Is(err, context.Canceled) || time.Since(began) > time.Minute {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
-	if err := near(nil).Run(ctx, host.Cmd{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
+	if err := newHost(nil).Run(ctx, host.Cmd{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
 }
 
-// A far end that does not answer is let go.
-func TestDeaf(t *testing.T) {
+// TestNoAnswer checks that a far end that does not answer is abandoned.
+func TestNoAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := Host{Patience: time.Millisecond, Exec: func(held context.Context, _ []string, _ Streams) error {
 		cancel()
@@ -129,7 +130,7 @@ func TestDeaf(t *testing.T) {
 	}
 }
 
-// A cut connection ends the command at the far end.
+// TestCut checks that a lost connection ends the command at the far end.
 func TestCut(t *testing.T) {
 	in, frames := io.Pipe()
 	var errs bytes.Buffer
@@ -152,14 +153,15 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// However the text is cut, it is passed on up to the verdict, and the verdict is read.
-func TestVerdictReader(t *testing.T) {
+// TestStatusReader checks that text is passed on up to the exit status, and that the status is read, however the writes
+// are split.
+func TestStatusReader(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		text := strings.Repeat("\x1eknot words ", random.IntN(4))
 		whole := text + marker + `{"status":7}` + "\n"
 		var to bytes.Buffer
-		r := newVerdictReader(&to)
+		r := newStatusReader(&to)
 		for rest := whole; rest != ""; {
 			n := 1 + random.IntN(len(rest))
 			if _, err := r.Write([]byte(rest[:n])); err != nil {
@@ -167,23 +169,23 @@ func TestVerdictReader(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		if v, ok := r.verdict(); !ok || v.Status != 7 || to.String() != text || r.last.String() != strings.TrimSpace(text) {
+		if v, ok := r.status(); !ok || v.Status != 7 || to.String() != text || r.last.String() != strings.TrimSpace(text) {
 			t.Fatalf("%q: %+v %v, passed %q", whole, v, ok, to.String())
 		}
 	}
 }
 
-func FuzzVerdict(f *testing.F) {
+func FuzzStatus(f *testing.F) {
 	f.Add([]byte("words" + marker + `{"status":1}` + "\n"))
 	f.Add([]byte(marker + marker))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var to bytes.Buffer
-		r := newVerdictReader(&to)
+		r := newStatusReader(&to)
 		n, err := r.Write(b)
 		if n != len(b) || err != nil || !bytes.HasPrefix(b, to.Bytes()) {
 			t.Errorf("%d of %d, %v, passed %q", n, len(b), err, to.Bytes())
 		}
-		r.verdict()
+		r.status()
 	})
 }
 
@@ -204,7 +206,7 @@ func TestWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- Wait(ctx) }()
-	_ = syscall.Kill(os.Getpid(), syscall.SIGCHLD) // nobody died: nothing happens
+	_ = syscall.Kill(os.Getpid(), syscall.SIGCHLD) // no child has ended: nothing happens
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

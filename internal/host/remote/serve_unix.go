@@ -13,9 +13,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// Serve is the far end: it runs args, feeds it what the frames on s.Stdin carry, and ends it with all its
-// children when they end, or ctx does. How it ended is written to s.Stderr last. An error means that even
-// that was not possible.
+// Serve runs args at the far end and feeds it the data of the frames on s.Stdin. It ends the command with all its
+// children when the frames or ctx end. The command's exit status is written to s.Stderr last. An error means that it
+// could not be written.
 func Serve(ctx context.Context, s Streams, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -26,24 +26,24 @@ func Serve(ctx context.Context, s Streams, args []string) error {
 		unframe(s.Stdin, stdin)
 	}()
 	err := host.Exec(ctx, host.Cmd{Args: args, Stdin: stdin, Stdout: s.Stdout, Stderr: s.Stderr})
-	return verdictOf(ctx, err).write(s.Stderr)
+	return statusOf(ctx, err).write(s.Stderr)
 }
 
-// verdictOf says how a command ended, or was killed when ctx ended.
-func verdictOf(ctx context.Context, err error) verdict {
+// statusOf returns the exit status for the error of host.Exec; -1 if ctx has ended, since the command was killed then.
+func statusOf(ctx context.Context, err error) exitStatus {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return verdict{}
+		return exitStatus{}
 	case ctx.Err() != nil:
-		return verdict{Status: -1}
+		return exitStatus{Status: -1}
 	case errors.As(err, &exit):
-		return verdict{Status: exit.ExitCode()}
+		return exitStatus{Status: exit.ExitCode()}
 	}
-	return verdict{Missing: errors.Is(err, host.ErrNoCommand), Error: err.Error()}
+	return exitStatus{Missing: errors.Is(err, host.ErrNoCommand), Error: err.Error()}
 }
 
-// unframe puts what the frames carry into q, and returns when there are no more of them.
+// unframe puts the data of the frames into q until the frames end.
 func unframe(in io.Reader, q *queue) {
 	var length [4]byte
 	for {
@@ -52,7 +52,7 @@ func unframe(in io.Reader, q *queue) {
 		}
 		n := binary.BigEndian.Uint32(length[:])
 		if n > frameSize {
-			return // not ours
+			return // not a frame
 		}
 		if n == 0 {
 			q.close()
@@ -66,8 +66,8 @@ func unframe(in io.Reader, q *queue) {
 	}
 }
 
-// A queue holds input that the command has not read yet, as much as there is: the end of the frames must
-// be seen also when the command reads nothing.
+// A queue holds the input that the command has not read yet. It is unbounded, so that the end of the frames is read
+// even if the command reads nothing.
 type queue struct {
 	mu    sync.Mutex
 	ready *sync.Cond

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Wait is the first process of a container: it does nothing until ctx ends, but for the children of
-// commands that ended before them, which become its own and have to be taken note of.
+// Wait is the first process of a container. Until ctx ends, it only reaps orphaned children of commands, which the
+// kernel reparents to it.
 func Wait(ctx context.Context) error {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
