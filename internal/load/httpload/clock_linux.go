@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longestSleep bounds how long the thread sleeps at once. The runtime does not know that it sleeps, so that nobody
-// takes its place meanwhile; what has to stop all threads, as the garbage collector does, waits for its end.
+// longestSleep bounds how long the thread sleeps at once. The runtime does not know that the thread sleeps and gives
+// its processor to no other goroutine; whatever stops all threads, such as the garbage collector, waits until it ends.
 const longestSleep = 500 * time.Microsecond
 
-// sleep waits on the calling thread. The runtime's own timers may come a millisecond late where nothing else is to do,
-// and a thread that it knows to wait must wait for a place again afterwards. It may end early: look at the clock.
+// sleep blocks the calling thread for at most d. The runtime's own timers may be a millisecond late on an idle machine,
+// and a thread that blocks in the runtime has to wait for a processor afterwards. It may return early.
 func sleep(d time.Duration) {
 	if d <= 0 {
 		return
@@ -21,12 +21,12 @@ func sleep(d time.Duration) {
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
-// punctual has the kernel wake the calling thread in time, which it otherwise does up to 50 µs late, to save power. The
-// function that it returns takes that back.
-func punctual() func() {
+// disableTimerSlack makes the kernel wake the calling thread on time; by default it may be up to 50 µs late to save
+// power. The returned function restores the previous setting.
+func disableTimerSlack() func() {
 	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) != nil {
-		return func() {} // it is then as late as it is, which the run tells
+		return func() {} // wake-ups stay late; the report has the lateness
 	}
 	return func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0) }
 }

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// A Pulse is how a server fared in the second before.
+// A Pulse summarizes how a server did in the last second.
 type Pulse struct {
-	Ended    uint64        // requests, with and without an answer
-	Failed   uint64        // of them, by status 429 or 5xx, or without an answer in the time that they had
-	TimedOut uint64        // of them, without an answer when that time was over; not in Failed
-	Oldest   time.Duration // that the longest of those without an outcome has waited
-	Mean     time.Duration // from sending to the outcome
-	Start    time.Duration // the same in the first second in which requests ended
+	Ended    uint64        // requests with an outcome
+	Failed   uint64        // those with status 429 or 5xx, or without an answer for another reason than a time-out
+	TimedOut uint64        // those without an answer in time; not in Failed
+	Oldest   time.Duration // longest wait of a request without an outcome
+	Mean     time.Duration // mean time from sending to the outcome
+	Start    time.Duration // Mean of the first second in which requests ended
 }
 
-// Beyond these a server is in distress. A published run at 1300 clients has means of some seconds from its first second
-// on, and requests of more than ten; that is what was asked for, and not distress.
+// A server is in distress beyond these limits. They allow for a published run at 1300 clients, whose means are some
+// seconds from its first second on, with requests of more than ten: there this is the requested load, not distress.
 const (
-	distressFailed = 0.5              // share of the requests that end within a second
-	distressEnded  = 20               // of at least so many
-	distressOldest = 30 * time.Second // that a request waits
-	distressSlower = 20               // times the mean latency of the start
-	distressSlow   = 5 * time.Second  // and at least this
+	distressFailed = 0.5              // share of the requests that end in a second
+	distressEnded  = 20               // fewest requests for that share
+	distressOldest = 30 * time.Second // longest wait of a request
+	distressSlower = 20               // ratio of the mean latency to that of the start
+	distressSlow   = 5 * time.Second  // smallest mean latency for that ratio
 )
 
-// Distress says why a server has had enough, "" if it has not.
+// Distress returns why a server is in distress, "" if it is not.
 func Distress(p Pulse) string {
 	failed := p.Failed + p.TimedOut
 	switch {
@@ -41,8 +41,9 @@ func Distress(p Pulse) string {
 	return ""
 }
 
-// impatient leaves out timeouts, where they are shorter than those of the run to end a trial soon.
-func impatient(distress func(Pulse) string) func(Pulse) string {
+// withoutTimeouts returns distress without regard to timed-out requests, for trials whose time-out is shorter than the
+// run's.
+func withoutTimeouts(distress func(Pulse) string) func(Pulse) string {
 	if distress == nil {
 		return nil
 	}

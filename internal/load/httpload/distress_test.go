@@ -22,7 +22,7 @@ func TestDistress(t *testing.T) {
 		{Pulse{Oldest: 31 * time.Second}, "waited 31 s"},
 		{Pulse{Oldest: 29 * time.Second}, ""},
 		{Pulse{Ended: 100, Mean: 6 * time.Second, Start: 200 * time.Millisecond}, "took 6 s in a second and 0.2 s"},
-		// Slow for whoever asks, and no distress.
+		// Slow, but no distress.
 		{Pulse{Ended: 100, Mean: 4 * time.Second, Start: 20 * time.Millisecond}, ""},
 		// As published at 1300 clients.
 		{Pulse{Ended: 100, Mean: 10 * time.Second, Start: 600 * time.Millisecond}, ""},
@@ -34,7 +34,8 @@ func TestDistress(t *testing.T) {
 	}
 }
 
-// A server that begins to fail ends the run; one that answers does not, whatever the answer says of the request.
+// TestDistressStops checks that a server that begins to fail ends the run, and one that answers does not, whatever the
+// status.
 func TestDistressStops(t *testing.T) {
 	for status, stops := range map[int]bool{
 		http.StatusOK: false, http.StatusNotFound: false,
@@ -63,7 +64,7 @@ func TestDistressStops(t *testing.T) {
 	}
 }
 
-// A pulse is what happened in the second before it: outcomes by kind, and how long they took.
+// TestPulse checks that a pulse covers the second before it: outcomes by kind, and how long they took.
 func TestPulse(t *testing.T) {
 	for timeout, check := range map[time.Duration]func(Pulse) bool{
 		time.Minute: func(p Pulse) bool {
@@ -94,13 +95,13 @@ func TestPulse(t *testing.T) {
 	}
 }
 
-// A search gives up requests sooner than the run would: that is what it looks for, and no distress.
+// TestImpatient checks that the short time-outs of a search do not count as distress.
 func TestImpatient(t *testing.T) {
 	p := Pulse{Ended: 100, TimedOut: 100}
-	if Distress(p) == "" || impatient(Distress)(p) != "" || impatient(nil) != nil {
+	if Distress(p) == "" || withoutTimeouts(Distress)(p) != "" || withoutTimeouts(nil) != nil {
 		t.Error("timeouts of a search's own are distress")
 	}
-	if p.Failed = 60; impatient(Distress)(p) == "" {
+	if p.Failed = 60; withoutTimeouts(Distress)(p) == "" {
 		t.Error("failures are not distress")
 	}
 }

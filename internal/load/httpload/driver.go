@@ -14,13 +14,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
-// A lane is a place for one request at a time: a connection of HTTP/1.1, or a stream's worth of one of HTTP/2.
+// A lane carries one request at a time: a connection of HTTP/1.1, or a stream of a connection of HTTP/2.
 type lane interface {
-	// begin sends a request and returns without waiting for the answer. When the answer is there, or has failed, the
-	// lane tells the driver's done.
+	// begin sends a request and returns without waiting for the answer. When the request has an outcome, the lane calls
+	// the driver's done, or lost if its connection is unusable.
 	begin(pending)
-	// overdue gives up a request that was sent before a time. It returns when the request under way was
-	// sent, 0 if none is.
+	// overdue gives up a request that was sent before a time. It returns when the request under way was sent; 0: there is
+	// none.
 	overdue(before int64) int64
 	close()
 }
@@ -30,36 +30,36 @@ type driver struct {
 	Config
 	line   netload.Timeline
 	pacer  netload.Pacer
-	zero   time.Time // when the run began; its reading of the monotonic clock counts
+	zero   time.Time // when the run began, by the monotonic clock
 	shards []*shard
 
 	mu      sync.Mutex
-	free    []lane // used in turn, so that all connections work
+	free    []lane // idle lanes, used in turn so that all connections carry requests
 	lanes   map[lane]bool
-	due     uint64 // operations whose time has come
-	begun   uint64 // of these, that were given to a lane
-	opening int    // connections on their way
-	coming  int    // of them, and of those that nobody has had the time to begin, that replace opens
-	turn    int    // of addresses
-	opened  int
-	atOnce  int
-	failing time.Time // when connecting failed last
+	due     uint64    // operations that are due so far
+	begun   uint64    // those that were given to a lane
+	opening int       // connections being opened
+	coming  int       // replacements that another has requested and replace has not finished
+	turn    int       // selects the next address
+	opened  int       // connections opened so far
+	atOnce  int       // largest number of connections open at once
+	failing time.Time // when a connection attempt failed last
 	closed  bool
 
-	flying   atomic.Int64 // requests that were taken up and have no outcome yet
-	over     atomic.Bool  // nothing new begins
-	waited   uint64       // operations before this one had to wait for a lane; of the pacing thread alone
+	flying   atomic.Int64 // requests that were taken and have no outcome yet
+	over     atomic.Bool  // no new request begins
+	waited   uint64       // operations before this one had to wait for a lane; used by the pacing thread only
 	late     *netload.Histogram
 	connects *netload.Histogram
 	secures  *netload.Histogram
 	planned  uint64
-	cpu      [2]usage // at the window's ends
+	cpu      [2]usage // at the beginning and the end of the window
 
 	ended, failed, timedOut atomic.Uint64 // requests since the last pulse
-	took                    atomic.Int64  // by all of them
-	pulse                   int64         // when that was
-	start                   time.Duration // mean of the first pulse in which requests ended
-	stopped                 string        // why the run ends before its time
+	took                    atomic.Int64  // total duration of these requests, ns
+	pulse                   int64         // time of the last pulse, ns
+	start                   time.Duration // mean duration of requests in the first pulse with any
+	stopped                 string        // why the run ends early
 }
 
 func newDriver(c Config) *driver {
@@ -76,11 +76,11 @@ func newDriver(c Config) *driver {
 	return d
 }
 
-// now is ns since the run began.
+// now returns ns since the run began.
 func (d *driver) now() int64 { return int64(time.Since(d.zero)) }
 
-// connectFirst opens the connections that the run begins with. One that works is enough; the others
-// are failures of requests then.
+// connectFirst opens the initial connections. It fails only if none succeeds: later, a connection that cannot be opened
+// is a failed request.
 func (d *driver) connectFirst(ctx context.Context) error {
 	errs := make(chan error, d.Connections)
 	const atOnce = 64
@@ -111,7 +111,7 @@ func (d *driver) connectFirst(ctx context.Context) error {
 	return nil
 }
 
-// connect opens a connection for request o, which may be nil, and gives it work.
+// connect opens a connection. It begins request o on it, unless o is nil, and gives its other lanes work.
 func (d *driver) connect(ctx context.Context, o *pending) error {
 	d.mu.Lock()
 	d.opening++
@@ -153,13 +153,13 @@ func (d *driver) connect(ctx context.Context, o *pending) error {
 	return nil
 }
 
-// A pending is an operation that has to be sent.
+// A pending is an operation that has yet to be sent.
 type pending struct {
 	n       uint64
 	planned int64
 }
 
-// open opens a connection and returns its lanes, of which there is at least one.
+// open opens a connection and returns its lanes, at least one.
 func (d *driver) open(ctx context.Context, turn int) ([]lane, opening, error) {
 	conn, took, err := d.Server.dial(ctx, turn)
 	if err != nil {
@@ -172,12 +172,12 @@ func (d *driver) open(ctx context.Context, turn int) ([]lane, opening, error) {
 	return []lane{openLine(d, conn)}, took, nil
 }
 
-// done gives a lane that is free its next request. A client of the closed loop asks once more; before the run begins it
-// waits in free.
+// done gives a lane that is free its next request, or puts it into free if none is due. In a closed loop the lane's
+// client sends its next request, unless the run has not begun or its window has ended.
 func (d *driver) done(l lane) {
 	var now int64
 	if d.Clients > 0 {
-		now = d.now() // while nobody waits for mu
+		now = d.now() // before mu is locked
 	}
 	d.mu.Lock()
 	wanted := d.begun < d.due
@@ -194,7 +194,7 @@ func (d *driver) done(l lane) {
 	l.begin(o)
 }
 
-// next takes up an operation, in a closed loop one that is planned for now; the caller holds mu.
+// next takes the next operation, which in a closed loop is scheduled for now. The caller holds mu.
 func (d *driver) next(now int64) pending {
 	o := pending{n: d.begun, planned: now}
 	if d.Clients == 0 {
@@ -205,7 +205,7 @@ func (d *driver) next(now int64) pending {
 	return o
 }
 
-// lost takes a lane away whose connection is closed, and replaces it where somebody waits for it.
+// lost removes a lane whose connection is closed, and has it replaced if requests are waiting.
 func (d *driver) lost(l lane) {
 	d.mu.Lock()
 	known := d.lanes[l]
@@ -220,8 +220,8 @@ func (d *driver) lost(l lane) {
 	l.close()
 }
 
-// another has a connection opened; the caller holds mu. It counts from now on: whoever asks for the next one may do so
-// long before a busy machine lets this one begin.
+// another opens a connection in the background. The caller holds mu. The connection counts from now on: on a busy
+// machine the next call may come long before the goroutine runs.
 func (d *driver) another() {
 	d.coming++
 	go func() {
@@ -232,15 +232,16 @@ func (d *driver) another() {
 	}()
 }
 
-// retryPause keeps a server that refuses connections from being asked for them all the time.
+// retryPause limits how often a server that refuses connections is tried again.
 const retryPause = 20 * time.Millisecond
 
-// replace opens a connection in place of a lost one. A failure is that of a request, since one would have been sent.
+// replace opens a connection in place of a lost one, until it succeeds. Each failure counts as that of a request,
+// because the connection would have carried one.
 func (d *driver) replace() {
 	for !d.over.Load() {
 		o := d.take()
 		if o == nil && d.Clients == 0 {
-			return // somebody else did it
+			return // another connection has taken the request
 		}
 		began := d.now()
 		err := d.connect(context.Background(), o)
@@ -256,8 +257,8 @@ func (d *driver) replace() {
 	}
 }
 
-// take is the next operation that is due, nil if there is none. In a closed loop the operation is only
-// part of connecting where every request has a connection of its own.
+// take returns the next operation that is due, nil if there is none. In a closed loop it returns one only if every
+// request has a connection of its own, so that connecting is part of the request.
 func (d *driver) take() *pending {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -268,7 +269,7 @@ func (d *driver) take() *pending {
 	return &o
 }
 
-// fail records a request that could not even be sent.
+// fail records a request that could not be sent.
 func (d *driver) fail(o pending, err error) {
 	now := d.now()
 	d.record(0, outcome{kind: d.Source.Request(o.n).Kind,
@@ -276,7 +277,7 @@ func (d *driver) fail(o pending, err error) {
 	d.flying.Add(-1)
 }
 
-// record counts an outcome if its request belongs to the window.
+// record counts an outcome for the next pulse, and for the report if its request belongs to the window.
 func (d *driver) record(lane int, o outcome) {
 	d.ended.Add(1)
 	d.took.Add(o.end - o.sent)
@@ -291,7 +292,7 @@ func (d *driver) record(lane int, o outcome) {
 	}
 }
 
-// kick gives what is due to the lanes that are free, and opens another connection if none is.
+// kick gives the operations that are due to free lanes, and opens another connection if no lane is free.
 func (d *driver) kick() {
 	for {
 		d.mu.Lock()
@@ -311,7 +312,7 @@ func (d *driver) kick() {
 		d.free = d.free[1:]
 		o := d.next(0)
 		d.mu.Unlock()
-		// What had to wait for a lane is the server's doing, not the generator's.
+		// Waiting for a lane is due to the server, not to the generator.
 		if o.n >= d.waited && d.line.In(o.planned) {
 			d.late.Record(d.now() - o.planned)
 		}
@@ -319,23 +320,23 @@ func (d *driver) kick() {
 	}
 }
 
-// look is how often the driver looks for requests that are overdue.
-const look = 20 * time.Millisecond
+// watchInterval is how often the driver checks for overdue requests and distress.
+const watchInterval = 20 * time.Millisecond
 
-// pace sends at planned times until the window ends.
+// pace sends requests at scheduled times until the window ends.
 func (d *driver) pace(ctx context.Context) {
-	// This thread keeps a place of the runtime's to itself; the others get one more.
+	// This thread occupies one of the runtime's processors, so the other goroutines get one more.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer punctual()()
+	defer disableTimerSlack()()
 	d.planned = d.pacer.In(d.line)
 	next := int64(0)
 	for ctx.Err() == nil {
 		now := d.now()
 		if now >= next {
 			d.watch(now)
-			next = now + int64(look)
+			next = now + int64(watchInterval)
 		}
 		if now >= d.line.End || d.stopped != "" {
 			break
@@ -350,23 +351,20 @@ func (d *driver) pace(ctx context.Context) {
 		}
 		d.kick()
 	}
-	if d.stopped == "" {
-		d.finishPlanned()
+	if d.stopped != "" {
+		return
 	}
-}
-
-// finishPlanned makes due what the last turn of the loop did not see: everything that was planned.
-func (d *driver) finishPlanned() {
+	// The last turn of the loop may have missed operations that were scheduled just before the end.
 	d.mu.Lock()
 	d.due = max(d.due, d.pacer.Until(d.line.End))
 	d.mu.Unlock()
 	d.kick()
 }
 
-// let lets the clients of a closed loop ask until the window ends.
-func (d *driver) let(ctx context.Context) {
+// runClosedLoop lets each client send its next request when it is answered, until the window ends.
+func (d *driver) runClosedLoop(ctx context.Context) {
 	d.mu.Lock()
-	d.due = 1 // from now on a lane that is free asks
+	d.due = 1 // from now on, done makes every free lane send a request
 	waiting, missing := d.free, d.Clients-len(d.lanes)
 	d.free = nil
 	d.mu.Unlock()
@@ -382,11 +380,11 @@ func (d *driver) let(ctx context.Context) {
 		if now >= d.line.End || d.stopped != "" {
 			return
 		}
-		time.Sleep(min(look, time.Duration(d.line.End-now)))
+		time.Sleep(min(watchInterval, time.Duration(d.line.End-now)))
 	}
 }
 
-// watch gives up what is overdue at a time, and looks at the CPU time at the ends of the window.
+// watch gives up the requests that are overdue at a time, and reads the CPU time at the ends of the window.
 func (d *driver) watch(now int64) {
 	for i, at := range []int64{d.line.Begin, d.line.End} {
 		if now >= at && d.cpu[i].at == 0 {
@@ -405,11 +403,11 @@ func (d *driver) watch(now int64) {
 			oldest = min(oldest, sent)
 		}
 	}
-	d.feel(now, oldest)
+	d.checkDistress(now, oldest)
 }
 
-// feel asks once a second whether the server has had enough.
-func (d *driver) feel(now, oldest int64) {
+// checkDistress asks Distress once a second whether the run must stop.
+func (d *driver) checkDistress(now, oldest int64) {
 	if d.Distress == nil || now-d.pulse < int64(time.Second) || now >= d.line.End || d.stopped != "" {
 		return
 	}
@@ -426,8 +424,8 @@ func (d *driver) feel(now, oldest int64) {
 	d.stopped = d.Distress(p)
 }
 
-// drain waits for the answers to what was sent, no longer than a request may take. What is left then was
-// not answered, and what no lane was free for not even sent.
+// drain waits for the answers to requests under way, at most for the time-out of a request. Those left then count as
+// timed out, and those for which no lane was free as unsent.
 func (d *driver) drain(ctx context.Context) {
 	end := d.now() + int64(d.Timeout)
 	if d.Clients > 0 {
@@ -447,7 +445,7 @@ func (d *driver) drain(ctx context.Context) {
 		time.Sleep(time.Millisecond)
 	}
 	d.over.Store(true)
-	d.watch(d.now() + int64(d.Timeout) + 1) // everything is overdue, and nobody is asked any more
+	d.watch(d.now() + int64(d.Timeout) + 1) // everything is overdue, and distress is not checked
 	d.mu.Lock()
 	from, to := d.begun, d.due
 	d.begun = d.due
@@ -472,7 +470,7 @@ func (d *driver) closeAll() {
 	}
 }
 
-// report merges the shards.
+// report merges the shards into a report.
 func (d *driver) report() Report {
 	names := d.Source.Names()
 	sum := newShard(len(names), d.line)

@@ -5,32 +5,32 @@ import (
 	"sync/atomic"
 )
 
-// A flight is the request that a lane has under way, and what becomes of it.
+// A flight is the request that a lane has under way.
 type flight struct {
 	d  *driver
-	id int // of the lane's connection
+	id int // number of the lane's connection
 
-	// busy is when the request under way was sent, 0 if none is. Whoever makes it 0 says what became of the
-	// request; until then the fields below do not change.
+	// busy is when the request under way was sent; 0: there is none. Whoever sets it to 0 records the outcome; until then
+	// the fields below do not change.
 	busy    atomic.Int64
 	request *Request
 	taken   pending
 }
 
-// newFlight is the flight of a lane on the connection that is opened next.
+// newFlight returns the flight of a lane on the connection that is opened next.
 func newFlight(d *driver) flight {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return flight{d: d, id: d.opened}
 }
 
-// take takes up an operation.
+// take sets the operation to send.
 func (f *flight) take(o pending) { f.request, f.taken = f.d.Source.Request(o.n), o }
 
-// sent says that the request is sent now.
+// sent marks the request as sent now.
 func (f *flight) sent() { f.busy.Store(max(f.d.now(), 1)) }
 
-// end takes the request that was sent then, if it is still under way, and counts what became of it.
+// end records the outcome of the request that was sent at a time, and reports whether that was still under way.
 func (f *flight) end(sent int64, o outcome) bool {
 	if sent == 0 || !f.busy.CompareAndSwap(sent, 0) {
 		return false
@@ -41,12 +41,13 @@ func (f *flight) end(sent int64, o outcome) bool {
 	return true
 }
 
-// fail ends whatever request is under way without an answer.
+// fail ends the request under way, if any, with a failure.
 func (f *flight) fail(failure string) {
 	f.end(f.busy.Load(), outcome{end: f.d.now(), failure: failure})
 }
 
-// expire gives up a request that was sent before a time. It returns when the one that goes on was sent, 0 if none does.
+// expire gives up a request that was sent before a time. It returns when the request still under way was sent; 0: there
+// is none.
 func (f *flight) expire(before int64) (sent int64, expired bool) {
 	sent = f.busy.Load()
 	if sent < before && f.end(sent, outcome{end: f.d.now(), failure: TimedOut}) {
@@ -55,7 +56,7 @@ func (f *flight) expire(before int64) (sent int64, expired bool) {
 	return sent, false
 }
 
-// unlike says whether a success lacks what it has to contain.
-func (r *Request) unlike(body []byte) bool {
+// fails reports whether the body of an answer lacks what it must contain.
+func (r *Request) fails(body []byte) bool {
 	return r.Contains != nil && !bytes.Contains(body, r.Contains)
 }

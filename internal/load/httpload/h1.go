@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// errGarbled is what every error about an answer that is no valid HTTP is.
+// errGarbled is wrapped by every error about an answer that is not valid HTTP.
 var errGarbled = errors.New("not valid HTTP")
 
-// maxHead bounds the head of an answer, and a line of a chunked body, in bytes.
+// maxHead is the largest head of an answer, and the longest line of a chunked body, in bytes.
 const maxHead = 64 << 10
 
-// encode appends a request in the form of HTTP/1.1 (RFC 9112).
+// encode appends the request as HTTP/1.1 (RFC 9112); closing adds Connection: close.
 func (r *Request) encode(b []byte, host string, closing bool) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')
@@ -40,31 +40,31 @@ func (r *Request) encode(b []byte, host string, closing bool) []byte {
 	return append(b, r.Body...)
 }
 
-// An answer is what a reader has read of one.
+// An answer holds the parts of a response that matter to the load generator.
 type answer struct {
 	status     int
-	closing    bool // the server closes the connection after it
+	closing    bool // the server closes the connection after this answer
 	retryAfter bool
-	length     int64 // of the body, -1 without Content-Length
+	length     int64 // of the body; -1: no Content-Length
 	chunked    bool
 	bytes      int    // of the body
-	body       []byte // kept only if it is to be checked
+	body       []byte // kept only if it has to be checked
 }
 
-// A reader reads answers from a connection. Nothing is allocated per answer.
+// A reader reads answers from a connection. It allocates nothing per answer.
 type reader struct {
-	from  io.Reader
-	buf   []byte
-	r, w  int         // what is read and not used is buf[r:w]
-	first func()      // called when the first bytes of an answer are there
-	keep  func() bool // whether the body is to be kept
-	body  []byte      // kept
-	told  bool        // first was called
+	from        io.Reader
+	buf         []byte
+	r, w        int         // unread bytes are buf[r:w]
+	first       func()      // called when the first bytes of an answer have arrived
+	keep        func() bool // reports whether the body must be kept
+	body        []byte      // the kept body
+	firstCalled bool        // first was called for the current answer
 }
 
 func newReader(from io.Reader) *reader { return &reader{from: from, buf: make([]byte, 16<<10)} }
 
-// more reads more into the buffer, which grows up to maxHead.
+// more reads more bytes into the buffer, which grows up to maxHead.
 func (r *reader) more() error {
 	if r.r > 0 {
 		copy(r.buf, r.buf[r.r:r.w])
@@ -78,8 +78,8 @@ func (r *reader) more() error {
 		r.buf = append(r.buf, make([]byte, len(r.buf))...)
 	}
 	n, err := r.from.Read(r.buf[r.w:])
-	if n > 0 && !r.told && r.first != nil {
-		r.told = true
+	if n > 0 && !r.firstCalled && r.first != nil {
+		r.firstCalled = true
 		r.first()
 	}
 	r.w += n
@@ -89,7 +89,7 @@ func (r *reader) more() error {
 	return err
 }
 
-// line reads up to a line feed and returns it without its end; it is valid until the next call.
+// line reads a line and returns it without its end. It is valid until the next call.
 func (r *reader) line() ([]byte, error) {
 	from := 0
 	for {
@@ -107,19 +107,19 @@ func (r *reader) line() ([]byte, error) {
 
 // wait waits for the first bytes of an answer.
 func (r *reader) wait() error {
-	r.told = false
+	r.firstCalled = false
 	if r.r == r.w {
 		return r.more()
 	}
-	r.told = true
+	r.firstCalled = true
 	if r.first != nil {
 		r.first()
 	}
 	return nil
 }
 
-// answer reads one answer to a request with that method. An error other than one that Is errGarbled is
-// the connection's; io.EOF before the first byte means that it was closed in between.
+// answer reads the answer to a request with that method and skips interim ones. An error that Is not errGarbled is the
+// connection's; io.EOF means that it was closed before the first byte.
 func (r *reader) answer(method string) (answer, error) {
 	r.body = r.body[:0]
 	for {
@@ -139,7 +139,7 @@ func (r *reader) answer(method string) (answer, error) {
 	}
 }
 
-// head reads the status line and the header.
+// head reads the status line and the header fields.
 func (r *reader) head() (a answer, err error) {
 	line, err := r.line()
 	if err != nil {
@@ -170,6 +170,7 @@ func (r *reader) head() (a answer, err error) {
 	}
 }
 
+// unexpected turns io.EOF into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -177,7 +178,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// field takes the header fields that matter to who reads the body.
+// field reads a header field if it affects how the answer is read.
 func (a *answer) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
@@ -185,27 +186,27 @@ func (a *answer) field(line []byte) error {
 	}
 	value = bytes.TrimSpace(value)
 	switch {
-	case is(name, "content-length"):
+	case equalFold(name, "content-length"):
 		n, ok := digits(value)
 		if !ok || a.length >= 0 && a.length != n {
 			return fmt.Errorf("%w: Content-Length %.40q", errGarbled, value)
 		}
 		a.length = n
-	case is(name, "transfer-encoding"):
-		if !is(value, "chunked") {
+	case equalFold(name, "transfer-encoding"):
+		if !equalFold(value, "chunked") {
 			return fmt.Errorf("%w: Transfer-Encoding %.40q is not known", errGarbled, value)
 		}
 		a.chunked = true
-	case is(name, "connection"):
-		a.closing = a.closing && !is(value, "keep-alive") || is(value, "close")
-	case is(name, "retry-after"):
+	case equalFold(name, "connection"):
+		a.closing = a.closing && !equalFold(value, "keep-alive") || equalFold(value, "close")
+	case equalFold(name, "retry-after"):
 		a.retryAfter = true
 	}
 	return nil
 }
 
-// is compares without regard to case; want is in lower case.
-func is(text []byte, want string) bool {
+// equalFold reports whether text equals want, which is in lower case, without regard to case.
+func equalFold(text []byte, want string) bool {
 	if len(text) != len(want) {
 		return false
 	}
@@ -220,7 +221,7 @@ func is(text []byte, want string) bool {
 	return true
 }
 
-// digits reads a number of at most 18 digits.
+// digits parses a number of at most 18 digits.
 func digits(text []byte) (int64, bool) {
 	if len(text) == 0 || len(text) > 18 {
 		return 0, false
@@ -235,6 +236,7 @@ func digits(text []byte) (int64, bool) {
 	return n, true
 }
 
+// readBody reads the body by its Content-Length, by its chunks, or to the end of the connection.
 func (r *reader) readBody(a *answer, method string) error {
 	switch {
 	case method == "HEAD" || a.status == 204 || a.status == 304:
@@ -244,7 +246,7 @@ func (r *reader) readBody(a *answer, method string) error {
 	case a.length >= 0:
 		return r.skip(a, a.length)
 	}
-	// Neither: the body lasts as long as the connection.
+	// Without a length, the body ends with the connection.
 	a.closing = true
 	for {
 		if r.r == r.w {
@@ -258,7 +260,7 @@ func (r *reader) readBody(a *answer, method string) error {
 	}
 }
 
-// use counts the next n bytes of the buffer as body.
+// use consumes the next n bytes of the buffer as part of the body.
 func (r *reader) use(a *answer, n int) {
 	if r.keep != nil && r.keep() {
 		r.body = append(r.body, r.buf[r.r:r.r+min(n, maxKept-len(r.body))]...)
@@ -267,9 +269,10 @@ func (r *reader) use(a *answer, n int) {
 	a.bytes += n
 }
 
-// maxKept is how many bytes of a body are kept to be checked: what comes after them is not looked at.
+// maxKept is how many bytes of a body are kept for the check; the rest is not checked.
 const maxKept = 1 << 20
 
+// skip reads n bytes of the body.
 func (r *reader) skip(a *answer, n int64) error {
 	for n > 0 {
 		if r.r == r.w {

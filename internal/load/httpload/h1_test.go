@@ -84,8 +84,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// What this reader and the standard library both take for an answer, they read alike; and nothing that
-// comes from a server makes it panic.
+// FuzzAnswer checks that answers that this reader and the standard library both accept are read alike, and that no
+// input causes a panic.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",

@@ -2,8 +2,8 @@ package httpload
 
 import "net"
 
-// A line is a connection of HTTP/1.1. Requests are written by whoever begins them, and one goroutine
-// reads the answers.
+// A line is a connection of HTTP/1.1. Requests are written by the goroutine that begins them; another goroutine reads
+// the answers.
 type line struct {
 	flight
 	conn net.Conn
@@ -15,7 +15,7 @@ func openLine(d *driver, conn net.Conn) *line {
 	return l
 }
 
-// text is the request in the form of HTTP/1.1. Host and connections are the same in a whole run.
+// text returns the encoded request. Host and Connection are the same for the whole run, so it is encoded once.
 func (l *line) text(r *Request) []byte {
 	if b := r.encoded.Load(); b != nil {
 		return *b
@@ -30,14 +30,14 @@ func (l *line) begin(o pending) {
 	text := l.text(l.request)
 	l.sent()
 	if len(text) > neverBlocks {
-		go l.write(text) // a server that does not read must not hold up whoever begins the others
+		go l.write(text) // a server that does not read must not delay the other requests
 		return
 	}
 	l.write(text)
 }
 
-// neverBlocks is how many bytes every connection without a request under way takes at once: a quarter of the kernel's
-// usual send buffer.
+// neverBlocks is how many bytes a connection without a request under way accepts without blocking: a quarter of the
+// kernel's usual send buffer.
 const neverBlocks = 4 << 10
 
 func (l *line) write(text []byte) {
@@ -46,7 +46,7 @@ func (l *line) write(text []byte) {
 	}
 }
 
-// failed ends a request without an answer, and the connection with it.
+// failed ends the request without an answer, and the connection.
 func (l *line) failed(err error) {
 	l.fail(failureOf(err))
 	l.d.lost(l)
@@ -61,7 +61,7 @@ func (l *line) read() {
 		err := r.wait()
 		sent := l.busy.Load()
 		if err == nil && sent == 0 {
-			err = errGarbled // an answer that nobody asked for
+			err = errGarbled // an answer without a request
 		}
 		var a answer
 		if err == nil {
@@ -81,11 +81,11 @@ func (l *line) read() {
 	}
 }
 
-// outcome is what an answer makes of the request.
+// outcome returns the outcome of a request with this answer.
 func (l *line) outcome(a answer) outcome {
 	o := outcome{end: l.d.now(), status: a.status, good: l.request.good(a.status),
 		bytes: a.bytes, retryAfter: a.retryAfter}
-	if o.good && l.request.unlike(a.body) {
+	if o.good && l.request.fails(a.body) {
 		o.good, o.failure = false, Unlike
 	}
 	return o

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A memory is a network without a kernel: connections that are pipes.
+// A memory is a listener whose connections are pipes.
 type memory struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -37,24 +37,24 @@ func (m *memory) connect(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// simulate runs a test whose time passes only while everything waits: what happens when is the server's and the
-// generator's doing alone, and a window of seconds is over at once.
+// simulate runs a test in simulated time, which passes only while every goroutine waits: timing depends on the server
+// and the generator alone, and a window of seconds takes no time.
 func simulate(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) }
 
-// serve starts a server in memory, in a test that is simulated, and is a run that asks it.
+// serve starts a server in memory, in a simulated test, and returns the configuration of a run against it.
 func serve(t *testing.T, s *http.Server) Config {
 	m := &memory{make(chan net.Conn), make(chan struct{})}
 	go func() { _ = s.Serve(m) }() // until the test ends
 	t.Cleanup(func() {
 		s.Close()
-		time.Sleep(time.Minute) // for the requests that are given up
+		time.Sleep(time.Minute) // until the requests that were given up have ended
 	})
 	c := config(Server{Addresses: []string{"memory:80"}, Host: "memory", connect: m.connect}, get("/"))
 	c.sleep = time.Sleep
 	return c
 }
 
-// A server that does not read bodies holds up neither the pace nor the time-outs.
+// TestUnreadBodies checks that a server that does not read bodies delays neither the pace nor the time-outs.
 func TestUnreadBodies(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -15,73 +15,73 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
-// What can become of a request besides an answer. They are names in [Report.Errors].
+// Failures of requests, as keys of [Report.Errors].
 const (
-	TimedOut = "timeout"  // no whole answer in time
-	Unsent   = "unsent"   // planned, and no connection was free until the end
+	TimedOut = "timeout"  // no complete answer in time
+	Unsent   = "unsent"   // scheduled, but no connection was free until the end
 	Refused  = "refused"  // connection refused
 	Reset    = "reset"    // connection reset
-	Closed   = "closed"   // connection closed before the whole answer
+	Closed   = "closed"   // connection closed before the answer was complete
 	Insecure = "tls"      // TLS handshake or certificate
-	Lookup   = "lookup"   // no address for the name
-	Garbled  = "protocol" // no valid HTTP
-	Unlike   = "check"    // the answer has not what it must contain
+	Lookup   = "lookup"   // name without an address
+	Garbled  = "protocol" // not valid HTTP
+	Unlike   = "check"    // the answer lacks what it must contain
 	Other    = "other"
 )
 
-// A Report is what a run saw. Times are in seconds unless a name says otherwise; only requests that
-// were planned, or in a closed loop begun, in the window count.
+// A Report holds the results of a run. Times are in seconds unless a comment says otherwise. Only requests that were
+// scheduled, or in a closed loop begun, in the window count.
 type Report struct {
 	Window  float64 `json:"window"`
 	Planned uint64  `json:"planned"` // requests
 	Total   Tally   `json:"total"`
 	Kinds   []Kind  `json:"kinds"` // in the order of the source's names
 
-	Service   string `json:"service,omitempty"`    // histogram from sending to the answer's end, ns
+	Service   string `json:"service,omitempty"`    // histogram of the time from sending to the answer's end, ns
 	FirstByte string `json:"first_byte,omitempty"` // from sending to the answer's first byte
-	Connect   string `json:"connect,omitempty"`    // of connections: TCP
-	TLS       string `json:"tls,omitempty"`        // of connections: handshake
-	Late      string `json:"late,omitempty"`       // how late the generator itself was, ns
+	Connect   string `json:"connect,omitempty"`    // the same for opening TCP connections
+	TLS       string `json:"tls,omitempty"`        // the same for TLS handshakes
+	Late      string `json:"late,omitempty"`       // lateness of the generator itself, ns
 
-	Steps       []uint64 `json:"steps"`       // successes per engine.Step of the window
-	Connections int      `json:"connections"` // opened in all
-	AtOnce      int      `json:"at_once"`     // connections, at most
+	Steps       []uint64 `json:"steps"`       // successes per netload.Step of the window
+	Connections int      `json:"connections"` // opened in total
+	AtOnce      int      `json:"at_once"`     // largest number of open connections
 	CPU         float64  `json:"cpu"`         // seconds that this process used in the window
-	Elapsed     float64  `json:"elapsed"`     // seconds in which that was looked at
-	Wake        float64  `json:"wake"`        // seconds that half of its goroutines waited for a CPU at least
-	RetryAfter  uint64   `json:"retry_after"` // answers that asked to wait
-	// Stopped says why the run ended before its time; empty: it did not.
+	Elapsed     float64  `json:"elapsed"`     // seconds between the two readings of CPU
+	Wake        float64  `json:"wake"`        // median time that goroutines of this process waited for a CPU, rounded down
+	RetryAfter  uint64   `json:"retry_after"` // answers with Retry-After
+	// Stopped is why the run ended early; empty: it did not.
 	Stopped string `json:"stopped,omitempty"`
 }
 
-// Beyond these the generator blurs what it measures.
+// The generator distorts latencies if its own delays exceed both limits.
 const (
-	LateShare   = 0.1    // of a latency: lateness, or a wait for a CPU
+	LateShare   = 0.1    // of a latency: lateness, or the wait for a CPU
 	LateAtLeast = 200e-6 // s
 )
 
-// Starved reports whether the generator's own steps waited so long for a CPU that it blurs answers that take so many
-// seconds.
+// Starved reports whether the generator waited so long for a CPU that it distorts answers that take took seconds.
 func (r Report) Starved(took float64) bool { return r.Wake >= LateAtLeast && r.Wake > LateShare*took }
 
-// A Kind is one kind of request.
+// A Kind holds the results of one kind of request.
 type Kind struct {
 	Name string `json:"name"`
 	Tally
 }
 
-// A Tally is what became of requests. Latency is of successes, from the planned time, in a closed loop from sending, to
-// the answer's end. Waited is how long the others were waited for: until a failure, another answer, or the end.
+// A Tally counts requests by their outcome. Latency is that of successes, from the scheduled time, or in a closed loop
+// from sending, to the answer's end. Waited is how long the other requests took: until a failure, another answer, or
+// the end.
 type Tally struct {
 	OK       uint64            `json:"ok"`
-	Statuses map[int]uint64    `json:"statuses,omitempty"` // of answers that are no successes
+	Statuses map[int]uint64    `json:"statuses,omitempty"` // of answers that are not successes
 	Errors   map[string]uint64 `json:"errors,omitempty"`
 	Bytes    uint64            `json:"bytes"` // of the bodies of successes
 	Latency  string            `json:"latency,omitempty"`
 	Waited   string            `json:"waited,omitempty"`
 }
 
-// Failed is how many requests were no success.
+// Failed returns how many requests were not a success.
 func (t Tally) Failed() uint64 {
 	var n uint64
 	for _, v := range t.Statuses {
@@ -93,7 +93,7 @@ func (t Tally) Failed() uint64 {
 	return n
 }
 
-// An outcome is what became of one request. Times are ns since the run began.
+// An outcome is the result of one request. Times are ns since the run began.
 type outcome struct {
 	kind                      int
 	planned, sent, first, end int64
@@ -104,7 +104,7 @@ type outcome struct {
 	retryAfter                bool
 }
 
-// A shard counts outcomes of some connections, so that connections seldom wait for one another.
+// A shard counts the outcomes of some connections, so that connections seldom wait for a lock.
 type shard struct {
 	mu         sync.Mutex
 	total      counts
@@ -115,6 +115,7 @@ type shard struct {
 	retryAfter uint64
 }
 
+// counts is a [Tally] in the making.
 type counts struct {
 	ok, bytes uint64
 	statuses  map[int]uint64
@@ -127,7 +128,7 @@ func newCounts() counts {
 	return counts{statuses: map[int]uint64{}, errors: map[string]uint64{}, latency: netload.NewHistogram()}
 }
 
-// wait is the histogram of those that failed.
+// wait returns the histogram of failed requests.
 func (c *counts) wait() *netload.Histogram {
 	if c.waited == nil {
 		c.waited = netload.NewHistogram()
@@ -199,7 +200,7 @@ func (c counts) tally() Tally {
 	}
 }
 
-// failureOf names an error of a connection.
+// failureOf returns the name of a connection's error.
 func failureOf(err error) string {
 	var lookup *net.DNSError
 	var authority x509.UnknownAuthorityError
@@ -224,7 +225,7 @@ func failureOf(err error) string {
 	return Other
 }
 
-// Histogram is of the latencies of all requests. Those that failed count as no faster than the slowest success.
+// Histogram returns the latencies of all requests. Failed ones count as at least as slow as the slowest success.
 func (t Tally) Histogram() (*netload.Histogram, error) {
 	all, err := netload.DecodeHistogram(t.Latency)
 	if err != nil {

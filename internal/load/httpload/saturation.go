@@ -8,31 +8,30 @@ import (
 	"slices"
 )
 
-// Saturated is the share by which the rate may still rise, with however many clients, from where a server counts as
-// saturated.
+// Saturated is the share by which the rate may still rise with more clients when a server counts as saturated.
 const Saturated = 0.05
 
 // A saturation finds the smallest number of clients of a closed loop from which on more of them raise the rate by no
-// more than [Saturated]. It doubles the number until the rate rises no more or requests fail, then halves the interval
-// on a logarithmic scale. Like [search] it is a pure state machine with a first number of its own.
+// more than [Saturated]. It doubles the number until the rate stops rising or requests fail, then halves the interval
+// on a logarithmic scale. Like [search] it is a pure state machine and draws its first number.
 type saturation struct {
 	Least, Most int     // clients
-	Start       float64 // clients that are tried first, before they are rounded
-	Precision   float64 // ends when too few clients are within this fraction below enough
+	Start       float64 // clients of the first trial, before rounding
+	Precision   float64 // the search ends when too few clients are within this fraction below enough
 	MaxTrials   int
 
-	limited int // trials in a row in which the generator was the limit
+	limited int // consecutive trials in which the generator was the limit
 	trials  []Trial
 }
 
-// newSaturation is a search between two numbers of clients, to within 10 % in at most 20 trials. The first number is
-// drawn from seed, uniformly on a logarithmic scale from the lowest one to twice of it.
+// newSaturation returns a search between two numbers of clients, to within 10 % in at most 20 trials. The first number
+// is drawn from seed, uniformly on a logarithmic scale from least to twice least.
 func newSaturation(least, most int, seed uint64) *saturation {
 	octave := rand.New(rand.NewPCG(seed, 0)).Float64()
 	return &saturation{Least: least, Most: most, Start: float64(least) * math.Exp2(octave), Precision: 0.1, MaxTrials: 20}
 }
 
-// above is the first of the doubled numbers that is more than some clients.
+// above returns the smallest number above clients in the series Start, 2 Start, 4 Start and so on, at most Most.
 func (s *saturation) above(clients int) int {
 	x := s.Start
 	for int(math.Round(x)) <= clients {
@@ -41,7 +40,7 @@ func (s *saturation) above(clients int) int {
 	return min(int(math.Round(x)), s.Most)
 }
 
-// good are the trials in which nothing failed and the server was the limit, by their clients.
+// good returns the trials without failures in which the server was the limit, by their number of clients.
 func (s *saturation) good() []Trial {
 	good := slices.DeleteFunc(slices.Clone(s.trials), func(t Trial) bool {
 		return t.Limited || t.Failed > 0 || t.Planned == 0
@@ -50,7 +49,7 @@ func (s *saturation) good() []Trial {
 	return good
 }
 
-// lowestBad is the smallest number of clients that had no good trial, 0 if there is none.
+// lowestBad returns the smallest number of clients without a good trial, 0 if there is none.
 func (s *saturation) lowestBad() int {
 	good, lowest := s.good(), 0
 	for _, t := range s.trials {
@@ -61,12 +60,12 @@ func (s *saturation) lowestBad() int {
 	return lowest
 }
 
-// tried reports whether there is a trial with so many clients.
+// tried reports whether there is a trial with that number of clients.
 func tried(trials []Trial, clients int) bool {
 	return slices.ContainsFunc(trials, func(t Trial) bool { return t.Clients == clients })
 }
 
-// highest is the highest rate of trials, 0 without any.
+// highest returns the highest rate of trials, 0 if there are none.
 func highest(trials []Trial) float64 {
 	best := 0.0
 	for _, t := range trials {
@@ -82,8 +81,8 @@ func (s *saturation) Rises() bool {
 	return last < 0 || good[last].Rate > (1+Saturated)*highest(good[:last])
 }
 
-// Found are the fewest clients that saturate the server, or where the rate rises to the end, the most that were tried;
-// 0 if there is no such number. tooFew are the most below them, 0 if none were tried.
+// Found returns the fewest clients that saturate the server, or, if the rate rises to the end, the most that were
+// tried; 0 if there is no such number. tooFew is the largest number below it that was tried, 0 if there is none.
 func (s *saturation) Found() (clients, tooFew int) {
 	good := s.good()
 	best := highest(good)
@@ -98,21 +97,21 @@ func (s *saturation) Found() (clients, tooFew int) {
 	return 0, 0
 }
 
-// Next is the number of clients of the next trial; done reports that there is none.
+// Next returns the number of clients of the next trial; done reports that the search is complete.
 func (s *saturation) Next() (clients int, done bool) {
 	switch {
 	case len(s.trials) == 0:
 		return s.above(0), false
 	case len(s.trials) >= s.MaxTrials:
 		return 0, true
-	case s.limited > 0 && s.limited < limitedAtMost:
+	case s.limited > 0 && s.limited < maxLimited:
 		return s.trials[len(s.trials)-1].Clients, false // the machine may have been busy
 	}
 	clients = s.propose()
 	return clients, tried(s.trials, clients)
 }
 
-// propose is the number of clients that the trials so far ask for: one of theirs if they are enough.
+// propose returns the number of clients to try next; one that was tried already if the search is complete.
 func (s *saturation) propose() int {
 	good, bad := s.good(), s.lowestBad()
 	if len(good) == 0 {
@@ -131,8 +130,8 @@ func (s *saturation) propose() int {
 	return int(math.Round(math.Sqrt(float64(tooFew) * float64(found))))
 }
 
-// Took takes the outcome of the trial that Next asked for.
-func (s *saturation) Took(t Trial) {
+// Record adds the result of the trial that Next asked for.
+func (s *saturation) Record(t Trial) {
 	s.trials = append(s.trials, t)
 	s.limited++
 	if !t.Limited {
@@ -145,7 +144,7 @@ func (s *saturation) Limited() bool {
 	return s.Rises() && slices.ContainsFunc(s.trials, func(t Trial) bool { return t.Limited })
 }
 
-// Step is how far, as a fraction, the rate that was found may be below the highest: 1 where it rose to the end.
+// Step returns how far, as a fraction, the rate found may be below the highest: 1 if it rose to the end.
 func (s *saturation) Step() float64 {
 	if s.Rises() {
 		return 1
@@ -153,8 +152,8 @@ func (s *saturation) Step() float64 {
 	return Saturated
 }
 
-// runSaturation searches the number of clients from c.Clients to c.MostClients, then runs with it for the whole window.
-// A trial that is stopped before its time ends the search, and the report is that of it.
+// runSaturation searches for the number of clients from c.Clients to c.MostClients, then runs with it for the whole
+// window. A trial that Distress stops ends the search, and the report is that of the trial.
 func runSaturation(ctx context.Context, c Config) (Report, *saturation, error) {
 	s := newSaturation(c.Clients, c.MostClients, c.Seed)
 	for {
@@ -164,11 +163,11 @@ func runSaturation(ctx context.Context, c Config) (Report, *saturation, error) {
 		}
 		trial := c
 		trial.Clients = clients
-		// With some warm-up all clients have a request under way at both ends of the window, and what is begun within it
-		// is what is answered within it.
-		trial.Warmup, trial.Window = leastTrial, max(c.Window/trialShare, leastTrial)
+		// With some warm-up all clients have a request under way at both ends of the window, so that as many requests begin
+		// in it as are answered.
+		trial.Warmup, trial.Window = minTrial, max(c.Window/trialShare, minTrial)
 		trial.Timeout = min(cmp.Or(c.Timeout, defaultTimeout), defaultTimeout)
-		trial.Distress = impatient(c.Distress)
+		trial.Distress = withoutTimeouts(c.Distress)
 		r, err := Run(ctx, trial)
 		if err != nil {
 			return Report{}, s, err
@@ -177,7 +176,7 @@ func runSaturation(ctx context.Context, c Config) (Report, *saturation, error) {
 		if err != nil {
 			return Report{}, s, err
 		}
-		s.Took(t)
+		s.Record(t)
 		if r.Stopped != "" {
 			return r, s, nil
 		}
@@ -189,7 +188,7 @@ func runSaturation(ctx context.Context, c Config) (Report, *saturation, error) {
 	return r, s, err
 }
 
-// clientTrial is the report of a trial with so many clients.
+// clientTrial returns the report as a trial with a number of clients.
 func (r Report) clientTrial(clients int) (Trial, error) {
 	latency, err := r.Total.Histogram()
 	if err != nil {

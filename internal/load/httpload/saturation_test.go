@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// searched is a search of a server that answers rate(clients) requests per second.
+// searched runs a search on a server; rate returns the trial with a number of clients.
 func searched(t *testing.T, s *saturation, rate func(clients int) Trial) *saturation {
 	t.Helper()
 	for n := 0; ; n++ {
@@ -25,16 +25,16 @@ func searched(t *testing.T, s *saturation, rate func(clients int) Trial) *satura
 		}
 		trial := rate(clients)
 		trial.Clients = clients
-		s.Took(trial)
+		s.Record(trial)
 	}
 }
 
-// upTo is a server on which each client has 100 answers per second, up to so many clients.
+// upTo returns a server that answers 100 requests per second to each client, up to so many clients.
 func upTo(most int) func(int) Trial {
 	return func(clients int) Trial { return Trial{Rate: 100 * float64(min(clients, most)), Planned: 1000} }
 }
 
-// The search finds a saturation that is known, from whatever number it begins with.
+// TestSaturation checks that the search finds a known saturation, whatever number it begins with.
 func TestSaturation(t *testing.T) {
 	for _, most := range []int{1, 2, 3, 7, 16, 100, 700} {
 		want := int(math.Ceil(float64(most) / (1 + Saturated)))
@@ -50,7 +50,7 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// Where the rate rises to the end, requests begin to fail or the generator is the limit, the result is a lower bound.
+// If the rate rises to the end, requests begin to fail or the generator is the limit, the result is a lower bound.
 func TestSaturationIsNotReached(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate    func(int) Trial
@@ -80,7 +80,7 @@ func TestSaturationIsNotReached(t *testing.T) {
 			}
 		}
 	}
-	// A busy moment of the generator's machine is no limit.
+	// Single trials on a busy generator machine are repeated and do not end the search.
 	n := 0
 	s := searched(t, newSaturation(1, 64, 1), func(clients int) Trial {
 		trial := upTo(16)(clients)
@@ -93,7 +93,7 @@ func TestSaturationIsNotReached(t *testing.T) {
 	}
 }
 
-// Whatever the outcomes are, the search ends within its range.
+// TestSaturationEnds checks that the search ends within its range, whatever the results of trials.
 func TestSaturationEnds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for seed := range uint64(2000) {
@@ -134,7 +134,7 @@ func TestSaturationIsResolved(t *testing.T) {
 	}
 }
 
-// A server that does 12 things at a time, for 10 ms each, is saturated with 12 clients; the measurement is with them.
+// A server that handles 12 requests at a time, for 10 ms each, is saturated by 12 clients.
 func TestSaturationServer(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		several := make(chan struct{}, 12)

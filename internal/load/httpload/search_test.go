@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The search finds a knee that is known, from below and from above.
+// TestSearch checks that the search finds a known knee from below and from above.
 func TestSearch(t *testing.T) {
 	for _, knee := range []float64{0.5, 2, 49, 50, 51, 777, 30_000, 99_000} {
 		s := newSearch(100*time.Millisecond, 1)
@@ -29,7 +29,7 @@ func TestSearch(t *testing.T) {
 			if rate > knee {
 				p99 = 0.5
 			}
-			s.Took(Trial{Rate: rate, Planned: 1000, P99: p99})
+			s.Record(Trial{Rate: rate, Planned: 1000, P99: p99})
 		}
 		if got := s.passed; knee >= 1 && (got > knee || got < knee/1.012) || knee < 1 && got != 0 || s.Limited() {
 			t.Errorf("knee at %g: found %g in %d trials", knee, got, len(s.trials))
@@ -37,7 +37,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// What passed in short trials counts no more once a whole window did not: the search goes on below with whole ones.
+// After a whole window failed, short trials no longer count, and the search continues below with whole windows.
 func TestSearchDoubts(t *testing.T) {
 	for _, knee := range []float64{30, 130, 390, 399} {
 		s := newSearch(100*time.Millisecond, 1)
@@ -55,9 +55,9 @@ func TestSearchDoubts(t *testing.T) {
 				p99 = 0.5
 			}
 			if took := (Trial{Rate: rate, Planned: 1000, P99: p99}); done {
-				s.Doubt(took)
+				s.Reject(took)
 			} else {
-				s.Took(took)
+				s.Record(took)
 			}
 		}
 		if got := s.passed; got > knee || got < knee/1.3 {
@@ -66,7 +66,7 @@ func TestSearchDoubts(t *testing.T) {
 	}
 }
 
-// rateOf is what a search finds of a server with a knee.
+// rateOf returns the rate that a search finds on a server with a knee.
 func rateOf(knee float64, seed uint64) result.Value {
 	s := newSearch(100*time.Millisecond, seed)
 	for {
@@ -79,17 +79,17 @@ func rateOf(knee float64, seed uint64) result.Value {
 		if rate > knee {
 			t.P99 = 0.5
 		}
-		s.Took(t)
+		s.Record(t)
 	}
 }
 
 // A verdictCount counts the verdicts of experiments on two servers.
 type verdictCount struct {
-	different, exceeds, equivalent int // exceeds: of the different ones, those by more than delta
+	different, exceeds, equivalent int // exceeds: those different by more than delta
 }
 
-// countVerdicts compares two servers in experiments of 11 blocks with a delta of 2 %. The function find returns what a
-// search of server 0 or 1 finds from a seed.
+// countVerdicts compares two servers in experiments of 11 blocks with a delta of 2 %. find returns the value that a
+// search of server 0 or 1 finds with a seed.
 func countVerdicts(t *testing.T, experiments int, find func(server int, seed uint64) result.Value) verdictCount {
 	t.Helper()
 	var n verdictCount
@@ -124,9 +124,9 @@ func countVerdicts(t *testing.T, experiments int, find func(server int, seed uin
 	return n
 }
 
-// TestKneesAreResolved compares servers whose knees are known, in experiments of 11 blocks: what differs by twice delta
-// is never equivalent and mostly found, and what differs by a tenth of it never exceeds delta. Of knees that a fixed
-// grid has between the same two rates, or on either side of one, neither held.
+// TestKneesAreResolved compares servers whose knees are known, in experiments of 11 blocks: a difference of twice delta
+// is never equivalent and mostly found, and a tenth of delta never exceeds it. With a fixed grid of rates neither would
+// hold for knees between the same two rates, or on either side of one.
 func TestKneesAreResolved(t *testing.T) {
 	const experiments = 40
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func TestSearchEnds(t *testing.T) {
 			if n > s.MaxTrials || rate <= 0 || rate > MaxRate {
 				t.Fatalf("trial %d at %g", n, rate)
 			}
-			s.Took(Trial{Rate: rate, Planned: uint64(random.IntN(3)), Failed: uint64(random.IntN(2)),
+			s.Record(Trial{Rate: rate, Planned: uint64(random.IntN(3)), Failed: uint64(random.IntN(2)),
 				P99: random.Float64() * 2, Limited: random.IntN(20) == 0})
 		}
 		if s.passed > 0 && s.failed > 0 && s.passed >= s.failed {
@@ -164,20 +164,20 @@ func TestSearchEnds(t *testing.T) {
 		}
 	}
 	limited := newSearch(time.Second, 1)
-	limited.Took(Trial{Rate: limited.Start, Planned: 1, P99: 0.1})
-	for range limitedAtMost {
+	limited.Record(Trial{Rate: limited.Start, Planned: 1, P99: 0.1})
+	for range maxLimited {
 		rate, done := limited.Next()
 		if rate != 2*limited.Start || done {
 			t.Errorf("%g, %v", rate, done)
 		}
-		limited.Took(Trial{Rate: rate, Planned: 1, P99: 0.1, Limited: true})
+		limited.Record(Trial{Rate: rate, Planned: 1, P99: 0.1, Limited: true})
 	}
 	if _, done := limited.Next(); !done || limited.passed != limited.Start || !limited.Limited() {
 		t.Errorf("%+v", limited)
 	}
 }
 
-// A server that does one thing at a time, for 10 ms each, cannot do more than 100 in a second: that is its knee.
+// A server that handles one request at a time, for 10 ms each, has its knee at 100 requests per second.
 func TestSearchServer(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		one := make(chan struct{}, 1)
@@ -194,7 +194,7 @@ func TestSearchServer(t *testing.T) {
 	})
 }
 
-// found is what a search for 400 ms finds.
+// found runs a search for a 99th percentile of 400 ms.
 func found(t *testing.T, c Config) (Report, *search) {
 	t.Helper()
 	c.Knee = 400 * time.Millisecond
@@ -208,7 +208,7 @@ func found(t *testing.T, c Config) (Report, *search) {
 	return r, search
 }
 
-// A server that is well for the time of a trial and not for a window: the rate that is found is one that holds.
+// If a server keeps up for a trial and not for a window, the search finds a rate that lasts.
 func TestSearchHolds(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		const always = 250
@@ -222,7 +222,7 @@ func TestSearchHolds(t *testing.T) {
 	})
 }
 
-// tiring is a server that can do 1000 requests a second at first, and later fewer.
+// tiring returns a server that handles 1000 requests per second at first, and later fewer.
 func tiring(always float64) *http.Server {
 	const atFirst, long = 1000, 1200 * time.Millisecond
 	var mu sync.Mutex
@@ -244,7 +244,7 @@ func tiring(always float64) *http.Server {
 		switch state {
 		case http.StateNew:
 			if open++; open == 1 {
-				began, n = time.Now(), 0 // the next trial
+				began, n = time.Now(), 0 // the next trial begins
 			}
 		case http.StateClosed:
 			open--

@@ -11,15 +11,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Trust is by what a server and a client know each other. Empty is the host's own certificates, and no
-// certificate of the client's.
+// Trust holds the certificates of a connection. Empty means the host's own authorities and no client certificate.
 type Trust struct {
-	CA        []byte // certificates in PEM that vouch for the server
+	CA        []byte // authorities for the server's certificate, PEM
 	Cert, Key []byte // of the client, PEM
 }
 
-// NewServer is the server of a URL, with replicas at other addresses where there are any. An error says which part
-// of it is wrong, and Is ErrConfig.
+// NewServer returns the server of a URL. If addresses is not empty, connections go to these in turn instead of the
+// URL's host. Errors name the invalid part and Is ErrConfig.
 func NewServer(text string, addresses []string, trust Trust, http2 bool) (Server, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -40,6 +39,7 @@ func NewServer(text string, addresses []string, trust Trust, http2 bool) (Server
 	return s, err
 }
 
+// config returns the TLS configuration.
 func (t Trust) config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(t.CA) > 0 {
@@ -58,21 +58,21 @@ func (t Trust) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// A Result is a run with what led to it.
+// A Result is a report with the search that preceded it.
 type Result struct {
 	Report
-	// Trials of a search for a rate; Limited says that the generator, not the server, ended it.
+	// Trials are those of a search. Limited reports that the generator, not the server, ended it.
 	Trials  []Trial `json:"trials,omitempty"`
 	Limited bool    `json:"limited,omitempty"`
-	// Step is how far the rate that was found may be below the highest that would have passed, as a fraction; 0 without a
-	// search.
+	// Step is how far, as a fraction, the rate found may be below the highest that would have passed; 0 without a search.
 	Step float64 `json:"step,omitempty"`
-	// Clients are the fewest that saturate the server, TooFew the most below them that were tried and do not; 0 without
-	// a search for them. Rises says that with Clients, the most that were tried without failures, the rate still rose.
+	// Clients is the smallest number that saturates the server, TooFew the largest tried number below it that does not;
+	// both are 0 without a search for them. Rises reports that the rate still rose with Clients, the most that were tried
+	// without failures.
 	Clients int  `json:"clients,omitempty"`
 	TooFew  int  `json:"too_few,omitempty"`
 	Rises   bool `json:"rises,omitempty"`
-	// Distributions of other times than those of requests.
+	// Distributions of times other than those of requests.
 	Distributions []Distribution `json:"distributions,omitempty"`
 	// Values of metrics, in their units, that only the agent can compute.
 	Values   map[string]float64 `json:"values,omitempty"`
@@ -81,13 +81,14 @@ type Result struct {
 	Warnings []result.Warning   `json:"warnings,omitempty"`
 }
 
-// A Distribution is of times in ns, as HdrHistogram V2.
+// A Distribution holds times in ns, as an HdrHistogram V2.
 type Distribution struct {
 	Name    string `json:"name"`
 	Encoded string `json:"hdr"`
 }
 
-// Do runs c after the search that it asks for, if any: with the rate or the number of clients that was found.
+// Do carries out the search that c asks for, if any, and then runs with the rate or the number of clients that it
+// found.
 func Do(ctx context.Context, c Config) (Result, error) {
 	var found Result
 	var err error

@@ -12,25 +12,25 @@ import (
 	"syscall"
 )
 
-// A stream is a place for one request at a time on a connection of HTTP/2, whose frames are a library's matter.
+// A stream carries one request at a time on a connection of HTTP/2, which net/http implements.
 type stream struct {
 	flight
-	shared  *shared
+	shared  *sharedConn
 	work    chan pending
 	quit    chan struct{}
 	closing atomic.Bool
 	cancel  atomic.Pointer[context.CancelFunc]
 }
 
-// shared is a connection of HTTP/2 with its streams.
-type shared struct {
+// A sharedConn is a connection of HTTP/2 with the number of its open streams.
+type sharedConn struct {
 	conn    *http.ClientConn
 	streams atomic.Int64
 }
 
-// openHTTP2 makes the streams of a connection.
+// openHTTP2 returns the streams of a new connection. It closes conn on errors.
 func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
-	client, err := connection(d.Server, conn)
+	client, err := newClientConn(d.Server, conn)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -39,7 +39,7 @@ func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
 	if d.Clients > 0 {
 		n = 1 // each client of a closed loop has a connection
 	}
-	c := &shared{conn: client}
+	c := &sharedConn{conn: client}
 	c.streams.Store(int64(n))
 	var lanes []lane
 	for range n {
@@ -50,8 +50,8 @@ func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
 	return lanes, nil
 }
 
-// connection speaks HTTP/2 over conn, which is open already.
-func connection(s Server, conn net.Conn) (*http.ClientConn, error) {
+// newClientConn returns an HTTP/2 client over conn.
+func newClientConn(s Server, conn net.Conn) (*http.ClientConn, error) {
 	var only http.Protocols
 	scheme := "http"
 	if s.TLS != nil {
@@ -75,6 +75,7 @@ func (s *stream) begin(o pending) {
 	}
 }
 
+// serve carries out the stream's requests until the stream is closed or its connection is unusable.
 func (s *stream) serve() {
 	for {
 		select {
@@ -85,7 +86,7 @@ func (s *stream) serve() {
 		}
 		sent := s.busy.Load()
 		if !s.usable() {
-			s.pass(sent)
+			s.passOn(sent)
 			return
 		}
 		o, err := s.ask(s.request)
@@ -101,11 +102,11 @@ func (s *stream) serve() {
 	}
 }
 
-// usable says whether the connection takes another request.
+// usable reports whether the connection accepts another request.
 func (s *stream) usable() bool { return s.shared.conn.Err() == nil }
 
-// pass hands a request over to a new connection, since the server closed this one while it was idle.
-func (s *stream) pass(sent int64) {
+// passOn moves a request to a new connection, because the server closed this one while it was idle.
+func (s *stream) passOn(sent int64) {
 	mine := s.busy.CompareAndSwap(sent, 0)
 	s.d.lost(s)
 	if !mine {
@@ -127,22 +128,22 @@ func (s *stream) ask(r *Request) (outcome, error) {
 	var first atomic.Int64
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { first.Store(s.d.now()) }})
 	var o outcome
-	request, err := s.http(ctx, r)
+	request, err := s.newRequest(ctx, r)
 	if err == nil {
 		var answer *http.Response
 		if answer, err = s.shared.conn.RoundTrip(request); err == nil {
-			o, err = s.took(r, answer)
+			o, err = s.readAnswer(r, answer)
 		}
 	}
 	o.first, o.end = first.Load(), s.d.now()
 	if _, is := errors.AsType[streamError](err); is {
-		err = syscall.ECONNRESET // of this stream alone
+		err = syscall.ECONNRESET // only this stream was reset
 	}
 	return o, err
 }
 
-// A streamError is a stream that the server reset. The library's own type has these fields, and lets itself be
-// taken for any other with the same.
+// A streamError is the reset of a stream by the server. net/http's own type is not exported, but its As method accepts
+// any struct with the same fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -151,7 +152,8 @@ type streamError struct {
 
 func (e streamError) Error() string { return "the stream was reset" }
 
-func (s *stream) http(ctx context.Context, r *Request) (*http.Request, error) {
+// newRequest converts a request for net/http.
+func (s *stream) newRequest(ctx context.Context, r *Request) (*http.Request, error) {
 	scheme := "http"
 	if s.d.Server.TLS != nil {
 		scheme = "https"
@@ -170,8 +172,8 @@ func (s *stream) http(ctx context.Context, r *Request) (*http.Request, error) {
 	return request, nil
 }
 
-// took reads the body of an answer.
-func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
+// readAnswer reads the body of an answer.
+func (s *stream) readAnswer(r *Request, answer *http.Response) (outcome, error) {
 	defer answer.Body.Close()
 	o := outcome{status: answer.StatusCode, good: r.good(answer.StatusCode),
 		retryAfter: answer.Header.Get("Retry-After") != ""}
@@ -186,7 +188,7 @@ func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
 		rest, err = io.Copy(io.Discard, answer.Body)
 		o.bytes += int(rest)
 	}
-	if err == nil && o.good && r.unlike(kept) {
+	if err == nil && o.good && r.fails(kept) {
 		o.good, o.failure = false, Unlike
 	}
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A usage is what this process has used of CPUs, and waited for them, at a time.
+// A usage holds the CPU time of this process, and its waits for CPUs, until a time.
 type usage struct {
 	at, cpu time.Duration
 	wake    wake
 }
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time of this process; 0 if it is not available.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -23,27 +23,28 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// wakeMetric is how long goroutines could have gone on and had no processor, since the process began.
+// wakeMetric is how long goroutines were runnable without a processor, since the process began.
 const wakeMetric = "/sched/latencies:seconds"
 
-// A wake is what [wakeMetric] says at a time. Who reads answers waits there when the generator has not CPU enough: the
-// answers are there and nobody looks, which else would be taken for the server's time.
+// A wake holds the values of [wakeMetric] at a time. If the generator lacks CPU time, the goroutines that read answers
+// wait there, and without this metric the wait would pass for the server's time.
 type wake struct {
 	counts []uint64
-	bounds []float64 // s, one more than counts
+	bounds []float64 // seconds, one more than counts
 }
 
+// wakeNow reads the metric; the result is empty if the runtime does not have it.
 func wakeNow() wake {
 	s := []metrics.Sample{{Name: wakeMetric}}
 	metrics.Read(s)
 	if s[0].Value.Kind() != metrics.KindFloat64Histogram {
-		return wake{} // a runtime that does not say
+		return wake{}
 	}
 	h := s[0].Value.Float64Histogram()
 	return wake{h.Counts, h.Buckets}
 }
 
-// since is the median of what came after another one, in seconds, to the lower bound of its bucket; 0 if unknown.
+// since returns the median wait since another reading in seconds, as the lower bound of its bucket; 0 if it is unknown.
 func (w wake) since(before wake) float64 {
 	if len(w.counts) != len(before.counts) {
 		return 0
@@ -55,7 +56,7 @@ func (w wake) since(before wake) float64 {
 	for i, n := range w.counts {
 		seen += n - before.counts[i]
 		if seen > 0 && 2*seen >= all {
-			return math.Max(w.bounds[i], 0) // the first one begins at minus infinity
+			return math.Max(w.bounds[i], 0) // the first bucket begins at minus infinity
 		}
 	}
 	return 0

@@ -1,11 +1,11 @@
-// Package httpload is the load generator for HTTP: requests at planned times over HTTP/1.1 or 2, with or
-// without TLS, over as many connections as wanted, or as fast as a number of clients gets answers. It
-// stands between the agent, which gives it a [Config] and passes its [Report] on, and the network.
+// Package httpload is the load generator for HTTP/1.1 and HTTP/2, with or without TLS: requests at scheduled times
+// (open loop), or as fast as a number of clients is answered (closed loop). The agent passes it a [Config] and forwards
+// its [Report].
 //
-// What can be pure is: [netload.Pacer] turns time into what is due, the codec of HTTP/1.1 turns bytes into answers,
-// search looks for a rate. Connections are at the edge. In an open loop nothing waits for an answer before the next
-// request is sent: one thread sends what is due over connections that are free, a goroutine per connection reads the
-// answers, and where no connection is free the wait counts, because latency counts from the planned time.
+// The parts without connections are pure: [netload.Pacer] computes which requests are due, the codec of HTTP/1.1 parses
+// answers, search looks for a rate. In an open loop no request waits for the answer to another: one thread sends the
+// requests that are due over free connections, a goroutine per connection reads the answers. If no connection is free,
+// the wait counts, because latency counts from the scheduled time.
 package httpload
 
 import (
@@ -23,21 +23,21 @@ import (
 // A Field is a header field.
 type Field struct{ Name, Value string }
 
-// A Request is one request of a workload. A [Source] may hand out the same one again and again; it is
-// encoded only once then.
+// A Request is one request of a workload. A [Source] may return the same one repeatedly, which is then encoded only
+// once.
 type Request struct {
-	Kind     int // an index into the source's names
+	Kind     int // index into the source's names
 	Method   string
 	Path     string // with the query
 	Header   []Field
 	Body     []byte
-	Statuses []int  // that are successes; empty: 200 to 299
-	Contains []byte // that the first MiB of the answer's body must contain; nil: anything
+	Statuses []int  // successful ones; empty: 200 to 299
+	Contains []byte // must be in the first MiB of the answer's body; nil: no check
 
-	encoded atomic.Pointer[[]byte] // for HTTP/1.1
+	encoded atomic.Pointer[[]byte] // as HTTP/1.1
 }
 
-// good says whether a status is a success. Redirections are not, unless they are wanted.
+// good reports whether a status is a success. Redirections are only if Statuses lists them.
 func (r *Request) good(status int) bool {
 	if len(r.Statuses) == 0 {
 		return status >= 200 && status < 300
@@ -45,22 +45,22 @@ func (r *Request) good(status int) bool {
 	return slices.Contains(r.Statuses, status)
 }
 
-// A Source says what is asked. It is safe for concurrent use.
+// A Source returns the requests of a run. It is safe for concurrent use.
 type Source interface {
-	// Names of the kinds of requests, in the order of the report.
+	// Names returns the kinds of requests in the order of the report.
 	Names() []string
-	// Request is the request of operation n, from 0. It must not be changed after it was returned.
+	// Request returns the request of operation n, from 0. It must not change after it was returned.
 	Request(n uint64) *Request
 }
 
-// A Server is who is asked.
+// A Server is the server under load.
 type Server struct {
 	Addresses []string    // host:port, connected to in turn
-	Host      string      // of the requests
+	Host      string      // of the requests' Host header and TLS server name
 	TLS       *tls.Config // nil: none
-	HTTP2     bool        // over TLS, or in the clear to a server that is known to speak it
+	HTTP2     bool        // over TLS, or in clear text to a server with prior knowledge
 
-	connect func(ctx context.Context, network, address string) (net.Conn, error) // nil: by the kernel
+	connect func(ctx context.Context, network, address string) (net.Conn, error) // nil: a net.Dialer
 }
 
 // Limits of a run.
@@ -72,36 +72,35 @@ const (
 	defaultTimeout = 10 * time.Second
 )
 
-// A Config is a run.
+// A Config describes a run.
 type Config struct {
 	Server Server
 	Source Source
 
-	Rate    float64 // requests per second, at planned times; 0: closed loop
-	Clients int     // of the closed loop: each waits for its answer before it asks again
-	// What [Do] searches before: the highest rate whose 99th percentile stays at or below Knee, or the number of clients,
-	// from Clients to MostClients, that saturates the server. Run uses neither.
+	Rate    float64 // requests per second at scheduled times; 0: closed loop
+	Clients int     // of a closed loop: each waits for its answer before its next request
+	// Knee and MostClients make [Do] search first: for the highest rate whose 99th percentile stays at or below Knee, or
+	// for the number of clients, from Clients to MostClients, that saturates the server. Run ignores both.
 	Knee        time.Duration
 	MostClients int
-	// Connections that are opened before the run; in an open loop there are up to Most of them if all are
-	// waiting for answers.
+	// Connections are opened before the run. An open loop opens up to Most of them if all are waiting for answers.
 	Connections, Most int
-	Reconnect         bool // a new connection for every request
+	Reconnect         bool // use a new connection for every request
 
-	Seed           uint64 // of a search's first rate or number of clients
+	Seed           uint64 // for a search's first rate or number of clients
 	Warmup, Window time.Duration
-	Timeout        time.Duration // of a request, from when it was sent
+	Timeout        time.Duration // of a request, from its sending
 
-	// Distress is asked once a second whether the server has had enough, and why: the run ends then. Nil never ends it.
+	// Distress is called once a second. If it returns a reason, the run stops. Nil never stops it.
 	Distress func(Pulse) string
 
-	sleep func(time.Duration) // of the thread that sends, at most so long; nil: as exactly as the kernel can
+	sleep func(time.Duration) // blocks the sending thread for at most a duration; nil: as precisely as the kernel can
 }
 
-// ErrConfig is what every error about a Config is.
+// ErrConfig is wrapped by every error about a Config.
 var ErrConfig = errors.New("invalid run")
 
-// Validate returns an error that Is ErrConfig, or nil.
+// Validate returns an error that Is ErrConfig if a field is out of range.
 func (c Config) Validate() error {
 	switch {
 	case len(c.Server.Addresses) == 0 || c.Source == nil:
@@ -121,6 +120,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// fill sets the defaults.
 func (c *Config) fill() {
 	c.Server.fill()
 	if c.sleep == nil {
@@ -135,7 +135,7 @@ func (c *Config) fill() {
 	c.Most = max(cmp.Or(c.Most, defaultMost), c.Connections)
 }
 
-// fill names the server and the protocol where the handshake does not say otherwise.
+// fill sets the defaults of the connection and of TLS.
 func (s *Server) fill() {
 	if s.connect == nil {
 		s.connect = new(net.Dialer).DialContext
@@ -157,8 +157,8 @@ func (s *Server) fill() {
 	}
 }
 
-// Run carries out a run. Whatever becomes of requests is in the report; an error means that no
-// connection could be opened, that c is invalid, or that ctx ended, whose cause it is then.
+// Run carries out a run. Failed requests are in the report; an error means that c is invalid, that no connection could
+// be opened, or that ctx ended, and is then its cause.
 func Run(ctx context.Context, c Config) (Report, error) {
 	if err := c.Validate(); err != nil {
 		return Report{}, err
@@ -174,7 +174,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	if c.Rate > 0 {
 		d.pace(ctx)
 	} else {
-		d.let(ctx)
+		d.runClosedLoop(ctx)
 	}
 	if ctx.Err() != nil {
 		return Report{}, context.Cause(ctx)
@@ -183,7 +183,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	return d.report(), nil
 }
 
-// dial opens a connection, and says how long its parts took.
+// dial opens a connection and returns how long its parts took.
 func (s Server) dial(ctx context.Context, turn int) (net.Conn, opening, error) {
 	var o opening
 	began := time.Now()
@@ -209,7 +209,8 @@ func (s Server) dial(ctx context.Context, turn int) (net.Conn, opening, error) {
 	return secure, o, nil
 }
 
-// An opening is what a connection took before its first request.
+// An opening holds how long it took to open a connection.
 type opening struct{ connect, tls time.Duration }
 
+// errTLS is wrapped by errors of the TLS handshake.
 var errTLS = errors.New("TLS")

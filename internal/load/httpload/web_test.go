@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
-// same asks the same request all the time.
+// same is a source that repeats one request.
 type same struct{ request *Request }
 
 func (s same) Names() []string         { return []string{"only"} }
@@ -28,7 +28,7 @@ func (s same) Request(uint64) *Request { return s.request }
 
 func get(path string) same { return same{&Request{Method: "GET", Path: path}} }
 
-// turns asks several in turn.
+// turns is a source that returns several requests in turn.
 type turns []*Request
 
 func (s turns) Names() []string {
@@ -63,7 +63,7 @@ func run(t *testing.T, c Config) Report {
 	return r
 }
 
-// Each way to speak to a server, with every request answered and counted.
+// TestProtocols checks, for each protocol and loop, that every request is answered and counted.
 func TestProtocols(t *testing.T) {
 	var seen atomic.Int64
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +108,7 @@ func TestProtocols(t *testing.T) {
 				if r.Total.OK == 0 || r.Total.Failed() > 0 || r.Planned != r.Total.OK && loop == "open" {
 					t.Errorf("%+v", r)
 				}
-				// A closed loop has one request more under way for each client when its window ends.
+				// When the window of a closed loop ends, each client has one more request under way.
 				if n := seen.Load(); n < int64(r.Total.OK) || n > int64(r.Total.OK)+3 {
 					t.Errorf("the server saw %d requests, %d were counted", n, r.Total.OK)
 				}
@@ -129,8 +129,8 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// A server that stalls for 2 s of 10 shows in the percentiles, since latency counts from the planned
-// time: of 2000 requests 400 wait, the longest 2 s. Time is simulated, so that nothing else stalls.
+// A server that stalls for 2 s of 10 shows in the percentiles, because latency counts from the scheduled time: of 2000
+// requests 400 wait, up to 2 s. Time is simulated, so that nothing else stalls.
 func TestStall(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		var began time.Time
@@ -153,7 +153,7 @@ func TestStall(t *testing.T) {
 		if p50 := h.Quantile(0.5); p50 > 0.0011 {
 			t.Errorf("p50 is %g s", p50)
 		}
-		// In a closed loop of few clients the same stall hardly shows: this is why it is labelled.
+		// In a closed loop with few clients the same stall hardly shows, which is why its results are labelled.
 		began = time.Now()
 		c.Rate, c.Clients = 0, 2
 		r = run(t, c)
@@ -163,7 +163,7 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// A service time that is known: fixed, and bimodal.
+// TestServiceTime checks the latencies of known service times: a fixed and a bimodal one.
 func TestServiceTime(t *testing.T) {
 	const slow = 100 * time.Millisecond
 	simulate(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestServiceTime(t *testing.T) {
 	})
 }
 
-// Each failure has its name, and none counts as a success.
+// TestOutcomes checks that each failure has its name, and that none counts as a success.
 func TestOutcomes(t *testing.T) {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -281,7 +281,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Of a body that is to be checked, the first MiB is kept and no more, by whichever protocol.
+// The first MiB of a body is checked and no more, with both protocols.
 func TestContainsInLongBody(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := append(make([]byte, maxKept-len("expected")), "expected"...)
@@ -305,7 +305,7 @@ func TestContainsInLongBody(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 failures have the same names, and a connection that the server ends is replaced.
+// With HTTP/2 failures have the same names, and a connection that the server closes is replaced.
 func TestOutcomesHTTP2(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -348,9 +348,10 @@ func TestOutcomesHTTP2(t *testing.T) {
 	}
 }
 
-// A server that is away: an error where it never was there, failed requests where it goes, and recovery.
+// TestServerAway covers a server that never listened (an error), and one that stops during a run and comes back (failed
+// requests, then successes).
 func TestServerAway(t *testing.T) {
-	l, err := net.Listen("tcp", "127.33.0.1:0") // where no other test listens while this one does not
+	l, err := net.Listen("tcp", "127.33.0.1:0") // an address that no other test uses
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +390,7 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// A full accept queue: connections wait, and so do the requests that need them.
+// With a full accept queue connections wait, and so do the requests that need them.
 func TestNobodyAccepts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -447,7 +448,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A certificate that nobody vouches for is an error before the run, not a slow server.
+// A certificate of an unknown authority is an error before the run.
 func TestUntrusted(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
@@ -460,13 +461,13 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// An answer that comes byte by byte is whole when its last byte is there, whatever its first one took.
+// An answer that arrives byte by byte is complete with its last byte.
 func TestSlowAnswers(t *testing.T) {
 	const pieces, apart = 10, 20 * time.Millisecond
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(pieces))
 		for range pieces {
-			_, _ = w.Write([]byte("x")) // the client may be gone
+			_, _ = w.Write([]byte("x")) // the client may have closed
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(apart)
 		}
@@ -485,7 +486,7 @@ func TestSlowAnswers(t *testing.T) {
 	if least := (pieces - 1) * apart.Seconds(); latency.Min() < least*0.999 {
 		t.Errorf("an answer that takes %g s took %g s", least, latency.Min())
 	}
-	// The answer's beginning is far from its end. That holds by what the server does, however slow the machine is.
+	// The server separates the first byte from the last, so this holds on slow machines too.
 	first, err := netload.DecodeHistogram(r.FirstByte)
 	if err != nil || first.Min() >= latency.Min() {
 		t.Errorf("first byte after %g s, all after %g s, %v", first.Min(), latency.Min(), err)
