@@ -10,13 +10,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// mistakes are the rules of the audit that found an error in a run, by the run's id. Such a run is not
-// averaged, though it is valid.
-type mistakes map[string][]string
+// An auditErrors maps the id of a run to the audit rules that found an error in it. Such a run is left out although it
+// is valid.
+type auditErrors map[string][]string
 
-// mistakesIn picks the errors that name their runs.
-func mistakesIn(findings []audit.Finding) mistakes {
-	m := mistakes{}
+// auditErrorsIn collects the errors that name their runs.
+func auditErrorsIn(findings []audit.Finding) auditErrors {
+	m := auditErrors{}
 	for _, f := range findings {
 		if f.Severity != audit.Error {
 			continue
@@ -30,36 +30,36 @@ func mistakesIn(findings []audit.Finding) mistakes {
 	return m
 }
 
-// mistakesOf looks at each run by itself, as long as nothing is known of its target.
-func mistakesOf(e result.Experiment, runs []result.Run) mistakes {
+// checkRuns audits each valid run by itself, without the facts of its target.
+func checkRuns(e result.Experiment, runs []result.Run) auditErrors {
 	var findings []audit.Finding
 	for _, r := range runs {
 		if of, _ := e.Case(r.Case); r.Valid() {
 			findings = append(findings, audit.CheckRun(of, r)...)
 		}
 	}
-	return mistakesIn(findings)
+	return auditErrorsIn(findings)
 }
 
-// audited sorts the runs of results, and leaves out those that the audit finds an error in.
-func audited(r result.Results) *trial {
-	findings := audit.Check(audit.Evidence{Results: r}) // before the trial: both take much room
-	t := newTrial(r.Experiment, r.Runs)
-	t.findings, t.mistakes = findings, mistakesIn(findings)
+// auditedRuns indexes the runs of results, and excludes those in which the audit finds an error.
+func auditedRuns(r result.Results) *runTable {
+	findings := audit.Check(audit.Evidence{Results: r}) // before the table, because both need much memory
+	t := newRunTable(r.Experiment, r.Runs)
+	t.findings, t.auditErrors = findings, auditErrorsIn(findings)
 	return t
 }
 
-// auditWords say what the audit has to do with a metric of a case on these targets. Without a name that
-// the target is shown by, two targets are compared by blocks.
-func (t *trial) auditWords(caseName, metric, shown string, targets ...string) []string {
+// auditWarnings describes the audit's findings on a metric of a case on these targets. It counts excluded runs on the
+// target shown; if shown is empty, the targets are compared by blocks, and it counts blocks.
+func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...string) []string {
 	var words, wrong []string
 	left := map[int]bool{}
-	for block, have := range t.last[caseName] {
+	for block, have := range t.lastAttempt[caseName] {
 		for _, target := range targets {
 			r, ok := have[target]
-			if ok && r.Valid() && len(t.mistakes[r.ID]) > 0 {
+			if ok && r.Valid() && len(t.auditErrors[r.ID]) > 0 {
 				left[block] = true
-				wrong = append(wrong, t.mistakes[r.ID]...)
+				wrong = append(wrong, t.auditErrors[r.ID]...)
 			}
 		}
 	}
@@ -76,9 +76,9 @@ func (t *trial) auditWords(caseName, metric, shown string, targets ...string) []
 	return words
 }
 
-// rulesOn lists the rules with findings on a metric of a case on one of the targets, but for those
-// whose runs are left out.
-func (t *trial) rulesOn(caseName, metric string, targets []string) []string {
+// rulesOn lists the rules with findings on a metric of a case on one of the targets, without those whose runs are
+// excluded.
+func (t *runTable) rulesOn(caseName, metric string, targets []string) []string {
 	var rules []string
 	for _, f := range t.findings {
 		out := f.Severity == audit.Error && len(f.Runs) > 0
@@ -90,7 +90,7 @@ func (t *trial) rulesOn(caseName, metric string, targets []string) []string {
 	return rules
 }
 
-// list joins names, sorted and each once.
+// list joins the sorted distinct names.
 func list(names []string) string {
 	names = slices.Clone(names)
 	slices.Sort(names)

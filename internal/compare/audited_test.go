@@ -10,16 +10,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// stalled gives a run a rate and a mean latency that do not close: the loop stood still for half of
-// the time.
+// stalled gives a run a rate and a mean latency that contradict each other, as if the loop had stalled for half of the
+// time.
 func stalled(r *result.Run) {
 	r.Values = append(r.Values,
 		result.Value{Metric: "rate", Unit: unit.PerSecond, Better: metric.Higher, Number: 5000},
 		result.Value{Metric: "mean", Unit: unit.Second, Better: metric.Lower, Number: 1e-4})
 }
 
-// TestRunsWithErrorsAreLeftOut checks that a run that cannot be what it says is on neither side of a
-// pair, in no row of its case, and is named with its rule.
+// TestRunsWithErrorsAreLeftOut checks that a run with an audit error is excluded from pairs and rows of its case, and
+// that warnings name its rule.
 func TestRunsWithErrorsAreLeftOut(t *testing.T) {
 	w := newWorld(11, "a", "b", "c")
 	w.addCase(rr, result.Primary, "p50")
@@ -99,10 +99,9 @@ func TestFindingsOfTwoDirectories(t *testing.T) {
 	}
 }
 
-// TestDoubtfulRowsSayWhichRule checks that a finding is named at the rows that it touches, and there
-// only.
+// TestDoubtfulRowsSayWhichRule checks that a finding is named at the rows that it affects and nowhere else.
 func TestDoubtfulRowsSayWhichRule(t *testing.T) {
-	tr := trial{findings: []audit.Finding{
+	tr := runTable{findings: []audit.Finding{
 		{Rule: "one", Severity: audit.Warning, Case: rr, Target: "b", Metric: "p50"},
 		{Rule: "two", Severity: audit.Note, Case: rr},
 		{Rule: "three", Severity: audit.Error, Case: rr, Target: "b"}, // names no run: nothing is left out
@@ -114,11 +113,11 @@ func TestDoubtfulRowsSayWhichRule(t *testing.T) {
 		{"p50", "b", "The audit doubts this (one, three, two)."},
 		{"p99", "b", "The audit doubts this (three, two)."}, {"p50", "c", "The audit doubts this (two)."},
 	} {
-		if got := strings.Join(tr.auditWords(rr, c.metric, "", "a", c.target), " "); got != c.want {
+		if got := strings.Join(tr.auditWarnings(rr, c.metric, "", "a", c.target), " "); got != c.want {
 			t.Errorf("%s on %s: %q, want %q", c.metric, c.target, got, c.want)
 		}
 	}
-	if got := tr.auditWords("other", "p50", "", "a", "b"); len(got) != 0 {
+	if got := tr.auditWarnings("other", "p50", "", "a", "b"); len(got) != 0 {
 		t.Errorf("another case: %q", got)
 	}
 }

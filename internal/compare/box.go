@@ -10,14 +10,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// whisker is how many interquartile ranges a whisker may be long.
+// whisker is the maximum length of a whisker in interquartile ranges.
 const whisker = 1.5
 
-// boxes has a box of each case's own metric on each target, bounds too, of the valid runs that count.
-func (t *trial) boxes() []Box {
+// boxes returns a box of the valid runs for each case's own metric on each target, also for bounds.
+func (t *runTable) boxes() []Box {
 	boxes := []Box{}
 	for _, rc := range t.e.Cases {
-		for _, metric := range boxed(rc.Metric) {
+		for _, metric := range boxMetrics(rc.Metric) {
 			for _, x := range t.e.Targets {
 				values, u := ownValues(metric, t.valid(rc.Name, x.Name))
 				if len(values) > 0 {
@@ -29,17 +29,17 @@ func (t *trial) boxes() []Box {
 	return boxes
 }
 
-// boxed are the metrics that have boxes: what the case is about, and where that is a mean latency, what such
-// measurements were published with.
-func boxed(of string) []string {
+// boxMetrics returns the metrics that get boxes: the case's own; with a mean latency also those that published tables
+// give.
+func boxMetrics(of string) []string {
 	if of == metric.Mean {
 		return []string{of, metric.P99, metric.Max, metric.Min}
 	}
 	return []string{of}
 }
 
-// ownValues are the values of a metric in the unit of the first run that has it: what is in another
-// unit is another quantity.
+// ownValues returns the values of a metric in the unit of the first run that has it. Values in other units are skipped,
+// because they measure another quantity.
 func ownValues(metric string, runs map[int]*result.Run) (values []float64, u unit.Unit) {
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
 		v, has := runs[n].Value(metric)
@@ -52,7 +52,7 @@ func ownValues(metric string, runs map[int]*result.Run) (values []float64, u uni
 	return values, u
 }
 
-// newBox fills in a box of at least one value.
+// newBox computes the statistics of a box from at least one value.
 func newBox(b Box, values []float64) Box {
 	values = stats.Settle(values)[0]
 	s := stats.Summarise(values)

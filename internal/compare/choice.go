@@ -12,14 +12,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// ErrMetric is what every error about a metric is that was chosen for the verdicts.
+// ErrMetric is wrapped by every error about a metric that was chosen for the verdicts.
 var ErrMetric = errors.New("not a metric of these runs")
 
-// ChooseMetric lets the verdicts on all cases whose runs have a metric be about that one, and says so in a sentence,
-// which is empty where that changes nothing. Primary cases stay primary: their intervals keep the level that so many
-// comparisons need. When cases stopped, and what gates are about, remains as planned.
+// ChooseMetric makes the verdicts on all cases whose runs have the named metric about that metric. It returns the
+// changed experiment and a sentence that says so, empty if nothing changes. Primary cases stay primary: their intervals
+// keep the level of the planned number of comparisons. When cases stopped, and what gates are about, remains as
+// planned. If no valid run has the metric, the error wraps [ErrMetric].
 func ChooseMetric(e result.Experiment, runs []result.Run, name string) (result.Experiment, string, error) {
-	having, known := measuring(name, runs)
+	having, known := casesWithMetric(name, runs)
 	if len(having) == 0 {
 		return e, "", fmt.Errorf("%w: %q; they have %s", ErrMetric, name, prose.Choices(name, known))
 	}
@@ -48,9 +49,9 @@ func ChooseMetric(e result.Experiment, runs []result.Run, name string) (result.E
 		unit.Plural(cases, "case"), name, prose.Some(before)), nil
 }
 
-// measuring are the cases that have valid runs with a metric of that name, and all metrics that there are. A metric of
-// which neither more nor less is better gives no verdict.
-func measuring(name string, runs []result.Run) (cases map[string]bool, known []string) {
+// casesWithMetric returns the cases with valid runs of a metric, and the sorted names of all metrics. Metrics without a
+// better direction give no verdict and are skipped.
+func casesWithMetric(name string, runs []result.Run) (cases map[string]bool, known []string) {
 	cases = map[string]bool{}
 	for _, r := range runs {
 		if !r.Valid() {
@@ -72,7 +73,7 @@ func measuring(name string, runs []result.Run) (cases map[string]bool, known []s
 	return cases, known
 }
 
-// asPlanned is an experiment with the metrics that its cases were planned for.
+// asPlanned returns the experiment with the metrics that its cases were planned for.
 func asPlanned(e result.Experiment) result.Experiment {
 	e.Cases = plannedCases(e.Cases)
 	return e

@@ -12,8 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// withMeans is an experiment with looks that stopped after eight of thirty blocks, because its p50 was decided. Each
-// run has a mean too, by so much above p50.
+// withMeans returns an experiment with looks that stopped after eight of thirty blocks, because its p50 was decided.
+// Each run also has a mean that is p50 times the factor.
 func withMeans(t *testing.T, factor float64) *world {
 	t.Helper()
 	w := newWorld(30, "A", "B")
@@ -34,8 +34,8 @@ func withMeans(t *testing.T, factor float64) *world {
 	return w
 }
 
-// TestChosenMetric: what was chosen afterwards has the interval that a primary comparison has, and the cases stopped
-// when they did.
+// TestChosenMetric checks that a metric chosen afterwards has the interval of a primary comparison, and that cases
+// stopped as planned.
 func TestChosenMetric(t *testing.T) {
 	w := withMeans(t, 1.5)
 	planned := compare(t, w, nil)
@@ -57,7 +57,7 @@ func TestChosenMetric(t *testing.T) {
 	if after.Level != 1-0.05/2 || after.Level != before.Level {
 		t.Errorf("level %g, planned %g", after.Level, before.Level)
 	}
-	// A factor that is the same on both sides changes no ratio.
+	// A common factor of both sides changes no ratio.
 	if !near(after.CI.Lo, before.CI.Lo) || !near(after.CI.Hi, before.CI.Hi) || after.Verdict != Different {
 		t.Errorf("%s %v, planned %s %v", after.Verdict, after.CI, before.Verdict, before.CI)
 	}
@@ -68,7 +68,7 @@ func TestChosenMetric(t *testing.T) {
 
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
-// primaryRow is the first primary row, which is about a metric.
+// primaryRow returns the first primary row, and fails unless it is about the metric.
 func primaryRow(t *testing.T, c Comparison, of string) Row {
 	t.Helper()
 	rows := c.Primary()
@@ -82,7 +82,7 @@ func primaryRow(t *testing.T, c Comparison, of string) Row {
 	return rows[0]
 }
 
-// TestChosenMetricLeavesGatesAndLooks: both are about what was planned.
+// TestChosenMetricLeavesGatesAndLooks checks that gates and looks use the planned metric.
 func TestChosenMetricLeavesGatesAndLooks(t *testing.T) {
 	w := withMeans(t, 1.5)
 	w.e.Gates = []string{rr + " <= +50%"}

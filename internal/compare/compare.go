@@ -12,49 +12,47 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// ErrExperiment is what every error about the plan of an experiment is.
+// ErrExperiment is wrapped by every error about the plan of an experiment.
 var ErrExperiment = errors.New("the experiment cannot be compared")
 
-// Compare compares every target with the baseline, or with every other where the design says so, by
-// blocks; of runs that were imported, unpaired. Runs that are invalid, incomplete or strange never fail
-// it, nor do those that the audit finds an error in: they are left out and the warnings say so. An error
-// Is [ErrExperiment] and names what is wrong with the plan itself.
+// Compare compares every target with the baseline, or all pairs of targets if the design asks for that: paired by
+// blocks, and unpaired for imported runs. Invalid, incomplete or implausible runs, and those in which the audit finds
+// an error, are left out with a warning. An error wraps [ErrExperiment] and describes what is wrong with the plan
+// itself.
 //
-// Of each block the last attempt counts, and a pair needs a valid run on both sides in it. Primary
-// intervals are at alpha / m, where m counts the primary comparisons planned, not those that came
-// through; the others at alpha, with their verdicts under false discovery rate control. Gates have an
-// alpha of their own, which all that they apply to share. Where the design has looks all intervals are
-// repeated ones, which hold wherever a case stopped. What changed between the sessions is in the comparison;
-// the facts are those of all of them.
+// Of each block the last attempt counts, and a pair needs a valid run on both sides in it. Intervals of primary
+// comparisons are at alpha / m, where m counts all primary comparisons planned, measured or not; those of the others
+// are at alpha, and their verdicts are under false discovery rate control. All gates together share one further alpha.
+// If the design has looks, all intervals are repeated ones, which are valid wherever a case stopped. The facts are
+// those of all sessions; what changed between sessions is in the comparison.
 func Compare(r result.Results) (Comparison, error) {
-	p, err := newPlan(r.Experiment)
+	p, err := newAnalysisPlan(r.Experiment)
 	if err != nil {
 		return Comparison{}, err
 	}
 	return p.compare(r), nil
 }
 
-// compare is Compare of results that the plan is of. Runs of another tool have no blocks, so nothing pairs them.
-func (p plan) compare(r result.Results) Comparison {
-	t := audited(numbered(r))
+// compare compares the results of p's experiment. Imported runs have no blocks and are compared unpaired.
+func (p analysisPlan) compare(r result.Results) Comparison {
+	t := auditedRuns(numberRuns(r))
 	c := newComparison(r.Experiment)
 	c.Sessions, c.Visits = sessionsOf(r), visitsOf(r)
 	var intro []string
 	if c.Paired = r.Experiment.Imported == ""; c.Paired {
-		t.look, t.shifts = p.look, p.shifts
-		t.stopped = p.replay(asPlanned(t.e), t.reached(), r.Runs, t.mistakes)
+		t.look, t.detectableShifts = p.look, p.detectableShifts
+		t.stoppedAfter = p.replayLooks(asPlanned(t.e), t.lastBlockOfAll(), r.Runs, t.auditErrors)
 	} else {
 		intro = append(intro, fmt.Sprintf("These are runs of another tool (%s), without blocks: they are "+
 			"compared unpaired, and what changed between them is part of every difference.", r.Experiment.Imported))
 	}
 	c.fill(t, p, r.Facts, append(intro, t.warnings...),
-		slices.Concat(t.common.ofAllRuns(), siteDoubts(r.Sites), t.standing()))
+		slices.Concat(t.sharedWarnings.sentences(), siteWarnings(r.Sites), t.designWarnings()))
 	return c
 }
 
-// fill compares the targets of a trial. Of the warnings about all of it, some stand before those that are found here,
-// and the others after them.
-func (c *Comparison) fill(t *trial, p plan, facts map[string][]result.Fact, before, after []string) {
+// fill compares the targets of t. It puts the warnings before and after around those that it finds itself.
+func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result.Fact, before, after []string) {
 	c.Primaries = t.primaries()
 	compareCase, judge, change := t.compareCase, t.judge, t.readChange
 	u := unpaired{t, c.Primaries, map[string]bool{}}
@@ -62,13 +60,13 @@ func (c *Comparison) fill(t *trial, p plan, facts map[string][]result.Fact, befo
 		compareCase, judge, change = u.compareCase, t.judgeUnpaired, u.readChange
 	}
 	for _, rc := range t.e.Cases {
-		for _, v := range t.versus {
-			if rc.Role != result.Bound && t.plans(rc, v) {
+		for _, v := range t.targetPairs {
+			if rc.Role != result.Bound && t.hasCase(rc, v) {
 				c.Comparisons = append(c.Comparisons, compareCase(rc, v)...)
 			}
 		}
 	}
-	family := t.family(c.Comparisons, judge)
+	family := t.exploratoryFamily(c.Comparisons, judge)
 	decideTogether(family, c.Alpha)
 	c.Findings = append(c.Findings, t.findings...)
 	addDetectable(c.Comparisons, t, c.Primaries)
@@ -79,10 +77,10 @@ func (c *Comparison) fill(t *trial, p plan, facts map[string][]result.Fact, befo
 	}
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
-	c.Warnings = append(c.Warnings, slices.Concat(before, t.selections(), u.unmatchedMetrics(), after)...)
-	for _, v := range t.versus {
+	c.Warnings = append(c.Warnings, slices.Concat(before, t.selectionWarnings(), u.unmatchedMetrics(), after)...)
+	for _, v := range t.targetPairs {
 		if v.baseline == t.against(v.target) {
-			a, b := t.placeFacts(v)
+			a, b := t.constantRunFacts(v)
 			c.addDifferences(v.target, slices.Concat(facts[v.baseline], a), slices.Concat(facts[v.target], b))
 		}
 	}
@@ -92,14 +90,14 @@ func (c *Comparison) fill(t *trial, p plan, facts map[string][]result.Fact, befo
 	c.Limits, c.Objectives, c.Leaks = t.limits(facts), t.objectives(), t.leaks()
 }
 
-// standing are the warnings about how all runs of a trial were measured.
-func (t *trial) standing() []string {
+// designWarnings returns warnings about how all runs were measured.
+func (t *runTable) designWarnings() []string {
 	var words []string
 	for _, w := range []struct {
 		holds bool
 		words string
 	}{
-		{t.closed, closedWords}, {t.e.Design.Parallel, parallelWords}, {t.e.InTurn(), inTurnWords},
+		{t.closedLoop, closedWords}, {t.e.Design.Parallel, parallelWords}, {t.e.InTurn(), inTurnWords},
 		{t.oneMachine(), oneMachineWords},
 	} {
 		if w.holds {
@@ -112,7 +110,7 @@ func (t *trial) standing() []string {
 const oneMachineWords = "Client and server run on one machine and share its CPUs: costs are of both sides together, " +
 	"and the network between them is the kernel's own."
 
-// newComparison is a comparison of e without rows.
+// newComparison returns a comparison of e without rows.
 func newComparison(e result.Experiment) Comparison {
 	return Comparison{
 		Schema: Schema, Experiment: e.ID, Seed: e.Seed, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
@@ -123,7 +121,7 @@ func newComparison(e result.Experiment) Comparison {
 	}
 }
 
-// asSentences are warnings as sentences.
+// asSentences returns the warnings with full stops.
 func asSentences(warnings []string) []string {
 	list := make([]string, len(warnings))
 	for i, w := range warnings {
@@ -132,7 +130,8 @@ func asSentences(warnings []string) []string {
 	return list
 }
 
-// finish decides what needs all rows: the verdicts on metrics that are not their case's own, the order, the sentences.
+// finish sets what depends on all rows: the verdicts on metrics other than their case's own, the order of rows, and the
+// sentences.
 func (c *Comparison) finish(scope string, cases []result.Case) {
 	_, others := exploratory(c.Comparisons, cases)
 	decideTogether(others, c.Alpha)
@@ -153,7 +152,7 @@ func rank(r result.Role) int {
 	return 1
 }
 
-// check returns an error that Is ErrExperiment if nothing sensible can be computed from the plan.
+// check returns an error that wraps ErrExperiment if the plan allows no comparison.
 func check(e result.Experiment) error {
 	names := map[string]bool{}
 	for _, t := range e.Targets {
@@ -183,7 +182,7 @@ func check(e result.Experiment) error {
 	return checkLooks(e.Design)
 }
 
-// checkLooks returns an error unless the looks ascend to the number of blocks.
+// checkLooks returns an error unless the looks ascend up to the number of blocks.
 func checkLooks(d result.Design) error {
 	before := 0
 	for _, n := range d.Looks {
@@ -198,21 +197,23 @@ func checkLooks(d result.Design) error {
 	return nil
 }
 
-// planned counts the primary comparisons of the plan.
-func planned(e result.Experiment) int { return primaryCases(e.Cases) * len(contests(e)) }
+// countPrimaryPlanned returns the number of primary comparisons in the plan.
+func countPrimaryPlanned(e result.Experiment) int {
+	return countPrimaryCases(e.Cases) * len(plannedPairs(e))
+}
 
-// compared counts the comparisons of cases by their own metric, primary or not.
-func compared(e result.Experiment) int {
+// countPlanned returns the number of planned comparisons of cases by their own metric, primary or not.
+func countPlanned(e result.Experiment) int {
 	n := 0
 	for _, rc := range e.Cases {
 		if rc.Role != result.Bound {
-			n += len(contests(e))
+			n += len(plannedPairs(e))
 		}
 	}
 	return n
 }
 
-func primaryCases(cases []result.Case) int {
+func countPrimaryCases(cases []result.Case) int {
 	n := 0
 	for _, rc := range cases {
 		if rc.Role == result.Primary {
@@ -222,8 +223,8 @@ func primaryCases(cases []result.Case) int {
 	return n
 }
 
-// design is how the experiment looks at its blocks.
-func design(d result.Design) (stats.Design, error) {
+// lookDesign returns the group-sequential design of the looks, or that of a single look.
+func lookDesign(d result.Design) (stats.Design, error) {
 	if len(d.Looks) == 0 {
 		return stats.OneLook{}, nil
 	}
@@ -234,13 +235,13 @@ func design(d result.Design) (stats.Design, error) {
 	return look, nil
 }
 
-// isMeasured says whether the plan gave the case up on the target.
+// isMeasured reports whether the plan still measures the case on the target.
 func isMeasured(e result.Experiment, caseName, target string) bool {
 	return !slices.ContainsFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(target, caseName) })
 }
 
-// meet says whether there is a block with runs on both sides.
-func meet(a, b map[int]*result.Run) bool {
+// shareBlock reports whether both sides have a run in the same block.
+func shareBlock(a, b map[int]*result.Run) bool {
 	for block := range a {
 		if _, ok := b[block]; ok {
 			return true
@@ -249,7 +250,7 @@ func meet(a, b map[int]*result.Run) bool {
 	return false
 }
 
-// decide reads verdict and direction from the interval.
+// decide returns the verdict and the direction that follow from the interval.
 func (r Row) decide() (Verdict, Direction) {
 	direction := None
 	if r.CI.Excludes(0) {
@@ -271,10 +272,10 @@ func (r *Row) warn(format string, a ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, a...))
 }
 
-// fraction turns a log ratio into a change: 0.0198 becomes 0.02.
+// fraction converts a log ratio to a relative change: 0.0198 becomes 0.02.
 func fraction(logRatio float64) float64 { return math.Expm1(logRatio) }
 
-// estimate fills in what an estimate of log ratios says. alpha is that of the row's interval.
+// estimate sets the row's change, interval and p from an estimate of log ratios. alpha is that of the row's interval.
 func (r *Row) estimate(e stats.Estimate, alpha float64) {
 	r.Change = Number(fraction(e.Shift))
 	if r.step > r.Delta {
@@ -291,7 +292,7 @@ func (r *Row) estimate(e stats.Estimate, alpha float64) {
 	r.Warnings = append(r.Warnings, e.Warnings...)
 }
 
-// decidePrimary gives a primary row its verdict, from its interval and nothing else.
+// decidePrimary sets the verdict of a primary row, which depends on its interval alone.
 func (r *Row) decidePrimary() {
 	if r.Role == result.Primary {
 		r.Verdict, r.Direction = r.decide()

@@ -25,7 +25,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A world is a hand-made experiment: what each target's values are, block by block.
+// A world is an experiment built by hand: the values of each target, block by block.
 type world struct {
 	e    result.Experiment
 	runs []result.Run
@@ -37,7 +37,7 @@ const (
 	bound  = "node-node/tcp-rr"
 )
 
-// newWorld is a plan of the named targets, the first the baseline, without cases and runs.
+// newWorld returns a plan of the named targets, the first of them the baseline, without cases and runs.
 func newWorld(blocks int, targets ...string) *world {
 	w := &world{e: result.Experiment{
 		Schema: result.ExperimentSchema, ID: "2026-12-01-a1b2", Seed: 7,
@@ -57,8 +57,7 @@ func (w *world) addCase(name string, role result.Role, metric string) {
 	w.e.Cases = append(w.e.Cases, c)
 }
 
-// add appends a valid run with one value; the slot is the target's place in the plan, turned by one
-// with each block.
+// add appends a valid run with one value; the slot is the target's place in the plan, rotated by one with each block.
 func (w *world) add(block int, caseName, target string, v result.Value) *result.Run {
 	slot := slices.IndexFunc(w.e.Targets, func(t result.Target) bool { return t.Name == target })
 	w.runs = append(w.runs, result.Run{
@@ -78,10 +77,10 @@ func throughput(rate float64) result.Value {
 	return result.Value{Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Number: rate}
 }
 
-// noise is reproducible: about a tenth of a percent to one percent, different for each i.
+// noise returns reproducible noise of at most half a percent, different for each i.
 func noise(i int) float64 { return 0.005 * math.Sin(float64(i)*2.3+0.7) }
 
-// typical is 11 blocks of two cases with an upper bound on three targets: one slower, one alike.
+// typical returns 11 blocks of two cases with a bound on three targets, of which one is slower and one is alike.
 func typical() *world {
 	w := newWorld(11, "lab:native", "lab:vxlan", "lab:again")
 	w.addCase(rr, result.Primary, "p50")
@@ -162,7 +161,7 @@ func TestCompareGolden(t *testing.T) {
 	}
 }
 
-// TestContract checks names and types of knotmeter/comparison/v1: what a reader of it relies on.
+// TestContract checks the names and types of knotmeter/comparison/v1 that readers rely on.
 func TestContract(t *testing.T) {
 	const rowKeys = "case metric unit better role target blocks baseline_median target_median change ci delta verdict " +
 		"direction warnings"
@@ -198,8 +197,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestEmptyIsNoNull checks that an experiment without any run has lists, not nulls, and a row for
-// every planned comparison.
+// TestEmptyIsNoNull checks that an experiment without runs has lists, not nulls, and a row for every planned
+// comparison.
 func TestEmptyIsNoNull(t *testing.T) {
 	w := typical()
 	w.runs, w.e.NotMeasured = nil, nil
@@ -225,7 +224,7 @@ func TestEmptyIsNoNull(t *testing.T) {
 	}
 }
 
-// scenario is n blocks of one primary case, whose ratio is given for each block.
+// scenario returns blocks of one primary case with the given ratios.
 func scenario(ratios ...float64) *world {
 	w := newWorld(len(ratios), "a", "b")
 	w.addCase(rr, result.Primary, "p50")
@@ -236,7 +235,7 @@ func scenario(ratios ...float64) *world {
 	return w
 }
 
-// spreadOver is n ratios evenly between two.
+// spreadOver returns n ratios spread evenly between two.
 func spreadOver(lo, hi float64, n int) []float64 {
 	ratios := make([]float64, n)
 	for i := range ratios {
@@ -299,7 +298,7 @@ func warned(warnings []string, part string) bool {
 	return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, part) })
 }
 
-// TestLastAttemptCounts checks that of a block only the last attempt is used, whole.
+// TestLastAttemptCounts checks that only the last attempt of a block is used, and all of it.
 func TestLastAttemptCounts(t *testing.T) {
 	w := scenario(spreadOver(1.09, 1.11, 11)...)
 	// Block 1 failed on b and was run again; block 2 failed again; block 3's repetition has only one side.
@@ -337,7 +336,7 @@ func TestLastAttemptCounts(t *testing.T) {
 	}
 }
 
-// TestPlannedPrimaries checks that the family is the plan's, whatever could be measured.
+// TestPlannedPrimaries checks that the number of primaries is that of the plan, whatever was measured.
 func TestPlannedPrimaries(t *testing.T) {
 	w := scenario(spreadOver(1.09, 1.11, 11)...)
 	w.addCase(stream, result.Primary, "throughput")
@@ -516,7 +515,7 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestExploratory checks that an exploratory verdict needs the correction for their number.
+// TestExploratory checks that exploratory verdicts are corrected for their number.
 func TestExploratory(t *testing.T) {
 	w := newWorld(6, "a", "b")
 	w.addCase(rr, result.Exploratory, "p50")
@@ -538,7 +537,7 @@ func TestExploratory(t *testing.T) {
 		}
 		return compare(t, w, nil)
 	}
-	// With 6 blocks the smallest p is 1/32: enough if all are so, not if one of many is.
+	// With 6 blocks the smallest p is 1/32: enough if all comparisons have it, not if one of many does.
 	all := family(10, func(m, b int) float64 { return 1.1 + 0.001*float64(b*(m+1)) })
 	one := family(10, func(m, b int) float64 {
 		if m == 0 {
@@ -560,8 +559,8 @@ func TestExploratory(t *testing.T) {
 	}
 }
 
-// TestSameTargets simulates A/A experiments end to end, drift and random order included: a verdict
-// of different among the primaries is an error, and may come in at most alpha of the experiments.
+// TestSameTargets simulates complete A/A experiments with drift and random order: a primary verdict of different is an
+// error, and may occur in at most alpha of the experiments.
 func TestSameTargets(t *testing.T) {
 	const trials = 400
 	random := rand.New(rand.NewPCG(5, 5))
@@ -570,7 +569,7 @@ func TestSameTargets(t *testing.T) {
 	for k := range 3 {
 		w.addCase(fmt.Sprintf("case%d", k), result.Primary, "p50")
 	}
-	p, err := newPlan(w.e)
+	p, err := newAnalysisPlan(w.e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -658,8 +657,8 @@ func TestUnpairedFewRuns(t *testing.T) {
 	}
 }
 
-// FuzzCompare makes experiments of bytes; whatever they are, the answer is one that can be written,
-// read again and rendered, or an error.
+// FuzzCompare builds experiments from bytes; the result is an error, or a comparison that can be written, read again
+// and rendered.
 func FuzzCompare(f *testing.F) {
 	f.Add([]byte("a small experiment of two targets and one case"), uint8(3))
 	f.Add(slices.Repeat([]byte{7, 1, 33, 200, 250}, 80), uint8(9))
@@ -773,37 +772,37 @@ func sane(t *testing.T, c Comparison, err error) {
 	}
 }
 
-// TestOutside checks the p of not being equivalent against what can be counted by hand, and that it
-// agrees with the interval.
+// TestOutside checks the p of not being equivalent against values counted by hand, and that it agrees with the
+// interval.
 func TestOutside(t *testing.T) {
 	inside := []float64{-0.003, -0.002, 0.001, 0.0025, 0.0031, 0.0047}
-	if p := outside(inside, 0.001, 0.02, stats.OneLook{}); p != 2.0/64 {
+	if p := equivalenceP(inside, 0.001, 0.02, stats.OneLook{}); p != 2.0/64 {
 		t.Errorf("six pairs well inside: p %v, want 1/32", p)
 	}
-	if p := outside(inside, 0.001, 0.0026, stats.OneLook{}); p <= 2.0/64 {
+	if p := equivalenceP(inside, 0.001, 0.0026, stats.OneLook{}); p <= 2.0/64 {
 		t.Errorf("six pairs about a narrow margin: p %v", p)
 	}
 	for _, shift := range []float64{0.02, -0.03, math.NaN()} {
-		if p := outside(inside, shift, 0.02, stats.OneLook{}); p != 1 {
+		if p := equivalenceP(inside, shift, 0.02, stats.OneLook{}); p != 1 {
 			t.Errorf("a shift of %v: p %v, want 1", shift, p)
 		}
 	}
 	x := []float64{0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.0006}
-	if p := outsideUnpaired(x, inside, 0.001, 0.02); math.Abs(p-2.0/924) > 1e-12 {
+	if p := equivalencePUnpaired(x, inside, 0.001, 0.02); math.Abs(p-2.0/924) > 1e-12 {
 		t.Errorf("six runs each well inside: p %v, want 2/924", p)
 	}
-	if p := outsideUnpaired(x, inside, 0.02, 0.02); p != 1 {
+	if p := equivalencePUnpaired(x, inside, 0.02, 0.02); p != 1 {
 		t.Errorf("a shift at the margin: p %v, want 1", p)
 	}
 	w := typical()
 	for _, r := range compare(t, w, nil).Comparisons {
-		if r.Role == result.Primary && (r.Verdict == Equivalent) != (r.outside <= 1-r.Level) {
-			t.Errorf("%s on %s is %s, but p outside is %v", r.Case, r.Target, r.Verdict, r.outside)
+		if r.Role == result.Primary && (r.Verdict == Equivalent) != (r.equivalenceP <= 1-r.Level) {
+			t.Errorf("%s on %s is %s, but p outside is %v", r.Case, r.Target, r.Verdict, r.equivalenceP)
 		}
 	}
 }
 
-// TestExploratoryEquivalence is TestExploratory for the other verdict.
+// TestExploratoryEquivalence checks that exploratory verdicts of equivalent are corrected for their number.
 func TestExploratoryEquivalence(t *testing.T) {
 	w := newWorld(6, "a", "b")
 	for k := range 8 {

@@ -10,7 +10,7 @@ import (
 // Schema is the schema of a [Comparison] as JSON.
 const Schema = "knotmeter/comparison/v1"
 
-// A Verdict is what the data allow to be said about a difference.
+// A Verdict is the conclusion that the data allow about a difference.
 type Verdict string
 
 // The verdicts. There is no "no difference": either the difference is shown to be smaller than what
@@ -21,8 +21,8 @@ const (
 	Undecided  Verdict = "undecided"  // neither
 )
 
-// A Direction is which way the target differs from the baseline. It is given where the interval
-// excludes 0, with a verdict of equivalent too, and is None everywhere else.
+// A Direction is the way in which the target differs from the baseline. It is set if the interval excludes 0, also for
+// equivalent targets, and None otherwise.
 type Direction string
 
 // The directions.
@@ -32,61 +32,64 @@ const (
 	None       Direction = "none"
 )
 
-// A Comparison is everything that an experiment says. All its slices and maps are never nil. Its
-// JSON form is knotmeter/comparison/v1.
+// A Comparison holds all results of an experiment. Its slices and maps are never nil, except for those that are left
+// out of the JSON when empty. Its JSON form is knotmeter/comparison/v1.
 type Comparison struct {
 	Schema     string  `json:"schema"`
-	Experiment string  `json:"experiment"` // id; of several experiments, all ids
-	Paired     bool    `json:"paired"`     // by blocks; of several experiments false
+	Experiment string  `json:"experiment"` // id; all ids if several experiments are compared
+	Paired     bool    `json:"paired"`     // by blocks; false for several experiments
 	Seed       uint64  `json:"seed"`
 	Baseline   string  `json:"baseline"`
 	Alpha      float64 `json:"alpha"`     // error probability of all primary verdicts together
 	Delta      float64 `json:"delta"`     // smallest difference that matters, as a fraction
-	Primaries  int     `json:"primaries"` // comparisons planned: primary cases x pairs of targets that are compared
-	// Placebos are the targets that are the baseline again under another name: what they seem to
-	// differ by is noise.
+	Primaries  int     `json:"primaries"` // primary comparisons planned: primary cases x compared pairs of targets
+	// Placebos are the targets with the baseline's own specification under another label: any difference of theirs is
+	// noise.
 	Placebos []string `json:"placebos"`
 
 	Comparisons []Row                `json:"comparisons"` // primaries first, then in the order of the plan
 	NotMeasured []result.NotMeasured `json:"not_measured"`
-	// AlsoDiffers lists, by target, the facts that differ from the baseline's besides the name; a
-	// fact that one side could not find out is listed as "name (unknown)".
+	// AlsoDiffers lists, by target, the other facts that differ from the baseline's. A fact that is unknown on one side is
+	// listed as "name (unknown)".
 	AlsoDiffers map[string][]string     `json:"also_differs"`
 	Differences map[string][]Difference `json:"differences"` // the same with both values
 	Findings    []audit.Finding         `json:"findings"`
 
-	// Medians are what was measured, where nothing is compared, as with a single target; left out of the JSON otherwise.
+	// Medians holds each metric by itself if nothing is compared, as with a single target; otherwise left out of the JSON.
 	Medians []Median `json:"medians,omitempty"`
 
 	Groups []Group `json:"groups"` // by case and metric, with more than two targets
 	Boxes  []Box   `json:"boxes"`  // the runs of each case's own metric, by target
-	// Slopes say how metrics go with a number in which targets differ, left out of the JSON where none do.
+	// Slopes holds how metrics change with a numeric option in which targets differ; left out of the JSON if there is
+	// none.
 	Slopes []Slope `json:"slopes,omitempty"`
-	Gates  []Gated `json:"gates"` // what became of each gate
-	// Prices say what performance costs, where prices were given; left out of the JSON otherwise.
+	Gates  []Gated `json:"gates"` // the outcome of each gate
+	// Prices holds the cost of a unit of performance, if prices were given; otherwise left out of the JSON.
 	Prices []Priced `json:"prices,omitempty"`
-	// Limits are the most of what was measured that facts state, left out of the JSON where there are none.
+	// Limits compares measurements with limits of resources that facts state; left out of the JSON if there are none.
 	Limits []Limit `json:"limits,omitempty"`
-	// Subjects are the targets in groups of cases, left out of the JSON where there are none.
+	// Subjects holds the outcome of targets in groups of cases; left out of the JSON if there are none.
 	Subjects []Subject `json:"subjects,omitempty"`
-	// Objectives that others have set for what was measured, left out of the JSON where there are none.
+	// Objectives holds the published service level objectives for what was measured; left out of the JSON if there are
+	// none.
 	Objectives []Objective `json:"objectives,omitempty"`
-	// Leaks say how often something passed that was forbidden, left out of the JSON where nothing was.
+	// Leaks holds how often forbidden traffic passed; left out of the JSON if no case measured it.
 	Leaks []Leak `json:"leaks,omitempty"`
 
-	// Sessions that have runs, where an experiment was resumed; left out of the JSON otherwise.
+	// Sessions lists the sessions with runs, if the experiment was resumed; otherwise left out of the JSON.
 	Sessions []Session `json:"sessions,omitempty"`
-	// Visits that found their target changed, where targets were measured in turn; left out of the JSON otherwise.
+	// Visits lists the visits that found their target changed, if targets were measured in turn; otherwise left out of the
+	// JSON.
 	Visits []Visit `json:"visits,omitempty"`
 
 	Targets  []TargetRuns `json:"targets"`
-	Headline string       `json:"headline"` // one sentence: what came out, in plain words
-	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how
-	Scope    string       `json:"scope"`    // one sentence: of what the verdicts speak, and of what not
-	Warnings []string     `json:"warnings"` // of the experiment as a whole; sentences
+	Headline string       `json:"headline"` // one sentence: the outcome in plain words
+	Summary  string       `json:"summary"`  // one sentence: the number of primary comparisons by verdict
+	Scope    string       `json:"scope"`    // one sentence: which targets, machines and times the verdicts cover
+	Warnings []string     `json:"warnings"` // sentences about the experiment as a whole
 }
 
-// A Row is one metric of one case on one target, against the baseline.
+// A Row holds one metric of one case on one target, compared with the baseline.
 type Row struct {
 	Case           string        `json:"case"`
 	Metric         string        `json:"metric"`
@@ -98,8 +101,8 @@ type Row struct {
 	Blocks         int           `json:"blocks"`          // valid on both sides; unpaired: the smaller number of runs
 	BaselineMedian Number        `json:"baseline_median"` // over these blocks
 	TargetMedian   Number        `json:"target_median"`
-	// Change is the target against the baseline as a fraction: the Hodges-Lehmann estimate of the
-	// log ratio, turned back. It needs not equal the ratio of the medians.
+	// Change is the target relative to the baseline, as a fraction: the Hodges-Lehmann estimate of the log ratio,
+	// converted back. It may differ from the ratio of the medians.
 	Change    Number    `json:"change"`
 	CI        Interval  `json:"ci"`
 	Delta     float64   `json:"delta"`
@@ -107,41 +110,40 @@ type Row struct {
 	Direction Direction `json:"direction"`
 	Warnings  []string  `json:"warnings"` // sentences
 
-	Level    float64 `json:"level"`          // asked of the interval: 1 - alpha/primaries, or 1 - alpha if exploratory
-	Attained float64 `json:"level_attained"` // what a rank interval of so many blocks really has; at least Level
-	P        Number  `json:"p"`              // two-sided, of no change
-	Q        Number  `json:"q"`              // Benjamini-Hochberg adjusted P among the exploratory; null of a primary
-	// BlocksNeeded estimates the blocks in all that an undecided comparison would take; else 0.
+	Level    float64 `json:"level"`          // requested: 1 - alpha/primaries, or 1 - alpha if exploratory
+	Attained float64 `json:"level_attained"` // actual confidence of a rank interval of so many blocks; at least Level
+	P        Number  `json:"p"`              // two-sided, for the hypothesis of no change
+	Q        Number  `json:"q"`              // Benjamini-Hochberg adjusted P among the exploratory; null for a primary row
+	// BlocksNeeded estimates the total number of blocks that an undecided comparison would need; otherwise 0.
 	BlocksNeeded      int         `json:"blocks_needed,omitempty"`
 	BaselineQuartiles [2]Number   `json:"baseline_quartiles"` // first and third
 	TargetQuartiles   [2]Number   `json:"target_quartiles"`
-	UpperBound        *UpperBound `json:"upper_bound,omitempty"` // nil where none was measured
-	Shift             *Shift      `json:"shift,omitempty"`       // only where values of 0 leave no ratio
-	// Spread is the standard deviation of a pair's log ratio, as a fraction; Detectable the smallest
-	// change, as a fraction, that the planned blocks show with a probability of 80 % at that spread.
+	UpperBound        *UpperBound `json:"upper_bound,omitempty"` // nil if no reference was measured
+	Shift             *Shift      `json:"shift,omitempty"`       // only if values of 0 have no ratio
+	// Spread is the standard deviation of a pair's log ratio, as a fraction; Detectable is the smallest change, as a
+	// fraction, that the planned blocks detect with a probability of 80 % at that spread.
 	Spread     Number `json:"spread"`
 	Detectable Number `json:"detectable"`
-	Pairs      []Pair `json:"pairs"`    // in order of blocks; none if unpaired
+	Pairs      []Pair `json:"pairs"`    // in order of blocks; empty if unpaired
 	Sentence   string `json:"sentence"` // the row in plain words, for the first screen
 
-	outside float64 // p of the change being delta or more
-	step    float64 // that the metric moves in, as a fraction; 0 if that is not known
-	// atLastLook says that the case had all the blocks that it may have.
+	equivalenceP float64 // p of the hypothesis that the change is delta or more
+	step         float64 // resolution of the metric as a fraction; 0 if unknown
+	// atLastLook reports whether the case had the maximum number of blocks.
 	atLastLook bool
 }
 
-// A Group is the targets of a case in the order of a metric, best first, with letters: two targets
-// that share a letter cannot be told apart at the group's level.
+// A Group holds the targets of a case in the order of a metric, best first, with letters: targets that share a letter
+// cannot be told apart at the group's level.
 type Group struct {
 	Case     string        `json:"case"`
 	Metric   string        `json:"metric"`
 	Unit     unit.Unit     `json:"unit"`
 	Better   metric.Better `json:"better"`
-	Level    float64       `json:"level"`    // confidence of each pair's interval, at least
-	Declared bool          `json:"declared"` // comparing all pairs was planned; else the letters are exploratory
+	Level    float64       `json:"level"`    // minimum confidence of each pair's interval
+	Declared bool          `json:"declared"` // all pairs were planned; otherwise the letters are exploratory
 	Members  []Member      `json:"members"`
-	// Conclusion says in words what the letters allow: which target is best, which cannot be told
-	// apart, which is last; and nothing more.
+	// Conclusion expresses in words what the letters show: which targets are best or last, and which cannot be told apart.
 	Conclusion string `json:"conclusion"`
 }
 
@@ -153,9 +155,9 @@ type Member struct {
 	Letters string `json:"letters"` // "a", "ab" …
 }
 
-// A Box is the order statistics of the runs of a metric on a target. The whiskers are the lowest and
-// highest values within 1.5 interquartile ranges of the quartiles (Tukey, Exploratory Data Analysis,
-// 1977); what is beyond them is in Beyond.
+// A Box holds the order statistics of a metric's runs on a target. The whiskers are the lowest and highest values
+// within 1.5 interquartile ranges of the quartiles (Tukey, Exploratory Data Analysis, 1977); values outside them are in
+// Beyond.
 type Box struct {
 	Case    string    `json:"case"`
 	Metric  string    `json:"metric"`
@@ -170,7 +172,7 @@ type Box struct {
 	Beyond  []Number  `json:"beyond"`
 }
 
-// An Outcome is what became of a gate.
+// An Outcome is the result of a gate.
 type Outcome string
 
 // The outcomes. Open means that the data decide neither way.
@@ -180,7 +182,7 @@ const (
 	Open   Outcome = "open"
 )
 
-// Gated is a gate applied to one comparison that it matches, or to none, which leaves it open.
+// A Gated is a gate applied to one comparison that it matches. A gate that matches nothing is open.
 type Gated struct {
 	Gate     string   `json:"gate"` // as given
 	Case     string   `json:"case"`
@@ -192,12 +194,12 @@ type Gated struct {
 	Sentence string   `json:"sentence"`
 }
 
-// A Pair is the two values of one block.
+// A Pair holds the two values of one block.
 type Pair struct {
 	Block    int    `json:"block"`
 	Baseline Number `json:"baseline"`
 	Target   Number `json:"target"`
-	Change   Number `json:"change"` // as a fraction; null where the ratio has no logarithm
+	Change   Number `json:"change"` // as a fraction; null if the ratio has no logarithm
 }
 
 // A Shift is the difference target - baseline in the metric's unit, for values that have no ratio.
@@ -206,23 +208,23 @@ type Shift struct {
 	CI       Interval `json:"ci"` // at the row's level
 }
 
-// An UpperBound is the reference of a case: what the path could reach at most, measured in the same blocks, and in the
-// same results directory, on the underlay of each side. The medians are equal where both have the same.
+// An UpperBound is the node-to-node reference of a case, measured in the same blocks and the same results directory on
+// the underlay of each side. The medians are equal if both sides share an underlay.
 type UpperBound struct {
 	Case         string `json:"case"`
-	Median       Number `json:"median"`        // that holds for the baseline
-	TargetMedian Number `json:"target_median"` // that holds for the target
-	// The shares of it that baseline and target reach, by their medians: value / bound of a metric
-	// that is better higher, bound / value of one that is better lower. 1 is all of it.
+	Median       Number `json:"median"`        // reference of the baseline
+	TargetMedian Number `json:"target_median"` // reference of the target
+	// The shares of the reference that baseline and target reach, by their medians: value / reference if higher is better,
+	// reference / value if lower is better. 1 is all of it.
 	BaselineShare Number `json:"baseline_share"`
 	TargetShare   Number `json:"target_share"`
-	// ExceededBy is by how much the fastest target of the case exceeds it, as a fraction, where that is more than delta:
-	// then it is no limit here, and nothing is a share of it. Faster is that target.
+	// ExceededBy is how far the fastest target of the case exceeds the reference, as a fraction, if that is more than
+	// delta; then the reference is no limit, and no shares are given. Faster is that target.
 	ExceededBy Number `json:"exceeded_by,omitempty"`
 	Faster     string `json:"faster,omitempty"`
 }
 
-// A Difference is a fact that is not the same on the baseline and on a target.
+// A Difference is a fact whose values differ between the baseline and a target.
 type Difference struct {
 	Fact     string `json:"fact"`
 	Baseline string `json:"baseline"`
@@ -233,19 +235,19 @@ type Difference struct {
 type TargetRuns struct {
 	Name    string   `json:"name"`
 	Spec    string   `json:"spec"`
-	Runs    int      `json:"runs"`    // all, of all cases, repeated ones too
-	Invalid int      `json:"invalid"` // of these
-	Reasons []Reason `json:"reasons"` // why, most frequent first
+	Runs    int      `json:"runs"`    // runs of all cases, including repeated ones
+	Invalid int      `json:"invalid"` // number of invalid runs among them
+	Reasons []Reason `json:"reasons"` // reasons for invalid runs, most frequent first
 }
 
-// A Reason is why runs were invalid, and how many.
+// A Reason is why runs were invalid, with their number.
 type Reason struct {
 	Text string `json:"reason"`
 	Runs int    `json:"runs"`
 }
 
-// Against returns the baseline that each target is compared with in the first place. In one experiment that is its own;
-// of several, each target may have another.
+// Against returns, for each target, the baseline that it is primarily compared with. In one experiment that is the
+// experiment's own; with several experiments the baselines may differ.
 func (c Comparison) Against() map[string]string {
 	against := map[string]string{}
 	for _, r := range c.Comparisons {
@@ -256,10 +258,10 @@ func (c Comparison) Against() map[string]string {
 	return against
 }
 
-// Primary returns the rows that a verdict was planned for.
+// Primary returns the rows with a planned verdict.
 func (c Comparison) Primary() []Row { return c.role(result.Primary) }
 
-// Exploratory returns the other rows.
+// Exploratory returns the rows without a planned verdict.
 func (c Comparison) Exploratory() []Row { return c.role(result.Exploratory) }
 
 func (c Comparison) role(role result.Role) []Row {

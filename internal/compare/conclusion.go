@@ -9,35 +9,35 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A manner is how one speaks of a metric: "carries most", "is fastest".
-type manner struct {
-	verb, verbs             string // of one, of several
+// A phrases holds the words for an order by a metric: "carries most", "is fastest".
+type phrases struct {
+	verb, verbs             string // singular, plural
 	most, least, more, less string
 }
 
-func mannerOf(g Group) manner {
+func phrasesFor(g Group) phrases {
 	switch {
 	case g.Better == metric.Higher && g.Unit == unit.BitPerSecond:
-		return manner{"carries", "carry", "most", "least", "more", "less"}
+		return phrases{"carries", "carry", "most", "least", "more", "less"}
 	case g.Better == metric.Lower && g.Unit == unit.Second:
-		return manner{"is", "are", "fastest", "slowest", "faster", "slower"}
+		return phrases{"is", "are", "fastest", "slowest", "faster", "slower"}
 	}
-	return manner{"is", "are", "best", "last", "better", "worse"}
+	return phrases{"is", "are", "best", "last", "better", "worse"}
 }
 
-// A wording puts a group into words. It claims of two targets only what their standing says: that the
-// one is ahead, that they are equivalent, or that they cannot be told apart.
+// A wording describes a group in words. Of two targets it claims only what their standing shows: one is ahead, they are
+// equivalent, or they cannot be told apart.
 type wording struct {
-	manner
+	phrases
 	names    []string
 	table    standings
 	delta    float64
-	runs     string // what there may be too few of
+	runs     string // unit of the data: "blocks" or "runs"
 	declared bool
 }
 
-func newWording(g Group, table standings, t *trial) wording {
-	r := wording{manner: mannerOf(g), table: table, delta: t.e.Design.Delta, runs: "blocks", declared: g.Declared}
+func newWording(g Group, table standings, t *runTable) wording {
+	r := wording{phrases: phrasesFor(g), table: table, delta: t.e.Design.Delta, runs: "blocks", declared: g.Declared}
 	if t.look == nil {
 		r.runs = "runs"
 	}
@@ -47,10 +47,10 @@ func newWording(g Group, table standings, t *trial) wording {
 	return r
 }
 
-// conclusion is the whole of it, without full stop.
+// conclusion returns the complete text, without full stop.
 func (r wording) conclusion() string {
 	tiers := r.tiers()
-	text := r.alone(tiers[0])
+	text := r.singleTier(tiers[0])
 	if len(tiers) > 1 {
 		var clauses []string
 		for i, tier := range tiers {
@@ -64,7 +64,7 @@ func (r wording) conclusion() string {
 	return text
 }
 
-// tiers cuts the order wherever each target before the cut is ahead of each one after it.
+// tiers splits the order wherever each target before the split is ahead of each one after it.
 func (r wording) tiers() [][]int {
 	var tiers [][]int
 	var tier []int
@@ -89,14 +89,14 @@ func (r wording) cutAfter(last int) bool {
 	return true
 }
 
-// alone is said where nothing is ahead of all the rest.
-func (r wording) alone(tier []int) string {
-	of := r.census(tier)
+// singleTier describes a group in which no target is ahead of all the rest.
+func (r wording) singleTier(tier []int) string {
+	of := r.countPairs(tier)
 	switch {
 	case of.bounded == 0:
 		return "too few " + r.runs + " to tell anything apart"
 	case of.different > 0:
-		return r.claims(tier, "")
+		return r.orderClaims(tier, "")
 	case of.equivalent == of.pairs:
 		return "all are equivalent within " + margin(r.delta)
 	case of.equivalent > 0:
@@ -105,10 +105,10 @@ func (r wording) alone(tier []int) string {
 	return "nothing can be told apart"
 }
 
-// clause is said of one of several tiers.
+// clause describes tier i of n tiers.
 func (r wording) clause(tier []int, i, n int) string {
 	first, last := i == 0, i == n-1
-	of := r.census(tier)
+	of := r.countPairs(tier)
 	names := r.list(tier)
 	if len(tier) == 1 {
 		switch {
@@ -120,7 +120,7 @@ func (r wording) clause(tier []int, i, n int) string {
 		return "then " + names
 	}
 	if of.different > 0 {
-		within := " (of these, " + r.claims(tier, " of them") + ")"
+		within := " (of these, " + r.orderClaims(tier, " of them") + ")"
 		switch {
 		case first:
 			return fmt.Sprintf("%s %s %s than the others%s", names, r.verbs, r.more, within)
@@ -131,20 +131,20 @@ func (r wording) clause(tier []int, i, n int) string {
 	}
 	switch {
 	case first:
-		return fmt.Sprintf("%s %s %s and %s", names, r.verbs, r.most, r.alike(of))
+		return fmt.Sprintf("%s %s %s and %s", names, r.verbs, r.most, r.equivalenceWords(of))
 	case last && n > 2:
-		return fmt.Sprintf("%s %s %s and %s", names, r.verbs, r.least, r.alike(of))
+		return fmt.Sprintf("%s %s %s and %s", names, r.verbs, r.least, r.equivalenceWords(of))
 	case n > 3:
-		return fmt.Sprintf("then %s, which %s", names, r.alike(of))
+		return fmt.Sprintf("then %s, which %s", names, r.equivalenceWords(of))
 	}
-	return names + " " + r.alike(of)
+	return names + " " + r.equivalenceWords(of)
 }
 
-// A census counts the pairs of a tier.
-type census struct{ pairs, different, equivalent, bounded int }
+// A pairCounts counts the pairs of a tier by their outcome.
+type pairCounts struct{ pairs, different, equivalent, bounded int }
 
-func (r wording) census(tier []int) census {
-	var c census
+func (r wording) countPairs(tier []int) pairCounts {
+	var c pairCounts
 	for k, i := range tier {
 		for _, j := range tier[k+1:] {
 			c.pairs++
@@ -162,8 +162,8 @@ func (r wording) census(tier []int) census {
 	return c
 }
 
-// alike is the predicate of targets of which no two are different.
-func (r wording) alike(of census) string {
+// equivalenceWords returns the predicate for targets of which no two are different.
+func (r wording) equivalenceWords(of pairCounts) string {
 	switch of.equivalent {
 	case of.pairs:
 		return "are equivalent within " + margin(r.delta)
@@ -173,8 +173,8 @@ func (r wording) alike(of census) string {
 	return "cannot be told apart or differ by less than " + matters(r.delta)
 }
 
-// claims says of each target of a tier which ones it is ahead of, and what is known of all others.
-func (r wording) claims(tier []int, whose string) string {
+// orderClaims lists for each target of a tier the ones that it is ahead of, then describes all other pairs.
+func (r wording) orderClaims(tier []int, whose string) string {
 	var claims []string
 	for _, i := range tier {
 		var behind []int
@@ -188,15 +188,14 @@ func (r wording) claims(tier []int, whose string) string {
 		}
 	}
 	text := strings.Join(claims, ", ")
-	if rest := r.others(r.census(tier), whose); rest != "" {
+	if rest := r.remainingWords(r.countPairs(tier), whose); rest != "" {
 		text += "; " + rest
 	}
 	return text
 }
 
-// others speaks of the pairs of which neither is ahead; there is none where the differences go in a
-// circle.
-func (r wording) others(of census, whose string) string {
+// remainingWords describes the pairs in which neither target is ahead, "" if there are none.
+func (r wording) remainingWords(of pairCounts, whose string) string {
 	left := of.pairs - of.different
 	switch {
 	case left == 0:
@@ -209,7 +208,7 @@ func (r wording) others(of census, whose string) string {
 	return fmt.Sprintf("no other two%s can be told apart, or they differ by less than %s", whose, matters(r.delta))
 }
 
-// list names targets: "a, b and c".
+// list joins the names of targets: "a, b and c".
 func (r wording) list(of []int) string {
 	var names []string
 	for _, i := range of {

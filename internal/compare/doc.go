@@ -1,7 +1,7 @@
-// Package compare turns the runs of an experiment into verdicts: for each case, metric and target,
-// how the target differs from the baseline, how sure that is, and what else differs between them.
+// Package compare turns the runs of an experiment into verdicts: for each case, metric and target, how the target
+// differs from the baseline, with which confidence, and what else differs between the two.
 //
-// It stands between stats, which knows the arithmetic and nothing of networks, and report, which
-// renders a [Comparison] and does no arithmetic of its own: every number and every sentence that a
-// reader sees is made here. It reads nothing but the values it is given.
+// It stands between stats, which knows the arithmetic and nothing of networks, and report, which renders a [Comparison]
+// without any arithmetic: every number and every sentence of a report is made here. It reads only the values that it is
+// given.
 package compare

@@ -10,85 +10,85 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// Thresholds of warnings. They decide nothing, they only make a reader look.
+// Thresholds of warnings. No verdict depends on them.
 const (
-	manyInvalid  = 0.2  // share of a side's runs
-	orderP       = 0.01 // of the order within a block changing the result, for all comparisons together
-	minPerOrder  = 4    // blocks of each order before it is looked at
-	maxRunDoubts = 3    // different warnings of runs that are repeated beside a row
+	manyInvalid  = 0.2  // share of one side's runs
+	orderP       = 0.01 // level of the tests for effects of the order within a block, all comparisons together
+	minPerOrder  = 4    // blocks of each order before they are tested
+	maxRunDoubts = 3    // distinct warnings of runs that a row repeats
 )
 
-// doubt adds what speaks against believing a row, beyond what the estimate itself says.
-func (t *trial) doubt(r *Row, s sides) {
+// addDoubts adds warnings about a row beyond those of the estimate itself.
+func (t *runTable) addDoubts(r *Row, s sides) {
 	a, b := t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target)
 	planned, kind := t.e.Design.Blocks, "planned"
 	if len(t.e.Design.Looks) > 0 {
-		planned, kind = t.ran(r.Case), "measured"
+		planned, kind = t.lastBlock(r.Case), "measured"
 	}
 	switch {
 	case len(s.blocks) == 0:
 		r.warn("No block has a valid run with %s on both sides.", r.Metric)
 	case len(s.blocks) == 1:
 		r.warn("One run is no basis for a comparison.")
-	case len(s.blocks)+s.spare < planned:
-		r.warn("Only %d of the %d blocks %s have a valid run on both sides.", len(s.blocks)+s.spare, planned, kind)
+	case len(s.blocks)+s.unused < planned:
+		r.warn("Only %d of the %d blocks %s have a valid run on both sides.", len(s.blocks)+s.unused, planned, kind)
 	}
-	if words := t.endWords(*r); words != "" {
+	if words := t.endWarning(*r); words != "" {
 		r.Warnings = append(r.Warnings, words)
 	}
-	if end := t.stopped[r.Case]; end > 0 && end < t.e.Design.Blocks && r.CI.Excludes(0) {
+	if end := t.stoppedAfter[r.Case]; end > 0 && end < t.e.Design.Blocks && r.CI.Excludes(0) {
 		r.Warnings = append(r.Warnings, earlyWords)
 	}
-	t.doubtInvalid(r)
+	t.warnInvalid(r)
 	if !t.e.Design.Parallel {
-		doubtOrder(r, s, a, b, orderP/float64(max(1, compared(t.e))))
+		warnOrder(r, s, a, b, orderP/float64(max(1, countPlanned(t.e))))
 	}
 	runs := slices.AppendSeq(slices.Collect(maps.Values(a)), maps.Values(b))
-	if !t.closed && closedLoop(runs) {
+	if !t.closedLoop && closedLoop(runs) {
 		r.Warnings = append(r.Warnings, closedWords)
 	}
-	doubtLimit(r, a, b)
+	warnGeneratorLimit(r, a, b)
 	if slices.ContainsFunc(runs, unpaced) {
 		r.Warnings = append(r.Warnings, unpacedWords)
 	}
-	r.Warnings = append(r.Warnings, t.runDoubts(*r, a, b)...)
+	r.Warnings = append(r.Warnings, t.runWarnings(*r, a, b)...)
 }
 
-// The facts of runs that are understood here; tools record them.
+// Facts of runs that warnings depend on; tools record them.
 const (
 	factLoop    = "loop"              // open or closed
-	factPacing  = "udp.pacing"        // none, or what the sender keeps to
+	factPacing  = "udp.pacing"        // none, or what limits the sender's rate
 	factLimited = "generator.limited" // yes or no
 	factShared  = "cpu.shared"        // true if both sides run on one machine
 )
 
-// earlyWords are about the estimate of a case that stopped at a look because it was decided.
+// earlyWords warns about the estimate of a case that stopped at a look because it was decided.
 const earlyWords = "The case stopped early, and what stops early is more often overestimated than not: trust the " +
 	"interval more than the estimate."
 
-// closedWords labels closed loops.
+// closedWords warns about closed loops.
 const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server " +
 	"stalls is hardly sampled."
 
-// Standing says whether a warning is about every experiment of its kind, and not about this one in particular.
+// Standing reports whether a warning holds for every experiment of its kind, and not for this one in particular.
 func Standing(warning string) bool {
 	return slices.Contains([]string{closedWords, oneMachineWords, inTurnWords}, warning)
 }
 
-// unpacedWords label streams of datagrams that the sender sends as fast as it can.
+// unpacedWords warns about datagrams that are sent as fast as the sender can.
 const unpacedWords = "Unpaced: the sender sends as many datagrams as its CPU can, and throughput is what is left of " +
 	"them at the receiver. It depends on the sender as much as on the path; read it together with throughput-sent and " +
 	"loss, which is what the path or the receiver's buffer dropped."
 
-// unpaced says whether nothing but the sender's CPU limits how much a run sends.
+// unpaced reports whether only the sender's CPU limits the rate of a run.
 func unpaced(r *result.Run) bool { return r.Fact(factPacing) == "none" }
 
-// parallelWords say what an experiment without an order cannot tell.
+// parallelWords warns about experiments that measure all targets of a block at the same time.
 const parallelWords = "The runs of a case in a block were measured at the same time, each on a target that shares " +
 	"nothing with the others: what disturbs all of them cancels out, but no random order tells a target from what " +
 	"happens to its own machines."
 
-// closedLoop says whether all runs that have a loop, and there are some, have a closed one.
+// closedLoop reports whether at least one run records a loop, and every recorded loop is closed.
 func closedLoop(runs []*result.Run) bool {
 	closed := 0
 	for _, r := range runs {
@@ -103,9 +103,9 @@ func closedLoop(runs []*result.Run) bool {
 	return closed > 0
 }
 
-// doubtLimit warns of runs in which the generator had no CPU left. Where both sides are on one machine, that CPU does
-// the work of the path too, and less of it is left for the generator the more the path takes.
-func doubtLimit(r *Row, a, b map[int]*result.Run) {
+// warnGeneratorLimit warns of runs in which the generator had no CPU left. If both sides share a machine, its CPU does
+// the path's work too: the costlier the path, the less is left for the generator.
+func warnGeneratorLimit(r *Row, a, b map[int]*result.Run) {
 	limited := [2]int{}
 	means := "what was measured there is the generator, not the path"
 	for side, runs := range []map[int]*result.Run{a, b} {
@@ -124,10 +124,10 @@ func doubtLimit(r *Row, a, b map[int]*result.Run) {
 	}
 }
 
-// oneMachine says whether all runs had both sides on one machine.
-func (t *trial) oneMachine() bool {
+// oneMachine reports whether all runs had both sides on one machine.
+func (t *runTable) oneMachine() bool {
 	shared := 0
-	for _, byBlock := range t.last {
+	for _, byBlock := range t.lastAttempt {
 		for _, have := range byBlock {
 			for _, run := range have {
 				if run.Fact(factShared) != "true" {
@@ -140,9 +140,9 @@ func (t *trial) oneMachine() bool {
 	return shared > 0
 }
 
-// doubtInvalid warns of many invalid runs, and of sides that differ in how many. Where only one side has any,
-// [selections] warns.
-func (t *trial) doubtInvalid(r *Row) {
+// warnInvalid warns of many invalid runs, and of sides with different shares of them. If only one side has any,
+// [runTable.selectionWarnings] warns.
+func (t *runTable) warnInvalid(r *Row) {
 	runsA, runsB := t.all[r.Case][r.Baseline], t.all[r.Case][r.Target]
 	badA, badB := invalid(runsA), invalid(runsB)
 	if badA == 0 || badB == 0 {
@@ -168,10 +168,9 @@ func invalid(runs []*result.Run) int {
 	return n
 }
 
-// doubtOrder warns if the change depends on which side ran first: then runs, or visits, disturb those that
-// follow. The random order keeps the verdict right all the same, but less sharp. alpha is the share that this
-// comparison has of the error of all.
-func doubtOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
+// warnOrder warns if the change depends on which side ran first: then runs, or visits, disturb those that follow. The
+// random order keeps the verdict correct, but with less power. alpha is this comparison's share of the error of all.
+func warnOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
 	logs, ratio := s.logRatios()
 	if !ratio {
 		return
@@ -198,10 +197,9 @@ func doubtOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
 	}
 }
 
-// runDoubts repeats the warnings of the runs themselves, but those that all runs of the experiment
-// have, which are said once.
-func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
-	both, first := chorus{}, chorus{}
+// runWarnings returns the warnings of the runs themselves, without those that all runs of the experiment share.
+func (t *runTable) runWarnings(r Row, a, b map[int]*result.Run) []string {
+	both, first := warningCounts{}, warningCounts{}
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, block := range slices.Sorted(maps.Keys(runs)) {
 			warnings := about(r.Metric, runs[block].Warnings)
@@ -211,9 +209,9 @@ func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
 			}
 		}
 	}
-	maps.DeleteFunc(both, func(k result.Kind, _ heard) bool { return t.common[k].n > 0 })
+	maps.DeleteFunc(both, func(k result.Kind, _ countedWarning) bool { return t.sharedWarnings[k].count > 0 })
 	found := slices.SortedFunc(maps.Keys(both), func(x, y result.Kind) int {
-		return cmp.Or(cmp.Compare(both[y].n, both[x].n), compareKinds(x, y))
+		return cmp.Or(cmp.Compare(both[y].count, both[x].count), compareKinds(x, y))
 	})
 	var sentences []string
 	for i, k := range found {
@@ -221,16 +219,16 @@ func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
 			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(found)-i))
 			break
 		}
-		who, onA, onB := "All runs", first[k].n, both[k].n-first[k].n
+		who, onA, onB := "All runs", first[k].count, both[k].count-first[k].count
 		if onA != len(a) || onB != len(b) {
 			who = fmt.Sprintf("%d of %d runs on %s and %d of %d on %s", onA, len(a), r.Baseline, onB, len(b), r.Target)
 		}
-		sentences = append(sentences, both[k].from(who))
+		sentences = append(sentences, both[k].sentence(who))
 	}
 	return sentences
 }
 
-// about leaves out the warnings that are about another metric alone.
+// about removes the warnings that are about another metric.
 func about(metric string, warnings []result.Warning) []result.Warning {
 	other := func(w result.Warning) bool { return w.Metric != "" && w.Metric != metric }
 	return slices.DeleteFunc(slices.Clone(warnings), other)

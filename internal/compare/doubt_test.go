@@ -9,17 +9,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestOrderIsCorrected has twenty comparisons in which the order of runs changes nothing: in at most about one
-// experiment of a hundred any of them says that it does.
+// TestOrderIsCorrected simulates twenty comparisons in which the order of runs has no effect: at most about one
+// experiment in a hundred may warn of the order.
 func TestOrderIsCorrected(t *testing.T) {
 	const experiments = 150
 	effects := make([]float64, 10)
-	e := exploring(result.Design{Blocks: 20, Alpha: 0.05, Delta: 0.02}, effects)
+	e := exploratoryExperiment(result.Design{Blocks: 20, Alpha: 0.05, Delta: 0.02}, effects)
 	var names []string
 	for _, rc := range e.Cases {
 		names = append(names, rc.Name)
 	}
-	p, err := newPlan(e)
+	p, err := newAnalysisPlan(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,8 @@ func TestOrderIsCorrected(t *testing.T) {
 	}
 }
 
-// A case that ended because it was decided says that its estimate is biased; one that had all its blocks does not.
+// TestEarlyEndsSaySo checks that a case that stopped early warns of its biased estimate, and one with all blocks does
+// not.
 func TestEarlyEndsSaySo(t *testing.T) {
 	for blocks, want := range map[int]bool{8: true, 30: false} {
 		w := sequential("a", "b")

@@ -7,40 +7,39 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// explored lists the comparisons whose false discovery rate is controlled together: of each case each two targets, by
-// the case's own metric, but for the primary comparisons. It is the one family of the decisions to stop, of the rows
-// and of the letters. It follows from the plan alone, so that nothing that becomes of a comparison changes how many
-// there are.
-func (t *trial) explored() []contest {
+// plannedExploratory lists the comparisons whose false discovery rate is controlled together: for each case all pairs
+// of targets, by the case's own metric, without the primary comparisons. Decisions to stop, rows and letters all use
+// this one family. It depends on the plan alone, so that its size does not depend on results.
+func (t *runTable) plannedExploratory() []comparisonKey {
 	every := t.e
 	every.Design.AllPairs = true
-	var list []contest
+	var list []comparisonKey
 	for _, rc := range t.e.Cases {
-		for _, v := range contests(every) {
-			isPrimary := rc.Role == result.Primary && slices.Contains(t.versus, v)
-			if rc.Role != result.Bound && !isPrimary && t.plans(rc, v) {
-				list = append(list, contest{rc.Name, v})
+		for _, v := range plannedPairs(every) {
+			isPrimary := rc.Role == result.Primary && slices.Contains(t.targetPairs, v)
+			if rc.Role != result.Bound && !isPrimary && t.hasCase(rc, v) {
+				list = append(list, comparisonKey{rc.Name, v})
 			}
 		}
 	}
 	return list
 }
 
-// family returns the rows of [explored]: those that there are, and those of pairs of targets that only letters are
-// about, judged here.
-func (t *trial) family(rows []Row, judge judge) []*Row {
+// exploratoryFamily returns the rows of [runTable.plannedExploratory]: the given ones, and for pairs of targets that
+// only letters compare, new ones from judge.
+func (t *runTable) exploratoryFamily(rows []Row, judge judge) []*Row {
 	own, _ := exploratory(rows, t.e.Cases)
-	have := map[contest]*Row{}
+	have := map[comparisonKey]*Row{}
 	for _, r := range own {
-		have[contest{r.Case, versus{r.Baseline, r.Target}}] = r
+		have[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}] = r
 	}
 	var list []*Row
-	for _, x := range t.explored() {
+	for _, x := range t.plannedExploratory() {
 		r := have[x]
 		if r == nil {
-			rc, _ := t.e.Case(x.rc)
+			rc, _ := t.e.Case(x.caseName)
 			v, _ := t.members(rc)
-			fresh := newRow(t.e.Design, result.Case{Name: rc.Name, Metric: rc.Metric}, v, x.versus)
+			fresh := newRow(t.e.Design, result.Case{Name: rc.Name, Metric: rc.Metric}, v, x.targetPair)
 			judge(&fresh, v, t.e.Design.Alpha)
 			r = &fresh
 		}
@@ -49,7 +48,7 @@ func (t *trial) family(rows []Row, judge judge) []*Row {
 	return list
 }
 
-// exploratory returns the rows that are not primary: those of their case's own metric, and the others.
+// exploratory returns the rows that are not primary: those of their case's own metric, and the others that have a p.
 func exploratory(rows []Row, cases []result.Case) (own, others []*Row) {
 	planned := result.CasesByName(cases)
 	for i := range rows {
@@ -65,14 +64,14 @@ func exploratory(rows []Row, cases []result.Case) (own, others []*Row) {
 	return own, others
 }
 
-// decideTogether gives exploratory rows their adjusted p and verdicts: a verdict needs both the row's interval and the
-// control of the false discovery rate at alpha among all of them, for being different and for being equivalent each. A
-// row without a p counts as one with a p of 1.
+// decideTogether sets the adjusted p and the verdicts of exploratory rows. A verdict needs both the row's interval and
+// control of the false discovery rate at alpha among all rows, separately for different and for equivalent. A row
+// without a p counts with a p of 1.
 func decideTogether(rows []*Row, alpha float64) {
 	var zero, margin []float64
 	for _, r := range rows {
 		zero = append(zero, float64(r.P))
-		margin = append(margin, r.outside)
+		margin = append(margin, r.equivalenceP)
 	}
 	q, outside := stats.BenjaminiHochberg(zero), stats.BenjaminiHochberg(margin)
 	for i, r := range rows {

@@ -11,9 +11,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// exploring is an experiment on three targets with exploratory cases, of which each has the effect that is given on the
-// third target, and runs with a second metric that says nothing.
-func exploring(d result.Design, effects []float64) result.Experiment {
+// exploratoryExperiment returns an experiment on three targets with exploratory cases, each with the given effect on
+// the third target, and with a second metric without effect.
+func exploratoryExperiment(d result.Design, effects []float64) result.Experiment {
 	e := result.Experiment{ID: "exploring", Baseline: "a", Design: d,
 		Targets: []result.Target{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	for i := range effects {
@@ -22,7 +22,7 @@ func exploring(d result.Design, effects []float64) result.Experiment {
 	return e
 }
 
-// blockOf are the runs of a block of the named cases.
+// blockOf returns the runs of a block of the named cases.
 func blockOf(e result.Experiment, block int, names []string, effects []float64, noise float64, random *rand.Rand,
 ) []result.Run {
 	var runs []result.Run
@@ -46,13 +46,13 @@ func blockOf(e result.Experiment, block int, names []string, effects []float64, 
 	return runs
 }
 
-// TestStopsAsReported has families of mixed cases, some with a clear effect, some with a small one and some with none,
-// which stop at different looks: what was decided when a case stopped is decided in the report.
+// TestStopsAsReported simulates families of cases with clear, small and no effects that stop at different looks: a
+// decision at the time of the stop is also a decision in the report.
 func TestStopsAsReported(t *testing.T) {
 	look := defaultLooks(t)
 	effects := []float64{0.05, 0.04, 0.03, 0.02, 0.015, 0.01, 0, 0, 0, 0}
-	e := exploring(nature{delta: 0.02}.experiment().Design, effects)
-	p, err := newPlan(e)
+	e := exploratoryExperiment(simulatedExperiment{delta: 0.02}.experiment().Design, effects)
+	p, err := newAnalysisPlan(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +62,14 @@ func TestStopsAsReported(t *testing.T) {
 	for range 60 {
 		var runs []result.Run
 		ended := map[string]int{}
-		names := p.decide(e, 0, nil)
+		names := p.remainingAfter(e, 0, nil)
 		for done := 0; len(names) > 0; {
 			done++
 			runs = append(runs, blockOf(e, done, names, effects, 0.01, random)...)
 			if !slices.Contains(e.Design.Looks, done) {
 				continue
 			}
-			next := p.decide(e, done, runs)
+			next := p.remainingAfter(e, done, runs)
 			for _, name := range names {
 				if !slices.Contains(next, name) && done < e.Design.Blocks {
 					ended[name] = done
@@ -93,17 +93,17 @@ func TestStopsAsReported(t *testing.T) {
 	}
 }
 
-// TestLettersOfManyCases has ten exploratory cases on three targets that are all the same. Letters that differ, a
-// conclusion that puts one before another or a row that differs are found in at most 5 % of the experiments.
+// TestLettersOfManyCases simulates ten exploratory cases on three identical targets. Different letters, a conclusion
+// that orders targets, or a row that is different may occur in at most 5 % of the experiments.
 func TestLettersOfManyCases(t *testing.T) {
 	const experiments = 150
 	effects := make([]float64, 10)
-	e := exploring(result.Design{Blocks: 11, Alpha: 0.05}, effects)
+	e := exploratoryExperiment(result.Design{Blocks: 11, Alpha: 0.05}, effects)
 	var names []string
 	for _, rc := range e.Cases {
 		names = append(names, rc.Name)
 	}
-	p, err := newPlan(e)
+	p, err := newAnalysisPlan(e)
 	if err != nil {
 		t.Fatal(err)
 	}

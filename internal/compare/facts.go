@@ -9,19 +9,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// namesOf are the facts that say what a target is called, which cluster it is, what it costs, and where limits are
-// from; they differ by intent, and explain nothing.
-var namesOf = []string{
+// ignoredFacts are names, prices and sources of limits. They differ on purpose and explain no difference in results.
+var ignoredFacts = []string{
 	PriceFact, "name", "label", "spec", "target", "api-server", "cluster-uid", "datapath", "as-used-by", "underlay-header",
 	audit.FactLimitSource, audit.FactLimitNote, audit.FactMachineLinkSource, audit.FactMachineSource,
 	audit.FactMachineNote,
 }
 
-// absent is the value of a fact that one side does not have at all.
+// absent is shown for a fact that one side does not have.
 const absent = "-"
 
-// addDifferences lists the facts that differ between the baseline and a target. A fact that only one side
-// could find out may differ, and is marked.
+// addDifferences records the facts that differ between the baseline and a target. A fact that is unknown on one side
+// may differ, and is marked.
 func (c *Comparison) addDifferences(target string, baseline, other []result.Fact) {
 	names := []string{}
 	list := differences(baseline, other)
@@ -34,7 +33,7 @@ func (c *Comparison) addDifferences(target string, baseline, other []result.Fact
 	c.AlsoDiffers[target], c.Differences[target] = names, list
 }
 
-// differences lists the facts that differ. Of one that neither side could find out there is nothing to say.
+// differences lists the facts that differ. A fact that is unknown or missing on both sides is skipped.
 func differences(baseline, other []result.Fact) []Difference {
 	a, b := byName(baseline), byName(other)
 	list := []Difference{}
@@ -48,19 +47,19 @@ func differences(baseline, other []result.Fact) []Difference {
 	return list
 }
 
-// placeFacts returns the facts of the runs that differ between two targets: those on which all runs of a case agree on
-// either side, each in its way. They are a property of the places, such as the MTU that the check of a site saw; what
-// varies from run to run says nothing here.
-func (t *trial) placeFacts(of versus) (baseline, other []result.Fact) {
+// constantRunFacts returns the facts of runs that differ between two targets but are the same in all runs of a case on
+// each side. They are properties of the sites, such as the MTU seen by a check; facts that vary from run to run are
+// skipped.
+func (t *runTable) constantRunFacts(of targetPair) (baseline, other []result.Fact) {
 	for _, rc := range t.e.Cases {
-		x, y := differing(steady(t.valid(rc.Name, of.baseline)), steady(t.valid(rc.Name, of.target)))
+		x, y := differingFacts(constantFacts(t.valid(rc.Name, of.baseline)), constantFacts(t.valid(rc.Name, of.target)))
 		baseline, other = append(baseline, x...), append(other, y...)
 	}
 	return baseline, other
 }
 
-// differing returns the facts that both sides have and that differ.
-func differing(a, b map[string]string) (baseline, other []result.Fact) {
+// differingFacts returns the facts that both sides have with different values.
+func differingFacts(a, b map[string]string) (baseline, other []result.Fact) {
 	for name, x := range a {
 		if y, both := b[name]; both && x != y {
 			baseline = append(baseline, result.Fact{Name: name, Value: x})
@@ -70,8 +69,8 @@ func differing(a, b map[string]string) (baseline, other []result.Fact) {
 	return baseline, other
 }
 
-// steady returns the facts that are the same in all of at least two runs.
-func steady(runs map[int]*result.Run) map[string]string {
+// constantFacts returns the facts that are the same in all of at least two runs.
+func constantFacts(runs map[int]*result.Run) map[string]string {
 	if len(runs) < 2 {
 		return nil
 	}
@@ -81,12 +80,12 @@ func steady(runs map[int]*result.Run) map[string]string {
 			same = byName(r.Facts)
 			continue
 		}
-		maps.DeleteFunc(same, func(name, value string) bool { return named(r.Facts, name) != value })
+		maps.DeleteFunc(same, func(name, value string) bool { return factValue(r.Facts, name) != value })
 	}
 	return same
 }
 
-// byName joins the values of facts of one name, in their order made irrelevant.
+// byName joins the sorted values of facts of the same name.
 func byName(facts []result.Fact) map[string]string {
 	values := map[string][]string{}
 	for _, f := range facts {
@@ -94,24 +93,24 @@ func byName(facts []result.Fact) map[string]string {
 	}
 	joined := map[string]string{}
 	for name, v := range values {
-		joined[name] = join(v)
+		joined[name] = joinValues(v)
 	}
 	return joined
 }
 
-// named joins the values of the facts of one name.
-func named(facts []result.Fact, name string) string {
-	var buffer [4]string // of most names there is one
+// factValue joins the sorted values of the facts of one name.
+func factValue(facts []result.Fact, name string) string {
+	var buffer [4]string // avoids an allocation: most names have one value
 	values := buffer[:0]
 	for _, f := range facts {
 		if f.Name == name {
 			values = append(values, f.Value)
 		}
 	}
-	return join(values)
+	return joinValues(values)
 }
 
-func join(values []string) string {
+func joinValues(values []string) string {
 	if len(values) == 1 {
 		return values[0]
 	}
@@ -119,11 +118,11 @@ func join(values []string) string {
 	return strings.Join(slices.Compact(values), ", ")
 }
 
-// factNames lists the names of facts of both sides, sorted.
+// factNames lists the sorted distinct names of the facts of both sides, without the ignored ones.
 func factNames(a, b []result.Fact) []string {
 	var names []string
 	for _, f := range slices.Concat(a, b) {
-		if !slices.Contains(namesOf, f.Name) {
+		if !slices.Contains(ignoredFacts, f.Name) {
 			names = append(names, f.Name)
 		}
 	}

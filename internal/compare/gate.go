@@ -13,29 +13,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// ErrGate is what every error about the text of a gate is.
+// ErrGate is wrapped by every error about the text of a gate.
 var ErrGate = errors.New("not a gate")
 
-// A Gate is a condition on the outcome of an experiment: on how much a metric changes against the
-// baseline, or on its median itself.
+// A Gate is a condition on the outcome of an experiment: on the change of a metric compared with the baseline, or on
+// its median.
 type Gate struct {
 	Text   string    // as given
-	Case   string    // pattern of the cases it is about, see [result.Match]
+	Case   string    // pattern of cases, see [result.Match]
 	Metric string    // "" is each case's own
-	Most   bool      // the limit is the most that is allowed (<=), else the least (>=)
-	Change bool      // the limit is a change against the baseline, as a fraction
+	Most   bool      // the limit is a maximum (<=), otherwise a minimum (>=)
+	Change bool      // the limit is a change compared with the baseline, as a fraction
 	Limit  float64   // a fraction, or a value in Unit
-	Unit   unit.Unit // of a limit on the value; [unit.Count] of a bare number: the metric's base unit
-	Target string    // pattern of the targets it is about; "" is all
+	Unit   unit.Unit // of a limit on the value; [unit.Count] for a bare number in the metric's base unit
+	Target string    // pattern of targets; "" is all
 }
 
-// gateForm is the reminder at the end of errors.
+// gateForm is the example at the end of errors.
 const gateForm = `a gate is like "pod-pod/*/tcp-rr p99 <= +5%" or "*/tcp-stream >= 9 Gbit/s on lab:vxlan*"`
 
-// ParseGate reads CASE [METRIC] <=|>= LIMIT [on TARGET]. CASE and TARGET are patterns in which "*"
-// stands for any text. A limit with a sign and in percent is a change against the baseline; any other
-// is a value, with its unit or in the metric's base unit. Every error Is [ErrGate], names the part
-// that is wrong and ends with an example.
+// ParseGate reads CASE [METRIC] <=|>= LIMIT [on TARGET]. CASE and TARGET are patterns in which "*" stands for any text.
+// A limit with a sign and in percent is a change compared with the baseline; any other limit is a value, with its unit
+// or in the metric's base unit. Every error wraps [ErrGate], names the wrong part and ends with an example.
 func ParseGate(text string) (Gate, error) {
 	g, err := parseGate(text)
 	if err != nil {
@@ -78,7 +77,7 @@ func parseGate(text string) (Gate, error) {
 	return g, g.setLimit(strings.Join(limit, " "))
 }
 
-// setLimit reads the limit. Where a percentage could be a change or a share, it wants to be told.
+// setLimit reads the limit. It rejects a percentage without a sign, which could be a change or a share.
 func (g *Gate) setLimit(text string) error {
 	if text == "" {
 		return errors.New("there is no limit after the comparison")
@@ -101,7 +100,7 @@ func (g *Gate) setLimit(text string) error {
 	return nil
 }
 
-// parseGates reads gates, each once. An error Is ErrExperiment too.
+// parseGates returns the distinct gates. An error wraps ErrExperiment too.
 func parseGates(texts ...string) ([]Gate, error) {
 	var gates []Gate
 	for _, text := range texts {
@@ -116,7 +115,7 @@ func parseGates(texts ...string) ([]Gate, error) {
 	return gates, nil
 }
 
-// allows says on which side of the limit an interval lies.
+// allows returns Passed or Failed if the interval lies on one side of the limit, otherwise Open.
 func (g Gate) allows(ci Interval) Outcome {
 	lowest, highest := ci.Lo, ci.Hi
 	if !g.Most {
@@ -135,7 +134,7 @@ func (g Gate) allows(ci Interval) Outcome {
 	return Open
 }
 
-// CheckUnit is an error if the limit is in a unit that values of what, in the unit u, cannot be compared with.
+// CheckUnit returns an error if the unit of the limit differs from u, the unit of what.
 func (g Gate) CheckUnit(what string, u unit.Unit) error {
 	if g.Change || g.Unit == unit.Count || g.Unit == u {
 		return nil
@@ -143,7 +142,7 @@ func (g Gate) CheckUnit(what string, u unit.Unit) error {
 	return fmt.Errorf("has a limit in %s, and %s is in %s", g.Unit, what, u)
 }
 
-// words say what is allowed, of a metric in the unit u.
+// words describes what the gate allows, for a metric in the unit u.
 func (g Gate) words(u unit.Unit) string {
 	side := "at least "
 	if g.Most {
@@ -165,9 +164,8 @@ func (g Gate) words(u unit.Unit) string {
 	return side + unit.Format(g.Limit, u)
 }
 
-// A subject is a target that gates may be about, and how to read its runs: each interval with the
-// error probability alpha. change is nil of a baseline. has reports whether it is to be compared in a
-// case.
+// A subject is a target that gates may apply to, with functions that read its runs, each with the error probability
+// alpha of the interval. change is nil for a baseline. has reports whether the target has a case.
 type subject struct {
 	result.Target
 	has            func(result.Case) bool
@@ -179,11 +177,10 @@ type demand struct {
 	Gate
 	rc     result.Case
 	metric string
-	on     subject
+	target subject
 }
 
-// demands applies gates to what the plan measures, but not to bounds, which are nothing that is
-// compared. A gate that matches nothing has none.
+// demands applies gates to the planned cases except bounds. A gate that matches nothing has no demands.
 func demands(gates []Gate, cases []result.Case, subjects []subject) []demand {
 	var all []demand
 	for _, g := range gates {
@@ -212,37 +209,38 @@ func (g Gate) isAbout(s subject) bool {
 	return g.Target == "" || s.Matches(g.Target)
 }
 
-// A reading is what the runs say about what a gate is on.
+// A reading is the estimate that a gate is judged by, with its interval.
 type reading struct {
 	estimate float64  // the change as a fraction, or the median
-	ci       Interval // of it
+	ci       Interval // of the estimate
 	level    float64  // confidence of ci
 	unit     unit.Unit
-	size     string // of what: "11 blocks"
-	// why there is no interval, as the end of a sentence; "" if there is one.
+	size     string // amount of data: "11 blocks"
+	// why is the reason for a missing interval, as the end of a sentence; "" if there is one.
 	why string
-	// lost says that further blocks would not change that.
-	lost bool
+	// permanent reports whether more blocks cannot provide an interval.
+	permanent bool
 	// drifts reports whether the runs rise or fall from block to block, which ci does not cover.
 	drifts bool
 }
 
-// judge decides a demand; lost says that it is open and that more blocks would not decide it.
-func (d demand) judge(alpha float64) (g Gated, lost bool) {
-	read := d.on.median
+// judge decides a demand; permanent reports whether it is open and more blocks cannot decide it.
+func (d demand) judge(alpha float64) (g Gated, permanent bool) {
+	read := d.target.median
 	if d.Change {
-		read = d.on.change
+		read = d.target.change
 	}
 	r := read(d, alpha)
-	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.on.Name, Metric: d.metric, Level: r.level, CI: r.ci, Outcome: Open}
-	about := fmt.Sprintf("%s: %s %s", d.on.Name, d.rc.Name, d.metric)
+	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.target.Name, Metric: d.metric, Level: r.level, CI: r.ci,
+		Outcome: Open}
+	about := fmt.Sprintf("%s: %s %s", d.target.Name, d.rc.Name, d.metric)
 	if r.why == "" && d.CheckUnit(d.metric, r.unit) != nil {
-		r.why, r.lost = fmt.Sprintf("it is in %s and the limit in %s", r.unit, d.Unit), true
+		r.why, r.permanent = fmt.Sprintf("it is in %s and the limit in %s", r.unit, d.Unit), true
 		g.CI = unbounded()
 	}
 	if r.why != "" {
 		g.Sentence = fmt.Sprintf("%s: open, %s; allowed is %s.", about, r.why, d.words(r.unit))
-		return g, r.lost
+		return g, r.permanent
 	}
 	if !r.drifts {
 		g.Outcome = d.allows(r.ci)
@@ -252,7 +250,7 @@ func (d demand) judge(alpha float64) (g Gated, lost bool) {
 	return g, false
 }
 
-// words say what was read.
+// words describes the estimate and its interval.
 func (r reading) words(change bool) string {
 	if change {
 		return fmt.Sprintf("changed by %s (%s, %s)", signed(r.estimate), interval(r.ci, r.level, signed), r.size)
@@ -274,7 +272,7 @@ func (g Gated) doubt(drifts bool) string {
 	return ", the interval has both sides of it"
 }
 
-// judgeAll decides all gates. Their error probabilities sum up to alpha.
+// judgeAll decides all gates. Their error probabilities add up to alpha.
 func judgeAll(gates []Gate, cases []result.Case, subjects []subject, alpha float64) []Gated {
 	judged := []Gated{}
 	all := demands(gates, cases, subjects)
@@ -293,7 +291,7 @@ func judgeAll(gates []Gate, cases []result.Case, subjects []subject, alpha float
 	return judged
 }
 
-// unmatched is what becomes of a gate that is about nothing in the plan.
+// unmatched returns the outcome of a gate that matches nothing in the plan.
 func (g Gate) unmatched() Gated {
 	what := "no comparison of a case with the baseline"
 	if !g.Change {
@@ -303,8 +301,8 @@ func (g Gate) unmatched() Gated {
 		Sentence: fmt.Sprintf("%s: open, it matches %s.", strconv.Quote(g.Text), what)}
 }
 
-// Outcome is what became of all gates together: failed if one failed, else open if one is, else
-// passed; passed also if there is none.
+// Outcome returns the outcome of all gates together: failed if one failed, otherwise open if one is open, otherwise
+// passed, also without gates.
 func (c Comparison) Outcome() Outcome {
 	all := Passed
 	for _, g := range c.Gates {
@@ -330,18 +328,18 @@ func find(metric string, sides ...map[int]*result.Run) (result.Value, bool) {
 	return result.Value{}, false
 }
 
-// unread is a reading without an interval.
-func unread(level float64, u unit.Unit, lost bool, format string, a ...any) reading {
-	return reading{ci: unbounded(), level: level, unit: u, lost: lost, why: fmt.Sprintf(format, a...)}
+// noReading returns a reading without an interval.
+func noReading(level float64, u unit.Unit, permanent bool, format string, a ...any) reading {
+	return reading{ci: unbounded(), level: level, unit: u, permanent: permanent, why: fmt.Sprintf(format, a...)}
 }
 
-// subjects are the targets of a trial, of which change reads a change.
-func (t *trial) subjects(change func(d demand, alpha float64) reading) []subject {
+// subjects returns the targets of a table; change reads their changes.
+func (t *runTable) subjects(change func(d demand, alpha float64) reading) []subject {
 	var all []subject
 	for _, x := range t.e.Targets {
-		of := versus{cmp.Or(t.against(x.Name), x.Name), x.Name}
+		of := targetPair{cmp.Or(t.against(x.Name), x.Name), x.Name}
 		s := subject{Target: x, median: t.readMedian,
-			has: func(rc result.Case) bool { return t.plans(rc, of) }}
+			has: func(rc result.Case) bool { return t.hasCase(rc, of) }}
 		if of.baseline != of.target {
 			s.change = change
 		}
@@ -350,42 +348,42 @@ func (t *trial) subjects(change func(d demand, alpha float64) reading) []subject
 	return all
 }
 
-// readChange reads the change against the baseline, with its repeated interval.
-func (t *trial) readChange(d demand, alpha float64) reading {
-	of := versus{t.e.Baseline, d.on.Name}
+// readChange reads the change compared with the baseline, with its repeated interval.
+func (t *runTable) readChange(d demand, alpha float64) reading {
+	of := targetPair{t.e.Baseline, d.target.Name}
 	a, b := t.valid(d.rc.Name, of.baseline), t.valid(d.rc.Name, of.target)
 	if len(blocks(a, b)) == 0 {
-		return unread(1-alpha, "", false, "no block has a valid run on both sides%s", t.reason(d.rc.Name, of.target))
+		return noReading(1-alpha, "", false, "no block has a valid run on both sides%s", t.reason(d.rc.Name, of.target))
 	}
 	v, ok := find(d.metric, b, a)
 	if !ok {
-		return unread(1-alpha, "", true, "no run has it")
+		return noReading(1-alpha, "", true, "no run has it")
 	}
 	r := newRow(t.e.Design, d.rc, v, of)
 	s, ok := t.pair(&r, v, a, b)
 	return r.reading(s, ok, alpha)
 }
 
-// reading reads the change from the sides of a row, which are not ok if their units differ.
+// reading reads the change from the sides of a row; ok is false if their units differ.
 func (r Row) reading(s sides, ok bool, alpha float64) reading {
 	few, unpaired := min(len(s.baseline), len(s.target)), s.look == nil
 	e, ratio := s.ratio(alpha)
 	switch {
 	case !ok:
-		return unread(1-alpha, r.Unit, true, "its runs disagree on its unit")
+		return noReading(1-alpha, r.Unit, true, "its runs disagree on its unit")
 	case unpaired && few < minUnpaired:
-		return unread(1-alpha, r.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided",
+		return noReading(1-alpha, r.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided",
 			len(s.baseline), len(s.target), minUnpaired)
 	case !ratio:
-		return unread(1-alpha, r.Unit, false,
+		return noReading(1-alpha, r.Unit, false,
 			"values of 0 have no ratio, only a limit on the value itself can be decided")
 	}
 	r.estimate(e, alpha)
 	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit, size: size(few, !unpaired)}
 }
 
-// reason says why the plan gave up a case on a target, as the end of a sentence.
-func (t *trial) reason(caseName, target string) string {
+// reason returns why the plan gave up a case on a target, as the end of a sentence.
+func (t *runTable) reason(caseName, target string) string {
 	for _, n := range t.e.NotMeasured {
 		if n.Covers(target, caseName) {
 			return " (" + strings.TrimRight(n.Reason, ". ") + ")"
@@ -395,25 +393,25 @@ func (t *trial) reason(caseName, target string) string {
 }
 
 // driftAlpha is the level at which runs that rise or fall from block to block count as drift, which the interval of a
-// median does not cover. It is not the gate's own: that is smaller the more gates there are, so that more gates would
-// see less drift; and at 5 % one steady target in twenty would be refused. The test reaches 1 % from six blocks on
-// (2/6! = 0.3 %; with five, 2/5! = 1.7 %), which is also when an interval at 95 % has ends.
+// median does not cover. It is fixed, because a level that shrinks with the number of gates would detect less drift the
+// more gates there are; and 5 % would refuse one steady target in twenty. The test reaches 1 % from six blocks on (2/6!
+// = 0.3 %; with five, 2/5! = 1.7 %), which is also when an interval at 95 % has ends.
 const driftAlpha = 0.01
 
 // readMedian reads the median over the valid runs on a target. Each look has its share of alpha.
-func (t *trial) readMedian(d demand, alpha float64) reading {
-	level := 1 - alpha/float64(max(1, len(t.of(d.on.Name).e.Design.Looks)))
-	runs := t.valid(d.rc.Name, d.on.Name)
+func (t *runTable) readMedian(d demand, alpha float64) reading {
+	level := 1 - alpha/float64(max(1, len(t.of(d.target.Name).e.Design.Looks)))
+	runs := t.valid(d.rc.Name, d.target.Name)
 	if len(runs) == 0 {
-		return unread(level, "", false, "there is no valid run%s", t.reason(d.rc.Name, d.on.Name))
+		return noReading(level, "", false, "there is no valid run%s", t.reason(d.rc.Name, d.target.Name))
 	}
 	v, ok := find(d.metric, runs)
 	if !ok {
-		return unread(level, "", true, "no run has it")
+		return noReading(level, "", true, "no run has it")
 	}
 	m, ok := newMedian(v, runs, level)
 	if !ok {
-		return unread(level, v.Unit, true, "its runs disagree on its unit or have no usable value")
+		return noReading(level, v.Unit, true, "its runs disagree on its unit or have no usable value")
 	}
 	values, _ := ownValues(d.metric, runs)
 	return reading{estimate: float64(m.Median), ci: m.CI, level: level, unit: v.Unit, size: unit.Plural(m.Runs, "run"),
@@ -422,11 +420,11 @@ func (t *trial) readMedian(d demand, alpha float64) reading {
 
 // readChange reads the change between two samples of runs.
 func (u unpaired) readChange(d demand, alpha float64) reading {
-	of := versus{u.against(d.on.Name), d.on.Name}
+	of := targetPair{u.against(d.target.Name), d.target.Name}
 	a, b := u.valid(d.rc.Name, of.baseline), u.valid(d.rc.Name, of.target)
 	v, ok := find(d.metric, b, a)
 	if !ok {
-		return unread(1-alpha, "", true, "no run has it")
+		return noReading(1-alpha, "", true, "no run has it")
 	}
 	r := newRow(u.e.Design, d.rc, v, of)
 	s, ok := r.samples(v, a, b)

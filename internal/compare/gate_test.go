@@ -89,8 +89,8 @@ func FuzzParseGate(f *testing.F) {
 	})
 }
 
-// gated is what becomes of the gates in an experiment of two cases on three targets with 11 blocks:
-// b is 10 % slower than a, c alike; the second case only reports zeros.
+// gated returns the outcome of gates in an experiment of two cases on three targets with 11 blocks: b is 10 % slower
+// than a, c is alike; the second case reports only zeros.
 func gated(t *testing.T, gates ...string) Comparison {
 	t.Helper()
 	w := newWorld(11, "a", "b", "c")
@@ -113,7 +113,7 @@ func gated(t *testing.T, gates ...string) Comparison {
 	return compare(t, w, nil)
 }
 
-// TestGates has a gate for everything that may become of one.
+// TestGates checks a gate of every outcome.
 func TestGates(t *testing.T) {
 	c := gated(t,
 		"pod-pod/*/tcp-rr <= +5%",
@@ -155,7 +155,7 @@ func TestGates(t *testing.T) {
 	if diff := cmp.Diff(want, outcomes); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
-	// A gate that matches nothing has no part of alpha, one that is there twice has one.
+	// A gate that matches nothing has no share of alpha, a duplicate gate has one share.
 	if g := c.Gates[0]; g.Level != 1-0.05/18 {
 		t.Errorf("level %v, want alpha shared by 18", g.Level)
 	}
@@ -219,7 +219,7 @@ func TestGatesOfTwoDirectories(t *testing.T) {
 	}
 }
 
-// TestGateIsNotAveragedOverMistakes checks that gates too leave out runs with errors.
+// TestGateIsNotAveragedOverMistakes checks that gates leave out runs with audit errors.
 func TestGateIsNotAveragedOverMistakes(t *testing.T) {
 	w := newWorld(11, "a", "b")
 	w.addCase(rr, result.Primary, "p50")
@@ -237,7 +237,7 @@ func TestGateIsNotAveragedOverMistakes(t *testing.T) {
 	}
 }
 
-// medianGate is what becomes of a gate on the median of runs with these values, in the order of their blocks.
+// medianGate returns the outcome of a gate on the median of runs with these values, in the order of their blocks.
 func medianGate(t *testing.T, values ...float64) Gated {
 	t.Helper()
 	w := newWorld(len(values), "lab:native")
@@ -249,8 +249,8 @@ func medianGate(t *testing.T, values ...float64) Gated {
 	return compare(t, w, nil).Gates[0]
 }
 
-// A median with drift from block to block has no interval that holds, so its gate is open. Five blocks in order are
-// not drift yet, but too few for an interval.
+// TestGateOfWhatDrifts checks that a gate on a median with drift from block to block is open, because no interval
+// covers it. Five ascending blocks are not drift yet, but too few for an interval.
 func TestGateOfWhatDrifts(t *testing.T) {
 	rising := []float64{30e-6, 40e-6, 50e-6, 60e-6, 70e-6, 80e-6, 90e-6, 100e-6}
 	for _, n := range []int{6, 8} {
@@ -267,7 +267,8 @@ func TestGateOfWhatDrifts(t *testing.T) {
 	}
 }
 
-// Steady targets are refused for drift in at most the share that driftAlpha names, however few their blocks are.
+// TestGateOfWhatIsSteady checks that steady targets are refused for drift in at most the share driftAlpha, however few
+// their blocks are.
 func TestGateOfWhatIsSteady(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, n := range []int{6, 30} {

@@ -10,20 +10,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A judge gives a row its interval and its p, from the runs of its case on its two targets.
+// A judge sets the interval and the p of a row from the runs of its case on its two targets.
 type judge func(r *Row, v result.Value, alpha float64)
 
-// groups orders the targets of each case by its own metric, where there are more than two. What is known of each two is
-// what their row says: a primary one, or one of the family of exploratory comparisons.
-func (t *trial) groups(rows []Row, family []*Row) []Group {
+// groups orders the targets of each case with more than two by the case's own metric. Each pair of targets has the
+// outcome of its row: a primary one, or one of the exploratory family.
+func (t *runTable) groups(rows []Row, family []*Row) []Group {
 	all := []Group{}
-	decided := map[contest]Row{}
+	decided := map[comparisonKey]Row{}
 	for _, r := range family {
-		decided[contest{r.Case, versus{r.Baseline, r.Target}}] = *r
+		decided[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}] = *r
 	}
 	for _, r := range rows {
 		if r.Role == result.Primary {
-			decided[contest{r.Case, versus{r.Baseline, r.Target}}] = r
+			decided[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}] = r
 		}
 	}
 	for _, rc := range t.e.Cases {
@@ -37,14 +37,14 @@ func (t *trial) groups(rows []Row, family []*Row) []Group {
 	return all
 }
 
-// A contest is a case of which two targets are compared.
-type contest struct {
-	rc string
-	versus
+// A comparisonKey identifies a comparison by its case and its two targets.
+type comparisonKey struct {
+	caseName string
+	targetPair
 }
 
-// group is the group of one case; it is not ok if there is none.
-func (t *trial) group(rc result.Case, rows map[contest]Row) (Group, bool) {
+// group returns the group of one case; ok is false if there is none.
+func (t *runTable) group(rc result.Case, rows map[comparisonKey]Row) (Group, bool) {
 	v, members := t.members(rc)
 	if len(members) < 3 {
 		return Group{}, false
@@ -59,7 +59,7 @@ func (t *trial) group(rc result.Case, rows map[contest]Row) (Group, bool) {
 	g.Declared = t.e.Design.AllPairs && rc.Role == result.Primary && t.look != nil
 	g.Level = 1 - t.e.Design.Alpha
 	if g.Declared {
-		g.Level = 1 - t.e.Design.Alpha/float64(planned(t.e))
+		g.Level = 1 - t.e.Design.Alpha/float64(countPrimaryPlanned(t.e))
 	}
 	table := t.standings(g, rows)
 	for i, text := range letters(len(members), table.apart) {
@@ -69,14 +69,14 @@ func (t *trial) group(rc result.Case, rows map[contest]Row) (Group, bool) {
 	return g, true
 }
 
-// standings reads the row of each two members.
-func (t *trial) standings(g Group, rows map[contest]Row) standings {
+// standings returns the outcomes of the rows of all pairs of members.
+func (t *runTable) standings(g Group, rows map[comparisonKey]Row) standings {
 	table := newStandings(len(g.Members))
 	rc := result.Case{Name: g.Case, Metric: g.Metric}
 	v := result.Value{Metric: g.Metric, Unit: g.Unit, Better: g.Better}
 	for i, a := range g.Members {
 		for j, b := range g.Members[:i] {
-			r := rowOf(rows, newRow(t.e.Design, rc, v, versus{b.Target, a.Target}))
+			r := rowOf(rows, newRow(t.e.Design, rc, v, targetPair{b.Target, a.Target}))
 			if r.Target == a.Target {
 				table.set(j, i, r)
 			} else {
@@ -87,9 +87,9 @@ func (t *trial) standings(g Group, rows map[contest]Row) standings {
 	return table
 }
 
-// members are the targets with valid runs of a case's own metric, in the order of the plan, and a
-// value that names it; none if the runs do not measure the same thing.
-func (t *trial) members(rc result.Case) (v result.Value, members []Member) {
+// members returns the targets with valid runs of a case's own metric, in the order of the plan, and a value that
+// identifies the metric; none if the runs do not measure the same thing.
+func (t *runTable) members(rc result.Case) (v result.Value, members []Member) {
 	for _, x := range t.e.Targets {
 		values := []float64{}
 		for _, run := range t.valid(rc.Name, x.Name) {
@@ -114,45 +114,44 @@ func (t *trial) members(rc result.Case) (v result.Value, members []Member) {
 	return v, members
 }
 
-// rowOf finds the row of r's case and targets, whichever of the two stands for the baseline; it is r
-// itself if there is none.
-func rowOf(rows map[contest]Row, r Row) Row {
-	if x, ok := rows[contest{r.Case, versus{r.Baseline, r.Target}}]; ok {
+// rowOf returns the row of r's case and targets, whichever of the two is the baseline, or r itself if there is none.
+func rowOf(rows map[comparisonKey]Row, r Row) Row {
+	if x, ok := rows[comparisonKey{r.Case, targetPair{r.Baseline, r.Target}}]; ok {
 		return x
 	}
-	if x, ok := rows[contest{r.Case, versus{r.Target, r.Baseline}}]; ok {
+	if x, ok := rows[comparisonKey{r.Case, targetPair{r.Target, r.Baseline}}]; ok {
 		return x
 	}
 	return r
 }
 
-// judge finds the interval of a row, and its p, from the blocks that both of its targets have.
-func (t *trial) judge(r *Row, v result.Value, alpha float64) {
+// judge sets the interval and the p of a row from the blocks that both of its targets have.
+func (t *runTable) judge(r *Row, v result.Value, alpha float64) {
 	s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
 	if e, ratio := s.ratio(alpha); ok && ratio {
 		r.estimate(e, alpha)
 		logs, _ := s.logRatios()
-		r.outside = outside(logs, e.Shift, r.Delta, s.look)
+		r.equivalenceP = equivalenceP(logs, e.Shift, r.Delta, s.look)
 	}
 }
 
-// judgeUnpaired does the same from all runs of its targets, if there are enough.
-func (t *trial) judgeUnpaired(r *Row, v result.Value, alpha float64) {
+// judgeUnpaired sets the interval and the p of a row from all runs of its targets, if there are enough.
+func (t *runTable) judgeUnpaired(r *Row, v result.Value, alpha float64) {
 	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
 	if e, ratio := s.ratio(alpha); ok && ratio && min(len(s.baseline), len(s.target)) >= minUnpaired {
 		r.estimate(e, alpha)
-		r.outside = outsideUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
+		r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
 	}
 }
 
-// A standing is what is known of one target beside another.
+// A standing is the outcome of one target compared with another.
 type standing struct {
 	verdict Verdict
 	ahead   bool // different, and the better of the two
-	bounded bool // the interval has an end
+	bounded bool // the interval has at least one finite end
 }
 
-// standings has the standing of each target beside each other one.
+// standings[i][j] is the standing of target i compared with target j.
 type standings [][]standing
 
 func newStandings(n int) standings {
@@ -163,8 +162,8 @@ func newStandings(n int) standings {
 	return s
 }
 
-// set files a row with i as its baseline and j as its target. Which of them is ahead is for the row
-// to say, not for the medians.
+// set records a row with i as its baseline and j as its target. The row decides which of them is ahead, not the
+// medians.
 func (s standings) set(i, j int, r Row) {
 	different := r.Verdict == Different
 	bounded := r.P.Known() && (!math.IsInf(r.CI.Lo, -1) || !math.IsInf(r.CI.Hi, 1))

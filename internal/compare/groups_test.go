@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// standingsOf reads what is known of A, B, C …: "A>B" A is ahead, "A=B" they are equivalent, "A~B"
-// undecided; pairs that are not named have no interval.
+// standingsOf reads the outcomes of pairs of A, B, C …: "A>B" A is ahead, "A=B" they are equivalent, "A~B" undecided;
+// pairs that are not named have no interval.
 func standingsOf(n int, pairs string) standings {
 	s := newStandings(n)
 	for pair := range strings.FieldsSeq(pairs) {
@@ -58,7 +58,7 @@ func TestConclusions(t *testing.T) {
 		{5, "A>B A>C A>D A>E B>C B>D B>E C~D C>E D>E", "A carries most; then B; then C and D, which cannot be told apart; " +
 			"E least"},
 		{4, "A=B A~C B~C A>D B>D C>D", "A, B and C carry most and cannot be told apart or differ by less than 2 %; D least"},
-		// The ends differ, the middle is like both.
+		// The ends differ, the middle is undecided against both.
 		{3, "A~B A>C B~C", "A carries more than C; no other two can be told apart"},
 		{4, "A~B A>C A>D B~C B>D C~D", "A carries more than C and D, B carries more than D; no other two can be told apart"},
 		{4, "A>B A>C A>D B~C B>D C~D", "A carries most; B, C and D carry less than the others (of these, B carries more " +
@@ -68,7 +68,7 @@ func TestConclusions(t *testing.T) {
 		{5, "A>B A>C A>D A>E B~C B>D C~D B>E C>E D>E", "A carries most; then B, C and D (of these, B carries more than D; " +
 			"no other two of them can be told apart); E least"},
 		{3, "A=B A>C B=C", "A carries more than C; any other two are equivalent within ±2 %"},
-		// The medians are in one order, the pairs within blocks say another.
+		// The order of the medians contradicts the pairs within blocks.
 		{3, "B>A A>C B>C", "A and B carry more than the others (of these, B carries more than A); C least"},
 		{3, "B>A A~C B~C", "B carries more than A; no other two can be told apart"},
 		{3, "A>B B>C C>A", "A carries more than B, B carries more than C, C carries more than A"},
@@ -102,9 +102,9 @@ func TestMannersOfConclusions(t *testing.T) {
 	}
 }
 
-// TestConclusionsClaimNothingMore checks of random relations that whoever is said to be best is ahead
-// of all others, and that the words carry the whole relation where nothing is equivalent: no two
-// relations of three have the same words, unless they differ in nothing that letters show.
+// TestConclusionsClaimNothingMore checks for random relations that a target called best is ahead of all others, and
+// that the words express the whole relation if nothing is equivalent: two relations of three targets have the same
+// words only if their letters are the same.
 func TestConclusionsClaimNothingMore(t *testing.T) {
 	said := map[string]string{}
 	for code := range 27 {
@@ -186,7 +186,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsGolden has a case in which neighbours overlap, one with tiers, and one that stopped early.
+// TestGroupsGolden compares a case with overlapping neighbours, one with tiers, and one that stopped early.
 func TestGroupsGolden(t *testing.T) {
 	w := newWorld(12, "native", "vxlan", "ipip", "bridge", "macvlan")
 	w.e.Design.AllPairs = true
@@ -252,8 +252,7 @@ func each(w *world, change func(v *result.Value)) {
 	}
 }
 
-// TestGroupLettersFollowTheRows checks on noisy experiments that letters say of each two targets what
-// their row says.
+// TestGroupLettersFollowTheRows checks on noisy experiments that the letters of each pair agree with its row.
 func TestGroupLettersFollowTheRows(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 9))
 	apart := 0
@@ -279,8 +278,7 @@ func TestGroupLettersFollowTheRows(t *testing.T) {
 	}
 }
 
-// lettersAgree checks that in a group that was planned two targets share a letter unless their row says
-// that they are different.
+// lettersAgree checks that two targets of a planned group share a letter unless their row is different.
 func lettersAgree(t *testing.T, c Comparison) {
 	t.Helper()
 	for _, g := range c.Groups {
@@ -332,8 +330,8 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
-// A mean latency has the boxes of the form in which such measurements are published; everything else has that of its
-// metric.
+// TestBoxesOfPublishedForm checks that a mean latency has the boxes of published tables, and every other metric only
+// its own.
 func TestBoxesOfPublishedForm(t *testing.T) {
 	w := newWorld(1, "a")
 	w.addCase("app/vault/published", result.Primary, "mean")
@@ -351,7 +349,7 @@ func TestBoxesOfPublishedForm(t *testing.T) {
 	}
 }
 
-// pairedTrial is a trial of blocks without runs.
-func pairedTrial() *trial {
-	return &trial{e: result.Experiment{Design: result.Design{Delta: 0.02}}, look: stats.OneLook{}}
+// pairedTrial returns a table of blocks without runs.
+func pairedTrial() *runTable {
+	return &runTable{e: result.Experiment{Design: result.Design{Delta: 0.02}}, look: stats.OneLook{}}
 }

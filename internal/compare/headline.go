@@ -12,27 +12,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// What a headline has room for.
+// Limits of a headline's length.
 const (
-	mostQuantities = 3 // of a target
-	mostDetailed   = 2 // targets that it gives changes of
+	mostQuantities = 3 // quantities listed for a target
+	mostDetailed   = 2 // most targets whose changes are given
 )
 
-// A record is how the comparisons of a target with a baseline came out.
+// A record holds the outcome of the comparisons of a target with a baseline.
 type record struct {
 	counts  outcomes
-	targets []string     // more than one where their outcomes are the same
-	changes []rangeWords // of the cases that differ, by quantity
+	targets []string     // several if their outcomes are the same
+	changes []rangeWords // ranges of the changes in cases that differ, by quantity
 }
 
-// outcomes are comparable, so that targets with the same ones share a clause.
+// outcomes counts verdicts. It is comparable, so that targets with equal outcomes share a clause.
 type outcomes struct {
 	baseline                                  string
 	worse, better, equivalent, undecided, all int
 	speed                                     bool // every quantity is a rate or a time
 }
 
-// rangeWords are the least and the greatest value of a quantity.
+// A rangeWords holds the least and the greatest value of a quantity.
 type rangeWords struct {
 	quantity string
 	unit     unit.Unit
@@ -41,8 +41,8 @@ type rangeWords struct {
 
 func (r *rangeWords) add(v float64) { r.lo, r.hi = math.Min(r.lo, v), math.Max(r.hi, v) }
 
-// headline says in plain words what came out: which targets are slower or faster than the baseline, in how many of the
-// cases that verdicts are about, and by how much. It counts verdicts, and never says more than they do.
+// headline describes the outcome in plain words: which targets are slower or faster than the baseline, in how many of
+// the cases with verdicts, and by how much. It counts verdicts and claims nothing beyond them.
 func headline(c Comparison, cases []result.Case) string {
 	if len(c.Medians) > 0 && len(c.Targets) == 1 {
 		return measuredHeadline(c, cases)
@@ -75,8 +75,8 @@ func headline(c Comparison, cases []result.Case) string {
 	return opening + strings.Join(clauses, "; ")
 }
 
-// records are those of every target that is compared with the baseline, but for the baseline's own repetition where
-// there are others.
+// records returns the outcome of every target that is compared with the baseline. Placebos are left out unless there is
+// nothing else.
 func records(c Comparison, cases []result.Case, role result.Role) []record {
 	var list []record
 	planned, against := result.CasesByName(cases), c.Against()
@@ -118,7 +118,7 @@ func (t *record) add(r Row, quantity string) {
 	}
 }
 
-// addTo extends the range of a quantity.
+// addTo extends the range of a quantity by a value.
 func addTo(list []rangeWords, quantity string, u unit.Unit, v float64) []rangeWords {
 	i := slices.IndexFunc(list, func(r rangeWords) bool { return r.quantity == quantity && r.unit == u })
 	if i < 0 {
@@ -128,7 +128,7 @@ func addTo(list []rangeWords, quantity string, u unit.Unit, v float64) []rangeWo
 	return list
 }
 
-// merged puts targets with the same outcomes together.
+// merged combines targets with equal outcomes.
 func merged(list []record) []record {
 	var kept []record
 	for _, t := range list {
@@ -141,7 +141,7 @@ func merged(list []record) []record {
 	return kept
 }
 
-// words are the clause of a record: "vxlan is slower than native in 2 of 3 cases and undecided in 1".
+// words returns the clause of a record: "vxlan is slower than native in 2 of 3 cases and undecided in 1".
 func (t record) words(short map[string]string, delta float64) string {
 	worse, better := "worse", "better"
 	if t.counts.speed {
@@ -206,7 +206,7 @@ func changeWords(list []rangeWords) string {
 	return strings.Join(words, ", ")
 }
 
-// measuredHeadline is that of an experiment with one target: what it reaches in the cases that it is measured for.
+// measuredHeadline returns the headline of an experiment with one target: what it reaches in its cases.
 func measuredHeadline(c Comparison, cases []result.Case) string {
 	role := result.Exploratory
 	if slices.ContainsFunc(c.Medians, func(m Median) bool { return m.Role == result.Primary }) {

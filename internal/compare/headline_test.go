@@ -19,7 +19,7 @@ func row(name, metric string, u unit.Unit, target string, change float64, v Verd
 		Change: Number(change), Verdict: v, Direction: d}
 }
 
-// three are rows of all cases on a target, with these outcomes in order.
+// three returns the rows of all cases on a target, with these outcomes in order.
 func three(target string, changes [3]float64, outcomes [3]Direction) []Row {
 	rows := []Row{
 		row("a/stream", "throughput", unit.BitPerSecond, target, changes[0], Different, outcomes[0]),

@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// imported is a table of another tool's numbers: some runs of each target, in the block given.
+// imported returns a table of another tool's numbers: some runs of each target, all with the given block.
 func imported(runs, block int, levels ...float64) *world {
 	w := ladder(runs, result.Exploratory, levels...)
 	w.e.ID, w.e.Imported, w.e.Design = "theirs", "csv", result.Design{Alpha: 0.05, Delta: 0.02}
@@ -23,7 +23,7 @@ func imported(runs, block int, levels ...float64) *world {
 	return w
 }
 
-// TestImportedLosesNoRun checks that runs without a block, or all with the same, count one by one.
+// TestImportedLosesNoRun checks that runs without a block, or all with the same one, count one by one.
 func TestImportedLosesNoRun(t *testing.T) {
 	for _, block := range []int{0, 1} {
 		c := compare(t, imported(9, block, 1, 1.3, 1.301, 0.7), nil)
@@ -75,8 +75,8 @@ func TestImportedWithFewRuns(t *testing.T) {
 	}
 }
 
-// TestImportedGatesAreUnpaired checks that runs that happen to have equal numbers are not taken as
-// pairs: these differ by the same ratio each, and vary far more among each other.
+// TestImportedGatesAreUnpaired checks that runs with equal numbers are not taken as pairs: here the pairs would have a
+// constant ratio, while the runs vary widely.
 func TestImportedGatesAreUnpaired(t *testing.T) {
 	w := newWorld(8, "a", "b")
 	w.e.Imported = "csv"
@@ -100,7 +100,7 @@ func TestImportedGatesAreUnpaired(t *testing.T) {
 	}
 }
 
-// TestImportedAgainstOurs compares a table with a directory of our own, by case, metric and unit.
+// TestImportedAgainstOurs compares a table with a results directory, by case, metric and unit.
 func TestImportedAgainstOurs(t *testing.T) {
 	ours, theirs := typical(), newWorld(0, "cilium")
 	theirs.e.ID, theirs.e.Imported, theirs.e.Design = "theirs", "csv", result.Design{Alpha: 0.05, Delta: 0.02}
@@ -157,7 +157,7 @@ func TestImportedAgainstOurs(t *testing.T) {
 
 func results(w *world) result.Results { return result.Results{Experiment: w.e, Runs: w.runs} }
 
-// TestUnpairedBounds checks that each side is held against the bound of its own experiment.
+// TestUnpairedBounds checks that each side is compared with the bound of its own experiment.
 func TestUnpairedBounds(t *testing.T) {
 	a, b := typical(), typical()
 	b.e.ID = "second"
@@ -190,8 +190,7 @@ func TestUnpairedBounds(t *testing.T) {
 	}
 }
 
-// TestUnpairedPrimaryWithoutCommonUnit checks that a planned verdict is in the table where nothing can
-// be compared.
+// TestUnpairedPrimaryWithoutCommonUnit checks that a planned verdict is in the table if nothing can be compared.
 func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 	a, b := ladder(8, result.Primary, 1), ladder(8, result.Primary, 1)
 	each(b, func(v *result.Value) { v.Unit = unit.PerSecond })
@@ -215,8 +214,8 @@ func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 	}
 }
 
-// TestUnpairedDoubts checks that what the runs say of themselves is beside the rows, and that what
-// their places differ in is listed.
+// TestUnpairedDoubts checks that rows have the warnings of their runs, and that differences between the sites are
+// listed.
 func TestUnpairedDoubts(t *testing.T) {
 	made := func(id, loop, mtu string) *world {
 		w := ladder(8, result.Exploratory, 1)

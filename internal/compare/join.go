@@ -12,14 +12,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Part is the results of one of several experiments that are compared with each other.
+// A Part holds the results of one of several experiments that are compared with each other.
 type Part struct {
 	result.Results
-	Label string // unique among the parts: what targets, runs and warnings are told apart by
-	Named bool   // the label is the target's name, if there is only one
+	Label string // unique among the parts; distinguishes their targets, runs and warnings
+	Named bool   // the label replaces the target's name if there is only one target
 }
 
-// name is the name of a target of the part among those of all parts.
+// name returns the name of a target of the part, unique among all parts.
 func (p Part) name(target string) string {
 	if all := p.Experiment.Targets; p.Named && len(all) == 1 && all[0].Name == target {
 		return p.Label
@@ -27,18 +27,18 @@ func (p Part) name(target string) string {
 	return target + " (" + p.Label + ")"
 }
 
-// Joined is the results of several experiments as those of one, which has all their targets, under names with the
-// labels of their parts, and all their cases, of which a target has those of its own experiment.
+// A Joined holds the results of several experiments as those of one, with all their targets, under names with the
+// labels of their parts, and all their cases. A target has only the cases of its own experiment.
 type Joined struct {
 	result.Results
-	parts []Part // with the names that their targets have here
+	parts []Part // with the unique names of their targets
 }
 
-// Join puts the results of experiments together. Alpha and delta are the smallest of them, and the gates are all of
-// them. An error Is [ErrExperiment].
+// Join combines the results of experiments. It takes the smallest alpha and delta, and all gates. An error wraps
+// [ErrExperiment].
 func Join(parts ...Part) (Joined, error) {
 	j := Joined{Results: result.Results{Facts: map[string][]result.Fact{}}}
-	for _, p := range bySynonym(parts) {
+	for _, p := range renameSynonyms(parts) {
 		if err := check(p.Experiment); err != nil {
 			return Joined{}, fmt.Errorf("%s: %w", p.Label, err)
 		}
@@ -47,7 +47,7 @@ func Join(parts ...Part) (Joined, error) {
 		maps.Copy(j.Facts, p.Facts)
 	}
 	runs := j.Runs
-	for i := range j.parts { // which share them
+	for i := range j.parts { // the parts share the joined runs
 		n := len(j.parts[i].Runs)
 		j.parts[i].Runs, runs = runs[:n:n], runs[n:]
 	}
@@ -55,9 +55,9 @@ func Join(parts ...Part) (Joined, error) {
 	return j, check(j.Experiment)
 }
 
-// bySynonym returns the parts with the cases of other tools under their synonyms, where another part has a case of that
-// name and none has one that goes by the first name alone. Verdicts are about that case's metric then.
-func bySynonym(parts []Part) []Part {
+// renameSynonyms returns the parts with imported cases under their synonyms, if another part has a case of that name
+// and no part has a case of the original name without a synonym. Verdicts are then about that case's metric.
+func renameSynonyms(parts []Part) []Part {
 	plain := map[string]result.Case{} // cases without a synonym
 	for _, p := range parts {
 		for _, c := range p.Experiment.Cases {
@@ -88,7 +88,7 @@ func bySynonym(parts []Part) []Part {
 	return all
 }
 
-// renamed is the part with the names of its targets among those of all parts, the baseline first.
+// renamed returns the part with the unique names of its targets, the baseline first.
 func (p Part) renamed() Part {
 	e := p.Experiment
 	e.Baseline, e.Targets, e.NotMeasured = p.name(e.Baseline), nil, nil
@@ -130,7 +130,7 @@ func (p Part) renamed() Part {
 	return to
 }
 
-// facts are facts by the names of targets among those of all parts.
+// facts returns the facts by the unique names of their targets.
 func (p Part) facts(of map[string][]result.Fact) map[string][]result.Fact {
 	all := map[string][]result.Fact{}
 	for target, facts := range of {
@@ -139,7 +139,7 @@ func (p Part) facts(of map[string][]result.Fact) map[string][]result.Fact {
 	return all
 }
 
-// experiment is the plan of all parts together. It has no blocks, and none of the warnings, which are of parts.
+// experiment returns the combined plan of all parts, without blocks and warnings, which belong to single parts.
 func (j Joined) experiment() result.Experiment {
 	first := j.parts[0].Experiment
 	e := result.Experiment{
@@ -157,19 +157,19 @@ func (j Joined) experiment() result.Experiment {
 		e.Design.Delta = math.Min(e.Design.Delta, x.Design.Delta)
 	}
 	e.ID, e.Gates = strings.Join(ids, " "), distinct(e.Gates)
-	e.Version, e.Suite, e.Tool = joined(versions), joined(suites), joined(tools)
-	e.NotMeasured = everywhere(e.NotMeasured, e.TargetNames())
+	e.Version, e.Suite, e.Tool = joinDistinct(versions), joinDistinct(suites), joinDistinct(tools)
+	e.NotMeasured = mergeNotMeasured(e.NotMeasured, e.TargetNames())
 	for _, rc := range e.Cases {
-		if rc.Role != result.Bound && len(j.with(rc.Name)) > 1 {
-			e.NotMeasured = append(e.NotMeasured, j.without(rc.Name)...)
+		if rc.Role != result.Bound && len(j.labelsWith(rc.Name)) > 1 {
+			e.NotMeasured = append(e.NotMeasured, j.targetsWithout(rc.Name)...)
 		}
 	}
 	return e
 }
 
-// everywhere tells once what was not measured on any target, for one reason.
-func everywhere(list []result.NotMeasured, targets []string) []result.NotMeasured {
-	var told []result.NotMeasured
+// mergeNotMeasured combines entries that cover all targets for the same reason into one.
+func mergeNotMeasured(list []result.NotMeasured, targets []string) []result.NotMeasured {
+	var merged []result.NotMeasured
 	for _, n := range list {
 		all := !slices.ContainsFunc(targets, func(name string) bool {
 			return !slices.Contains(list, result.NotMeasured{Target: name, Case: n.Case, Reason: n.Reason})
@@ -177,14 +177,15 @@ func everywhere(list []result.NotMeasured, targets []string) []result.NotMeasure
 		if all {
 			n.Target = "*"
 		}
-		if !slices.Contains(told, n) {
-			told = append(told, n)
+		if !slices.Contains(merged, n) {
+			merged = append(merged, n)
 		}
 	}
-	return told
+	return merged
 }
 
-// cases are those of all parts. A case is primary if it is so in all parts that have it, about the same metric.
+// cases returns the cases of all parts. A case is primary if it is primary in all parts that have it, with the same
+// metric.
 func (j Joined) cases() []result.Case {
 	var all []result.Case
 	for _, p := range j.parts {
@@ -204,8 +205,8 @@ func (j Joined) cases() []result.Case {
 	return all
 }
 
-// with are the labels of the parts that have a case.
-func (j Joined) with(name string) []string {
+// labelsWith returns the labels of the parts that have a case.
+func (j Joined) labelsWith(name string) []string {
 	var labels []string
 	for _, p := range j.parts {
 		if _, has := p.Experiment.Case(name); has {
@@ -215,8 +216,8 @@ func (j Joined) with(name string) []string {
 	return labels
 }
 
-// without are the targets of the parts that do not have a case.
-func (j Joined) without(name string) []result.NotMeasured {
+// targetsWithout returns the targets of the parts that do not have a case.
+func (j Joined) targetsWithout(name string) []result.NotMeasured {
 	var list []result.NotMeasured
 	for _, p := range j.parts {
 		if _, has := p.Experiment.Case(name); has {
@@ -229,14 +230,14 @@ func (j Joined) without(name string) []result.NotMeasured {
 	return list
 }
 
-// versus are the comparisons of the targets: with that of the same name in the first part, else with its baseline.
-// Where all pairs are asked for, the other pairs follow.
-func (j Joined) versus() []versus {
-	var all []versus
+// targetPairs returns the comparisons of the targets: with the target of the same name in the first part, or else with
+// its baseline. If the design asks for all pairs, the other pairs follow.
+func (j Joined) targetPairs() []targetPair {
+	var all []targetPair
 	first := j.parts[0].Experiment
 	for _, p := range j.parts[1:] {
 		for _, target := range p.Experiment.Targets {
-			v := versus{first.Baseline, target.Name}
+			v := targetPair{first.Baseline, target.Name}
 			for _, x := range first.Targets {
 				if x.Alias == target.Alias {
 					v.baseline = x.Name
@@ -246,7 +247,7 @@ func (j Joined) versus() []versus {
 		}
 	}
 	if j.Experiment.Design.AllPairs {
-		for _, v := range contests(j.Experiment) {
+		for _, v := range plannedPairs(j.Experiment) {
 			if !slices.Contains(all, v) {
 				all = append(all, v)
 			}
@@ -255,14 +256,14 @@ func (j Joined) versus() []versus {
 	return all
 }
 
-// trial sorts the runs of each part, of which none knows what the others' are.
-func (j Joined) trial() *trial {
-	t := &trial{e: j.Experiment, versus: j.versus(), parts: map[string]*trial{},
-		all: map[string]map[string][]*result.Run{}, closed: true}
+// runTable sorts the runs of each part separately: attempts, audit and warnings of one part do not affect another.
+func (j Joined) runTable() *runTable {
+	t := &runTable{e: j.Experiment, targetPairs: j.targetPairs(), byTarget: map[string]*runTable{},
+		all: map[string]map[string][]*result.Run{}, closedLoop: true}
 	for _, p := range j.parts {
-		part := audited(numbered(p.Results))
+		part := auditedRuns(numberRuns(p.Results))
 		for _, target := range p.Experiment.TargetNames() {
-			t.parts[target] = part
+			t.byTarget[target] = part
 		}
 		for name, runs := range part.all {
 			if t.all[name] == nil {
@@ -271,32 +272,32 @@ func (j Joined) trial() *trial {
 			maps.Copy(t.all[name], runs)
 		}
 		t.findings = append(t.findings, part.findings...)
-		t.closed = t.closed && part.closed
+		t.closedLoop = t.closedLoop && part.closedLoop
 	}
 	return t
 }
 
-// Compare compares the targets of several experiments, where no blocks pair their runs: by Mann-Whitney and its shift
-// interval on the logarithms. Each target is compared with the first part's of the same name, else with its baseline;
-// or with every other, if the design says so. Runs of another tool are compared with our own where case, metric and
-// unit are the same. Drift between the times of measurement is part of every difference, which the warnings say, with
-// whatever has no counterpart. An error Is [ErrExperiment].
+// Compare compares the targets of several experiments, unpaired: by Mann-Whitney and its shift interval on the
+// logarithms. Each target is compared with the first part's target of the same name, or else with the first part's
+// baseline; all pairs are compared if the design asks for that. Imported runs are compared with ours if case, metric
+// and unit are the same. Drift between the times of measurement is part of every difference; the warnings mention it
+// and everything without a counterpart. An error wraps [ErrExperiment].
 func (j Joined) Compare() (Comparison, error) {
-	p, err := newPlan(j.Experiment)
+	p, err := newAnalysisPlan(j.Experiment)
 	if err != nil {
 		return Comparison{}, err
 	}
-	t := j.trial()
+	t := j.runTable()
 	c := newComparison(j.Experiment)
 	c.Placebos = []string{} // another experiment's target is no repetition
 	for _, p := range j.parts {
 		c.Sessions, c.Visits = append(c.Sessions, p.sessions()...), append(c.Visits, p.visits()...)
 	}
-	c.fill(t, p, j.Facts, j.warnings(t), append(j.told(t), j.unmatched(t)...))
+	c.fill(t, p, j.Facts, j.warnings(t), append(j.partWarnings(t), j.unmatched(t)...))
 	return c, nil
 }
 
-// sessions are those of a part, under its label.
+// sessions returns the sessions of a part, under its label.
 func (p Part) sessions() []Session {
 	list := sessionsOf(p.Results)
 	for i := range list {
@@ -308,7 +309,7 @@ func (p Part) sessions() []Session {
 	return list
 }
 
-// visits are those of a part that found their target changed, under its label.
+// visits returns the visits of a part that found their target changed, under its label.
 func (p Part) visits() []Visit {
 	list := visitsOf(p.Results)
 	for i := range list {
@@ -318,27 +319,27 @@ func (p Part) visits() []Visit {
 	return list
 }
 
-// warnings say in what the experiments were not made alike.
-func (j Joined) warnings(t *trial) []string {
+// warnings describes how the experiments differ in design and tools.
+func (j Joined) warnings(t *runTable) []string {
 	how := "two experiments are not paired: what changed between the two times"
 	if len(j.parts) > 2 {
 		how = fmt.Sprintf("%d experiments are not paired: what changed between the times", len(j.parts))
 	}
-	said := []string{"The " + how + " of measurement is part of every difference."}
+	texts := []string{"The " + how + " of measurement is part of every difference."}
 	differ := func(what string, of func(result.Experiment) string) {
-		values, labels := j.by(of)
+		values, labels := j.valuesByLabel(of)
 		if len(values) < 2 {
 			return
 		}
 		for i, v := range values {
 			values[i] = v + " (" + prose.Enumerate(labels[v]) + ")"
 		}
-		said = append(said, fmt.Sprintf("The experiments differ in %s: %s.", what, prose.Enumerate(values)))
+		texts = append(texts, fmt.Sprintf("The experiments differ in %s: %s.", what, prose.Enumerate(values)))
 	}
 	number := func(of func(result.Design) float64) func(result.Experiment) string {
 		return func(e result.Experiment) string { return fmt.Sprint(of(e.Design)) }
 	}
-	ours := func(of func(result.Design) float64) func(result.Experiment) string { // another tool's are not known
+	ours := func(of func(result.Design) float64) func(result.Experiment) string { // unknown for imported runs
 		return func(e result.Experiment) string {
 			if e.Imported != "" {
 				return ""
@@ -353,31 +354,32 @@ func (j Joined) warnings(t *trial) []string {
 	differ("alpha, of which the smallest counts", number(func(d result.Design) float64 { return d.Alpha }))
 	differ("delta, of which the smallest counts", number(func(d result.Design) float64 { return d.Delta }))
 	for _, rc := range t.e.Cases {
-		_, definitions := j.by(func(e result.Experiment) string {
+		_, definitions := j.valuesByLabel(func(e result.Experiment) string {
 			of, _ := e.Case(rc.Name)
 			return of.Definition
 		})
 		if len(definitions) > 1 {
-			said = append(said, fmt.Sprintf("The experiments differ in the definition of %s.", rc.Name))
+			texts = append(texts, fmt.Sprintf("The experiments differ in the definition of %s.", rc.Name))
 		}
 	}
-	ids, labels := j.by(func(e result.Experiment) string { return e.ID })
+	ids, labels := j.valuesByLabel(func(e result.Experiment) string { return e.ID })
 	for _, id := range ids {
 		if same := labels[id]; len(same) > 1 {
-			said = append(said, fmt.Sprintf("%s have the same id, %s; they may be the same data.", experiments(same), id))
+			texts = append(texts, fmt.Sprintf("%s have the same id, %s; they may be the same data.", experiments(same), id))
 		}
 	}
-	tools, labels := j.by(func(e result.Experiment) string { return e.Imported })
+	tools, labels := j.valuesByLabel(func(e result.Experiment) string { return e.Imported })
 	for _, tool := range tools {
 		verb := map[bool]string{true: "is", false: "are"}[len(labels[tool]) == 1]
-		said = append(said, fmt.Sprintf("%s %s numbers of another tool (%s), which may mean something else by the same "+
+		texts = append(texts, fmt.Sprintf("%s %s numbers of another tool (%s), which may mean something else by the same "+
 			"names.", experiments(labels[tool]), verb, tool))
 	}
-	return said
+	return texts
 }
 
-// by lists the values of something that the experiments have, and of each value the labels of the parts that have it.
-func (j Joined) by(of func(result.Experiment) string) (values []string, labels map[string][]string) {
+// valuesByLabel lists the distinct values of a property of the experiments, with the labels of the parts that have
+// each.
+func (j Joined) valuesByLabel(of func(result.Experiment) string) (values []string, labels map[string][]string) {
 	labels = map[string][]string{}
 	for _, p := range j.parts {
 		if v := of(p.Experiment); v != "" {
@@ -387,67 +389,69 @@ func (j Joined) by(of func(result.Experiment) string) (values []string, labels m
 	return distinct(values), labels
 }
 
-// told is what parts warn of, with their labels: what all of them do once, and without.
-func (j Joined) told(t *trial) []string {
+// partWarnings returns the warnings of the parts with their labels; warnings that all parts share appear once,
+// unlabelled.
+func (j Joined) partWarnings(t *runTable) []string {
 	var order []string
 	by := map[string][]string{}
 	for _, p := range j.parts {
 		part := t.of(p.Experiment.Baseline)
 		for _, text := range distinct(slices.Concat(asSentences(p.Experiment.Warnings), part.warnings,
-			part.common.ofAllRuns(), siteDoubts(p.Sites), part.standing())) {
+			part.sharedWarnings.sentences(), siteWarnings(p.Sites), part.designWarnings())) {
 			order, by[text] = append(order, text), append(by[text], p.Label)
 		}
 	}
-	var said []string
+	var texts []string
 	for _, text := range distinct(order) {
 		switch labels := by[text]; {
 		case len(labels) == len(j.parts):
-			said = append(said, text)
-		case text != closedWords: // which rows say
-			said = append(said, experiments(labels)+": "+text)
+			texts = append(texts, text)
+		case text != closedWords: // rows repeat it
+			texts = append(texts, experiments(labels)+": "+text)
 		}
 	}
-	return said
+	return texts
 }
 
-// unmatched names the cases and targets that are compared with nothing.
-func (j Joined) unmatched(t *trial) []string {
-	var said []string
+// unmatched lists the cases and targets that are compared with nothing.
+func (j Joined) unmatched(t *runTable) []string {
+	var texts []string
 	only, alone := map[string][]string{}, []string{}
 	for _, rc := range j.Experiment.Cases {
-		labels := j.with(rc.Name)
-		met := slices.ContainsFunc(t.versus, func(v versus) bool { return t.plans(rc, v) })
+		labels := j.labelsWith(rc.Name)
+		isCompared := slices.ContainsFunc(t.targetPairs, func(v targetPair) bool { return t.hasCase(rc, v) })
 		switch {
 		case len(labels) == 1:
 			only[labels[0]] = append(only[labels[0]], rc.Name)
-		case !met && rc.Role != result.Bound:
+		case !isCompared && rc.Role != result.Bound:
 			alone = append(alone, rc.Name)
 		}
 	}
 	for _, p := range j.parts {
 		if names := only[p.Label]; len(names) > 0 {
-			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.",
+			texts = append(texts, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.",
 				p.Label, prose.Some(names)))
 		}
 	}
 	if len(alone) > 0 {
-		said = append(said, fmt.Sprintf("Cases that experiment %s does not have, so that others are compared with nothing: "+
-			"%s.", j.parts[0].Label, prose.Some(alone)))
+
+		texts = append(texts, fmt.Sprintf("Cases that experiment %s does not have, so that others are compared with "+
+			"nothing: %s.", j.parts[0].Label, prose.Some(alone)))
 	}
 	var targets []string
 	for _, name := range j.Experiment.TargetNames() {
-		if !slices.ContainsFunc(t.versus, func(v versus) bool { return v.baseline == name || v.target == name }) {
+		if !slices.ContainsFunc(t.targetPairs, func(v targetPair) bool { return v.baseline == name || v.target == name }) {
 			targets = append(targets, name)
 		}
 	}
 	if len(targets) > 0 {
-		said = append(said, fmt.Sprintf("Targets without a namesake in another experiment, compared with nothing: %s.",
+		texts = append(texts, fmt.Sprintf("Targets without a namesake in another experiment, compared with nothing: %s.",
 			prose.Some(targets)))
 	}
-	return said
+	return texts
 }
 
-// experiments names those with these labels.
+// experiments names the experiments with the given labels.
 func experiments(labels []string) string {
 	if len(labels) == 1 {
 		return "Experiment " + labels[0]
@@ -455,12 +459,12 @@ func experiments(labels []string) string {
 	return "Experiments " + prose.Enumerate(labels)
 }
 
-// joined is a list of texts as one, each once.
-func joined(texts []string) string {
+// joinDistinct joins the distinct texts that are not empty with commas.
+func joinDistinct(texts []string) string {
 	return strings.Join(slices.DeleteFunc(distinct(texts), func(s string) bool { return s == "" }), ",")
 }
 
-// distinct are texts in their order, each once.
+// distinct returns the texts in their order, without repetitions.
 func distinct(texts []string) []string {
 	var list []string
 	for _, text := range texts {

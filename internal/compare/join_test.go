@@ -34,7 +34,7 @@ func partsOf(all ...result.Results) []Part {
 	return parts
 }
 
-// directory is an experiment of one target, called a, with a latency of its own and noise of 1 %.
+// directory returns an experiment of one target, called a, with the given latency ratio and noise of 1 %.
 func directory(id string, seed uint64, ratio float64, runs int) *world {
 	random := rand.New(rand.NewPCG(seed, 7))
 	w := newWorld(runs, "a")
@@ -46,7 +46,7 @@ func directory(id string, seed uint64, ratio float64, runs int) *world {
 	return w
 }
 
-// six are experiments of which the fourth is slower.
+// six returns six experiments of which the fourth is slower.
 func six(seed uint64, slower float64) []result.Results {
 	var all []result.Results
 	for i, id := range []string{"A", "B", "C", "D", "E", "F"} {
@@ -59,7 +59,7 @@ func six(seed uint64, slower float64) []result.Results {
 	return all
 }
 
-// TestSixExperiments finds the one that is 20 % slower, as the verdicts, the letters and the headline say.
+// TestSixExperiments checks that verdicts, letters and headline find the experiment that is 20 % slower.
 func TestSixExperiments(t *testing.T) {
 	parts := partsOf(six(1, 1.2)...)
 	for i := range parts {
@@ -106,8 +106,8 @@ func TestSixExperiments(t *testing.T) {
 	}
 }
 
-// TestAccuracySixEqualExperiments counts the sets of six experiments of one distribution in which anything differs:
-// all five comparisons together are wrong at alpha at most.
+// TestAccuracySixEqualExperiments counts the sets of six experiments of one distribution in which anything differs: all
+// five comparisons together are wrong in at most alpha.
 func TestAccuracySixEqualExperiments(t *testing.T) {
 	const sets = 400
 	wrong := 0
@@ -120,14 +120,14 @@ func TestAccuracySixEqualExperiments(t *testing.T) {
 			wrong++
 		}
 	}
-	// Of 400 sets at 5 %, 20 are expected; more than 34 come up once in a thousand times.
+	// Of 400 sets at 5 %, 20 are expected; more than 34 occur once in a thousand times.
 	if wrong > 34 {
 		t.Errorf("%d of %d sets differ", wrong, sets)
 	}
 }
 
-// TestExperimentsWithOtherCases compares what the first experiment and another have; what is missing is named, and
-// counts for nothing in the error probability of the rest.
+// TestExperimentsWithOtherCases checks that only common cases are compared; missing ones are named, and do not count in
+// the error probability of the rest.
 func TestExperimentsWithOtherCases(t *testing.T) {
 	all := []*world{directory("x", 1, 1, 8), directory("y", 2, 1, 8), directory("z", 3, 1.5, 8)}
 	for _, w := range all[1:] {
@@ -164,7 +164,7 @@ func TestExperimentsWithOtherCases(t *testing.T) {
 	}
 }
 
-// TestExperimentsDifferInDesign takes the smallest alpha and delta, and names who has which.
+// TestExperimentsDifferInDesign checks that the smallest alpha and delta count, and that warnings name the experiments.
 func TestExperimentsDifferInDesign(t *testing.T) {
 	all := six(1, 1)
 	all[2].Experiment.Design.Alpha, all[3].Experiment.Design.Delta = 0.01, 0.005
@@ -185,7 +185,7 @@ func TestExperimentsDifferInDesign(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfExperiments checks that a block that one experiment repeated says nothing of the others' blocks.
+// TestAttemptsOfExperiments checks that a block that one experiment repeated does not affect the blocks of others.
 func TestAttemptsOfExperiments(t *testing.T) {
 	a, b, c := directory("x", 1, 1, 8), directory("y", 2, 1, 8), directory("z", 3, 1, 8)
 	b.runs[0].Invalid = []result.Warning{{Code: "gate", Text: "gate"}}
@@ -215,7 +215,8 @@ func TestAttemptsOfExperiments(t *testing.T) {
 	}
 }
 
-// TestImportsAmongOurs compares an experiment of ours with two tables, one of which does not say what is better.
+// TestImportsAmongOurs compares an experiment of ours with two tables, one of which does not record the better
+// direction.
 func TestImportsAmongOurs(t *testing.T) {
 	table := func(id string, seed uint64, ratio float64) *world {
 		w := directory(id, seed, ratio, 9)
@@ -242,7 +243,7 @@ func TestImportsAmongOurs(t *testing.T) {
 	}
 }
 
-// TestJoinRefusesEqualNames names what has to be labelled.
+// TestJoinRefusesEqualNames checks that the error names the targets to label.
 func TestJoinRefusesEqualNames(t *testing.T) {
 	a, b := results(directory("x", 1, 1, 8)), results(directory("y", 2, 1, 8))
 	_, err := Join(Part{Results: a, Label: "one"}, Part{Results: b, Label: "one"})
@@ -256,7 +257,7 @@ func TestJoinRefusesEqualNames(t *testing.T) {
 	}
 }
 
-// TestSameCaseDefinedTwice warns of cases of one name that do not do the same.
+// TestSameCaseDefinedTwice checks the warning about cases with the same name and different definitions.
 func TestSameCaseDefinedTwice(t *testing.T) {
 	a, b := directory("x", 1, 1, 8), directory("y", 2, 1, 8)
 	a.e.Cases[0].Definition, b.e.Cases[0].Definition = "bs=4k", "bs=8k"
@@ -266,8 +267,8 @@ func TestSameCaseDefinedTwice(t *testing.T) {
 	}
 }
 
-// TestJobsOfOneName: a job that another tool's output names by its options is compared with the user's own job of the
-// same name, and with the case of its options where another part has that.
+// TestJobsOfOneName checks that an imported job named by its options is compared with the user's own job of the same
+// name, and with the case of its options if another part has that.
 func TestJobsOfOneName(t *testing.T) {
 	const own, options = "storage/job/read_iops", "storage/randread-4k-qd128"
 	part := func(id, name, synonym, metric string) result.Results {
@@ -312,7 +313,7 @@ func TestJobsOfOneName(t *testing.T) {
 	if theirs.Runs[0].Case != options || theirs.Experiment.Cases[0].Name != options {
 		t.Error("Join has changed the results that it was given")
 	}
-	// A part that has both of them says itself that they are two.
+	// A part with both names shows that they are two cases.
 	both := part("both", own, "", "throughput")
 	both.Experiment.Cases = append(both.Experiment.Cases, theirs.Experiment.Cases...)
 	both.Runs = append(both.Runs, theirs.Runs...)

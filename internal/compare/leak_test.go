@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Trials of all runs that count, which are valid and of the last attempts, are one sample: none in n bounds the
-// probability by 1 - 0.05^(1/n).
+// TestLeaks checks that trials of all valid runs of the last attempts are one sample: none in n bounds the probability
+// by 1 - 0.05^(1/n).
 func TestLeaks(t *testing.T) {
 	run := func(target string, block, attempt int, trials, share float64) result.Run {
 		return result.Run{Case: "dynamics/policy-first", Target: target, Block: block, Attempt: attempt,
@@ -23,7 +23,7 @@ func TestLeaks(t *testing.T) {
 		Targets: []result.Target{{Name: "tight"}, {Name: "loose"}}}
 	failed := run("tight", 3, 1, 10, 1)
 	failed.Invalid = []result.Warning{{}}
-	got := newTrial(e, []result.Run{run("tight", 1, 1, 9, 0), run("tight", 2, 1, 10, 0.5), run("tight", 2, 2, 10, 0),
+	got := newRunTable(e, []result.Run{run("tight", 1, 1, 9, 0), run("tight", 2, 1, 10, 0.5), run("tight", 2, 2, 10, 0),
 		failed, run("loose", 1, 1, 10, 0.3), run("loose", 2, 2, 10, 0.1)}).leaks()
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)

@@ -6,17 +6,16 @@ import (
 	"unicode"
 )
 
-// maxColumns bounds the work of [letters]: a relation made for it has 3^(n/3) columns.
+// maxColumns limits the work of [letters]: in the worst case n things need 3^(n/3) columns.
 const maxColumns = 128
 
-// letters is a compact letter display of n things: two of them share a letter if and only if they
-// are not apart. It is by insert and absorb (Piepho, An Algorithm for a Letter-Based Representation
-// of All-Pairwise Comparisons, J. Comput. Graph. Stat. 13, 2004), and needs no order and no
-// transitivity. The first thing has the first letter.
+// letters returns a compact letter display of n things: two of them share a letter if and only if they are not apart.
+// It uses insert and absorb (Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise Comparisons, J.
+// Comput. Graph. Stat. 13, 2004), which needs neither an order nor transitivity. The first thing has the first letter.
 func letters(n int, apart func(i, j int) bool) []string {
 	columns := insertAbsorb(n, apart)
 	if columns == nil {
-		columns = coupled(n, apart)
+		columns = pairColumns(n, apart)
 	}
 	slices.SortFunc(columns, func(a, b column) int { return -compareColumns(a, b) })
 	texts := make([]strings.Builder, n)
@@ -27,7 +26,7 @@ func letters(n int, apart func(i, j int) bool) []string {
 				texts[i].WriteRune(letter)
 			}
 		}
-		letter = after(letter)
+		letter = nextLetter(letter)
 	}
 	all := make([]string, n)
 	for i := range texts {
@@ -36,7 +35,7 @@ func letters(n int, apart func(i, j int) bool) []string {
 	return all
 }
 
-// A column says who has a letter.
+// A column marks the things that have a letter.
 type column []bool
 
 // compareColumns orders columns by their first members.
@@ -52,7 +51,7 @@ func compareColumns(a, b column) int {
 	return 0
 }
 
-// within says whether all members of a are members of b.
+// within reports whether all members of a are members of b.
 func (a column) within(b column) bool {
 	for i := range a {
 		if a[i] && !b[i] {
@@ -62,8 +61,8 @@ func (a column) within(b column) bool {
 	return true
 }
 
-// insertAbsorb begins with one column of all, and splits each column that has both of two that are
-// apart; what another column has in it already is absorbed. It gives up with nil beyond maxColumns.
+// insertAbsorb begins with one column of all things, splits each column that contains two things that are apart, and
+// drops columns that are within others. It returns nil if there are more than maxColumns.
 func insertAbsorb(n int, apart func(i, j int) bool) []column {
 	columns := []column{slices.Repeat(column{true}, n)}
 	for i := range n {
@@ -80,7 +79,7 @@ func insertAbsorb(n int, apart func(i, j int) bool) []column {
 	return columns
 }
 
-// split replaces the columns with both i and j by one without the one and one without the other.
+// split replaces each column with both i and j by one without i and one without j.
 func split(columns []column, i, j int) []column {
 	var kept, halves []column
 	for _, c := range columns {
@@ -92,7 +91,7 @@ func split(columns []column, i, j int) []column {
 		withoutI[i], withoutJ[j] = false, false
 		halves = append(halves, withoutI, withoutJ)
 	}
-	// What had not both stays maximal; a half may be within any other column.
+	// Columns without both stay maximal; a half may be within any other column.
 	for k, h := range halves {
 		absorbed := slices.ContainsFunc(kept, h.within)
 		for l := k + 1; l < len(halves) && !absorbed; l++ {
@@ -105,8 +104,8 @@ func split(columns []column, i, j int) []column {
 	return kept
 }
 
-// coupled has a column for each two that are not apart, and for each that is apart from all others.
-func coupled(n int, apart func(i, j int) bool) []column {
+// pairColumns returns a column for each pair that is not apart, and for each thing that is apart from all others.
+func pairColumns(n int, apart func(i, j int) bool) []column {
 	var columns []column
 	for i := range n {
 		alone := true
@@ -130,8 +129,8 @@ func coupled(n int, apart func(i, j int) bool) []column {
 	return columns
 }
 
-// after is the letter after a letter: a to z, A to Z, then the letters of other scripts.
-func after(letter rune) rune {
+// nextLetter returns the letter after a letter: a to z, A to Z, then the letters of other scripts.
+func nextLetter(letter rune) rune {
 	switch letter {
 	case 'z':
 		return 'A'

@@ -66,8 +66,8 @@ func TestLettersAreTheRelation(t *testing.T) {
 	}
 }
 
-// TestLettersOfTheWorstRelation is couples of which everybody shares a letter with all but one: the
-// columns double with each couple, and with many of them the display is made another way.
+// TestLettersOfTheWorstRelation uses couples in which each thing shares a letter with all but one: the columns double
+// with each couple, so that many of them need the other display.
 func TestLettersOfTheWorstRelation(t *testing.T) {
 	const n = 40
 	matrix := make([]bool, n*(n-1)/2)
@@ -81,7 +81,7 @@ func TestLettersOfTheWorstRelation(t *testing.T) {
 	checkLetters(t, 3, []bool{true, true, true})
 }
 
-// index is where a triangular matrix has i < j.
+// index returns the position of i < j in a triangular matrix.
 func index(i, j int) int { return j*(j-1)/2 + i }
 
 func checkLetters(t *testing.T, n int, matrix []bool) {

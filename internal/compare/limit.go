@@ -12,28 +12,29 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Limit is the most of a resource that a provider, the lab or a user states for a target, next to what was measured
-// of it: the median of the case that comes nearest. It is no verdict.
+// A Limit is the maximum of a resource that a provider, the lab or a user states for a target, with the median of the
+// case that comes nearest to it. It is not a verdict.
 type Limit struct {
 	Target   string         `json:"target"`
 	Resource audit.Resource `json:"resource"`
 	Unit     unit.Unit      `json:"unit"`             // of limit and median
-	Limit    Number         `json:"limit"`            // of a link in one direction
-	Source   string         `json:"source,omitempty"` // empty where nothing names one
-	Note     string         `json:"note,omitempty"`   // what the limit leaves out
-	// Binding marks the smaller of the limits that a volume and its virtual machine have, where both are known.
+	Limit    Number         `json:"limit"`            // of a link: in one direction
+	Source   string         `json:"source,omitempty"` // empty if unknown
+	Note     string         `json:"note,omitempty"`   // restrictions of the limit
+	// Binding marks the smaller one of the limits of a volume and its virtual machine, if both are known.
 	Binding bool   `json:"binding"`
 	Case    string `json:"case"`
 	Metric  string `json:"metric"`
-	// BothWays says that the metric counts both directions of a link.
+	// BothWays reports whether the metric counts both directions of a link.
 	BothWays bool   `json:"both_ways,omitempty"`
 	Median   Number `json:"median"`
-	Share    Number `json:"share"` // of the limit, of both directions of twice the limit; 1 is all of it
+	Share    Number `json:"share"` // of the limit, or of twice the limit for both directions; 1 is all of it
 	Sentence string `json:"sentence"`
 }
 
-// limits returns those that facts of targets and runs state of what was measured, by target in the order of the plan.
-func (t *trial) limits(facts map[string][]result.Fact) []Limit {
+// limits returns the limits of measured resources that facts of targets and runs state, by target in the order of the
+// plan.
+func (t *runTable) limits(facts map[string][]result.Fact) []Limit {
 	var list []Limit
 	for _, x := range t.e.Targets {
 		nearest := map[audit.Resource]Limit{}
@@ -64,8 +65,8 @@ func (t *trial) limits(facts map[string][]result.Fact) []Limit {
 	return list
 }
 
-// limitsOf returns the limits that hold for the metrics of a case on a target.
-func (t *trial) limitsOf(rc result.Case, target string, facts []result.Fact) []Limit {
+// limitsOf returns the limits that apply to the metrics of a case on a target.
+func (t *runTable) limitsOf(rc result.Case, target string, facts []result.Fact) []Limit {
 	type key struct {
 		resource audit.Resource
 		metric   string
@@ -76,7 +77,7 @@ func (t *trial) limitsOf(rc result.Case, target string, facts []result.Fact) []L
 	for _, block := range slices.Sorted(maps.Keys(runs)) {
 		for _, h := range audit.Hold(rc, runs[block], facts) {
 			if v, _ := runs[block].Value(h.Metric); v.Better != metric.Higher || v.Unit != h.Unit {
-				continue // what is offered, such as the rate of a sender, is no use of a resource
+				continue // an offered load, such as the rate of a sender, does not use the resource
 			}
 			k := key{h.Resource, h.Metric}
 			if _, seen := at[k]; !seen {
@@ -98,7 +99,7 @@ func (t *trial) limitsOf(rc result.Case, target string, facts []result.Fact) []L
 	return list
 }
 
-// sentence is the limit in words, with the units that readers of storage expect.
+// sentence describes the limit in words, with the units that are usual for storage.
 func (l Limit) sentence() string {
 	spoken := func(n Number) string {
 		return unit.Format(unit.Spoken(float64(n), l.Unit, l.Resource != audit.LinkRate))

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// limited is an experiment with cases of a network and of a volume on two targets, the second without facts.
+// limited returns an experiment with cases of a network and of a volume on two targets, the second without facts.
 func limited() (result.Experiment, []result.Run, map[string][]result.Fact) {
 	e := result.Experiment{ID: "x", Baseline: "a", Targets: []result.Target{{Name: "a"}, {Name: "b"}},
 		Design: result.Design{Blocks: 3, Alpha: 0.05, Delta: 0.02}}
@@ -65,7 +65,8 @@ func limited() (result.Experiment, []result.Run, map[string][]result.Fact) {
 	}}
 }
 
-// Each resource has the case that comes nearest to its limit, and of a volume and its VM the smaller one is marked.
+// TestLimits checks that each resource has the case that comes nearest to its limit, and that of a volume and its VM
+// the smaller limit is marked.
 func TestLimits(t *testing.T) {
 	e, runs, facts := limited()
 	c, err := Compare(result.Results{Experiment: e, Runs: runs, Facts: facts})
@@ -96,7 +97,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Limits that differ are told among what else differs, without the pages that they are from.
+// TestLimitsDiffer checks that differing limits are listed with the other differences, without their sources.
 func TestLimitsDiffer(t *testing.T) {
 	of := func(link, source string) []result.Fact {
 		return []result.Fact{{Name: audit.FactMachineLink, Value: link}, {Name: audit.FactMachineLinkSource, Value: source}}
@@ -107,7 +108,7 @@ func TestLimitsDiffer(t *testing.T) {
 	}
 }
 
-// Both directions together may be twice what a link carries in one.
+// TestLimitOfBothWays checks that both directions together may reach twice a link's rate.
 func TestLimitOfBothWays(t *testing.T) {
 	e, runs, facts := limited()
 	facts["a"][0].Value = "1Gbit/s"

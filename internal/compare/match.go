@@ -10,17 +10,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
+// unmatchedMetrics returns a warning about metrics that are compared with nothing, if there are any.
 func (u unpaired) unmatchedMetrics() []string {
-	if len(u.alone) == 0 {
+	if len(u.unmatched) == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, or of which neither says what is "+
-		"better, compared with nothing: %s.", prose.Some(slices.Sorted(maps.Keys(u.alone))))}
+		"better, compared with nothing: %s.", prose.Some(slices.Sorted(maps.Keys(u.unmatched))))}
 }
 
-// shared lists the metrics that the runs of both sides have in one unit, the case's own first, and
-// those that are compared with nothing, because only one side has them so, or, of the case's own, because
-// neither says what is better. What only one of them says of that goes for both.
+// shared lists the metrics that the runs of both sides have in one unit, the case's own first, and those that are
+// compared with nothing: metrics that only one side has in that unit, and the case's own if neither side records which
+// direction is better. A direction that only one side records counts for both.
 func shared(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
 	sides := [2][]result.Value{quantities(a), quantities(b)}
 	matched := make([]bool, len(sides[1]))
@@ -51,7 +52,7 @@ func shared(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
 	return ownFirst(own, slices.DeleteFunc(both, neutral)), alone
 }
 
-// quantities lists what runs have values of, by metric and unit, in order of appearance.
+// quantities lists the values of runs that differ in metric or unit, in order of appearance.
 func quantities(runs map[int]*result.Run) []result.Value {
 	var found []result.Value
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
@@ -65,13 +66,13 @@ func quantities(runs map[int]*result.Run) []result.Value {
 	return found
 }
 
-// matches says whether two values measure the same thing, as far as both say what is better.
+// matches reports whether two values measure the same thing, as far as both record which direction is better.
 func matches(x, y result.Value) bool {
 	known := x.Better != metric.Neutral && y.Better != metric.Neutral
 	return x.Metric == y.Metric && x.Unit == y.Unit && (!known || x.Better == y.Better)
 }
 
-// valueIn returns the value of v's metric, that in v's unit if the run has it in several.
+// valueIn returns the value of v's metric, in v's unit if the run has it in several.
 func valueIn(run *result.Run, v result.Value) (result.Value, bool) {
 	for _, x := range run.Values {
 		if x.Metric == v.Metric && x.Unit == v.Unit {

@@ -12,39 +12,39 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Median is one metric of one case on one target by itself, which is all that there is to say where nothing is
-// compared.
+// A Median is one metric of one case on one target by itself, for experiments without comparisons.
 type Median struct {
 	Case   string        `json:"case"`
 	Metric string        `json:"metric"`
 	Unit   unit.Unit     `json:"unit"`
 	Better metric.Better `json:"better"`
-	Role   result.Role   `json:"role"` // of the case, upper bounds too
+	Role   result.Role   `json:"role"` // of the case, including bounds
 	Target string        `json:"target"`
 	Runs   int           `json:"runs"`
-	Median Number        `json:"median"` // over the runs that count
-	// CI holds the median of the distribution that the runs are from, by their order alone (stats.QuantileInterval), each
-	// interval for itself. At 95 % it has no ends with fewer than six runs.
+	Median Number        `json:"median"` // over the valid runs
+	// CI is the confidence interval of the median of the distribution of runs, from order statistics alone
+	// (stats.QuantileInterval), without correction for several intervals. At 95 % its ends are infinite below six runs.
 	CI    Interval `json:"ci"`
-	Level float64  `json:"level"` // confidence asked of this one interval
-	// Detectable is the smallest change, as a fraction, that the planned blocks would show with a probability of 80 % on
-	// another target whose runs spread alike, were all primary cases compared; null where they would show none.
+	Level float64  `json:"level"` // requested confidence of this single interval
+	// Detectable is the smallest change, as a fraction, that the planned blocks would detect with a probability of 80 % on
+	// another target with runs of the same spread, if all primary cases were compared; null if they would detect none.
 	Detectable Number `json:"detectable"`
-	// UpperBound is what the path could reach at most, with the same share twice; nil where it was not measured.
+	// UpperBound is the node-to-node reference, with the same share twice; nil if it was not measured.
 	UpperBound *UpperBound `json:"upper_bound,omitempty"`
 }
 
-// addMedians fills in what there is to say where nothing is compared.
-func (c *Comparison) addMedians(t *trial) {
+// addMedians adds the medians and their warnings if nothing is compared.
+func (c *Comparison) addMedians(t *runTable) {
 	if len(c.Comparisons) > 0 {
 		return
 	}
 	c.Medians = t.medians()
-	c.Warnings = append(c.Warnings, t.trends(c.Medians)...)
+	c.Warnings = append(c.Warnings, t.trendWarnings(c.Medians)...)
 }
 
-// medians are those of every metric of every case on every target, in the order of the plan, a case's own metric first.
-func (t *trial) medians() []Median {
+// medians returns the medians of all metrics of all cases on all targets, in the order of the plan, a case's own metric
+// first.
+func (t *runTable) medians() []Median {
 	var list []Median
 	for _, rc := range t.e.Cases {
 		for _, x := range t.e.Targets {
@@ -56,9 +56,9 @@ func (t *trial) medians() []Median {
 				}
 				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
 				values, _ := ownValues(v.Metric, runs)
-				m.Detectable = t.apart(values)
+				m.Detectable = t.detectableFrom(values)
 				m.UpperBound = upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
-					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, versus{x.Name, x.Name}, t)
+					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, targetPair{x.Name, x.Name}, t)
 				list = append(list, m)
 			}
 		}
@@ -66,18 +66,18 @@ func (t *trial) medians() []Median {
 	return list
 }
 
-// apart is the smallest change that could be told apart from these values. Of two targets with the same spread, the log
-// ratio of a block's runs spreads √2 times as much.
-func (t *trial) apart(values []float64) Number {
+// detectableFrom returns the smallest change that could be detected from a target with these values. The log ratio of a
+// block of two such targets has √2 times their spread.
+func (t *runTable) detectableFrom(values []float64) Number {
 	if len(values) < 2 || t.e.Design.Blocks == 0 || t.look == nil || slices.Min(values) <= 0 {
 		return Missing()
 	}
 	_, variance := stats.Moments(logarithms(values))
-	return t.detectable(math.Sqrt(2*variance), t.e.Design.Alpha/float64(max(primaryCases(t.e.Cases), 1)))
+	return t.detectable(math.Sqrt(2*variance), t.e.Design.Alpha/float64(max(countPrimaryCases(t.e.Cases), 1)))
 }
 
-// newMedian is a metric over runs, not yet of a case and a target. It is not ok if they disagree on the metric's unit
-// or have no usable value.
+// newMedian computes the median of a metric over runs, without case and target. It is not ok if the runs disagree on
+// the metric's unit or have no usable value.
 func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Median, ok bool) {
 	var r Row
 	values, ok := r.values(v, runs)
@@ -90,10 +90,10 @@ func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Media
 	return m, true
 }
 
-// trends warn of cases whose own metric rises or falls from run to run. In a comparison a block's drift is on both
-// sides; by itself a median has nothing to tell it by, and its interval takes the runs for independent. All these tests
-// together are wrong at alpha at most.
-func (t *trial) trends(list []Median) []string {
+// trendWarnings warns of cases whose own metric rises or falls from run to run. In a comparison a block's drift affects
+// both sides; a single target has no such control, and its interval assumes independent runs. The error probability of
+// all these tests together is at most alpha.
+func (t *runTable) trendWarnings(list []Median) []string {
 	type test struct {
 		name string
 		p    float64
@@ -118,7 +118,7 @@ func (t *trial) trends(list []Median) []string {
 		"runs for alike and do not cover that.", prose.Some(names))}
 }
 
-// measuredSummary is the sentence about an experiment with one target.
+// measuredSummary returns the sentence about an experiment with one target.
 func measuredSummary(c Comparison) string {
 	var cases []string
 	for _, m := range c.Medians {

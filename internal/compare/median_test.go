@@ -10,8 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// With one target its medians are what there is to say, of the runs that count, with what each interval holds by
-// itself.
+// TestMediansOfOneTarget checks that a single target has the medians of its valid runs, each with its own interval.
 func TestMediansOfOneTarget(t *testing.T) {
 	w := newWorld(11, "lab:native")
 	w.addCase(rr, result.Primary, "p50")
@@ -56,7 +55,7 @@ func TestMediansOfOneTarget(t *testing.T) {
 	}
 }
 
-// Few runs have a median and no interval; what is compared has no medians beside.
+// TestMediansOfFewRuns checks that few runs have a median without interval, and that comparisons have no medians.
 func TestMediansOfFewRuns(t *testing.T) {
 	w := newWorld(5, "lab:native")
 	w.addCase(rr, result.Exploratory, "p50")
@@ -71,7 +70,7 @@ func TestMediansOfFewRuns(t *testing.T) {
 	}
 }
 
-// What drifts has no second side that drifts with it, so that it is said; noise is not taken for drift.
+// TestMediansThatDrift checks that drift of a single target is a warning, and that noise is not taken for drift.
 func TestMediansThatDrift(t *testing.T) {
 	w := newWorld(8, "lab:native")
 	w.addCase(rr, result.Primary, "p50")

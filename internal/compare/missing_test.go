@@ -10,9 +10,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// lacking is an experiment with looks after 8, 11 and 15 blocks, of which so many are there. The target is slower by a
-// tenth; the p99 of some of its blocks is missing.
-func lacking(blocks int, without ...int) *world {
+// withMissingPairs returns an experiment with looks after 8, 11 and 15 blocks, of which the given number exist. The
+// second target is slower by a tenth; the p99 of some of its blocks is missing.
+func withMissingPairs(blocks int, without ...int) *world {
 	w := newWorld(15, "a", "b")
 	w.e.Design.Looks = []int{8, 11, 15}
 	w.e.Gates = []string{"* p99 <= +20%"}
@@ -30,7 +30,8 @@ func lacking(blocks int, without ...int) *world {
 	return w
 }
 
-// TestLooksAreAfterPairs: seven of eight pairs are no look, ten of eleven are that after eight.
+// TestLooksAreAfterPairs checks that looks count pairs: seven of eight pairs reach no look, ten of eleven the one after
+// eight.
 func TestLooksAreAfterPairs(t *testing.T) {
 	p99 := func(c Comparison) Row {
 		return c.Comparisons[slices.IndexFunc(c.Comparisons, func(r Row) bool { return r.Metric == "p99" })]
@@ -43,12 +44,12 @@ func TestLooksAreAfterPairs(t *testing.T) {
 		warning string
 		outcome Outcome
 	}{
-		{"all", lacking(8), false, 8, "", Passed},
-		{"before the first look", lacking(8, 3), true, 7, "", Passed}, // it ended there, for whatever reason: a last look
-		{"at the second look", lacking(11, 3), false, 8, "Of 10 pairs the first 8 count", Passed},
-		{"none before the second look", lacking(11, 1, 2, 3, 4), true, 7, "", Passed},
-		{"at the last look", lacking(15, 3, 4, 5, 6, 7, 8, 9), false, 8, "", Passed},
-		{"at the last look, between looks", lacking(15, 1, 2, 3, 4, 5, 6), false, 9, "", Passed},
+		{"all", withMissingPairs(8), false, 8, "", Passed},
+		{"before the first look", withMissingPairs(8, 3), true, 7, "", Passed}, // it ended: a last look
+		{"at the second look", withMissingPairs(11, 3), false, 8, "Of 10 pairs the first 8 count", Passed},
+		{"none before the second look", withMissingPairs(11, 1, 2, 3, 4), true, 7, "", Passed},
+		{"at the last look", withMissingPairs(15, 3, 4, 5, 6, 7, 8, 9), false, 8, "", Passed},
+		{"at the last look, between looks", withMissingPairs(15, 1, 2, 3, 4, 5, 6), false, 9, "", Passed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestLooksAreAfterPairs(t *testing.T) {
 	}
 }
 
-// Of a block that is cut off, a comparison counts what has a valid run on both sides.
+// TestBlockThatIsCutOff checks that a comparison uses an incomplete block if both sides have a valid run in it.
 func TestBlockThatIsCutOff(t *testing.T) {
 	w := sequential("a", "b", "c")
 	w.addCase(rr, result.Primary, "p50")
@@ -89,10 +90,10 @@ func TestBlockThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestDecidedWithoutALook is a metric that reached no look when what the case is judged on was decided: it has an
+// TestDecidedWithoutALook checks a metric that had reached no look when the case's own metric was decided: it has an
 // estimate and no interval.
 func TestDecidedWithoutALook(t *testing.T) {
-	w := lacking(8, 3)
+	w := withMissingPairs(8, 3)
 	w.e.Gates = nil
 	r := compare(t, w, nil).Comparisons[1]
 	if r.Metric != "p99" || r.Blocks != 7 || r.CI.Bounded() || r.Verdict != Undecided ||

@@ -2,5 +2,5 @@
 
 package compare
 
-// simulated is how many experiments of each nature there are.
+// simulated is the number of experiments of each kind.
 const simulated = 300

@@ -6,16 +6,16 @@ import (
 	"math"
 )
 
-// A Number is a float64 that may be missing: NaN, which JSON cannot write and which becomes null.
+// A Number is a float64 that may be missing: NaN or infinite in Go, null in JSON.
 type Number float64
 
-// Missing is the number that there is none of.
+// Missing returns a missing number.
 func Missing() Number { return Number(math.NaN()) }
 
-// Known says whether there is a finite number.
+// Known reports whether the number is finite.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
-// MarshalJSON writes the number, or null.
+// MarshalJSON returns the number, or null if it is missing.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if !n.Known() {
 		return []byte("null"), nil
@@ -23,7 +23,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads a number or null.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	var v *float64
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -36,28 +36,28 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// An Interval is a confidence interval, both ends included. An end that the data do not bound is
-// infinite, and null in JSON; the row's warnings then say why.
+// An Interval is a confidence interval that includes both ends. An end that the data do not bound is infinite, and null
+// in JSON; the row's warnings then give the reason.
 type Interval struct{ Lo, Hi float64 }
 
-// unbounded is the interval of no information.
+// unbounded returns an interval without bounds.
 func unbounded() Interval { return Interval{math.Inf(-1), math.Inf(1)} }
 
-// Bounded says whether both ends are finite.
+// Bounded reports whether both ends are finite.
 func (i Interval) Bounded() bool { return Number(i.Lo).Known() && Number(i.Hi).Known() }
 
-// Excludes says whether v lies outside.
+// Excludes reports whether v lies outside the interval.
 func (i Interval) Excludes(v float64) bool { return i.Lo > v || i.Hi < v }
 
-// Within says whether the whole interval lies strictly between -margin and +margin.
+// Within reports whether the whole interval lies strictly between -margin and +margin.
 func (i Interval) Within(margin float64) bool { return i.Lo > -margin && i.Hi < margin }
 
-// MarshalJSON writes [lo,hi].
+// MarshalJSON returns [lo,hi].
 func (i Interval) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]Number{Number(i.Lo), Number(i.Hi)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads [lo,hi]; null is an infinite end.
 func (i *Interval) UnmarshalJSON(text []byte) error {
 	var ends []Number
 	if err := json.Unmarshal(text, &ends); err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The facts of runs about an objective that others have set for what they measure: its words and where they are from.
+// Facts of runs about a published service level objective: its text and its source.
 const (
 	ObjectiveFact   = "slo"
 	ObjectiveSource = "slo.source"
 )
 
-// An Objective is an official service level objective next to what was measured of it here. It is a floor, which
-// every healthy cluster is far above, and no verdict.
+// An Objective is an official service level objective with the measurements of it. Every healthy cluster is far better
+// than such an objective, so it is not a verdict.
 type Objective struct {
 	Case     string     `json:"case"`
 	Target   string     `json:"target"`
 	Limit    float64    `json:"limit"`    // of the 99th percentile, seconds
-	Blocks   int        `json:"blocks"`   // with a run that counts, or one that failed by errors or distress
-	Violated int        `json:"violated"` // of these, with more than one request in a hundred above the limit
-	Samples  int        `json:"samples"`  // requests of these blocks
-	Above    int        `json:"above"`    // of them, those above the limit or without success
+	Blocks   int        `json:"blocks"`   // with a valid run, or one that failed by errors or distress
+	Violated int        `json:"violated"` // blocks with more than one request in a hundred above the limit
+	Samples  int        `json:"samples"`  // requests in these blocks
+	Above    int        `json:"above"`    // requests above the limit or without success
 	Outcome  Attainment `json:"outcome"`
-	// Words are the objective's own, with its scope; Source is where they stand.
+	// Words is the text of the objective, with its scope; Source is where it is published.
 	Words    string `json:"words"`
 	Source   string `json:"source"`
 	Sentence string `json:"sentence"`
@@ -36,71 +36,72 @@ type Objective struct {
 	shares []float64 // of the requests above the limit, by block
 }
 
-// An Attainment is what became of an objective.
+// An Attainment is the outcome of an objective.
 type Attainment string
 
-// The attainments: with an error probability of 5 % at most one request in a hundred is above the limit, or more are;
-// or there are too few blocks to tell.
+// The attainments: at an error probability of 5 %, at most one request in a hundred is above the limit (Met) or more
+// are (NotMet); or there are too few blocks to decide (TooFew).
 const (
 	Met    Attainment = "met"
 	NotMet Attainment = "not met"
 	TooFew Attainment = "too few blocks"
 )
 
-// The share of requests that may be above the limit of a 99th percentile, and how sure is sure.
+// The share of requests that may be above the limit of a 99th percentile, and the error probability of an attainment.
 const (
-	mayBeAbove = 0.01
-	unsure     = 0.05
+	allowedShare   = 0.01
+	objectiveAlpha = 0.05
 )
 
-// BlocksToMeet is how many blocks without a request above the limit show that an objective is met.
-func BlocksToMeet() int { return stats.MinBlocks(mayBeAbove, unsure) }
+// BlocksToMeet returns how many blocks without a request above the limit prove that an objective is met.
+func BlocksToMeet() int { return stats.MinBlocks(allowedShare, objectiveAlpha) }
 
-// attainment judges by the shares of the blocks. Requests of one block are no replicates: a stall takes many of them.
+// attainment judges the shares of the blocks. Requests of one block are no replicates, because a stall affects many of
+// them.
 func attainment(shares []float64) Attainment {
-	switch below, above := stats.ShareP(shares, mayBeAbove); {
-	case below <= unsure:
+	switch below, above := stats.ShareP(shares, allowedShare); {
+	case below <= objectiveAlpha:
 		return Met
-	case above <= unsure:
+	case above <= objectiveAlpha:
 		return NotMet
 	}
 	return TooFew
 }
 
-// objectives returns those that the runs have facts about, by case and target in the order of the plan.
-func (t *trial) objectives() []Objective {
+// objectives returns the objectives that facts of the runs state, by case and target in the order of the plan.
+func (t *runTable) objectives() []Objective {
 	var list []Objective
 	for _, c := range t.e.Cases {
 		for _, x := range t.e.Targets {
 			o := Objective{Case: c.Name, Target: x.Name}
-			for _, r := range t.judged(c.Name, x.Name) {
+			for _, r := range t.objectiveRuns(c.Name, x.Name) {
 				o.add(r)
 			}
 			if o.Blocks > 0 {
-				list = append(list, o.judged())
+				list = append(list, o.withOutcome())
 			}
 		}
 	}
 	return list
 }
 
-// judged returns the run of each block that an objective is judged by, in order: the one that counts, or the first
-// that failed by errors or distress, which a repetition does not undo.
-func (t *trial) judged(caseName, target string) []*result.Run {
-	of := t.valid(caseName, target)
+// objectiveRuns returns the run of each block that an objective is judged by, in order of blocks: the first that failed
+// by errors or distress, which a repetition does not undo, or else the valid one.
+func (t *runTable) objectiveRuns(caseName, target string) []*result.Run {
+	runs := t.valid(caseName, target)
 	for _, r := range slices.Backward(t.all[caseName][target]) {
 		if violates(r) {
-			of[r.Block] = r
+			runs[r.Block] = r
 		}
 	}
 	var list []*result.Run
-	for _, block := range slices.Sorted(maps.Keys(of)) {
-		list = append(list, of[block])
+	for _, block := range slices.Sorted(maps.Keys(runs)) {
+		list = append(list, runs[block])
 	}
 	return list
 }
 
-// violates reports whether a run failed by what the server did, and not by what happened to the measurement.
+// violates reports whether a run failed because of the server, and not because of the measurement.
 func violates(r *result.Run) bool {
 	return slices.ContainsFunc(r.Invalid, func(w result.Warning) bool {
 		return w.Code == result.TooManyFailed || w.Code == result.NothingDone || w.Code == result.StoppedEarly
@@ -116,7 +117,7 @@ func (o *Objective) add(r *result.Run) {
 	}
 	share := above.Number / samples.Number
 	if violates(r) {
-		// What was never sent to a server in distress failed too, and results of older versions do not count errors.
+		// Requests not sent to a server in distress failed too, and results of older versions do not count errors.
 		failed, _ := r.Value(metric.Failed)
 		if share = max(share, failed.Number); stopped(r) {
 			share = 1
@@ -124,7 +125,7 @@ func (o *Objective) add(r *result.Run) {
 	}
 	o.Limit = limit.Number
 	o.Blocks++
-	if share > mayBeAbove {
+	if share > allowedShare {
 		o.Violated++
 	}
 	o.Samples += int(samples.Number)
@@ -137,7 +138,7 @@ func stopped(r *result.Run) bool {
 	return slices.ContainsFunc(r.Invalid, func(w result.Warning) bool { return w.Code == result.StoppedEarly })
 }
 
-func (o Objective) judged() Objective {
+func (o Objective) withOutcome() Objective {
 	o.Outcome = attainment(o.shares)
 	o.Sentence = fmt.Sprintf("%s on %s: %s: %d of %d requests took longer than %s or failed; %d of %s had more of them "+
 		"than the one in a hundred that a 99th percentile allows.",

@@ -29,7 +29,7 @@ func TestAttainment(t *testing.T) {
 
 const configmaps = "api/configmap/create"
 
-// objectiveRun is a run of a case with an objective.
+// objectiveRun returns a run of a case with an objective.
 func objectiveRun(block, attempt int, samples, above float64, invalid ...result.Code) result.Run {
 	r := result.Run{
 		Case: configmaps, Target: "a", Block: block, Attempt: attempt,
@@ -46,10 +46,10 @@ func objectiveRun(block, attempt int, samples, above float64, invalid ...result.
 	return r
 }
 
-// objectiveOf is that of runs of one case on one target.
+// objectiveOf returns the objective of runs of one case on one target.
 func objectiveOf(t *testing.T, runs ...result.Run) Objective {
 	t.Helper()
-	got := newTrial(result.Experiment{
+	got := newRunTable(result.Experiment{
 		Cases:   []result.Case{{Name: configmaps}, {Name: "api/floor"}},
 		Targets: []result.Target{{Name: "a"}, {Name: "b"}},
 	}, runs).objectives()
@@ -59,8 +59,8 @@ func objectiveOf(t *testing.T, runs ...result.Run) Objective {
 	return got[0]
 }
 
-// Of each block the last attempt counts, but for a run that failed by what the server did: a repetition does not undo
-// it. Runs that do not count, and those without an objective, are left out.
+// TestObjectives checks that the last attempt of each block counts, except that a repetition does not undo a failure of
+// the server. Invalid runs, and those without an objective, are left out.
 func TestObjectives(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs                             []result.Run
@@ -97,12 +97,12 @@ func TestObjectives(t *testing.T) {
 	}
 }
 
-// TestObjectivesOfStalls simulates servers whose 99th percentile is just the limit, because of stalls that take 20
-// requests each, or of minutes in which nothing works: to call the objective met, or not met, is an error, and happens
-// in at most 5 % of the experiments. A server without any slow request is found to meet it, and a bad one not to.
+// TestObjectivesOfStalls simulates servers whose 99th percentile is exactly the limit, because of stalls that take 20
+// requests each, or of outages: calling the objective met or not met is an error, and may happen in at most 5 % of the
+// experiments. A server without slow requests is found to meet it, and a bad one not to.
 func TestObjectivesOfStalls(t *testing.T) {
 	const experiments, samples = 400, 500
-	most := int(experiments * (unsure + 3*math.Sqrt(unsure*(1-unsure)/experiments)))
+	most := int(experiments * (objectiveAlpha + 3*math.Sqrt(objectiveAlpha*(1-objectiveAlpha)/experiments)))
 	stalls := func(share float64) func(r *rand.Rand) float64 {
 		return func(r *rand.Rand) float64 {
 			const size = 20
@@ -116,7 +116,7 @@ func TestObjectivesOfStalls(t *testing.T) {
 		}
 	}
 	outage := func(r *rand.Rand) float64 {
-		if r.Float64() < mayBeAbove {
+		if r.Float64() < allowedShare {
 			return samples
 		}
 		return 0
@@ -128,13 +128,13 @@ func TestObjectivesOfStalls(t *testing.T) {
 		leastMet, mostMet int
 		leastNot, mostNot int
 	}{
-		{"stalls, 30 blocks", 30, stalls(mayBeAbove), 0, most, 0, most},
-		{"stalls, 300 blocks", 300, stalls(mayBeAbove), 0, most, 0, most},
+		{"stalls, 30 blocks", 30, stalls(allowedShare), 0, most, 0, most},
+		{"stalls, 300 blocks", 300, stalls(allowedShare), 0, most, 0, most},
 		{"outages, 300 blocks", 300, outage, 1, most, 0, most},
 		{"independent requests, 30 blocks", 30, func(r *rand.Rand) float64 {
 			above := 0.0
 			for range samples {
-				if r.Float64() < mayBeAbove {
+				if r.Float64() < allowedShare {
 					above++
 				}
 			}

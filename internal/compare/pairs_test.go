@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// ladder is blocks of one case of throughput, on targets of the given levels.
+// ladder returns blocks of one throughput case on targets of the given levels.
 func ladder(blocks int, role result.Role, levels ...float64) *world {
 	var names []string
 	for i := range levels {
@@ -31,21 +31,22 @@ func ladder(blocks int, role result.Role, levels ...float64) *world {
 func TestAllPairs(t *testing.T) {
 	w := ladder(15, result.Primary, 1, 1.2, 0.8, 1.1)
 	w.e.Baseline = "B"
-	sides := func(c Comparison) []versus {
-		var all []versus
+	sides := func(c Comparison) []targetPair {
+		var all []targetPair
 		for _, r := range c.Comparisons {
-			all = append(all, versus{r.Baseline, r.Target})
+			all = append(all, targetPair{r.Baseline, r.Target})
 		}
 		return all
 	}
-	exported := cmp.AllowUnexported(versus{})
+	exported := cmp.AllowUnexported(targetPair{})
 	c := compare(t, w, nil)
-	if diff := cmp.Diff([]versus{{"B", "A"}, {"B", "C"}, {"B", "D"}}, sides(c), exported); diff != "" || c.Primaries != 3 {
+	want := []targetPair{{"B", "A"}, {"B", "C"}, {"B", "D"}}
+	if diff := cmp.Diff(want, sides(c), exported); diff != "" || c.Primaries != 3 {
 		t.Errorf("against the baseline: %d primaries %s", c.Primaries, diff)
 	}
 	w.e.Design.AllPairs = true
 	c = compare(t, w, nil)
-	if diff := cmp.Diff([]versus{{"B", "A"}, {"B", "C"}, {"B", "D"}, {"A", "C"}, {"A", "D"}, {"C",
+	if diff := cmp.Diff([]targetPair{{"B", "A"}, {"B", "C"}, {"B", "D"}, {"A", "C"}, {"A", "D"}, {"C",
 		"D"}}, sides(c), exported); diff != "" || c.Primaries != 6 {
 		t.Errorf("all pairs: %d primaries %s", c.Primaries, diff)
 	}
@@ -56,8 +57,8 @@ func TestAllPairs(t *testing.T) {
 	}
 }
 
-// TestDetectable checks the spread against its definition, and that the smallest visible change is of
-// the planned blocks, not of those that there are.
+// TestDetectable checks the spread against its definition, and that the smallest detectable change is that of the
+// planned blocks, not of the measured ones.
 func TestDetectable(t *testing.T) {
 	w := scenario(spreadOver(0.9, 1.1, 9)...)
 	w.e.Design.Blocks = 30

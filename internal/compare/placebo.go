@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// placebos lists the targets that are the baseline a second time, under another label.
+// placebos lists the targets with the same specification as the baseline under another label.
 func placebos(e result.Experiment) []string {
 	names := []string{}
 	if e.Imported != "" {

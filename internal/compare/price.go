@@ -16,21 +16,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// PriceFact is the fact that a target's price is, as [Price.String] writes it.
+// PriceFact is the name of the fact that holds a target's price in the form of [Price.String].
 const PriceFact = "price"
 
-// A Price is what a target costs, as somebody says: it is never measured.
+// A Price is the cost of a target, as stated by the user: it is never measured.
 type Price struct {
 	PerHour  float64 // finite and above 0
 	Currency string  // "EUR", "$" …; may be empty
 }
 
-// ErrPrice is what every error about the text of a price is.
+// ErrPrice is wrapped by every error about the text of a price.
 var ErrPrice = errors.New("no price")
 
 var priceForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([\p{L}\p{Sc}]{1,8})?/h$`)
 
-// ParsePrice reads a price such as 0.42/h, 0.42EUR/h or 0.42 $/h. Every error Is [ErrPrice].
+// ParsePrice reads a price such as 0.42/h, 0.42EUR/h or 0.42 $/h. Every error wraps [ErrPrice].
 func ParsePrice(text string) (Price, error) {
 	m := priceForm.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
@@ -43,7 +43,7 @@ func ParsePrice(text string) (Price, error) {
 	return Price{v, m[2]}, nil
 }
 
-// String is the price in the form that ParsePrice reads.
+// String returns the price in the form that ParsePrice reads.
 func (p Price) String() string {
 	return p.amount(strconv.FormatFloat(p.PerHour, 'f', -1, 64))
 }
@@ -55,7 +55,7 @@ func (p Price) amount(number string) string {
 	return number + "/h"
 }
 
-// Priced is what a unit of performance costs on a target, beside what it costs on the baseline.
+// A Priced is the cost of a unit of performance on a target, compared with its cost on the baseline.
 type Priced struct {
 	Case     string `json:"case"`
 	Metric   string `json:"metric"`
@@ -66,16 +66,16 @@ type Priced struct {
 	// The price per hour divided by the median in that unit.
 	BaselinePrice Number `json:"baseline_price"`
 	TargetPrice   Number `json:"target_price"`
-	// Ratio is the target's price of a unit against the baseline's: the ratio of the prices divided by that of the
-	// performance, from the row's change and with its interval. It needs not equal the ratio of the two prices.
+	// Ratio is the target's price of a unit relative to the baseline's: the ratio of the prices divided by that of the
+	// performance, from the row's change and with its interval. It may differ from the ratio of the two prices.
 	Ratio    Number   `json:"ratio"`
 	CI       Interval `json:"ci"`
-	Level    float64  `json:"level"` // confidence of the interval, the row's
+	Level    float64  `json:"level"` // confidence of the interval, as in the row
 	Sentence string   `json:"sentence"`
 }
 
-// perUnit is what a metric is bought in, and how many of the base unit that is; what a volume does has units of its
-// own. Only what is more when it is better can be bought: a price per second of latency would mean nothing.
+// perUnit returns the unit in which a metric is priced, and its size in base units; volumes have units of their own.
+// Only metrics for which more is better have a price: a price per second of latency would mean nothing.
 func perUnit(r Row, volume bool) (per string, of float64, ok bool) {
 	switch {
 	case r.Better != metric.Higher:
@@ -92,8 +92,8 @@ func perUnit(r Row, volume bool) (per string, of float64, ok bool) {
 	return "", 0, false
 }
 
-// addPrices says what performance costs, of the rows whose targets both have a price in one currency. A row with a
-// change of -100 % or without one has no ratio, and is left out.
+// addPrices adds the cost of performance for rows whose targets both have a price in the same currency. A row without a
+// change, or with one of -100 %, has no ratio and is left out.
 func (c *Comparison) addPrices(e result.Experiment, facts func(target string) []result.Fact) {
 	for _, r := range c.Comparisons {
 		rc, _ := e.Case(r.Case)
@@ -135,7 +135,7 @@ func (p Priced) sentence(amount func(string) string) string {
 	return text + "."
 }
 
-// significant writes three digits that count, without a power of ten.
+// significant formats a number with three significant digits, without a power of ten.
 func significant(n Number) string {
 	v := float64(n)
 	digits := 2
@@ -145,8 +145,8 @@ func significant(n Number) string {
 	return strconv.FormatFloat(v, 'f', min(digits, 12), 64)
 }
 
-// SetPrices puts prices, by target, in the place of those that the facts of targets had, and leaves the facts as they
-// were.
+// SetPrices returns the facts of targets with the given prices, by target, in place of earlier ones. The facts passed
+// in are not modified.
 func SetPrices(prices map[string]Price, facts map[string][]result.Fact,
 	targets []result.Target) map[string][]result.Fact {
 	all := map[string][]result.Fact{}

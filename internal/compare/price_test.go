@@ -47,7 +47,8 @@ func FuzzParsePrice(f *testing.F) {
 	})
 }
 
-// A target that does half as much for the same price costs twice as much; the ends of its interval change places.
+// TestPrices checks that half the performance for the same price costs twice as much, with the ends of the interval
+// swapped.
 func TestPrices(t *testing.T) {
 	row := func(metric string, u unit.Unit, b metric.Better, baseline, median, change float64, ci Interval) Row {
 		return Row{Case: "pod-pod/other/x", Metric: metric, Unit: u, Better: b, Baseline: "a", Target: "b",
@@ -103,7 +104,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// Prices take the place of earlier ones, and what they are put into stays as it was.
+// TestSetPrices checks that prices replace earlier ones, and that the facts passed in are not modified.
 func TestSetPrices(t *testing.T) {
 	before := map[string][]result.Fact{"a": {{Name: "price", Value: "1/h"}, {Name: "kernel", Value: "6"}}, "b": nil}
 	targets := []result.Target{{Name: "a"}, {Name: "b"}}

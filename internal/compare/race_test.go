@@ -2,6 +2,6 @@
 
 package compare
 
-// simulated is how many experiments of each nature there are. The race detector makes each some ten
-// times as slow, and has seen after a few what it can see.
+// simulated is the number of experiments of each kind. The race detector makes each about ten times slower, and finds
+// races in the first few.
 const simulated = 6

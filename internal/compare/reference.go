@@ -1,12 +1,12 @@
 package compare
 
-// judgeReferences finds the references that a target exceeds by more than delta. They are no limit, so that nothing of
-// their case is a share of them.
+// judgeReferences marks the references that a target exceeds by more than delta. They are no limit, so all shares of
+// them are removed.
 func (c *Comparison) judgeReferences() {
-	type about struct{ rc, metric string }
-	all := map[about][]*UpperBound{}
-	fastest := map[about]UpperBound{}
-	see := func(of about, b *UpperBound, target string, share Number) {
+	type key struct{ rc, metric string }
+	all := map[key][]*UpperBound{}
+	fastest := map[key]UpperBound{}
+	addShare := func(of key, b *UpperBound, target string, share Number) {
 		all[of] = append(all[of], b)
 		if by := share - 1; by.Known() && by > max(Number(c.Delta), fastest[of].ExceededBy) {
 			fastest[of] = UpperBound{ExceededBy: by, Faster: target}
@@ -14,13 +14,13 @@ func (c *Comparison) judgeReferences() {
 	}
 	for _, r := range c.Comparisons {
 		if b := r.UpperBound; b != nil {
-			see(about{r.Case, r.Metric}, b, r.Baseline, b.BaselineShare)
-			see(about{r.Case, r.Metric}, b, r.Target, b.TargetShare)
+			addShare(key{r.Case, r.Metric}, b, r.Baseline, b.BaselineShare)
+			addShare(key{r.Case, r.Metric}, b, r.Target, b.TargetShare)
 		}
 	}
 	for _, m := range c.Medians {
 		if b := m.UpperBound; b != nil {
-			see(about{m.Case, m.Metric}, b, m.Target, b.TargetShare)
+			addShare(key{m.Case, m.Metric}, b, m.Target, b.TargetShare)
 		}
 	}
 	for of, f := range fastest {

@@ -7,8 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// related is an experiment of a latency, with a reference, on three targets; latencies in µs.
-func related(reference float64, targets ...float64) *world {
+// referenceWorld returns an experiment of a latency with a reference on three targets; latencies in µs.
+func referenceWorld(reference float64, targets ...float64) *world {
 	w := newWorld(8, []string{"a", "b", "c"}[:len(targets)]...)
 	w.addCase(rr, result.Primary, "p50")
 	w.addCase(bound, result.Bound, "p50")
@@ -22,7 +22,8 @@ func related(reference float64, targets ...float64) *world {
 	return w
 }
 
-// TestReferenceThatIsExceeded: what a target exceeds by more than delta is no limit of any target of the case.
+// TestReferenceThatIsExceeded checks that a reference exceeded by more than delta is no limit for any target of the
+// case.
 func TestReferenceThatIsExceeded(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -30,12 +31,12 @@ func TestReferenceThatIsExceeded(t *testing.T) {
 		by     float64 // 0 if it is not exceeded
 		faster string
 	}{
-		{"not reached", related(20, 40, 30, 25), 0, ""},
-		{"by less than delta", related(20, 40, 19.7, 25), 0, ""},
-		{"by one target", related(20, 40, 30, 10), 1, "c"},
-		{"by several", related(36.21, 40, 18, 1), 35.21, "c"},
-		{"by the baseline", related(20, 16, 30, 25), 0.25, "a"},
-		{"by a single target", related(20, 10), 1, "a"},
+		{"not reached", referenceWorld(20, 40, 30, 25), 0, ""},
+		{"by less than delta", referenceWorld(20, 40, 19.7, 25), 0, ""},
+		{"by one target", referenceWorld(20, 40, 30, 10), 1, "c"},
+		{"by several", referenceWorld(36.21, 40, 18, 1), 35.21, "c"},
+		{"by the baseline", referenceWorld(20, 16, 30, 25), 0.25, "a"},
+		{"by a single target", referenceWorld(20, 10), 1, "a"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,10 +63,10 @@ func TestReferenceThatIsExceeded(t *testing.T) {
 	}
 }
 
-// TestReferenceOfEachUnderlay: a target is a share of the reference on its own underlay, and of none where that was not
-// measured.
+// TestReferenceOfEachUnderlay checks that a target's share is that of the reference on its own underlay, and missing if
+// that was not measured.
 func TestReferenceOfEachUnderlay(t *testing.T) {
-	w := related(20, 40, 50, 100)
+	w := referenceWorld(20, 40, 50, 100)
 	w.e.Targets[1].Underlay, w.e.Targets[2].Underlay = "", "another"
 	for b := 1; b <= 8; b++ {
 		w.add(b, bound, "c", p50(80e-6))

@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A row that is turned round is what comparing the other way round gives.
+// TestReversed checks that a reversed row equals the comparison with the baseline exchanged.
 func TestReversed(t *testing.T) {
 	there, back := pairsWorld("a", "b"), pairsWorld("b", "a")
 	got, want := compare(t, there, nil).Comparisons[0].Reversed(), compare(t, back, nil).Comparisons[0]
@@ -28,7 +28,7 @@ func TestReversed(t *testing.T) {
 	}
 }
 
-// pairsWorld has the same runs whichever target is the baseline.
+// pairsWorld returns the same runs whichever target is the baseline.
 func pairsWorld(first, second string) *world {
 	w := newWorld(11, first, second)
 	w.addCase("pod-pod/other/tcp-rr", result.Primary, "p50")

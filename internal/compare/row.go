@@ -9,39 +9,39 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// usualPower is the probability with which a change that is called detectable is found.
-const usualPower = 0.8
+// defaultPower is the probability of detecting a change that is called detectable.
+const defaultPower = 0.8
 
-// sides are the values of one metric on the baseline and on a target. Paired, they are in the order
-// of blocks and equally long.
+// A sides holds the values of one metric on the baseline and on a target. Paired values are in the order of blocks, and
+// both slices have the same length.
 type sides struct {
 	blocks           []int
 	baseline, target []float64
-	look             stats.Design // how they are looked at; nil if they are not paired
-	spare            int          // pairs beyond the look, which do not count
+	look             stats.Design // design of the looks; nil if the values are not paired
+	unused           int          // pairs after the look, which do not count
 }
 
-// settled is s without differences that are not of what was measured but of the last bits of numbers.
-func (s sides) settled() sides {
+// settle returns s without differences in the last bits of numbers.
+func (s sides) settle() sides {
 	both := stats.Settle(s.baseline, s.target)
 	s.baseline, s.target = both[0], both[1]
 	return s
 }
 
-// first is s with its first n pairs alone.
-func (s sides) first(n int) sides {
-	s.spare = len(s.blocks) - n
+// firstPairs returns s with its first n pairs only.
+func (s sides) firstPairs(n int) sides {
+	s.unused = len(s.blocks) - n
 	s.blocks, s.baseline, s.target = s.blocks[:n], s.baseline[:n], s.target[:n]
 	return s
 }
 
-// looked is s as far as the looks of its case have come. A look is after a number of pairs: where a case has stopped,
-// or may go on, after a look's blocks, and pairs are missing, the last look counts that the pairs suffice for, with its
-// first pairs. Where it ran out of blocks or time all pairs count, as at a last look.
-func (t *trial) looked(s sides, caseName string) sides {
+// upToLook returns s with the pairs up to the look that its case has reached. A look is a number of pairs: if a case
+// has stopped, or may continue, after a look's blocks but lacks pairs, the last look with enough pairs counts, with its
+// first pairs. If the case ran out of blocks or time, all pairs count, as at a last look.
+func (t *runTable) upToLook(s sides, caseName string) sides {
 	s.look = t.look
-	at := t.at
-	if end := t.stopped[caseName]; end != 0 {
+	at := t.lookBlocks
+	if end := t.stoppedAfter[caseName]; end != 0 {
 		at = end
 	}
 	if at == 0 || at >= t.e.Design.Blocks {
@@ -52,21 +52,21 @@ func (t *trial) looked(s sides, caseName string) sides {
 		s.look = stats.Unlooked{Design: t.look}
 		return s
 	}
-	return s.first(reached)
+	return s.firstPairs(reached)
 }
 
-// A versus is two targets that are compared.
-type versus struct{ baseline, target string }
+// A targetPair is two targets that are compared.
+type targetPair struct{ baseline, target string }
 
-// contests lists the comparisons of the plan, those with the baseline first. Of two others, the one
-// that the plan names first stands for the baseline.
-func contests(e result.Experiment) []versus {
+// plannedPairs lists the planned pairs of targets, those with the baseline first. Of two other targets, the one that
+// the plan names first takes the role of the baseline.
+func plannedPairs(e result.Experiment) []targetPair {
 	var others []string
-	var all []versus
+	var all []targetPair
 	for _, x := range e.Targets {
 		if x.Name != e.Baseline {
 			others = append(others, x.Name)
-			all = append(all, versus{e.Baseline, x.Name})
+			all = append(all, targetPair{e.Baseline, x.Name})
 		}
 	}
 	if !e.Design.AllPairs {
@@ -74,23 +74,23 @@ func contests(e result.Experiment) []versus {
 	}
 	for i, first := range others {
 		for _, second := range others[i+1:] {
-			all = append(all, versus{first, second})
+			all = append(all, targetPair{first, second})
 		}
 	}
 	return all
 }
 
 // compareCase returns a row for each metric of a case on two targets.
-func (t *trial) compareCase(rc result.Case, v versus) []Row {
+func (t *runTable) compareCase(rc result.Case, v targetPair) []Row {
 	a, b := t.valid(rc.Name, v.baseline), t.valid(rc.Name, v.target)
-	// What was given up on the way keeps what was measured before.
-	if (!isMeasured(t.e, rc.Name, v.target) || !isMeasured(t.e, rc.Name, v.baseline)) && !meet(a, b) {
+	// A case that was given up later keeps its earlier blocks.
+	if (!isMeasured(t.e, rc.Name, v.target) || !isMeasured(t.e, rc.Name, v.baseline)) && !shareBlock(a, b) {
 		return nil
 	}
 	var rows []Row
 	for _, value := range withPlanned(rc, metrics(rc.Metric, a, b)) {
 		r := newRow(t.e.Design, rc, value, v)
-		alpha := r.alpha(t.e.Design, planned(t.e))
+		alpha := r.intervalAlpha(t.e.Design, countPrimaryPlanned(t.e))
 		r.atLastLook = t.isLastLook(rc.Name)
 		s, ok := t.pair(&r, value, a, b)
 		if ok {
@@ -98,15 +98,15 @@ func (t *trial) compareCase(rc result.Case, v versus) []Row {
 			r.UpperBound = upperBound(rc, r, v, t)
 		}
 		if r.Metric == rc.Metric {
-			t.doubt(&r, s)
+			t.addDoubts(&r, s)
 		}
-		r.Warnings = append(r.Warnings, t.auditWords(rc.Name, r.Metric, "", v.baseline, v.target)...)
+		r.Warnings = append(r.Warnings, t.auditWarnings(rc.Name, r.Metric, "", v.baseline, v.target)...)
 		rows = append(rows, r)
 	}
 	return rows
 }
 
-// withPlanned adds the metric that a verdict is planned on: it is never missing from the table.
+// withPlanned adds the case's own metric if a verdict is planned on it, so that it is never missing from the table.
 func withPlanned(rc result.Case, found []result.Value) []result.Value {
 	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
 		return slices.Insert(found, 0, result.Value{Metric: rc.Metric})
@@ -114,14 +114,14 @@ func withPlanned(rc result.Case, found []result.Value) []result.Value {
 	return found
 }
 
-// newRow is a row without data.
-func newRow(d result.Design, rc result.Case, v result.Value, of versus) Row {
+// newRow returns a row without data.
+func newRow(d result.Design, rc result.Case, v result.Value, of targetPair) Row {
 	r := Row{
 		Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Role: result.Exploratory,
 		Target: of.target, Baseline: of.baseline, Delta: d.Delta,
 		BaselineMedian: Missing(), TargetMedian: Missing(), Change: Missing(), CI: unbounded(),
 		Verdict: Undecided, Direction: None, Warnings: []string{}, Level: 1 - d.Alpha, Attained: 1,
-		P: Missing(), Q: Missing(), Spread: Missing(), Detectable: Missing(), Pairs: []Pair{}, outside: 1,
+		P: Missing(), Q: Missing(), Spread: Missing(), Detectable: Missing(), Pairs: []Pair{}, equivalenceP: 1,
 		BaselineQuartiles: [2]Number{Missing(), Missing()}, TargetQuartiles: [2]Number{Missing(), Missing()},
 	}
 	if rc.Role == result.Primary && v.Metric == rc.Metric {
@@ -130,15 +130,15 @@ func newRow(d result.Design, rc result.Case, v result.Value, of versus) Row {
 	return r
 }
 
-// Reversed is the row with its targets exchanged: what was compared with the baseline is the baseline. A log ratio, and
-// so its estimate and interval, changes its sign alone, and the verdict stays. It has no pairs and no sentences.
+// Reversed returns the row with baseline and target exchanged. The log ratio, and so its estimate and interval, changes
+// its sign only, and the verdict stays. The result has no pairs and no sentences.
 func (r Row) Reversed() Row {
 	r.Baseline, r.Target = r.Target, r.Baseline
 	r.BaselineMedian, r.TargetMedian = r.TargetMedian, r.BaselineMedian
 	r.BaselineQuartiles, r.TargetQuartiles = r.TargetQuartiles, r.BaselineQuartiles
 	inverse := func(change float64) float64 {
 		switch {
-		case change <= -1: // of no bound too
+		case change <= -1: // also for an unbounded end
 			return math.Inf(1)
 		case math.IsInf(change, 1):
 			return math.Inf(-1)
@@ -160,33 +160,33 @@ func (r Row) Reversed() Row {
 	return r
 }
 
-// alpha is the error probability of the row's interval.
-func (r Row) alpha(d result.Design, primaries int) float64 {
+// intervalAlpha returns the error probability of the row's interval.
+func (r Row) intervalAlpha(d result.Design, primaries int) float64 {
 	if r.Role == result.Primary {
 		return d.Alpha / float64(primaries)
 	}
 	return d.Alpha
 }
 
-// addDetectable fills in the smallest change that the planned blocks show with the usual power, at
-// the spread that the pairs have. It depends on the number of blocks and the level of the interval
-// alone, and is found by simulation: so it is found once for each level.
-func addDetectable(rows []Row, t *trial, primaries int) {
+// addDetectable sets the smallest change that the planned blocks detect with the default power, at the observed spread
+// of the pairs.
+func addDetectable(rows []Row, t *runTable, primaries int) {
 	for i := range rows {
 		r := &rows[i]
 		if !r.Spread.Known() {
 			continue
 		}
-		r.Detectable = t.detectable(float64(r.Spread), r.alpha(t.e.Design, primaries))
+		r.Detectable = t.detectable(float64(r.Spread), r.intervalAlpha(t.e.Design, primaries))
 	}
 }
 
-// detectable is the smallest change that the planned blocks show with the usual power, missing where they show none.
-func (t *trial) detectable(spread, alpha float64) Number {
-	shift, seen := t.shifts[alpha]
+// detectable returns the smallest change that the planned blocks detect with the default power, missing if there is
+// none. It depends on the number of blocks and alpha only, and is found by simulation, once for each alpha.
+func (t *runTable) detectable(spread, alpha float64) Number {
+	shift, seen := t.detectableShifts[alpha]
 	if !seen {
-		shift = stats.DetectableShift(t.e.Design.Blocks, alpha, usualPower, t.look)
-		t.shifts[alpha] = shift
+		shift = stats.DetectableShift(t.e.Design.Blocks, alpha, defaultPower, t.look)
+		t.detectableShifts[alpha] = shift
 	}
 	if least := Number(fraction(shift * spread)); least.Known() {
 		return least
@@ -194,9 +194,9 @@ func (t *trial) detectable(spread, alpha float64) Number {
 	return Missing()
 }
 
-// pair collects the values of a metric from the blocks with a valid run on both sides. It is not ok
-// if the sides do not measure the same thing.
-func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
+// pair collects the values of a metric from the blocks with a valid run on both sides. It is not ok if the sides do not
+// measure the same thing.
+func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
 	broken := 0
 	var steps []float64
 	for _, n := range blocks(a, b) {
@@ -220,24 +220,24 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 	if broken > 0 {
 		r.warn("In %s a valid run has no usable %s; left out.", unit.Plural(broken, "block"), v.Metric)
 	}
-	s = t.looked(s.settled(), r.Case)
+	s = t.upToLook(s.settle(), r.Case)
 	r.step = stepOf(steps, s.baseline, s.target)
-	if s.spare > 0 {
+	if s.unused > 0 {
 		r.warn("Of %d pairs the first %d count, which is the last look that they reached.",
-			len(s.blocks)+s.spare, len(s.blocks))
+			len(s.blocks)+s.unused, len(s.blocks))
 	}
 	return s, true
 }
 
 func alike(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
 
-// fill computes everything that the pairs of values say.
+// fill sets all fields that follow from the pairs of values.
 func (r *Row) fill(s sides, alpha float64) {
 	r.describe(s)
 	logs, ratio := s.logRatios()
 	r.Pairs = s.pairs(logs)
 	if !ratio {
-		r.shift(s, alpha)
+		r.estimateShift(s, alpha)
 		return
 	}
 	e := stats.Paired(logs, alpha, s.look)
@@ -248,7 +248,7 @@ func (r *Row) fill(s sides, alpha float64) {
 	}
 	r.Spread = Number(e.Spread)
 	r.decidePrimary()
-	r.outside = outside(logs, e.Shift, r.Delta, s.look)
+	r.equivalenceP = equivalenceP(logs, e.Shift, r.Delta, s.look)
 	if v, _ := r.decide(); v == Undecided && r.step <= r.Delta {
 		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(r.Delta), alpha, s.look)
 	}
@@ -257,7 +257,7 @@ func (r *Row) fill(s sides, alpha float64) {
 	}
 }
 
-// describe fills in the medians and quartiles.
+// describe sets the medians and quartiles.
 func (r *Row) describe(s sides) {
 	a, b := stats.Summarise(s.baseline), stats.Summarise(s.target)
 	r.Blocks = min(a.N, b.N)
@@ -266,19 +266,19 @@ func (r *Row) describe(s sides) {
 	r.TargetQuartiles = [2]Number{Number(b.Q1), Number(b.Q3)}
 }
 
-// shift is the analysis of values that are not all above 0, so that some pairs have no ratio: loss,
-// retransmits. It estimates the difference, and leaves the verdict open, because delta is a fraction.
-func (r *Row) shift(s sides, alpha float64) {
+// estimateShift analyses values that are not all above 0, such as loss and retransmits, so that some pairs have no
+// ratio. It estimates the difference without a verdict, because delta is a fraction.
+func (r *Row) estimateShift(s sides, alpha float64) {
 	differences := make([]float64, len(s.blocks))
 	for i := range differences {
 		differences[i] = s.target[i] - s.baseline[i]
 	}
 	e := stats.Paired(differences, alpha, s.look)
-	r.noRatio(s, e, alpha)
+	r.setShift(s, e, alpha)
 }
 
-// noRatio files an estimate of differences.
-func (r *Row) noRatio(s sides, e stats.Estimate, alpha float64) {
+// setShift sets the estimate of differences.
+func (r *Row) setShift(s sides, e stats.Estimate, alpha float64) {
 	r.Level, r.Attained = 1-alpha, e.Attained
 	if all := slices.Concat(s.baseline, s.target); slices.Min(all) == 0 && slices.Max(all) == 0 {
 		r.warn("Every value is 0 on both sides; there is no ratio to judge.")
@@ -301,8 +301,8 @@ func notPositive(values []float64) int {
 	return n
 }
 
-// logRatios returns ln(target / baseline) of each pair, NaN where a value is not above 0, and
-// whether all pairs have one.
+// logRatios returns ln(target / baseline) of each pair, NaN if a value is not above 0; complete reports whether all
+// pairs have one.
 func (s sides) logRatios() (logs []float64, all bool) {
 	logs, all = make([]float64, len(s.blocks)), true
 	for i := range logs {
@@ -316,7 +316,7 @@ func (s sides) logRatios() (logs []float64, all bool) {
 	return logs, all
 }
 
-// ratio estimates the logarithm of target / baseline. It is not ok where values have no ratio, or there are none.
+// ratio estimates the logarithm of target / baseline. It is not ok without values, or if a value is not above 0.
 func (s sides) ratio(alpha float64) (e stats.Estimate, ok bool) {
 	if len(s.baseline) == 0 || len(s.target) == 0 || notPositive(s.baseline)+notPositive(s.target) > 0 {
 		return e, false
@@ -336,9 +336,9 @@ func (s sides) pairs(logs []float64) []Pair {
 	return pairs
 }
 
-// outside is the p of the change being delta or more, in either direction: the larger of the two
-// tests against the margins, two-sided so that it agrees with the interval. shift is the estimate.
-func outside(logs []float64, shift, delta float64, look stats.Design) float64 {
+// equivalenceP returns the p of the hypothesis that the change is delta or more in either direction: the larger p of
+// the two tests against the margins, each two-sided so that it agrees with the interval. shift is the estimate.
+func equivalenceP(logs []float64, shift, delta float64, look stats.Design) float64 {
 	upper, lower := math.Log1p(delta), math.Log1p(-delta)
 	if !(shift > lower && shift < upper) {
 		return 1

@@ -7,10 +7,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// oneBit is an experiment on values that differ by their last bit alone: on the first target always the lower one, on
-// the second always the next number, on the third in turns. Every rank test of the numbers as they are finds that a
-// difference.
-func oneBit(blocks int) *world {
+// lastBitWorld returns an experiment on values that differ in their last bit: the first target always has the lower
+// value, the second the next number, the third alternates. Rank tests of the raw numbers would find a difference.
+func lastBitWorld(blocks int) *world {
 	w := newWorld(blocks, "low", "high", "turns")
 	w.addCase(stream, result.Primary, "throughput")
 	low, high := 1.0, math.Nextafter(1, 2) // where the logarithms differ too
@@ -23,14 +22,14 @@ func oneBit(blocks int) *world {
 }
 
 func TestLastBitsAreNoDifference(t *testing.T) {
-	paired, looking, theirs := oneBit(16), oneBit(15), oneBit(16)
+	paired, looking, theirs := lastBitWorld(16), lastBitWorld(15), lastBitWorld(16)
 	looking.e.Design.Looks = []int{8, 11, 15}
 	theirs.e.Imported = "csv"
 	for name, w := range map[string]*world{"paired": paired, "at looks": looking, "imported": theirs} {
 		w.e.Gates = []string{"* >= +0%"}
 		c := compare(t, w, nil)
 		for _, r := range c.Comparisons {
-			// How far apart two values would be that are not the same is unknown, so nothing is equivalent.
+			// The resolution of identical values is unknown, so nothing is equivalent.
 			if r.Verdict != Undecided || r.Direction != None || r.CI != (Interval{-0.5, 1}) || r.Change != 0 {
 				t.Errorf("%s: %s has %v %v, change %v in %v", name, r.Target, r.Verdict, r.Direction, r.Change, r.CI)
 			}
@@ -55,7 +54,7 @@ func TestLastBitsAreNoDifference(t *testing.T) {
 	}
 }
 
-// TestLastBitsAreNoTrend is a single target whose values rise by a bit.
+// TestLastBitsAreNoTrend checks a single target whose values rise by one bit per block.
 func TestLastBitsAreNoTrend(t *testing.T) {
 	w := newWorld(12, "only")
 	w.addCase(stream, result.Primary, "throughput")

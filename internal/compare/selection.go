@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A loss is how many runs of a case on a target were invalid.
+// A loss counts the invalid runs of a case on a target.
 type loss struct {
 	target        string
 	runs, invalid int
@@ -19,20 +19,21 @@ func newLoss(target string, runs []*result.Run) loss { return loss{target, len(r
 
 func (l loss) String() string { return fmt.Sprintf("%d of %d runs on %s", l.invalid, l.runs, l.target) }
 
-// losses are those of the two sides of a comparison.
-func (t *trial) losses(caseName string, of versus) [2]loss {
+// losses returns the losses of both sides of a comparison.
+func (t *runTable) losses(caseName string, of targetPair) [2]loss {
 	return [2]loss{newLoss(of.baseline, t.all[caseName][of.baseline]), newLoss(of.target, t.all[caseName][of.target])}
 }
 
-// mostSelections is how many cases have a warning each, before all are put into one, without their numbers of runs.
+// mostSelections is the number of cases up to which each has its own warning; beyond, one warning without numbers
+// covers all.
 const mostSelections = 3
 
-// selections warn of cases in which one side alone lost runs, however few. The runs that are left there may be the good
-// ones, and no interval covers that.
-func (t *trial) selections() []string {
+// selectionWarnings warns of cases in which only one side has invalid runs, however few. The remaining runs of that
+// side may be the good ones, and no interval covers that.
+func (t *runTable) selectionWarnings() []string {
 	var names, found []string
 	for _, rc := range t.e.Cases {
-		words := selection(t.versus, func(of versus) [2]loss { return t.losses(rc.Name, of) })
+		words := lossWords(t.targetPairs, func(of targetPair) [2]loss { return t.losses(rc.Name, of) })
 		if words != "" && rc.Role != result.Bound {
 			names, found = append(names, rc.Name), append(found, rc.Name+" ("+words+")")
 		}
@@ -47,10 +48,10 @@ func (t *trial) selections() []string {
 	return found
 }
 
-// selection lists the losses of all sides of a case, "" if no comparison lost runs on one side alone. A side without
-// any run that counts is compared with nothing.
-func selection(contests []versus, losses func(of versus) [2]loss) string {
-	var said []string
+// lossWords lists the losses of all sides of a case, "" if no comparison has invalid runs on only one side. Comparisons
+// with a side without valid runs are skipped.
+func lossWords(contests []targetPair, losses func(of targetPair) [2]loss) string {
+	var texts []string
 	oneSided := false
 	for _, of := range contests {
 		both := losses(of)
@@ -59,13 +60,13 @@ func selection(contests []versus, losses func(of versus) [2]loss) string {
 		}
 		oneSided = oneSided || (both[0].invalid == 0) != (both[1].invalid == 0)
 		for _, l := range both {
-			if text := l.String(); !slices.Contains(said, text) {
-				said = append(said, text)
+			if text := l.String(); !slices.Contains(texts, text) {
+				texts = append(texts, text)
 			}
 		}
 	}
 	if !oneSided {
 		return ""
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(texts, ", ")
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// losing is an experiment of so many cases on three targets; of each case so many runs of each target are invalid.
-func losing(cases int, lost ...int) *world {
+// withInvalidRuns returns an experiment of some cases on three targets; of each case the given number of runs of each
+// target is invalid.
+func withInvalidRuns(cases int, lost ...int) *world {
 	w := newWorld(11, "a", "b", "c")
 	for i := range cases {
 		name := fmt.Sprint("pod-pod/other/case", i)
@@ -33,16 +34,20 @@ func TestLossesOnOneSide(t *testing.T) {
 		w     *world
 		words []string // of the warnings; none if there is none
 	}{
-		{"a single run", losing(1, 0, 1, 0), []string{one + "pod-pod/other/case0 (0 of 11 runs on a, 1 of 11 runs on b, 0 " +
-			"of 11 runs on c). The runs that are left there may be the good ones"}},
-		{"the baseline's", losing(1, 2, 1, 0), []string{one + "pod-pod/other/case0 (2 of 11 runs on a, 1 of 11 runs on b, " +
-			"0 of 11 runs on c)"}},
-		{"a warning each", losing(2, 0, 0, 1), []string{one + "pod-pod/other/case0 (", one + "pod-pod/other/case1 ("}},
-		{"one for many", losing(8, 0, 0, 1), []string{"In 8 cases only one side has invalid runs: pod-pod/other/case0, " +
-			"pod-pod/other/case1, "}},
-		{"all sides", losing(1, 1, 1, 2), nil},
-		{"no side", losing(1, 0, 0, 0), nil},
-		{"nothing is left to compare", losing(1, 0, 0, 11), nil},
+		{"a single run", withInvalidRuns(1, 0, 1, 0), []string{
+			one + "pod-pod/other/case0 (0 of 11 runs on a, 1 of 11 runs on b, 0 " +
+				"of 11 runs on c). The runs that are left there may be the good ones"}},
+		{"the baseline's", withInvalidRuns(1, 2, 1, 0), []string{
+			one + "pod-pod/other/case0 (2 of 11 runs on a, 1 of 11 runs on b, " +
+				"0 of 11 runs on c)"}},
+		{"a warning each", withInvalidRuns(2, 0, 0, 1), []string{
+			one + "pod-pod/other/case0 (", one + "pod-pod/other/case1 ("}},
+		{"one for many", withInvalidRuns(8, 0, 0, 1), []string{
+			"In 8 cases only one side has invalid runs: pod-pod/other/case0, " +
+				"pod-pod/other/case1, "}},
+		{"all sides", withInvalidRuns(1, 1, 1, 2), nil},
+		{"no side", withInvalidRuns(1, 0, 0, 0), nil},
+		{"nothing is left to compare", withInvalidRuns(1, 0, 0, 11), nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,7 +74,7 @@ func TestLossesOnOneSide(t *testing.T) {
 }
 
 func TestLossesInOneOfTwoExperiments(t *testing.T) {
-	before, after := losing(1, 0, 0, 0), losing(1, 0, 1, 0)
+	before, after := withInvalidRuns(1, 0, 0, 0), withInvalidRuns(1, 0, 1, 0)
 	before.e.ID, after.e.ID = "before", "after"
 	c, err := compareSeveral(results(before), results(after))
 	if err != nil {

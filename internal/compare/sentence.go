@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// percent renders a fraction without sign: one decimal, more where that would be 0.
+// percent formats a fraction without sign, with one decimal, or more if that would be 0.
 func percent(fraction float64) string {
 	p := math.Abs(fraction) * 100
 	if p >= 0.095 || p == 0 {
@@ -22,7 +22,7 @@ func percent(fraction float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
 }
 
-// signed is percent with a sign.
+// signed formats a fraction as percent does, with a sign.
 func signed(fraction float64) string {
 	switch {
 	case fraction < 0:
@@ -33,16 +33,16 @@ func signed(fraction float64) string {
 	return percent(0)
 }
 
-// margin renders delta: 0.02 is "±2 %".
+// margin formats delta: 0.02 is "±2 %".
 func margin(delta float64) string {
 	return "±" + strconv.FormatFloat(math.Round(delta*1e6)/1e4, 'f', -1, 64) + " %"
 }
 
-// matters renders delta without its sign.
+// matters formats delta without its sign.
 func matters(delta float64) string { return strings.TrimPrefix(margin(delta), "±") }
 
-// sentence says in plain words what a row says, with its change, interval, delta and blocks. It never
-// says that there is no difference.
+// sentence describes a row in plain words, with its change, interval, delta and blocks. It never claims that there is
+// no difference.
 func sentence(r Row, paired bool) string {
 	text := verdictWords(r, paired)
 	if r.Role != result.Primary {
@@ -83,7 +83,7 @@ func verdictWords(r Row, paired bool) string {
 	return words + "."
 }
 
-// Roughly rounds a number above 100 up to two digits: an estimate is no more precise than that.
+// Roughly rounds a number of at least 100 up to two significant digits, the precision of an estimate.
 func Roughly(n int) int {
 	unit := 1
 	for n/unit >= 100 {
@@ -92,7 +92,7 @@ func Roughly(n int) int {
 	return (n + unit - 1) / unit * unit
 }
 
-// evidence is the interval and the number of blocks.
+// evidence returns the interval and the number of blocks.
 func evidence(r Row, paired bool) string {
 	return interval(r.CI, r.Level, signed) + ", " + size(r.Blocks, paired)
 }
@@ -121,7 +121,7 @@ func equivalentWords(r Row) string {
 	return fmt.Sprintf(": %s, but by less than matters", r.Direction)
 }
 
-// differentWords relate a difference to the smallest one that matters.
+// differentWords compares a difference with the smallest one that matters.
 func differentWords(r Row) string {
 	if r.CI.Lo < r.Delta && r.CI.Hi > -r.Delta {
 		return fmt.Sprintf(", perhaps by less than the %s that matter", matters(r.Delta))
@@ -129,7 +129,7 @@ func differentWords(r Row) string {
 	return fmt.Sprintf(", by more than the %s that matter", matters(r.Delta))
 }
 
-// shiftWords describe values without a ratio by their medians and their difference.
+// shiftWords describes values without a ratio by their medians and their difference.
 func shiftWords(r Row, paired bool) string {
 	value := func(v float64) string { return unit.Format(v, r.Unit) }
 	difference := func(v float64) string {
@@ -143,7 +143,7 @@ func shiftWords(r Row, paired bool) string {
 		interval(r.Shift.CI, r.Level, difference), size(r.Blocks, paired))
 }
 
-// summary counts the verdicts.
+// summary counts the verdicts in a sentence.
 func summary(c Comparison) string {
 	if len(c.Medians) > 0 && len(c.Targets) == 1 {
 		return measuredSummary(c)
@@ -164,13 +164,14 @@ func summary(c Comparison) string {
 	return words + "."
 }
 
-// What speaks of what.
+// Beginnings of the sentence about the scope of results.
 const (
 	verdictsSpeak = "These verdicts speak of these targets"
-	numbersSpeak  = "These numbers speak of this target" // where it is the only one
+	numbersSpeak  = "These numbers speak of this target" // with a single target
 )
 
-// scope says of what the results speak. starts are those of all runs that they rest on.
+// scope returns the sentence about the targets, machines and times that the results cover. starts are the start times
+// of all runs.
 func scope(what string, starts []time.Time, primaries int, alpha float64) string {
 	words := what + ", on the machines and at the time of the measurement"
 	if len(starts) > 0 {
@@ -185,17 +186,17 @@ func scope(what string, starts []time.Time, primaries int, alpha float64) string
 	return words
 }
 
-// scope is the scope of the trial's runs.
-func (t *trial) scope() string {
+// scope returns the scope of the table's runs.
+func (t *runTable) scope() string {
 	what := verdictsSpeak
 	if len(t.e.Targets) == 1 {
 		what = numbersSpeak
 	}
-	return scope(what, t.starts(), t.primaries(), t.e.Design.Alpha)
+	return scope(what, t.startTimes(), t.primaries(), t.e.Design.Alpha)
 }
 
-// starts are when the trial's runs began, as far as that is known.
-func (t *trial) starts() []time.Time {
+// startTimes returns the known start times of the runs.
+func (t *runTable) startTimes() []time.Time {
 	var starts []time.Time
 	for _, byTarget := range t.all {
 		for _, runs := range byTarget {

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestSentencesCarryTheirEvidence checks that a sentence has the change, its interval, delta and the
-// number of blocks, whatever the verdict, no p, and the word exploratory where it is due.
+// TestSentencesCarryTheirEvidence checks that a sentence has the change, its interval, delta and the number of blocks
+// for every verdict, no p, and the word exploratory for exploratory rows only.
 func TestSentencesCarryTheirEvidence(t *testing.T) {
 	signedPercent := regexp.MustCompile(`[+-]?\d+\.\d+ %`)
 	for _, role := range []result.Role{result.Primary, result.Exploratory} {

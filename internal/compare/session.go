@@ -15,30 +15,31 @@ import (
 
 // A Session is one start of the program in an experiment that was resumed.
 type Session struct {
-	Experiment string    `json:"experiment"` // id; of several experiments, its label
+	Experiment string    `json:"experiment"` // id; with several experiments, the label
 	Number     int       `json:"session"`    // from 1
 	Start      time.Time `json:"start"`
 	Version    string    `json:"version"`            // of the program
-	Runs       int       `json:"runs"`               // that were measured in it, invalid ones too; at least one
-	Changes    []Change  `json:"changes"`            // since the session before it in the list
-	Sentence   string    `json:"sentence,omitempty"` // the changes in words; left out where there are none
+	Runs       int       `json:"runs"`               // runs measured in it, including invalid ones; at least one
+	Changes    []Change  `json:"changes"`            // since the previous session in the list
+	Sentence   string    `json:"sentence,omitempty"` // the changes in words; left out if there are none
 }
 
-// A Change is a fact that was not the same in two sessions.
+// A Change is a fact that differs between two sessions or visits.
 type Change struct {
-	Target string `json:"target,omitempty"` // left out of what is about the program itself
+	Target string `json:"target,omitempty"` // left out of changes of the program itself
 	Fact   string `json:"fact"`
 	Before string `json:"before"`
 	Now    string `json:"now"`
 }
 
-// programFact is the name of the program's version as a fact.
+// programFact is the name under which the program's version is listed as a fact.
 const programFact = "knotmeter"
 
-// momentary are the facts that say how things are at a moment; they are another each time, and change no condition.
-var momentary = []string{"volume-used", "volume-free"}
+// volatileFacts describe a moment, not a condition, and are not reported as changes.
+var volatileFacts = []string{"volume-used", "volume-free"}
 
-// sessionsOf are the sessions that have runs, if there are several, each with what changed since the one before.
+// sessionsOf returns the sessions with runs, each with the changes since the one before; nil if there are less than
+// two.
 func sessionsOf(r result.Results) []Session {
 	var list []Session
 	measured, runs := measuredSessions(r)
@@ -62,7 +63,7 @@ func sessionsOf(r result.Results) []Session {
 	return list
 }
 
-// measuredSessions are the sessions that have runs, and how many each has.
+// measuredSessions returns the sessions with runs, and the number of runs by session.
 func measuredSessions(r result.Results) (list []result.Session, runs map[int]int) {
 	runs = map[int]int{}
 	for _, run := range r.Runs {
@@ -76,7 +77,7 @@ func measuredSessions(r result.Results) (list []result.Session, runs map[int]int
 	return list, runs
 }
 
-// ChangesSince says in words what a session that begins finds changed since the last one that has runs; "" if nothing.
+// ChangesSince describes in words what a new session finds changed since the last session with runs; "" if nothing.
 func ChangesSince(r result.Results, now result.Session) string {
 	measured, _ := measuredSessions(r)
 	if len(measured) == 0 {
@@ -85,7 +86,7 @@ func ChangesSince(r result.Results, now result.Session) string {
 	return changesInWords(changes(measured[len(measured)-1], now))
 }
 
-// changes lists what two sessions found different, of the targets that both found.
+// changes lists the facts that differ between two sessions, of the targets that both have.
 func changes(before, now result.Session) []Change {
 	var list []Change
 	if before.Version != now.Version {
@@ -97,7 +98,7 @@ func changes(before, now result.Session) []Change {
 			continue
 		}
 		for _, d := range differences(old, now.Facts[target]) {
-			if !slices.Contains(momentary, d.Fact) {
+			if !slices.Contains(volatileFacts, d.Fact) {
 				list = append(list, Change{Target: target, Fact: d.Fact, Before: d.Baseline, Now: d.Target})
 			}
 		}
@@ -105,10 +106,10 @@ func changes(before, now result.Session) []Change {
 	return list
 }
 
-// ChangesInWords tells a change that several targets have in common once.
+// ChangesInWords describes the changes; one that several targets share appears once.
 func (s Session) ChangesInWords() string { return changesInWords(s.Changes) }
 
-// mostChanges is how many changes a sentence tells.
+// mostChanges is the maximum number of changes in a sentence.
 const mostChanges = 8
 
 func changesInWords(list []Change) string {
@@ -134,7 +135,7 @@ func changesInWords(list []Change) string {
 	return strings.Join(words, "; ")
 }
 
-// FactsOverSessions are the facts of the targets in all sessions that have runs, or in all visits. A fact that changed
+// FactsOverSessions returns the facts of the targets over all sessions with runs, or all visits. A fact that changed
 // has every value, each with the session, or the block of the visit, from which it holds.
 func FactsOverSessions(r result.Results) map[string][]result.Fact {
 	measured, _ := measuredSessions(r)
@@ -142,7 +143,7 @@ func FactsOverSessions(r result.Results) map[string][]result.Fact {
 	if r.Experiment.InTurn() {
 		measured, unit = nil, "block"
 		for _, s := range measuredVisits(r) {
-			measured = append(measured, asFound(s))
+			measured = append(measured, visitAsSession(s))
 		}
 	}
 	all := maps.Clone(r.Facts)
@@ -158,8 +159,8 @@ func FactsOverSessions(r result.Results) map[string][]result.Fact {
 	return all
 }
 
-// valuesOver has the values in sessions, which are numbered in a unit, of those facts of a target that are not in all
-// of them as recorded.
+// valuesOver returns the values in sessions, numbered in the given unit, of those facts of a target that changed after
+// they were recorded.
 func valuesOver(sessions []result.Session, unit, target string, recorded []result.Fact) map[string]string {
 	values := map[string]string{}
 	before := result.Session{Facts: map[string][]result.Fact{target: recorded}}

@@ -11,9 +11,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// resumed is an experiment of five sessions: the second changed everything that can change, the third has no run, the
-// fourth found what the second found, and the fifth what the first found.
-func resumed() result.Results {
+// resumedResults returns an experiment of five sessions: the second has other facts, the third has no run, the fourth
+// has the facts of the second, and the fifth those of the first.
+func resumedResults() result.Results {
 	at := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	facts := func(kernel, mtu, free string) map[string][]result.Fact {
 		return map[string][]result.Fact{
@@ -45,7 +45,7 @@ func resumed() result.Results {
 }
 
 func TestSessions(t *testing.T) {
-	r := resumed()
+	r := resumedResults()
 	got := sessionsOf(r)
 	want := []Session{
 		{Number: 1, Version: "v1", Changes: []Change{}},
@@ -77,9 +77,9 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A session that begins is compared with the last one that measured anything, not with one that did not.
+// TestChangesSince checks that a new session is compared with the last one that has runs.
 func TestChangesSince(t *testing.T) {
-	r := resumed()
+	r := resumedResults()
 	r.Runs = r.Runs[:4]
 	for number, want := range map[int]string{
 		1: "knotmeter from v2 to v1; kernel from 6.2 to 6.1 on lab:native and lab:vxlan; mtu from 1400 to 1450 on lab:vxlan",
@@ -109,7 +109,7 @@ func TestChangesInWordsAreFew(t *testing.T) {
 }
 
 func TestFactsOverSessions(t *testing.T) {
-	r := resumed()
+	r := resumedResults()
 	want := map[string][]result.Fact{
 		"lab:native": {{Name: "name", Value: "a9 GB"}, {Name: "mtu", Value: "1500"},
 			{Name: "volume-free", Value: "9 GB"}, {Name: PriceFact, Value: "1/h"},
@@ -128,9 +128,10 @@ func TestFactsOverSessions(t *testing.T) {
 	}
 }
 
-// The comparison has the sessions, and what also differs is no longer told by the values of the first one.
+// TestCompareOverSessions checks that the comparison lists the sessions, and that differences have the values of all of
+// them.
 func TestCompareOverSessions(t *testing.T) {
-	w, x := typical(), resumed()
+	w, x := typical(), resumedResults()
 	for i := range w.runs {
 		w.runs[i].Session = 1 + w.runs[i].Block/6
 	}

@@ -12,33 +12,33 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A nature is what a simulated experiment measures. Sizes are of logarithms.
-type nature struct {
+// A simulatedExperiment describes the distribution of an experiment's runs. Sizes are of logarithms.
+type simulatedExperiment struct {
 	name      string
 	targets   int       // with the baseline
 	noise     []float64 // of a run, of each primary case
 	tails     func(r *rand.Rand) float64
-	drift     float64 // standard deviation of what follows the time, with memory from run to run
+	drift     float64 // standard deviation of the drift over time, which is correlated from run to run
 	trend     float64 // from the first block to the last
 	effect    float64 // of each target against the baseline
 	delta     float64
 	gates     []string
 	budgets   bool // an experiment ends after a random number of runs
 	allPairs  bool
-	exploring bool // there is an exploratory case too
-	// lost says whether a run is invalid and not repeated: looks have fewer pairs then.
-	lost func(target int, noise float64, r *rand.Rand) bool
+	exploring bool // with an exploratory case
+	// invalidRun reports whether a run is invalid and not repeated, so that looks have fewer pairs.
+	invalidRun func(target int, noise float64, r *rand.Rand) bool
 }
 
-// someLost loses a share of the runs of the targets from one on.
-func someLost(share float64, from int) func(int, float64, *rand.Rand) bool {
+// loseShare invalidates a share of the runs of the targets from index from on.
+func loseShare(share float64, from int) func(int, float64, *rand.Rand) bool {
 	return func(target int, _ float64, r *rand.Rand) bool { return target >= from && r.Float64() < share }
 }
 
-// slowLost loses the slow runs of all targets.
-func slowLost(_ int, noise float64, _ *rand.Rand) bool { return noise > 1 }
+// loseSlow invalidates the slow runs of all targets.
+func loseSlow(_ int, noise float64, _ *rand.Rand) bool { return noise > 1 }
 
-// memory is how much of the drift is left at the next run.
+// memory is the share of the drift that is left at the next run.
 const memory = 0.9
 
 func normal(r *rand.Rand) float64 { return r.NormFloat64() }
@@ -55,7 +55,7 @@ func student(freedom int) func(r *rand.Rand) float64 {
 	}
 }
 
-func (n nature) experiment() result.Experiment {
+func (n simulatedExperiment) experiment() result.Experiment {
 	e := result.Experiment{ID: n.name, Baseline: "t0", Gates: n.gates, Design: result.Design{
 		Blocks: 30, Looks: []int{8, 11, 15, 21, 30}, Alpha: 0.05, Delta: n.delta, AllPairs: n.allPairs,
 	}}
@@ -71,18 +71,18 @@ func (n nature) experiment() result.Experiment {
 	return e
 }
 
-// A making is an experiment that is being carried out.
-type making struct {
-	nature
+// An experimentInProgress holds the state of a simulated experiment.
+type experimentInProgress struct {
+	simulatedExperiment
 	e       result.Experiment
 	random  *rand.Rand
 	weather float64 // the drift now
 	runs    []result.Run
 }
 
-// block measures the cases that go on, in random order, each on all targets in random order. It stops
-// when there are as many runs as the budget allows.
-func (m *making) block(block, budget int, names []string) (ended bool) {
+// block measures the remaining cases in random order, each on all targets in random order. It ends when the number of
+// runs reaches the budget.
+func (m *experimentInProgress) block(block, budget int, names []string) (ended bool) {
 	for _, c := range m.random.Perm(len(m.e.Cases)) {
 		if !slices.Contains(names, m.e.Cases[c].Name) {
 			continue
@@ -103,7 +103,7 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 				Target: m.e.Targets[t].Name, Block: block, Attempt: 1, Slot: slot + 1,
 				Values: []result.Value{{Metric: "latency", Unit: "s", Better: metric.Lower, Number: math.Exp(value)}},
 			}
-			if m.lost != nil && m.lost(t, tail, m.random) {
+			if m.invalidRun != nil && m.invalidRun(t, tail, m.random) {
 				r.Invalid = []result.Warning{{Code: "lost", Text: "lost"}}
 			}
 			m.runs = append(m.runs, r)
@@ -112,18 +112,18 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 	return false
 }
 
-// carryOut is a whole experiment, as the runner has it: the design decides after each block what goes
-// on; and what is said of it in the end.
-func (n nature) carryOut(p plan, e result.Experiment, random *rand.Rand) Comparison {
-	m := making{nature: n, e: e, random: random}
+// carryOut simulates a whole experiment as the runner does it, with the design's decisions after each block, and
+// compares it.
+func (n simulatedExperiment) carryOut(p analysisPlan, e result.Experiment, random *rand.Rand) Comparison {
+	m := experimentInProgress{simulatedExperiment: n, e: e, random: random}
 	budget := math.MaxInt
 	if n.budgets {
 		budget = random.IntN(30 * len(e.Cases) * n.targets)
 	}
-	names := p.decide(e, 0, nil)
+	names := p.remainingAfter(e, 0, nil)
 	for done := 0; ; done++ {
-		if slices.Contains(e.Design.Looks, done) { // between looks it decides nothing, as another test has it
-			names = p.decide(e, done, m.runs)
+		if slices.Contains(e.Design.Looks, done) { // it decides nothing between looks (TestStoppingIsAReplay)
+			names = p.remainingAfter(e, done, m.runs)
 		}
 		if len(names) == 0 || m.block(done+1, budget, names) {
 			return p.compare(result.Results{Experiment: e, Runs: m.runs})
@@ -133,25 +133,25 @@ func (n nature) carryOut(p plan, e result.Experiment, random *rand.Rand) Compari
 
 func defaultLooks(t *testing.T) stats.Design {
 	t.Helper()
-	look, err := design(nature{}.experiment().Design)
+	look, err := lookDesign(simulatedExperiment{}.experiment().Design)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return look
 }
 
-// A tally is how many of a number of experiments came out how.
+// A tally counts experiments by outcome.
 type tally struct {
 	of                           int
 	different, equivalent, gated int // experiments with at least one such primary comparison, or decided gate
 	blocks                       int // of the first case, of all experiments together
 }
 
-// repeat carries out experiments with a design that is built already.
-func (n nature) repeat(t *testing.T, look stats.Design, times int) tally {
+// repeat simulates experiments with a design that is already computed.
+func (n simulatedExperiment) repeat(t *testing.T, look stats.Design, times int) tally {
 	t.Helper()
 	e := n.experiment()
-	p, err := newPlan(e)
+	p, err := newAnalysisPlan(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,18 +178,16 @@ func (n nature) repeat(t *testing.T, look stats.Design, times int) tally {
 	return sum
 }
 
-// atMost is the largest rate that so many experiments may show if the true one is 0.05: three
-// standard errors more.
+// atMost returns the largest acceptable number of errors if the true rate is 0.05: three standard errors above it.
 func (s tally) atMost() int {
 	return int(float64(s.of) * (0.05 + 3*math.Sqrt(0.05*0.95/float64(s.of))))
 }
 
-// TestFamilyWiseError simulates the whole procedure with targets that are all the same: several
-// primary cases and targets, looks, cases that stop early, budgets that end. The share of experiments
-// that find any difference is at most alpha.
+// TestFamilyWiseError simulates the whole procedure with identical targets: several primary cases and targets, looks,
+// cases that stop early, budgets that end. The share of experiments that find any difference is at most alpha.
 func TestFamilyWiseError(t *testing.T) {
 	look := defaultLooks(t)
-	for _, n := range []nature{
+	for _, n := range []simulatedExperiment{
 		{name: "drift", targets: 3, noise: []float64{0.01, 0.02}, tails: normal, drift: 0.03, delta: 0.02, exploring: true},
 		{name: "nothing stops it", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02},
 		{name: "tails of t2, a noisy case", targets: 2, noise: []float64{0.01, 0.1},
@@ -198,10 +196,11 @@ func TestFamilyWiseError(t *testing.T) {
 			tails: student(3), drift: 0.05, delta: 0.01, budgets: true},
 		{name: "all pairs, a trend", targets: 3, noise: []float64{0.02},
 			tails: normal, trend: 0.3, delta: 0.01, allPairs: true},
-		{name: "lost runs", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, lost: someLost(0.1, 0)},
+		{name: "lost runs", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, invalidRun: loseShare(0.1, 0)},
 		{name: "lost runs of one target", targets: 2, noise: []float64{0.02},
-			tails: normal, drift: 0.02, delta: 0.01, lost: someLost(0.3, 1)},
-		{name: "slow runs are lost", targets: 2, noise: []float64{0.02}, tails: student(3), drift: 0.02, lost: slowLost},
+			tails: normal, drift: 0.02, delta: 0.01, invalidRun: loseShare(0.3, 1)},
+		{name: "slow runs are lost", targets: 2, noise: []float64{0.02},
+			tails: student(3), drift: 0.02, invalidRun: loseSlow},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
@@ -215,17 +214,17 @@ func TestFamilyWiseError(t *testing.T) {
 	}
 }
 
-// TestFalseEquivalence simulates targets whose difference is just what matters: to call them
-// equivalent, or a gate at that limit passed or failed, is an error, and happens in at most alpha.
+// TestFalseEquivalence simulates targets that differ by exactly delta: calling them equivalent, or a gate at that limit
+// passed or failed, is an error, and may happen in at most alpha of the experiments.
 func TestFalseEquivalence(t *testing.T) {
 	look := defaultLooks(t)
-	for _, n := range []nature{
+	for _, n := range []simulatedExperiment{
 		{name: "quiet", targets: 3, noise: []float64{0.004, 0.007}, tails: normal,
 			drift: 0.02, delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}},
 		{name: "noisy, budgets", targets: 2, noise: []float64{0.01, 0.03}, tails: student(3),
 			drift: 0.02, delta: 0.02, effect: math.Log1p(-0.02), gates: []string{"* >= -2%"}, budgets: true},
 		{name: "lost runs of one target", targets: 2, noise: []float64{0.007}, tails: normal,
-			delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}, lost: someLost(0.2, 1)},
+			delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}, invalidRun: loseShare(0.2, 1)},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
@@ -243,9 +242,9 @@ func TestFalseEquivalence(t *testing.T) {
 	}
 }
 
-// TestPower simulates differences of one standard deviation of a pair, and of a half. The rates and
-// mean numbers of blocks expected are those of simulations of the statistic alone, in which each look
-// spends in the manner of Pocock: 1.0 with 12.6 blocks, 0.63 with 23.5.
+// TestPower simulates differences of one standard deviation of a pair, and of a half. The expected rates and mean
+// numbers of blocks are those of simulations of the statistic alone, with Pocock-like spending at each look: 1.0 with
+// 12.6 blocks, 0.63 with 23.5.
 func TestPower(t *testing.T) {
 	look := defaultLooks(t)
 	for _, c := range []struct {
@@ -259,7 +258,7 @@ func TestPower(t *testing.T) {
 	} {
 		t.Run(c.experiment, func(t *testing.T) {
 			t.Parallel()
-			n := nature{name: c.experiment, targets: 2, noise: []float64{0.02 / math.Sqrt2},
+			n := simulatedExperiment{name: c.experiment, targets: 2, noise: []float64{0.02 / math.Sqrt2},
 				tails: normal, effect: 0.02 * c.effect}
 			got := n.repeat(t, look, 300)
 			rate, blocks := float64(got.different)/float64(got.of), float64(got.blocks)/float64(got.of)

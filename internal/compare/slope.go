@@ -12,29 +12,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Slope is how a case's own metric changes with the number of something that targets have, and that alone they
-// differ in. Each block has a straight line of its own through its runs, by least squares; the estimate and its
-// interval are of these lines' slopes, as those of a [Row] are of the blocks' changes. The slopes of all primary cases
-// hold together.
+// A Slope describes how a case's own metric changes with a numeric option that is the only difference between targets.
+// Each block has its own straight line through its runs, by least squares; estimate and interval are those of these
+// lines' slopes, as those of a [Row] are of the blocks' changes. The intervals of all primary cases hold together.
 type Slope struct {
 	Case   string        `json:"case"`
 	Metric string        `json:"metric"`
 	Unit   unit.Unit     `json:"unit"`
 	Better metric.Better `json:"better"`
 	Role   result.Role   `json:"role"`
-	Option string        `json:"option"` // of the targets: what there is a number of
-	Per    float64       `json:"per"`    // so many of it the estimate is for
-	Points []SlopePoint  `json:"points"` // by ascending numbers
+	Option string        `json:"option"` // the numeric option of the targets
+	Per    float64       `json:"per"`    // number of steps of the option that the estimate is for
+	Points []SlopePoint  `json:"points"` // in ascending order of numbers
 	Blocks int           `json:"blocks"` // with a valid run on every target
 
 	Estimate Number   `json:"estimate"` // in the metric's unit
 	CI       Interval `json:"ci"`
 	Level    float64  `json:"level"`
-	// Verdict is different where the interval excludes 0, and equivalent where it lies within ± delta of the first
-	// point's median from the first point to the last.
+	// Verdict is different if the interval excludes 0, and equivalent if the change from the first point to the last lies
+	// within ± delta of the first point's median.
 	Verdict   Verdict   `json:"verdict"`
 	Direction Direction `json:"direction"`
-	Bent      bool      `json:"bent"` // what lies between the first point and the last is certainly on no straight line
+	Bent      bool      `json:"bent"` // the inner points deviate significantly from a straight line
 	Sentence  string    `json:"sentence"`
 }
 
@@ -46,8 +45,8 @@ type SlopePoint struct {
 	Quartiles [2]Number `json:"quartiles"`
 }
 
-// slopes are those of all cases, in the order of the plan.
-func (t *trial) slopes() []Slope {
+// slopes returns the slopes of all cases, in the order of the plan.
+func (t *runTable) slopes() []Slope {
 	var specs []targets.Spec
 	for _, x := range t.e.Targets {
 		s, err := targets.ParseSpec(x.Spec)
@@ -57,7 +56,7 @@ func (t *trial) slopes() []Slope {
 		specs = append(specs, s)
 	}
 	ladders := targets.Ladders(specs)
-	primaries := max(primaryCases(t.e.Cases)*len(ladders), 1)
+	primaries := max(countPrimaryCases(t.e.Cases)*len(ladders), 1)
 	var list []Slope
 	for _, rc := range t.e.Cases {
 		for _, l := range ladders {
@@ -69,8 +68,8 @@ func (t *trial) slopes() []Slope {
 	return list
 }
 
-// slope is that of a case. It is not ok of references, and where nothing was measured on all targets.
-func (t *trial) slope(rc result.Case, l targets.Ladder, primaries int) (s Slope, ok bool) {
+// slope returns the slope of a case. It is not ok for references, and if no block was measured on all targets.
+func (t *runTable) slope(rc result.Case, l targets.Ladder, primaries int) (s Slope, ok bool) {
 	m := metric.Named(rc.Metric)
 	s = Slope{Case: rc.Name, Metric: rc.Metric, Unit: m.Unit, Better: m.Better, Role: rc.Role, Option: l.Option,
 		Per: perOf(l), Verdict: Undecided, Direction: None}
@@ -78,7 +77,7 @@ func (t *trial) slope(rc result.Case, l targets.Ladder, primaries int) (s Slope,
 	if rc.Role == result.Primary {
 		alpha /= float64(primaries)
 	}
-	values := t.ofAll(rc, l.Targets)
+	values := t.commonValues(rc, l.Targets)
 	if rc.Role == result.Bound || len(values) == 0 {
 		return s, false
 	}
@@ -86,7 +85,7 @@ func (t *trial) slope(rc result.Case, l targets.Ladder, primaries int) (s Slope,
 	for i, of := range values {
 		lines[i], bends[i] = s.Per*gradient(l.Numbers, of), bend(l.Numbers, of)
 	}
-	seen := t.looked(sides{blocks: make([]int, len(lines)), baseline: bends, target: lines}, rc.Name)
+	seen := t.upToLook(sides{blocks: make([]int, len(lines)), baseline: bends, target: lines}, rc.Name)
 	values = values[:len(seen.target)]
 	for i, name := range l.Targets {
 		of := make([]float64, len(values))
@@ -102,8 +101,9 @@ func (t *trial) slope(rc result.Case, l targets.Ladder, primaries int) (s Slope,
 	return s, true
 }
 
-// ofAll are the values of a case's own metric in the blocks that have one on every target, by block and target.
-func (t *trial) ofAll(rc result.Case, targets []string) (values [][]float64) {
+// commonValues returns the values of a case's own metric in the blocks with a value on every target, by block and
+// target.
+func (t *runTable) commonValues(rc result.Case, targets []string) (values [][]float64) {
 	runs := make([]map[int]*result.Run, len(targets))
 	for i, name := range targets {
 		runs[i] = t.valid(rc.Name, name)
@@ -125,7 +125,7 @@ func (t *trial) ofAll(rc result.Case, targets []string) (values [][]float64) {
 	return values
 }
 
-// perOf is the power of ten, at most 1000, that a slope is given for.
+// perOf returns the power of ten, at most 1000, that a slope is given for.
 func perOf(l targets.Ladder) float64 {
 	per := 1.0
 	for per < 1000 && 10*per <= l.Numbers[len(l.Numbers)-1] {
@@ -134,7 +134,7 @@ func perOf(l targets.Ladder) float64 {
 	return per
 }
 
-// gradient is the slope of the straight line of least squares.
+// gradient returns the slope of the least-squares line.
 func gradient(x, y []float64) float64 {
 	var meanX, meanY, xy, xx float64
 	for i := range x {
@@ -146,7 +146,7 @@ func gradient(x, y []float64) float64 {
 	return xy / xx
 }
 
-// bend is how far what lies between the ends is from the straight line through these, on average; 0 where nothing does.
+// bend returns the mean deviation of the inner points from the straight line through the ends; 0 without inner points.
 func bend(x, y []float64) (sum float64) {
 	last := len(x) - 1
 	for i := 1; i < last; i++ {
@@ -156,7 +156,7 @@ func bend(x, y []float64) (sum float64) {
 	return sum
 }
 
-// decide fills in the estimate and what it says.
+// decide sets the estimate, the verdict and the sentence.
 func (s *Slope) decide(e stats.Estimate, delta float64) {
 	s.Blocks, s.Estimate, s.CI, s.Level = e.N, Number(e.Shift), Interval{e.Lo, e.Hi}, e.Level
 	first, last := s.Points[0], s.Points[len(s.Points)-1]
@@ -204,7 +204,7 @@ func (s *Slope) sentence(delta float64) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// plus is a value with its sign.
+// plus formats a value with its sign.
 func plus(v float64, u unit.Unit) string {
 	text := unit.Format(v, u)
 	if v > 0 {

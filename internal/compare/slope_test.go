@@ -10,8 +10,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// climb is an experiment with targets that have so many rules, whose latency grows by slope for each of them.
-func climb(blocks int, numbers []int, slope, spread float64, seed uint64) *world {
+// slopeWorld returns an experiment with targets of the given numbers of rules, whose latency grows by slope for each
+// rule.
+func slopeWorld(blocks int, numbers []int, slope, spread float64, seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 17))
 	var names []string
 	for _, n := range numbers {
@@ -41,7 +42,7 @@ func TestSlopes(t *testing.T) {
 		{0, 0.002, Equivalent, None, "is flat within ±2 % from 0 to 5000 rules: "},
 		{0, 0.2, Undecided, None, "Whether p50 of pod-pod/other/tcp-rr changes with the number of rules is undecided"},
 	} {
-		c := compare(t, climb(11, []int{0, 5000, 1000}, test.slope, test.spread, 5), nil)
+		c := compare(t, slopeWorld(11, []int{0, 5000, 1000}, test.slope, test.spread, 5), nil)
 		if len(c.Slopes) != 1 {
 			t.Fatalf("%+v", c.Slopes)
 		}
@@ -54,7 +55,8 @@ func TestSlopes(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if c := compare(t, climb(3, []int{0, 10}, 1e-7, 0.01, 1), nil); !strings.Contains(c.Slopes[0].Sentence, "too few") {
+	few := compare(t, slopeWorld(3, []int{0, 10}, 1e-7, 0.01, 1), nil)
+	if c := few; !strings.Contains(c.Slopes[0].Sentence, "too few") {
 		t.Error(c.Slopes[0].Sentence)
 	}
 	if c := compare(t, typical(), nil); len(c.Slopes) > 0 {
@@ -62,10 +64,10 @@ func TestSlopes(t *testing.T) {
 	}
 }
 
-// Levels that are not on a straight line are said to be none.
+// TestBentSlopes checks that levels that are not on a straight line are reported.
 func TestBentSlopes(t *testing.T) {
 	for _, bent := range []bool{false, true} {
-		w := climb(11, []int{0, 1000, 5000}, 2e-9, 0.01, 1)
+		w := slopeWorld(11, []int{0, 1000, 5000}, 2e-9, 0.01, 1)
 		for i := range w.runs {
 			if bent && strings.HasSuffix(w.runs[i].Target, "=1000") {
 				w.runs[i].Values[0].Number += 8e-6
@@ -78,26 +80,26 @@ func TestBentSlopes(t *testing.T) {
 	}
 }
 
-// Blocks without a valid run on every target do not count.
+// TestSlopesOfWholeBlocks checks that blocks without a valid run on every target do not count.
 func TestSlopesOfWholeBlocks(t *testing.T) {
-	w := climb(11, []int{0, 1000, 2000}, 2e-9, 0.01, 1)
+	w := slopeWorld(11, []int{0, 1000, 2000}, 2e-9, 0.01, 1)
 	w.runs[4].Invalid = []result.Warning{{Code: result.ShortWindow, Text: "the window was short"}}
 	if s := compare(t, w, nil).Slopes[0]; s.Blocks != 10 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// TestSlopeCoverage: the interval has the slope in it as often as it says.
+// TestSlopeCoverage checks that the interval covers the slope as often as its level requires.
 func TestSlopeCoverage(t *testing.T) {
 	const slope, experiments = 1e-9, 400
 	missed := 0
 	for seed := range uint64(experiments) {
-		s := compare(t, climb(11, []int{0, 500, 5000}, slope, 0.05, seed), nil).Slopes[0]
+		s := compare(t, slopeWorld(11, []int{0, 500, 5000}, slope, 0.05, seed), nil).Slopes[0]
 		if s.CI.Lo > 1000*slope || s.CI.Hi < 1000*slope {
 			missed++
 		}
 	}
-	// With a true 5 % there are 36 or more once in a thousand times.
+	// With a true rate of 5 %, 36 or more occur once in a thousand times.
 	if missed >= 36 || math.Abs(float64(missed)-experiments*0.05) > 20 {
 		t.Errorf("%d of %d intervals miss the slope", missed, experiments)
 	}

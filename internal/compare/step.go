@@ -9,12 +9,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// unknownStep is the step of a metric of which only one value was seen, or a lower bound.
+// unknownStep is the step of a metric with a single distinct value, or of which only a lower bound is known.
 const unknownStep = 1
 
-// stepOf returns the fraction in steps of which a metric moves: what the runs know of it, or what their values show.
-// Where most values are there several times, that is the smallest distance of two that are not the same; where all are
-// the same, no two of them tell how far apart they would be.
+// stepOf returns the resolution of a metric as a fraction: the one that the runs record, or the one that their values
+// show. If most values occur several times, that is the smallest distance between distinct values; if all values are
+// the same, the resolution is unknown.
 func stepOf(known []float64, values ...[]float64) float64 {
 	step := 0.0
 	if len(known) > 0 {
@@ -33,7 +33,7 @@ func stepOf(known []float64, values ...[]float64) float64 {
 	return math.Max(step, least)
 }
 
-// stepWords explain an interval that is wider than the values alone make it.
+// stepWords explains an interval that is wider than the values alone require.
 func (r *Row) stepWords() string {
 	if r.step >= unknownStep {
 		return "The resolution of the metric is unknown here, because all values are the same or a search ended without a " +
@@ -43,7 +43,7 @@ func (r *Row) stepWords() string {
 		"by one step on either side.", percent(r.step), matters(r.Delta))
 }
 
-// stepsOf returns the steps that runs know of a metric.
+// stepsOf returns the steps of a metric that runs record.
 func stepsOf(v result.Value, sides ...map[int]*result.Run) []float64 {
 	var steps []float64
 	for _, runs := range sides {

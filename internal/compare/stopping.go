@@ -10,64 +10,64 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A plan is an experiment that can be compared, with what takes time or can fail to be made of it.
-type plan struct {
-	look   stats.Design
-	gates  []Gate
-	shifts map[float64]float64 // what was worked out of a trial's shifts
+// An analysisPlan is the checked design of an experiment, with what is costly to compute or can be invalid.
+type analysisPlan struct {
+	look             stats.Design
+	gates            []Gate
+	detectableShifts map[float64]float64 // cache of detectable shifts by alpha
 }
 
-// newPlan returns an error that Is ErrExperiment if nothing sensible can be computed from e.
-func newPlan(e result.Experiment) (plan, error) {
+// newAnalysisPlan returns an error that wraps ErrExperiment if the plan of e allows no comparison.
+func newAnalysisPlan(e result.Experiment) (analysisPlan, error) {
 	if err := check(e); err != nil {
-		return plan{}, err
+		return analysisPlan{}, err
 	}
 	gates, err := parseGates(e.Gates...)
 	if err != nil {
-		return plan{}, err
+		return analysisPlan{}, err
 	}
-	look, err := design(e.Design)
-	return plan{look, gates, map[float64]float64{}}, err
+	look, err := lookDesign(e.Design)
+	return analysisPlan{look, gates, map[float64]float64{}}, err
 }
 
-// Stopping makes of the design what decides after each block which cases go on, for the runner. The
-// experiment is given to it again because what is not measured grows; an error Is [ErrExperiment].
+// Stopping returns the function that decides after each block which cases continue, for the runner. The experiment is
+// passed to it again because the list of what is not measured grows. An error wraps [ErrExperiment].
 //
-// Without looks every case has all blocks. With looks, everything that goes on goes on to the next
-// look. There a case stops when each comparison of its own metric is different or equivalent: by its
-// repeated interval at alpha / m if it is primary; if not, by that at alpha and under control of the
-// false discovery rate among all that are [explored]. Each gate on it must have
-// passed or failed too. Everything stops when that is so of all primary comparisons, or of all others if
-// none is primary, and of all gates. What can get no more data is not waited for; what has no ratio
-// is, up to the last look. A comparison that lacks pairs is judged by the look that its pairs have reached, see
-// [trial.looked]. A bound goes on as long as a case that it bounds.
+// Without looks every case has all blocks. With looks, every case that continues does so up to the next look. There a
+// case stops when each comparison of its own metric is different or equivalent: a primary one by its repeated interval
+// at alpha / m; any other by that at alpha, and under control of the false discovery rate among all comparisons of
+// [runTable.plannedExploratory]. Each gate on the case must have passed or failed as well. Everything stops when all
+// primary comparisons are decided, or all others if none is primary, and all gates. Comparisons that can get no more
+// data do not keep a case going; values without a ratio do, up to the last look. A comparison that lacks pairs is
+// judged at the look that its pairs have reached, see [runTable.upToLook]. A bound continues as long as a case that
+// refers to it.
 //
-// What is returned has no memory: it goes through the looks from the first one, each with the runs up
-// to it, so that an experiment that is resumed takes the decisions that it took before.
+// The function keeps no state: it repeats all looks from the first one, each with the runs up to it, so that a resumed
+// experiment takes the same decisions as before.
 func Stopping(e result.Experiment) (func(e result.Experiment, done int, runs []result.Run) []string, error) {
-	p, err := newPlan(e)
+	p, err := newAnalysisPlan(e)
 	if err != nil {
 		return nil, err
 	}
-	return p.decide, nil
+	return p.remainingAfter, nil
 }
 
-// decide is what Stopping returns.
-func (p plan) decide(e result.Experiment, done int, runs []result.Run) []string {
+// remainingAfter returns the cases that continue after done blocks, nil after the last.
+func (p analysisPlan) remainingAfter(e result.Experiment, done int, runs []result.Run) []string {
 	if done >= e.Design.Blocks {
 		return nil
 	}
 	if len(e.Design.Looks) == 0 || done < e.Design.Looks[0] {
-		return going(e, nil)
+		return remainingCases(e, nil)
 	}
-	return going(e, p.replay(e, done, runs, mistakesOf(e, runs)))
+	return remainingCases(e, p.replayLooks(e, done, runs, checkRuns(e, runs)))
 }
 
-// A history is after how many blocks the cases stopped; those that it does not have go on.
-type history map[string]int
+// A stopBlocks maps a case to the number of blocks after which it stopped; cases that continue are missing.
+type stopBlocks map[string]int
 
-// going lists the cases that go on, in the order of the plan.
-func going(e result.Experiment, stopped history) []string {
+// remainingCases lists the cases that continue, in the order of the plan.
+func remainingCases(e result.Experiment, stopped stopBlocks) []string {
 	bounds, needed := map[string]bool{}, map[string]bool{}
 	over := slices.ContainsFunc(e.Cases, func(rc result.Case) bool { return rc.Role != result.Bound })
 	for _, rc := range e.Cases {
@@ -81,7 +81,7 @@ func going(e result.Experiment, stopped history) []string {
 	}
 	var names []string
 	for _, rc := range e.Cases {
-		// A bound of nothing in particular goes on with the rest.
+		// A bound that no case refers to continues with the rest.
 		if needed[rc.Name] || rc.Role == result.Bound && !bounds[rc.Name] && !over {
 			names = append(names, rc.Name)
 		}
@@ -89,28 +89,30 @@ func going(e result.Experiment, stopped history) []string {
 	return names
 }
 
-// replay takes the decisions of all looks up to done blocks, without the runs that are mistaken.
-func (p plan) replay(e result.Experiment, done int, runs []result.Run, wrong mistakes) history {
-	stopped := history{}
+// replayLooks repeats the decisions of all looks up to done blocks, without the runs with errors in wrong.
+func (p analysisPlan) replayLooks(e result.Experiment, done int, runs []result.Run, wrong auditErrors) stopBlocks {
+	stopped := stopBlocks{}
 	for _, at := range e.Design.Looks {
-		if at > done || len(stopped) > 0 && len(going(e, stopped)) == 0 {
+		if at > done || len(stopped) > 0 && len(remainingCases(e, stopped)) == 0 {
 			break
 		}
-		s := p.session(e, at, runs, stopped)
-		s.mistakes = wrong
-		s.stop(stopped)
+		s := p.interimAt(e, at, runs, stopped)
+		s.auditErrors = wrong
+		s.addDecided(stopped)
 	}
 	return stopped
 }
 
-// stop adds the cases that are decided.
-func (s session) stop(stopped history) {
-	open, rows := s.open()
+// addDecided records the cases that are decided at this look.
+func (s interimAnalysis) addDecided(stopped stopBlocks) {
+	open, rows := s.openCases()
 	gated := map[string]bool{}
 	for _, rc := range s.e.Cases {
-		gated[rc.Name] = s.isGated(rc)
+		gated[rc.Name] = s.gatesDecided(rc)
 	}
-	s.explore(rows, open, func(name string) bool { return stopped[name] != 0 || !open[name] && gated[name] })
+	s.addUndecidedExploratory(rows, open, func(name string) bool {
+		return stopped[name] != 0 || !open[name] && gated[name]
+	})
 	primaries, all := true, true
 	isPlanned := slices.ContainsFunc(s.e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
 	var settled []string
@@ -134,96 +136,96 @@ func (s session) stop(stopped history) {
 		}
 	}
 	for _, name := range settled {
-		stopped[name] = s.at
+		stopped[name] = s.lookBlocks
 	}
 }
 
-// A session is what is known at a look.
-type session struct {
-	*trial
+// An interimAnalysis holds the data that are known at a look.
+type interimAnalysis struct {
+	*runTable
 	primaries int
 	demands   []demand
 }
 
-// session looks at the runs of the first blocks, of a case that stopped before only as many as it had
-// then.
-func (p plan) session(e result.Experiment, at int, runs []result.Run, stopped history) session {
+// interimAt takes the runs of the first blocks; of a case that stopped before, only those up to its end.
+func (p analysisPlan) interimAt(e result.Experiment, at int, runs []result.Run, stopped stopBlocks) interimAnalysis {
 	var known []result.Run
 	for _, r := range runs {
 		if end := stopped[r.Case]; r.Block <= at && (end == 0 || r.Block <= end) {
 			known = append(known, r)
 		}
 	}
-	t := newTrial(e, known)
-	t.look, t.stopped, t.at = p.look, stopped, at
-	return session{t, planned(e), demands(p.gates, e.Cases, t.subjects(t.readChange))}
+	t := newRunTable(e, known)
+	t.look, t.stoppedAfter, t.lookBlocks = p.look, stopped, at
+	return interimAnalysis{t, countPrimaryPlanned(e), demands(p.gates, e.Cases, t.subjects(t.readChange))}
 }
 
-// open are the cases that have a comparison which more blocks may decide, by what is known without the exploratory
-// ones, whose rows are returned.
-func (s session) open() (open map[string]bool, rows map[contest]Row) {
-	open, rows = map[string]bool{}, map[contest]Row{}
+// openCases returns the cases with a comparison that more blocks may decide, judged without the exploratory ones, whose
+// rows it returns.
+func (s interimAnalysis) openCases() (open map[string]bool, rows map[comparisonKey]Row) {
+	open, rows = map[string]bool{}, map[comparisonKey]Row{}
 	for _, rc := range s.e.Cases {
-		for _, v := range contests(s.e) {
-			if rc.Role == result.Bound || s.isLost(rc, v) {
+		for _, v := range plannedPairs(s.e) {
+			if rc.Role == result.Bound || s.isGivenUp(rc, v) {
 				continue
 			}
-			r, judged, waits := s.row(rc, v)
-			open[rc.Name] = open[rc.Name] || waits || judged && r.Role == result.Primary && r.Verdict == Undecided
+			r, judged, pending := s.row(rc, v)
+			open[rc.Name] = open[rc.Name] || pending || judged && r.Role == result.Primary && r.Verdict == Undecided
 			if judged && r.Role != result.Primary {
-				rows[contest{rc.Name, v}] = r
+				rows[comparisonKey{rc.Name, v}] = r
 			}
 		}
 	}
 	return open, rows
 }
 
-// explore adds to the open cases those with an exploratory comparison that is undecided. In the report, a case that
-// stops here is judged together with cases that had more blocks, whose p may rise until then. So what is not final
-// counts with a p of 1, and a decision here can only become clearer.
-func (s session) explore(rows map[contest]Row, open map[string]bool, final func(name string) bool) {
-	family := s.explored()
+// addUndecidedExploratory adds the cases with an undecided exploratory comparison to the open ones. In the report, a
+// case that stops here is judged together with cases that had more blocks, whose p may rise until then. So whatever is
+// not final counts with a p of 1, and a decision made here can only become clearer.
+func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, open map[string]bool,
+	final func(name string) bool) {
+	family := s.plannedExploratory()
 	known := make([]Row, len(family))
 	for i, x := range family {
 		r, has := rows[x]
-		if !has { // what only letters are about, or was given up
-			rc, _ := s.e.Case(x.rc)
-			r, has, _ = s.row(result.Case{Name: rc.Name, Metric: rc.Metric}, x.versus)
+		if !has { // compared for letters alone, or given up
+			rc, _ := s.e.Case(x.caseName)
+			r, has, _ = s.row(result.Case{Name: rc.Name, Metric: rc.Metric}, x.targetPair)
 		}
 		if known[i] = r; !has {
-			known[i] = Row{P: Missing(), outside: 1}
+			known[i] = Row{P: Missing(), equivalenceP: 1}
 		}
 	}
 	for again := true; again; {
 		now := make([]*Row, len(family))
 		for i, x := range family {
 			r := known[i]
-			if !final(x.rc) {
-				r.P, r.outside = Missing(), 1
+			if !final(x.caseName) {
+				r.P, r.equivalenceP = Missing(), 1
 			}
 			now[i] = &r
 		}
 		decideTogether(now, s.e.Design.Alpha)
 		again = false
 		for i, x := range family {
-			if _, asked := rows[x]; asked && !open[x.rc] && final(x.rc) && now[i].Verdict == Undecided {
-				open[x.rc], again = true, true
+			if _, asked := rows[x]; asked && !open[x.caseName] && final(x.caseName) && now[i].Verdict == Undecided {
+				open[x.caseName], again = true, true
 			}
 		}
 	}
 }
 
-// row is a comparison of the case's own metric. Where it cannot be judged, waits says whether it may be
-// after more blocks: a metric that no run has will not come.
-func (s session) row(rc result.Case, of versus) (r Row, judged, waits bool) {
+// row compares the case's own metric. If that is not possible yet, pending reports whether more blocks may help: a
+// metric that no run has stays missing.
+func (s interimAnalysis) row(rc result.Case, of targetPair) (r Row, judged, pending bool) {
 	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
 	v, ok := find(rc.Metric, a, b)
 	if !ok {
-		return r, false, !meet(a, b)
+		return r, false, !shareBlock(a, b)
 	}
 	r = newRow(s.e.Design, rc, v, of)
 	pairs, ok := s.pair(&r, v, a, b)
-	alpha := r.alpha(s.e.Design, s.primaries)
+	alpha := r.intervalAlpha(s.e.Design, s.primaries)
 	e, ratio := pairs.ratio(alpha)
 	if !ok || !ratio {
 		return r, false, true
@@ -233,27 +235,27 @@ func (s session) row(rc result.Case, of versus) (r Row, judged, waits bool) {
 	r.decidePrimary()
 	if r.Role != result.Primary {
 		logs, _ := pairs.logRatios()
-		r.outside = outside(logs, e.Shift, r.Delta, pairs.look)
+		r.equivalenceP = equivalenceP(logs, e.Shift, r.Delta, pairs.look)
 	}
 	return r, true, false
 }
 
-// isLost says whether a comparison had been given up by this look: it is so by now, and the block of
-// the look lacks a side.
-func (s session) isLost(rc result.Case, of versus) bool {
+// isGivenUp reports whether a comparison had been given up by this look: it is given up now, and the block of the look
+// lacks a side.
+func (s interimAnalysis) isGivenUp(rc result.Case, of targetPair) bool {
 	if isMeasured(s.e, rc.Name, of.baseline) && isMeasured(s.e, rc.Name, of.target) {
 		return false
 	}
-	have := s.last[rc.Name][s.at]
+	have := s.lastAttempt[rc.Name][s.lookBlocks]
 	a, okA := have[of.baseline]
 	b, okB := have[of.target]
 	return !okA || !okB || !a.Valid() || !b.Valid()
 }
 
-// isGated says whether all gates on a case are decided, or cannot be any more.
-func (s session) isGated(rc result.Case) bool {
+// gatesDecided reports whether all gates on a case are decided, or cannot be decided by more blocks.
+func (s interimAnalysis) gatesDecided(rc result.Case) bool {
 	for _, d := range s.demands {
-		if d.rc.Name != rc.Name || s.isLost(rc, versus{s.e.Baseline, d.on.Name}) {
+		if d.rc.Name != rc.Name || s.isGivenUp(rc, targetPair{s.e.Baseline, d.target.Name}) {
 			continue
 		}
 		if g, lost := d.judge(s.e.Design.Alpha / float64(len(s.demands))); g.Outcome == Open && !lost {
@@ -263,35 +265,35 @@ func (s session) isGated(rc result.Case) bool {
 	return true
 }
 
-// ran is the number of the last block that has a run of a case, 0 if none has.
-func (t *trial) ran(caseName string) int {
+// lastBlock returns the number of the last block with a run of a case, 0 if there is none.
+func (t *runTable) lastBlock(caseName string) int {
 	last := 0
-	for block := range t.last[caseName] {
+	for block := range t.lastAttempt[caseName] {
 		last = max(last, block)
 	}
 	return last
 }
 
-// reached is the number of the last block that has a run.
-func (t *trial) reached() int {
+// lastBlockOfAll returns the number of the last block with a run of any case.
+func (t *runTable) lastBlockOfAll() int {
 	last := 0
-	for name := range t.last {
-		last = max(last, t.ran(name))
+	for name := range t.lastAttempt {
+		last = max(last, t.lastBlock(name))
 	}
 	return last
 }
 
-// isLastLook says whether a case had all the blocks that there may be.
-func (t *trial) isLastLook(caseName string) bool {
-	return len(t.e.Design.Looks) > 1 && t.ran(caseName) >= t.e.Design.Blocks
+// isLastLook reports whether a case had the maximum number of blocks.
+func (t *runTable) isLastLook(caseName string) bool {
+	return len(t.e.Design.Looks) > 1 && t.lastBlock(caseName) >= t.e.Design.Blocks
 }
 
-// endWords say why a case has fewer blocks than it may have; "" if it has them all, if it stopped
-// because it was decided, or if it was given up, which is said elsewhere.
-func (t *trial) endWords(r Row) string {
-	ran, end := t.ran(r.Case), t.e.Design.Blocks
-	if t.stopped[r.Case] != 0 {
-		end = t.stopped[r.Case]
+// endWarning returns why a case has fewer blocks than the maximum; "" if it has them all, stopped because it was
+// decided, or was given up, which another warning covers.
+func (t *runTable) endWarning(r Row) string {
+	ran, end := t.lastBlock(r.Case), t.e.Design.Blocks
+	if t.stoppedAfter[r.Case] != 0 {
+		end = t.stoppedAfter[r.Case]
 	}
 	givenUp := !isMeasured(t.e, r.Case, r.Baseline) || !isMeasured(t.e, r.Case, r.Target)
 	switch {
@@ -304,7 +306,7 @@ func (t *trial) endWords(r Row) string {
 	return fmt.Sprintf("The experiment was ended after %d of at most %d blocks of this case.", ran, t.e.Design.Blocks)
 }
 
-// seconds renders a time, in minutes from two of them on.
+// seconds formats a time in seconds, from two minutes on in minutes.
 func seconds(s float64) string {
 	if s >= 120 {
 		return strconv.FormatFloat(math.Round(s/6)/10, 'f', -1, 64) + " min"

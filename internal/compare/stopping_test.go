@@ -16,15 +16,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// sequential is a plan of two targets with the default looks.
+// sequential returns a plan with the default looks.
 func sequential(targets ...string) *world {
 	w := newWorld(30, targets...)
 	w.e.Design.Looks = []int{8, 11, 15, 21, 30}
 	return w
 }
 
-// measure adds blocks of a case: the ratio of each target to the first, with noise of a size that is
-// never the same twice.
+// measure adds blocks of a case with the given ratio of each target to the first, and noise that never repeats.
 func (w *world) measure(caseName string, from, to int, size float64, ratios ...float64) {
 	for b := from; b <= to; b++ {
 		for i, t := range w.e.Targets {
@@ -37,10 +36,10 @@ func (w *world) measure(caseName string, from, to int, size float64, ratios ...f
 	}
 }
 
-// plan makes the plan of a world, with a design that is built already.
-func (w *world) plan(t *testing.T, look stats.Design) plan {
+// plan returns the analysis plan of a world with a design that is already computed.
+func (w *world) plan(t *testing.T, look stats.Design) analysisPlan {
 	t.Helper()
-	p, err := newPlan(w.e)
+	p, err := newAnalysisPlan(w.e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +47,10 @@ func (w *world) plan(t *testing.T, look stats.Design) plan {
 	return p
 }
 
-// decided is what goes on after done blocks.
+// decided returns the cases that continue after done blocks.
 func decided(t *testing.T, look stats.Design, w *world, done int) string {
 	t.Helper()
-	return strings.Join(w.plan(t, look).decide(w.e, done, w.runs), " ")
+	return strings.Join(w.plan(t, look).remainingAfter(w.e, done, w.runs), " ")
 }
 
 func TestStoppingWithoutLooks(t *testing.T) {
@@ -78,8 +77,8 @@ func TestStoppingOfBoundsAlone(t *testing.T) {
 	}
 }
 
-// TestStoppingByCase follows four cases with bounds: one is different at the first look, one is
-// equivalent, one is decided by neither, one is exploratory.
+// TestStoppingByCase follows four cases with bounds: one is different at the first look, one is equivalent, one stays
+// undecided, one is exploratory.
 func TestStoppingByCase(t *testing.T) {
 	look := defaultLooks(t)
 	w := sequential("a", "b")
@@ -97,7 +96,7 @@ func TestStoppingByCase(t *testing.T) {
 	every := "different bound-different equivalent bound-equivalent open bound-open exploratory bound-exploratory " +
 		"bound-of-none"
 	left := "open bound-open exploratory bound-exploratory bound-of-none"
-	// At the level of a third of alpha nothing can be rejected with 8 blocks, but with 11.
+	// At a third of alpha nothing can be rejected with 8 blocks, but with 11 it can.
 	for _, c := range []struct {
 		done int
 		want string
@@ -111,7 +110,7 @@ func TestStoppingByCase(t *testing.T) {
 	}
 }
 
-// TestStoppingTheExperiment checks that exploratory cases do not keep it going, but gates do.
+// TestStoppingTheExperiment checks that gates prolong an experiment and exploratory cases do not.
 func TestStoppingTheExperiment(t *testing.T) {
 	look := defaultLooks(t)
 	make := func(gates ...string) *world {
@@ -147,7 +146,7 @@ func TestStoppingTheExperiment(t *testing.T) {
 	}
 	w := make()
 	w.e.Cases[0].Role = result.Exploratory
-	// With 8 blocks no p is small enough for one of two under control of the false discovery rate.
+	// With 8 blocks no p is small enough for one of two comparisons under control of the false discovery rate.
 	if got := decided(t, look, w, 8); got != rr+" "+stream {
 		t.Errorf("none is primary, 8 blocks: %q goes on", got)
 	}
@@ -161,8 +160,8 @@ func TestStoppingTheExperiment(t *testing.T) {
 	}
 }
 
-// TestStoppingIsAReplay carries out an experiment block by block, and asks at every block again with
-// all the runs that there will ever be: nothing changes, and nothing that stopped goes on.
+// TestStoppingIsAReplay carries out an experiment block by block, and repeats every decision with all later runs known:
+// decisions stay the same, and stopped cases do not continue.
 func TestStoppingIsAReplay(t *testing.T) {
 	build := func() *world {
 		w := sequential("a", "b", "c")
@@ -222,7 +221,7 @@ func TestStoppingIsAReplay(t *testing.T) {
 	}
 }
 
-// TestStoppingWithoutData checks that what gets no more data is not waited for, and from when on.
+// TestStoppingWithoutData checks from when on comparisons that get no more data do not keep a case going.
 func TestStoppingWithoutData(t *testing.T) {
 	look := defaultLooks(t)
 	build := func(until int) *world {
@@ -273,7 +272,7 @@ func TestStoppingWithoutData(t *testing.T) {
 	}
 }
 
-// TestStoppingLeavesOutMistakes checks that a run that cannot be what it says decides nothing.
+// TestStoppingLeavesOutMistakes checks that runs with audit errors decide nothing.
 func TestStoppingLeavesOutMistakes(t *testing.T) {
 	look := defaultLooks(t)
 	w := sequential("a", "b")
@@ -317,7 +316,7 @@ func TestBrokenLooks(t *testing.T) {
 	}
 }
 
-// TestEnds checks what a row says of how many blocks it has.
+// TestEnds checks the warnings about the number of blocks of a row.
 func TestEnds(t *testing.T) {
 	look := defaultLooks(t)
 	build := func(blocks int, size, ratio float64) *world {
@@ -377,8 +376,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// FuzzStopping makes experiments of bytes. Whatever they are, what goes on is part of the plan, hangs
-// on the blocks before alone, and never grows.
+// FuzzStopping builds experiments from bytes. The cases that continue are part of the plan, depend only on earlier
+// blocks, and never become more.
 func FuzzStopping(f *testing.F) {
 	f.Add([]byte("an experiment of two targets and one case, of which little is known"), uint8(11))
 	f.Add(slices.Repeat([]byte{7, 1, 33, 200, 250, 9}, 90), uint8(30))
@@ -389,7 +388,7 @@ func FuzzStopping(f *testing.F) {
 	w.addCase("three", result.Bound, "p50")
 	w.e.Cases[0].Bound = "three"
 	w.e.Gates = []string{"* <= +5%", "two >= 3", "* x <= 5s"}
-	p, err := newPlan(w.e)
+	p, err := newAnalysisPlan(w.e)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -413,7 +412,7 @@ func FuzzStopping(f *testing.F) {
 			}
 			runs = append(runs, r)
 		}
-		now := p.decide(e, int(done%32), runs)
+		now := p.remainingAfter(e, int(done%32), runs)
 		for _, name := range now {
 			if !slices.ContainsFunc(e.Cases, func(rc result.Case) bool { return rc.Name == name }) {
 				t.Errorf("%q is not in the plan", name)
@@ -423,10 +422,10 @@ func FuzzStopping(f *testing.F) {
 			return
 		}
 		before := slices.DeleteFunc(slices.Clone(runs), func(r result.Run) bool { return r.Block > int(done%32) })
-		if again := p.decide(e, int(done%32), before); !slices.Equal(now, again) {
+		if again := p.remainingAfter(e, int(done%32), before); !slices.Equal(now, again) {
 			t.Errorf("with later blocks %v goes on, without %v", now, again)
 		}
-		for _, name := range p.decide(e, int(done%32)+1, runs) {
+		for _, name := range p.remainingAfter(e, int(done%32)+1, runs) {
 			if !slices.Contains(now, name) {
 				t.Errorf("%q had stopped and goes on", name)
 			}

@@ -10,8 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Subject is how a target came out in the cases about one thing, such as the calls on Deployments, by their verdicts
-// alone.
+// A Subject is the outcome of a target in a group of cases, such as the calls on Deployments, by their verdicts alone.
 type Subject struct {
 	Name     string `json:"name"` // the group of the cases
 	Target   string `json:"target"`
@@ -19,8 +18,8 @@ type Subject struct {
 	Sentence string `json:"sentence"`
 }
 
-// subjects are those of groups with two cases or more that are compared, in the order of their first rows. Of a group
-// with primary cases the others are left out.
+// subjects returns the outcomes of groups with at least two compared cases, in the order of their first rows. In a
+// group with primary cases the others are left out.
 func subjects(c Comparison, cases []result.Case) []Subject {
 	type key struct{ name, target, baseline string }
 	planned := result.CasesByName(cases)
@@ -50,7 +49,7 @@ func subjects(c Comparison, cases []result.Case) []Subject {
 	return list
 }
 
-// subjectSentence says in which cases a target is faster, slower, equivalent and undecided.
+// subjectSentence lists the cases in which a target is faster, slower, equivalent and undecided.
 func subjectSentence(name string, rows []Row, planned map[string]result.Case) string {
 	worse, better := "worse", "better"
 	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Unit != unit.Second && r.Unit != unit.PerSecond }) {

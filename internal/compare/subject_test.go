@@ -8,7 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// What is said of a group of cases counts verdicts alone: a change without one is none.
+// TestSubjects checks that sentences about a group of cases count verdicts alone; a change without a verdict is
+// undecided.
 func TestSubjects(t *testing.T) {
 	of := func(name, group, member string) result.Case {
 		return result.Case{Name: name, Metric: "p50", Words: result.Words{Group: group, Member: member}}

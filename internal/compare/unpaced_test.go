@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestUnpacedIsLabelled: where nothing but the sender's CPU limits what is sent, the row says so.
+// TestUnpacedIsLabelled checks that rows of unpaced streams have the warning.
 func TestUnpacedIsLabelled(t *testing.T) {
 	for pacing, want := range map[string]bool{"none": true, "1000/s": false} {
 		w := newWorld(8, "A", "B")

@@ -17,17 +17,17 @@ import (
 // minUnpaired is the number of runs on each side below which an unpaired comparison has no verdict.
 const minUnpaired = 6
 
-// unpaired compares targets of a trial where no blocks pair their runs: by Mann-Whitney and its shift interval on the
+// An unpaired compares targets without blocks that pair their runs, by Mann-Whitney and its shift interval on the
 // logarithms.
 type unpaired struct {
-	*trial
+	*runTable
 	primaries int
-	alone     map[string]bool // metrics that one side does not have, as sentences name them
+	unmatched map[string]bool // metrics that only one side has, as sentences name them
 }
 
-// numbered gives runs of another tool, which has no blocks, a number each among those of its case and
-// target, so that all of them count.
-func numbered(r result.Results) result.Results {
+// numberRuns numbers imported runs, which have no blocks, among those of their case and target, so that all of them
+// count.
+func numberRuns(r result.Results) result.Results {
 	if r.Experiment.Imported == "" {
 		return r
 	}
@@ -42,8 +42,8 @@ func numbered(r result.Results) result.Results {
 	return r
 }
 
-// compareCase returns a row for each metric that two targets have of a case.
-func (u unpaired) compareCase(rc result.Case, of versus) []Row {
+// compareCase returns a row for each metric of a case that two targets share.
+func (u unpaired) compareCase(rc result.Case, of targetPair) []Row {
 	a, b := u.valid(rc.Name, of.baseline), u.valid(rc.Name, of.target)
 	given := !isMeasured(u.e, rc.Name, of.baseline) || !isMeasured(u.e, rc.Name, of.target)
 	if (given || rc.Role != result.Primary) && (len(a) == 0 || len(b) == 0) {
@@ -53,7 +53,7 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 	found = withPlanned(rc, found)
 	if len(a) > 0 && len(b) > 0 {
 		for _, v := range alone {
-			u.alone[fmt.Sprintf("%s %s in %q", rc.Name, v.Metric, v.Unit)] = true
+			u.unmatched[fmt.Sprintf("%s %s in %q", rc.Name, v.Metric, v.Unit)] = true
 		}
 	}
 	var rows []Row
@@ -63,39 +63,39 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 			r.warn("The two sides do not both have %s in one unit, or neither says what is better; nothing is compared.",
 				v.Metric)
 		} else {
-			r.fillUnpaired(v, a, b, r.alpha(u.e.Design, u.primaries))
+			r.fillUnpaired(v, a, b, r.intervalAlpha(u.e.Design, u.primaries))
 		}
 		if v.Metric == rc.Metric {
-			r.UpperBound = upperBound(rc, r, of, u.trial)
-			u.doubt(&r, a, b)
+			r.UpperBound = upperBound(rc, r, of, u.runTable)
+			u.addDoubts(&r, a, b)
 		}
-		words := append(u.of(of.baseline).auditWords(rc.Name, v.Metric, of.baseline, of.baseline),
-			u.of(of.target).auditWords(rc.Name, v.Metric, of.target, of.target)...)
+		words := append(u.of(of.baseline).auditWarnings(rc.Name, v.Metric, of.baseline, of.baseline),
+			u.of(of.target).auditWarnings(rc.Name, v.Metric, of.target, of.target)...)
 		r.Warnings = append(r.Warnings, slices.Compact(words)...)
 		rows = append(rows, r)
 	}
 	return rows
 }
 
-// doubt adds what the runs say against believing a row.
-func (u unpaired) doubt(r *Row, a, b map[int]*result.Run) {
-	x, y := steady(a)[factLoop], steady(b)[factLoop]
+// addDoubts adds the warnings that the runs of a row give reason for.
+func (u unpaired) addDoubts(r *Row, a, b map[int]*result.Run) {
+	x, y := constantFacts(a)[factLoop], constantFacts(b)[factLoop]
 	switch {
 	case x != "" && y != "" && x != y:
 		r.warn("The loop of one side is %s and that of the other %s: their latencies do not mean the same.", x, y)
-	case x == "closed" && !u.closed:
+	case x == "closed" && !u.closedLoop:
 		r.Warnings = append(r.Warnings, closedWords)
 	}
-	doubtLimit(r, a, b)
-	both, other := maps.Clone(u.of(r.Baseline).common), u.of(r.Target).common
-	maps.DeleteFunc(both, func(kind result.Kind, _ heard) bool { return other[kind].n == 0 })
-	r.Warnings = append(r.Warnings, (&trial{common: both}).runDoubts(*r, a, b)...)
+	warnGeneratorLimit(r, a, b)
+	both, other := maps.Clone(u.of(r.Baseline).sharedWarnings), u.of(r.Target).sharedWarnings
+	maps.DeleteFunc(both, func(kind result.Kind, _ countedWarning) bool { return other[kind].count == 0 })
+	r.Warnings = append(r.Warnings, (&runTable{sharedWarnings: both}).runWarnings(*r, a, b)...)
 }
 
-// upperBound relates a row of a case's own metric to what bounds the case, each side to the bound on its own underlay
-// in its own experiment; nil if neither has one. Other metrics are no share of a bound: retransmits may well be fewer
-// on a slower path.
-func upperBound(rc result.Case, r Row, of versus, t *trial) *UpperBound {
+// upperBound compares a row of a case's own metric with the case's bound, each side with the bound on its own underlay
+// in its own experiment; it returns nil if neither has one. Other metrics are no share of a bound: a slower path may
+// well have fewer retransmits.
+func upperBound(rc result.Case, r Row, of targetPair, t *runTable) *UpperBound {
 	if r.Metric != rc.Metric {
 		return nil
 	}
@@ -111,7 +111,7 @@ func upperBound(rc result.Case, r Row, of versus, t *trial) *UpperBound {
 	return &bound
 }
 
-// share is the share of a bound that a median reaches.
+// share returns the share of a bound that a median reaches.
 func share(better metric.Better, median Number, bound float64) Number {
 	if better == metric.Lower {
 		return Number(bound / float64(median))
@@ -119,8 +119,8 @@ func share(better metric.Better, median Number, bound float64) Number {
 	return Number(float64(median) / bound)
 }
 
-// boundOf returns the case that bounds the row's, and its values above 0 that hold for a target.
-func (t *trial) boundOf(r Row, target string) (name string, values []float64) {
+// boundOf returns the case that bounds the row's, and its values above 0 that apply to a target.
+func (t *runTable) boundOf(r Row, target string) (name string, values []float64) {
 	t = t.of(target)
 	rc, _ := t.e.Case(r.Case)
 	runs := t.valid(rc.Bound, t.e.BoundsOf(target))
@@ -133,7 +133,7 @@ func (t *trial) boundOf(r Row, target string) (name string, values []float64) {
 	return rc.Bound, values
 }
 
-// fillUnpaired computes everything that the values of a metric say.
+// fillUnpaired sets all fields that follow from the values of a metric.
 func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float64) {
 	s, ok := r.samples(v, a, b)
 	if !ok {
@@ -149,7 +149,7 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float
 	}
 	e, ok := s.ratio(alpha)
 	if !ok {
-		r.noRatio(s, stats.Unpaired(s.baseline, s.target, alpha), alpha)
+		r.setShift(s, stats.Unpaired(s.baseline, s.target, alpha), alpha)
 		return
 	}
 	r.estimate(e, alpha)
@@ -158,19 +158,19 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float
 		return
 	}
 	r.decidePrimary()
-	r.outside = outsideUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
+	r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
 }
 
 // samples collects a metric from the runs of both sides. It is not ok if they do not measure the same thing.
 func (r *Row) samples(v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
 	x, okX := r.values(v, a)
 	y, okY := r.values(v, b)
-	s = sides{baseline: x, target: y}.settled()
+	s = sides{baseline: x, target: y}.settle()
 	r.step = stepOf(stepsOf(v, a, b), s.baseline, s.target)
 	return s, okX && okY
 }
 
-// values collects a metric from runs in order of blocks. It is not ok if its unit is another.
+// values collects a metric from runs in order of blocks. It is not ok if runs disagree on the unit.
 func (r *Row) values(v result.Value, runs map[int]*result.Run) (values []float64, ok bool) {
 	var without []string
 	for _, n := range blocks(runs, runs) {
@@ -200,8 +200,8 @@ func logarithms(values []float64) []float64 {
 	return logs
 }
 
-// outsideUnpaired is outside for two samples of logarithms.
-func outsideUnpaired(x, y []float64, shift, delta float64) float64 {
+// equivalencePUnpaired is equivalenceP for two samples of logarithms.
+func equivalencePUnpaired(x, y []float64, shift, delta float64) float64 {
 	p := 0.0
 	if !(shift > math.Log1p(-delta) && shift < math.Log1p(delta)) {
 		return 1

@@ -6,7 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Visit is one of a target that was measured in turn, and found the target changed since the visit before.
+// A Visit is a visit that found its target changed since the previous one.
 type Visit struct {
 	Experiment string   `json:"experiment"` // id
 	Number     int      `json:"visit"`      // of its switch, from 1
@@ -16,11 +16,11 @@ type Visit struct {
 	Sentence   string   `json:"sentence"` // the changes in words
 }
 
-// inTurnWords say what pairs are of targets that were measured in turn.
+// inTurnWords warns that targets were measured in turn.
 const inTurnWords = "The targets were measured in turn, each in a visit of its own after its switch: the runs of a " +
 	"pair are as far apart as the visits of a block, and the blocks are as many installations of each."
 
-// measuredVisits are the switches whose visits have runs, in the order in which they were made.
+// measuredVisits returns the switches whose visits have runs, in the order in which they were made.
 func measuredVisits(r result.Results) []result.Switch {
 	has := map[int]bool{}
 	for _, run := range r.Runs {
@@ -35,7 +35,7 @@ func measuredVisits(r result.Results) []result.Switch {
 	return list
 }
 
-// visitsOf are the visits that found their target changed.
+// visitsOf returns the visits that found their target changed.
 func visitsOf(r result.Results) []Visit {
 	var list []Visit
 	before := map[string]result.Switch{}
@@ -45,7 +45,7 @@ func visitsOf(r result.Results) []Visit {
 		if !again {
 			continue
 		}
-		now := changes(asFound(last), asFound(s))
+		now := changes(visitAsSession(last), visitAsSession(s))
 		if len(now) == 0 {
 			continue
 		}
@@ -58,7 +58,7 @@ func visitsOf(r result.Results) []Visit {
 	return list
 }
 
-// asFound is a visit as a session that found one target, by the number of its block.
-func asFound(s result.Switch) result.Session {
+// visitAsSession returns a visit as a session of one target, numbered by its block.
+func visitAsSession(s result.Switch) result.Session {
 	return result.Session{Number: s.Block, Start: s.Start, Facts: map[string][]result.Fact{s.Target: s.Facts}}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// visited is an experiment of two targets in four blocks, of which b found another MTU from the third on. Each visit
-// has a run of its target but the one that failed.
-func visited() result.Results {
+// visitedResults returns an experiment of two targets in four blocks; b has another MTU from the third block on. Each
+// visit except the failed ones has a run of its target.
+func visitedResults() result.Results {
 	r := result.Results{Experiment: result.Experiment{ID: "x", Baseline: "a", Targets: []result.Target{
 		{Name: "a", Switch: &result.Command{}}, {Name: "b", Switch: &result.Command{}}}},
 		Facts: map[string][]result.Fact{"a": {{Name: "mtu", Value: "1500"}}, "b": {{Name: "mtu", Value: "1450"}}}}
@@ -31,14 +31,14 @@ func visited() result.Results {
 	return r
 }
 
-// What a visit finds changed since the one before is reported as what a session finds changed.
+// TestVisits checks that changes between visits are reported like changes between sessions.
 func TestVisits(t *testing.T) {
 	want := []Visit{{
 		Experiment: "x", Number: 8, Target: "b", Block: 3, Changes: []Change{{"b", "mtu", "1450", "1400"}},
 		Sentence: "Conditions changed between the visits of blocks 2 and 3: mtu from 1450 to 1400 on b. The verdicts rest " +
 			"on the runs of both.",
 	}}
-	r := visited()
+	r := visitedResults()
 	if diff := cmp.Diff(want, visitsOf(r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -57,10 +57,11 @@ func TestVisits(t *testing.T) {
 	}
 }
 
-// In turn, each target has attempts of its own: one that repeated a run is paired with the other's only one.
+// TestAttemptsInTurn checks that targets measured in turn have separate attempts: a repeated run of one target is
+// paired with the only run of the other.
 func TestAttemptsInTurn(t *testing.T) {
 	e := result.Experiment{Targets: []result.Target{{Name: "a"}, {Name: "b"}}, Cases: []result.Case{{Name: "c"}}}
-	at := newTrial(e, []result.Run{
+	at := newRunTable(e, []result.Run{
 		{ID: "1", Case: "c", Target: "b", Block: 1, Attempt: 1, Visit: 1, Invalid: []result.Warning{{}}},
 		{ID: "2", Case: "c", Target: "b", Block: 1, Attempt: 2, Visit: 1},
 		{ID: "3", Case: "c", Target: "a", Block: 1, Attempt: 1, Visit: 2},

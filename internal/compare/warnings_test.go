@@ -20,12 +20,12 @@ func TestSiteDoubts(t *testing.T) {
 		{Target: "kube:a"},
 	}
 	want := []string{"2 of 3 sites on kube:a, for example: pod x is left.", "1 of 1 site on kube:b: pod z is left."}
-	if diff := cmp.Diff(want, siteDoubts(sites)); diff != "" {
+	if diff := cmp.Diff(want, siteWarnings(sites)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// What was left of a site is a warning of the comparison, also of two experiments.
+// TestSitesWarn checks that leftovers of a site are a warning of the comparison, also with two experiments.
 func TestSitesWarn(t *testing.T) {
 	w := scenario(8, 1)
 	r := result.Results{Experiment: w.e, Runs: w.runs, Sites: []result.Site{{
