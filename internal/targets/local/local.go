@@ -125,7 +125,7 @@ func (d *directory) Begin(ctx context.Context, p targets.Plan) (warnings []strin
 	if slices.ContainsFunc(p.Placements, func(p targets.Placement) bool { return p.Application != "" }) {
 		e, err := d.vault.Endpoint(vault.Here())
 		if err == nil {
-			err = vault.Reach(ctx, e)
+			err = vault.CheckReachable(ctx, e)
 		}
 		if err != nil {
 			return nil, err

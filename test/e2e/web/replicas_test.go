@@ -56,7 +56,7 @@ listener "tcp" {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	root, err := vault.Begin(ctx, host.Endpoint{URL: "http://" + all.addresses[0], Addresses: all.addresses})
+	root, err := vault.Initialize(ctx, host.Endpoint{URL: "http://" + all.addresses[0], Addresses: all.addresses})
 	if err != nil {
 		t.Fatal(err)
 	}
