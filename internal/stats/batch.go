@@ -2,25 +2,25 @@ package stats
 
 import "math"
 
-// Batches is the number of batches into which [WithinVariance] divides a series, and the fewest steps that it takes.
+// Batches is the number of batches into which [WithinVariance] divides a series, and the minimum number of steps.
 const Batches = 10
 
-// MostCorrelated is the correlation of successive batches up to which [WithinVariance] can be believed.
+// MostCorrelated is the correlation of successive batches up to which the variance of [WithinVariance] is reliable.
 const MostCorrelated = 0.5
 
-// WithinVariance returns the relative variance (of the logarithm) that the mean of a run has from what varies within
-// the run, estimated from the series of several runs of one kind, and the correlation of successive batches. Both are
-// NaN if no series has at least [Batches] steps and a mean above 0. Above [MostCorrelated] the variance is too small:
-// what varies is slower than a series is long.
+// WithinVariance returns the relative variance (of the logarithm) of a run's mean that is due to variation within the
+// run, estimated from the series of several similar runs, and the correlation of successive batches. Both are NaN if no
+// series has at least [Batches] steps and a mean above 0. At correlations above [MostCorrelated] the variance is too
+// small, because the variation is slower than a series is long.
 //
 // It uses the method of batch means: a series is divided into 10 batches of equal length, and the variance of their
 // means, divided by 10, is that of the mean of all of them if the batches are independent (Conway, Some Tactical
 // Problems in Digital Simulation, Management Science 10, 1963; the number of batches is that of Schmeiser, Batch Size
-// Effects in the Analysis of Simulation Output, Operations Research 30, 1982). The correlation r that batches have left
-// is taken for that of an autoregressive process of first order, which multiplies the variance by (1+r)/(1-r) (Bayley
+// Effects in the Analysis of Simulation Output, Operations Research 30, 1982). The remaining correlation r of batches
+// is treated as that of an autoregressive process of first order, which multiplies the variance by (1+r)/(1-r) (Bayley
 // and Hammersley, The "Effective" Number of Independent Observations in an Autocorrelated Time Series, Supplement to
-// the JRSS 8, 1946). It is pooled over the series, and corrected for the -1/10 that independent batches have since
-// their own mean is taken off.
+// the JRSS 8, 1946). It is pooled over the series, and corrected for the -1/10 that independent batches have after
+// their mean is subtracted.
 func WithinVariance(series ...[]float64) (variance, correlation float64) {
 	squares, products, n := 0.0, 0.0, 0
 	for _, x := range series {
@@ -47,7 +47,7 @@ func WithinVariance(series ...[]float64) (variance, correlation float64) {
 }
 
 // batchMeans returns the means of the batches of a series, and the mean of all of them; 0 if the series has too few
-// steps. Steps that do not fill a batch are left out at the beginning.
+// steps. If the steps do not fill all batches, the first ones are left out.
 func batchMeans(x []float64) (means []float64, mean float64) {
 	size := len(x) / Batches
 	if size == 0 {
@@ -61,21 +61,21 @@ func batchMeans(x []float64) (means []float64, mean float64) {
 	return means, mean
 }
 
-// VarianceShare returns the interval, at the given confidence, of the share that a known variance is of another one,
-// which is estimated from n normal values; from 0 to 1. n is at least 2.
+// VarianceShare returns the interval, at the given confidence, of the ratio of a known variance to one that is
+// estimated from n normal values. Both ends are from 0 to 1. n must be at least 2.
 func VarianceShare(known, estimated float64, n int, confidence float64) (lo, hi float64) {
 	tail, freedom := (1-confidence)/2, float64(n-1)
 	ratio := known / (freedom * estimated)
 	return min(ratio*chiSquaredQuantile(tail, freedom), 1), min(ratio*chiSquaredQuantile(1-tail, freedom), 1)
 }
 
-// chiSquaredQuantile is the value below which chi squared with so many degrees of freedom is with probability p.
+// chiSquaredQuantile returns the p-quantile of chi squared with the given degrees of freedom.
 func chiSquaredQuantile(p, freedom float64) float64 {
 	most := freedom + 20*math.Sqrt(2*freedom) + 100
 	return most * falling(func(x float64) float64 { return 1 - chiSquaredBelow(most*x, freedom) }, 1-p)
 }
 
-// chiSquaredBelow is the probability that chi squared is below x, by the series of the incomplete gamma function
+// chiSquaredBelow returns the probability that chi squared is below x, by the series of the incomplete gamma function
 // (Abramowitz and Stegun, Handbook of Mathematical Functions, 6.5.29).
 func chiSquaredBelow(x, freedom float64) float64 {
 	if x <= 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The quantiles of chi squared of printed tables.
+// TestChiSquaredQuantile compares with quantiles of printed tables.
 func TestChiSquaredQuantile(t *testing.T) {
 	for _, c := range []struct{ p, freedom, want float64 }{
 		{0.025, 1, 0.000982}, {0.975, 1, 5.02389}, {0.5, 2, 1.38629}, {0.025, 3, 0.215795}, {0.975, 3, 9.34840},
@@ -19,7 +19,8 @@ func TestChiSquaredQuantile(t *testing.T) {
 	}
 }
 
-// autoregressive is a series of mean 100 and standard deviation 10 in which each value has so much of the one before.
+// autoregressive returns a series of mean 100 and standard deviation 10 in which successive values have the correlation
+// phi.
 func autoregressive(random *rand.Rand, steps int, phi float64) []float64 {
 	x := make([]float64, steps)
 	v := random.NormFloat64()
@@ -30,14 +31,15 @@ func autoregressive(random *rand.Rand, steps int, phi float64) []float64 {
 	return x
 }
 
-// varianceOfMean is the relative variance that the mean of such a series has in truth.
+// varianceOfMean returns the true relative variance of the mean of such a series.
 func varianceOfMean(steps int, phi float64) float64 {
 	n := float64(steps)
 	factor := (1+phi)/(1-phi) - 2*phi*(1-math.Pow(phi, n))/(n*(1-phi)*(1-phi))
 	return 0.01 / n * factor
 }
 
-// TestWithinVariance: the variance of the mean of series is known, with and without correlation of their steps.
+// TestWithinVariance compares with the known variance of the mean of series, with and without correlation of their
+// steps.
 func TestWithinVariance(t *testing.T) {
 	const runs = 400
 	random := rand.New(rand.NewPCG(1, 2))
@@ -56,7 +58,7 @@ func TestWithinVariance(t *testing.T) {
 				c.steps, c.phi, got, want, r)
 		}
 	}
-	// What wanders as slowly as a series is long cannot be told from what differs between runs.
+	// Variation as slow as a series is long cannot be distinguished from differences between runs.
 	var slow [][]float64
 	for range runs {
 		slow = append(slow, autoregressive(random, 100, 0.99))
@@ -74,7 +76,7 @@ func TestWithinVariance(t *testing.T) {
 	}
 }
 
-// TestVarianceShare: the interval of a share has the true one as often as it says.
+// TestVarianceShare checks that the interval covers the true share as often as its confidence requires.
 func TestVarianceShare(t *testing.T) {
 	const sets, n, share = 4000, 8, 0.3
 	random := rand.New(rand.NewPCG(3, 4))

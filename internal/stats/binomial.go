@@ -2,8 +2,8 @@ package stats
 
 import "math"
 
-// BinomialAtMost is the probability of at most k successes in n independent trials with probability p each. k below 0
-// is 0, k from n on is 1.
+// BinomialAtMost returns the probability of at most k successes in n independent trials with probability p each: 0 for
+// k below 0, 1 for k from n on.
 func BinomialAtMost(k, n int, p float64) float64 {
 	switch {
 	case k < 0:
@@ -20,7 +20,7 @@ func BinomialAtMost(k, n int, p float64) float64 {
 	return min(total, 1)
 }
 
-// binomial is the probability of k successes in n, by logarithms.
+// binomial returns the probability of k successes in n trials, computed from logarithms.
 func binomial(n, k int, p float64) float64 {
 	logFactorial := func(m int) float64 { v, _ := math.Lgamma(float64(m + 1)); return v }
 	return math.Exp(logFactorial(n) - logFactorial(k) - logFactorial(n-k) +

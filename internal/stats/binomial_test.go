@@ -18,7 +18,7 @@ func TestBinomialAtMost(t *testing.T) {
 			t.Errorf("P(X ≤ %d | %d, %g) = %.12f, want %.12f", test.k, test.n, test.p, got, test.want)
 		}
 	}
-	// Of many trials, and beside the normal distribution.
+	// With many trials, compared with the normal distribution.
 	if got := BinomialAtMost(10_000, 1_000_000, 0.01); math.Abs(got-0.5) > 0.01 {
 		t.Errorf("at the mean %g", got)
 	}

@@ -1,8 +1,8 @@
-// Package stats has the estimates, intervals and tests that comparisons are made of: paired by the
-// Wilcoxon signed-rank statistic, at one look or at several, unpaired by Mann-Whitney, all with the
-// Hodges-Lehmann estimate and its distribution-free interval, and what planning and multiplicity need.
+// Package stats computes the estimates, intervals and tests of comparisons: paired by the Wilcoxon signed-rank
+// statistic, at one look or at several, and unpaired by Mann-Whitney, both with the Hodges-Lehmann estimate and its
+// distribution-free interval. It also has functions for planning and for multiple comparisons.
 //
-// It stands before compare in the data flow, knows nothing of networks, imports nothing of ours and has no state but
-// what a [GroupSequential] remembers of its own simulation. What a reader should know about a result comes with it as
-// warnings, sentences in plain words; values that are not finite are left out and counted in one. Nothing here panics.
+// It knows nothing of networks, imports no other package of the module, and keeps no state except the simulations that
+// a [GroupSequential] caches. Remarks on a result are returned with it as warnings, sentences in plain words; values
+// that are not finite are left out and counted in a warning. No function panics.
 package stats

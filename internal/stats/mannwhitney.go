@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// exactValues is the largest number of values, of both samples together, whose null distribution is computed exactly.
+// exactValues is the largest size of both samples together for which the null distribution is computed exactly.
 const exactValues = 60
 
-// Unpaired estimates by how much y is shifted against x when nothing pairs them: the median of all
-// differences y_j - x_i, the interval that inverts the Mann-Whitney test, and its two-sided p.
+// Unpaired estimates the shift of y against x for samples that are not paired: the median of all differences y_j - x_i,
+// the interval that inverts the Mann-Whitney test, and its two-sided p.
 //
-// P is conditional on the mid-ranks, so exact with ties, up to 60 values in all; above it is the
-// normal approximation with tie and continuity correction. Unlike [Paired] it needs runs that are
-// independent and alike under the null: drift between the two samples makes it wrong.
+// P is conditional on the mid-ranks, so exact with ties, for up to 60 values in all; for more it is the normal
+// approximation with tie and continuity correction. Unlike [Paired] it requires runs that are independent and
+// identically distributed under the null hypothesis: drift between the two samples invalidates it.
 func Unpaired(x, y []float64, alpha float64) Estimate {
 	x, warnings := finite(x)
 	y, more := finite(y)
@@ -40,7 +40,7 @@ func Unpaired(x, y []float64, alpha float64) Estimate {
 	return e
 }
 
-// rankSumP is the two-sided p of the Mann-Whitney test.
+// rankSumP returns the two-sided p of the Mann-Whitney test.
 func rankSumP(x, y []float64) float64 {
 	m, all := len(y), len(x)+len(y)
 	ranks := doubledRanks(slices.Concat(x, y))
@@ -51,8 +51,8 @@ func rankSumP(x, y []float64) float64 {
 	return rankSumNormal(ranks, m)
 }
 
-// rankSumNormal approximates the p of the sum of the last m doubled ranks, by mean and variance of a
-// sum of m drawn without replacement; with ties that is the usual tie correction.
+// rankSumNormal approximates the p of the sum of the last m doubled ranks, by the mean and variance of a sum of m ranks
+// drawn without replacement; with ties that is the usual tie correction.
 func rankSumNormal(ranks []int, m int) float64 {
 	n, mean, squares := float64(len(ranks)), float64(len(ranks)+1), 0.0
 	for _, r := range ranks {
@@ -63,7 +63,7 @@ func rankSumNormal(ranks []int, m int) float64 {
 	return twoSidedNormal(float64(observed)-float64(m)*mean, 1, variance)
 }
 
-// mannWhitneyCritical is the critical value of the smaller of the two U statistics.
+// mannWhitneyCritical returns the critical value of the smaller of the two U statistics.
 func mannWhitneyCritical(m, n int, alpha float64) Critical {
 	if m < 1 || n < 1 || !(alpha > 0 && alpha < 1) {
 		return Critical{W: -1}
@@ -76,7 +76,8 @@ func mannWhitneyCritical(m, n int, alpha float64) Critical {
 	return critical(sums[m*(m+1)/2:], alpha)
 }
 
-// minValues is the smallest size of two equal samples that can be told apart at alpha; 0 if 30 do not suffice.
+// minValues returns the smallest size of two equal samples with which anything can be rejected at alpha; 0 if 30 is too
+// small.
 func minValues(alpha float64) int {
 	for n, ways := 1, 1.0; n <= exactValues/2; n++ {
 		ways *= float64(2*n) * float64(2*n-1) / (float64(n) * float64(n)) // 2n over n

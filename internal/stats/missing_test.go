@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestLooksCountPairs simulates comparisons of equal things that lack pairs. Their looks are at numbers of pairs: each
-// look of the experiment judges the first pairs, as many as the last look that they suffice for, and the last one all
-// that there are. The share in which any look rejects is at most alpha, whichever pairs are missing, as long as that
-// does not depend on their sign. To judge all pairs at each look would spend too much: each would count as the last.
+// TestLooksCountPairs simulates comparisons of equal targets with missing pairs. Each look judges the first pairs, as
+// many as the last look that they are enough for; the last one judges all pairs. The share in which any look rejects is
+// at most alpha, whichever pairs are missing, as long as that does not depend on their sign. Judging all pairs at each
+// look would spend too much, because each look would count as the last.
 func TestLooksCountPairs(t *testing.T) {
 	const alpha, times = 0.05, 10_000
 	every := func(d []float64, missing func(d float64, block int, r *rand.Rand) bool,

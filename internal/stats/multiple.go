@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// BenjaminiHochberg adjusts p for their number so that rejecting those at most alpha keeps the expected share of
-// false rejections at or below alpha (Benjamini and Hochberg, Controlling the False Discovery Rate, JRSS B 57, 1995).
-// The results are in the order of p; a p that is not from 0 to 1 counts as 1.
+// BenjaminiHochberg adjusts p-values for their number, so that rejecting those at most alpha keeps the expected share
+// of false rejections at or below alpha (Benjamini and Hochberg, Controlling the False Discovery Rate, JRSS B 57,
+// 1995). The results are in the order of p; a value outside 0 to 1 counts as 1.
 func BenjaminiHochberg(p []float64) []float64 {
 	order := make([]int, len(p))
 	clean := make([]float64, len(p))

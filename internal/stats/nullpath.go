@@ -7,39 +7,39 @@ import (
 	"slices"
 )
 
-// The simulation of the null law: how many paths, how many steps of all paths at most, and the seed.
+// The simulation of the null distribution: the number of paths, the maximum number of steps of all paths, and the seed.
 const (
 	nullPaths = 120_000
 	nullSteps = 4_800_000
 	nullSeed  = 20260102
 )
 
-// tilts is the number of tilts that paths have.
+// tilts is the number of tilts of the sampling distribution.
 const tilts = 8
 
-// tilt is how strongly a path shuns a plus at a high rank: the logarithm of the odds of a minus at the
-// highest. The tilts reach from fair coins to where hardly any plus is left.
+// tilt returns the strength of tilt k: the logarithm of the odds of a minus at the highest rank. The tilts range from
+// fair coins to hardly any plus.
 func tilt(k int) float64 { return [tilts]float64{0, 1, 2, 3.5, 5.5, 8, 12, 20}[k] }
 
-// A path is a sequence of differences as the signed-rank statistic sees it: the signs, in the order
-// of the differences' sizes.
+// A path is a simulated sequence of differences, reduced to what the signed-rank statistic depends on: the signs in the
+// order of the differences' sizes.
 type path struct {
-	lo, hi uint64 // bit r is 1 if the r-th smallest of the first 64, of the others, is positive
+	lo, hi uint64 // bit r of lo, and r-64 of hi, is 1 if the r-th smallest difference is positive
 	n      int
-	rank   int // W+, the sum of the ranks of the positive ones
-	// twice is, for each tilt, the probability of the signs so far against that of fair coins.
-	twice [tilts]float64
+	rank   int // W+, the sum of the ranks of the positive differences
+	// likelihood has, for each tilt, the probability of the signs so far relative to fair coins.
+	likelihood [tilts]float64
 }
 
 func newPath() path {
 	var p path
-	for k := range p.twice {
-		p.twice[k] = 1
+	for k := range p.likelihood {
+		p.likelihood[k] = 1
 	}
 	return p
 }
 
-// insert adds a difference that is larger in size than r of those before it.
+// insert adds a difference that is larger in size than r earlier ones.
 func (p *path) insert(r int, sign uint64) {
 	carry := p.lo >> 63
 	var above int
@@ -52,7 +52,7 @@ func (p *path) insert(r int, sign uint64) {
 		p.hi = insertBit(p.hi, r-64, sign)
 	}
 	p.n++
-	p.rank += int(sign)*(r+1) + above // those above move up by one
+	p.rank += int(sign)*(r+1) + above // the ranks above grow by one
 }
 
 func insertBit(x uint64, r int, bit uint64) uint64 {
@@ -60,10 +60,10 @@ func insertBit(x uint64, r int, bit uint64) uint64 {
 	return x&below | bit<<r | x>>r<<(r+1)
 }
 
-// weight is how many paths of fair coins the path stands for.
+// weight returns the number of fair-coin paths that the path represents.
 func (p *path) weight() float64 {
 	all := 0.0
-	for _, v := range p.twice {
+	for _, v := range p.likelihood {
 		all += v
 	}
 	return tilts / all
@@ -71,22 +71,22 @@ func (p *path) weight() float64 {
 
 // A column holds all simulated paths at one number of pairs.
 //
-// The signs are not fair coins there, for these hardly ever show what a small alpha asks for: a path has one of
-// several tilts, and tosses a minus of a difference whose size comes in at the rank r of n with the odds
-// exp(tilt (r - 1/2) / n). It then stands for as many paths of fair coins as the likelihood ratio of its signs says,
-// against the mean over all tilts. The tilts make W+ small; what happens where W- is small follows by symmetry.
+// Fair coins would hardly ever reach the critical region of a small alpha, so paths are drawn by importance sampling:
+// each path has one of several tilts, and a difference whose size has rank r of n gets a minus with the odds exp(tilt
+// (r - 1/2) / n). Its weight is the likelihood ratio of its signs against the mean over all tilts. The tilts make W+
+// small; small values of W- follow by symmetry.
 type column struct {
 	n      int
 	rank   []uint16  // by path: W+
 	weight []float32 // by path
-	exact  []float64 // by value of min(W+, W-): its probability
-	total  []float64 // by value: the weight of all paths whose W+ it is
+	exact  []float64 // probability of each value of min(W+, W-)
+	total  []float64 // by value of W+: the weight of all paths with it
 }
 
-// least is min(W+, W-).
+// least returns min(W+, W-).
 func (c *column) least(rank uint16) int { return min(int(rank), c.n*(c.n+1)/2-int(rank)) }
 
-// column returns the paths after n pairs. They are the same paths for every n.
+// column returns the paths after n pairs. The paths are the same for every n.
 func (g *GroupSequential) column(n int) *column {
 	if g.columns[n] == nil {
 		wanted := []int{n}
@@ -100,7 +100,7 @@ func (g *GroupSequential) column(n int) *column {
 	return g.columns[n]
 }
 
-// simulate draws paths and keeps them at the numbers of pairs that are wanted.
+// simulate draws paths and records them at the wanted numbers of pairs.
 func simulate(wanted []int, paths int) []*column {
 	last := slices.Max(wanted)
 	columns := make([]*column, last+1) // by step
@@ -110,7 +110,7 @@ func simulate(wanted []int, paths int) []*column {
 	random := rand.New(rand.NewPCG(nullSeed, 0))
 	coins := newCoins(last)
 	for i := range paths {
-		// The steps of a path come from a generator of its own, so that they do not depend on where it ends.
+		// Each path has its own generator, so that its steps do not depend on its length.
 		steps, p := rand.NewPCG(random.Uint64(), random.Uint64()), newPath()
 		for n := 1; n <= last; n++ {
 			p.toss(steps.Uint64(), i%tilts, coins)
@@ -122,8 +122,8 @@ func simulate(wanted []int, paths int) []*column {
 	return slices.DeleteFunc(columns, func(c *column) bool { return c == nil })
 }
 
-// toss adds a difference: half of the random bits say its place among those before it, of which each is as
-// likely, the others its sign.
+// toss adds a random difference: half of the random bits choose its rank among the earlier ones, uniformly, the others
+// its sign.
 func (p *path) toss(random uint64, tilt int, coins []coin) {
 	n := uint64(p.n + 1)
 	r := random >> 32 * n >> 32
@@ -133,7 +133,7 @@ func (p *path) toss(random uint64, tilt int, coins []coin) {
 		sign = 1
 	}
 	for k, v := range c[sign] {
-		p.twice[k] *= v
+		p.likelihood[k] *= v
 	}
 	p.insert(int(r), sign)
 }
@@ -141,7 +141,7 @@ func (p *path) toss(random uint64, tilt int, coins []coin) {
 // A coin has twice the probabilities of a minus and of a plus, for each tilt.
 type coin [2][tilts]float64
 
-// newCoins makes the coins for all places r of n, up to the last n: that of n and r is at n(n-1)/2 + r.
+// newCoins returns the coins for all ranks r of n, up to the last n; the coin of n and r has index n(n-1)/2 + r.
 func newCoins(last int) []coin {
 	var coins []coin
 	for n := 1; n <= last; n++ {
@@ -177,16 +177,17 @@ func (c *column) keep(i int, p *path) {
 	}
 }
 
-// mass is the paths that have not crossed yet, at a look: their weight for each value of W+ up to the
-// middle and each alpha.
+// A mass holds the weights of the paths that have not crossed before a look, for each value of W+ up to the middle and
+// each alpha.
 type mass struct {
 	column *column
 	alphas int
-	weight []float64 // alphas + 1 to a value
+	weight []float64 // alphas + 1 entries for each value
 }
 
-// crossing is the probability of the value w at this look and no crossing before. The value's probability alone is
-// known exactly; the simulation says how much of it has not crossed before. What it has never seen counts in full.
+// crossing returns the probability of the value w at this look without an earlier crossing. The probability of the
+// value itself is known exactly; the simulation estimates the share of it that has not crossed before. A value that
+// never occurred in the simulation counts in full.
 func (m mass) crossing(w, a int) float64 {
 	if m.column.total[w] == 0 {
 		return m.column.exact[w]
@@ -194,8 +195,9 @@ func (m mass) crossing(w, a int) float64 {
 	return m.column.exact[w] * math.Max(0, m.weight[w*(m.alphas+1)+a]/m.column.total[w])
 }
 
-// walk goes through the looks. At each it asks for the critical value of every alpha, numbered from 0, given what was
-// spent before and the mass that has not crossed; paths at or below it have crossed from then on.
+// walk processes the looks in order. At each it calls choose for the critical value of every alpha, numbered from 0,
+// given the error probability spent before and the mass that has not crossed; paths at or below that value count as
+// crossed from then on.
 func walk(columns []*column, alphas int, choose func(c *column, a int, spent float64, m mass) Critical) []stage {
 	words := (alphas + 63) / 64
 	crossed := make([]uint64, words*len(columns[0].rank)) // by path: a bit for each alpha
@@ -214,9 +216,9 @@ func walk(columns []*column, alphas int, choose func(c *column, a int, spent flo
 	return stages
 }
 
-// uncrossed adds up the weights of the paths that have not crossed. A path crosses for large alphas
-// and not for small ones, with few exceptions: so it is filed at the alphas where that changes, and
-// the sums over these are taken at the end.
+// uncrossed sums the weights of the paths that have not crossed. A path crosses for large alphas and not for small
+// ones, with few exceptions, so it is recorded only at the alphas where that changes; a final pass computes the
+// cumulative sums.
 func (c *column) uncrossed(crossed []uint64, alphas int) mass {
 	words, row := (alphas+63)/64, alphas+1
 	m := mass{c, alphas, make([]float64, row*len(c.exact))}

@@ -2,14 +2,14 @@ package stats
 
 import "math"
 
-// pairwise is the multiset of a value for each pair, such as the Walsh averages, given by how many
-// of them are at most v. So the k-th smallest is found without making the list of all.
+// A pairwise is the multiset of values of all pairs, such as the Walsh averages, represented by a function that counts
+// those at most v. This finds the k-th smallest value without building the list.
 type pairwise struct {
 	size  int
 	count func(v float64) int
 }
 
-// walsh is the Walsh averages (x_i + x_j)/2, i <= j, of a sorted x.
+// walsh returns the Walsh averages (x_i + x_j)/2, i <= j, of a sorted x.
 func walsh(x []float64) pairwise {
 	count := func(v float64) int {
 		c, j := 0, len(x)-1
@@ -24,7 +24,7 @@ func walsh(x []float64) pairwise {
 	return pairwise{len(x) * (len(x) + 1) / 2, count}
 }
 
-// shifts is the differences y_j - x_i of two sorted samples.
+// shifts returns the differences y_j - x_i of two sorted samples.
 func shifts(x, y []float64) pairwise {
 	count := func(v float64) int {
 		c, j := 0, 0
@@ -39,8 +39,8 @@ func shifts(x, y []float64) pairwise {
 	return pairwise{len(x) * len(y), count}
 }
 
-// kth returns the k-th smallest, k from 1 to size, exactly: it halves the ordered set of all
-// floating-point numbers, and the counts step only at values that are in the multiset.
+// kth returns the k-th smallest value, k from 1 to size. It is exact: it bisects the ordered set of all floating-point
+// numbers, and the counts change only at values in the multiset.
 func (p pairwise) kth(k int) float64 {
 	lo, hi := ordinal(-math.MaxFloat64), ordinal(math.MaxFloat64)
 	for lo < hi {
@@ -61,8 +61,8 @@ func (p pairwise) median() float64 {
 	return p.kth(p.size/2)/2 + p.kth(p.size/2+1)/2
 }
 
-// interval returns the ends that the critical value c leaves: a shift is rejected when at most c of
-// the values lie on one side of it.
+// interval returns the ends of the interval for the critical value c: a shift is rejected if at most c of the values
+// lie on one side of it.
 func (p pairwise) interval(c int) (lo, hi float64) {
 	if c < 0 || 2*c >= p.size {
 		return math.Inf(-1), math.Inf(1)
@@ -70,7 +70,7 @@ func (p pairwise) interval(c int) (lo, hi float64) {
 	return p.kth(c + 1), p.kth(p.size - c)
 }
 
-// ordinal numbers the floating-point values in their order.
+// ordinal maps floating-point values to integers in the same order.
 func ordinal(v float64) uint64 {
 	b := math.Float64bits(v)
 	if b>>63 == 1 {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// trials and planSeed fix the simulations behind [DetectableShift] and [ExpectedPairs]: their
-// standard error is near 1 % of the result, and the result is the same on every machine.
+// trials and planSeed fix the simulations of [DetectableShift] and [ExpectedPairs]. Their standard error is about 1 %
+// of the result, and the result is the same on every machine.
 const (
 	trials   = 4000
 	planSeed = 20260101
@@ -16,8 +16,8 @@ const (
 // A checkpoint is a look of a design with its critical value.
 type checkpoint struct{ n, w int }
 
-// checkpoints lists the looks at which something can be rejected, up to n pairs and with n; all looks
-// and nothing else if n is that of the last.
+// checkpoints lists the looks up to n pairs, and n itself, at which something can be rejected; all looks and nothing
+// else if n is the last look.
 func checkpoints(n int, alpha float64, design Design) []checkpoint {
 	var list []checkpoint
 	for _, look := range upTo(design.Looks(), n) {
@@ -28,15 +28,15 @@ func checkpoints(n int, alpha float64, design Design) []checkpoint {
 	return list
 }
 
-// DetectableShift is the smallest true shift that n pairs find with the given power, at error
-// probability alpha, in units of the standard deviation of one pair's difference; +Inf where n pairs
-// can find nothing. The differences are taken as normal. With a design that has looks it is the power
-// of the whole procedure, which may find the shift at any look up to n.
+// DetectableShift returns the smallest true shift that n pairs detect with the given power, at error probability alpha,
+// in units of the standard deviation of one pair's difference; +Inf if n pairs cannot reject anything. The differences
+// are assumed to be normal. If the design has looks, the power is that of the whole procedure, which may detect the
+// shift at any look up to n.
 //
-// It is found by simulation: the test rejects a true shift s exactly when s exceeds minus the lower end of the
-// interval of the same noise around 0, so the power's quantile of that end is the answer. For many pairs it tends to
+// It is found by simulation: the test rejects a true shift s exactly if s exceeds minus the lower end of the interval
+// of the same noise around 0, so the power-quantile of minus that end is the result. For more than 100 pairs it is
 // (z(1-alpha/2) + z(power)) sqrt(pi/3 / n), by the asymptotic relative efficiency 3/pi of the signed-rank test
-// (Lehmann, Nonparametrics, 1975, section 4.2); for few pairs that formula promises far too much.
+// (Lehmann, Nonparametrics, 1975, section 4.2); for few pairs that formula is far too optimistic.
 func DetectableShift(n int, alpha, power float64, design Design) float64 {
 	if design.Critical(n, alpha).W < 0 || !(power > 0 && power < 1) {
 		return math.Inf(1)
@@ -60,7 +60,7 @@ func DetectableShift(n int, alpha, power float64, design Design) float64 {
 	return quantile(needed, power)
 }
 
-// grow adds standard normal values to x until there are n, and sorts it.
+// grow appends standard normal values to x until it has n, and sorts it.
 func grow(x []float64, n int, random *rand.Rand) []float64 {
 	for len(x) < n {
 		x = append(x, random.NormFloat64())
@@ -69,11 +69,11 @@ func grow(x []float64, n int, random *rand.Rand) []float64 {
 	return x
 }
 
-// ExpectedPairs is the mean number of pairs at which an experiment with looks ends: at the first look
-// whose interval at 1 - alpha excludes 0 or lies within ± margin, or at the last. The differences are
-// taken as normal with this standard deviation and mean. It is found by simulation. NaN for a design
-// without looks, whose number of pairs is fixed beforehand, and for a spread that is not a number from
-// 0 up or a shift that is not finite; a margin that is not above 0 stops nothing.
+// ExpectedPairs returns the mean number of pairs at which an experiment with looks ends: at the first look whose
+// interval at 1 - alpha excludes 0 or lies within ± margin, or at the last. It is found by simulation of normal
+// differences with the given standard deviation and mean. The result is NaN for a design without looks, whose number of
+// pairs is fixed, for a spread that is negative or not finite, and for a shift that is not finite; with a margin of 0
+// or less no experiment ends as equivalent.
 func ExpectedPairs(spread, shift, margin, alpha float64, design Design) float64 {
 	looks := design.Looks()
 	if len(looks) == 0 || !(spread >= 0) || math.IsInf(spread, 0) || math.IsNaN(shift-shift) {
@@ -103,30 +103,31 @@ func ExpectedPairs(spread, shift, margin, alpha float64, design Design) float64 
 	return float64(total) / trials
 }
 
-// decides says whether the interval at the critical value c excludes 0 or lies within ± margin, from
-// the numbers of Walsh averages beside these alone.
+// decides reports whether the interval at the critical value c excludes 0 or lies within ± margin, by counting Walsh
+// averages.
 func decides(w pairwise, c int, margin float64) bool {
 	if 2*c >= w.size {
 		return false
 	}
-	above := func(v float64) bool { return w.count(v) <= c } // the lower end is
+	above := func(v float64) bool { return w.count(v) <= c } // the interval is above v
 	below := func(v float64) bool { return w.size-w.count(math.Nextafter(v, math.Inf(-1))) <= c }
 	return above(0) || below(0) || above(-margin) && below(margin)
 }
 
-// PairsToDecide estimates how many pairs in all it would take until the interval either excludes 0 or lies within ±
-// margin, whichever comes first, if the estimate stays where it is. The width is scaled with one over the root of the
-// number of pairs; without a finite interval it comes from the spread. With a design that has looks it is the look
-// that has so many, or, beyond the last look, the number itself: what an experiment declared anew would take. 0 means
-// that it cannot be told, or that the interval decides already.
+// PairsToDecide estimates the total number of pairs at which the interval either excludes 0 or lies within ± margin,
+// whichever comes first, if the estimate stays the same. The width is scaled with one over the square root of the
+// number of pairs; without a finite interval it is derived from the spread. If the design has looks, the result is the
+// next look, or, beyond the last look, the number itself: the size of a new experiment. 0 means that the number cannot
+// be estimated, or that the interval decides already.
 func PairsToDecide(e Estimate, margin, alpha float64, design Design) int {
 	least := MinPairs(alpha, design)
 	decided := e.Excludes(0) || e.Lo > -margin && e.Hi < margin
 	if e.N == 0 || least == 0 || decided || math.IsNaN(e.Shift) || !(margin >= 0) {
 		return 0
 	}
-	// To exclude 0 the half-width must fall below the estimate, to be within the margin below what
-	// the estimate leaves of it.
+
+	// To exclude 0 the half-width must fall below the estimate; to lie within the margin, below the margin minus the
+	// estimate.
 	goal := math.Max(math.Abs(e.Shift), margin-math.Abs(e.Shift))
 	perRoot := (e.Hi - e.Lo) / 2 * math.Sqrt(float64(e.N))
 	if !e.Bounded() {

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// A session simulates blocks of two alike targets on a machine that drifts: the noise of a slot
-// follows what was before it, and a slow trend lies over all. The order within a block is random.
-func session(random *rand.Rand, blocks int, effect float64) []float64 {
+// driftingDifferences simulates blocks of two equal targets on a machine that drifts: the noise of a slot is correlated
+// with the previous one, with a slow trend added. The order within a block is random. The second target is shifted by
+// effect.
+func driftingDifferences(random *rand.Rand, blocks int, effect float64) []float64 {
 	d := make([]float64, blocks)
 	drift := 0.0
 	slot := func(step int) float64 {
@@ -27,19 +28,18 @@ func session(random *rand.Rand, blocks int, effect float64) []float64 {
 	return d
 }
 
-// standardErrors is the bound that a rate estimated by n trials stays below with certainty enough
-// for a test with a fixed seed.
+// standardErrors returns three standard errors of a rate estimated from n trials, enough for a test with a fixed seed.
 func standardErrors(rate float64, n int) float64 { return 3 * math.Sqrt(rate*(1-rate)/float64(n)) }
 
-// TestCoverage simulates that the interval covers the truth as often as it says, under drift and
-// heavy tails, for several numbers of blocks.
+// TestCoverage checks that the interval covers the truth as often as its level requires, under drift and heavy tails,
+// for several numbers of blocks.
 func TestCoverage(t *testing.T) {
 	const trials, effect = 2000, 0.07
 	for _, n := range []int{6, 8, 11, 21} {
 		random := rand.New(rand.NewPCG(7, uint64(n)))
 		missed, attained := 0, 0.0
 		for range trials {
-			e := Paired(session(random, n, effect), 0.05, OneLook{})
+			e := Paired(driftingDifferences(random, n, effect), 0.05, OneLook{})
 			if e.Excludes(effect) {
 				missed++
 			}
@@ -49,7 +49,7 @@ func TestCoverage(t *testing.T) {
 		if rate > 0.05+standardErrors(0.05, trials) {
 			t.Errorf("%d blocks: the interval misses the truth in %.4f of the cases", n, rate)
 		}
-		// Nor is it needlessly wide: the attained level is what comes out.
+		// It is not needlessly wide either: the coverage is the attained level.
 		if want := 1 - attained; math.Abs(rate-want) > standardErrors(want, trials)+0.002 {
 			t.Errorf("%d blocks: missed %.4f, the attained level says %.4f", n, rate, want)
 		}
@@ -64,7 +64,7 @@ func TestFamilyWiseError(t *testing.T) {
 	wrong := 0
 	for range trials {
 		for range family {
-			if Paired(session(random, blocks, 0), alpha/family, OneLook{}).Excludes(0) {
+			if Paired(driftingDifferences(random, blocks, 0), alpha/family, OneLook{}).Excludes(0) {
 				wrong++
 				break
 			}
@@ -75,7 +75,7 @@ func TestFamilyWiseError(t *testing.T) {
 	}
 }
 
-// TestUnpairedError simulates two samples that are alike, with ties too.
+// TestUnpairedError simulates two samples of one distribution, with and without ties.
 func TestUnpairedError(t *testing.T) {
 	const trials, alpha = 1000, 0.05
 	for _, coarse := range []bool{false, true} {
@@ -106,7 +106,7 @@ func TestFalseDiscoveryRate(t *testing.T) {
 	for range trials {
 		p := make([]float64, family)
 		for i := range p {
-			p[i] = Paired(session(random, 11, 0.15*float64(i%2)), alpha, OneLook{}).P
+			p[i] = Paired(driftingDifferences(random, 11, 0.15*float64(i%2)), alpha, OneLook{}).P
 		}
 		found, wrong := 0, 0
 		for i, q := range BenjaminiHochberg(p) {
@@ -125,8 +125,7 @@ func TestFalseDiscoveryRate(t *testing.T) {
 	}
 }
 
-// TestDetectableShift checks the promise of the plan: that a shift of this size is found with this
-// power.
+// TestDetectableShift checks that a shift of the returned size is detected with the given power.
 func TestDetectableShift(t *testing.T) {
 	const trials, power = 2000, 0.8
 	for _, c := range []struct {
@@ -159,8 +158,7 @@ func TestDetectableShift(t *testing.T) {
 	}
 }
 
-// TestPairsToDecide checks the estimate against what it estimates: with that many pairs most
-// experiments have a verdict.
+// TestPairsToDecide checks that most experiments with the estimated number of pairs have a verdict.
 func TestPairsToDecide(t *testing.T) {
 	const alpha, margin = 0.05, 0.02
 	random := rand.New(rand.NewPCG(23, 23))
@@ -202,7 +200,7 @@ func TestPairsToDecide(t *testing.T) {
 	}
 }
 
-// TestEquivariance checks what must hold for all data: shifting shifts, mirroring mirrors, order
+// TestEquivariance checks invariants for all data: shifted data shift the estimate, mirrored data mirror it, the order
 // does not matter, and the estimate lies in its interval.
 func TestEquivariance(t *testing.T) {
 	random := rand.New(rand.NewPCG(29, 29))
@@ -228,7 +226,7 @@ func TestEquivariance(t *testing.T) {
 	}
 }
 
-// FuzzStats feeds bytes as values of every kind; nothing may panic, and no answer may be nonsense.
+// FuzzStats uses bytes as values of every kind; nothing may panic, and every result must be in its range.
 func FuzzStats(f *testing.F) {
 	f.Add([]byte{}, 0.05)
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 0.05)
@@ -285,7 +283,7 @@ func FuzzStats(f *testing.F) {
 	})
 }
 
-// odd makes a value of a byte, with ties, zeros and everything that is not a number.
+// odd converts a byte to a value, including ties, zeros, infinities and NaN.
 func odd(b byte) float64 {
 	switch {
 	case b < 200:

@@ -1,15 +1,15 @@
 package stats
 
-// Proportion is the interval of a probability of which hits of n trials were seen, at the given
-// confidence: exact, with at most half of the error on each side (Clopper and Pearson, The Use of
-// Confidence or Fiducial Limits, Biometrika 26, 1934). It is 0 to 1 where the numbers make no sense.
+// Proportion returns the interval of a probability after hits in n trials, at the given confidence. It is exact, with
+// at most half of the error on each side (Clopper and Pearson, The Use of Confidence or Fiducial Limits, Biometrika 26,
+// 1934). It is 0 to 1 for invalid arguments.
 func Proportion(hits, n int, confidence float64) (lo, hi float64) {
 	if n < 1 || hits < 0 || hits > n || !(confidence > 0 && confidence < 1) {
 		return 0, 1
 	}
 	tail := (1 - confidence) / 2
-	// At the lower end, seeing so many or more has the probability of the tail; at the upper end,
-	// seeing so few or fewer.
+
+	// At the lower end, at least this many hits have the probability of the tail; at the upper end, at most this many.
 	lo, hi = 0, 1
 	if hits > 0 {
 		lo = falling(func(p float64) float64 { return BinomialAtMost(hits-1, n, p) }, 1-tail)
@@ -20,7 +20,7 @@ func Proportion(hits, n int, confidence float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// falling finds where f, which falls from 1 to 0 between 0 and 1, has the value v.
+// falling returns the point where f, which falls from 1 to 0 between 0 and 1, has the value v.
 func falling(f func(float64) float64, v float64) float64 {
 	lo, hi := 0.0, 1.0
 	for range 60 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The intervals are R's binom.test; that of 0 of n is 1 - 0.025^(1/n) in closed form.
+// TestProportion compares with R's binom.test; the upper end for 0 of n is 1 - 0.025^(1/n) in closed form.
 func TestProportion(t *testing.T) {
 	for _, c := range []struct {
 		hits, n int
@@ -30,7 +30,7 @@ func TestProportion(t *testing.T) {
 	}
 }
 
-// TestProportionCovers checks the promise: the interval holds the truth at least as often as it says.
+// TestProportionCovers checks that the interval covers the truth at least as often as its confidence requires.
 func TestProportionCovers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const trials, n, p = 2000, 50, 0.05

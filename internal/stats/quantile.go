@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// MinSamples is how many values it takes until a quantile q has a two-sided interval with both ends at the given
-// confidence: 368 for p99 and 3688 for p99.9 at 95 %. It is 0 if q or the confidence is not between 0 and 1.
+// MinSamples returns the number of values that a quantile q needs for a two-sided interval with both ends finite at the
+// given confidence: 368 for p99 and 3688 for p99.9 at 95 %. It is 0 if q or the confidence is not between 0 and 1.
 func MinSamples(q, confidence float64) int {
 	if !(q > 0 && q < 1 && confidence > 0 && confidence < 1) {
 		return 0
 	}
-	// The largest of n values is above the quantile but with probability q^n, the smallest below but
-	// with probability (1-q)^n; each may use half of the error.
+
+	// The largest of n values fails to exceed the quantile with probability q^n, the smallest fails to be below it with
+	// probability (1-q)^n; each may use half of the error.
 	n := math.Ceil(math.Log((1-confidence)/2) / math.Log(math.Max(q, 1-q)))
 	return int(math.Min(n, math.MaxInt32))
 }
 
 // quantileRanks returns the ranks, from 1, of the order statistics of n values that enclose the quantile q with at
-// least the given confidence, with at most half of the error on each side. lo is 0 or hi is n+1 where there is no
-// such order statistic. Source: David and Nagaraja, Order Statistics, 3rd ed., section 7.1.
+// least the given confidence, with at most half of the error on each side. lo is 0 or hi is n+1 if there is no such
+// order statistic. Source: David and Nagaraja, Order Statistics, 3rd ed., section 7.1.
 func quantileRanks(n int, q, confidence float64) (lo, hi int) {
 	if n < 1 || !(q > 0 && q < 1 && confidence > 0 && confidence < 1) {
 		return 0, n + 1
@@ -27,10 +28,10 @@ func quantileRanks(n int, q, confidence float64) (lo, hi int) {
 	return rankBelow(n, q, (1-confidence)/2), n + 1 - rankBelow(n, 1-q, (1-confidence)/2)
 }
 
-// rankBelow is the largest k with P(X < k) <= tail for X binomial of n and q.
+// rankBelow returns the largest k with P(X < k) <= tail for X binomial of n and q.
 func rankBelow(n int, q, tail float64) int {
 	mean, sd := float64(n)*q, math.Sqrt(float64(n)*q*(1-q))
-	// What lies more than 12 standard deviations and a few counts below the mean is beyond float64.
+	// Probabilities more than 12 standard deviations and a few counts below the mean are negligible in float64.
 	k := max(0, int(mean-12*sd)-50)
 	below := 0.0
 	for ; k < n; k++ {
@@ -42,11 +43,10 @@ func rankBelow(n int, q, tail float64) int {
 	return k
 }
 
-// QuantileInterval encloses the quantile q of the distribution that x was drawn from, by order statistics of x and so
-// whatever its shape, as long as the values are independent: runs are, the seconds of one run are not. With q = 0.5
-// it is the interval of a median that inverts the sign test, for one sample by itself; a comparison takes [Paired] or
-// [Unpaired], because whether two such intervals overlap says little. An end is infinite if x is too small;
-// [MinSamples] says how many it takes.
+// QuantileInterval returns a distribution-free interval of the quantile q of the distribution of x, by order
+// statistics. The values must be independent: runs are, the seconds of one run are not. With q = 0.5 it is the interval
+// of a median that inverts the sign test, for a single sample; comparisons need [Paired] or [Unpaired], because an
+// overlap of two such intervals shows little. An end is infinite if x has too few values, see [MinSamples].
 func QuantileInterval(x []float64, q, confidence float64) (lo, hi float64) {
 	x, _ = finite(x)
 	slices.Sort(x)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// doubledRanks returns twice the mid-ranks of x, which are whole numbers with ties too: equal values
-// share the mean of their ranks.
+// doubledRanks returns twice the mid-ranks of x, which are integers even with ties: equal values share the mean of
+// their ranks.
 func doubledRanks(x []float64) []int {
 	order := make([]int, len(x))
 	for i := range order {
@@ -44,9 +44,9 @@ func sum[T int | float64](x []T) (total T) {
 	return total
 }
 
-// signDistribution is the distribution of the sum of the ranks with a positive sign when each sign is tossed with a
-// fair coin: element s is the probability of the sum s. With ranks 1 … n it is the null distribution of W+
-// (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed., section 3.1).
+// signDistribution returns the distribution of the sum of the ranks with a positive sign if each sign is a fair coin:
+// element s is the probability of the sum s. With ranks 1 … n it is the null distribution of W+ (Hollander, Wolfe,
+// Chicken: Nonparametric Statistical Methods, 3rd ed., section 3.1).
 func signDistribution(ranks []int) []float64 {
 	p := make([]float64, sum(ranks)+1)
 	p[0] = 1
@@ -63,9 +63,9 @@ func signDistribution(ranks []int) []float64 {
 	return p
 }
 
-// subsetDistribution is the distribution of the sum of m ranks drawn without replacement: element s
-// is the probability of the sum s. With ranks 1 … N it is the null distribution of the rank sum of
-// Mann-Whitney and Wilcoxon (the same book, section 4.1).
+// subsetDistribution returns the distribution of the sum of m ranks drawn without replacement: element s is the
+// probability of the sum s. With ranks 1 … N it is the null distribution of the rank sum of Mann-Whitney and Wilcoxon
+// (the same book, section 4.1).
 func subsetDistribution(ranks []int, m int) []float64 {
 	sorted := slices.Sorted(slices.Values(ranks))
 	top := sum(sorted[len(sorted)-m:])
@@ -89,13 +89,13 @@ func subsetDistribution(ranks []int, m int) []float64 {
 	return ways[m]
 }
 
-// twoSided doubles the smaller tail of a distribution on 0, 1, 2 … at the value observed.
+// twoSided doubles the smaller tail, at the observed value, of a distribution on 0, 1, 2 …
 func twoSided(p []float64, observed int) float64 {
 	return math.Min(1, 2*math.Min(sum(p[:observed+1]), sum(p[observed:])))
 }
 
-// critical returns the largest c with 2 P(S <= c) <= alpha, and that probability; -1 and 0 if there
-// is none. The distribution must be symmetric.
+// critical returns the largest c with 2 P(S <= c) <= alpha, and that probability; -1 and 0 if there is none. The
+// distribution must be symmetric.
 func critical(p []float64, alpha float64) Critical {
 	c := Critical{W: -1}
 	below := 0.0
@@ -109,9 +109,9 @@ func critical(p []float64, alpha float64) Critical {
 	return c
 }
 
-// criticalNormal is critical for a statistic of the given mean and standard deviation that is
-// nearly normal, with continuity correction. It takes one step less than that, because for large
-// alpha the approximation may be one step too bold.
+// criticalNormal returns the critical value of an approximately normal statistic with the given mean and standard
+// deviation, with continuity correction. It subtracts one more step, because for large alpha the approximation may be
+// one step too large.
 func criticalNormal(mean, sd, alpha float64) Critical {
 	w := int(math.Floor(mean + normalQuantile(alpha/2)*sd - 1.5))
 	if w < 0 {
@@ -120,8 +120,8 @@ func criticalNormal(mean, sd, alpha float64) Critical {
 	return Critical{W: w, Alpha: 2 * upperTail((mean-float64(w)-0.5)/sd)}
 }
 
-// twoSidedNormal is twoSided for a statistic of the given mean and variance that is nearly normal,
-// with the continuity correction half.
+// twoSidedNormal returns the two-sided p of an approximately normal statistic with the given distance from its mean and
+// variance; half is the continuity correction.
 func twoSidedNormal(distance, half, variance float64) float64 {
 	if variance <= 0 {
 		return 1

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// The grid of error probabilities that repeated p are rounded up to.
+// The grid of error probabilities to which repeated p-values are rounded up.
 const (
 	gridPerDecade = 42 // steps of 5.6 %
 	gridDecades   = 6
 )
 
-// A ladder is a grid of error probabilities with, for each look, the critical values that go with
-// them: a repeated p is the first rung whose critical value the observation does not exceed.
-type ladder struct {
+// A repeatedGrid is a grid of error probabilities with their critical values at each look: a repeated p is the first
+// level whose critical value is at least the observed one.
+type repeatedGrid struct {
 	level  []float64     // ascending
-	values map[int][]int // by look: the critical value of each rung, never falling
+	values map[int][]int // by look: the critical value of each level, never falling
 }
 
-// p is the repeated p of the value w of min(W+, W-) after n pairs.
-func (l ladder) p(n, w int) float64 {
+// p returns the repeated p of the value w of min(W+, W-) after n pairs.
+func (l repeatedGrid) p(n, w int) float64 {
 	i, _ := slices.BinarySearch(l.values[n], w)
 	if i == len(l.level) {
 		return 1
@@ -27,13 +27,13 @@ func (l ladder) p(n, w int) float64 {
 	return l.level[i]
 }
 
-// repeatedP is the p at the look after n pairs at which min(W+, W-) is w: the smallest overall alpha
-// at which the interval there excludes the hypothesis, rounded up to the grid; 1 beyond the last look.
+// repeatedP returns the p at the look after n pairs at which min(W+, W-) is w: the smallest overall alpha at which the
+// interval there excludes the hypothesis, rounded up to the grid; 1 beyond the last look.
 //
-// Since what a look may spend comes in steps, a larger alpha may leave less for a later look, and the critical values
-// of the grid need not ascend. So each rung gets the largest of those up to its own, and is worth the error
-// probability that this costs over all looks, where it is above its alpha. With that the p is valid at every stopping
-// time: the probability that it is ever at most alpha, at any look, is at most alpha.
+// Spending happens in steps, so a larger alpha may leave less for a later look, and the critical values of the grid
+// need not ascend. So each level gets the largest critical value of all levels up to its own, and is raised to the
+// error probability that this costs over all looks, if that is above its alpha. This makes the p valid at every
+// stopping time: the probability that it is ever at most alpha, at any look, is at most alpha.
 func (g *GroupSequential) repeatedP(n, w int) float64 {
 	if n < 1 || n > g.last() {
 		return 1
@@ -46,19 +46,19 @@ func (g *GroupSequential) repeatedP(n, w int) float64 {
 	defer g.mu.Unlock()
 	l, known := g.repeated[end]
 	if !known {
-		l = g.climb(g.stages(end))
+		l = g.newRepeatedGrid(g.stages(end))
 		g.repeated[end] = l
 	}
 	return l.p(n, w)
 }
 
-// climb builds the ladder of these looks.
-func (g *GroupSequential) climb(columns []*column) ladder {
+// newRepeatedGrid computes the grid of these looks.
+func (g *GroupSequential) newRepeatedGrid(columns []*column) repeatedGrid {
 	alphas := make([]float64, gridPerDecade*gridDecades)
 	for i := range alphas {
 		alphas[i] = math.Pow(10, float64(i)/gridPerDecade-gridDecades)
 	}
-	l := ladder{level: alphas, values: map[int][]int{}}
+	l := repeatedGrid{level: alphas, values: map[int][]int{}}
 	for _, s := range g.greedy(columns, alphas) {
 		largest := -1
 		for _, c := range s.at {

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// resolution is the relative difference below which two values count as the same: what is smaller comes from the
-// arithmetic of floating-point numbers, not from what was measured.
+// resolution is the relative difference below which two values count as the same: smaller differences come from
+// floating-point arithmetic, not from the measurement.
 const resolution = 1e-12
 
-// Same says whether two values differ by less than resolution.
+// Same reports whether the relative difference of two values is below 1e-12.
 func Same(a, b float64) bool {
 	return a == b || math.Abs(a-b) < resolution*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// Settle returns copies of samples in which values that are the same, across all of them, are equal: ranks would
-// take their last bits for differences. The smallest of them stands for all.
+// Settle returns copies of samples in which values that are the same by [Same], across all samples, are equal;
+// otherwise ranks would depend on rounding. Each group of such values takes the smallest one.
 func Settle(samples ...[]float64) [][]float64 {
 	sorted := slices.Sorted(slices.Values(slices.Concat(samples...)))
 	for i := 1; i < len(sorted); i++ {

@@ -29,7 +29,7 @@ func TestSettle(t *testing.T) {
 		!slices.Equal(got[1], []float64{5000, 7.1, math.Inf(1), 5000}) {
 		t.Errorf("settled are %v", got)
 	}
-	// What adds up to more than the resolution is not one value.
+	// Values further apart than the resolution are not one value, even through intermediate ones.
 	ladder := []float64{1}
 	for range 20 {
 		ladder = append(ladder, ladder[len(ladder)-1]*(1+resolution/3))

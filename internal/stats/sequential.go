@@ -8,44 +8,43 @@ import (
 	"sync"
 )
 
-// ErrLooks says that numbers of pairs do not make a group-sequential design.
+// ErrLooks is wrapped by errors about numbers of pairs that make no group-sequential design.
 var ErrLooks = errors.New("looks of a sequential design")
 
-// leastLook and mostLook bound the numbers of pairs of a [GroupSequential].
+// leastLook and mostLook limit the numbers of pairs of a [GroupSequential].
 const leastLook, mostLook = 2, exactPairs
 
-// A GroupSequential is the design with several looks declared beforehand, at each of which the experiment may stop.
-// Its intervals are repeated confidence intervals: with probability 1 - alpha all of them cover the true shift, so
-// that one may stop at any look for any reason (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9).
+// A GroupSequential is a design with several looks declared beforehand, at each of which the experiment may stop. Its
+// intervals are repeated confidence intervals: with probability 1 - alpha all of them cover the true shift, so that one
+// may stop at any look for any reason (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9).
 //
-// Up to the look after n pairs it may spend alpha ln(1 + (e-1) n/last) of the error probability, the function of
-// Pocock type of Lan and DeMets (Discrete Sequential Boundaries for Clinical Trials, Biometrika 70, 1983). The null
-// law of the looks together is that of ranks that arrive in any order, each with a fair coin for its sign; it holds
-// whatever the symmetric distribution of the differences, as long as that stays the same from pair to pair. Noise
-// that grows fourfold in the course of the experiment makes 5.6 % of an alpha of 5 %; noise that shrinks, bursts and
-// heavy tails leave it where it is. The law is simulated with a fixed seed when it is first asked for, which takes
-// about a tenth of a second and some megabytes for looks up to 30; the error probabilities that come of it are right
-// to 1 % of their value up to 30 pairs, so that a critical value which is as near to its limit as that may be one
-// off.
+// Up to the look after n pairs it may spend alpha ln(1 + (e-1) n/last) of the error probability, the Pocock-type
+// function of Lan and DeMets (Discrete Sequential Boundaries for Clinical Trials, Biometrika 70, 1983). The joint null
+// distribution of the looks is that of ranks that arrive in random order, each with a fair coin for its sign. It holds
+// for every symmetric distribution of the differences that stays the same from pair to pair. Noise that grows fourfold
+// during the experiment turns an alpha of 5 % into 5.6 %; shrinking noise, bursts and heavy tails have no effect. The
+// distribution is simulated with a fixed seed at first use, which takes about a tenth of a second and some megabytes
+// for looks up to 30. The resulting error probabilities are accurate to 1 % of their value up to 30 pairs, so a
+// critical value that is that close to its limit may be off by one.
 //
-// A value may be used by several goroutines and must not be copied.
+// A GroupSequential is safe for concurrent use and must not be copied.
 type GroupSequential struct {
 	looks []int
 
-	mu         sync.Mutex // guards what was worked out so far
+	mu         sync.Mutex // guards the caches below
 	columns    map[int]*column
 	boundaries map[boundaryKey]Critical
-	repeated   map[int]ladder
+	repeated   map[int]repeatedGrid
 }
 
-// boundaryKey names a critical value that was worked out.
+// A boundaryKey identifies a cached critical value.
 type boundaryKey struct {
 	n     int
 	alpha float64
 }
 
-// NewGroupSequential makes the design with looks after these numbers of pairs, ascending, each from
-// 2 to 100. The error wraps [ErrLooks].
+// NewGroupSequential returns the design with looks after these numbers of pairs, which must ascend, each from 2 to 100.
+// The error wraps [ErrLooks].
 func NewGroupSequential(looks []int) (*GroupSequential, error) {
 	if len(looks) == 0 {
 		return nil, fmt.Errorf("%w: there is none; give the numbers of pairs to look at", ErrLooks)
@@ -60,22 +59,23 @@ func NewGroupSequential(looks []int) (*GroupSequential, error) {
 	}
 	return &GroupSequential{
 		looks: slices.Clone(looks), columns: map[int]*column{},
-		boundaries: map[boundaryKey]Critical{}, repeated: map[int]ladder{},
+		boundaries: map[boundaryKey]Critical{}, repeated: map[int]repeatedGrid{},
 	}, nil
 }
 
-// Looks lists the numbers of pairs declared.
+// Looks returns the declared numbers of pairs.
 func (g *GroupSequential) Looks() []int { return slices.Clone(g.looks) }
 
-// last is the largest number of pairs.
+// last returns the largest number of pairs.
 func (g *GroupSequential) last() int { return g.looks[len(g.looks)-1] }
 
-// Critical is the critical value at the look after n pairs: the largest c for which the probability of crossing here,
-// min(W+, W-) <= c, and at no look before is at most what may be spent up to here less what the looks before, each
-// with its own critical value, really spent. Alpha of the result is what all looks up to this one spend together.
+// Critical returns the critical value at the look after n pairs: the largest c for which the probability of crossing
+// here, min(W+, W-) <= c, and at no earlier look is at most the spending allowed up to here minus the actual spending
+// of the earlier looks, each with its own critical value. Alpha of the result is the spending of all looks up to this
+// one.
 //
-// An n between the looks is where an experiment ended early: it counts as a further look, the last, after the looks
-// before it. It is no place to go on from. Beyond the last look, and below 1, nothing can be rejected.
+// An n between looks is where an experiment ended early: it counts as the last look after those before it, and the
+// experiment cannot continue from there. Beyond the last look, and below 1, nothing can be rejected.
 func (g *GroupSequential) Critical(n int, alpha float64) Critical {
 	if n < 1 || n > g.last() || !(alpha > 0 && alpha < 1) {
 		return Critical{W: -1}
@@ -95,7 +95,7 @@ func (g *GroupSequential) Critical(n int, alpha float64) Critical {
 	return g.boundaries[boundaryKey{n, alpha}]
 }
 
-// stages lists the looks up to n pairs, and n.
+// stages returns the columns of the looks up to n pairs, and of n.
 func (g *GroupSequential) stages(n int) []*column {
 	var list []*column
 	for _, look := range upTo(g.looks, n) {
@@ -104,13 +104,13 @@ func (g *GroupSequential) stages(n int) []*column {
 	return list
 }
 
-// upTo lists the looks below n, and n.
+// upTo returns the looks below n, and n.
 func upTo(looks []int, n int) []int {
 	i, _ := slices.BinarySearch(looks, n)
 	return append(slices.Clone(looks[:i]), n)
 }
 
-// spendable is the error probability that may be spent up to n pairs.
+// spendable returns the error probability that may be spent up to n pairs.
 func (g *GroupSequential) spendable(n int, alpha float64) float64 {
 	return math.Min(alpha, alpha*math.Log1p((math.E-1)*float64(n)/float64(g.last())))
 }
@@ -121,7 +121,7 @@ type stage struct {
 	at []Critical
 }
 
-// greedy works the critical values out look by look.
+// greedy computes the critical values look by look, each as large as the spending allows.
 func (g *GroupSequential) greedy(columns []*column, alphas []float64) []stage {
 	return walk(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
 		crit := Critical{W: -1, Alpha: spent}

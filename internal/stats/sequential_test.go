@@ -22,8 +22,8 @@ func sequential(t testing.TB, looks ...int) *GroupSequential {
 	return g
 }
 
-// usual is the design with the default looks. Most tests share it, because race detection makes its
-// simulation slow.
+// usual returns the design with the default looks. Most tests share it, because race detection makes its simulation
+// slow.
 var usual = sync.OnceValue(func() *GroupSequential {
 	g, err := NewGroupSequential([]int{8, 11, 15, 21, 30})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestNewGroupSequential(t *testing.T) {
 	}
 }
 
-// spend is what fixed critical values spend up to each look.
+// spend returns the spending of fixed critical values up to each look.
 func spend(g *GroupSequential, n int, values []int) []float64 {
 	i := 0
 	var all []float64
@@ -62,10 +62,10 @@ func spend(g *GroupSequential, n int, values []int) []float64 {
 	return all
 }
 
-// simulated is how far, in relation to its value, an error probability may be from the truth.
+// simulated is the accepted relative error of a simulated error probability.
 const simulated = 0.01
 
-// TestSequentialTables compares with values worked out otherwise.
+// TestSequentialTables compares with independently computed values.
 func TestSequentialTables(t *testing.T) {
 	text, err := os.ReadFile("testdata/sequential.txt")
 	if err != nil {
@@ -103,7 +103,7 @@ func TestSequentialTables(t *testing.T) {
 	}
 }
 
-// wholes reads whole numbers, - as -1, up to a colon.
+// wholes reads integers, - as -1, up to a colon.
 func wholes(t *testing.T, list string) []int {
 	t.Helper()
 	var all []int
@@ -132,11 +132,11 @@ func checkSpent(t *testing.T, entries []string, got []float64) {
 	}
 }
 
-// An enumeration is the exact null law: the probability of each vector of signs, in the order of
-// sizes, that has not crossed.
+// An enumeration is the exact null distribution: the probability of each vector of signs, in the order of sizes, that
+// has not crossed.
 type enumeration []float64
 
-// next adds a difference: any place, either sign.
+// next adds a difference with every rank and both signs.
 func (e enumeration) next() enumeration {
 	n := 1
 	for 1<<n <= len(e) {
@@ -153,7 +153,7 @@ func (e enumeration) next() enumeration {
 	return grown
 }
 
-// rankSum is min(W+, W-) of a vector of signs.
+// rankSum returns min(W+, W-) of a vector of signs.
 func rankSum(signs, n int) int {
 	w := 0
 	for r := range n {
@@ -162,7 +162,7 @@ func rankSum(signs, n int) int {
 	return min(w, n*(n+1)/2-w)
 }
 
-// look takes out what crosses at c or below, and returns what that spends, and what c + 1 would.
+// look removes the vectors that cross at c or below, and returns their probability, and what c + 1 would add.
 func (e enumeration) look(n, c int) (spent, next float64) {
 	for signs, p := range e {
 		w := rankSum(signs, n)
@@ -177,9 +177,9 @@ func (e enumeration) look(n, c int) (spent, next float64) {
 	return spent, next
 }
 
-// TestSequentialEnumeration checks critical values by the exact law of all sequences, also for looks
-// in unusual places and ends between looks: they spend what they say, no more than they may, and the
-// next would spend too much. All that as exactly as it is simulated.
+// TestSequentialEnumeration checks critical values by the exact distribution of all sequences, also for unusual looks
+// and ends between looks: they spend the probability that they return, no more than allowed, and the next value would
+// spend too much; all within the accuracy of the simulation.
 func TestSequentialEnumeration(t *testing.T) {
 	for _, c := range []struct {
 		looks []int // declared
@@ -208,9 +208,9 @@ func TestSequentialEnumeration(t *testing.T) {
 	}
 }
 
-// TestNullLaw checks the simulated paths by what is known exactly: the law of W+ at each look, roughly, as it is before
-// it is held to that, down to probabilities that fair coins would hardly show. It also checks that the first look is
-// that of a test with one look at what it may spend.
+// TestNullLaw checks the simulated paths against exact results: the distribution of W+ at each look before it is
+// adjusted to the exact one, down to probabilities that fair coins would hardly show. It also checks that the first
+// look equals a test with one look at the spending allowed there.
 func TestNullLaw(t *testing.T) {
 	for _, g := range []*GroupSequential{usual(), sequential(t, 70, 100)} {
 		for _, n := range g.looks {
@@ -234,7 +234,7 @@ func TestNullLaw(t *testing.T) {
 	}
 }
 
-// TestSequentialBounds checks what must hold for every alpha and every number of pairs.
+// TestSequentialBounds checks properties that hold for every alpha and every number of pairs.
 func TestSequentialBounds(t *testing.T) {
 	g, again := usual(), sequential(t, 8, 11, 15, 21, 30)
 	again.Critical(13, 0.02) // asked in another order
@@ -270,8 +270,8 @@ func TestSequentialBounds(t *testing.T) {
 	}
 }
 
-// TestRepeatedP checks the ladder: p falls as the statistic does, agrees with the critical values,
-// and is never ever at most alpha with more than that probability.
+// TestRepeatedP checks the repeated p: it falls with the statistic, agrees with the critical values, and is ever at
+// most alpha with at most that probability.
 func TestRepeatedP(t *testing.T) {
 	g := usual()
 	for _, n := range []int{1, 8, 11, 13, 15, 18, 21, 30} {
@@ -300,7 +300,7 @@ func TestRepeatedP(t *testing.T) {
 	}
 }
 
-// A noise is a way in which differences vary about their middle, from pair to pair.
+// A noise is a distribution of differences around their centre that may change from pair to pair.
 type noise struct {
 	name  string
 	draw  func(random *rand.Rand, i int) float64
@@ -329,7 +329,7 @@ func noises() []noise {
 	}
 }
 
-// leastByRanks is min(W+, W-) from the definition.
+// leastByRanks computes min(W+, W-) from its definition.
 func leastByRanks(d []float64) int {
 	sorted := slices.Clone(d)
 	slices.SortFunc(sorted, func(a, b float64) int {
@@ -347,8 +347,8 @@ func leastByRanks(d []float64) int {
 	return min(w, len(d)*(len(d)+1)/2-w)
 }
 
-// TestSequentialError simulates A/A experiments that run to the last look, and counts those that
-// have an interval without 0 at any look, or a p at most alpha.
+// TestSequentialError simulates A/A experiments up to the last look, and counts those with an interval without 0 at any
+// look, or with a p of at most alpha.
 func TestSequentialError(t *testing.T) {
 	const trials = 10000
 	g := usual()
@@ -391,8 +391,8 @@ func TestSequentialError(t *testing.T) {
 	}
 }
 
-// TestRepeatedIntervals simulates that all intervals of an experiment together cover the truth, and
-// that interval and p say the same, with ties and zeros too.
+// TestRepeatedIntervals checks by simulation that all intervals of an experiment together cover the truth, and that
+// interval and p agree, also with ties and zeros.
 func TestRepeatedIntervals(t *testing.T) {
 	const trials, effect, alpha = 1000, 0.5, 0.05
 	g := usual()
@@ -432,9 +432,9 @@ func agrees(t *testing.T, e Estimate, alpha float64) {
 	}
 }
 
-// TestSignPOfLooks checks the p of a hypothesis by the intervals at other alphas. Not at very small
-// ones: there the steps of what a look spends are so coarse that a larger alpha, which lets an early
-// look reject something, may leave a late one less.
+// TestSignPOfLooks checks the p of a hypothesis against the intervals at other alphas, except very small ones: there
+// the steps of the spending are so coarse that a larger alpha, which lets an early look reject something, may leave a
+// late look less.
 func TestSignPOfLooks(t *testing.T) {
 	g := usual()
 	random := rand.New(rand.NewPCG(41, 41))
@@ -467,26 +467,26 @@ func TestSignPOfLooks(t *testing.T) {
 	}
 }
 
-// foreign is a design with looks that has no p of its own.
-type foreign struct{}
+// A designWithoutP is a design with looks but without repeated p-values.
+type designWithoutP struct{}
 
-func (foreign) Looks() []int { return []int{8, 11} }
-func (foreign) Critical(n int, _ float64) Critical {
+func (designWithoutP) Looks() []int { return []int{8, 11} }
+func (designWithoutP) Critical(n int, _ float64) Critical {
 	return Critical{W: 1, Alpha: 0.0156}
 }
 
 func TestForeignDesign(t *testing.T) {
 	d := []float64{1, 2, 3, 4, 5, 6, 7, 8}
-	if e := Paired(d, 0.05, foreign{}); e.P != 0.05 || !e.Excludes(0) {
+	if e := Paired(d, 0.05, designWithoutP{}); e.P != 0.05 || !e.Excludes(0) {
 		t.Errorf("%+v", e)
 	}
-	if p := SignP(d, 0, foreign{}); p != 1 {
+	if p := SignP(d, 0, designWithoutP{}); p != 1 {
 		t.Errorf("p %v is that of one look", p)
 	}
 }
 
-// TestExpectedPairs compares with an independent simulation of the whole rule (3000 experiments of
-// up to 30 pairs, alpha 0.05), and at the ends that need none.
+// TestExpectedPairs compares with an independent simulation of the whole rule (3000 experiments of up to 30 pairs,
+// alpha 0.05), and checks arguments that need no simulation.
 func TestExpectedPairs(t *testing.T) {
 	g := usual()
 	for _, c := range []struct{ spread, shift, margin, want float64 }{
@@ -587,8 +587,8 @@ func TestWilcoxTest(t *testing.T) {
 	}
 }
 
-// TestEquivalenceExits simulates experiments whose true change is just the margin: hardly any may be
-// called equivalent, though one may stop at any look.
+// TestEquivalenceExits simulates experiments whose true change is exactly the margin: few may be called equivalent,
+// even though an experiment may stop at any look.
 func TestEquivalenceExits(t *testing.T) {
 	const trials, alpha, margin = 3000, 0.05, 0.02
 	g := usual()
@@ -611,7 +611,7 @@ func TestEquivalenceExits(t *testing.T) {
 	}
 }
 
-// TestSequentialPlanning checks power and numbers of pairs for designs with looks.
+// TestSequentialPlanning checks power and numbers of pairs of designs with looks.
 func TestSequentialPlanning(t *testing.T) {
 	const trials, power = 3000, 0.8
 	g := usual()
@@ -648,7 +648,7 @@ func TestSequentialPlanning(t *testing.T) {
 	}
 }
 
-// TestPairsToDecideOfLooks checks that the number is one that the experiment looks at.
+// TestPairsToDecideOfLooks checks that the result is one of the design's looks.
 func TestPairsToDecideOfLooks(t *testing.T) {
 	g := usual()
 	estimate := func(n int, half float64) Estimate {
@@ -682,7 +682,7 @@ func TestSequentialWarnings(t *testing.T) {
 	}
 }
 
-// TestSequentialConcurrently asks one design from many sides at once.
+// TestSequentialConcurrently uses one design from several goroutines.
 func TestSequentialConcurrently(t *testing.T) {
 	g, alone := sequential(t, 4, 6), sequential(t, 4, 6)
 	ask := func(g *GroupSequential, i int) string {
@@ -702,7 +702,7 @@ func TestSequentialConcurrently(t *testing.T) {
 	}
 }
 
-// FuzzLooks makes designs of any bytes.
+// FuzzLooks builds designs from bytes.
 func FuzzLooks(f *testing.F) {
 	f.Add([]byte{4, 7, 9}, 0.05, 8)
 	f.Add([]byte{2, 3, 4}, 1e-300, 3)

@@ -31,8 +31,8 @@ func TestShareP(t *testing.T) {
 	}
 }
 
-// TestSharePHolds has shares of every kind whose mean is just the limit: either p is at most 0.05 in at most 5 % of the
-// experiments, though each ends at the block that looks best.
+// TestSharePHolds uses shares of many distributions whose mean is exactly the limit: either p is at most 0.05 in at
+// most 5 % of the experiments, although each ends at its most favourable block.
 func TestSharePHolds(t *testing.T) {
 	const limit, experiments, blocks = 0.01, 2000, 400
 	for name, share := range map[string]func(r *rand.Rand) float64{

@@ -6,51 +6,51 @@ import (
 	"slices"
 )
 
-// exactPairs is the largest number of pairs whose null distribution is computed exactly; above it
-// the normal approximation with continuity correction is good to three digits.
+// exactPairs is the largest number of pairs for which the null distribution is computed exactly; above it the normal
+// approximation with continuity correction is accurate to three digits.
 const exactPairs = 100
 
-// maxPairs bounds the search for a number of pairs that suffices for something.
+// maxPairs limits estimated numbers of pairs.
 const maxPairs = 1_000_000
 
-// An Estimate is a location shift with its interval and test.
+// An Estimate is a location shift with its confidence interval and test.
 type Estimate struct {
 	N        int     // pairs, or values of the smaller sample
 	Shift    float64 // Hodges-Lehmann estimate; NaN without data
-	Lo, Hi   float64 // ends of the interval, included; infinite where the data do not bound it
-	Level    float64 // confidence asked for: 1 - alpha
-	Attained float64 // confidence that the interval really has, at least Level
-	P        float64 // two-sided, of a shift of 0; 1 without data
+	Lo, Hi   float64 // ends of the interval, inclusive; infinite if the data do not bound it
+	Level    float64 // requested confidence: 1 - alpha
+	Attained float64 // actual confidence of the interval, at least Level
+	P        float64 // two-sided, for the hypothesis of no shift; 1 without data
 	Spread   float64 // standard deviation of a pair's difference; NaN if unpaired or below two
-	// Needed is how many pairs (values in each sample) an interval with finite ends takes at this
-	// level; it is set also where there are enough.
+	// Needed is the number of pairs (values in each sample) at which the interval has finite ends at this level; it is set
+	// even if there are enough.
 	Needed   int
 	Warnings []string // sentences
 }
 
-// Bounded says whether the interval has finite ends.
+// Bounded reports whether the interval has finite ends.
 func (e Estimate) Bounded() bool { return !math.IsInf(e.Lo, 0) && !math.IsInf(e.Hi, 0) }
 
-// Excludes says whether the interval lies wholly on one side of v.
+// Excludes reports whether v lies outside the interval.
 func (e Estimate) Excludes(v float64) bool { return e.Lo > v || e.Hi < v }
 
 // A Critical is the critical value of a two-sided rank test.
 type Critical struct {
-	W     int     // reject when the smaller of the two rank statistics is at most W; -1: nothing can be rejected
-	Alpha float64 // error probability attained, at most the one asked for
+	W     int     // reject if the smaller of the two rank statistics is at most W; -1: nothing can be rejected
+	Alpha float64 // attained error probability, at most the requested one
 }
 
-// A Design says how the pairs are looked at.
+// A Design defines at which numbers of pairs the data are analysed.
 type Design interface {
-	// Critical is the critical value of min(W+, W-) at the look after n pairs, when the error
-	// probability over all looks is to be at most alpha.
+	// Critical returns the critical value of min(W+, W-) at the look after n pairs, for an error probability of at most
+	// alpha over all looks.
 	Critical(n int, alpha float64) Critical
-	// Looks lists the numbers of pairs at which the data are looked at, ascending; it is nil if there
-	// is one look, at whatever number of pairs there is in the end.
+	// Looks lists the numbers of pairs at which the data are analysed, ascending; nil for a single look at the final
+	// number of pairs.
 	Looks() []int
 }
 
-// Reached is the last look of a design that n pairs suffice for: the look's number of pairs, 0 if that is none.
+// Reached returns the number of pairs of the last look that n pairs are enough for, 0 if there is none.
 func Reached(design Design, n int) int {
 	reached := 0
 	for _, look := range design.Looks() {
@@ -61,10 +61,10 @@ func Reached(design Design, n int) int {
 	return reached
 }
 
-// Unlooked is a design before its first look: nothing can be rejected with fewer pairs than that has.
+// Unlooked is a design before its first look: nothing can be rejected with fewer pairs than that look has.
 type Unlooked struct{ Design }
 
-// Critical is that of the design, from its first look on.
+// Critical returns the critical value of the design, from its first look on.
 func (u Unlooked) Critical(n int, alpha float64) Critical {
 	if Reached(u.Design, n) == 0 {
 		return Critical{W: -1}
@@ -72,13 +72,13 @@ func (u Unlooked) Critical(n int, alpha float64) Critical {
 	return u.Design.Critical(n, alpha)
 }
 
-// OneLook is the design with a number of pairs fixed beforehand.
+// OneLook is the design with a single look at a number of pairs fixed beforehand.
 type OneLook struct{}
 
-// Looks is nil: there is one look.
+// Looks returns nil: there is one look.
 func (OneLook) Looks() []int { return nil }
 
-// Critical is exact up to 100 pairs.
+// Critical returns the critical value of the signed-rank test; it is exact up to 100 pairs.
 func (OneLook) Critical(n int, alpha float64) Critical {
 	if n < 1 || !(alpha > 0 && alpha < 1) {
 		return Critical{W: -1}
@@ -90,9 +90,9 @@ func (OneLook) Critical(n int, alpha float64) Critical {
 	return critical(signDistribution(firstRanks(n)), alpha)
 }
 
-// MinPairs is the smallest number of pairs with which the design can reject anything at alpha, and
-// so with which the interval has finite ends: 1 - log2(alpha), rounded up, for [OneLook], the first
-// look that can for a design with looks. It is 0 if no look, no number up to 100 suffices.
+// MinPairs returns the smallest number of pairs with which the design can reject anything at alpha, and so with which
+// the interval has finite ends: 1 - log2(alpha), rounded up, for [OneLook]; for a design with looks the first look that
+// can reject. It is 0 if no look, and no number up to 100, is enough.
 func MinPairs(alpha float64, design Design) int {
 	for _, n := range candidates(design) {
 		if design.Critical(n, alpha).W >= 0 {
@@ -110,20 +110,20 @@ func candidates(design Design) []int {
 	return firstRanks(exactPairs)
 }
 
-// Paired estimates the shift of the differences d from 0: the median of their Walsh averages, the interval that
-// inverts the signed-rank test at the design's critical value, and the p of the randomisation test.
+// Paired estimates the shift of the differences d from 0: the median of their Walsh averages, the interval that inverts
+// the signed-rank test at the design's critical value, and the p of the randomisation test.
 //
-// The interval is valid for every distribution of d that is symmetric, and, since the order within blocks is random,
-// under every drift; with ties and zeros it is conservative. With one look P is conditional on the sizes of the
-// differences: all assignments of signs to the mid-ranks are equally likely under randomisation, so it is exact with
-// ties too. Zeros keep their ranks and take no sign (Pratt 1959, Remarks on Zeros and Ties in the Wilcoxon Signed
-// Rank Procedures, JASA 54), which says more against a difference than leaving them out.
+// The interval is valid for every symmetric distribution of d and, because the order within blocks is random, under
+// every drift; with ties and zeros it is conservative. With one look P is conditional on the sizes of the differences:
+// under randomisation all assignments of signs to the mid-ranks are equally likely, so P is exact even with ties. Zeros
+// keep their ranks and have no sign (Pratt 1959, Remarks on Zeros and Ties in the Wilcoxon Signed Rank Procedures, JASA
+// 54), which is more conservative than leaving them out.
 //
-// With a design that has looks the interval is the repeated confidence interval of the look after
-// len(d) pairs, and P the repeated p (Jennison and Turnbull, Group Sequential Methods, 2000, section
-// 9.3): the smallest overall alpha at which that interval excludes 0, valid wherever the experiment
-// stops. It is rounded up to a grid of steps of 6 %, but not past the alpha given: P is at most alpha
-// exactly where the interval excludes 0. Ties and zeros count against a difference.
+// If the design has looks, the interval is the repeated confidence interval of the look after len(d) pairs, and P the
+// repeated p (Jennison and Turnbull, Group Sequential Methods, 2000, section 9.3): the smallest overall alpha at which
+// that interval excludes 0, valid wherever the experiment stops. It is rounded up to a grid with steps of 6 %, but not
+// past the given alpha: P is at most alpha exactly if the interval excludes 0. Ties and zeros count against a
+// difference.
 func Paired(d []float64, alpha float64, design Design) Estimate {
 	d, warnings := finite(d)
 	slices.Sort(d)
@@ -141,17 +141,17 @@ func Paired(d []float64, alpha float64, design Design) Estimate {
 		e.Lo, e.Hi = w.interval(c.W)
 		e.Attained = 1 - c.Alpha
 	} else {
-		e.doubtSize(design)
+		e.warnSize(design)
 	}
 	e.P = signP(d, design)
 	if design.Looks() != nil {
 		e.agree(alpha)
 	}
-	e.doubtPairs(d)
+	e.warnRegular(d)
 	return e
 }
 
-// agree makes the p, which comes from a grid of alphas, say at this alpha what the interval says.
+// agree makes P, which comes from a grid, consistent with the interval at this alpha.
 func (e *Estimate) agree(alpha float64) {
 	switch excluded := e.Excludes(0); {
 	case excluded && e.P > alpha:
@@ -161,8 +161,8 @@ func (e *Estimate) agree(alpha float64) {
 	}
 }
 
-// doubtSize warns of a number of pairs at which the interval has no end.
-func (e *Estimate) doubtSize(design Design) {
+// warnSize warns of a number of pairs at which the interval has no end.
+func (e *Estimate) warnSize(design Design) {
 	looks, confidence := design.Looks(), Percent(e.Level)
 	switch {
 	case len(looks) > 0 && e.N > looks[len(looks)-1]:
@@ -175,8 +175,8 @@ func (e *Estimate) doubtSize(design Design) {
 	}
 }
 
-// doubtPairs warns of data that are too regular to be continuous measurements.
-func (e *Estimate) doubtPairs(d []float64) {
+// warnRegular warns of data that are too regular for continuous measurements.
+func (e *Estimate) warnRegular(d []float64) {
 	zeros := 0
 	for _, v := range d {
 		if v == 0 {
@@ -195,13 +195,13 @@ func (e *Estimate) warn(format string, a ...any) {
 	e.Warnings = append(e.Warnings, fmt.Sprintf(format, a...))
 }
 
-// A repeater is a design whose p is of another kind than that of one look: valid at any of several.
+// A repeater is a design with a p-value that is valid at any of several looks.
 type repeater interface {
-	// repeatedP is the p at the look after n pairs at which min(W+, W-) is w.
+	// repeatedP returns the p at the look after n pairs at which min(W+, W-) is w.
 	repeatedP(n, w int) float64
 }
 
-// signP is the two-sided p of the signed-rank test of the sorted d.
+// signP returns the two-sided p of the signed-rank test of the sorted d.
 func signP(d []float64, design Design) float64 {
 	if r, repeats := design.(repeater); repeats {
 		return r.repeatedP(len(d), leastRankSum(walsh(d)))
@@ -216,15 +216,15 @@ func signP(d []float64, design Design) float64 {
 	return signNormal(ranks, positive)
 }
 
-// leastRankSum is min(W+, W-) by the number of Walsh averages on either side of 0. Those at 0 count
-// on both, so that ties and zeros say against a difference what they say in the interval.
+// leastRankSum returns min(W+, W-), from the number of Walsh averages on either side of 0. Averages of 0 count on both
+// sides, so that ties and zeros count against a difference as they do in the interval.
 func leastRankSum(w pairwise) int {
 	atMost, below := w.count(0), w.count(-math.SmallestNonzeroFloat64)
 	return min(atMost, w.size-below)
 }
 
-// signedRanks returns the doubled ranks of the differences that have a sign, and the sum of those of
-// the positive ones. Zeros are ranked, then left out.
+// signedRanks returns the doubled ranks of the differences with a sign, and the sum of those of the positive ones.
+// Zeros are ranked, then left out.
 func signedRanks(d []float64) (ranks []int, positive int) {
 	sizes := make([]float64, len(d))
 	for i, v := range d {
@@ -241,8 +241,8 @@ func signedRanks(d []float64) (ranks []int, positive int) {
 	return ranks, positive
 }
 
-// signNormal approximates the p of a positive sum of doubled ranks. The continuity correction of one
-// half is doubled too.
+// signNormal approximates the p of a positive sum of doubled ranks; the continuity correction of one half is doubled
+// too.
 func signNormal(ranks []int, positive int) float64 {
 	squares := 0.0
 	for _, r := range ranks {
@@ -251,8 +251,8 @@ func signNormal(ranks []int, positive int) float64 {
 	return twoSidedNormal(float64(positive)-float64(sum(ranks))/2, 1, squares/4)
 }
 
-// SignP is the p of [Paired] for the hypothesis that the shift is at, with the p of a design with
-// looks always rounded up to its grid; 1 if at is not finite.
+// SignP returns the p of [Paired] for the hypothesis that the shift is at; for a design with looks it is always rounded
+// up to the grid. It is 1 if at is not finite.
 func SignP(d []float64, at float64, design Design) float64 {
 	if math.IsNaN(at) || math.IsInf(at, 0) {
 		return 1
@@ -261,7 +261,7 @@ func SignP(d []float64, at float64, design Design) float64 {
 	for i := range d {
 		d[i] -= at
 	}
-	d, _ = finite(d) // what has left the range of numbers
+	d, _ = finite(d) // the subtraction may overflow
 	slices.Sort(d)
 	return signP(d, design)
 }

@@ -46,8 +46,8 @@ func check(t *testing.T, name string, got, want Estimate) {
 	}
 }
 
-// TestNormalApproximation checks the branch for large samples on R's small ones: the sleep data, and
-// monthly temperatures, with ties and continuity correction.
+// TestNormalApproximation checks the approximation for large samples on small samples of R: the sleep data, and monthly
+// temperatures, with ties and continuity correction.
 func TestNormalApproximation(t *testing.T) {
 	one := []float64{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0}
 	two := []float64{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4}
@@ -101,7 +101,7 @@ func TestCriticalTables(t *testing.T) {
 	}
 }
 
-// An oracle is what another implementation computed.
+// An oracle holds results of another implementation.
 type oracle struct {
 	SignedRank []struct {
 		D []float64
@@ -202,8 +202,8 @@ func draw(random *rand.Rand, n int, coarse bool) []float64 {
 	return d
 }
 
-// checkInversion checks that the interval holds exactly the shifts that the test does not reject,
-// by the sum of ranks itself and not by Walsh averages.
+// checkInversion checks that the interval contains exactly the shifts that the test does not reject, by the sum of
+// ranks instead of Walsh averages.
 func checkInversion(t *testing.T, d []float64, e Estimate) {
 	t.Helper()
 	for at := -3.0; at <= 4; at += 0.0371 {
@@ -248,7 +248,7 @@ func TestSubsetEnumeration(t *testing.T) {
 	}
 }
 
-// TestPairwise compares the selection with the sorted list of all.
+// TestPairwise compares the selection with the sorted list of all values.
 func TestPairwise(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for n := 1; n < 30; n++ {
@@ -321,7 +321,7 @@ func TestMinSamples(t *testing.T) {
 }
 
 func TestMinPairs(t *testing.T) {
-	// Two to the power of 1-n must not exceed alpha over the number of hypotheses.
+	// 2^(1-n) must not exceed alpha over the number of hypotheses.
 	for m, want := range map[int]int{1: 6, 5: 8, 10: 9, 20: 10, 40: 11, 100: 12} {
 		alpha := 0.05 / float64(m)
 		if got := MinPairs(alpha, OneLook{}); got != want {
@@ -336,7 +336,7 @@ func TestMinPairs(t *testing.T) {
 	}
 }
 
-// strict is a design of its own.
+// A strict is a design with a fixed critical value.
 type strict struct{}
 
 func (strict) Looks() []int                   { return nil }
@@ -378,7 +378,7 @@ func TestBenjaminiHochbergOfNonsense(t *testing.T) {
 	}
 }
 
-// TestLargeSamples checks that the switch to the normal approximation does not jump.
+// TestLargeSamples checks that the results do not jump where the normal approximation begins.
 func TestLargeSamples(t *testing.T) {
 	for _, alpha := range []float64{0.2, 0.05, 0.01, 0.001, 0.0001} {
 		exact := critical(signDistribution(firstRanks(exactPairs+1)), alpha)

@@ -2,9 +2,9 @@ package stats
 
 import "math"
 
-// StudentQuantile is the value below which Student's t with the given degrees of freedom is with
-// probability p, for 5 degrees or more, where it is right to three digits between 0.5 % and 99.5 %.
-// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
+// StudentQuantile returns the p-quantile of Student's t with the given degrees of freedom, from 5 degrees on; it is
+// accurate to three digits between 0.5 % and 99.5 %. Source: Abramowitz and Stegun, Handbook of Mathematical Functions,
+// 26.7.5.
 func StudentQuantile(p, freedom float64) float64 {
 	z := normalQuantile(p)
 	z3, z5, z7, z9 := math.Pow(z, 3), math.Pow(z, 5), math.Pow(z, 7), math.Pow(z, 9)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The quantiles of Student's t of printed tables.
+// TestStudentQuantile compares with quantiles of printed tables.
 func TestStudentQuantile(t *testing.T) {
 	for _, c := range []struct{ p, freedom, want float64 }{
 		{0.975, 5, 2.5706}, {0.975, 10, 2.2281}, {0.975, 30, 2.0423}, {0.975, 197, 1.9721},

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// A Summary describes a sample by its quartiles. They are NaN if it is empty.
+// A Summary holds the size and the quartiles of a sample; the quartiles of an empty sample are NaN.
 type Summary struct {
 	N              int
 	Q1, Median, Q3 float64
 }
 
-// Summarise describes x without values that are not finite. Quartiles interpolate linearly between order statistics
+// Summarise returns the summary of the finite values of x. Quartiles interpolate linearly between order statistics
 // (type 7 of Hyndman and Fan, Sample Quantiles in Statistical Packages, 1996; R's default).
 func Summarise(x []float64) Summary {
 	x, _ = finite(x)
@@ -21,7 +21,7 @@ func Summarise(x []float64) Summary {
 	return Summary{N: len(x), Q1: quantile(x, 0.25), Median: quantile(x, 0.5), Q3: quantile(x, 0.75)}
 }
 
-// Median is the middle value of x, NaN if it is empty.
+// Median returns the median of the finite values of x, NaN if there are none.
 func Median(x []float64) float64 { return Summarise(x).Median }
 
 // quantile interpolates in a sorted sample; NaN if it is empty.
@@ -36,10 +36,11 @@ func quantile(sorted []float64, q float64) float64 {
 	}
 	part := at - float64(i)
 	between := sorted[i]*(1-part) + sorted[i+1]*part
-	return math.Min(math.Max(between, sorted[i]), sorted[i+1]) // whatever rounding did to tiny values
+	return math.Min(math.Max(between, sorted[i]), sorted[i+1]) // rounding of tiny values may leave the range
 }
 
-// Moments are the arithmetic mean of x and its sample variance; NaN where x has too few values for them.
+// Moments returns the arithmetic mean and the sample variance of x. The mean of no values and the variance of less than
+// two values are NaN.
 func Moments(x []float64) (mean, variance float64) {
 	if len(x) == 0 {
 		return math.NaN(), math.NaN()
@@ -56,7 +57,7 @@ func Moments(x []float64) (mean, variance float64) {
 	return mean, variance / float64(len(x)-1)
 }
 
-// deviation is the sample standard deviation; NaN below two values.
+// deviation returns the sample standard deviation; NaN below two values.
 func deviation(x []float64) float64 {
 	_, variance := Moments(x)
 	return math.Sqrt(variance)
@@ -76,8 +77,8 @@ func finite(x []float64) (kept []float64, warnings []string) {
 	return kept, warnings
 }
 
-// Percent renders a confidence with one decimal, rounded down so that it promises nothing more, and
-// with more decimals where it would be 99.9 % otherwise: 0.95 is "95 %", 0.98333 is "98.3 %".
+// Percent formats a confidence with one decimal, rounded down so that it does not overstate, and with more decimals
+// from 99.9 % on: 0.95 is "95 %", 0.98333 is "98.3 %".
 func Percent(confidence float64) string {
 	decimals := 1
 	for scale := 1e3; decimals < 6 && confidence*scale >= scale-1; scale *= 10 {

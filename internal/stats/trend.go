@@ -2,14 +2,14 @@ package stats
 
 import "math"
 
-// exactTrend is the largest sample whose trend is judged by the exact distribution.
+// exactTrend is the largest sample for which the exact distribution is used.
 const exactTrend = 40
 
-// TrendP is the two-sided p of values in the order of time having no trend: Mann's test by Kendall's S, the number of
-// pairs that rise less those that fall (Mann, Nonparametric Tests against Trend, Econometrica 13, 1945). Up to 40
-// values the distribution is exact, above that normal with a correction for continuity. Ties, and what [Settle] makes
-// ties, count as neither, which makes it conservative. Values that are not finite are left out; with fewer than three
-// there is no trend to be seen, and it is 1.
+// TrendP returns the two-sided p of the hypothesis that values in the order of time have no trend: Mann's test by
+// Kendall's S, the number of rising pairs minus that of falling pairs (Mann, Nonparametric Tests against Trend,
+// Econometrica 13, 1945). Up to 40 values the distribution is exact; above that it is normal with continuity
+// correction. Ties, including those that [Settle] creates, count as neither, which is conservative. Values that are not
+// finite are left out; with fewer than three the result is 1.
 func TrendP(values []float64) float64 {
 	values, _ = finite(Settle(values)[0])
 	n := len(values)
@@ -35,8 +35,8 @@ func TrendP(values []float64) float64 {
 	return math.Min(1, 2*sum(inversions(n)[:(pairs-max(s, -s))/2+1]))
 }
 
-// inversions is the probability of so many inversions in a random order of n values, by their number: that of n - 1
-// values, and evenly from 0 to n - 1 more.
+// inversions returns the probability of each number of inversions in a random order of n values. It extends the
+// distribution for n - 1 values by 0 to n - 1 further inversions, each equally likely.
 func inversions(n int) []float64 {
 	list := []float64{1}
 	for size := 2; size <= n; size++ {

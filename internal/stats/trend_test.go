@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The exact distribution is that of all orders, and beyond it the normal one goes on where it ends.
+// TestTrendP compares with the distribution over all orders, and checks that the normal approximation continues it.
 func TestTrendP(t *testing.T) {
 	for _, n := range []int{3, 4, 6, 7} {
 		counts, orders := map[int]int{}, 0
