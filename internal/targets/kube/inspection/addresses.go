@@ -13,17 +13,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// multusStatus is the annotation by which Multus answers.
+// multusStatus is the annotation in which Multus lists the networks of a pod.
 const multusStatus = "k8s.v1.cni.cncf.io/network-status"
 
-// An attachment is a device of a pod, or more, by which Multus brought the pod to a network.
+// An attachment is an entry of Multus' annotation: one or more devices that connect a pod to a network.
 type attachment struct {
 	Name    string   `json:"name"`
 	IPs     []string `json:"ips"`
-	Default bool     `json:"default"` // it is the pod's default network
+	Default bool     `json:"default"` // the pod's default network
 }
 
-// attachmentsOf are those that Multus answers a pod's request for a network with, by an option.
+// attachmentsOf returns the attachments in a pod's Multus annotation. option names the target's option that asked for
+// network, for the error.
 func attachmentsOf(p *corev1.Pod, network, option string) (list []attachment, err error) {
 	text := p.Annotations[multusStatus]
 	if text == "" {
@@ -36,6 +37,7 @@ func attachmentsOf(p *corev1.Pod, network, option string) (list []attachment, er
 	return list, nil
 }
 
+// addresses returns the valid addresses of the attachment.
 func (a attachment) addresses() (list []netip.Addr) {
 	for _, ip := range a.IPs {
 		if address, err := netip.ParseAddr(ip); err == nil {
@@ -45,7 +47,7 @@ func (a attachment) addresses() (list []netip.Addr) {
 	return list
 }
 
-// attached are the addresses that a pod has in the network that it asked Multus for.
+// attached returns the addresses of a pod in the additional network that it asked Multus for.
 func attached(p *corev1.Pod, network string) ([]netip.Addr, error) {
 	all, err := attachmentsOf(p, network, "network")
 	wanted := network
@@ -61,31 +63,32 @@ func attached(p *corev1.Pod, network string) ([]netip.Addr, error) {
 	return list, err
 }
 
-// inDefault are the addresses of a pod in the network that it asked Multus for in place of the default one.
+// inDefault returns the addresses of a pod in the network that it asked Multus for in place of the default one. It
+// returns an error if that network is not the pod's default.
 func inDefault(p *corev1.Pod, network string) ([]netip.Addr, error) {
 	all, err := attachmentsOf(p, network, "default-network")
 	if err != nil {
 		return nil, err
 	}
 	var list []netip.Addr
-	is, other := false, result.Unknown
+	isDefault, other := false, result.Unknown
 	for _, a := range all {
 		switch {
-		case a.Name == network: // a plugin that adds devices of its own has one for each
-			list, is = append(list, a.addresses()...), is || a.Default
+		case a.Name == network: // Multus lists each device of a plugin that adds several
+			list, isDefault = append(list, a.addresses()...), isDefault || a.Default
 		case a.Default:
 			other = a.Name
 		}
 	}
-	if !is {
+	if !isDefault {
 		return nil, fmt.Errorf("the default network of pod %s is %s, not %s; the cluster's Multus does not follow the "+
 			"annotation v1.multus-cni.io/default-network; leave default-network= out", p.Name, other, network)
 	}
 	return list, nil
 }
 
-// CheckDefaultNetwork checks that a pod's own addresses are those that it has in the network that it asked Multus for in place
-// of the default one; empty if it asked for none.
+// CheckDefaultNetwork returns an error unless all addresses of a pod are in the network that it asked Multus for in
+// place of the default one. network is empty if the pod asked for none; then every pod passes.
 func CheckDefaultNetwork(p *corev1.Pod, network string) error {
 	if network == "" {
 		return nil
@@ -103,8 +106,9 @@ func CheckDefaultNetwork(p *corev1.Pod, network string) error {
 	return nil
 }
 
-// CheckDefaultRoute checks that traffic from a pod leaves by the network it has in place of the default one: the server may
-// see another address, so what counts is the device that the connection has its own address on.
+// CheckDefaultRoute returns an error unless traffic from a pod leaves by the network that it has in place of the
+// default one. It checks the addresses of the device that the traffic leaves by: the server may see a translated
+// address.
 func CheckDefaultRoute(p *corev1.Pod, network string, client preflight.Report) error {
 	all, err := inDefault(p, network)
 	if err != nil {
@@ -124,7 +128,8 @@ func CheckDefaultRoute(p *corev1.Pod, network string, client preflight.Report) e
 		client.Device.Name, addresses(own), addresses(all))
 }
 
-// AttachedAddress is the address of a family that a pod has in that network; of the first one without a family.
+// AttachedAddress returns the first address of a family that a pod has in an additional network; if family is empty,
+// the first of any family.
 func AttachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (netip.Addr, error) {
 	all, err := attached(p, network)
 	if err != nil {
@@ -139,8 +144,8 @@ func AttachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (net
 		"IPAM plugin, and one for the family of ip= if that is given", p.Name, network)
 }
 
-// CheckNetworkRoute says that traffic from a pod came by a network that it asked Multus for, from the address that the other
-// end saw it have: a pod may reach an address there by its default network, too.
+// CheckNetworkRoute returns an error unless traffic from a pod took the additional network: seen, the source address
+// that the server saw, must be the pod's address there. A pod may also reach that network by its default one.
 func CheckNetworkRoute(p *corev1.Pod, network string, seen netip.Addr) error {
 	all, err := attached(p, network)
 	if err != nil || slices.Contains(all, seen.Unmap()) {
@@ -151,6 +156,7 @@ func CheckNetworkRoute(p *corev1.Pod, network string, seen netip.Addr) error {
 		addresses(all))
 }
 
+// addresses lists addresses in an error text.
 func addresses(all []netip.Addr) string {
 	var names []string
 	for _, a := range all {
@@ -159,7 +165,7 @@ func addresses(all []netip.Addr) string {
 	return List(names)
 }
 
-// PodAddress is a pod's own address of a family; of the first one without a family.
+// PodAddress returns the first address of a family in a pod's status; if family is empty, the first of any family.
 func PodAddress(p *corev1.Pod, family corev1.IPFamily) (netip.Addr, error) {
 	for _, ip := range p.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil && isFamily(a, family) {
@@ -172,6 +178,7 @@ func PodAddress(p *corev1.Pod, family corev1.IPFamily) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("pod %s has no %s address", p.Name, family)
 }
 
+// isFamily reports whether a is of a family; every address is of the empty family.
 func isFamily(a netip.Addr, family corev1.IPFamily) bool {
 	return family == "" || a.Is4() == (family == corev1.IPv4Protocol)
 }

@@ -1,5 +1,5 @@
-// Package inspection turns objects of the API server into facts: the network plugin and its settings, nodes that can
-// take part, what is in a pod besides the agent, what a storage class promises. It is pure: it asks nobody.
+// Package inspection derives facts from objects of the API server: the network plugin and its settings, usable nodes,
+// containers in a pod besides the agent, properties of storage classes. Its functions are pure and send no requests.
 package inspection
 
 import (
@@ -21,25 +21,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// An Evidence is what a cluster shows of itself. Each part may be missing: nobody must be allowed to see it.
+// An Evidence holds the objects and preflight reports that the facts of a cluster derive from. Each part may be
+// missing, since the user may lack the right to read it.
 type Evidence struct {
-	Version string
-	Network string // that the pods' traffic takes next to the default one, or
-	// DefaultNetwork is the one that pods have in place of the cluster's, and Chain its plugins, if they are known.
-	DefaultNetwork string
-	Chain          []string
+	Version        string   // of the API server
+	Network        string   // additional network that the traffic takes, or empty
+	DefaultNetwork string   // network that pods have in place of the cluster's, or empty
+	Chain          []string // plugins of DefaultNetwork, if known
 	Nodes          []corev1.Node
 	DaemonSets     []appsv1.DaemonSet
 	Config         map[string]map[string]string // config maps by namespace/name
 	Pools          []IPPool                     // Calico's
 	Felix          *Felix                       // Calico's, of the whole cluster
 	NodeConfigs    []CiliumNodeConfig
-	Node           *preflight.Report // of a pod in the network of its node
-	Pod            *preflight.Report
-	Annotations    map[string]string // of that pod
+	Node           *preflight.Report // from a pod in its node's network
+	Pod            *preflight.Report // from a pod in the pod network
+	Annotations    map[string]string // of the pod that Pod is from
 }
 
-// ConfigMaps are those that network plugins and kube-proxy keep their settings in.
+// ConfigMaps lists the config maps, as namespace and name, with the settings of network plugins and kube-proxy.
 var ConfigMaps = [][2]string{
 	{"kube-system", "kube-proxy"}, {"kube-system", "cilium-config"}, {"cilium", "cilium-config"},
 	{"kube-flannel", "kube-flannel-cfg"},
@@ -47,7 +47,7 @@ var ConfigMaps = [][2]string{
 	{"kube-system", "antrea-config"},
 }
 
-// Facts are what the evidence says.
+// Facts returns the facts about the cluster. What the evidence does not show is result.Unknown.
 func (e Evidence) Facts() []result.Fact {
 	list := []result.Fact{
 		{Name: "kubernetes", Value: cmp.Or(e.Version, result.Unknown)},
@@ -55,18 +55,18 @@ func (e Evidence) Facts() []result.Fact {
 	}
 	list = append(append(list, e.nodeFacts()...), machineFacts(e.Nodes)...)
 	list = append(list, e.networkFacts()...)
-	return append(list, e.placeFacts()...)
+	return append(list, e.podFacts()...)
 }
 
-// nodeFacts are of the nodes that take part. One value if they agree.
+// nodeFacts returns facts about the nodes of the experiment: one value if they agree, else all values.
 func (e Evidence) nodeFacts() []result.Fact {
 	of := func(name string, value func(corev1.Node) string) result.Fact {
 		seen := map[string]bool{}
 		for _, n := range e.Nodes {
 			seen[cmp.Or(value(n), result.Unknown)] = true
 		}
-		if len(seen) == 0 { // the nodes may not be listed, but a pod on one of them has looked
-			seen[e.seen(name)] = true
+		if len(seen) == 0 { // nodes cannot be listed: use the report of a pod on one of them
+			seen[e.reported(name)] = true
 		}
 		return result.Fact{Name: name, Value: strings.Join(slices.Sorted(maps.Keys(seen)), " | ")}
 	}
@@ -101,8 +101,8 @@ func (e Evidence) nodeFacts() []result.Fact {
 	}
 }
 
-// seen is what a place has seen of its machine.
-func (e Evidence) seen(name string) string {
+// reported returns a fact about the machine from the pods' preflight reports.
+func (e Evidence) reported(name string) string {
 	for _, r := range []*preflight.Report{e.Pod, e.Node} {
 		if r == nil {
 			continue
@@ -114,7 +114,7 @@ func (e Evidence) seen(name string) string {
 	return result.Unknown
 }
 
-// What versions of API servers have in them, and the labels or annotations that nodes have, by distribution.
+// Substrings of API server versions, and labels or annotations of nodes, that identify a distribution.
 var (
 	versionSigns = [][2]string{
 		{"-gke.", "GKE"}, {"-eks-1-", "EKS Distro"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"},
@@ -128,7 +128,7 @@ var (
 	}
 )
 
-// distribution is what kind of Kubernetes it is, by what only that kind has: its version, or labels of its nodes.
+// distribution returns the Kubernetes distribution, with the sign that identifies it.
 func (e Evidence) distribution() string {
 	for _, sign := range versionSigns {
 		if strings.Contains(e.Version, sign[0]) {
@@ -156,8 +156,8 @@ func (e Evidence) distribution() string {
 	return result.Unknown
 }
 
-// A plugin is a network plugin, known by the images of its daemon set: by a part of the last element of their names, or
-// of the whole where it has a slash.
+// A plugin identifies a network plugin by the images of its daemon set: image is a substring of the last element of an
+// image's name, or of the whole name if it contains a slash.
 type plugin struct{ name, image string }
 
 var pluginImages = []plugin{
@@ -170,13 +170,13 @@ var pluginImages = []plugin{
 	{"spiderpool", "spiderpool"},
 }
 
-// attaches says of plugins that they only bring pods to the networks of others.
-func attaches(plugin string) bool { return plugin == "multus" || plugin == "spiderpool" }
+// onlyAttaches reports whether a plugin only attaches pods to the networks of other plugins.
+func onlyAttaches(plugin string) bool { return plugin == "multus" || plugin == "spiderpool" }
 
-// networkFacts are the pods' network and how Services are done, each by what it shows of itself.
+// networkFacts returns facts about the pod network and the implementation of Services, each with its evidence.
 func (e Evidence) networkFacts() []result.Fact {
 	names, images := e.Plugins()
-	if traces := e.flannelTraces(); traces != "" && len(slices.DeleteFunc(slices.Clone(names), attaches)) == 0 {
+	if traces := e.flannelTraces(); traces != "" && len(slices.DeleteFunc(slices.Clone(names), onlyAttaches)) == 0 {
 		names = append([]string{"flannel (" + traces + ")"}, names...)
 	}
 	if e.DefaultNetwork != "" {
@@ -187,12 +187,12 @@ func (e Evidence) networkFacts() []result.Fact {
 		{Name: "cni-image", Value: cmp.Or(strings.Join(images, " "), result.Unknown)},
 		{Name: "encapsulation", Value: e.encapsulation()},
 		{Name: "encryption", Value: e.encryption()},
-		{Name: "cni-settings", Value: e.chosenSettings()},
+		{Name: "cni-settings", Value: e.settingsFact()},
 		{Name: "kube-proxy", Value: e.kubeProxy()},
 	}
 }
 
-// defaultNetwork is the chain of plugins that pods have in place of the cluster's, with its evidence.
+// defaultNetwork returns the plugin chain of DefaultNetwork with its evidence; nil if it is unknown.
 func (e Evidence) defaultNetwork() []string {
 	if len(e.Chain) == 0 {
 		return nil
@@ -200,8 +200,8 @@ func (e Evidence) defaultNetwork() []string {
 	return []string{strings.Join(e.Chain, " + ") + " (NetworkAttachmentDefinition " + e.DefaultNetwork + ")"}
 }
 
-// Chain are the plugins of a network's configuration, in their order. Nothing else is read of it; empty if a plugin has
-// what is no name of a program.
+// Chain returns the plugins of a CNI configuration in order, and reads nothing else of it. It returns nil if the
+// configuration is invalid or a plugin is not a program's name.
 func Chain(config string) []string {
 	var network struct {
 		Type    string
@@ -223,19 +223,20 @@ func Chain(config string) []string {
 	return chain
 }
 
-// programName is how programs of plugins are called.
+// programName matches names of plugin programs.
 var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// Plugins are the names and the images, without registry, of the daemon sets that are network plugins.
+// Plugins returns the network plugins that run as daemon sets, and their images without registry and repository; both
+// sorted.
 func (e Evidence) Plugins() (names, images []string) {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			for _, p := range pluginImages {
-				in := c.Image
+				image := c.Image
 				if !strings.Contains(p.image, "/") {
-					in = imageName(c.Image)
+					image = imageName(c.Image)
 				}
-				if strings.Contains(in, p.image) && !slices.Contains(names, p.name) {
+				if strings.Contains(image, p.image) && !slices.Contains(names, p.name) {
 					names = append(names, p.name)
 					images = append(images, imageName(c.Image))
 					break
@@ -248,28 +249,28 @@ func (e Evidence) Plugins() (names, images []string) {
 	return names, images
 }
 
-// imageName is an image's without registry and repository.
+// imageName returns the name of an image without registry and repository.
 func imageName(image string) string { return image[strings.LastIndex(image, "/")+1:] }
 
-// placeFacts are what pods saw of where they were. What a node has for all its pods only a pod in its network sees.
-func (e Evidence) placeFacts() []result.Fact {
+// podFacts returns facts from the preflight reports of pods. Only a pod in the node's network sees the node's devices.
+func (e Evidence) podFacts() []result.Fact {
 	list := []result.Fact{
-		{Name: "cpu-model", Value: e.seen("cpu-model")},
+		{Name: "cpu-model", Value: e.reported("cpu-model")},
 		{Name: "confidential-vm", Value: e.confidential()},
 		{Name: "pod-mtu", Value: mtuOf(e.Pod)},
 		{Name: "node-mtu", Value: mtuOf(e.Node)},
 		{Name: "pod-bandwidth", Value: e.bandwidth()},
 	}
-	if room := e.tunnelRoom(); room != "" {
-		list = append(list, result.Fact{Name: "tunnel-mtu", Value: room})
+	if mtu := e.tunnelMTU(); mtu != "" {
+		list = append(list, result.Fact{Name: "tunnel-mtu", Value: mtu})
 	}
 	for _, place := range []struct {
-		name string
-		of   *preflight.Report
+		name   string
+		report *preflight.Report
 	}{{"pod", e.Pod}, {"node", e.Node}} {
 		var d preflight.Device
-		if place.of != nil {
-			d = place.of.Device
+		if place.report != nil {
+			d = place.report.Device
 		}
 		for _, f := range []result.Fact{{Name: "device", Value: d.Name}, {Name: "driver", Value: d.Driver},
 			{Name: "offloads", Value: d.Offloads}, {Name: "qdisc", Value: d.Qdisc}, {Name: "speed", Value: d.Speed}} {
@@ -279,7 +280,7 @@ func (e Evidence) placeFacts() []result.Fact {
 	return append(append(list, sysctlsOf(e.Pod, "")...), sysctlsOf(e.Node, "node.")...)
 }
 
-// sysctlsOf are those that a place has. A pod does not see those of its machine, and they are no fact about it then.
+// sysctlsOf returns the sysctls in a report. It leaves out unknown ones: a pod cannot read all sysctls of its machine.
 func sysctlsOf(r *preflight.Report, prefix string) []result.Fact {
 	if r == nil {
 		return nil
@@ -293,18 +294,18 @@ func sysctlsOf(r *preflight.Report, prefix string) []result.Fact {
 	return list
 }
 
-// confidentialLabels are those of nodes that are confidential machines. Those of Node Feature Discovery for SEV are of
-// machines that could start such ones.
+// confidentialLabels lists labels of nodes that are confidential machines. Node Feature Discovery's labels for SEV are
+// not among them: they mark hosts that can start confidential machines.
 var confidentialLabels = []string{
 	"cloud.google.com/gke-confidential-nodes=true", "kubernetes.azure.com/security-type=ConfidentialVM",
 	"feature.node.kubernetes.io/cpu-security.tdx.protected=true",
 }
 
-// confidential are signs of confidential machines, from within and on the nodes. Where a pod has looked, that there is
-// none is said as well.
+// confidential returns the signs of confidential machines: from the pods' reports and labels of the nodes. Without
+// labels it returns what the pods reported, which may be that there is no sign.
 func (e Evidence) confidential() string {
 	var signs []string
-	within := e.seen("confidential-vm")
+	within := e.reported("confidential-vm")
 	for _, n := range e.Nodes {
 		for _, label := range confidentialLabels {
 			key, value, _ := strings.Cut(label, "=")
@@ -313,7 +314,7 @@ func (e Evidence) confidential() string {
 			}
 		}
 	}
-	if within != result.Unknown && within != noSign {
+	if within != result.Unknown && within != noConfidentialSign {
 		signs = append([]string{within}, signs...)
 	}
 	if len(signs) == 0 {
@@ -322,9 +323,10 @@ func (e Evidence) confidential() string {
 	return strings.Join(signs, ", ")
 }
 
-// noSign is what a place says that saw none of a confidential machine.
-const noSign = "no sign seen"
+// noConfidentialSign is the report of a pod that found no sign of a confidential machine.
+const noConfidentialSign = "no sign seen"
 
+// mtuOf returns the MTU of a report as a fact's value.
 func mtuOf(r *preflight.Report) string {
 	if r == nil || r.MTU == 0 {
 		return result.Unknown
@@ -332,7 +334,7 @@ func mtuOf(r *preflight.Report) string {
 	return strconv.Itoa(r.MTU)
 }
 
-// ProxyURLs are where kube-proxy tells its mode on a node with that address.
+// ProxyURLs returns the URLs at which kube-proxy may report its mode on a node with that address.
 func ProxyURLs(address string) []string {
 	var urls []string
 	for _, host := range []string{"127.0.0.1", address} {

@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// weaveFromSecret is a Weave whose variables are in a Secret, which nobody reads.
+// weaveFromSecret returns a Weave daemon set whose variables are in a Secret, which is not read.
 func weaveFromSecret() appsv1.DaemonSet {
 	d := daemonSet("weaveworks/weave-kube:2.8.1")
 	d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: new(corev1.SecretEnvSource)}}
@@ -192,7 +192,7 @@ func TestNetworkFacts(t *testing.T) {
 			"weave; vxlan (device vxlan-6784 of the node); none (weave has no password); unknown"},
 		{"kindnet", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("kindest/kindnetd:v2")}},
 			"kindnet; none, routes (kindnet has nothing else); unknown; unknown"},
-		{"a tunnel that nobody uses", Evidence{Node: devices("tunl0")}, "unknown; unknown; unknown; unknown"},
+		{"an unused tunnel", Evidence{Node: devices("tunl0")}, "unknown; unknown; unknown; unknown"},
 		{"flannel with direct routing", Evidence{Config: map[string]map[string]string{
 			"kube-system/canal-config": {"net-conf.json": `{"Backend":{"Type":"vxlan","DirectRouting":true}}`},
 		}}, "unknown; flannel vxlan with direct routing (config map kube-system/canal-config); unknown; unknown"},
@@ -220,12 +220,12 @@ func TestNetworkFacts(t *testing.T) {
 			"registry.example/flannel/nginx:1")}}, "unknown; unknown; unknown; unknown"},
 		{"antrea with policies alone", Evidence{Config: antreaConfig("trafficEncapMode: networkPolicyOnly\n")},
 			"unknown; unknown; unknown; unknown"},
-		{"antrea in a mode that nobody knows", Evidence{Config: antreaConfig("trafficEncapMode: new\n")},
+		{"antrea in an unknown mode", Evidence{Config: antreaConfig("trafficEncapMode: new\n")},
 			"unknown; unknown; none (config map antrea-config); unknown"},
 		{"kube-router with a value in an argument of its own", Evidence{DaemonSets: []appsv1.DaemonSet{router(
 			"--run-service-proxy=false", "--overlay-type", "full")}},
 			"kube-router; ipip (arguments of kube-router); none (kube-router has no encryption); unknown"},
-		{"kube-router of a type that nobody knows", Evidence{DaemonSets: []appsv1.DaemonSet{router(
+		{"kube-router of an unknown type", Evidence{DaemonSets: []appsv1.DaemonSet{router(
 			"--run-service-proxy=false", "--overlay-type=new")}},
 			"kube-router; unknown; none (kube-router has no encryption); unknown"},
 		{"kube-router that advertises the routes of others", Evidence{DaemonSets: []appsv1.DaemonSet{router(
@@ -238,7 +238,7 @@ func TestNetworkFacts(t *testing.T) {
 			"ovn-kubernetes; geneve (device genev_sys_6081 of the node) | vxlan (device vxlan_sys_4789 of the node); " +
 				"unknown; " + ovnProxy},
 		{"weave's bridge", Evidence{Node: devices("weave")}, "unknown; unknown; unknown; unknown"},
-		{"a tunnel of somebody else", Evidence{Node: devices("vxlan-100")}, "unknown; unknown; unknown; unknown"},
+		{"an unknown tunnel", Evidence{Node: devices("vxlan-100")}, "unknown; unknown; unknown; unknown"},
 		{"a config map of a kube-proxy that is gone", Evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("kubeovn/kube-ovn:v1")},
 			Config:     map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: ipvs"}},
@@ -269,7 +269,7 @@ func flannelMap(backend string) map[string]map[string]string {
 	}}
 }
 
-// What flannel leaves settles what it is and does, as long as nothing speaks against it.
+// Flannel's traces alone show its encapsulation and encryption, unless another plugin left traces too.
 func TestFlannel(t *testing.T) {
 	const inMap, onNodes = " (config map kube-flannel/kube-flannel-cfg)", " (annotation of the nodes)"
 	on := func(backends ...string) (nodes []corev1.Node) {
@@ -314,7 +314,7 @@ func TestFlannel(t *testing.T) {
 			"unknown; unknown; unknown"},
 		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; flannel vxlan" + onNodes +
 			"; unknown"},
-		{"a backend that nobody knows", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; flannel tencent-vpc" +
+		{"an unknown backend", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; flannel tencent-vpc" +
 			onNodes + "; unknown"},
 		{"a backend that is no name", Evidence{Nodes: on("a key: secret!")}, "unknown; unknown; unknown"},
 		{"beside Calico", Evidence{Nodes: []corev1.Node{calico}, Config: flannelMap("vxlan")}, "unknown; flannel vxlan" +
@@ -351,7 +351,7 @@ func TestFlannel(t *testing.T) {
 	}
 }
 
-// Nodes that differ are not given one value.
+// A fact of nodes that differ has all their values.
 func TestNodeFacts(t *testing.T) {
 	a, b := node("a z1 small"), node("b z1 large")
 	a.Spec.ProviderID = "azure:///subscriptions/secret-looking"
@@ -389,7 +389,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// Labels are signs of confidential machines only with the values that say so.
+// Labels are signs of confidential machines only with certain values.
 func TestConfidentialLabels(t *testing.T) {
 	const azure = "kubernetes.azure.com/security-type"
 	for label, want := range map[string]string{
@@ -406,9 +406,8 @@ func TestConfidentialLabels(t *testing.T) {
 	}
 }
 
-// What places saw: of a pod its own, of a node its own; and where nodes may not be listed, the machine by the pod on
-// it.
-func TestPlaceFacts(t *testing.T) {
+// Pods report their own facts and those of their node, and also the machine's if nodes cannot be listed.
+func TestPodFacts(t *testing.T) {
 	see := func(qdisc string, facts ...result.Fact) *preflight.Report {
 		return &preflight.Report{MTU: 1450, Facts: facts, Device: preflight.Device{Name: "eth0", Qdisc: qdisc,
 			Driver: "veth", Offloads: "tso gso", Speed: result.Unknown}}
@@ -478,8 +477,8 @@ func TestAttachedAddress(t *testing.T) {
 	}
 }
 
-// A pod's own addresses are of the network that it has in place of the default one, and its traffic leaves by them,
-// whatever the server sees; else it is refused.
+// A pod's addresses must be in the network that replaces the default one, and its traffic must leave from them,
+// whatever address the server sees.
 func TestDefaultNetwork(t *testing.T) {
 	pod := func(status string, ips ...string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{multusStatus: status}}}
@@ -532,7 +531,7 @@ func TestDefaultNetwork(t *testing.T) {
 	}
 }
 
-// Of a network's configuration its plugins are read, if all have names.
+// Chain returns the plugins of a configuration if all of them have valid names.
 func TestChain(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"type":"sriov","vlan":7}`:                         "sriov",

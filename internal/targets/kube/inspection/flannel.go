@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// What flannel leaves where it runs: its config map, annotations of the nodes, devices. There is not always a daemon
-// set: k3s has flannel within itself, and others run it beside the kubelet.
+// Flannel is recognized by its config map, annotations of the nodes, and devices. It does not always have a daemon set:
+// k3s embeds flannel, and other distributions run it next to the kubelet.
 
 const flannelType = "flannel.alpha.coreos.com/backend-type"
 
-// flannelMaps are the config maps that flannel may have, alone or as a part of canal.
+// flannelMaps lists the config maps that flannel may have, alone or as a part of canal.
 var flannelMaps = []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-system/canal-config"}
 
-// A flannelConf is a backend of flannel in a config map, or none.
+// A flannelConf is the backend of flannel in a config map; the zero value is no backend.
 type flannelConf struct {
-	kind, text string // vxlan, and how it is said with its settings
+	kind, text string // such as vxlan, and the same with its settings
 	name       string // of the config map
 }
 
-// flannelConfig is the backend in flannel's own config map, alone or as a part of canal. Where no node has flannel's
-// annotations, the map is left of a flannel that is gone, or not what flannel reads.
+// flannelConfig returns the backend in flannel's config map. If nodes are known and none has flannel's annotations, the
+// map is a leftover or not the one that flannel reads, and flannelConfig returns none.
 func (e Evidence) flannelConfig() flannelConf {
-	if written, _ := e.flannelWritten(); len(e.Nodes) > 0 && len(written) == 0 {
+	if written, _ := e.flannelAnnotations(); len(e.Nodes) > 0 && len(written) == 0 {
 		return flannelConf{}
 	}
 	for _, name := range flannelMaps {
@@ -34,7 +34,7 @@ func (e Evidence) flannelConfig() flannelConf {
 			}
 		}
 		text := []byte(e.Config[name]["net-conf.json"])
-		if json.Unmarshal(text, &conf) != nil || !plain.MatchString(conf.Backend.Type) {
+		if json.Unmarshal(text, &conf) != nil || !plainSetting.MatchString(conf.Backend.Type) {
 			continue
 		}
 		c := flannelConf{kind: conf.Backend.Type, text: conf.Backend.Type, name: name}
@@ -46,14 +46,13 @@ func (e Evidence) flannelConfig() flannelConf {
 	return flannelConf{}
 }
 
-// flannelWritten are the backends that flannel has written on the nodes that take part, and whether it has on all of
-// them.
-func (e Evidence) flannelWritten() (backends []string, all bool) {
+// flannelAnnotations returns the backends in flannel's annotations of the nodes, and whether all nodes have one.
+func (e Evidence) flannelAnnotations() (backends []string, all bool) {
 	all = len(e.Nodes) > 0
 	for _, n := range e.Nodes {
 		backend := n.Annotations[flannelType]
 		switch {
-		case !plain.MatchString(backend):
+		case !plainSetting.MatchString(backend):
 			all = false
 		case !slices.Contains(backends, backend):
 			backends = append(backends, backend)
@@ -63,56 +62,57 @@ func (e Evidence) flannelWritten() (backends []string, all bool) {
 	return backends, all
 }
 
-// flannelBackend is that of the config map, unless flannel runs with another one: it reads the map when it starts.
+// flannelBackend returns the backend of the config map with its evidence; empty if a node's annotation names another
+// one, since flannel reads the map only when it starts.
 func (e Evidence) flannelBackend() string {
 	c := e.flannelConfig()
 	another := func(written string) bool { return written != c.kind }
-	if written, _ := e.flannelWritten(); c.kind == "" || slices.ContainsFunc(written, another) {
+	if written, _ := e.flannelAnnotations(); c.kind == "" || slices.ContainsFunc(written, another) {
 		return ""
 	}
 	return "flannel " + c.text + " (config map " + c.name + ")"
 }
 
-// flannelBackends are how flannel's backends encrypt.
-var flannelBackends = map[string]string{
+// flannelEncryptions maps flannel's backends to their encryption.
+var flannelEncryptions = map[string]string{
 	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none",
 }
 
-// flannelEncryption is what the backends do that flannel runs with, and whether one of them encrypts; of some nobody
-// knows. That they do not encrypt says nothing where another plugin is beside flannel.
+// flannelEncryption returns the encryption of flannel's backends, and whether one of them encrypts; empty if one is
+// unknown. A backend without encryption counts only if flannel is alone: another plugin may encrypt its packets.
 func (e Evidence) flannelEncryption() (text string, encrypts bool) {
-	backends, _ := e.flannelWritten()
+	backends, _ := e.flannelAnnotations()
 	if len(backends) == 0 {
 		backends = []string{e.flannelConfig().kind}
 	}
 	var list []string
 	for _, b := range backends {
-		does := flannelBackends[b]
-		if does == "" || does == "none" && !e.onlyFlannel() {
+		encryption := flannelEncryptions[b]
+		if encryption == "" || encryption == "none" && !e.onlyFlannel() {
 			return "", false
 		}
-		encrypts = encrypts || does != "none"
-		list = append(list, does)
+		encrypts = encrypts || encryption != "none"
+		list = append(list, encryption)
 	}
 	slices.Sort(list)
 	return strings.Join(slices.Compact(list), " | ") + " (backend of flannel)", encrypts
 }
 
-// onlyFlannel says that the pods' network is flannel's alone.
+// onlyFlannel reports whether flannel alone provides the pod network.
 func (e Evidence) onlyFlannel() bool {
 	names, _ := e.Plugins()
-	names = slices.DeleteFunc(names, attaches)
-	return !e.othersThere() && (slices.Equal(names, []string{"flannel"}) || len(names) == 0 && e.flannelTraces() != "")
+	names = slices.DeleteFunc(names, onlyAttaches)
+	return !e.hasOtherPlugin() && (slices.Equal(names, []string{"flannel"}) || len(names) == 0 && e.flannelTraces() != "")
 }
 
-// flannelTraces says by what flannel is known where no daemon set tells; empty if it is not, or if others have left
-// traces too. A config map may be left of a flannel that is gone, but not if the nodes have its annotations.
+// flannelTraces returns the evidence of a flannel without a daemon set; empty if there is none, or if another plugin
+// left traces too. A config map alone may be a leftover, so it counts only if the nodes are unknown.
 func (e Evidence) flannelTraces() string {
-	_, written := e.flannelWritten()
+	_, written := e.flannelAnnotations()
 	name := e.flannelConfig().name
 	tunnel, bridge := e.device("flannel"), e.device("cni0")
 	switch {
-	case e.othersThere():
+	case e.hasOtherPlugin():
 		return ""
 	case written:
 		return "annotation of the nodes"
@@ -124,7 +124,7 @@ func (e Evidence) flannelTraces() string {
 	return ""
 }
 
-// device is one of a node whose name begins so; empty if there is none.
+// device returns the first device of the node whose name has a prefix; empty if there is none.
 func (e Evidence) device(prefix string) string {
 	if e.Node == nil {
 		return ""
@@ -137,8 +137,7 @@ func (e Evidence) device(prefix string) string {
 	return ""
 }
 
-// What other plugins leave where they run: config maps, devices of nodes by how their names begin, groups of
-// annotations.
+// Traces of other plugins: config maps, prefixes of device names, groups of node annotations.
 var (
 	otherMaps = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config",
 		"kube-system/antrea-config"}
@@ -147,8 +146,9 @@ var (
 	otherGroups = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
 )
 
-// othersThere says whether another network plugin that may carry or encrypt the pods' packets has left something.
-func (e Evidence) othersThere() bool {
+// hasOtherPlugin reports whether there are traces of another network plugin that may carry or encrypt the pods'
+// packets.
+func (e Evidence) hasOtherPlugin() bool {
 	for _, name := range otherMaps {
 		if e.Config[name] != nil {
 			return true

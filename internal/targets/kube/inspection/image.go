@@ -8,15 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A Image is what the container runtime of a node says that it runs.
-type Image struct {
+// A RunningImage is the image of a running container as its node reports it.
+type RunningImage struct {
 	node, arch string
-	Digest     string // empty if it does not say
+	Digest     string // empty if the node does not report it
 }
 
-// ImageOf is what a pod's status says of its image.
-func ImageOf(p *corev1.Pod, arch string) Image {
-	r := Image{node: p.Spec.NodeName, arch: arch}
+// ImageOf returns the image in the status of a pod, whose node has the architecture arch.
+func ImageOf(p *corev1.Pod, arch string) RunningImage {
+	r := RunningImage{node: p.Spec.NodeName, arch: arch}
 	if s := OwnStatus(p); s != nil {
 		if _, digest, ok := strings.Cut(s.ImageID, "sha256:"); ok {
 			r.Digest = "sha256:" + digest
@@ -27,16 +27,16 @@ func ImageOf(p *corev1.Pod, arch string) Image {
 	return r
 }
 
-// A Pin is the image of an experiment: what ran first on each architecture is what has to run until its end. It is safe
-// for concurrent use.
+// A Pin checks that all pods of an experiment run the same image: the first one on each architecture has to run until
+// the end. It is safe for concurrent use.
 type Pin struct {
 	mu    sync.Mutex
-	first map[string]Image // by architecture
+	first map[string]RunningImage // by architecture
 }
 
-// Check says that a pod has another image than those before it. Nodes of different architectures have images of
-// different digests, which says nothing.
-func (p *Pin) Check(image string, r Image) error {
+// Check returns an error if a pod runs another image than pods before it on the same architecture; digests of different
+// architectures always differ. image is the name that the user gave.
+func (p *Pin) Check(image string, r RunningImage) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first, seen := p.first[r.arch]
@@ -45,7 +45,7 @@ func (p *Pin) Check(image string, r Image) error {
 		return nil
 	case !seen:
 		if p.first == nil {
-			p.first = map[string]Image{}
+			p.first = map[string]RunningImage{}
 		}
 		p.first[r.arch] = r
 		return nil
@@ -59,6 +59,7 @@ func (p *Pin) Check(image string, r Image) error {
 		first.Digest, r.node, r.Digest, pinRemedy(image))
 }
 
+// pinRemedy returns how to make all nodes run the same image.
 func pinRemedy(image string) string {
 	if strings.Contains(image, "@") {
 		return "the runtimes do not keep to the digest: bring the same image to all nodes"

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// What ran first has to run until the end, on every node of an architecture.
+// The first image of an architecture has to run until the end, on all of its nodes.
 func TestPin(t *testing.T) {
 	pod := func(node, id string) *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
@@ -33,10 +33,10 @@ func TestPin(t *testing.T) {
 		{"by digest", "x@sha256:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "amd64", "sha256:2"}},
 			[]string{"do not keep to the digest"}},
 	} {
-		held, err := new(Pin), error(nil)
+		pin, err := new(Pin), error(nil)
 		for _, p := range test.pods {
 			if err == nil {
-				err = held.Check(test.image, ImageOf(pod(p[0], p[2]), p[1]))
+				err = pin.Check(test.image, ImageOf(pod(p[0], p[2]), p[1]))
 			}
 		}
 		if (err == nil) != (test.says == nil) {

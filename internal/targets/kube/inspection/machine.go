@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A machine is what a provider promises of a size of virtual machine, as data with its sources: the most that it
-// sustains, whatever its disks and the other end of a path could do.
+// A machine holds the documented limits of a size of virtual machine, with their sources: the most that it sustains,
+// whatever its disks and its peers could do.
 type machine struct {
 	name   string
 	link   float64 // Mbit/s of the network
@@ -20,16 +20,16 @@ type machine struct {
 	series *series
 }
 
-// A series is sizes of machines that one page documents.
+// A series is a group of machine sizes that one page documents.
 type series struct {
-	link  string // source of the rate of the network
-	disks string // source of the limits of disks
-	note  string // what these leave out; "" if nothing
+	link  string // source of the network rate
+	disks string // source of the disk limits
+	note  string // caveat of the disk limits; may be empty
 }
 
 const computeDocs = "Microsoft, azure-compute-docs, articles/virtual-machines/sizes/general-purpose/"
 
-// machines are the sizes of the published studies, and those of their series that the same pages document.
+// machines returns the sizes used in the published studies, and the other sizes on the same pages.
 func machines() []machine {
 	const das, dcas = computeDocs + "dasv5-series.md of 2026-03-10 (commit 2072bfd70)",
 		computeDocs + "dcasv5-series.md of 2026-03-10 (commit 2072bfd70)"
@@ -53,7 +53,8 @@ func machines() []machine {
 	}
 }
 
-// machineFacts are the limits of the nodes' size of machine; none where they have several, or one without figures.
+// machineFacts returns the limits of the nodes' machine size; none if the nodes have several sizes, or one without
+// figures.
 func machineFacts(nodes []corev1.Node) []result.Fact {
 	var name string
 	for _, n := range nodes {

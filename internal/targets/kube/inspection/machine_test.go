@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The limits of a size of machine are facts of a cluster whose nodes have it, and only it.
+// The limits of a machine size are facts of a cluster whose nodes all have that size.
 func TestMachineFacts(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes             []corev1.Node
@@ -41,7 +41,7 @@ func TestMachineFacts(t *testing.T) {
 	}
 }
 
-// Each figure has a source, and no size is there twice.
+// Every size has figures with sources and occurs once.
 func TestMachinesHaveSources(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range machines() {

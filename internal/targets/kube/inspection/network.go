@@ -20,11 +20,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// What network plugins say of themselves: each function reads one plugin's own settings, and answers with what they
-// mean and where that was found, or with nothing. Of settings only those named here are ever looked at, and only values
-// that look like settings are shown: nothing else of what a cluster has in the same place gets into a fact.
+// Most functions of this file read the settings of one plugin and return their meaning and source, or nothing. They
+// read only the settings named here and show only values that look like settings, so that no other data of a cluster,
+// such as secrets, gets into a fact.
 
-// Of Calico's and Cilium's own resources only what is used is read.
+// The fields of Calico's and Cilium's resources that are used.
 type (
 	IPPool struct {
 		Spec struct {
@@ -32,7 +32,7 @@ type (
 			VXLANMode   string `json:"vxlanMode"`
 			NATOutgoing bool   `json:"natOutgoing"`
 			Disabled    bool   `json:"disabled"`
-			// AllowedUses is what addresses are for; empty: of pods too.
+			// AllowedUses lists the purposes of addresses; empty: all, including pods.
 			AllowedUses []string `json:"allowedUses"`
 		} `json:"spec"`
 	}
@@ -55,8 +55,8 @@ type (
 // CalicoDefault is the name of the FelixConfiguration of a whole cluster.
 const CalicoDefault = "default"
 
-// settings are the facts of a plugin's own settings that change what is measured, by their own names.
-var settings = map[string][]string{
+// shownSettings lists the settings of plugins that change measurements, by config map.
+var shownSettings = map[string][]string{
 	CiliumMap: {
 		"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode",
 		"enable-bandwidth-manager", "enable-bbr", "enable-bpf-masquerade", "enable-encryption-strict-mode",
@@ -68,33 +68,34 @@ var settings = map[string][]string{
 	"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
 }
 
+// CiliumMap is the config map of Cilium.
 const CiliumMap = "kube-system/cilium-config"
 
-// plain matches what a setting's value looks like. Keys and passwords are longer, or are never under the names above.
-var plain = regexp.MustCompile(`^[A-Za-z0-9.,:/_-]{1,40}$`)
+// plainSetting matches values that are safe to show. Keys and passwords are longer, or are never under the names above.
+var plainSetting = regexp.MustCompile(`^[A-Za-z0-9.,:/_-]{1,40}$`)
 
-// chosenSettings are those settings of the cluster's plugin that are given.
-func (e Evidence) chosenSettings() string {
+// settingsFact returns the settings of the cluster's plugin that are set, as a fact's value.
+func (e Evidence) settingsFact() string {
 	var list []string
-	for _, place := range slices.Sorted(maps.Keys(settings)) {
+	for _, place := range slices.Sorted(maps.Keys(shownSettings)) {
 		for _, c := range e.configs(place) {
-			for _, key := range settings[place] {
-				if v := c[key]; plain.MatchString(v) && !slices.Contains(list, key+"="+v) {
+			for _, key := range shownSettings[place] {
+				if v := c[key]; plainSetting.MatchString(v) && !slices.Contains(list, key+"="+v) {
 					list = append(list, key+"="+v)
 				}
 			}
 		}
 	}
 	for _, p := range e.pools() {
-		list = append(list, fmt.Sprintf("pool(ipipMode=%s,vxlanMode=%s,natOutgoing=%v)", orNever(p.Spec.IPIPMode),
-			orNever(p.Spec.VXLANMode), p.Spec.NATOutgoing))
+		list = append(list, fmt.Sprintf("pool(ipipMode=%s,vxlanMode=%s,natOutgoing=%v)", poolMode(p.Spec.IPIPMode),
+			poolMode(p.Spec.VXLANMode), p.Spec.NATOutgoing))
 	}
 	slices.Sort(list)
 	return cmp.Or(strings.Join(slices.Compact(list), " "), result.Unknown)
 }
 
-// configs are a config map as the nodes that take part have it, each way once: CiliumNodeConfigs change it for some of
-// them.
+// configs returns the variants of a config map on the nodes of the experiment: CiliumNodeConfigs change Cilium's for
+// some nodes.
 func (e Evidence) configs(name string) []map[string]string {
 	base := e.Config[name]
 	if base == nil {
@@ -105,72 +106,76 @@ func (e Evidence) configs(name string) []map[string]string {
 	}
 	var list []map[string]string
 	for _, n := range e.Nodes {
-		own := maps.Clone(base)
+		variant := maps.Clone(base)
 		for _, c := range e.NodeConfigs {
 			selector, err := metav1.LabelSelectorAsSelector(c.Spec.Selector)
 			if err == nil && selector.Matches(labels.Set(n.Labels)) {
-				maps.Copy(own, c.Spec.Defaults)
+				maps.Copy(variant, c.Spec.Defaults)
 			}
 		}
-		if !slices.ContainsFunc(list, func(m map[string]string) bool { return maps.Equal(m, own) }) {
-			list = append(list, own)
+		if !slices.ContainsFunc(list, func(m map[string]string) bool { return maps.Equal(m, variant) }) {
+			list = append(list, variant)
 		}
 	}
 	return list
 }
 
-// each is what a config map means on the nodes that take part; values that differ between them are all given. Empty if
-// it says nothing on any of them.
-func (e Evidence) each(name string, means func(map[string]string) string) string {
+// acrossNodes returns the meaning of a config map on the nodes of the experiment, by a function; all values if nodes
+// differ. It returns an empty string if the function does so for all nodes.
+func (e Evidence) acrossNodes(name string, meaning func(map[string]string) string) string {
 	var list []string
-	says := false
+	found := false
 	for _, c := range e.configs(name) {
-		v := means(c)
-		says = says || v != ""
+		v := meaning(c)
+		found = found || v != ""
 		if v = cmp.Or(v, result.Unknown); !slices.Contains(list, v) {
 			list = append(list, v)
 		}
 	}
-	if !says {
+	if !found {
 		return ""
 	}
 	slices.Sort(list)
 	return strings.Join(list, " | ")
 }
 
-// encapsulation is how pods' packets cross the network of the nodes: as the plugin is configured, else by what it has
-// written on the nodes, else by its design, else by its devices. All that is evidence of the default network alone.
+// encapsulation returns how pods' packets cross the network of the nodes: from the configuration of the plugin, else
+// from annotations of the nodes, else from its design, else from devices. All of these concern the default network
+// alone.
 func (e Evidence) encapsulation() string {
-	if e.elsewhere() {
+	if e.usesOtherNetwork() {
 		return result.Unknown
 	}
 	calico := ""
 	if e.Config["kube-system/calico-config"]["calico_backend"] == "vxlan" {
-		calico = "vxlan" + perhapsBetween + " (config map calico-config)"
+		calico = "vxlan" + alwaysOrBetweenSubnets + " (config map calico-config)"
 	}
-	return cmp.Or(e.each(CiliumMap, ciliumTunnel), e.poolTunnel(), e.flannelBackend(), e.antreaTunnel(), e.routerTunnel(),
-		e.annotated(), calico, e.byDesign(), e.byDevice(tunnels), result.Unknown)
+	return cmp.Or(e.acrossNodes(CiliumMap, ciliumTunnel), e.poolTunnel(), e.flannelBackend(), e.antreaTunnel(),
+		e.routerTunnel(), e.annotatedTunnel(), calico, e.fixedTunnel(), e.byDevice(tunnelDevices), result.Unknown)
 }
 
-// elsewhere reports whether the pods' traffic takes another network than the cluster's.
-func (e Evidence) elsewhere() bool { return e.Network != "" || e.DefaultNetwork != "" }
+// usesOtherNetwork reports whether the pods' traffic takes another network than the cluster's.
+func (e Evidence) usesOtherNetwork() bool { return e.Network != "" || e.DefaultNetwork != "" }
 
-// perhapsBetween follows tunnels of Calico where its pools may not be seen, which say when it uses them.
-const perhapsBetween = ", always or between subnets"
+// alwaysOrBetweenSubnets is the suffix of Calico's tunnels if its pools, which hold the mode, cannot be read.
+const alwaysOrBetweenSubnets = ", always or between subnets"
 
-// tunnels are how devices of tunnels are called. Some kernels have a tunl0 that nobody uses, and that has no address.
-// Weave has the bridge weave whether it uses VXLAN or not, and vxlan-6784 if it does.
-var tunnels = map[string]string{
-	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan" + perhapsBetween,
-	"vxlan-v6.calico": "vxlan" + perhapsBetween, "genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-6784": "vxlan",
-	"antrea-tun": "tunnel", "tunl0": "ipip" + perhapsBetween,
+// tunnelDevices maps prefixes of device names to tunnels. Some kernels have an unused tunl0, without an address. Weave
+// has the bridge weave with and without VXLAN, and vxlan-6784 only with it.
+var tunnelDevices = map[string]string{
+	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve",
+	"vxlan.calico":    "vxlan" + alwaysOrBetweenSubnets,
+	"vxlan-v6.calico": "vxlan" + alwaysOrBetweenSubnets,
+	"genev_sys":       "geneve", "vxlan_sys": "vxlan", "vxlan-6784": "vxlan",
+	"antrea-tun": "tunnel", "tunl0": "ipip" + alwaysOrBetweenSubnets,
 }
 
-// chained says that Cilium only adds to what another plugin carries.
+// chained reports whether Cilium only adds features to another plugin that carries the packets.
 func chained(cilium map[string]string) bool {
 	return !slices.Contains([]string{"", "none", "portmap"}, cilium["cni-chaining-mode"])
 }
 
+// ciliumTunnel returns the encapsulation in Cilium's config map.
 func ciliumTunnel(c map[string]string) string {
 	const from = " (config map cilium-config)"
 	mode, protocol := c["routing-mode"], c["tunnel-protocol"]
@@ -189,25 +194,26 @@ func ciliumTunnel(c map[string]string) string {
 	return ""
 }
 
-// pools are Calico's address pools that are in use for pods.
+// pools returns Calico's address pools that are in use for pods.
 func (e Evidence) pools() []IPPool {
 	return slices.DeleteFunc(slices.Clone(e.Pools), func(p IPPool) bool {
 		return p.Spec.Disabled || len(p.Spec.AllowedUses) > 0 && !slices.Contains(p.Spec.AllowedUses, "Workload")
 	})
 }
 
-func orNever(mode string) string {
+// poolMode returns when a Calico pool uses a tunnel; the default is Never.
+func poolMode(mode string) string {
 	if slices.Contains([]string{"Always", "CrossSubnet"}, mode) {
 		return mode
 	}
 	return "Never"
 }
 
-// carriers are plugins that carry packets, and leave policies alone to a Calico beside them.
+// carriers lists plugins that carry the packets where Calico, if present, only enforces policies.
 var carriers = []string{"flannel", "canal", "amazon-vpc", "azure", "kindnet"}
 
-// poolTunnel is what Calico's address pools say; different ones are all given. Where Calico has policies alone, it has
-// pools all the same.
+// poolTunnel returns the tunnel of Calico's address pools; all if they differ. It ignores the pools if another plugin
+// carries the packets: a Calico that only enforces policies has pools too.
 func (e Evidence) poolTunnel() string {
 	names, _ := e.Plugins()
 	if slices.ContainsFunc(names, func(name string) bool { return slices.Contains(carriers, name) }) {
@@ -217,7 +223,7 @@ func (e Evidence) poolTunnel() string {
 	for _, p := range e.pools() {
 		mode := "none, routes"
 		for name, when := range map[string]string{"ipip": p.Spec.IPIPMode, "vxlan": p.Spec.VXLANMode} {
-			switch orNever(when) {
+			switch poolMode(when) {
 			case "Always":
 				mode = name
 			case "CrossSubnet":
@@ -235,7 +241,7 @@ func (e Evidence) poolTunnel() string {
 	return strings.Join(list, " | ") + " (IPPools of Calico)"
 }
 
-// antrea is the agent's configuration as far as it is used here. What is left out has its default.
+// antrea holds the used fields of the Antrea agent's configuration. Missing fields have their defaults.
 type antrea struct {
 	Encap      string `json:"trafficEncapMode"`
 	Tunnel     string `json:"tunnelType"`
@@ -246,6 +252,7 @@ type antrea struct {
 	} `json:"antreaProxy"`
 }
 
+// antrea returns the configuration of the Antrea agent; ok is false without a readable one.
 func (e Evidence) antrea() (c antrea, ok bool) {
 	text, ok := e.Config["kube-system/antrea-config"]["antrea-agent.conf"]
 	if !ok || yaml.Unmarshal([]byte(text), &c) != nil {
@@ -254,6 +261,7 @@ func (e Evidence) antrea() (c antrea, ok bool) {
 	return c, true
 }
 
+// antreaTunnel returns the encapsulation in Antrea's configuration.
 func (e Evidence) antreaTunnel() string {
 	from := " (config map antrea-config)"
 	c, ok := e.antrea()
@@ -265,7 +273,7 @@ func (e Evidence) antreaTunnel() string {
 		tunnel, from = "geneve", " (Antrea's default, config map antrea-config names no other)"
 	}
 	switch encap := strings.ToLower(c.Encap); {
-	case !ok || !plain.MatchString(tunnel):
+	case !ok || !plainSetting.MatchString(tunnel):
 		return ""
 	case encap == "noencap":
 		return "none, routes (config map antrea-config)"
@@ -277,8 +285,8 @@ func (e Evidence) antreaTunnel() string {
 	return "" // with networkPolicyOnly another plugin carries the packets
 }
 
-// routerArgument is an argument of kube-router's daemon set. One that is no switch may have its value in the next
-// argument; a switch without a value is true.
+// routerArgument returns an argument of kube-router's daemon set, or its default; ok is false without kube-router or if
+// the value does not look like a setting. The value may be the next argument, except for a switch, which is then true.
 func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool) {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
@@ -298,7 +306,7 @@ func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool)
 				case i+1 < len(arguments):
 					v = arguments[i+1]
 				}
-				return v, plain.MatchString(v)
+				return v, plainSetting.MatchString(v)
 			}
 			return byDefault, true
 		}
@@ -306,21 +314,22 @@ func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool)
 	return "", false
 }
 
-// routes reports whether kube-router carries packets, and is no firewall, nor one who advertises routes, beside another
-// plugin.
-func (e Evidence) routes() bool {
+// routerCarriesPackets reports whether kube-router carries packets, instead of only enforcing policies or advertising
+// routes next to another plugin.
+func (e Evidence) routerCarriesPackets() bool {
 	runs, _ := e.routerArgument("run-router", "true")
 	connects, _ := e.routerArgument("enable-cni", "true")
 	return runs == "true" && connects == "true"
 }
 
+// routerTunnel returns the encapsulation in kube-router's arguments.
 func (e Evidence) routerTunnel() string {
 	const from = " (arguments of kube-router)"
 	overlay, _ := e.routerArgument("enable-overlay", "true")
 	kind, _ := e.routerArgument("overlay-type", "subnet")
 	how, _ := e.routerArgument("overlay-encap", "ipip")
 	switch {
-	case !e.routes():
+	case !e.routerCarriesPackets():
 		return ""
 	case overlay != "true":
 		return "none, routes" + from
@@ -334,33 +343,33 @@ func (e Evidence) routerTunnel() string {
 	return ""
 }
 
-// annotated is what plugins write on the nodes.
-func (e Evidence) annotated() string {
+// annotatedTunnel returns the encapsulation in flannel's or Calico's annotations of the nodes.
+func (e Evidence) annotatedTunnel() string {
 	const from = " (annotation of the nodes)"
-	if backends, _ := e.flannelWritten(); len(backends) > 0 {
+	if backends, _ := e.flannelAnnotations(); len(backends) > 0 {
 		return "flannel " + strings.Join(backends, " | ") + from
 	}
 	for _, n := range e.Nodes {
 		switch {
 		case n.Annotations["projectcalico.org/IPv4IPIPTunnelAddr"] != "":
-			return "ipip" + perhapsBetween + from
+			return "ipip" + alwaysOrBetweenSubnets + from
 		case n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"] != "":
-			return "vxlan" + perhapsBetween + from
+			return "vxlan" + alwaysOrBetweenSubnets + from
 		}
 	}
 	return ""
 }
 
-// onlyWays are those of plugins that have one.
-var onlyWays = [][2]string{
+// fixedTunnels lists plugins that support one encapsulation only.
+var fixedTunnels = [][2]string{
 	{"kindnet", "none, routes (kindnet has nothing else)"},
 	{"amazon-vpc", "none, addresses of the VPC (amazon-vpc has nothing else)"},
 }
 
-// byDesign is of plugins that have one way only.
-func (e Evidence) byDesign() string {
+// fixedTunnel returns the encapsulation of a plugin that supports one only.
+func (e Evidence) fixedTunnel() string {
 	names, _ := e.Plugins()
-	for _, p := range onlyWays {
+	for _, p := range fixedTunnels {
 		if slices.Contains(names, p[0]) {
 			return p[1]
 		}
@@ -368,8 +377,8 @@ func (e Evidence) byDesign() string {
 	return ""
 }
 
-// byDevice names what the devices of a node, by how their names begin, are signs of; different ones are all given.
-// Empty if there is no sign.
+// byDevice returns the meanings, by prefixes of device names, of the node's devices, all if they differ; empty if there
+// is none.
 func (e Evidence) byDevice(signs map[string]string) string {
 	if e.Node == nil {
 		return ""
@@ -387,32 +396,34 @@ func (e Evidence) byDevice(signs map[string]string) string {
 	return strings.Join(list, " | ")
 }
 
-// wireguards are how devices of WireGuard are called.
-var wireguards = map[string]string{
+// wireguardDevices lists prefixes of WireGuard device names.
+var wireguardDevices = map[string]string{
 	"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard",
 	"wg-": "wireguard",
 }
 
+// encryption returns how pods' packets between nodes are encrypted, with the evidence.
 func (e Evidence) encryption() string {
-	if e.elsewhere() {
+	if e.usesOtherNetwork() {
 		return result.Unknown
 	}
 	flannel, encrypts := e.flannelEncryption()
-	if encrypts { // whatever a plugin beside it does
+	if encrypts { // whatever another plugin does
 		return flannel
 	}
-	return cmp.Or(e.each(CiliumMap, ciliumEncryption), e.felixEncryption(), e.antreaEncryption(), e.weaveEncryption(),
-		e.byDevice(wireguards), flannel, e.routerEncryption(), result.Unknown)
+	return cmp.Or(e.acrossNodes(CiliumMap, ciliumEncryption), e.felixEncryption(), e.antreaEncryption(),
+		e.weaveEncryption(), e.byDevice(wireguardDevices), flannel, e.routerEncryption(), result.Unknown)
 }
 
-// routerEncryption is of kube-router, which has none, where it is what carries packets.
+// routerEncryption returns that kube-router does not encrypt, if it is the only plugin and carries the packets.
 func (e Evidence) routerEncryption() string {
-	if names, _ := e.Plugins(); e.routes() && len(names) == 1 {
+	if names, _ := e.Plugins(); e.routerCarriesPackets() && len(names) == 1 {
 		return "none (kube-router has no encryption)"
 	}
 	return ""
 }
 
+// ciliumEncryption returns the encryption in Cilium's config map.
 func ciliumEncryption(c map[string]string) string {
 	const from = " (config map cilium-config)"
 	scope := ""
@@ -425,14 +436,14 @@ func ciliumEncryption(c map[string]string) string {
 	case c["enable-ipsec"] == "true":
 		return "ipsec" + from
 	case c["enable-ztunnel"] == "true":
-		return "" // of the namespaces that are enrolled, which the config map does not name
+		return "" // it encrypts enrolled namespaces only, which the config map does not name
 	case chained(c):
 		return ""
 	}
 	return "none" + from
 }
 
-// felixEncryption is Calico's, for the whole cluster. What it does not say is off.
+// felixEncryption returns the encryption in Calico's cluster-wide FelixConfiguration. Missing fields mean off.
 func (e Evidence) felixEncryption() string {
 	const from = " (FelixConfiguration of Calico)"
 	switch {
@@ -446,6 +457,7 @@ func (e Evidence) felixEncryption() string {
 	return "none" + from
 }
 
+// antreaEncryption returns the encryption in Antrea's configuration.
 func (e Evidence) antreaEncryption() string {
 	const from = " (config map antrea-config)"
 	c, ok := e.antrea()
@@ -462,7 +474,7 @@ func (e Evidence) antreaEncryption() string {
 	return "none" + from
 }
 
-// weaveEncryption is on where Weave has a password. That there is one is all that is looked at.
+// weaveEncryption returns whether Weave encrypts: it does if it has a password, whose value is not read.
 func (e Evidence) weaveEncryption() string {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
@@ -470,7 +482,7 @@ func (e Evidence) weaveEncryption() string {
 				continue
 			}
 			if len(c.EnvFrom) > 0 {
-				return result.Unknown // the password may be in what that names
+				return result.Unknown // the password may be in one of these sources
 			}
 			if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "WEAVE_PASSWORD" }) {
 				return "on (weave has a password)"
@@ -481,20 +493,21 @@ func (e Evidence) weaveEncryption() string {
 	return ""
 }
 
-// kubeProxy is how Services become endpoints: what replaces kube-proxy, else what that itself says on its node, else
-// what it is configured for.
+// kubeProxy returns the implementation of Services: the replacement of kube-proxy, else the mode that kube-proxy
+// reports on its node, else its configuration, else its devices.
 func (e Evidence) kubeProxy() string {
-	answer, replaced := e.proxyAnswer(), cmp.Or(e.each(CiliumMap, ciliumProxy), e.otherProxy())
+	answer, replaced := e.proxyAnswer(), cmp.Or(e.acrossNodes(CiliumMap, ciliumProxy), e.otherProxy())
 	switch {
 	case replaced != "" && answer != "":
 		return replaced + "; kube-proxy runs too: " + answer
 	case replaced != "":
 		return replaced
 	}
-	return cmp.Or(e.besideCilium(cmp.Or(answer, e.proxyConfigured())), e.byDevice(ipvs), result.Unknown)
+	return cmp.Or(e.withCilium(cmp.Or(answer, e.proxyConfigured())), e.byDevice(ipvsDevices), result.Unknown)
 }
 
-// proxyConfigured is what kube-proxy's config map says, which may be left of one that is gone.
+// proxyConfigured returns the mode in kube-proxy's config map; empty if daemon sets are known and none is kube-proxy,
+// since the map may be a leftover.
 func (e Evidence) proxyConfigured() string {
 	runs := func(d appsv1.DaemonSet) bool {
 		return slices.ContainsFunc(d.Spec.Template.Spec.Containers,
@@ -506,18 +519,19 @@ func (e Evidence) proxyConfigured() string {
 	return proxyMode(e.Config["kube-system/kube-proxy"])
 }
 
-// besideCilium is what kube-proxy does where Cilium does not replace it: Cilium balances connections of pods all the
-// same, and kube-proxy those of nodes.
-func (e Evidence) besideCilium(proxy string) string {
+// withCilium adds to the mode of kube-proxy that Cilium, if present, balances connections of pods even without
+// replacing kube-proxy, which then balances those of nodes.
+func (e Evidence) withCilium(proxy string) string {
 	if proxy == "" || e.Config[CiliumMap] == nil {
 		return proxy
 	}
 	return proxy + "; cilium for connections of pods (it balances those itself)"
 }
 
-// ipvs is how the device of kube-proxy's mode of that name is called.
-var ipvs = map[string]string{"kube-ipvs0": "ipvs"}
+// ipvsDevices holds the name of the device of kube-proxy's ipvs mode.
+var ipvsDevices = map[string]string{"kube-ipvs0": "ipvs"}
 
+// proxyAnswer returns the mode that kube-proxy reported at one of ProxyURLs.
 func (e Evidence) proxyAnswer() string {
 	if e.Node == nil {
 		return ""
@@ -532,6 +546,7 @@ func (e Evidence) proxyAnswer() string {
 
 var proxyModes = []string{"iptables", "ipvs", "nftables", "userspace"}
 
+// ciliumProxy returns that Cilium replaces kube-proxy, if its config map says so.
 func ciliumProxy(c map[string]string) string {
 	if r := c["kube-proxy-replacement"]; r == "true" || r == "strict" {
 		return "replaced by cilium (config map cilium-config)"
@@ -539,6 +554,7 @@ func ciliumProxy(c map[string]string) string {
 	return ""
 }
 
+// otherProxy returns the plugin other than Cilium that replaces kube-proxy, with the evidence.
 func (e Evidence) otherProxy() string {
 	service, router := e.routerArgument("run-service-proxy", "true")
 	names, _ := e.Plugins()
@@ -556,7 +572,8 @@ func (e Evidence) otherProxy() string {
 	return ""
 }
 
-// proxyMode reads kube-proxy's configuration; empty if it cannot be read. An empty mode is its default.
+// proxyMode returns the mode in kube-proxy's config map; empty if it cannot be parsed. An empty mode is the default,
+// iptables.
 func proxyMode(data map[string]string) string {
 	for _, key := range []string{"config.conf", "config", "kube-proxy-config.yaml"} {
 		text, ok := data[key]
@@ -577,17 +594,17 @@ func proxyMode(data map[string]string) string {
 	return ""
 }
 
-// bandwidth is what the pods' annotations limit them to. Which plugin follows them is not in the annotations: the
-// bandwidth plugin of CNI in a chain does, and Cilium with its bandwidth manager.
+// bandwidth returns the bandwidth limits in the pods' annotations. Whether they are enforced depends on the plugin: the
+// CNI bandwidth plugin in a chain enforces them, and Cilium with its bandwidth manager.
 func (e Evidence) bandwidth() string {
 	var list []string
-	for _, way := range []string{"egress", "ingress"} {
-		value := e.Annotations["kubernetes.io/"+way+"-bandwidth"]
+	for _, direction := range []string{"egress", "ingress"} {
+		value := e.Annotations["kubernetes.io/"+direction+"-bandwidth"]
 		switch {
-		case plain.MatchString(value):
-			list = append(list, way+" "+value)
+		case plainSetting.MatchString(value):
+			list = append(list, direction+" "+value)
 		case value != "":
-			list = append(list, way+" (no plain setting)")
+			list = append(list, direction+" (no plain setting)")
 		}
 	}
 	if e.Pod == nil {
@@ -596,54 +613,54 @@ func (e Evidence) bandwidth() string {
 	return cmp.Or(strings.Join(list, ", "), noneGiven) + " (annotations of the pods)"
 }
 
-// overheads are what tunnels add to a packet over IPv4: the outer IP header (20), and UDP (8), VXLAN (8, RFC 7348) or
-// Geneve without options (8, RFC 8926), and the inner Ethernet header (14) of those two.
+// overheads is how many bytes tunnels add to a packet over IPv4: the outer IP header (20); for VXLAN and Geneve also
+// UDP (8), VXLAN (8, RFC 7348) or Geneve without options (8, RFC 8926), and the inner Ethernet header (14).
 var overheads = map[string]int{"vxlan": 50, "geneve": 50, "ipip": 20}
 
-// wireGuardOverhead is what WireGuard adds over IPv4: IP (20), UDP (8), its header (16) and its tag (16).
+// wireGuardOverhead is how many bytes WireGuard adds over IPv4: IP (20), UDP (8), its header (16) and its tag (16).
 const wireGuardOverhead = 60
 
-// longerHeader is what the header of IPv6 (40) has more than that of IPv4.
-const longerHeader = 20
+// ipv6HeaderExtra is how many bytes the IPv6 header (40) is longer than the IPv4 header (20).
+const ipv6HeaderExtra = 20
 
-// tunnelRoom says whether full packets of pods fit into those of nodes, with what every one of them is packed in. Empty
-// if that is not known, or nothing is.
-func (e Evidence) tunnelRoom() string {
+// tunnelMTU returns whether full-size packets of pods fit into the node's MTU after encapsulation and encryption, in
+// bytes. It returns an empty string if that is unknown, or if neither is used.
+func (e Evidence) tunnelMTU() string {
 	encapsulation, encryption := e.encapsulation(), e.encryption()
 	if strings.Contains(encapsulation+encryption, " | ") {
 		return "" // nodes differ
 	}
 	tunnel, _, _ := strings.Cut(encapsulation, " (")
 	tunnel = strings.TrimPrefix(tunnel, "flannel ")
-	overhead, packed := overheads[tunnel], tunnel
+	overhead, layers := overheads[tunnel], tunnel
 	encryption, _, _ = strings.Cut(encryption, " (")
 	switch encryption, _, _ = strings.Cut(encryption, ","); encryption {
 	case "none":
 	case "wireguard":
-		packed = "wireguard"
+		layers = "wireguard"
 		if overhead > 0 {
-			packed = tunnel + " in wireguard"
+			layers = tunnel + " in wireguard"
 		}
 		overhead += wireGuardOverhead
 	default:
-		return "" // what it adds is not known
+		return "" // its overhead is unknown
 	}
 	link := e.nodeLink()
 	if overhead == 0 || e.Pod == nil || e.Pod.MTU == 0 || link.MTU == 0 {
 		return ""
 	}
 	if len(link.Addresses) > 0 && !slices.ContainsFunc(link.Addresses, netip.Addr.Is4) {
-		overhead += longerHeader
+		overhead += ipv6HeaderExtra
 	}
 	verdict := "fits"
 	if e.Pod.MTU+overhead > link.MTU {
 		verdict = "does not fit"
 	}
-	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, packed, overhead, link.MTU)
+	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, layers, overhead, link.MTU)
 }
 
-// nodeLink is the device that has the address of a node that others know; without an MTU if that is not known. The
-// route from there to pods may lead through a tunnel, which has a smaller one.
+// nodeLink returns the device with the node's address, or a zero Interface if it is unknown. Its MTU is needed because
+// the report's own MTU is that of the route to a pod, which may lead through a tunnel.
 func (e Evidence) nodeLink() (link preflight.Interface) {
 	if e.Node == nil {
 		return link

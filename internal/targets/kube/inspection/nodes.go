@@ -12,33 +12,35 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A worker is a node that pods of ours may be on.
+// A worker is a node that can run Knotmeter's pods.
 type worker struct {
 	Name, Zone, Type string
 	Arch             string // amd64, arm64
 }
 
-// A NodeConstraints is what users want of the nodes of an experiment.
+// NodeConstraints are the user's options about the nodes of an experiment.
 type NodeConstraints struct {
 	Selector       labels.Selector
 	Tolerations    []corev1.Toleration
-	Client, Server string // names; "": chosen
-	Across         bool   // the two are in different zones
-	Rotate         bool   // each block has another pair
+	Client, Server string // names of nodes; empty: chosen by Knotmeter
+	Across         bool   // choose nodes in different zones
+	Rotate         bool   // use another pair in each block
 }
 
-// An unfit node is one that may not be chosen.
-type unfit struct {
-	name, why        string
-	control, tainted bool // of the control plane, although there are others; with a taint
+// An excludedNode is a node that cannot be chosen.
+type excludedNode struct {
+	name, why string
+	control   bool // why is that it belongs to the control plane, and there are other nodes
+	tainted   bool // why is a taint
 }
 
-// workers are the nodes that may be chosen, by name: ready, not cordoned, with Linux, the labels that were asked for,
-// and no taint that keeps our pods away. Nodes of the control plane only if there are no others.
-func workers(nodes []corev1.Node, wish NodeConstraints) (fit []worker, others []unfit) {
+// workers returns the nodes that can be chosen, sorted by name, and the others. The former are ready, not cordoned,
+// with Linux, match the selector, and have no taint that the pods do not tolerate. Control-plane nodes are used only if
+// there are no others.
+func workers(nodes []corev1.Node, constraints NodeConstraints) (fit []worker, others []excludedNode) {
 	var control []worker
 	for _, n := range nodes {
-		if u := unfitness(n, wish); u.why != "" {
+		if u := exclusion(n, constraints); u.why != "" {
 			others = append(others, u)
 			continue
 		}
@@ -54,29 +56,30 @@ func workers(nodes []corev1.Node, wish NodeConstraints) (fit []worker, others []
 		fit, control = control, nil
 	}
 	for _, w := range control {
-		others = append(others, unfit{name: w.Name, why: "is of the control plane", control: true})
+		others = append(others, excludedNode{name: w.Name, why: "is of the control plane", control: true})
 	}
 	slices.SortFunc(fit, func(a, b worker) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(others, func(a, b unfit) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(others, func(a, b excludedNode) int { return strings.Compare(a.name, b.name) })
 	return fit, others
 }
 
+// controlPlane reports whether a node has a label of the control plane, current or deprecated.
 func controlPlane(n corev1.Node) bool {
-	_, now := n.Labels["node-role.kubernetes.io/control-plane"]
-	_, once := n.Labels["node-role.kubernetes.io/master"]
-	return now || once
+	_, current := n.Labels["node-role.kubernetes.io/control-plane"]
+	_, deprecated := n.Labels["node-role.kubernetes.io/master"]
+	return current || deprecated
 }
 
-// Ready says whether a node is.
+// Ready reports whether a node has the condition Ready.
 func Ready(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// unfitness says why pods of ours cannot be on a node; nothing if they can.
-func unfitness(n corev1.Node, wish NodeConstraints) unfit {
-	u := unfit{name: n.Name}
+// exclusion returns the reason why a node cannot run the pods; its why is empty if it can.
+func exclusion(n corev1.Node, constraints NodeConstraints) excludedNode {
+	u := excludedNode{name: n.Name}
 	switch {
 	case !Ready(n):
 		u.why = "is not ready"
@@ -84,11 +87,11 @@ func unfitness(n corev1.Node, wish NodeConstraints) unfit {
 		u.why = "is cordoned"
 	case n.Labels[corev1.LabelOSStable] != "" && n.Labels[corev1.LabelOSStable] != "linux":
 		u.why = "has " + n.Labels[corev1.LabelOSStable]
-	case !wish.Selector.Matches(labels.Set(n.Labels)):
+	case !constraints.Selector.Matches(labels.Set(n.Labels)):
 		u.why = "has not the labels of node-selector"
 	default:
 		for _, t := range n.Spec.Taints {
-			if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, wish.Tolerations) {
+			if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, constraints.Tolerations) {
 				u.why, u.tainted = fmt.Sprintf("has the taint %s:%s", t.Key, t.Effect), true
 				break
 			}
@@ -97,36 +100,37 @@ func unfitness(n corev1.Node, wish NodeConstraints) unfit {
 	return u
 }
 
-// tolerated is the scheduler's rule.
+// tolerated reports whether the list tolerates a taint, by the scheduler's rule.
 func tolerated(t corev1.Taint, list []corev1.Toleration) bool {
 	return slices.ContainsFunc(list, func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, &t, false) })
 }
 
-// A NodeChoice is the nodes of an experiment.
+// A NodeChoice holds the nodes chosen for an experiment.
 type NodeChoice struct {
-	Pairs [][2]worker // client's and server's, for the blocks in turn; both may be nil
-	alone []worker    // the client's where both ends are on one node
+	Pairs [][2]worker // nodes of client and server, used by the blocks in turn; may be nil
+	alone []worker    // nodes for both ends on one node, used by the blocks in turn
 	why   error       // why there are no pairs
-	Rule  string
+	Rule  string      // how the nodes were chosen, as a fact
 }
 
-// UnlistedNodes is the choice of nodes that the user names and that nobody may list.
-func UnlistedNodes(wish NodeConstraints) NodeChoice {
-	c := NodeChoice{Rule: "named by the options, unseen: nodes may not be listed", alone: []worker{{Name: wish.Client}}}
-	if wish.Server == "" {
+// UnlistedNodes returns the choice of the nodes that the user names, if nodes cannot be listed.
+func UnlistedNodes(constraints NodeConstraints) NodeChoice {
+	c := NodeChoice{Rule: "named by the options, unseen: nodes may not be listed",
+		alone: []worker{{Name: constraints.Client}}}
+	if constraints.Server == "" {
 		c.why = result.NotSupported("nodes may not be listed, and server-node= names none")
 	} else {
-		c.Pairs = [][2]worker{{{Name: wish.Client}, {Name: wish.Server}}}
+		c.Pairs = [][2]worker{{{Name: constraints.Client}, {Name: constraints.Server}}}
 	}
 	return c
 }
 
-// MayUse says whether runs may be on a node: it is among those chosen, or there were too few to choose from.
+// MayUse reports whether runs may be on a node: it was chosen, or there is no pair.
 func (c NodeChoice) MayUse(name string) bool {
 	return c.why != nil || slices.Contains(c.Names(), name)
 }
 
-// Names are the nodes that runs can be on.
+// Names returns the names of the chosen nodes; a name may occur several times.
 func (c NodeChoice) Names() []string {
 	var names []string
 	for _, w := range c.alone {
@@ -138,32 +142,33 @@ func (c NodeChoice) Names() []string {
 	return names
 }
 
-// ChooseNodes picks the nodes of an experiment by a rule that its facts tell. One pair for all blocks, unless nodes are
-// rotated: then all ordered pairs in turn, so that in as many blocks as there are nodes each is the client's once and
-// the server's once.
-func ChooseNodes(nodes []corev1.Node, wish NodeConstraints) (NodeChoice, error) {
-	fit, others := workers(nodes, wish)
-	if wish.Client != "" {
-		return named(fit, others, wish)
+// ChooseNodes chooses the nodes of an experiment: one pair for all blocks, or with Rotate all ordered pairs in turn, so
+// that in as many blocks as there are nodes each node is once the client's and once the server's. It returns an error
+// if no node can be used, or not the named ones.
+func ChooseNodes(nodes []corev1.Node, constraints NodeConstraints) (NodeChoice, error) {
+	fit, others := workers(nodes, constraints)
+	if constraints.Client != "" {
+		return chooseNamed(fit, others, constraints)
 	}
 	if len(fit) == 0 {
 		return NodeChoice{}, fmt.Errorf("no node can have our pods%s; make one of them fit, or tolerate its taint in "+
-			"config=", because(others))
+			"config=", exclusionText(others))
 	}
 	group := largest(fit, func(w worker) string {
-		if wish.Across {
+		if constraints.Across {
 			return w.Type
 		}
 		return w.Zone + "\x00" + w.Type
 	})
-	c := NodeChoice{Rule: choiceRules[wish.Rotate][wish.Across], Pairs: pairs(group, wish.Across), alone: group}
+	c := NodeChoice{Rule: choiceRules[constraints.Rotate][constraints.Across],
+		Pairs: pairs(group, constraints.Across), alone: group}
 	switch {
 	case len(c.Pairs) == 0:
-		c.why = noPair(fit, others, wish)
-	case !wish.Rotate:
+		c.why = noPair(fit, others, constraints)
+	case !constraints.Rotate:
 		c.Pairs = c.Pairs[:1]
 	}
-	if !wish.Rotate {
+	if !constraints.Rotate {
 		c.alone = group[:1]
 		if len(c.Pairs) > 0 {
 			c.alone = []worker{c.Pairs[0][0]}
@@ -172,7 +177,7 @@ func ChooseNodes(nodes []corev1.Node, wish NodeConstraints) (NodeChoice, error) 
 	return c, nil
 }
 
-// choiceRules say how nodes are chosen: rotated or not, across zones or not.
+// choiceRules describes how nodes are chosen, by Rotate and Across.
 var choiceRules = map[bool]map[bool]string{
 	false: {false: "the first two by name of the most workers in one zone and of one type",
 		true: "the first by name of the workers of one type, and the first in another zone"},
@@ -180,12 +185,13 @@ var choiceRules = map[bool]map[bool]string{
 		true: "all pairs of workers of one type in different zones in turn"},
 }
 
-func noPair(fit []worker, others []unfit, wish NodeConstraints) error {
+// noPair returns the reason why there is no pair of nodes.
+func noPair(fit []worker, others []excludedNode, constraints NodeConstraints) error {
 	switch {
 	case len(fit) == 1:
 		return result.NotSupported(fmt.Sprintf("there is no second node for the server: only %s can have our pods%s",
-			fit[0].Name, because(others)))
-	case wish.Across:
+			fit[0].Name, exclusionText(others)))
+	case constraints.Across:
 		return result.NotSupported("no two workers of one type are in different zones; client-node= and server-node= name " +
 			"any two")
 	}
@@ -193,7 +199,8 @@ func noPair(fit []worker, others []unfit, wish NodeConstraints) error {
 		"client-node= and server-node= name any two")
 }
 
-func because(others []unfit) string {
+// exclusionText lists the first excluded nodes with the reasons, in parentheses; empty if there is none.
+func exclusionText(others []excludedNode) string {
 	const most = 4
 	var words []string
 	for _, u := range others[:min(most, len(others))] {
@@ -208,16 +215,16 @@ func because(others []unfit) string {
 	return " (" + strings.Join(words, "; ") + ")"
 }
 
-// named are the nodes that the options name.
-func named(fit []worker, others []unfit, wish NodeConstraints) (NodeChoice, error) {
+// chooseNamed chooses the nodes that the options name; the server's may be left to a rule.
+func chooseNamed(fit []worker, others []excludedNode, constraints NodeConstraints) (NodeChoice, error) {
 	c := NodeChoice{Rule: "named by the options"}
-	a, err := find(wish.Client, fit, others)
+	a, err := findWorker(constraints.Client, fit, others)
 	if err != nil {
 		return c, fmt.Errorf("client-node: %w", err)
 	}
 	c.alone = []worker{a}
-	if wish.Server != "" {
-		b, err := find(wish.Server, fit, others)
+	if constraints.Server != "" {
+		b, err := findWorker(constraints.Server, fit, others)
 		if err != nil {
 			return c, fmt.Errorf("server-node: %w", err)
 		}
@@ -226,22 +233,22 @@ func named(fit []worker, others []unfit, wish NodeConstraints) (NodeChoice, erro
 	}
 	c.Rule = "the client's named by the options, the server's the first other worker by name"
 	i := slices.IndexFunc(fit, func(w worker) bool {
-		return w.Name != a.Name && w.Type == a.Type && (w.Zone == a.Zone) != wish.Across
+		return w.Name != a.Name && w.Type == a.Type && (w.Zone == a.Zone) != constraints.Across
 	})
 	if i < 0 {
-		c.why = noPair(c.alone, others, wish)
+		c.why = noPair(c.alone, others, constraints)
 		return c, nil
 	}
 	c.Pairs = [][2]worker{{a, fit[i]}}
 	return c, nil
 }
 
-// find is the worker of a name, or what else can be done.
-func find(name string, fit []worker, others []unfit) (worker, error) {
+// findWorker returns the worker with a name, or an error with a remedy.
+func findWorker(name string, fit []worker, others []excludedNode) (worker, error) {
 	if i := slices.IndexFunc(fit, func(w worker) bool { return w.Name == name }); i >= 0 {
 		return fit[i], nil
 	}
-	i := slices.IndexFunc(others, func(u unfit) bool { return u.name == name && !u.control })
+	i := slices.IndexFunc(others, func(u excludedNode) bool { return u.name == name && !u.control })
 	switch {
 	case i < 0:
 		return worker{}, fmt.Errorf("the cluster has no worker %s", name)
@@ -251,7 +258,7 @@ func find(name string, fit []worker, others []unfit) (worker, error) {
 	return worker{}, fmt.Errorf("node %s %s; name another node", name, others[i].why)
 }
 
-// largest is the largest group of workers with the same key; of several the first by key.
+// largest returns the largest group of workers with the same key; of several, the first by key.
 func largest(fit []worker, key func(worker) string) []worker {
 	groups := map[string][]worker{}
 	best := ""
@@ -267,7 +274,8 @@ func largest(fit []worker, key func(worker) string) []worker {
 	return groups[best]
 }
 
-// pairs are the ordered pairs of a group: first every worker with the next one, then with the one after that.
+// pairs returns the ordered pairs of a group, in different zones if across is set: first every worker with the next
+// one, then with the one after that, and so on.
 func pairs(group []worker, across bool) [][2]worker {
 	var list [][2]worker
 	for distance := 1; distance < len(group); distance++ {
@@ -281,9 +289,10 @@ func pairs(group []worker, across bool) [][2]worker {
 	return list
 }
 
-// At are the nodes of a placement.
-func (c NodeChoice) At(other bool, rotation int) ([2]worker, error) {
-	if !other {
+// At returns the nodes of client and server in a rotation: on two nodes, or on one. The error is why there are no
+// pairs.
+func (c NodeChoice) At(twoNodes bool, rotation int) ([2]worker, error) {
+	if !twoNodes {
 		w := c.alone[rotation%len(c.alone)]
 		return [2]worker{w, w}, nil
 	}
@@ -293,9 +302,10 @@ func (c NodeChoice) At(other bool, rotation int) ([2]worker, error) {
 	return c.Pairs[rotation%len(c.Pairs)], nil
 }
 
-// Spread names the nodes that so many pods may be on, by name: without the one to avoid where there are enough others.
-func Spread(nodes []corev1.Node, wish NodeConstraints, avoid string, pods int) []string {
-	fit, _ := workers(nodes, wish)
+// Spread returns the names of the nodes that pods may be spread over, sorted: without the node to avoid if there are
+// enough others for the number of pods.
+func Spread(nodes []corev1.Node, constraints NodeConstraints, avoid string, pods int) []string {
+	fit, _ := workers(nodes, constraints)
 	var all, others []string
 	for _, w := range fit {
 		all = append(all, w.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// node is a ready node; its words are name, zone, type, and what spoils it.
+// node returns a node by words: its name, zone, type, and properties. "-" is no zone or type. It is ready by default.
 func node(words string) corev1.Node {
 	f := strings.Fields(words + " - -")
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f[0], Labels: map[string]string{}}}
@@ -36,42 +36,44 @@ func node(words string) corev1.Node {
 			n.Labels["node-role.kubernetes.io/control-plane"] = ""
 		case "tainted":
 			n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
-		case "disliked":
+		case "discouraged":
 			n.Spec.Taints = []corev1.Taint{{Key: "old", Effect: corev1.TaintEffectPreferNoSchedule}}
 		}
 	}
 	return n
 }
 
-func TestChoose(t *testing.T) {
+func TestChooseNodes(t *testing.T) {
+	none := NodeConstraints{}
 	dedicated := []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists,
 		Effect: corev1.TaintEffectNoSchedule}}
 	inZone := labels.SelectorFromSet(labels.Set{corev1.LabelTopologyZone: "z1"})
 	for _, test := range []struct {
 		name, nodes string
-		wish        NodeConstraints
+		constraints NodeConstraints
 		pairs       string // of blocks 0, 1, 2
 		same        string
 		says        string // why there are no pairs, or no nodes
 	}{
-		{"two", "b;a", NodeConstraints{}, "a>b a>b a>b", "a a a", ""},
-		{"most in one zone", "a z1 small;b z2 small;c z2 small;d z3 small", NodeConstraints{}, "b>c b>c b>c", "b b b", ""},
-		{"not another type", "a z1 small;b z1 large;c z1 small", NodeConstraints{}, "a>c a>c a>c", "a a a", ""},
+		{"two", "b;a", none, "a>b a>b a>b", "a a a", ""},
+		{"most in one zone", "a z1 small;b z2 small;c z2 small;d z3 small", none, "b>c b>c b>c", "b b b", ""},
+		{"not another type", "a z1 small;b z1 large;c z1 small", none, "a>c a>c a>c", "a a a", ""},
 		{"across", "a z1 small;b z1 small;c z2 small", NodeConstraints{Across: true}, "b>c b>c b>c", "b b b", ""},
 		{"rotated", "a;b;c", NodeConstraints{Rotate: true}, "a>b b>c c>a", "a b c", ""},
-		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - disliked;g", NodeConstraints{},
+		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - discouraged;g", none,
 			"f>g f>g f>g", "f f f", ""},
 		{"tolerated", "a - - tainted;b - - tainted", NodeConstraints{Tolerations: dedicated}, "a>b a>b a>b", "a a a", ""},
-		{"control plane only", "a - - control;b - - control", NodeConstraints{}, "a>b a>b a>b", "a a a", ""},
-		{"one", "a;b - - cordoned", NodeConstraints{}, "", "a a a", "no second node for the server: only a can have our pods (b " +
+		{"control plane only", "a - - control;b - - control", none, "a>b a>b a>b", "a a a", ""},
+		{"one", "a;b - - cordoned", none, "", "a a a", "no second node for the server: only a can have our pods (b " +
 			"is cordoned)"},
-		{"no pair alike", "a z1 x;b z2 x", NodeConstraints{}, "", "a a a", "zones=across"},
+		{"no pair alike", "a z1 x;b z2 x", none, "", "a a a", "zones=across"},
 		{"no zones", "a z1 x;b z1 x", NodeConstraints{Across: true}, "", "a a a", "different zones"},
-		{"none", "a - - unready;b - - tainted", NodeConstraints{}, "", "", "a is not ready; b has the taint dedicated:NoSchedule"},
+		{"none", "a - - unready;b - - tainted", none, "", "", "a is not ready; b has the taint dedicated:NoSchedule"},
 		{"named", "a;b;c", NodeConstraints{Client: "c", Server: "a"}, "c>a c>a c>a", "c c c", ""},
 		{"named client", "a;b;c", NodeConstraints{Client: "b"}, "b>a b>a b>a", "b b b", ""},
 		{"named unready", "a;b - - unready", NodeConstraints{Client: "b"}, "", "", "client-node: node b is not ready"},
-		{"named unknown", "a;b", NodeConstraints{Client: "a", Server: "x"}, "", "", "server-node: the cluster has no worker x"},
+		{"named unknown", "a;b", NodeConstraints{Client: "a", Server: "x"}, "", "",
+			"server-node: the cluster has no worker x"},
 		{"selected", "a;b z1;c z1", NodeConstraints{Selector: inZone}, "b>c b>c b>c", "b b b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,10 +81,10 @@ func TestChoose(t *testing.T) {
 			for words := range strings.SplitSeq(test.nodes, ";") {
 				nodes = append(nodes, node(words))
 			}
-			if test.wish.Selector == nil {
-				test.wish.Selector = labels.Everything()
+			if test.constraints.Selector == nil {
+				test.constraints.Selector = labels.Everything()
 			}
-			c, err := ChooseNodes(nodes, test.wish)
+			c, err := ChooseNodes(nodes, test.constraints)
 			if err != nil {
 				if test.same != "" || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("%v does not say %q", err, test.says)
@@ -115,8 +117,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// In as many blocks as there are nodes, each is the client's once and the server's once; in all blocks of a full
-// turn, each pair comes once.
+// In as many blocks as there are nodes, each node is once the client's and once the server's; a full rotation contains
+// each pair once.
 func TestRotationIsBalanced(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		var nodes []corev1.Node
@@ -168,19 +170,19 @@ func TestTolerated(t *testing.T) {
 	}
 }
 
-// Pods are kept away from a node as long as there are enough others, and from those that cannot have them always.
+// Spread leaves out the node to avoid if there are enough others, and always leaves out unusable nodes.
 func TestSpread(t *testing.T) {
 	var nodes []corev1.Node
 	for _, words := range []string{"c", "a", "d - - tainted", "b", "e - - control"} {
 		nodes = append(nodes, node(words))
 	}
-	wish := NodeConstraints{Selector: labels.Everything()}
+	constraints := NodeConstraints{Selector: labels.Everything()}
 	for pods, want := range map[int]string{1: "b c", 2: "b c", 3: "a b c", 5: "a b c"} {
-		if got := strings.Join(Spread(nodes, wish, "a", pods), " "); got != want {
+		if got := strings.Join(Spread(nodes, constraints, "a", pods), " "); got != want {
 			t.Errorf("%d: %q, want %q", pods, got, want)
 		}
 	}
-	if got := Spread(nil, wish, "a", 1); len(got) > 0 {
+	if got := Spread(nil, constraints, "a", 1); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
 }

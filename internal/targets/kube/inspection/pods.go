@@ -13,24 +13,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Runs says whether the agent's container runs and has an address.
+// Runs reports whether the agent's container runs and the pod has an address.
 func Runs(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" &&
 		OwnStatus(p) != nil && OwnStatus(p).State.Running != nil
 }
 
-// Limited says whether a pod's container of ours has a limit of CPU time, its own or one that the namespace gave it.
+// Limited reports whether the agent's container has a CPU limit, its own or one from the namespace. p may be nil.
 func Limited(p *corev1.Pod) bool { return p != nil && !CPULimit(p).IsZero() }
 
+// CPULimit returns the CPU limit of the agent's container; zero without one.
 func CPULimit(p *corev1.Pod) *resource.Quantity {
 	limits := OwnContainer(p).Resources.Limits
 	return limits.Cpu()
 }
 
-// istioRedirection is the annotation of pods whose traffic Istio redirects on their node.
+// istioRedirection is the annotation of pods whose traffic Istio's ambient mode redirects.
 const istioRedirection = "ambient.istio.io/redirection"
 
-// Added names what is in a pod, or before it, that Knotmeter did not put there.
+// Added returns what the cluster added to a pod: containers, and a mesh that redirects its traffic. p may be nil.
 func Added(p *corev1.Pod) []string {
 	if p == nil {
 		return nil
@@ -57,7 +58,7 @@ func Added(p *corev1.Pod) []string {
 	return names
 }
 
-// sidecars names what was added to which of a site's pods; empty if nothing was.
+// sidecars lists what was added to a site's pods, by role; empty if nothing was.
 func sidecars(pods map[string]*corev1.Pod) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
@@ -68,7 +69,7 @@ func sidecars(pods map[string]*corev1.Pod) string {
 	return strings.Join(words, "; ")
 }
 
-// SidecarFact says in a run's facts what was added to its pods, and sidecarWarnings what that means.
+// SidecarFact returns the fact about what was added to the pods of a site.
 func SidecarFact(pods map[string]*corev1.Pod) result.Fact {
 	text := sidecars(pods)
 	if text == "" {
@@ -77,6 +78,7 @@ func SidecarFact(pods map[string]*corev1.Pod) result.Fact {
 	return result.Fact{Name: "sidecars", Value: text}
 }
 
+// SidecarWarnings returns a warning if anything was added to the pods of a site.
 func SidecarWarnings(pods map[string]*corev1.Pod) []result.Warning {
 	text := sidecars(pods)
 	if text == "" {
@@ -86,7 +88,7 @@ func SidecarWarnings(pods map[string]*corev1.Pod) []result.Warning {
 		"): what these do to traffic and CPUs was measured too"}}
 }
 
-// OwnContainer is the container of ours in a pod; one without a name if something took it out.
+// OwnContainer returns the agent's container of a pod; one without a name if something in the cluster removed it.
 func OwnContainer(p *corev1.Pod) (own corev1.Container) {
 	for _, c := range p.Spec.Containers {
 		if c.Name == manifest.ContainerName {
@@ -96,7 +98,7 @@ func OwnContainer(p *corev1.Pod) (own corev1.Container) {
 	return own
 }
 
-// OwnStatus is what its node says of the container of ours; nil while it says nothing.
+// OwnStatus returns the status of the agent's container; nil until the node reports it.
 func OwnStatus(p *corev1.Pod) *corev1.ContainerStatus {
 	for i := range p.Status.ContainerStatuses {
 		if p.Status.ContainerStatuses[i].Name == manifest.ContainerName {

@@ -15,7 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// ClassFacts are what a class says of itself, and what is known of the driver behind it.
+// ClassFacts returns facts about a storage class and its CSI driver, which sets, the cluster's daemon sets, may
+// contain.
 func ClassFacts(c *storagev1.StorageClass, sets []appsv1.DaemonSet) []result.Fact {
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate // Kubernetes' defaults
 	if c.ReclaimPolicy != nil {
@@ -32,7 +33,7 @@ func ClassFacts(c *storagev1.StorageClass, sets []appsv1.DaemonSet) []result.Fac
 	}
 }
 
-// Of parameters of classes: values that can be shown, keys whose value cannot, and keys that name a Secret.
+// Parameters of storage classes: values that can be shown, keys whose value must not be, and keys that name a Secret.
 var (
 	plainValue = regexp.MustCompile(`^[A-Za-z0-9 ._:/@,=+-]{0,120}$`)
 	hiddenKey  = regexp.MustCompile(`(?i)secret|password|passphrase|token|credential|` +
@@ -40,8 +41,8 @@ var (
 	secretReference = regexp.MustCompile(`(?i)secret-?(name|namespace)$`)
 )
 
-// parametersOf are the parameters of a class. Of those that are about secrets the names alone are shown, which refer to
-// Secrets that are never read; and of others what looks like a setting.
+// parametersOf returns the parameters of a class as text. It hides references to Secrets, values under keys that may
+// hold secrets, and values that do not look like settings.
 func parametersOf(c *storagev1.StorageClass) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(c.Parameters)) {
@@ -59,8 +60,8 @@ func parametersOf(c *storagev1.StorageClass) string {
 	return cmp.Or(strings.Join(list, " "), noneGiven)
 }
 
-// driverImage is the image, and so the version, of a CSI driver on the nodes: of the daemon set that registers it with
-// the kubelet, without the containers that all drivers have beside it.
+// driverImage returns the images, with their versions, of a CSI driver on the nodes: from the daemon set that registers
+// it with the kubelet, without the sidecars that all drivers have.
 func driverImage(driver string, sets []appsv1.DaemonSet) string {
 	var images []string
 	for _, set := range sets {
@@ -84,7 +85,7 @@ func driverImage(driver string, sets []appsv1.DaemonSet) string {
 	return strings.Join(slices.Compact(images), ", ")
 }
 
-// Topology is where a volume can be used, as far as it says.
+// Topology returns the node affinity of a volume as text.
 func Topology(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return noneGiven

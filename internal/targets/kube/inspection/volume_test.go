@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Of a class's parameters no secret is shown.
+// Parameters of a class are shown without secrets.
 func TestParameters(t *testing.T) {
 	c := storagev1.StorageClass{Parameters: map[string]string{
 		"type": "gp3", "csi.storage.k8s.io/provisioner-secret-name": "ceph", "adminPassword": "hunter2",
@@ -41,7 +41,7 @@ func TestDriverImage(t *testing.T) {
 	}
 }
 
-// A volume that names no nodes does not say that all of them reach it.
+// A volume without a node affinity has no known topology.
 func TestTopology(t *testing.T) {
 	in := &corev1.PersistentVolume{}
 	in.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// noneGiven says of what an object does not say of itself that it does not.
+// noneGiven is the value of a fact that an object does not state.
 const noneGiven = "none given"
 
-// List names what there is.
+// List joins names with commas; without any it returns "none".
 func List(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
-// Counted is how many there are, and their names.
+// Counted returns the number of names and the names, which it sorts in place.
 func Counted(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -153,6 +153,6 @@ func TestOwnClaim(t *testing.T) {
 	}
 	if i := slices.IndexFunc([]string{"data", "knotmeter-data", "my-knotmeter-abcdefgh-1-volume"},
 		OwnClaim.MatchString); i >= 0 {
-		t.Error("a name of somebody else's")
+		t.Error("a name of another owner matches")
 	}
 }

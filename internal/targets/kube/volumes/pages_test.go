@@ -53,7 +53,8 @@ func TestPages(t *testing.T) {
 		_, v := foreignPair()
 		v.Spec.PersistentVolumeReclaimPolicy, v.Status.Phase = corev1.PersistentVolumeReclaimRetain, corev1.VolumeReleased
 		inPages(t, client, v)
-		if err := CheckRetained(t.Context(), client); err == nil || !strings.Contains(err.Error(), "the volume pv was bound") {
+		err := CheckRetained(t.Context(), client)
+		if err == nil || !strings.Contains(err.Error(), "the volume pv was bound") {
 			t.Error(err)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 // rootRule is the fact that describes the storage of volume=root.
 const rootRule = "the container's own root directory, a new one for each block"
 
-// kubeletFreePercent is the percentage of its disk that a kubelet keeps free by default: with less it removes images and
-// evicts pods, also those of other users.
+// kubeletFreePercent is the percentage of its disk that a kubelet keeps free by default: with less it removes images
+// and evicts pods, also those of other users.
 const kubeletFreePercent = 15
 
 // usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the free space, the
