@@ -163,11 +163,16 @@ const alwaysOrBetweenSubnets = ", always or between subnets"
 // tunnelDevices maps prefixes of device names to tunnels. Some kernels have an unused tunl0, without an address. Weave
 // has the bridge weave with and without VXLAN, and vxlan-6784 only with it.
 var tunnelDevices = map[string]string{
-	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve",
+	"flannel.":        "vxlan",
+	"cilium_vxlan":    "vxlan",
+	"cilium_geneve":   "geneve",
 	"vxlan.calico":    "vxlan" + alwaysOrBetweenSubnets,
 	"vxlan-v6.calico": "vxlan" + alwaysOrBetweenSubnets,
-	"genev_sys":       "geneve", "vxlan_sys": "vxlan", "vxlan-6784": "vxlan",
-	"antrea-tun": "tunnel", "tunl0": "ipip" + alwaysOrBetweenSubnets,
+	"genev_sys":       "geneve",
+	"vxlan_sys":       "vxlan",
+	"vxlan-6784":      "vxlan",
+	"antrea-tun":      "tunnel",
+	"tunl0":           "ipip" + alwaysOrBetweenSubnets,
 }
 
 // chained reports whether Cilium only adds features to another plugin that carries the packets.

@@ -14,20 +14,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Blueprint is what a group of pods is made from.
+// A Blueprint describes a group of pods: a client and, for network paths, a server.
 type Blueprint struct {
 	Settings   Settings
 	Namespace  string
-	Experiment string                  // random, of this target in this process
-	Site       int                     // counted in the experiment, group by group
-	Placements []targets.Placement     // that the group is for, all with the same ends
-	Nodes      [2]string               // client's, server's
+	Experiment string                  // random ID of this target in this process
+	Site       int                     // number of the group in the experiment
+	Placements []targets.Placement     // that share the group, all with the same ends; at least one
+	Nodes      [2]string               // of client and server
 	Archs      [2]string               // of these nodes; empty if unknown
-	Account    string                  // whose token the client has; empty: none
-	Owners     []metav1.OwnerReference // with which the pods go
-	Reuse      bool                    // the volume is that of all blocks
+	Account    string                  // service account whose token the client has; empty: none
+	Owners     []metav1.OwnerReference // the pods are deleted with these objects
+	Reuse      bool                    // one volume serves all blocks
 }
 
+// Labels returns the labels of an object of the group; r is empty for the Service.
 func (b Blueprint) Labels(r Role) map[string]string {
 	l := map[string]string{
 		LabelManaged: ManagedBy, LabelName: AgentName, LabelExperiment: b.Experiment, LabelSite: strconv.Itoa(b.Site),
@@ -38,16 +39,17 @@ func (b Blueprint) Labels(r Role) map[string]string {
 	return l
 }
 
-// Selector finds what belongs to the group.
+// Selector returns the label selector of the group's objects.
 func (b Blueprint) Selector() string {
 	return labels.Set{LabelExperiment: b.Experiment, LabelSite: strconv.Itoa(b.Site)}.String()
 }
 
+// Name returns the name of a pod, or with "svc" of the Service.
 func (b Blueprint) Name(r Role) string {
 	return fmt.Sprintf("knotmeter-%s-%d-%s", b.Experiment, b.Site, r)
 }
 
-// Paths are those of the placements, each once; without a server it is none, once.
+// Paths returns the distinct paths of the placements; an empty one without a server.
 func (b Blueprint) Paths() []targets.Path {
 	var paths []targets.Path
 	for _, p := range b.Placements {
@@ -58,25 +60,25 @@ func (b Blueprint) Paths() []targets.Path {
 	return paths
 }
 
-// path stands for all of them, where their ends matter.
+// path returns the first path; all of them have the same ends.
 func (b Blueprint) path() targets.Path { return b.Placements[0].Path }
 
-// HasVolume says whether the client has a volume.
+// HasVolume reports whether the client has a volume.
 func (b Blueprint) HasVolume() bool { return b.Placements[0].Volume }
 
-// AsksAPI says whether the client asks the API server.
+// AsksAPI reports whether the client sends requests to the API server.
 func (b Blueprint) AsksAPI() bool { return b.Placements[0].AsksAPI() }
 
-// OnTwoNodes says whether client and server are on different nodes.
+// OnTwoNodes reports whether client and server are on different nodes.
 func (b Blueprint) OnTwoNodes() bool { return b.path().Other() }
 
-// ClientOnly says that there is no server: the client asks somebody who is there already.
+// ClientOnly reports whether the group has no server.
 func (b Blueprint) ClientOnly() bool { return b.path() == "" }
 
-// Profiles says whether the ends look at their nodes: only those of paths do.
+// Profiles reports whether the pods profile their nodes; only those of network paths do.
 func (b Blueprint) Profiles() bool { return b.Settings.Profile && !b.ClientOnly() }
 
-// Roles are the ends that there are.
+// Roles returns the roles of the group's pods.
 func (b Blueprint) Roles() []Role {
 	if b.ClientOnly() {
 		return []Role{Client}
@@ -84,7 +86,7 @@ func (b Blueprint) Roles() []Role {
 	return []Role{Client, Server}
 }
 
-// InPod says whether an end has a pod's network, not its node's.
+// InPod reports whether a pod has its own network namespace, not its node's.
 func (b Blueprint) InPod(r Role) bool {
 	if r == Client {
 		return b.path().ClientPod() || b.ClientOnly()
@@ -92,9 +94,10 @@ func (b Blueprint) InPod(r Role) bool {
 	return b.path().ServerPod()
 }
 
-// UsesService says whether a client dials the Service.
+// UsesService reports whether a path leads through the Service.
 func (b Blueprint) UsesService() bool { return slices.ContainsFunc(b.Paths(), targets.Path.Service) }
 
+// Node returns the node of a pod.
 func (b Blueprint) Node(r Role) string {
 	if r == Client {
 		return b.Nodes[0]
@@ -102,7 +105,7 @@ func (b Blueprint) Node(r Role) string {
 	return b.Nodes[1]
 }
 
-// HostName is the name of the host: its node, and what it is there.
+// HostName returns the name of a host: its node, and its role or "pod" there.
 func (b Blueprint) HostName(r Role) string {
 	switch {
 	case !b.InPod(r):
@@ -113,13 +116,13 @@ func (b Blueprint) HostName(r Role) string {
 	return b.Node(r) + "/pod"
 }
 
-// Levels of Pod Security admission, of which a namespace enforces one.
+// Levels of Pod Security admission that a namespace enforces.
 const (
 	LevelPrivileged = "privileged"
 	LevelRestricted = "restricted"
 )
 
-// NewNamespace is one of our own, for one experiment, with a level of Pod Security.
+// NewNamespace returns the namespace of an experiment, with a level of Pod Security.
 func NewNamespace(name, experiment, level string) *corev1.Namespace {
 	return &corev1.Namespace{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
@@ -129,7 +132,7 @@ func NewNamespace(name, experiment, level string) *corev1.Namespace {
 	}
 }
 
-// AgentPath is where the agent's program is in the containers.
+// AgentPath returns the path of the agent's program in the containers.
 func (b Blueprint) AgentPath() string {
 	if b.Settings.Inject {
 		return InjectPath
@@ -137,7 +140,7 @@ func (b Blueprint) AgentPath() string {
 	return remote.AgentPath
 }
 
-// Service has the group's server as its only endpoint, with the one port of runs for both protocols.
+// Service returns the Service whose only endpoint is the group's server, with the port of runs for TCP and UDP.
 func (b Blueprint) Service() *corev1.Service {
 	port := func(protocol corev1.Protocol, name string) corev1.ServicePort {
 		return corev1.ServicePort{Name: name, Protocol: protocol, Port: int32(b.Settings.Port),
@@ -160,20 +163,21 @@ func (b Blueprint) Service() *corev1.Service {
 	return s
 }
 
-// ends are what placements have in common that share pods: where client and server are, or what a client alone has.
+// ends holds what placements that share pods have in common: where client and server are, or what a single client uses.
 type ends struct {
-	clientPod, serverPod, apart  bool
-	alone, hasVolume, asksServer bool
+	clientPod, serverPod, twoNodes bool
+	clientOnly, hasVolume, asksAPI bool
 }
 
+// endsOf returns the ends of a placement.
 func endsOf(p targets.Placement) ends {
 	if p.Path == "" {
-		return ends{alone: true, hasVolume: p.Volume, asksServer: p.AsksAPI()}
+		return ends{clientOnly: true, hasVolume: p.Volume, asksAPI: p.AsksAPI()}
 	}
-	return ends{clientPod: p.Path.ClientPod(), serverPod: p.Path.ServerPod(), apart: p.Path.Other()}
+	return ends{clientPod: p.Path.ClientPod(), serverPod: p.Path.ServerPod(), twoNodes: p.Path.Other()}
 }
 
-// Groups are placements by the pods that they share.
+// Groups groups placements with the same ends, which share pods, in the order of their first placements.
 func Groups(placements []targets.Placement) [][]targets.Placement {
 	var list [][]targets.Placement
 	for _, p := range placements {

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// Placements with the same ends share pods, whatever their clients dial, and so do those that one pod serves alone.
+// Placements with the same ends share pods, whether their clients dial the Service or the server.
 func TestGroups(t *testing.T) {
 	type paths = []targets.Path
 	for name, test := range map[string]struct {
@@ -37,7 +37,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A client alone has what it is there for, and shares its pod with those of its like.
+// Placements without a server share a pod if they use the same: a volume, the API server, or neither.
 func TestGroupsOfClients(t *testing.T) {
 	get, floor := targets.Placement{Call: targets.Call{Resource: "configmap", Operation: "get"}},
 		targets.Placement{Call: targets.Call{Operation: "floor"}}

@@ -1,5 +1,5 @@
-// Package manifest says what is sent to the API server, as pure functions: the pods, Services and namespaces of runs,
-// and the names and labels by which they are found again.
+// Package manifest builds the objects that are sent to the API server: the pods, Services and namespaces of runs, with
+// the names and labels by which they are found again. Its functions are pure.
 package manifest
 
 import (
@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ShellNeeds is what an image needs so that the agent can be put into it.
+// ShellNeeds lists what an image needs for injection of the agent.
 const ShellNeeds = "a shell (sh), and cat and chmod, or tar"
 
-// The labels of everything that is made. By the first, leftovers are found.
+// Labels of all objects that Knotmeter creates. LabelManaged identifies leftovers.
 const (
 	LabelManaged    = "app.kubernetes.io/managed-by"
 	LabelName       = "app.kubernetes.io/name"
@@ -27,15 +27,15 @@ const (
 	ContainerName = "agent"
 )
 
-// ManagedSelector selects everything of ours.
+// ManagedSelector returns the label selector of all objects that Knotmeter creates.
 func ManagedSelector() string { return labels.Set{LabelManaged: ManagedBy}.String() }
 
-// ExperimentSelector selects everything of an experiment.
+// ExperimentSelector returns the label selector of all objects of an experiment.
 func ExperimentSelector(experiment string) string {
 	return labels.Set{LabelExperiment: experiment}.String()
 }
 
-// A Role is one end of a site.
+// A Role is the role of a pod in its group.
 type Role string
 
 const (
@@ -43,51 +43,51 @@ const (
 	Server Role = "server"
 )
 
-// The annotations by which Multus is asked for a further network, and for one in place of the default network.
+// Annotations that request an additional network from Multus, and one in place of the default network.
 const (
 	multusRequest        = "k8s.v1.cni.cncf.io/networks"
 	multusDefaultRequest = "v1.multus-cni.io/default-network"
 )
 
-// Pods that ask the API server do it as a service account of their own, which may do what the cases do and nothing
-// else. No other pod of ours has a token.
+// Pods that send requests to the API server use their own service account, whose rights are those of the cases. No
+// other pod has a token.
 
-// Where the token and the certificate of the API server's authority are in a pod that asks it.
+// Paths of the token and of the API server's CA certificate in a pod that sends requests to it.
 const (
 	TokenVolume = "api-access"
 	tokenDir    = "/var/run/secrets/knotmeter.dev"
 	TokenFile   = tokenDir + "/token"
 	CAFile      = tokenDir + "/ca.crt"
-	// tokenTime is how long a token is good for; the kubelet renews it before that.
-	tokenTime = 3600 // seconds
-	// rootCA is the ConfigMap that every namespace has with the certificate.
+	// tokenTime is the lifetime of a token in seconds; the kubelet renews it earlier.
+	tokenTime = 3600
+	// rootCA is the ConfigMap with the certificate that Kubernetes creates in every namespace.
 	rootCA = "kube-root-ca.crt"
 )
 
-// Where the agent is in a container that it was put into: on a volume in memory, since the container's root
-// cannot be written to and disks of nodes may not allow programs.
+// Paths of an injected agent: on a volume in memory, since the container's root directory is read-only and disks of
+// nodes may be mounted noexec.
 const (
 	injectVolume = "agent"
 	injectDir    = "/knotmeter"
 	InjectPath   = injectDir + "/knotmeter-agent"
-	InjectSize   = "128Mi" // at most; it takes what the program has
+	InjectSize   = "128Mi" // limit; the volume takes no more than the size of the program
 )
 
 const (
-	noRegistry = "knotmeter.local/" // of names of images that are in none
-	// DefaultImage is what `knotmeter image build` calls the agent's image.
+	noRegistry = "knotmeter.local/" // prefix of images that are in no registry
+	// DefaultImage is the name that `knotmeter image build` gives the agent's image.
 	DefaultImage = noRegistry + "agent:1"
 )
 
-// ExperimentName is that of an experiment's own namespace and of its Lease; what else is made for it begins so.
+// ExperimentName returns the name of an experiment's namespace and Lease, and the prefix of its other names.
 func ExperimentName(experiment string) string { return ManagedBy + "-" + experiment }
 
-// ExperimentLabels are those of what is made for a whole experiment.
+// ExperimentLabels returns the labels of objects that are created for a whole experiment.
 func ExperimentLabels(experiment string) map[string]string {
 	return map[string]string{LabelManaged: ManagedBy, LabelExperiment: experiment}
 }
 
-// CheckName refuses what is no name in Kubernetes.
+// CheckName returns an error unless text is a name in Kubernetes.
 func CheckName(text string) error {
 	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
 		return fmt.Errorf("no name in Kubernetes: %s", wrong[0])
@@ -95,7 +95,8 @@ func CheckName(text string) error {
 	return nil
 }
 
-// CheckDefaultAttachment refuses what is not NAMESPACE/NAME: Multus takes a name alone for one in its own namespace.
+// CheckDefaultAttachment returns an error unless text is NAMESPACE/NAME: Multus would look for a name alone in its own
+// namespace.
 func CheckDefaultAttachment(text string) error {
 	if strings.Count(text, "/") != 1 {
 		return errors.New("it is NAMESPACE/NAME of a NetworkAttachmentDefinition")
@@ -103,7 +104,7 @@ func CheckDefaultAttachment(text string) error {
 	return CheckAttachment(text)
 }
 
-// CheckAttachment refuses what is neither NAME nor NAMESPACE/NAME.
+// CheckAttachment returns an error unless text is NAME or NAMESPACE/NAME.
 func CheckAttachment(text string) error {
 	parts := strings.Split(text, "/")
 	if len(parts) > 2 {

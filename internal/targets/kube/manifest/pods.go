@@ -11,8 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
-// tokenVolumeOf has the token of the pod's account, bound to the pod, and the certificate.
-func tokenVolumeOf() corev1.Volume {
+// newTokenVolume returns the volume with a token of the pod's account, bound to the pod, and the CA certificate.
+func newTokenVolume() corev1.Volume {
 	return corev1.Volume{Name: TokenVolume,
 		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token",
@@ -24,21 +24,21 @@ func tokenVolumeOf() corev1.Volume {
 		}}}}
 }
 
-// waitScript is the first process of a container until the agent is there, which then takes its place. Its standard
-// input is one that nobody ever writes to, so that it waits with what a shell has itself. $0 is the agent's path.
+// waitScript waits until the agent is injected, and then replaces itself with it; $0 is the agent's path. It waits by a
+// read from standard input, which is never written to, since the image may have no sleep.
 const waitScript = `trap 'exec "$0" wait' USR1; trap 'exit 0' TERM; read _; exit 1`
 
 // tmpVolume is the pod's volume for temporary files.
 const tmpVolume = "tmp"
 
-// user is who runs in the pods: nobody in particular, and not root.
-const user = 65532
+// podUser is the ID of the user and group of pods: an arbitrary one, not root.
+const podUser = 65532
 
-// Lifetime ends pods that nobody removed, in seconds.
+// Lifetime is the active deadline of pods in seconds, which ends those that were not removed.
 const Lifetime = 6 * 60 * 60
 
-// PodSpec is what all pods of ours have: what the restricted Pod Security Standard asks for, an end, and what the user
-// says of pods.
+// PodSpec returns the common spec of pods with a container: as the restricted Pod Security Standard requires, with a
+// deadline, and with the user's settings.
 func (o Settings) PodSpec(c corev1.Container) corev1.PodSpec {
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
@@ -53,18 +53,18 @@ func (o Settings) PodSpec(c corev1.Container) corev1.PodSpec {
 	}
 }
 
-// PodSecurity is who pods run as: nobody in particular, or whom the cluster assigns.
+// PodSecurity returns the security context of pods: podUser, or the user that the cluster assigns.
 func (o Settings) PodSecurity() *corev1.PodSecurityContext {
 	s := &corev1.PodSecurityContext{
 		RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	if !o.AssignsUsers {
-		s.RunAsUser, s.RunAsGroup = new(int64(user)), new(int64(user))
+		s.RunAsUser, s.RunAsGroup = new(int64(podUser)), new(int64(podUser))
 	}
 	return s
 }
 
-// PodFields are what pods that runs make have of it, as the fields of their spec.
+// PodFields returns the settings as fields of the spec of pods that runs create themselves.
 func (o Settings) PodFields() map[string]any {
 	fields := map[string]any{}
 	if o.AssignsUsers {
@@ -82,21 +82,21 @@ func (o Settings) PodFields() map[string]any {
 	return fields
 }
 
-// SetFSGroup gives file systems to the pod's group, which is the cluster's to choose where it assigns users.
+// SetFSGroup sets the group that owns the file systems of volumes, unless the cluster assigns it.
 func (o Settings) SetFSGroup(s *corev1.PodSecurityContext) {
 	if !o.AssignsUsers {
-		s.FSGroup = new(int64(user))
+		s.FSGroup = new(int64(podUser))
 	}
 }
 
-// Pod is one end. It satisfies the restricted Pod Security Standard, but for the network of its node where the paths
-// want that, and for what profile=yes asks for: to sample a node's CPUs and to enter its network takes a root with all
-// capabilities, and to find that network its processes.
+// Pod returns the pod of a role. It satisfies the restricted Pod Security Standard with two exceptions: paths to nodes
+// need the host network; profile=yes needs a privileged root user, to sample CPUs and enter the node's network
+// namespace, and the host's processes, to find that namespace.
 func (b Blueprint) Pod(r Role) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.PodMetadata(b.Labels(r))
 	switch {
-	case !b.InPod(r): // webhooks reserve devices of SR-IOV for whoever asks
+	case !b.InPod(r): // webhooks would reserve SR-IOV devices for the pod
 		delete(annotations, multusDefaultRequest)
 	case o.Network != "":
 		annotations[multusRequest] = o.Network
@@ -108,7 +108,7 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 		},
 		Spec: o.PodSpec(b.Container()),
 	}
-	p.Spec.Affinity, p.Spec.HostNetwork, p.Spec.DNSPolicy = onNode(b.Node(r)), !b.InPod(r), b.dnsPolicy()
+	p.Spec.Affinity, p.Spec.HostNetwork, p.Spec.DNSPolicy = nodeAffinity(b.Node(r)), !b.InPod(r), b.dnsPolicy()
 	p.Spec.Volumes = b.Volumes()
 	if b.Account != "" && r == Client {
 		p.Spec.ServiceAccountName = b.Account
@@ -123,7 +123,7 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 	return p
 }
 
-// dnsPolicy is the node's own, so that the cluster's DNS is in nobody's way, but for a client that asks applications,
+// dnsPolicy returns the node's DNS, so that pods do not depend on the cluster's, except for clients of applications,
 // which may be Services.
 func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
 	if b.ClientOnly() && !b.HasVolume() && !b.AsksAPI() {
@@ -132,8 +132,8 @@ func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
 	return corev1.DNSDefault
 }
 
-// Volumes are a place for files, which other tools than our own want, and one for the agent if the image has none.
-// The latter is in memory, which counts as the container's.
+// Volumes returns the pod's volumes: for temporary files of external tools, for an injected agent, and for the token.
+// That of the agent is in memory, which counts towards the container's limit.
 func (b Blueprint) Volumes() []corev1.Volume {
 	v := []corev1.Volume{EmptyDir(tmpVolume)}
 	if b.Settings.Inject {
@@ -142,12 +142,12 @@ func (b Blueprint) Volumes() []corev1.Volume {
 		v = append(v, corev1.Volume{Name: injectVolume, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
 	}
 	if b.Account != "" {
-		v = append(v, tokenVolumeOf())
+		v = append(v, newTokenVolume())
 	}
 	return v
 }
 
-// Container waits; all work comes by exec.
+// Container returns the agent's container. It only waits; runs start programs in it by exec.
 func (b Blueprint) Container() corev1.Container {
 	c := corev1.Container{
 		Name: ContainerName, Image: b.Settings.Image, ImagePullPolicy: PullPolicy(b.Settings.Image),
@@ -170,7 +170,8 @@ func (b Blueprint) Container() corev1.Container {
 	return c
 }
 
-// RestrictedSecurity is what the restricted Pod Security Standard asks of a container, and a root that is only read.
+// RestrictedSecurity returns the security context that the restricted Pod Security Standard requires of a container,
+// with a read-only root directory.
 func RestrictedSecurity() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
@@ -178,12 +179,12 @@ func RestrictedSecurity() *corev1.SecurityContext {
 	}
 }
 
-// EmptyDir is a volume that is there as long as its pod.
+// EmptyDir returns an empty volume with the lifetime of its pod.
 func EmptyDir(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 }
 
-// PullPolicy never looks in a registry for an image whose name has none: it is on the node or not.
+// PullPolicy returns the pull policy of an image: Never if it is in no registry, since then it must be on the node.
 func PullPolicy(image string) corev1.PullPolicy {
 	if strings.HasPrefix(image, noRegistry) {
 		return corev1.PullNever
@@ -191,8 +192,8 @@ func PullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// onNode lets the scheduler choose one node only, so that what is in the way has a reason.
-func onNode(name string) *corev1.Affinity {
+// nodeAffinity restricts a pod to one node. Unlike with spec.nodeName, the scheduler reports why the pod does not fit.
+func nodeAffinity(name string) *corev1.Affinity {
 	only := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
 		{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
 	}}

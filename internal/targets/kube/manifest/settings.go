@@ -15,22 +15,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// Settings are what users say of the pods and Services of runs.
+// Settings are the user's options about pods and Services, and AssignsUsers, a property of the cluster.
 type Settings struct {
 	Image          string
-	Inject         bool // the image has no agent
+	Inject         bool // the agent is copied into the container, because the image has none
 	RuntimeClass   string
-	Network        string // Multus attachment next to the default network, or
-	DefaultNetwork string // one in its place, as NAMESPACE/NAME
-	Family         corev1.IPFamily
-	Port           int
+	Network        string          // Multus attachment next to the default network; may be empty
+	DefaultNetwork string          // Multus attachment in place of it, as NAMESPACE/NAME; may be empty
+	Family         corev1.IPFamily // empty: the first one
+	Port           int             // of the server and its Service
 	Pods           PodSettings
 	Volume         Volume // that storage is measured on
-	Profile        bool   // CPUs are sampled and counters read on the nodes
-	AssignsUsers   bool   // the cluster has security context constraints, by which it assigns users and groups
+	Profile        bool   // sample CPUs and read counters on the nodes
+	AssignsUsers   bool   // the cluster assigns users and groups by security context constraints
 }
 
-// PodSettings is what config= names: what clusters want of pods.
+// PodSettings is the content of the file that config= names: fields that a cluster may require of pods.
 type PodSettings struct {
 	Tolerations      []corev1.Toleration           `json:"tolerations,omitempty"`
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
@@ -39,7 +39,7 @@ type PodSettings struct {
 	Labels           map[string]string             `json:"labels,omitempty"`
 }
 
-// CPULimit is the limit of CPU time that the user gave pods; empty if there is none.
+// CPULimit returns the CPU limit that the user set for pods, as text; empty without one.
 func (p PodSettings) CPULimit() string {
 	if limit := p.Resources.Limits.Cpu(); !limit.IsZero() {
 		return limit.String()
@@ -47,7 +47,7 @@ func (p PodSettings) CPULimit() string {
 	return ""
 }
 
-// DefaultResources ask for little and limit no CPU: a limit would be measured.
+// DefaultResources returns small requests, and no CPU limit, because it would affect measurements.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
@@ -56,8 +56,8 @@ func DefaultResources() corev1.ResourceRequirements {
 	}
 }
 
-// Read reads the file that config= names, or what it holds itself in braces. What is given replaces the default as a
-// whole.
+// Read reads the value of config=: the name of a file, or YAML in braces. It replaces all settings, except resources if
+// none are given.
 func (p *PodSettings) Read(file string) error {
 	if strings.HasPrefix(file, "{") {
 		return p.Unmarshal([]byte(file))
@@ -69,12 +69,13 @@ func (p *PodSettings) Read(file string) error {
 	return p.Unmarshal(text)
 }
 
+// Unmarshal parses YAML settings, which replace all settings as in Read. Labels of Knotmeter's own are an error.
 func (p *PodSettings) Unmarshal(text []byte) error {
 	given := PodSettings{}
 	if err := userfile.Decode(text, &given); err != nil {
-		return inField(text, err)
+		return addField(text, err)
 	}
-	for _, key := range reserved {
+	for _, key := range reservedLabels {
 		if _, is := given.Labels[key]; is {
 			return fmt.Errorf("the label %s is Knotmeter's own", key)
 		}
@@ -86,22 +87,22 @@ func (p *PodSettings) Unmarshal(text []byte) error {
 	return nil
 }
 
-// inField puts the field before an error that does not name it.
-func inField(text []byte, err error) error {
+// addField prefixes a decoding error with the name of the field that causes it, unless the error has it.
+func addField(text []byte, err error) error {
 	var fields map[string]any
 	if yaml.Unmarshal(text, &fields) != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		alone, cannot := yaml.Marshal(map[string]any{name: fields[name]})
-		if cannot != nil {
+		field, marshalErr := yaml.Marshal(map[string]any{name: fields[name]})
+		if marshalErr != nil {
 			continue
 		}
-		if wrong, is := errors.AsType[*userfile.Error](userfile.Decode(alone, &PodSettings{})); is &&
+		if wrong, is := errors.AsType[*userfile.Error](userfile.Decode(field, &PodSettings{})); is &&
 			!strings.HasPrefix(wrong.Text, name+":") {
 			wrong.Text, wrong.Line = name+": "+wrong.Text, 0
 			if whole, is := errors.AsType[*userfile.Error](err); is && bytes.ContainsRune(text, '\n') {
-				wrong.Line = whole.Line // where a line tells something
+				wrong.Line = whole.Line // text in one line needs no line number
 			}
 			return wrong
 		}
@@ -109,7 +110,7 @@ func inField(text []byte, err error) error {
 	return err
 }
 
-// reserved are the labels that users cannot give.
-var reserved = []string{
+// reservedLabels lists the labels that users cannot set.
+var reservedLabels = []string{
 	LabelManaged, LabelName, LabelExperiment, LabelSite, LabelRole,
 }

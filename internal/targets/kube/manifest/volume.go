@@ -11,47 +11,48 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Where volumes are in the pods that measure them, and what they are called there.
+// Paths and name of volumes in the pods that measure them.
 const (
 	volumePath   = "/volume"
 	volumeDevice = "/dev/volume"
 	volumeName   = "volume"
-	rootPath     = "/tmp" // the directory of the image that any user may write to
+	rootPath     = "/tmp" // directory of the image that all users may write to
 )
 
-// diskGroup is the group that devices of disks belong to on most distributions. Kubernetes gives file systems to the
-// pod's group, and devices to nobody.
+// diskGroup is the group of disk devices on most distributions. Kubernetes changes the group of file systems to the
+// pod's, but not that of devices.
 const diskGroup = 6
 
-// DefaultVolume is the size that volumes have unless somebody says otherwise.
+// DefaultVolume is the default size of volumes.
 const DefaultVolume = "10Gi"
 
-// A Use is how long a volume lasts.
+// A Use says for how many blocks a volume is used.
 type Use string
 
 const (
-	ByClass Use = ""      // fresh, unless the class keeps what is removed
+	ByClass Use = ""      // fresh, but reuse if the class retains volumes
 	Fresh   Use = "fresh" // a volume for each block
 	Reuse   Use = "reuse" // one for all blocks
 	Root    Use = "root"  // no volume: the root directory of each block's container
 )
 
-// A Volume is what a volume is to be.
+// A Volume holds the options about a volume.
 type Volume struct {
-	Given  bool   // the options say something of it
-	Class  string // "": the cluster's default
+	Given  bool   // an option about volumes was given
+	Class  string // empty: the cluster's default
 	Access corev1.PersistentVolumeAccessMode
-	Block  bool
+	Block  bool // a device, not a file system
 	Size   resource.Quantity
 	Use    Use
-	Vault  bool // it is for the data of a Vault that is deployed
+	Vault  bool // for the data of a deployed Vault, not for storage cases
 }
 
-// AnyVolume is a volume of which nothing is said.
+// AnyVolume returns a volume with the default options.
 func AnyVolume() Volume {
 	return Volume{Access: corev1.ReadWriteOnce, Size: resource.MustParse(DefaultVolume)}
 }
 
+// Mode returns the volume mode of the claim.
 func (w Volume) Mode() corev1.PersistentVolumeMode {
 	if w.Block {
 		return corev1.PersistentVolumeBlock
@@ -62,7 +63,7 @@ func (w Volume) Mode() corev1.PersistentVolumeMode {
 // Root reports whether the container's own root directory is measured instead of a volume.
 func (w Volume) Root() bool { return w.Use == Root }
 
-// ClassOption is the option that names the class.
+// ClassOption returns the target's option that names the class, with an equals sign.
 func (w Volume) ClassOption() string {
 	if w.Vault {
 		return "vault-storage-class="
@@ -70,7 +71,7 @@ func (w Volume) ClassOption() string {
 	return "storage-class="
 }
 
-// Path is where the volume is in the pod.
+// Path returns the mount point, device or directory of the volume in the pod.
 func (w Volume) Path() string {
 	switch {
 	case w.Root():
@@ -81,7 +82,7 @@ func (w Volume) Path() string {
 	return volumePath
 }
 
-// ClaimName is that of the block's claim, or of the experiment's where one volume is for all blocks.
+// ClaimName returns the name of the block's claim, or of the experiment's if one volume serves all blocks.
 func (b Blueprint) ClaimName() string {
 	if b.Reuse {
 		return fmt.Sprintf("knotmeter-%s-volume", b.Experiment)
@@ -89,10 +90,11 @@ func (b Blueprint) ClaimName() string {
 	return fmt.Sprintf("knotmeter-%s-%d-volume", b.Experiment, b.Site)
 }
 
-// AnnotationNode is on claims whose volume is to be made for a node.
+// AnnotationNode is the annotation of claims with the node that the volume is created for.
 const AnnotationNode = "volume.kubernetes.io/selected-node"
 
-// Claim asks for the volume of the client, on its node where volumes wait for a pod.
+// Claim returns the claim for the client's volume. waits is set if the class creates volumes only for a chosen node;
+// then the claim chooses the client's.
 func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim {
 	l := map[string]string{LabelManaged: ManagedBy, LabelName: AgentName, LabelExperiment: b.Experiment}
 	if !b.Reuse {
@@ -105,9 +107,9 @@ func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim
 	return b.Settings.Volume.Claim(metav1.ObjectMeta{Name: b.ClaimName(), Namespace: b.Namespace, Labels: l}, class, node)
 }
 
-// Claim asks for a volume. A class is named even where it is the default, so that it cannot become another one. Where
-// volumes wait for a pod, the claim names the node itself, as the scheduler would: so it is bound before there is a pod
-// that would mount it, and Kubernetes binds none that was there already.
+// Claim returns the claim for a volume. Callers name the class even if it is the default, which may change. A node is
+// given if the class creates volumes only for a chosen node: the claim then names it, as the scheduler would, so that
+// it is bound before a pod exists that would mount the volume, and not to an existing volume.
 func (w Volume) Claim(o metav1.ObjectMeta, class, node string) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: o,
@@ -125,13 +127,13 @@ func (w Volume) Claim(o metav1.ObjectMeta, class, node string) *corev1.Persisten
 	return c
 }
 
-// mount gives a pod the volume: its file system by the pod's group, or its device by that of disks.
+// mount adds the volume to a pod: a file system that the pod's group owns, or a device that the group of disks may use.
 func (b Blueprint) mount(p *corev1.Pod) {
 	if !b.HasVolume() {
 		return
 	}
 	if b.Settings.Volume.Root() {
-		b.openRoot(p)
+		b.makeRootWritable(p)
 		return
 	}
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{
@@ -148,9 +150,9 @@ func (b Blueprint) mount(p *corev1.Pod) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: volumePath})
 }
 
-// openRoot lets the container write to its own root directory, where the image's directory for temporary files takes
-// the place of the pod's. The request tells the scheduler and quotas how much of the node's disk may be written.
-func (b Blueprint) openRoot(p *corev1.Pod) {
+// makeRootWritable makes the container's root directory writable and removes the volume over its temporary directory.
+// The resource request informs the scheduler and quotas how much of the node's disk may be written.
+func (b Blueprint) makeRootWritable(p *corev1.Pod) {
 	c := &p.Spec.Containers[0]
 	c.SecurityContext.ReadOnlyRootFilesystem = new(false)
 	p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == tmpVolume })
