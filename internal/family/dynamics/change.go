@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Change is something that is done to a cluster while probes go through it.
+// A Change is what a trial changes in a cluster while probes pass through it.
 type Change string
 
 // The changes.
@@ -24,18 +24,18 @@ const (
 	Rollout            Change = "rollout"
 )
 
-// A kind is what is known of a change.
+// A kind holds the properties of a change.
 type kind struct {
-	about    string // in plain words
-	verdict  string // the metric that it is about
-	quantity string // in plain words
-	resource string // that is changed
-	trials   int    // of a run, unless somebody says otherwise
-	// each is what a trial usually takes, and setup what comes before the first one.
-	each, setup time.Duration
+	about    string        // a description for readers
+	verdict  string        // the metric of verdicts
+	quantity string        // a name of that metric for readers
+	resource string        // the resource that is changed
+	trials   int           // default number of trials per run
+	each     time.Duration // usual time of a trial
+	setup    time.Duration // usual time before the first trial
 }
 
-// kinds are all changes, with as many trials as some six seconds have.
+// kinds holds the properties of every change. Trials of a run take some 6 s.
 var kinds = map[Change]kind{
 	PolicyDeny: {"a NetworkPolicy forbids traffic to a pod", PartOf(probe.New) + metric.Programming, "time until it holds",
 		"networkpolicy", 4, 900 * time.Millisecond, 2 * time.Second},
@@ -58,18 +58,18 @@ var kinds = map[Change]kind{
 		"time in which requests fail", "deployment", 1, 10 * time.Second, 4 * time.Second},
 }
 
-// Changes lists all of them in the order of the documentation.
+// Changes returns all changes in the order of the documentation.
 func Changes() []Change { return changes }
 
 var changes = []Change{PolicyDeny, PolicyAllow, PolicyEstablished, PolicyFirst, FirstPacket, EndpointReady,
 	EndpointGone, ServiceProgramming, Rollout}
 
-// PartOf is the part of metrics that are of a kind of probes.
+// PartOf returns the prefix of metrics of a kind of probes.
 func PartOf(k probe.Kind) string { return parts[k] }
 
 var parts = map[probe.Kind]string{probe.UDP: metric.UDPProbes, probe.TCP: metric.TCPProbes, probe.New: metric.NewProbes}
 
-// call is what a change asks of the API server, by which the target knows the rights that it takes.
+// call returns the API call that a change makes, from which the target derives the rights that it needs.
 func (c Change) call() targets.Call {
 	return targets.Call{Resource: kinds[c].resource, Operation: targets.Effect}
 }

@@ -1,21 +1,21 @@
-// Package dynamics is the family of changes: what a network does while something in it changes. A pod sends probes over
-// UDP, over an open connection and over new connections, a thousand a second of each, makes a change by the API server
-// and sees by its own clock how long the change takes and what is lost meanwhile.
+// Package dynamics is the family of changes: how a network behaves while something in it changes. A pod sends probes
+// over UDP, over an open connection and over new connections, a thousand per second of each, makes a change through the
+// API server, and measures with its own clock how long the change takes and what is lost meanwhile.
 //
-// What the cases tell, and what they do not:
+// What the cases measure, and what they do not:
 //
-//   - policy-deny and policy-allow tell how long after the request for a NetworkPolicy traffic to a pod stops or
-//     begins; policy-established whether a connection that is open is cut, and when; policy-first whether a pod that
-//     a policy is there for already is ever without it.
-//   - endpoint-ready tells how long after a pod's readiness its Service answers, endpoint-gone how long a Service sends
-//     requests to a pod that has gone, with notice or without; service-programming how long a new Service does not
+//   - policy-deny and policy-allow measure how long after the request for a NetworkPolicy traffic to a pod stops or
+//     begins; policy-established whether and when an open connection is cut; policy-first whether a new pod is ever
+//     without a policy that existed before it.
+//   - endpoint-ready measures how long after a pod is ready its Service answers; endpoint-gone how long a Service sends
+//     requests to a pod that has gone, with or without notice; service-programming how long a new Service does not
 //     answer.
-//   - first-packet tells how long after the request for a pod it answers, and can send.
-//   - rollout tells what a rolling update costs those who ask.
+//   - first-packet measures how long after the request for a pod it answers, and can send.
+//   - rollout measures what clients lose in a rolling update.
 //
-// They tell what this pod's node sees; others may see a change sooner or later. What is behind a delay (the API server,
-// a controller, the agent of the datapath) is told apart only as far as watches tell: until the API server announces
-// the change, and from then on.
+// They measure what this pod's node sees; other nodes may see a change sooner or later. Of the causes of a delay (API
+// server, controller, agent of the datapath) they separate only what watches show: the time until the API server
+// announces the change, and the time from then on.
 package dynamics
 
 import (
@@ -31,10 +31,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// path is what the names of cases begin with.
+// path begins the names of all cases.
 const path = "dynamics"
 
-// Family is the family of changes, as the tools measure them.
+// Family returns the family of changes, measured by the tools.
 func Family(tools ...family.Tool) family.Family {
 	first := Workload{Change: PolicyDeny}.resolved()
 	return family.Family{
@@ -45,27 +45,27 @@ func Family(tools ...family.Tool) family.Family {
 	}
 }
 
-// A Workload is a change, made again and again. It is comparable.
+// A Workload is a change that is repeated in trials. It is comparable with ==.
 type Workload struct {
 	Change   Change        `json:"change"`
 	Trials   int           `json:"trials"`
-	Same     bool          `json:"same,omitempty"`   // pods on the prober's node, and not on another one
-	Abrupt   bool          `json:"abrupt,omitempty"` // a pod goes without notice
-	Interval time.Duration `json:"interval"`         // between probes of a kind
+	Same     bool          `json:"same,omitempty"`   // the pods are on the prober's node, not on another one
+	Abrupt   bool          `json:"abrupt,omitempty"` // the pod ends without notice
+	Interval time.Duration `json:"interval"`         // between probes of a kind, ns
 }
 
 // Limits of a workload.
 const (
-	mostTrials      = 20
+	maxTrials       = 20
 	defaultInterval = time.Millisecond
-	leastInterval   = 500 * time.Microsecond
-	mostInterval    = 100 * time.Millisecond
-	// Patience is how long a trial waits for a change to show. One that has not shown it by then is censored: it took
+	minInterval     = 500 * time.Microsecond
+	maxInterval     = 100 * time.Millisecond
+	// TrialTimeout is how long a trial waits for a change to show. A trial without it is censored: the change took
 	// longer.
-	Patience = 20 * time.Second
+	TrialTimeout = 20 * time.Second
 )
 
-// Parse reads a change, as Title writes it: policy-deny, endpoint-gone:how=abrupt,at=same,trials=3. Every error Is
+// Parse reads a workload as Title writes it: policy-deny, endpoint-gone:how=abrupt,at=same,trials=3. Every error wraps
 // family.ErrInvalid.
 func Parse(text string) (Workload, error) {
 	name, options, _ := strings.Cut(text, ":")
@@ -89,7 +89,7 @@ func names() []string {
 	return list
 }
 
-// parameters of a change, in the order of the documentation.
+// parameters lists the parameters of a workload, in the order of the documentation.
 var parameters = []string{"at", "how", "trials", "interval"}
 
 func (w *Workload) set(key, value string) (err error) {
@@ -117,7 +117,7 @@ func (w *Workload) set(key, value string) (err error) {
 	return err
 }
 
-// resolved is the workload with its defaults.
+// resolved returns the workload with its defaults.
 func (w Workload) resolved() Workload {
 	if w.Trials == 0 {
 		w.Trials = kinds[w.Change].trials
@@ -130,16 +130,16 @@ func (w Workload) resolved() Workload {
 
 func (w Workload) validate() error {
 	switch {
-	case w.Trials > mostTrials:
+	case w.Trials > maxTrials:
 		return fmt.Errorf("%w: trials=%d is more than %d; a block has a run, and there are many blocks", family.ErrInvalid,
-			w.Trials, mostTrials)
-	case w.Interval < leastInterval || w.Interval > mostInterval:
-		return fmt.Errorf("%w: interval=%v is not from %v to %v", family.ErrInvalid, w.Interval, leastInterval, mostInterval)
+			w.Trials, maxTrials)
+	case w.Interval < minInterval || w.Interval > maxInterval:
+		return fmt.Errorf("%w: interval=%v is not from %v to %v", family.ErrInvalid, w.Interval, minInterval, maxInterval)
 	}
 	return nil
 }
 
-// Title is the workload's part of its case's name.
+// Title returns the workload's part of its case's name.
 func (w Workload) Title() string {
 	var options []string
 	if w.Same {
@@ -159,7 +159,7 @@ func (w Workload) Title() string {
 
 func (w Workload) String() string { return path + "/" + w.Title() }
 
-// subject is what changes in plain words.
+// subject returns a description of the change for readers.
 func (w Workload) subject() string {
 	words := "Change: " + kinds[w.Change].about
 	if w.Change == EndpointGone {
@@ -175,8 +175,8 @@ func (w Workload) subject() string {
 	return words
 }
 
-// Disturbs says what of the workload other users of the network may feel: one of the three kinds of probes opens
-// connections.
+// Disturbs returns the reason why the workload may disturb other users of the network, empty if there is none: one of
+// the three kinds of probes opens connections.
 func (w Workload) Disturbs(family.Times) string {
 	if rate := time.Second / w.Interval; rate > family.GentleRate {
 		return fmt.Sprintf("%d new connections per second are more than %d", rate, family.GentleRate)
@@ -184,32 +184,32 @@ func (w Workload) Disturbs(family.Times) string {
 	return ""
 }
 
-// Traits are those of a case.
+// Traits returns the traits of the workload.
 func (w Workload) Traits() family.Traits {
 	k := kinds[w.Change]
 	trials := time.Duration(w.Trials)
 	return family.Traits{
 		Path: path, Kind: w.Title(), Metric: k.verdict,
 		Words:   result.Words{Subject: w.subject(), Quantity: k.quantity},
-		Limits:  family.Limits{Run: time.Minute + trials*(Patience+startTime)},
+		Limits:  family.Limits{Run: time.Minute + trials*(TrialTimeout+startTime)},
 		Nominal: family.Nominal{Run: k.setup + trials*k.each},
 		Needs:   targets.Placement{Call: w.Change.call()},
 	}
 }
 
-// startTime is how long a pod may take to start or to go.
+// startTime is how long a pod may take to start or to end.
 const startTime = 40 * time.Second
 
-// Verb is the agent's, with a [Run] as its body.
+// Verb is the agent's verb; its body is a [Run].
 const Verb = "dynamics"
 
-// A Run is what an agent is asked to do.
+// A Run is the request to an agent.
 type Run struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Workload Workload      `json:"workload"`
 }
 
-// Open is the run without its secrets, to be kept.
+// Open returns the run without its secrets, for the results directory.
 func (r Run) Open() any {
 	r.Endpoint = r.Endpoint.Open()
 	return r

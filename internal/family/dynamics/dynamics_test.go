@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s is %+v, %v, and is written %s", name, got, err, got.Title())
 		}
 	}
-	// What is the default is not written.
+	// Defaults are not written.
 	if got, err := Parse("rollout:at=other,trials=1,interval=1ms"); err != nil || got.Title() != "rollout" {
 		t.Errorf("%s, %v", got.Title(), err)
 	}
@@ -46,7 +46,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// FuzzParse: what can be read is written so that it is read again.
+// A name that Parse reads is written so that it reads the same workload again.
 func FuzzParse(f *testing.F) {
 	for _, c := range Changes() {
 		f.Add(string(c) + ":at=same,trials=3")
@@ -63,7 +63,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Every change has all that is known of a change, and a call by which the target knows its rights.
+// Every change has all its properties, and a call from which the target derives the rights.
 func TestChanges(t *testing.T) {
 	if len(kinds) != len(Changes()) {
 		t.Errorf("%d changes of %d are listed", len(Changes()), len(kinds))

@@ -5,7 +5,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// suites are all of them. Their runs take what their trials take: a window has no meaning for them.
+// suites returns the family's suites. They have no duration: the length of a run is that of its trials.
 func suites() []family.Suite {
 	var all []string
 	for _, c := range changes {

@@ -14,15 +14,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// The gate: a prober that is later than the greatest of these sees too little of what it is about. It is late where
-// its node has more to do than CPUs, and then changes show as much later.
+// The gate on lateness: a run is invalid if its prober is later than the greatest of these. A prober is late when its
+// node lacks CPU, and then changes show later by the same time.
 const (
 	lateAtMost    = 0.005 // s
-	lateIntervals = 5     // between probes
-	lateShare     = 0.1   // of what the case is about
+	lateIntervals = 5     // intervals between probes
+	lateShare     = 0.1   // of the metric of verdicts
 )
 
-// merge turns trials into a measurement. It is pure.
+// merge turns the trials of a run into a measurement. It is pure.
 func merge(w dynamics.Workload, got trial.Result, metrics []metric.Metric) result.Measurement {
 	b := &builder{Builder: family.NewBuilder(metrics), trials: got.Trials}
 	if len(got.Trials) == 0 {
@@ -34,20 +34,20 @@ func merge(w dynamics.Workload, got trial.Result, metrics []metric.Metric) resul
 	}
 	b.Add(metric.Trials, float64(len(got.Trials)))
 	for _, kind := range probe.Kinds() {
-		b.shown(w, kind)
-		b.losses(kind)
+		b.addProgramming(w, kind)
+		b.addLosses(kind)
 	}
-	b.parts(w)
-	b.leaks(w)
-	b.late(w)
-	b.series(w)
+	b.addDelays(w)
+	b.addLeaks(w)
+	b.checkLateness(w)
+	b.addSeries(w)
 	for _, name := range slices.Sorted(maps.Keys(got.Facts)) {
 		b.Fact(name, got.Facts[name])
 	}
 	return b.Measurement
 }
 
-// A builder collects the measurement.
+// A builder collects the measurement of a run from its trials.
 type builder struct {
 	*family.Builder
 	trials []trial.Trial
@@ -55,39 +55,39 @@ type builder struct {
 
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
-// of is a statistic of all trials.
-func (b *builder) of(what func(trial.Trial) int64) []float64 {
+// perTrial returns value, in ns, of each trial in seconds.
+func (b *builder) perTrial(value func(trial.Trial) int64) []float64 {
 	list := make([]float64, 0, len(b.trials))
 	for _, t := range b.trials {
-		list = append(list, seconds(what(t)))
+		list = append(list, seconds(value(t)))
 	}
 	return list
 }
 
-// shows says whether a case is about how soon a change shows by a kind of probes.
-func shows(w dynamics.Workload, kind probe.Kind) bool {
+// aboutProgramming reports whether verdicts are about how soon this kind of probes shows the change.
+func aboutProgramming(w dynamics.Workload, kind probe.Kind) bool {
 	return w.Traits().Metric == dynamics.PartOf(kind)+metric.Programming
 }
 
-// atOnce says whether a change shows at one time. What others are about is lost, or passes, for some time.
-func atOnce(w dynamics.Workload) bool {
+// hasMoment reports whether a change shows at one moment. The other changes cause a loss, or a leak, for some time.
+func hasMoment(w dynamics.Workload) bool {
 	return w.Change != dynamics.EndpointGone && w.Change != dynamics.PolicyFirst && w.Change != dynamics.Rollout
 }
 
-// shown adds when the change showed. Trials that ended before that are censored: they count with the time that they
-// had, so that the median is right as long as less than half of them are, and a bound else.
-func (b *builder) shown(w dynamics.Workload, kind probe.Kind) {
+// addProgramming adds when the change showed. Trials that ended before that are censored and count with their whole
+// time: the median is right as long as less than half of them are censored, and a lower bound otherwise.
+func (b *builder) addProgramming(w dynamics.Workload, kind probe.Kind) {
 	censored := 0
-	times := b.of(func(t trial.Trial) int64 {
+	times := b.perTrial(func(t trial.Trial) int64 {
 		if at, shown := t.Shown[kind]; shown {
 			return at
 		}
 		censored++
 		return t.End
 	})
-	verdict := shows(w, kind)
+	verdict := aboutProgramming(w, kind)
 	switch {
-	case !atOnce(w):
+	case !hasMoment(w):
 		return
 	case censored == len(times) && !verdict:
 		return // such as an open connection that no policy cuts
@@ -103,14 +103,14 @@ func (b *builder) shown(w dynamics.Workload, kind probe.Kind) {
 	}
 }
 
-// losses adds what was not answered, and when.
-func (b *builder) losses(kind probe.Kind) {
+// addLosses adds how many probes of a kind were not answered, and for how long.
+func (b *builder) addLosses(kind probe.Kind) {
 	part := dynamics.PartOf(kind)
-	b.Add(part+metric.LossWindow, stats.Median(b.of(func(t trial.Trial) int64 {
+	b.Add(part+metric.LossWindow, stats.Median(b.perTrial(func(t trial.Trial) int64 {
 		return max(t.Interval, t.Loss[kind].Window())
 	})))
-	b.Add(part+metric.Gap, stats.Median(b.of(func(t trial.Trial) int64 { return t.Loss[kind].Gap })))
-	b.Add(part+metric.Max, slices.Max(b.of(func(t trial.Trial) int64 { return t.Loss[kind].Slowest })))
+	b.Add(part+metric.Gap, stats.Median(b.perTrial(func(t trial.Trial) int64 { return t.Loss[kind].Gap })))
+	b.Add(part+metric.Max, slices.Max(b.perTrial(func(t trial.Trial) int64 { return t.Loss[kind].Slowest })))
 	var lost, late, broken float64
 	for _, t := range b.trials {
 		lost, late = lost+float64(t.Loss[kind].Lost), late+float64(t.Loss[kind].Late)
@@ -122,8 +122,8 @@ func (b *builder) losses(kind probe.Kind) {
 	b.Add(part+metric.Broken, broken/n)
 }
 
-// parts tells apart what the API server and what the datapath took, where both are known of all trials.
-func (b *builder) parts(w dynamics.Workload) {
+// addDelays adds the delays of the API server, of the datapath and of sending, each if it is known for all trials.
+func (b *builder) addDelays(w dynamics.Workload) {
 	var announced, datapath, sends []float64
 	for _, t := range b.trials {
 		if t.Announced > 0 {
@@ -147,8 +147,8 @@ func (b *builder) parts(w dynamics.Workload) {
 	}
 }
 
-// leaks tells whether something passed that was forbidden.
-func (b *builder) leaks(w dynamics.Workload) {
+// addLeaks adds the share of trials in which forbidden traffic passed, and for how long.
+func (b *builder) addLeaks(w dynamics.Workload) {
 	if w.Change != dynamics.PolicyFirst {
 		return
 	}
@@ -159,12 +159,12 @@ func (b *builder) leaks(w dynamics.Workload) {
 		}
 	}
 	b.Add(metric.Leaked, leaked/float64(len(b.trials)))
-	b.Add(metric.LeakWindow, stats.Median(b.of(func(t trial.Trial) int64 { return max(t.Interval, t.Leak) })))
+	b.Add(metric.LeakWindow, stats.Median(b.perTrial(func(t trial.Trial) int64 { return max(t.Interval, t.Leak) })))
 }
 
-// late is the gate on the prober itself.
-func (b *builder) late(w dynamics.Workload) {
-	late := slices.Max(b.of(func(t trial.Trial) int64 { return t.Late }))
+// checkLateness adds the prober's lateness, and makes the run invalid if it is too large.
+func (b *builder) checkLateness(w dynamics.Workload) {
+	late := slices.Max(b.perTrial(func(t trial.Trial) int64 { return t.Late }))
 	b.Add(metric.LatenessP99, late)
 	verdict, _ := (result.Run{Values: b.Values}).Value(w.Traits().Metric)
 	about := verdict.Number
@@ -174,19 +174,19 @@ func (b *builder) late(w dynamics.Workload) {
 	}
 }
 
-// Marks of a timeline, in plain words.
+// Names of the marks of a series, for readers.
 const (
 	markRequest   = "request"
 	markAnnounced = "told by the API server"
 	markShown     = "shown"
 )
 
-// step is that of timelines, ns: every probe is in the raw files.
+// step is the step of series, ns. The raw files have every probe.
 const step = 10_000_000
 
-// series are the probes of the first trial around its change, by when they were planned: the slowest answer of each
-// step, 0 if none came, and how many never came.
-func (b *builder) series(w dynamics.Workload) {
+// addSeries adds the probes of the first trial around its change, by their planned times: the slowest answer of each
+// step, 0 if none came, and the number of probes without an answer.
+func (b *builder) addSeries(w dynamics.Workload) {
 	first := b.trials[0]
 	for _, kind := range []probe.Kind{probe.New, probe.TCP, probe.UDP} {
 		i := slices.IndexFunc(first.Traces, func(t probe.Trace) bool { return t.Kind == kind })
@@ -197,7 +197,7 @@ func (b *builder) series(w dynamics.Workload) {
 		if first.Announced != 0 {
 			marks = append(marks, result.Mark{Name: markAnnounced, At: seconds(first.Announced)})
 		}
-		if at, shown := first.Shown[kind]; shown && atOnce(w) {
+		if at, shown := first.Shown[kind]; shown && hasMoment(w) {
 			marks = append(marks, result.Mark{Name: markShown, At: seconds(at)})
 		}
 		slowest, lost := steps(first.Traces[i])
@@ -210,7 +210,7 @@ func (b *builder) series(w dynamics.Workload) {
 	}
 }
 
-// steps are the slowest answer to the probes of each step, s, and how many had none.
+// steps returns, for each step, the slowest answer to its probes in seconds and the number of probes without one.
 func steps(t probe.Trace) (slowest, lost []float64) {
 	each := int(max(step/t.Interval, 1))
 	n := (len(t.Sent) + each - 1) / each

@@ -14,8 +14,8 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// shown is a trial of a second that new connections showed after some ms; 0: it did not show.
-func shown(after int64) trial.Trial {
+// trialShown returns a trial of 1 s in which new connections showed the change after some ms, or never if that is 0.
+func trialShown(after int64) trial.Trial {
 	t := trial.Trial{Announced: 2 * ms, End: 1000 * ms, Interval: ms, Late: ms / 10, Shown: map[probe.Kind]int64{}}
 	if after > 0 {
 		t.Shown[probe.New] = after * ms
@@ -23,8 +23,8 @@ func shown(after int64) trial.Trial {
 	return t
 }
 
-// of merges the trials of a change.
-func of(t *testing.T, change string, trials ...trial.Trial) result.Measurement {
+// mergeTrials merges the trials of a change.
+func mergeTrials(t *testing.T, change string, trials ...trial.Trial) result.Measurement {
 	t.Helper()
 	w, err := dynamics.Parse(change)
 	if err != nil {
@@ -33,8 +33,8 @@ func of(t *testing.T, change string, trials ...trial.Trial) result.Measurement {
 	return merge(w, trial.Result{Trials: trials}, New().Metrics(w))
 }
 
-// has checks values of a measurement, in ms or in numbers.
-func has(t *testing.T, m result.Measurement, want map[string]float64) {
+// checkValues checks values of a measurement, in seconds or counts.
+func checkValues(t *testing.T, m result.Measurement, want map[string]float64) {
 	t.Helper()
 	for name, number := range want {
 		got, is := (result.Run{Values: m.Values}).Value(name)
@@ -45,8 +45,8 @@ func has(t *testing.T, m result.Measurement, want map[string]float64) {
 }
 
 func TestMergeShown(t *testing.T) {
-	m := of(t, "policy-deny", shown(40), shown(60), shown(50))
-	has(t, m, map[string]float64{metric.NewProbes + metric.Programming: 0.050,
+	m := mergeTrials(t, "policy-deny", trialShown(40), trialShown(60), trialShown(50))
+	checkValues(t, m, map[string]float64{metric.NewProbes + metric.Programming: 0.050,
 		metric.NewProbes + metric.ProgrammingMax: 0.060, metric.ProgrammingAPI: 0.002, metric.ProgrammingDatapath: 0.048,
 		metric.Trials: 3, metric.Censored: 0, metric.LatenessP99: 0.0001})
 	if m.Window != 3 || len(m.Invalid)+len(m.Warnings) != 0 {
@@ -57,10 +57,10 @@ func TestMergeShown(t *testing.T) {
 	}
 }
 
-// A trial in which nothing showed counts with the time that it had.
+// A trial in which the change did not show counts with its whole time.
 func TestMergeCensored(t *testing.T) {
-	m := of(t, "policy-deny", shown(40), shown(0), shown(50))
-	has(t, m, map[string]float64{metric.NewProbes + metric.Programming: 0.050,
+	m := mergeTrials(t, "policy-deny", trialShown(40), trialShown(0), trialShown(50))
+	checkValues(t, m, map[string]float64{metric.NewProbes + metric.Programming: 0.050,
 		metric.NewProbes + metric.ProgrammingMax: 1, metric.Censored: 1})
 	if len(m.Warnings) != 1 || m.Warnings[0].Code != result.Censored {
 		t.Errorf("%v", m.Warnings)
@@ -73,28 +73,28 @@ func TestMergeLoss(t *testing.T) {
 			Slowest: 201 * ms},
 		probe.TCP: {Broken: 1},
 	}}
-	m := of(t, "endpoint-gone:how=abrupt", gone)
-	has(t, m, map[string]float64{metric.NewProbes + metric.LossWindow: 0.4, metric.NewProbes + metric.Lost: 300,
+	m := mergeTrials(t, "endpoint-gone:how=abrupt", gone)
+	checkValues(t, m, map[string]float64{metric.NewProbes + metric.LossWindow: 0.4, metric.NewProbes + metric.Lost: 300,
 		metric.NewProbes + metric.LateAnswers: 2, metric.NewProbes + metric.Gap: 0.005,
 		metric.NewProbes + metric.Max: 0.201, metric.TCPProbes + metric.Broken: 1,
-		metric.UDPProbes + metric.LossWindow: 0.001}) // as long as is seen: the time between two probes
+		metric.UDPProbes + metric.LossWindow: 0.001}) // the least that can be seen: the time between two probes
 }
 
 func TestMergeLeak(t *testing.T) {
 	leaked := trial.Trial{End: 1000 * ms, Interval: ms, Leaked: true, Leak: 7 * ms}
-	m := of(t, "policy-first", leaked, trial.Trial{End: 1000 * ms, Interval: ms})
-	has(t, m, map[string]float64{metric.Leaked: 0.5, metric.LeakWindow: 0.004})
+	m := mergeTrials(t, "policy-first", leaked, trial.Trial{End: 1000 * ms, Interval: ms})
+	checkValues(t, m, map[string]float64{metric.Leaked: 0.5, metric.LeakWindow: 0.004})
 }
 
-// A prober that is late sees too little, unless what is measured takes much longer.
+// A late prober makes a run invalid, unless what is measured takes much longer.
 func TestMergeLate(t *testing.T) {
 	for _, test := range []struct {
 		shown, late int64 // ms
 		refused     bool
 	}{{40, 4, false}, {40, 6, true}, {100, 9, false}, {100, 11, true}, {900, 80, false}} {
-		one := shown(test.shown)
+		one := trialShown(test.shown)
 		one.Late = test.late * ms
-		m := of(t, "policy-deny", one)
+		m := mergeTrials(t, "policy-deny", one)
 		if refused := len(m.Invalid) > 0; refused != test.refused {
 			t.Errorf("%+v: %v", test, m.Invalid)
 		}
@@ -102,14 +102,14 @@ func TestMergeLate(t *testing.T) {
 }
 
 func TestMergeNothing(t *testing.T) {
-	if m := of(t, "rollout"); len(m.Invalid) != 1 {
+	if m := mergeTrials(t, "rollout"); len(m.Invalid) != 1 {
 		t.Errorf("%+v", m)
 	}
 }
 
-// The first trial's probes are the timeline: the slowest answer of each 10 ms, and how many probes had none.
+// The series are those of the first trial: the slowest answer of each 10 ms, and how many probes had none.
 func TestMergeSeries(t *testing.T) {
-	one := shown(40)
+	one := trialShown(40)
 	one.Begin = -5 * ms
 	trace := probe.Trace{Kind: probe.New, Interval: ms}
 	for n := range int64(25) {
@@ -120,7 +120,7 @@ func TestMergeSeries(t *testing.T) {
 		trace.Sent, trace.Answered = append(trace.Sent, (n+1)*ms), append(trace.Answered, answered)
 	}
 	one.Traces = []probe.Trace{trace}
-	m := of(t, "policy-deny", one)
+	m := mergeTrials(t, "policy-deny", one)
 	if len(m.Series) != 2 {
 		t.Fatalf("%+v", m.Series)
 	}

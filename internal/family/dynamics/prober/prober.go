@@ -1,5 +1,5 @@
-// Package prober is the tool of dynamics: it has an agent carry trials out, and turns what became of their probes into
-// a measurement.
+// Package prober is the tool of the family dynamics: it has an agent run trials, and turns their results into a
+// measurement.
 package prober
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Tool sends probes while something changes. It is safe for concurrent use.
+// A Tool measures changes with probes. It is safe for concurrent use.
 type Tool struct{}
 
 // New returns the tool.
 func New() *Tool { return &Tool{} }
 
-// Name is what results say.
+// Name returns the tool's name in results.
 func (*Tool) Name() string { return "prober" }
 
-// Supports is nil for changes alone.
+// Supports returns nil for workloads of dynamics; other errors wrap result.ErrNotSupported.
 func (*Tool) Supports(w family.Workload) error {
 	if _, is := w.(dynamics.Workload); !is {
 		return result.NotSupported(fmt.Sprintf("the prober knows changes of a network, and not %q", w))
@@ -32,10 +32,10 @@ func (*Tool) Supports(w family.Workload) error {
 	return nil
 }
 
-// Program is none: the agent is this program.
+// Program returns "": the tool needs only the agent.
 func (*Tool) Program(family.Workload) string { return "" }
 
-// Metrics are those of all changes.
+// Metrics returns the metrics of all changes, whatever the workload.
 func (*Tool) Metrics(family.Workload) []metric.Metric {
 	list := metric.Of("", metric.ProgrammingAPI, metric.ProgrammingDatapath, metric.CanSend, metric.Leaked,
 		metric.LeakWindow, metric.Trials, metric.Censored, metric.LatenessP99)
@@ -46,17 +46,17 @@ func (*Tool) Metrics(family.Workload) []metric.Metric {
 	return append(list, metric.Of(metric.TCPProbes, metric.Broken)...)
 }
 
-// Run carries the trials of a run out.
+// Run has the agent run the trials of w once.
 func (t *Tool) Run(ctx context.Context, p host.Pair, w family.Workload, _ family.Times) (result.Measurement, error) {
 	if err := t.Supports(w); err != nil {
 		return result.Measurement{}, err
 	}
-	of := w.(dynamics.Workload)
+	change := w.(dynamics.Workload)
 	if !p.Endpoint.InPod {
 		return result.Measurement{}, result.NotSupported(
 			"probes go from a pod, which no place outside of the cluster is; leave vantage=here out")
 	}
-	request := agent.Request{Verb: dynamics.Verb, Body: dynamics.Run{Endpoint: p.Endpoint, Workload: of}}
+	request := agent.Request{Verb: dynamics.Verb, Body: dynamics.Run{Endpoint: p.Endpoint, Workload: change}}
 	var said agent.Transcript
 	got, err := agent.Do[trial.Result](ctx, p.Client, request, said.Hear)
 	raw := []result.File{
@@ -67,7 +67,7 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w family.Workload, _ family
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}
-	m := merge(of, got, t.Metrics(of))
+	m := merge(change, got, t.Metrics(change))
 	m.Raw = raw
 	return m, nil
 }

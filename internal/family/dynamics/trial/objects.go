@@ -11,26 +11,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
-// hostname is the label by which pods find their node.
+// hostname is the label that selects a node.
 const hostname = "kubernetes.io/hostname"
 
-// How long a pod still answers after it was told to end, as servers should whose Service may still send requests, and
-// when it is ended at last, in seconds.
 const (
-	lingers = 4 * time.Second
-	grace   = 6
+	lingerTime = 4 * time.Second // how long a pod answers after the signal to end; its Service may still send requests
+	grace      = 6               // s, from that signal until the pod is killed
 )
 
-// gate is a condition of a pod that the run sets.
+// gate is the readiness gate of pods, a condition that the run sets.
 const gate = "knotmeter.dev/open"
 
-// serverSpec is a pod that answers probes, on the prober's node or on another one. It announces itself to an address,
-// if there is one.
+// serverSpec returns the spec of a pod that answers probes, on the prober's node or on another one. The pod announces
+// itself to an address, unless that is zero.
 func (r *run) serverSpec(announce netip.AddrPort) map[string]any {
 	spec := r.inventory("pod").PodSpec("")
 	container := spec["containers"].([]any)[0].(map[string]any)
 	container["args"] = append([]string{remote.RespondCommand},
-		responder{port: port, lock: r.token.Lock(), lingers: lingers, announce: announce}.args()...)
+		responder{port: port, lock: r.token.Lock(), linger: lingerTime, announce: announce}.args()...)
 	spec["terminationGracePeriodSeconds"] = grace
 	operator := "NotIn"
 	if r.Workload.Same {
@@ -55,47 +53,46 @@ type server struct {
 
 func (s server) at() netip.AddrPort { return netip.AddrPortFrom(s.ip, port) }
 
-// startTime is how long a pod may take to start: half a minute more than the objective for pods of an image that is
-// there.
+// startTime is how long a pod may take to start: 30 s more than Kubernetes' objective for pods whose image is present.
 const startTime = 35 * time.Second
 
-// serve starts a pod that answers probes, and waits until it runs; and until it is ready, unless it has a gate.
-func (r *run) serve(ctx context.Context, gated bool) (server, error) {
+// startServer starts a pod that answers probes, and waits until it runs and, without a readiness gate, is ready.
+func (r *run) startServer(ctx context.Context, gated bool) (server, error) {
 	spec := r.serverSpec(netip.AddrPort{})
 	if gated {
 		spec["readinessGates"] = []any{map[string]any{"conditionType": gate}}
 	}
-	n, _, err := r.post(ctx, "pod", map[string]any{"spec": spec})
+	n, _, err := r.create(ctx, "pod", map[string]any{"spec": spec})
 	if err != nil {
 		return server{}, err
 	}
-	return r.started(ctx, n, gated)
+	return r.awaitServer(ctx, n, gated)
 }
 
-// started waits until a pod runs.
-func (r *run) started(ctx context.Context, n uint64, gated bool) (server, error) {
+// awaitServer waits until pod n runs and, without a readiness gate, is ready.
+func (r *run) awaitServer(ctx context.Context, n uint64, gated bool) (server, error) {
 	s := server{n: n, name: r.inventory("pod").ObjectName(n)}
 	var p pod
-	if !until(ctx, startTime, func() bool {
+	if !poll(ctx, startTime, func() bool {
 		p = r.state.pod(s.name)
 		return p.ip != "" && p.running && (p.ready || gated)
 	}) {
-		return server{}, fmt.Errorf("pod %s does not start within %v: %s", s.name, startTime, r.why(p))
+		return server{}, fmt.Errorf("pod %s does not start within %v: %s", s.name, startTime, r.waitReason(p))
 	}
 	var err error
 	s.ip, err = netip.ParseAddr(p.ip)
 	return s, err
 }
 
-// why says what a pod waits for.
-func (r *run) why(p pod) string {
-	if p.waits == "no node" && !r.Workload.Same {
+// waitReason returns why a pod does not start.
+func (r *run) waitReason(p pod) string {
+	if p.waitReason == "no node" && !r.Workload.Same {
 		return "no node takes it; the case wants a node other than the prober's, at=same does not"
 	}
-	return p.waits
+	return p.waitReason
 }
 
-// serviceSpec is a Service for all pods of the run.
+// serviceSpec returns a Service for all pods of the run.
 func (r *run) serviceSpec() map[string]any {
 	var ports []any
 	for _, protocol := range []string{"TCP", "UDP"} {
@@ -105,10 +102,10 @@ func (r *run) serviceSpec() map[string]any {
 	return map[string]any{"spec": map[string]any{"selector": r.selector(), "ports": ports}}
 }
 
-// selector finds the pods of the run.
+// selector returns the labels that select the pods of the run.
 func (r *run) selector() map[string]string { return map[string]string{apiserver.LabelRun: r.id} }
 
-// policySpec forbids all traffic to the pods of the run, and from them if it is said.
+// policySpec returns a policy that forbids all traffic to the pods of the run and, with egress, also from them.
 func (r *run) policySpec(egress bool) map[string]any {
 	types := []string{"Ingress"}
 	if egress {
@@ -118,13 +115,13 @@ func (r *run) policySpec(egress bool) map[string]any {
 		"policyTypes": types}}
 }
 
-// replicas are those of a Deployment that is rolled out.
+// replicas is the number of pods of the Deployment of a rollout.
 const replicas = 2
 
-// deploymentSpec is one whose pods go only when others are there for them.
+// deploymentSpec returns a Deployment that removes a pod only when its replacement is available.
 func (r *run) deploymentSpec() map[string]any {
 	spec := r.serverSpec(netip.AddrPort{})
-	delete(spec, "restartPolicy") // theirs is always to be Always
+	delete(spec, "restartPolicy") // a Deployment allows only Always, the default
 	return map[string]any{"spec": map[string]any{
 		"replicas": replicas, "selector": map[string]any{"matchLabels": r.selector()},
 		"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": 1, "maxUnavailable": 0}},

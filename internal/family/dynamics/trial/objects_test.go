@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/probe"
 )
 
-// madeUp is a run on a node whose token is always the same.
-func madeUp(t *testing.T) *run {
+// fixedRun returns a run with a fixed token and identifier.
+func fixedRun(t *testing.T) *run {
 	t.Helper()
 	w, err := dynamics.Parse(string(dynamics.PolicyDeny))
 	if err != nil {
@@ -26,9 +26,9 @@ func madeUp(t *testing.T) *run {
 			Image: "agent:1", PullPolicy: "Never", Labels: map[string]string{"knotmeter.dev/block": "b1"}}}}
 }
 
-// TestObjectsGolden: what a run makes on a cluster.
+// The golden file holds the objects that a run creates on a cluster.
 func TestObjectsGolden(t *testing.T) {
-	r := madeUp(t)
+	r := fixedRun(t)
 	text := ""
 	for _, o := range []struct {
 		resource string
@@ -54,7 +54,7 @@ func TestObjectsGolden(t *testing.T) {
 	golden.Check(t, "testdata/objects.txt", text)
 }
 
-// Every change is carried out, and what it makes is removed: a resource that is watched is one that it may watch.
+// Every change has a function, and the resources that it creates and watches exist.
 func TestChangesAreKnown(t *testing.T) {
 	for _, c := range dynamics.Changes() {
 		if changes[c] == nil {
@@ -70,7 +70,7 @@ func TestChangesAreKnown(t *testing.T) {
 
 func TestResponder(t *testing.T) {
 	for _, want := range []responder{
-		{port: 7000, lock: probe.Token{1}.Lock(), lingers: 4 * time.Second},
+		{port: 7000, lock: probe.Token{1}.Lock(), linger: 4 * time.Second},
 		{port: 1, lock: probe.Token{2}.Lock(), announce: netip.MustParseAddrPort("[fd00::1]:9")},
 	} {
 		if got, err := parseResponder(want.args()); err != nil || got != want {
@@ -79,7 +79,7 @@ func TestResponder(t *testing.T) {
 	}
 }
 
-// FuzzResponder: arguments that can be read are written so that they are read again.
+// Arguments that parseResponder reads are written so that it reads the same again.
 func FuzzResponder(f *testing.F) {
 	f.Add(strings.Join(responder{port: 7000, announce: netip.MustParseAddrPort("10.0.0.1:7001")}.args(), " "))
 	f.Add("65536 x 1s")
@@ -94,7 +94,7 @@ func FuzzResponder(f *testing.F) {
 	})
 }
 
-// event is one of a watch.
+// event decodes the event of a watch.
 func event(t *testing.T, text string) (e apiserver.Event) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
@@ -103,7 +103,7 @@ func event(t *testing.T, text string) (e apiserver.Event) {
 	return e
 }
 
-// TestStateEndpoints: the time of a change is that of the last one that altered who is sent requests.
+// The time of a change is that of the last event that changed the addresses.
 func TestStateEndpoints(t *testing.T) {
 	s := &state{ready: map[string][]string{}}
 	for n, text := range []string{
@@ -113,13 +113,13 @@ func TestStateEndpoints(t *testing.T) {
 		`{"type":"ADDED","object":{"metadata":{"name":"b"},"endpoints":[{"addresses":["10.0.0.3"],
 			"conditions":{"ready":true}}]}}`,
 	} {
-		s.seeSlice(event(t, text), time.Unix(int64(n), 0))
+		s.handleSlice(event(t, text), time.Unix(int64(n), 0))
 	}
 	if got, at := s.endpoints(); strings.Join(got, " ") != "10.0.0.1 10.0.0.3" || at.Unix() != 2 {
 		t.Errorf("%v since %v", got, at)
 	}
-	s.seeSlice(event(t, `{"type":"DELETED","object":{"metadata":{"name":"a"},"endpoints":[{"addresses":["10.0.0.1"]}]}}`),
-		time.Unix(9, 0))
+	s.handleSlice(event(t, `{"type":"DELETED","object":{"metadata":{"name":"a"},
+		"endpoints":[{"addresses":["10.0.0.1"]}]}}`), time.Unix(9, 0))
 	if got, at := s.endpoints(); strings.Join(got, " ") != "10.0.0.3" || at.Unix() != 9 {
 		t.Errorf("%v since %v", got, at)
 	}
@@ -127,21 +127,21 @@ func TestStateEndpoints(t *testing.T) {
 
 func TestStatePod(t *testing.T) {
 	s := &state{pods: map[string]pod{}}
-	s.seePod(event(t, `{"type":"MODIFIED","object":{"metadata":{"name":"p"},"status":{"podIP":"10.0.0.1"}}}`),
+	s.handlePod(event(t, `{"type":"MODIFIED","object":{"metadata":{"name":"p"},"status":{"podIP":"10.0.0.1"}}}`),
 		time.Unix(1, 0))
-	s.seePod(event(t, `{"type":"MODIFIED","object":{"metadata":{"name":"p"},"status":{"podIP":"10.0.0.1",
+	s.handlePod(event(t, `{"type":"MODIFIED","object":{"metadata":{"name":"p"},"status":{"podIP":"10.0.0.1",
 		"conditions":[{"type":"Ready","status":"True"}]}}}`), time.Unix(2, 0))
-	if p := s.pod("p"); p.ip != "10.0.0.1" || p.addressed.Unix() != 1 || !p.ready || p.isReady.Unix() != 2 {
+	if p := s.pod("p"); p.ip != "10.0.0.1" || p.addressed.Unix() != 1 || !p.ready || p.readyAt.Unix() != 2 {
 		t.Errorf("%+v", p)
 	}
-	s.seePod(event(t, `{"type":"DELETED","object":{"metadata":{"name":"p"}}}`), time.Unix(3, 0))
+	s.handlePod(event(t, `{"type":"DELETED","object":{"metadata":{"name":"p"}}}`), time.Unix(3, 0))
 	if p := s.pod("p"); p != (pod{}) {
 		t.Errorf("%+v", p)
 	}
 }
 
-// What is kept of the first trial has the request as its beginning, and a place for probes that were not sent.
-func TestKeep(t *testing.T) {
+// Kept traces have times relative to the request, and entries for probes that were not sent.
+func TestSetTraces(t *testing.T) {
 	const request, interval = int64(5_000_000_000), int64(50_000_000)
 	trace := probe.Trace{Kind: probe.UDP, Interval: interval, Number: 97, Broken: []int64{request + 7}}
 	for n := range int64(130) { // from 4.85 s on
@@ -149,11 +149,11 @@ func TestKeep(t *testing.T) {
 		trace.Answered = append(trace.Answered, (97+n)*interval+10)
 	}
 	trace.Sent[2], trace.Answered[2], trace.Answered[3] = 0, 0, 0
-	var of Trial
-	of.keep([]probe.Trace{trace}, request, request+2*keptAfter)
-	got := of.Traces[0]
-	if of.Begin != -keptBefore || len(got.Sent) != 122 || got.Sent[0] != -keptBefore+9 || got.Sent[1] != 0 ||
+	var kept Trial
+	kept.setTraces([]probe.Trace{trace}, request, request+2*keptAfter)
+	got := kept.Traces[0]
+	if kept.Begin != -keptBefore || len(got.Sent) != 122 || got.Sent[0] != -keptBefore+9 || got.Sent[1] != 0 ||
 		got.Sent[2] != 9 || got.Answered[2] != 0 || got.Answered[3] != interval+10 || got.Broken[0] != 7 {
-		t.Errorf("%d from %d: %v, %v, %v", len(got.Sent), of.Begin, got.Sent[:4], got.Answered[:4], got.Broken)
+		t.Errorf("%d from %d: %v, %v, %v", len(got.Sent), kept.Begin, got.Sent[:4], got.Answered[:4], got.Broken)
 	}
 }

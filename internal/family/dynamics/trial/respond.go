@@ -11,17 +11,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/probe"
 )
 
-// A responder is what the pods of a run do. Its arguments may be read by whoever reads pods.
+// A responder describes what the pods of a run do. Everyone who may read pods can read its arguments.
 type responder struct {
 	port     uint16
 	lock     probe.Lock
-	lingers  time.Duration  // after it was told to end
-	announce netip.AddrPort // to whom it announces itself; none: to nobody
+	linger   time.Duration  // how long it answers after the signal to end
+	announce netip.AddrPort // where it announces itself; zero: nowhere
 }
 
-// args are the arguments by which parseResponder knows it.
+// args returns the arguments that parseResponder reads.
 func (r responder) args() []string {
-	list := []string{strconv.Itoa(int(r.port)), r.lock.String(), r.lingers.String()}
+	list := []string{strconv.Itoa(int(r.port)), r.lock.String(), r.linger.String()}
 	if r.announce.IsValid() {
 		list = append(list, r.announce.String())
 	}
@@ -40,7 +40,7 @@ func parseResponder(args []string) (r responder, err error) {
 	if r.lock, err = probe.ParseLock(args[1]); err != nil {
 		return r, fmt.Errorf("the lock: %w", err)
 	}
-	if r.lingers, err = time.ParseDuration(args[2]); err != nil {
+	if r.linger, err = time.ParseDuration(args[2]); err != nil {
 		return r, fmt.Errorf("the time: %w", err)
 	}
 	if len(args) == 4 {
@@ -51,8 +51,8 @@ func parseResponder(args []string) (r responder, err error) {
 	return r, nil
 }
 
-// Respond answers the probes of a run for some time after ctx ends, as servers should that a Service may still send
-// requests to.
+// Respond answers the probes of a run until some time after ctx ends, like a server to which a Service may still send
+// requests. Its arguments are a port, a lock, the time to linger and, optionally, the address to announce itself to.
 func Respond(ctx context.Context, args []string) error {
 	r, err := parseResponder(args)
 	if err != nil {
@@ -60,9 +60,9 @@ func Respond(ctx context.Context, args []string) error {
 	}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	context.AfterFunc(ctx, func() { time.AfterFunc(r.lingers, end) })
+	context.AfterFunc(ctx, func() { time.AfterFunc(r.linger, end) })
 	if r.announce.IsValid() {
-		go func() { _ = probe.Announce(serving, r.announce, r.lock) }() // that it cannot is what its listener finds out
+		go func() { _ = probe.Announce(serving, r.announce, r.lock) }() // the listener notices a failure
 	}
 	return probe.Respond(serving, net.JoinHostPort("", args[0]), r.lock, func(netip.AddrPort) {})
 }

@@ -4,43 +4,43 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/probe"
 )
 
-// A Result is the trials of a run.
+// A Result holds the trials of a run.
 type Result struct {
 	Trials []Trial           `json:"trials"`
 	Facts  map[string]string `json:"facts"`
 }
 
-// A Trial is a change and what it did. Times are ns since the request for the change was sent, by the prober's clock.
+// A Trial is one change and its effects. Times are ns since the request for the change was sent, on the prober's clock.
 type Trial struct {
-	// Announced is when the API server told of what the datapath waits for; 0: it did not.
+	// Announced is when the API server announced the change that the datapath waits for; 0: it did not.
 	Announced int64 `json:"announced,omitempty"`
-	// Shown is when the change showed by a kind of probes; without a kind it had not when the trial ended.
+	// Shown is when each kind of probes showed the change. A missing kind had not shown it when the trial ended.
 	Shown map[probe.Kind]int64 `json:"shown,omitempty"`
-	// CanSend is when the first datagram of a pod that starts came; 0: none did.
+	// CanSend is when the first datagram of a starting pod arrived; 0: none did.
 	CanSend int64 `json:"can_send,omitempty"`
-	// Leaked says that something passed that was forbidden, for Leak ns.
+	// Leaked reports that forbidden traffic passed; Leak is the time between its first and last packet, ns.
 	Leaked bool  `json:"leaked,omitempty"`
 	Leak   int64 `json:"leak,omitempty"`
-	// Loss is that of the probes which were sent from the request until the end of the trial.
+	// Loss is the loss of the probes sent from the request until End.
 	Loss map[probe.Kind]probe.Loss `json:"loss,omitempty"`
 	End  int64                     `json:"end"`
-	// Late is the 99th percentile of the prober's own lateness in the trial, ns; Interval the time between probes.
+	// Late is the 99th percentile of the prober's own lateness in the trial, ns; Interval is the time between probes, ns.
 	Late     int64 `json:"late"`
 	Interval int64 `json:"interval"`
-	// Traces are those of the probes around the change; the first trial has them. Begin is when the first probe of each
-	// was planned.
+	// Traces holds the probes around the change, in the first trial only. Begin is when the first probe of each was
+	// planned.
 	Traces []probe.Trace `json:"traces,omitempty"`
 	Begin  int64         `json:"begin,omitempty"`
 }
 
-// Around the request and what it did, as much of traces is kept.
+// How much of the traces around the request is kept.
 const (
 	keptBefore = 100_000_000   // ns
 	keptAfter  = 6_000_000_000 // ns
 )
 
-// seen is what became of the probes of a change that was asked for at a time, until another.
-func (t *Trial) seen(traces []probe.Trace, request, end int64) {
+// setLoss sets what became of the probes from the request to end, both on the prober's clock.
+func (t *Trial) setLoss(traces []probe.Trace, request, end int64) {
 	t.End, t.Loss = end-request, map[probe.Kind]probe.Loss{}
 	for _, trace := range traces {
 		t.Loss[trace.Kind] = trace.Loss(request, end)
@@ -48,8 +48,8 @@ func (t *Trial) seen(traces []probe.Trace, request, end int64) {
 	}
 }
 
-// keep keeps the part of the traces around the request until the end of the trial, with times from the request on.
-func (t *Trial) keep(traces []probe.Trace, request, end int64) {
+// setTraces keeps the part of the traces around the request, up to end, with times relative to the request.
+func (t *Trial) setTraces(traces []probe.Trace, request, end int64) {
 	for _, trace := range traces {
 		part := probe.Trace{Kind: trace.Kind, Interval: trace.Interval}
 		for n, sent := range trace.Sent {
@@ -60,8 +60,8 @@ func (t *Trial) keep(traces []probe.Trace, request, end int64) {
 			if len(part.Sent) == 0 {
 				t.Begin = planned
 			}
-			part.Sent = append(part.Sent, since0(request, sent))
-			part.Answered = append(part.Answered, since0(request, trace.Answered[n]))
+			part.Sent = append(part.Sent, relative(request, sent))
+			part.Answered = append(part.Answered, relative(request, trace.Answered[n]))
 		}
 		for _, at := range trace.Broken {
 			part.Broken = append(part.Broken, at-request)
@@ -70,8 +70,8 @@ func (t *Trial) keep(traces []probe.Trace, request, end int64) {
 	}
 }
 
-// since0 is a time after a request, ns, which may be before it; 0 if there is none.
-func since0(request, at int64) int64 {
+// relative returns at relative to the request, ns, negative if it is earlier; 0 if at is 0, which means never.
+func relative(request, at int64) int64 {
 	if at == 0 || at == request {
 		return 0
 	}

@@ -1,6 +1,6 @@
-// Package trial carries changes out on the agent, one trial after another: it makes pods that answer probes, and what
-// they are behind, sends probes, makes the change by the API server, waits until probes show it and removes everything
-// again. It stands between the agent and the prober.
+// Package trial runs the trials of a dynamics case on the agent: it creates pods that answer probes, with their
+// Services and policies, sends probes, makes the change through the API server, waits until the probes show it, and
+// removes everything. Package prober turns its results into a measurement.
 package trial
 
 import (
@@ -18,34 +18,34 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/probe"
 )
 
-// port is where pods answer probes.
+// port is the port on which pods answer probes.
 const port = 7000
 
-// A run is a case on a cluster.
+// A run is one run of a case on a cluster.
 type run struct {
 	dynamics.Run
 	*apiserver.Client
 	id     string
 	token  probe.Token
 	state  *state
-	made   uint64 // objects so far, which number them
+	made   uint64 // objects created so far; the number of the next one
 	result Result
 }
 
-// changes are what each change does.
+// changes holds the function that runs the trials of each change.
 var changes = map[dynamics.Change]func(*run, context.Context) error{
-	dynamics.PolicyDeny:         (*run).policies,
-	dynamics.PolicyAllow:        (*run).policies,
-	dynamics.PolicyEstablished:  (*run).policies,
-	dynamics.PolicyFirst:        (*run).policyFirst,
-	dynamics.FirstPacket:        (*run).firstPacket,
-	dynamics.EndpointReady:      (*run).endpointReady,
-	dynamics.EndpointGone:       (*run).endpointGone,
-	dynamics.ServiceProgramming: (*run).serviceProgramming,
-	dynamics.Rollout:            (*run).rollout,
+	dynamics.PolicyDeny:         (*run).runPolicies,
+	dynamics.PolicyAllow:        (*run).runPolicies,
+	dynamics.PolicyEstablished:  (*run).runPolicies,
+	dynamics.PolicyFirst:        (*run).runPolicyFirst,
+	dynamics.FirstPacket:        (*run).runFirstPacket,
+	dynamics.EndpointReady:      (*run).runEndpointReady,
+	dynamics.EndpointGone:       (*run).runEndpointGone,
+	dynamics.ServiceProgramming: (*run).runServiceProgramming,
+	dynamics.Rollout:            (*run).runRollout,
 }
 
-// Do carries out a case, and removes everything that it made, also when ctx ends.
+// Do runs the trials of a case, and removes everything that it created, also when ctx ends.
 func Do(ctx context.Context, c dynamics.Run) (_ Result, err error) {
 	do := changes[c.Workload.Change]
 	switch {
@@ -54,25 +54,25 @@ func Do(ctx context.Context, c dynamics.Run) (_ Result, err error) {
 	case c.Endpoint.Namespace == "":
 		return Result{}, fmt.Errorf("%w: no namespace is given for the run's objects", apiserver.ErrEndpoint)
 	}
-	way, err := apiserver.Connect(c.Endpoint)
+	client, err := apiserver.Connect(c.Endpoint)
 	if err != nil {
 		return Result{}, err
 	}
-	r := &run{Run: c, Client: way, id: fmt.Sprintf("%08x", rand.Uint32()), token: probe.NewToken(),
+	r := &run{Run: c, Client: client, id: fmt.Sprintf("%08x", rand.Uint32()), token: probe.NewToken(),
 		result: Result{Facts: map[string]string{}}}
-	defer func() { err = errors.Join(err, r.clean(ctx)) }()
+	defer func() { err = errors.Join(err, r.removeAll(ctx)) }()
 	r.state, err = watchState(ctx, r)
 	if err != nil {
 		return Result{}, err
 	}
 	defer r.state.close()
 	if err := do(r, ctx); err != nil {
-		return Result{}, errors.Join(err, r.state.failed())
+		return Result{}, errors.Join(err, r.state.err())
 	}
-	return r.result, r.state.failed()
+	return r.result, r.state.err()
 }
 
-// inventory is the run's objects of a resource.
+// inventory returns the inventory of the run's objects of a resource.
 func (r *run) inventory(resource string) apiserver.Inventory {
 	return apiserver.Inventory{
 		Kind: apiserver.KindOf(resource), Run: r.id, Namespace: r.Endpoint.Namespace, Prefix: r.Client.Prefix,
@@ -81,12 +81,13 @@ func (r *run) inventory(resource string) apiserver.Inventory {
 	}
 }
 
-// cleanTime is how long what a run made may take to go.
-const cleanTime = 40 * time.Second
+// removeTime is how long the removal of a run's objects may take.
+const removeTime = 40 * time.Second
 
-// clean removes what the run has made, whatever became of ctx: first what makes other things.
-func (r *run) clean(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+// removeAll removes the objects of the run, even if ctx has ended. Pods are last, because a Deployment would replace
+// them.
+func (r *run) removeAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 	defer cancel()
 	var errs []error
 	for _, resource := range append(resources[r.Workload.Change], "pod") {
@@ -97,7 +98,7 @@ func (r *run) clean(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// resources are what each change makes besides pods.
+// resources lists what each change creates besides pods.
 var resources = map[dynamics.Change][]string{
 	dynamics.PolicyDeny:         {"networkpolicy"},
 	dynamics.PolicyAllow:        {"networkpolicy"},
@@ -109,8 +110,8 @@ var resources = map[dynamics.Change][]string{
 	dynamics.Rollout:            {"deployment", "service"},
 }
 
-// own is this pod's address, by which it reaches the API server.
-func (r *run) own() (netip.Addr, error) {
+// ownAddress returns the address from which this pod reaches the API server.
+func (r *run) ownAddress() (netip.Addr, error) {
 	conn, err := net.Dial("udp", r.Server.Addresses[0])
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("find the address of this pod: %w", err)
@@ -119,8 +120,8 @@ func (r *run) own() (netip.Addr, error) {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// post makes an object of a resource, and returns its number and how the API server has it.
-func (r *run) post(ctx context.Context, resource string, spec map[string]any) (n uint64, made []byte, err error) {
+// create creates an object of a resource, and returns its number and the object as the API server stores it.
+func (r *run) create(ctx context.Context, resource string, spec map[string]any) (n uint64, made []byte, err error) {
 	n = r.made
 	r.made++
 	i := r.inventory(resource)
@@ -131,99 +132,99 @@ func (r *run) post(ctx context.Context, resource string, spec map[string]any) (n
 	return n, made, nil
 }
 
-// del has an object go. Pods may have some seconds for that.
-func (r *run) del(ctx context.Context, resource string, n uint64) error {
+// remove deletes an object and does not wait until it is gone; pods have some seconds to end.
+func (r *run) remove(ctx context.Context, resource string, n uint64) error {
 	if _, err := r.Do(ctx, http.MethodDelete, r.inventory(resource).Path(n), "", nil); err != nil {
 		return fmt.Errorf("remove a %s: %w", resource, err)
 	}
 	return nil
 }
 
-// probe starts probes to an address, for as long as a trial may last.
-func (r *run) probe(ctx context.Context, to netip.AddrPort) (*probe.Prober, error) {
-	return probe.Start(ctx, probe.Config{To: to, Token: r.token, Interval: r.Workload.Interval, Most: mostProbes})
+// startProbes starts to send probes to an address, for at most [maxProbeTime].
+func (r *run) startProbes(ctx context.Context, to netip.AddrPort) (*probe.Prober, error) {
+	return probe.Start(ctx, probe.Config{To: to, Token: r.token, Interval: r.Workload.Interval, Most: maxProbeTime})
 }
 
-// mostProbes is how long a prober sends: all trials of one that stays.
-const mostProbes = 5 * time.Minute
+// maxProbeTime is enough for all trials of a case that keeps its prober.
+const maxProbeTime = 5 * time.Minute
 
-// How often it is looked whether something has happened, and how long nothing has to come until nothing comes.
 const (
-	look    = 5 * time.Millisecond
-	silence = 500 * time.Millisecond
+	pollInterval = 5 * time.Millisecond
+	silenceTime  = 500 * time.Millisecond // without answers, after which traffic counts as blocked
 )
 
-// until waits until something is so, at most for some time; false if it never was.
-func until(ctx context.Context, most time.Duration, so func() bool) bool {
-	for end := time.Now().Add(most); ctx.Err() == nil && time.Now().Before(end); time.Sleep(look) {
-		if so() {
+// poll waits until done returns true, at most for limit. It reports whether done did.
+func poll(ctx context.Context, limit time.Duration, done func() bool) bool {
+	for end := time.Now().Add(limit); ctx.Err() == nil && time.Now().Before(end); time.Sleep(pollInterval) {
+		if done() {
 			return true
 		}
 	}
 	return false
 }
 
-// settled is how long probes of all kinds have to be answered before a trial begins.
-const settled = 300 * time.Millisecond
+// answeringTime is how long probes of all kinds must be answered before a trial begins.
+const answeringTime = 300 * time.Millisecond
 
-// settle waits until all kinds of probes have been answered for some time.
-func (r *run) settle(ctx context.Context, p *probe.Prober, what string) error {
-	var well int64
-	ok := until(ctx, dynamics.Patience, func() bool {
+// awaitAnswers waits until all kinds of probes have been answered for [answeringTime]; what names their destination in
+// the error.
+func (r *run) awaitAnswers(ctx context.Context, p *probe.Prober, what string) error {
+	var answering int64 // since when all kinds are answered; 0 if they are not
+	ok := poll(ctx, dynamics.TrialTimeout, func() bool {
 		now := p.Now()
 		for _, kind := range probe.Kinds() {
 			if p.Last(kind) < now-int64(20*time.Millisecond)-3*int64(r.Workload.Interval) {
-				well = 0
+				answering = 0
 				return false
 			}
 		}
-		if well == 0 {
-			well = now
+		if answering == 0 {
+			answering = now
 		}
-		return now-well >= int64(settled)
+		return now-answering >= int64(answeringTime)
 	})
 	if !ok {
 		return errors.Join(context.Cause(ctx), fmt.Errorf("%s does not answer probes of all kinds within %v", what,
-			dynamics.Patience))
+			dynamics.TrialTimeout))
 	}
 	return nil
 }
 
-// opened waits for the first answer that comes after a time; 0 if none does in time.
-func opened(ctx context.Context, p *probe.Prober, kind probe.Kind, after int64, most time.Duration) (at int64) {
-	until(ctx, most, func() bool {
+// awaitAnswer waits for the first answer after a time and returns its time, or 0 if none comes within limit.
+func awaitAnswer(ctx context.Context, p *probe.Prober, kind probe.Kind, after int64, limit time.Duration) (at int64) {
+	poll(ctx, limit, func() bool {
 		at = p.First(kind, after)
 		return at != 0
 	})
 	return at
 }
 
-// shut waits until no answer has come for some time, and tells when the last one came: the time itself if none came
-// after it; 0 if they did not stop in time.
-func shut(ctx context.Context, p *probe.Prober, kind probe.Kind, after int64, most time.Duration) (at int64) {
-	if !until(ctx, most, func() bool {
+// awaitSilence waits until no answer has come for [silenceTime], and returns the time of the last one, or after if none
+// came later. It returns 0 if answers do not stop within limit.
+func awaitSilence(ctx context.Context, p *probe.Prober, kind probe.Kind, after int64, limit time.Duration) (at int64) {
+	if !poll(ctx, limit, func() bool {
 		now := p.Now()
 		at = max(after, p.Last(kind))
-		return now-at >= int64(silence)
+		return now-at >= int64(silenceTime)
 	}) {
 		return 0
 	}
 	return at
 }
 
-// onTheWay is how long an answer may take until its probe is taken for lost: what was sent later is not looked at.
-const onTheWay = int64(200 * time.Millisecond)
+// lossTimeout is the time, ns, after which a probe without an answer counts as lost. Later probes are not evaluated.
+const lossTimeout = int64(200 * time.Millisecond)
 
-// add adds a trial that was asked for at a time on the prober's clock, and is over now.
-func (r *run) add(t Trial, p *probe.Prober, request int64) {
-	end := max(p.Now()-onTheWay, request+1)
+// addTrial adds a trial that began at request, on the prober's clock, and ends now.
+func (r *run) addTrial(t Trial, p *probe.Prober, request int64) {
+	end := max(p.Now()-lossTimeout, request+1)
 	var traces []probe.Trace
 	for _, kind := range probe.Kinds() {
 		traces = append(traces, p.Trace(kind, request-keptBefore))
 	}
-	t.seen(traces, request, end)
+	t.setLoss(traces, request, end)
 	if len(r.result.Trials) == 0 {
-		t.keep(traces, request, end)
+		t.setTraces(traces, request, end)
 	}
 	r.result.Trials = append(r.result.Trials, t)
 }

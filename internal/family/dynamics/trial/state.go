@@ -13,29 +13,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/dynamics"
 )
 
-// A state is what watches have told of the run's objects, and when.
+// A state holds what watches reported about the run's objects, and when.
 type state struct {
 	watches []*apiserver.Watch
 	mu      sync.Mutex
 	pods    map[string]pod
-	// ready are the addresses that Services send requests to, by EndpointSlice, and changed is when they last became
-	// others.
+	// ready holds the addresses to which Services send requests, by EndpointSlice; changed is when they last changed.
 	ready   map[string][]string
 	changed time.Time
-	added   map[string]time.Time // other objects, and when they came or went
-	removed map[string]time.Time
+	added   map[string]time.Time // when other objects were created, by name
+	removed map[string]time.Time // when other objects were deleted, by name
 	rollout rollout
 }
 
-// A pod is one as the API server has it.
+// A pod is the state of a pod.
 type pod struct {
 	ip                 string
-	addressed, isReady time.Time // when it had its address, and when it was ready first; zero: not yet
+	addressed, readyAt time.Time // when it first had an address and when it was first ready; zero: not yet
 	running, ready     bool
-	waits              string // what for
+	waitReason         string // why it does not start
 }
 
-// A rollout is how far a Deployment is.
+// A rollout is the progress of a Deployment.
 type rollout struct {
 	ObservedGeneration int `json:"observedGeneration"`
 	Replicas           int `json:"replicas"`
@@ -43,7 +42,7 @@ type rollout struct {
 	AvailableReplicas  int `json:"availableReplicas"`
 }
 
-// watched are the resources that are watched besides pods.
+// watched holds the resource that each change watches besides pods, if any.
 var watched = map[dynamics.Change]string{
 	dynamics.PolicyDeny: "networkpolicy", dynamics.PolicyAllow: "networkpolicy",
 	dynamics.PolicyEstablished: "networkpolicy", dynamics.PolicyFirst: "networkpolicy",
@@ -51,12 +50,12 @@ var watched = map[dynamics.Change]string{
 	dynamics.ServiceProgramming: "endpointslice", dynamics.Rollout: "deployment",
 }
 
-// watchState begins to watch.
+// watchState starts the watches of a run.
 func watchState(ctx context.Context, r *run) (*state, error) {
 	s := &state{pods: map[string]pod{}, ready: map[string][]string{}, added: map[string]time.Time{},
 		removed: map[string]time.Time{}}
-	see := map[string]func(apiserver.Event, time.Time){"pod": s.seePod, "endpointslice": s.seeSlice,
-		"networkpolicy": s.seeObject, "deployment": s.seeDeployment}
+	handlers := map[string]func(apiserver.Event, time.Time){"pod": s.handlePod, "endpointslice": s.handleSlice,
+		"networkpolicy": s.handleObject, "deployment": s.handleDeployment}
 	for _, resource := range []string{"pod", watched[r.Workload.Change]} {
 		if resource == "" {
 			continue
@@ -64,7 +63,7 @@ func watchState(ctx context.Context, r *run) (*state, error) {
 		w, err := r.Watch(ctx, r.inventory(resource), func(e apiserver.Event, at time.Time) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			see[resource](e, at)
+			handlers[resource](e, at)
 		})
 		if err != nil {
 			s.close()
@@ -81,8 +80,8 @@ func (s *state) close() {
 	}
 }
 
-// failed is why a watch ended before its time.
-func (s *state) failed() error {
+// err returns the reasons of watches that ended too early.
+func (s *state) err() error {
 	var errs []error
 	for _, w := range s.watches {
 		errs = append(errs, w.Err())
@@ -90,7 +89,7 @@ func (s *state) failed() error {
 	return errors.Join(errs...)
 }
 
-func (s *state) seePod(e apiserver.Event, at time.Time) {
+func (s *state) handlePod(e apiserver.Event, at time.Time) {
 	name := e.Object.Metadata.Name
 	if e.Type == "DELETED" {
 		delete(s.pods, name)
@@ -101,17 +100,17 @@ func (s *state) seePod(e apiserver.Event, at time.Time) {
 		return
 	}
 	p := s.pods[name]
-	p.running, p.ready, p.waits = status.Started(), status.IsTrue("Ready"), status.WaitReason()
+	p.running, p.ready, p.waitReason = status.Started(), status.IsTrue("Ready"), status.WaitReason()
 	if p.ip = status.PodIP; p.ip != "" && p.addressed.IsZero() {
 		p.addressed = at
 	}
-	if p.ready && p.isReady.IsZero() {
-		p.isReady = at
+	if p.ready && p.readyAt.IsZero() {
+		p.readyAt = at
 	}
 	s.pods[name] = p
 }
 
-func (s *state) seeSlice(e apiserver.Event, at time.Time) {
+func (s *state) handleSlice(e apiserver.Event, at time.Time) {
 	var ready []string
 	for _, of := range e.Object.Endpoints {
 		if e.Type != "DELETED" && (of.Conditions.Ready == nil || *of.Conditions.Ready) {
@@ -125,7 +124,7 @@ func (s *state) seeSlice(e apiserver.Event, at time.Time) {
 	s.ready[name] = ready
 }
 
-func (s *state) seeObject(e apiserver.Event, at time.Time) {
+func (s *state) handleObject(e apiserver.Event, at time.Time) {
 	switch e.Type {
 	case "ADDED":
 		s.added[e.Object.Metadata.Name] = at
@@ -134,20 +133,20 @@ func (s *state) seeObject(e apiserver.Event, at time.Time) {
 	}
 }
 
-func (s *state) seeDeployment(e apiserver.Event, _ time.Time) {
+func (s *state) handleDeployment(e apiserver.Event, _ time.Time) {
 	if e.Type != "DELETED" {
 		_ = json.Unmarshal(e.Object.Status, &s.rollout)
 	}
 }
 
-// pod is one by its name.
+// pod returns the state of the pod with a name, zero if there is none.
 func (s *state) pod(name string) pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[name]
 }
 
-// endpoints are the addresses that requests are sent to, and when they last became others.
+// endpoints returns the addresses to which Services send requests, sorted, and when they last changed.
 func (s *state) endpoints() (addresses []string, changed time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,15 +157,15 @@ func (s *state) endpoints() (addresses []string, changed time.Time) {
 	return addresses, s.changed
 }
 
-// told is when an object came, and when it went.
-func (s *state) told(name string) (added, removed time.Time) {
+// objectTimes returns when an object was created and deleted, zero if it was not.
+func (s *state) objectTimes(name string) (added, removed time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.added[name], s.removed[name]
 }
 
-// rolled is how far the Deployment is.
-func (s *state) rolled() rollout {
+// rolloutState returns the progress of the Deployment.
+func (s *state) rolloutState() rollout {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rollout
