@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// End has a responder end as a process does that is killed: without notice to anybody.
+// End makes a responder end without notice to its other clients, as a killed process would.
 func End(ctx context.Context, at netip.AddrPort, token Token) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
 		return fmt.Errorf("end what answers probes at %s: %w", at, err)
 	}
 	defer conn.Close()
-	_, err = conn.Write(token.datagram(nil, theEnd))
+	_, err = conn.Write(token.datagram(nil, stopNumber))
 	return err
 }
 
-// How often and how long an announcer tells that it is there.
+// Interval and total duration of announcements.
 const (
 	announceInterval = time.Millisecond
 	announceTime     = 30 * time.Second
 )
 
-// Announce tells a listener over UDP that this process can send, until the listener answers, half a minute has passed
-// or ctx ends. The datagrams have the lock, which who reads them may know.
+// Announce sends datagrams to a listener as soon as this process can, until the listener answers, half a minute has
+// passed or ctx ends. They contain the lock, which is not secret.
 func Announce(ctx context.Context, to netip.AddrPort, lock Lock) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", to.String())
 	if err != nil {
@@ -44,13 +44,13 @@ func Announce(ctx context.Context, to netip.AddrPort, lock Lock) error {
 			if n, err := conn.Read(make([]byte, 1)); err == nil && n > 0 {
 				return
 			}
-			time.Sleep(announceInterval) // an error is that of an earlier datagram
+			time.Sleep(announceInterval) // the error belongs to an earlier datagram
 		}
 	}()
 	next := time.NewTicker(announceInterval)
 	defer next.Stop()
 	for n := uint64(0); ; n++ {
-		_, _ = conn.Write(binary.BigEndian.AppendUint64(lock[:], n)) // while it cannot send, that is lost
+		_, _ = conn.Write(binary.BigEndian.AppendUint64(lock[:], n)) // errors mean that it cannot send yet
 		select {
 		case <-next.C:
 		case <-heard:
@@ -64,17 +64,17 @@ func Announce(ctx context.Context, to netip.AddrPort, lock Lock) error {
 	}
 }
 
-// A Listener hears announcements.
+// A Listener records announcements.
 type Listener struct {
 	conn   net.PacketConn
 	lock   Lock
 	mu     sync.Mutex
 	heard  []time.Time
-	silent bool // answers nothing, so that who announces goes on
+	silent bool // does not answer, so that announcements continue
 }
 
-// Listen hears the announcements with a lock, at any free port of an address until Close. One that is silent does not
-// answer them, so that they go on.
+// Listen records the announcements with a lock at a free port of an address until Close. A silent listener does not
+// answer them, so that they continue.
 func Listen(ctx context.Context, at netip.Addr, lock Lock, silent bool) (*Listener, error) {
 	conn, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp", netip.AddrPortFrom(at, 0).String())
 	if err != nil {
@@ -85,20 +85,20 @@ func Listen(ctx context.Context, at netip.Addr, lock Lock, silent bool) (*Listen
 	return l, nil
 }
 
-// Addr is where announcements go.
+// Addr returns the address that announcements go to.
 func (l *Listener) Addr() netip.AddrPort { return l.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// Close ends it.
+// Close stops the listener.
 func (l *Listener) Close() { l.conn.Close() }
 
-// Heard are the times of all announcements so far.
+// Heard returns the arrival times of all announcements so far.
 func (l *Listener) Heard() []time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]time.Time(nil), l.heard...)
 }
 
-// Forget forgets what was heard.
+// Forget discards the recorded announcements.
 func (l *Listener) Forget() {
 	l.mu.Lock()
 	l.heard = nil

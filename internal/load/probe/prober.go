@@ -1,8 +1,8 @@
 // Package probe sends small requests at fixed times over UDP, over a TCP connection that stays open and over a new TCP
-// connection each, side by side, and keeps when each was sent and answered, all on one clock. What a change did to a
-// network follows from these traces: how long nothing was answered, and which connections broke.
+// connection each, in parallel, and records when each was sent and answered, on one clock. From these traces follows
+// what a change did to a network: how long there was no answer, and which connections broke.
 //
-// It is an open loop: what is not answered delays nothing that follows, and no deadline makes a late answer a lost one.
+// It is an open loop: a missing answer delays no later probe, and no deadline turns a late answer into a lost one.
 package probe
 
 import (
@@ -20,44 +20,44 @@ import (
 	"time"
 )
 
-// maxOpen is how many new connections may be on their way at a time: what a prober sends in some seconds of silence,
-// well below what a process may have open. Beyond that probes are not sent, and count for nothing.
+// maxOpen is how many new connections may be in progress at a time: those of some seconds without answers, well below
+// the number of files that a process may open. Beyond it probes are not sent and do not count.
 const maxOpen = 4000
 
-// A Config is what a prober does.
+// A Config describes a prober.
 type Config struct {
-	To       netip.AddrPort // that answers with the lock of the token
+	To       netip.AddrPort // a responder with the lock of the token
 	Token    Token
 	Interval time.Duration // between the probes of a kind
-	Most     time.Duration // that it runs
+	Most     time.Duration // longest time that it runs
 }
 
-// A Prober sends probes of all kinds until it is stopped. Its methods may be called from any goroutine.
+// A Prober sends probes of all kinds until it is stopped. Its methods are safe for concurrent use.
 type Prober struct {
 	Config
 	began  time.Time
 	cancel context.CancelFunc
 	flows  []*flow
-	all    sync.WaitGroup // what sends and receives
-	paced  chan struct{}  // closed when nothing more is sent
+	all    sync.WaitGroup // goroutines that send and receive
+	paced  chan struct{}  // closed when no more probes are sent
 }
 
-// A flow is the probes of a kind.
+// A flow holds the probes of one kind.
 type flow struct {
 	*Prober
 	kind           Kind
-	sent, answered []atomic.Int64
-	last           atomic.Int64 // answer
+	sent, answered []atomic.Int64 // by number of the probe: ns, 0 if not
+	last           atomic.Int64   // time of the latest answer
 	mu             sync.Mutex
 	broken         []int64
 	carrier
 }
 
-// A carrier sends a probe without waiting for an answer. One that an application could not send either is lost; false:
-// it was not tried, and counts for nothing.
+// A carrier sends a probe without waiting for an answer. A probe that fails as an application's request would is lost;
+// false means that it was not tried and does not count.
 type carrier interface{ send(n uint64) bool }
 
-// Start begins to probe. The probes go on until Stop, or until ctx ends.
+// Start begins to probe. Probes continue until Stop or until ctx ends.
 func Start(ctx context.Context, c Config) (*Prober, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Prober{Config: c, began: time.Now(), cancel: cancel, paced: make(chan struct{})}
@@ -77,17 +77,17 @@ func Start(ctx context.Context, c Config) (*Prober, error) {
 	return p, nil
 }
 
-// Now is the time on the prober's clock, ns; never 0.
+// Now returns the time on the prober's clock in ns; never 0.
 func (p *Prober) Now() int64 { return max(1, int64(time.Since(p.began))) }
 
-// At is a time on the prober's clock, ns.
+// At converts a time to the prober's clock, in ns.
 func (p *Prober) At(t time.Time) int64 { return int64(t.Sub(p.began)) }
 
 // pace sends probe n of all kinds when it is due.
 func (p *Prober) pace(ctx context.Context, most int) {
 	defer close(p.paced)
-	runtime.LockOSThread() // to sleep as precisely as the kernel does; the thread ends with this
-	hasten()
+	runtime.LockOSThread() // for the kernel's precision of sleep; the thread ends with this goroutine
+	raisePriority()
 	for n := range most {
 		sleepUntil(p.began.Add(time.Duration(n) * p.Interval))
 		if ctx.Err() != nil {
@@ -102,35 +102,35 @@ func (p *Prober) pace(ctx context.Context, most int) {
 	}
 }
 
-// Stop ends the probes, waits for answers that are still on their way, and returns the traces.
+// Stop waits for late answers, ends the probes and returns the traces.
 func (p *Prober) Stop(wait time.Duration) []Trace {
-	sending := make([]Trace, 0, len(p.flows))
+	traces := make([]Trace, 0, len(p.flows))
 	time.Sleep(wait)
 	for _, f := range p.flows {
-		sending = append(sending, f.trace(0))
+		traces = append(traces, f.trace(0))
 	}
 	p.cancel()
 	<-p.paced
 	p.all.Wait()
-	return sending
+	return traces
 }
 
-// flow is that of a kind.
+// flow returns the flow of a kind.
 func (p *Prober) flow(kind Kind) *flow {
 	return p.flows[slices.IndexFunc(p.flows, func(f *flow) bool { return f.kind == kind })]
 }
 
-// Trace is that of a kind as it is now, of the probes that were planned from a time on, ns.
+// Trace returns the trace of a kind so far, from the probe planned at a time in ns on.
 func (p *Prober) Trace(kind Kind, from int64) Trace { return p.flow(kind).trace(from) }
 
-// Last is when the last answer of a kind came, ns; 0 if none did.
+// Last returns when the last answer of a kind came, in ns; 0 if there is none.
 func (p *Prober) Last(kind Kind) int64 { return p.flow(kind).last.Load() }
 
-// First is when the first answer of a kind came after a time, ns; 0 if none did.
+// First returns when the first answer of a kind after a time came, in ns; 0 if there is none.
 func (p *Prober) First(kind Kind, after int64) int64 {
 	f := p.flow(kind)
 	if f.last.Load() <= after {
-		return 0 // which is most of what is asked while nothing comes
+		return 0 // fast path while no answers come
 	}
 	return f.trace(0).First(after)
 }
@@ -150,7 +150,7 @@ func (f *flow) trace(from int64) Trace {
 	return t
 }
 
-// answer keeps that probe n was answered now.
+// answer records that probe n was answered now.
 func (f *flow) answer(n uint64) {
 	now := f.Now()
 	if n < uint64(len(f.answered)) && f.answered[n].CompareAndSwap(0, now) {
@@ -159,7 +159,7 @@ func (f *flow) answer(n uint64) {
 	}
 }
 
-// open makes what carries the probes of the kind.
+// open opens the carrier of the flow's kind.
 func (f *flow) open(ctx context.Context) error {
 	switch f.kind {
 	case UDP:
@@ -179,7 +179,7 @@ func (f *flow) open(ctx context.Context) error {
 	return nil
 }
 
-// receive reads from a connection until ctx ends, and closes it then.
+// receive runs read in a goroutine and closes conn when ctx ends.
 func (f *flow) receive(ctx context.Context, conn net.Conn, read func()) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	f.all.Go(func() {
@@ -188,7 +188,7 @@ func (f *flow) receive(ctx context.Context, conn net.Conn, read func()) {
 	})
 }
 
-// datagrams are one flow of UDP.
+// datagrams carries probes in one flow of UDP.
 type datagrams struct {
 	*flow
 	conn   net.Conn
@@ -198,7 +198,7 @@ type datagrams struct {
 func (d *datagrams) send(n uint64) bool {
 	text := d.Token.datagram(d.buffer[:], n)
 	if _, err := d.conn.Write(text); err != nil {
-		_, _ = d.conn.Write(text) // the error may be about an earlier one, such as an ICMP message
+		_, _ = d.conn.Write(text) // the error may belong to an earlier datagram, such as an ICMP message
 	}
 	return true
 }
@@ -216,14 +216,14 @@ func (f *flow) readDatagrams(conn net.Conn) {
 	}
 }
 
-// A stream is a connection that stays open, and is made again when it breaks.
+// A stream carries probes on a connection that stays open, and reconnects when it breaks.
 type stream struct {
 	*flow
 	conn atomic.Pointer[net.TCPConn]
 }
 
 const (
-	// sendBuffer takes the probes of a minute, so that none waits while nothing is acknowledged.
+	// sendBuffer holds the probes of a minute, so that no write blocks while nothing is acknowledged.
 	sendBuffer = 1 << 20
 	redial     = 10 * time.Millisecond
 	dialTime   = time.Second
@@ -235,12 +235,12 @@ func (s *stream) send(n uint64) bool {
 		return true
 	}
 	if _, err := conn.Write(binary.BigEndian.AppendUint64(nil, n)); err != nil {
-		conn.Close() // which its reader notices
+		conn.Close() // makes the reader end and reconnect
 	}
 	return true
 }
 
-// keep connects, reads answers until the connection breaks, and begins again.
+// keep connects, reads answers until the connection breaks, and reconnects.
 func (s *stream) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := s.dial(ctx)
@@ -286,7 +286,7 @@ func (s *stream) read(conn net.Conn) {
 	}
 }
 
-// connections are one for each probe.
+// connections carries each probe on a new connection.
 type connections struct {
 	*flow
 	ctx  context.Context
@@ -308,7 +308,7 @@ func (c *connections) send(n uint64) bool {
 	}
 }
 
-// ask opens a connection, has a number come back and resets the connection, so that it leaves nothing to wait for.
+// ask opens a connection, waits until its number comes back and resets the connection, so that no TIME_WAIT remains.
 func (c *connections) ask(n uint64) error {
 	conn, err := (&net.Dialer{Timeout: c.Most}).DialContext(c.ctx, "tcp", c.To.String())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
-// What the test binary is asked to be: a responder or a prober, in a namespace of its own.
+// Arguments that make the test binary a responder or a prober, in a namespace of its own.
 const (
 	respondArgument = "answer-probes"
 	probeArgument   = "send-probes"
@@ -34,14 +34,14 @@ func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != respondArgument && os.Args[1] != probeArgument {
 		os.Exit(m.Run())
 	}
-	if err := be(os.Args[1]); err != nil {
+	if err := runSide(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// be reads a Config, and does one side of it: the responder until it is killed, the prober for as long as it says.
-func be(side string) error {
+// runSide reads a Config and runs one side: the responder until it is killed, the prober for as long as c.Most.
+func runSide(side string) error {
 	var c Config
 	if err := json.NewDecoder(os.Stdin).Decode(&c); err != nil {
 		return err
@@ -59,8 +59,8 @@ func be(side string) error {
 	return json.NewEncoder(os.Stdout).Encode(p.Stop(0))
 }
 
-// begin starts a side in a namespace, and returns it and its output when it is ready.
-func begin(t *testing.T, ns *netns.NS, what string, c Config) (*exec.Cmd, io.Reader) {
+// startSide starts a side in a namespace, waits until it is ready and returns it with its output.
+func startSide(t *testing.T, ns *netns.NS, what string, c Config) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -83,7 +83,7 @@ func begin(t *testing.T, ns *netns.NS, what string, c Config) (*exec.Cmd, io.Rea
 	return cmd, out
 }
 
-// pair is two namespaces with a wire between them.
+// pair returns two namespaces connected by a veth pair.
 func pair(t *testing.T) (client, server *netns.NS) {
 	t.Helper()
 	client, server = labtest.NewNS(t), labtest.NewNS(t)
@@ -98,20 +98,20 @@ func pair(t *testing.T) (client, server *netns.NS) {
 	return client, server
 }
 
-// A run is a wire that is probed, by a process in the client's namespace.
+// A run is a connection under probes from a process in the client's namespace.
 type run struct {
 	client, server *netns.NS
 	prober         *exec.Cmd
 }
 
-// traces has a wire probed for some time while something is done to it.
+// traces returns the traces of a connection that was probed for most while do changed it.
 func traces(t *testing.T, most time.Duration, do func(run)) map[Kind]Trace {
 	t.Helper()
 	client, server := pair(t)
 	c := Config{To: netip.MustParseAddrPort(fmt.Sprintf("%s:%d", serverAddress, port)), Token: NewToken(),
 		Interval: time.Millisecond, Most: most}
-	_, _ = begin(t, server, respondArgument, c)
-	prober, out := begin(t, client, probeArgument, c)
+	_, _ = startSide(t, server, respondArgument, c)
+	prober, out := startSide(t, client, probeArgument, c)
 	do(run{client: client, server: server, prober: prober})
 	var all []Trace
 	if err := json.NewDecoder(out).Decode(&all); err != nil {
@@ -124,28 +124,29 @@ func traces(t *testing.T, most time.Duration, do func(run)) map[Kind]Trace {
 	return by
 }
 
-// TestAccuracyLinkDown: a link that is down for two seconds is measured as that, and what TCP sends later is late and
-// not lost. The truth is an interval, as long as it takes to set the link down and up: on a quiet machine a window of
-// 2.000 s in less than 2.001 s. What the machine adds to it, late probes and slow answers, is in the trace.
+// TestAccuracyLinkDown checks that a link that is down for two seconds is measured as that, and that TCP's
+// retransmissions count as late and not as lost. The true duration is known to within the time that it takes to set the
+// link down and up: on a quiet machine a window of 2.000 s in less than 2.001 s. Delays of the machine, late probes and
+// slow answers, are in the trace.
 func TestAccuracyLinkDown(t *testing.T) {
-	const most = 9 * time.Second // TCP sends again some 6.2 s after a link that is down for more than 3 s went down
+	const most = 9 * time.Second // TCP retransmits about 6.2 s after the begin of an outage of more than 3 s
 	var least, greatest time.Duration
 	by := traces(t, most, func(r run) {
 		neighbours(t, r.server, clientAddress, r.client)
 		time.Sleep(time.Second)
 		before := time.Now()
-		wire(t, r.client, func(c *netns.Conn) error { return c.Down("wire") })
+		withLinks(t, r.client, func(c *netns.Conn) error { return c.Down("wire") })
 		after := time.Now()
 		time.Sleep(2*time.Second - time.Since(before))
 		least = time.Since(after)
-		wire(t, r.client, func(c *netns.Conn) error { return c.Up("wire") })
+		withLinks(t, r.client, func(c *netns.Conn) error { return c.Up("wire") })
 		neighbours(t, r.client, serverAddress, r.server)
 		for _, ns := range []*netns.NS{r.client, r.server} { // the kernel may take a second to notice the carrier
-			wire(t, ns, ready)
+			withLinks(t, ns, waitCarrier)
 		}
 		greatest = time.Since(before)
 	})
-	// The open connection is there by then, and what TCP has sent until then is answered before the end.
+	// At begin the connection is open, and what TCP has sent until sure is answered before the end.
 	const begin, sure, end = int64(time.Second / 2), int64(most - 4*time.Second), int64(most)
 	udp := by[UDP].Loss(begin, sure)
 	step := 2*time.Millisecond + time.Duration(by[UDP].Lateness(0, end, 1))
@@ -165,8 +166,8 @@ func TestAccuracyLinkDown(t *testing.T) {
 	}
 }
 
-// TestAccuracyPace: at 1 kHz of three kinds at once every probe is sent and answered, and a prober that was stopped
-// says how late it was.
+// TestAccuracyPace checks that at 1 kHz of three kinds at once every probe is sent and answered, and that a stopped
+// prober reports how late it was.
 func TestAccuracyPace(t *testing.T) {
 	const most, stopped = 4 * time.Second, 300 * time.Millisecond
 	by := traces(t, most, func(r run) {
@@ -193,14 +194,14 @@ func TestAccuracyPace(t *testing.T) {
 	}
 }
 
-// wire does something to the links of a namespace.
-func wire(t *testing.T, ns *netns.NS, do func(c *netns.Conn) error) {
+// withLinks calls do for the links of a namespace.
+func withLinks(t *testing.T, ns *netns.NS, do func(c *netns.Conn) error) {
 	t.Helper()
 	labtest.In(t, ns, func() error { return netns.With(do) })
 }
 
-// ready waits for the links of a namespace to have a carrier.
-func ready(c *netns.Conn) error {
+// waitCarrier waits until the links of a namespace have a carrier.
+func waitCarrier(c *netns.Conn) error {
 	for {
 		if is, err := c.Ready(); is || err != nil {
 			return err
@@ -209,19 +210,19 @@ func ready(c *netns.Conn) error {
 	}
 }
 
-// neighbours tells a namespace where the address of the other one is, so that nothing has to ask for it.
+// neighbours adds the other namespace's address to the neighbour table, so that no resolution is needed.
 func neighbours(t *testing.T, ns *netns.NS, address string, other *netns.NS) {
 	t.Helper()
 	var mac net.HardwareAddr
-	wire(t, other, func(c *netns.Conn) error {
+	withLinks(t, other, func(c *netns.Conn) error {
 		device, err := c.Device("wire")
 		mac = device.MAC
 		return err
 	})
-	wire(t, ns, func(c *netns.Conn) error { return c.AddNeighbour("wire", netip.MustParseAddr(address), mac) })
+	withLinks(t, ns, func(c *netns.Conn) error { return c.AddNeighbour("wire", netip.MustParseAddr(address), mac) })
 }
 
-// TestStranger: who does not have the token learns nothing, and a responder ends with its context.
+// TestStranger checks that a client without the token gets no answer, and that a responder ends with its context.
 func TestStranger(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
@@ -238,11 +239,11 @@ func TestStranger(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _ = conn.Write([]byte(text))
-			patience := 200 * time.Millisecond
+			timeout := 200 * time.Millisecond
 			if wants > 0 {
-				patience = time.Minute
+				timeout = time.Minute
 			}
-			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			_ = conn.SetReadDeadline(time.Now().Add(timeout))
 			n, _ := conn.Read(make([]byte, 100))
 			if network == "udp" && wants > 0 {
 				wants = datagramSize
@@ -259,7 +260,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestEnd: the prober can have a responder end, and nobody else can.
+// TestEnd checks that End ends a responder only with the right token.
 func TestEnd(t *testing.T) {
 	token := NewToken()
 	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
@@ -284,7 +285,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestAnnounce: what can send is heard, once if it is answered and again and again if not.
+// TestAnnounce checks that announcements are recorded, once if they are answered and repeatedly if not.
 func TestAnnounce(t *testing.T) {
 	lock := NewToken().Lock()
 	for _, silent := range []bool{false, true} {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// opening is how long a connection may take to show its token.
-const opening = 5 * time.Second
+// openingTimeout is how long a connection may take to present its token.
+const openingTimeout = 5 * time.Second
 
-// most is how many connections a responder has at a time: those of a prober whose answers all are on their way.
-const most = 4 * maxOpen
+// maxConnections is how many connections a responder has at a time: more than a prober has in progress.
+const maxConnections = 4 * maxOpen
 
-// Respond answers the probes that have a lock's token, over UDP and TCP, at an address (host:port) until ctx ends or
-// the prober has it end. It has nothing to say to others. Port 0 is any that is free; ready is told which.
+// Respond answers probes with the token of a lock, over UDP and TCP, at an address (host:port) until ctx ends or the
+// prober calls End. It sends nothing to others. With port 0 it chooses one; ready receives the address.
 func Respond(ctx context.Context, at string, lock Lock, ready func(netip.AddrPort)) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -65,17 +65,17 @@ func echoDatagrams(conn net.PacketConn, lock Lock) {
 	}
 }
 
-// accept serves one connection after another until the listener is closed.
+// accept serves connections until the listener is closed.
 func accept(ctx context.Context, end func(), l net.Listener, lock Lock) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
-	free := make(chan struct{}, most)
+	free := make(chan struct{}, maxConnections)
 	for {
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
-		if err != nil { // such as too many open files, which passes
+		if err != nil { // such as too many open files, which is temporary
 			time.Sleep(time.Millisecond)
 			continue
 		}
@@ -91,11 +91,11 @@ func accept(ctx context.Context, end func(), l net.Listener, lock Lock) error {
 	}
 }
 
-// echo sends the numbers of a connection back that began with the token, until one says that this is the end.
+// echo sends the numbers on a connection with the token back, until it receives stopNumber.
 func echo(ctx context.Context, end func(), conn net.Conn, lock Lock) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	_ = conn.SetReadDeadline(time.Now().Add(opening))
+	_ = conn.SetReadDeadline(time.Now().Add(openingTimeout))
 	in := bufio.NewReader(conn)
 	var token Token
 	if _, err := io.ReadFull(in, token[:]); err != nil || !lock.Opens(token[:]) {
@@ -107,7 +107,7 @@ func echo(ctx context.Context, end func(), conn net.Conn, lock Lock) {
 		if _, err := io.ReadFull(in, number[:]); err != nil {
 			return
 		}
-		if binary.BigEndian.Uint64(number[:]) == theEnd {
+		if binary.BigEndian.Uint64(number[:]) == stopNumber {
 			end()
 			return
 		}

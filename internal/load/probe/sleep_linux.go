@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sleepUntil blocks the calling thread: timers of Go's are up to a millisecond late, since they wait in whole ones.
+// sleepUntil blocks the calling thread until t. Go's timers may be a millisecond late, because their poll has that
+// resolution.
 func sleepUntil(t time.Time) {
 	for {
 		wait := time.Until(t)
@@ -14,13 +15,13 @@ func sleepUntil(t time.Time) {
 			return
 		}
 		rest := unix.NsecToTimespec(int64(wait))
-		_ = unix.Nanosleep(&rest, nil) // a signal ends it early
+		_ = unix.Nanosleep(&rest, nil) // a signal may end it early
 	}
 }
 
-// hasten has the calling thread run soon after it wakes, where it may: above others, and with the shortest slice that
-// the kernel knows (since Linux 6.12, for which nobody needs a right), which it runs before those with longer ones.
-func hasten() {
+// raisePriority makes the calling thread run soon after it wakes, if permitted: by its priority, and by the shortest
+// time slice of the kernel, whose threads run before those with longer ones (since Linux 6.12, without any privilege).
+func raisePriority() {
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Runtime: uint64(100 * time.Microsecond)}, 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 }

@@ -6,4 +6,4 @@ import "time"
 
 func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
 
-func hasten() {}
+func raisePriority() {}

@@ -2,51 +2,51 @@ package probe
 
 import "slices"
 
-// A Kind is how probes go.
+// A Kind is a way to send probes.
 type Kind string
 
-// The kinds of probes: datagrams of one flow, requests on a connection that stays open, and connections that are opened
-// for one request each.
+// The kinds of probes: datagrams of one flow, requests on a connection that stays open, and a new connection for each
+// request.
 const (
 	UDP Kind = "udp"
 	TCP Kind = "tcp"
 	New Kind = "tcp-new"
 )
 
-// Kinds lists all of them in the order of the documentation.
+// Kinds returns all kinds in the order of the documentation.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
 var kinds = []Kind{UDP, TCP, New}
 
-// Late is the latency from which an answer is late, in ns: TCP's shortest time-out on Linux, so that what is late has
-// waited for a retransmission at least (RFC 6298 wants a second, tcp_rto_min is 200 ms).
+// Late is the latency from which an answer counts as late, in ns: TCP's shortest time-out on Linux, so that a late
+// answer has waited for at least one retransmission (RFC 6298 requires a second, tcp_rto_min is 200 ms).
 const Late = 200_000_000
 
-// A Trace is what became of the probes of a kind, on the prober's clock: ns since it began.
+// A Trace holds the times of the probes of a kind, in ns since the prober began.
 type Trace struct {
 	Kind     Kind    `json:"kind"`
 	Interval int64   `json:"interval"` // between probes, ns
-	Number   int     `json:"number"`   // of the first probe, from 0 when the prober began
-	Sent     []int64 `json:"sent"`     // when each was sent; 0: it was not, since too many were on their way
-	Answered []int64 `json:"answered"` // when its answer came; 0: none came while the prober was there
-	Broken   []int64 `json:"broken"`   // when the connection that stays open broke
+	Number   int     `json:"number"`   // of the first probe, counted from 0
+	Sent     []int64 `json:"sent"`     // when each was sent; 0: not sent, because too many were in progress
+	Answered []int64 `json:"answered"` // when its answer came; 0: none came until the trace was taken
+	Broken   []int64 `json:"broken"`   // when the open connection broke
 }
 
-// A Loss is what of a trace was not answered.
+// A Loss summarizes the probes of a trace that were not answered.
 type Loss struct {
 	Sent, Lost, Late int
-	// Begin is when the first lost probe was sent, and End when the first one after the last lost one was, 0 if there is
-	// none. The window between them may have answers in it. Both are 0 without a loss.
+	// Begin is when the first lost probe was sent; End is when the first probe after the last lost one was sent, 0 if
+	// there is none. Probes between them may have been answered. Both are 0 without loss.
 	Begin, End int64
-	Until      int64 // which probes count, by when they were sent
-	Longest    int64 // without an answer to a probe, from the first lost one to the next that was answered, ns
-	Gap        int64 // between two answers that came one after the other, ns
-	Slowest    int64 // latency, ns
-	Broken     int   // connections
+	Until      int64 // end of the time in which probes count, ns
+	Longest    int64 // longest loss, from the first lost probe to the next answered one, ns
+	Gap        int64 // longest time between two consecutive answers, ns
+	Slowest    int64 // largest latency, ns
+	Broken     int   // broken connections
 }
 
-// Window is how long there was loss: from the first lost probe to the end of the last loss, ns. One that had not ended
-// when the trace did is as long as it was seen.
+// Window returns how long there was loss, from the first lost probe to the end of the last loss, in ns. Loss that had
+// not ended counts until the end of the trace.
 func (l Loss) Window() int64 {
 	switch {
 	case l.Lost == 0:
@@ -57,7 +57,7 @@ func (l Loss) Window() int64 {
 	return l.End - l.Begin
 }
 
-// Loss is that of the probes which were sent from a time until another, ns.
+// Loss summarizes the probes that were sent from a time until another, in ns.
 func (t Trace) Loss(from, until int64) Loss {
 	l := Loss{Until: until}
 	var lostSince, lost int64
@@ -101,7 +101,7 @@ func (t Trace) Loss(from, until int64) Loss {
 	return l
 }
 
-// gap is the longest time between answers that came from a time until another.
+// gap returns the longest time between answers from a time until another.
 func (t Trace) gap(from, until int64) int64 {
 	arrivals := []int64{from, until}
 	for _, at := range t.Answered {
@@ -117,7 +117,7 @@ func (t Trace) gap(from, until int64) int64 {
 	return longest
 }
 
-// First is when the first answer came after a time, ns; 0 if none did.
+// First returns when the first answer after a time came, in ns; 0 if there is none.
 func (t Trace) First(after int64) int64 {
 	var first int64
 	for _, at := range t.Answered {
@@ -128,7 +128,7 @@ func (t Trace) First(after int64) int64 {
 	return first
 }
 
-// Last is when the last answer came before a time, ns; 0 if none did.
+// Last returns when the last answer before a time came, in ns; 0 if there is none.
 func (t Trace) Last(before int64) int64 {
 	var last int64
 	for _, at := range t.Answered {
@@ -139,8 +139,8 @@ func (t Trace) Last(before int64) int64 {
 	return last
 }
 
-// Lateness is how much later than planned the probes from a time until another were sent, at a quantile from 0 to 1,
-// ns; 0 without probes.
+// Lateness returns how much later than planned the probes from a time until another were sent, at a quantile from 0 to
+// 1, in ns; 0 without probes.
 func (t Trace) Lateness(from, until int64, q float64) int64 {
 	var late []int64
 	for n, sent := range t.Sent {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// of makes a trace of probes a ms apart from what became of each: '.' answered after 100 µs, '!' lost, 'l' answered
-// after 500 ms, ' ' not sent.
-func of(text string) Trace {
+// traceOf returns a trace of probes 1 ms apart from a symbol for each: '.' answered after 100 µs, '!' lost, 'l'
+// answered after 500 ms, ' ' not sent.
+func traceOf(text string) Trace {
 	const ms = 1_000_000
 	t := Trace{Kind: UDP, Interval: ms}
 	for n, what := range text {
@@ -40,7 +40,7 @@ func TestLoss(t *testing.T) {
 		{"late among lost", "..!l!..", 7, 2, 1, 3, 1, 3},
 		{"what was not sent", "..!  !..", 6, 2, 0, 4, 4, 3},
 	} {
-		trace := of(test.text)
+		trace := traceOf(test.text)
 		end := int64(len(test.text)+2) * ms
 		got := trace.Loss(0, end)
 		want := Loss{Sent: test.sent, Lost: test.lost, Late: test.late, Begin: test.from * ms, Longest: test.longest * ms}
@@ -54,7 +54,7 @@ func TestLoss(t *testing.T) {
 
 func TestArrivals(t *testing.T) {
 	const ms = 1_000_000
-	trace := of("...!!!...")
+	trace := traceOf("...!!!...")
 	trace.Broken = []int64{4 * ms}
 	if at := trace.First(3500_000); at != 7100_000 {
 		t.Errorf("the first answer after the outage came at %d", at)

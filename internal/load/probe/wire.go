@@ -10,27 +10,27 @@ import (
 	"math"
 )
 
-// A Token is what a run's probes begin with. Only the prober knows it before.
+// A Token is the secret that a run's probes begin with. Initially only the prober knows it.
 type Token [16]byte
 
-// NewToken is a random one.
+// NewToken returns a random token.
 func NewToken() Token {
 	var t Token
 	_, _ = rand.Read(t[:]) // it never fails
 	return t
 }
 
-// A Lock is what a responder knows of a token: enough to recognise it, and not enough to know it. It may be read in the
-// specification of a pod.
+// A Lock is the hash of a token, by which a responder recognizes it. It is not secret: it may be part of a pod's
+// specification.
 type Lock [sha256.Size]byte
 
-// Lock is that of the token.
+// Lock returns the lock of the token.
 func (t Token) Lock() Lock { return sha256.Sum256(t[:]) }
 
-// String is the lock in hexadecimal, as ParseLock reads it.
+// String returns the lock in hexadecimal, as ParseLock reads it.
 func (l Lock) String() string { return hex.EncodeToString(l[:]) }
 
-// ParseLock reads a lock.
+// ParseLock reads a lock from hexadecimal.
 func ParseLock(text string) (Lock, error) {
 	var l Lock
 	raw, err := hex.DecodeString(text)
@@ -41,7 +41,7 @@ func ParseLock(text string) (Lock, error) {
 	return l, nil
 }
 
-// Opens says whether bytes begin with the token of the lock.
+// Opens reports whether b begins with the token of the lock.
 func (l Lock) Opens(b []byte) bool {
 	if len(b) < len(Token{}) {
 		return false
@@ -50,22 +50,22 @@ func (l Lock) Opens(b []byte) bool {
 	return subtle.ConstantTimeCompare(sum[:], l[:]) == 1
 }
 
-// A datagram is a token with the number of a probe, in network byte order. Connections begin with a token; then numbers
-// follow, which come back.
+// A datagram is a token followed by the number of a probe, in network byte order. A connection begins with a token,
+// which numbers follow; the responder sends the numbers back.
 const (
 	numberSize   = 8
 	datagramSize = len(Token{}) + numberSize
 )
 
-// theEnd is the number by which a prober has a responder end, without notice to anybody.
-const theEnd = math.MaxUint64
+// stopNumber is the number that makes a responder end.
+const stopNumber = math.MaxUint64
 
-// datagram is probe n, written into b.
+// datagram writes probe n into b and returns it.
 func (t Token) datagram(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b[:0], t[:]...), n)
 }
 
-// number is that of a datagram of the token; false if it is none.
+// number returns the number of a datagram with the token; false if b is not one.
 func (t Token) number(b []byte) (uint64, bool) {
 	if len(b) != datagramSize || Token(b[:len(t)]) != t {
 		return 0, false
