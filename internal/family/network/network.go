@@ -1,29 +1,29 @@
-// Package network is the family of what goes between two places: nine paths, nine workloads with the names that the
-// field uses, netperf's where netperf has them.
+// Package network is the family of network workloads: nine paths and nine workloads, which have netperf's names where
+// netperf has them.
 //
-// What the workloads tell, and what they do not:
+// What the workloads measure, and what they do not:
 //
-//   - tcp-stream tells how many bytes one connection moves; not what many connections share, nor what
-//     a slow start or a lossy link does to short transfers.
-//   - udp-stream tells the rate of datagrams at which loss begins; not how a protocol on top of UDP
+//   - tcp-stream: how many bytes one connection moves; not what many connections share, nor what
+//     slow start or a lossy link does to short transfers.
+//   - udp-stream: the rate of datagrams at which loss begins; not how a protocol on top of UDP
 //     would behave at it.
-//   - udp-stream-unpaced tells what is left of as many datagrams as the sender's CPU could send, as published
+//   - udp-stream-unpaced: how many datagrams arrive if the sender sends as many as its CPU can, as published
 //     comparisons have it; not what the path carries without loss.
-//   - tcp-rr tells the time that the path adds to a small exchange on an open connection; not what
-//     it is under load, nor at a given rate of arrivals, since the next request waits for the answer.
-//   - udp-rr tells the same without TCP; a lost datagram is counted and does not show in the latency.
-//   - tcp-crr tells what a new connection costs, in connection tracking and service rules too; not
-//     what TLS or a connection pool makes of it.
-//   - ping tells how long the server's kernel takes to answer; no program and no Service is on its way.
-//   - tcp-rr-loaded tells how long small exchanges wait behind streams on the same path; not behind other tenants.
-//   - idle tells what both nodes use without load, as knb's case of that name does; not which program uses it.
+//   - tcp-rr: the time that the path adds to a small exchange on an open connection; not the time under
+//     load, nor at a given rate of arrivals, since the next request waits for the answer.
+//   - udp-rr: the same without TCP; a lost datagram counts as a failed request.
+//   - tcp-crr: the cost of a new connection, including connection tracking and service rules; not
+//     the effect of TLS or a connection pool.
+//   - ping: how long the server's kernel takes to answer; no program and no Service is involved.
+//   - tcp-rr-loaded: how long small exchanges wait behind streams on the same path; not behind other tenants.
+//   - idle: the CPU time of both nodes without load, like knb's case of that name; not which program uses it.
 //
 // And the paths:
 //
-//   - node-node tells what the machine and the link can do without a pod network: the upper bound.
-//   - pod-node tells half of the pod network, and the way of every probe and host daemon.
-//   - pod-pod is the pod network itself; /same stays within a node and says nothing of an overlay.
-//   - node-svc and pod-svc add a Service with one backend; they do not tell how a Service spreads load.
+//   - node-node is what the machine and the link can do without a pod network: the reference.
+//   - pod-node crosses the pod network on one side only, as probes and host daemons do.
+//   - pod-pod is the pod network itself; /same stays within a node and does not involve an overlay.
+//   - node-svc and pod-svc add a Service with one backend; they do not show how a Service spreads load.
 package network
 
 import (
@@ -38,21 +38,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Family is the family of network workloads, as the tools measure them.
+// Family returns the family of network workloads with its tools.
 func Family(tools ...family.Tool) family.Family {
-	f := family.Family{Name: "network", Parse: parse, Suites: []family.Suite{whole(), quick()}, Tools: tools}
+	f := family.Family{Name: "network", Parse: parse, Suites: []family.Suite{fullSuite(), quickSuite()}, Tools: tools}
 	for _, p := range targets.Paths() {
 		f.Paths = append(f.Paths, string(p))
 		f.Offers = append(f.Offers, family.Sample{Name: string(p), Workload: Workload{p, Spec{Kind: TCPStream, Flows: 1}}})
 	}
 	for _, k := range Kinds() {
-		f.Kinds = append(f.Kinds, family.Sample{Name: string(k), Workload: Workload{targets.PodPodOther, common(k)}})
+		f.Kinds = append(f.Kinds, family.Sample{Name: string(k), Workload: Workload{targets.PodPodOther, basic(k)}})
 	}
 	return f
 }
 
-// common is what every tool supports that knows a kind at all.
-func common(k Kind) Spec {
+// basic returns the workload of a kind that every tool with that kind supports.
+func basic(k Kind) Spec {
 	s := Spec{Kind: k}
 	if k == UDPStream {
 		s.Rate = 1000
@@ -61,8 +61,8 @@ func common(k Kind) Spec {
 	return s
 }
 
-// A search for a rate under a loss threshold takes SearchTime at most, and usually usualSearch. Then windows are
-// measured at lower and lower rates until one keeps the threshold, SearchWindows at most.
+// Limits of a search for the highest rate below a loss threshold: it takes at most SearchTime, and usually usualSearch.
+// Then at most SearchWindows windows are measured at lower and lower rates until one stays below the threshold.
 const (
 	SearchTime    = 8 * time.Second
 	SearchWindows = 7
@@ -82,7 +82,7 @@ func parse(path, name, _ string) (family.Workload, error) {
 
 func (w Workload) String() string { return string(w.Path) + "/" + w.Spec.String() }
 
-// subject is a path in plain words: "Pod → pod, other node".
+// subject returns a path in plain words: "Pod → pod, other node".
 func subject(p targets.Path) string {
 	from, to, where := "Node", "node", ", other node"
 	if p.ClientPod() {
@@ -103,7 +103,7 @@ func subject(p targets.Path) string {
 	return from + " → " + to + where
 }
 
-// Traits are those of a case.
+// Traits returns the traits of the case.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
 		Path: string(w.Path), Kind: w.Spec.String(), Metric: w.Metric(), Needs: targets.Placement{Path: w.Path},
@@ -117,21 +117,22 @@ func (w Workload) Traits() family.Traits {
 		t.Limits = family.Limits{Windows: SearchWindows, Run: SearchTime}
 		t.Nominal.Run = usualSearch
 	}
-	// From node to node is what a path can reach at most that leaves the node too.
+	// The reference of a path between nodes is the same workload from node to node.
 	if w.Path.Other() && w.Path != targets.NodeNode {
 		t.Reference = Workload{targets.NodeNode, w.Spec}
 	}
 	return t
 }
 
-// Beyond these a network workload needs consent where there are other users, besides those of [family.Disturbing].
+// Limits above which a network workload needs consent on targets with other users, in addition to those of
+// [family.Disturbing].
 const (
 	gentleBits      = 100e6  // per second, in each direction
 	gentleExchanges = 20_000 // planned requests, or datagrams, per second
-	gentleMessage   = 64     // bytes of a request or response in a closed loop, whose rate is not known before
+	gentleMessage   = 64     // bytes of a request or response in a closed loop, whose rate is unknown in advance
 )
 
-// Disturbs says what of the workload other users of the network may feel.
+// Disturbs returns in what way the workload exceeds the limits for targets with other users; "" if it does not.
 func (w Workload) Disturbs(family.Times) string {
 	bits := w.bits()
 	switch message := max(w.Request, w.Response); {
@@ -154,7 +155,8 @@ func (w Workload) Disturbs(family.Times) string {
 	return ""
 }
 
-// bits is the most payload that the workload plans to send in a direction, in bit/s; infinite where nothing limits it.
+// bits returns the most payload that the workload plans to send in a direction, in bit/s; infinite if nothing limits
+// it.
 func (w Workload) bits() float64 {
 	switch {
 	case w.Kind == UDPStream && !w.Searches():
@@ -166,7 +168,7 @@ func (w Workload) bits() float64 {
 	return 8 * w.Rate * float64(max(w.Request, w.Response, w.Size))
 }
 
-// exchanges are the most requests or datagrams that the workload plans to send per second.
+// exchanges returns the most requests or datagrams that the workload plans to send per second.
 func (w Workload) exchanges() float64 {
 	if w.Kind != UDPStream {
 		return w.Rate
@@ -178,10 +180,10 @@ func (w Workload) exchanges() float64 {
 	return w.Sized(size).Rate
 }
 
-// jumbo is what a datagram may carry whose size is that of the path.
+// jumbo is the assumed payload of a datagram whose size depends on the path, in bytes.
 const jumbo = 9000
 
-// Capped is the workload whose streams send no more than so many bits per second, in each direction.
+// Capped returns the workload with its streams limited to a rate in bit/s, in each direction.
 func (w Workload) Capped(rate float64) (family.Workload, error) {
 	switch {
 	case w.Kind == UDPUnpaced:
@@ -194,7 +196,7 @@ func (w Workload) Capped(rate float64) (family.Workload, error) {
 	return w, err
 }
 
-// Timed is the workload as a run of these times carries it out; false if it is of another family.
+// Timed returns the workload with the times of a run; false if it belongs to another family.
 func Timed(w family.Workload, t family.Times) (Spec, bool) {
 	own, is := w.(Workload)
 	own.Spec.Warmup, own.Spec.Duration = t.Warmup, t.Window

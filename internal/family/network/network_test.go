@@ -6,7 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 )
 
-// What others may feel of a workload is what is beyond the documented limits.
+// TestDisturbs checks the documented limits for targets with other users.
 func TestDisturbs(t *testing.T) {
 	for text, want := range map[string]string{
 		"tcp-rr": "", "udp-rr:flows=10": "", "tcp-rr:rate=20000": "", "tcp-crr:rate=100": "",

@@ -18,31 +18,31 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Kind is a workload of METHOD's table.
+// A Kind is a network workload without parameters.
 type Kind string
 
 // The network workloads.
 const (
-	TCPStream   Kind = "tcp-stream"         // bytes the receiver has read
+	TCPStream   Kind = "tcp-stream"         // bytes read by the receiver
 	UDPStream   Kind = "udp-stream"         // datagrams received, paced
-	UDPUnpaced  Kind = "udp-stream-unpaced" // datagrams received of as many as the sender can send
+	UDPUnpaced  Kind = "udp-stream-unpaced" // datagrams received, sent as fast as possible
 	TCPRR       Kind = "tcp-rr"             // request and response on one connection
 	UDPRR       Kind = "udp-rr"             // the same over UDP, with a time-out
 	TCPCRR      Kind = "tcp-crr"            // connect, request, response, close
 	TCPRRLoaded Kind = "tcp-rr-loaded"      // tcp-rr while streams fill the same path
 	Ping        Kind = "ping"               // ICMP echo request and reply, at intervals
-	Idle        Kind = "idle"               // nothing, between two machines that are watched
+	Idle        Kind = "idle"               // no traffic; the CPU time of both machines
 )
 
-// Kinds lists the network workloads in the order of the documentation.
+// Kinds returns the network workloads in the order of the documentation. The caller must not change the list.
 func Kinds() []Kind { return kinds }
 
 var kinds = []Kind{TCPStream, UDPStream, UDPUnpaced, TCPRR, UDPRR, TCPCRR, TCPRRLoaded, Ping, Idle}
 
-// Unpaced is the fact that tools record of [UDPUnpaced]: nothing paces the sender.
+// Unpaced is the fact that tools record for [UDPUnpaced].
 var Unpaced = result.Fact{Name: "udp.pacing", Value: "none"}
 
-// A Direction is which way the bytes of a stream go.
+// A Direction is the direction in which a stream moves bytes.
 type Direction string
 
 // The directions: client to server, server to client, and both at once.
@@ -63,7 +63,7 @@ const (
 	maxFlows          = 128
 	minBuffer         = 4 << 10
 	maxBuffer         = 512 << 20
-	minMSS            = 88 // the kernel's least, TCP_MIN_MSS
+	minMSS            = 88 // the kernel's TCP_MIN_MSS
 	maxMSS            = 32767
 	MaxSize           = 16 << 20
 	MaxDatagram       = 65507 // payload of the largest IPv4 UDP datagram
@@ -72,51 +72,51 @@ const (
 	maxRate           = 1e9 // operations per second
 )
 
-// A Spec is one workload with its parameters. The zero value of a parameter means the default of
-// the kind; Resolved fills them in.
+// A Spec is one workload with its parameters. The zero value of a parameter means the default of the kind, which
+// Resolved fills in.
 type Spec struct {
 	Kind  Kind `json:"kind"`
-	Flows int  `json:"flows,omitempty"` // connections at once; 1 to maxFlows
-	// Size is bytes per send of a stream, or the payload of a datagram; 0 is what the path's MTU holds.
+	Flows int  `json:"flows,omitempty"` // concurrent connections, 1 to maxFlows
+	// Size is bytes per send of a stream, or the payload of a datagram; 0 for datagrams means as much as the path's MTU
+	// allows.
 	Size      int       `json:"size,omitempty"`
 	Request   int       `json:"request,omitempty"`   // bytes
 	Response  int       `json:"response,omitempty"`  // bytes
 	Direction Direction `json:"direction,omitempty"` // of a stream
-	// Rate makes the run open loop: operations per second over all flows (requests; datagrams for
-	// udp-stream). 0 is closed loop for requests, and for udp-stream the loss-threshold sweep.
+	// Rate makes the run an open loop: operations per second over all flows (requests; datagrams for udp-stream). 0 means
+	// a closed loop for requests, and for udp-stream a search for the rate at the loss threshold.
 	Rate float64 `json:"rate,omitempty"`
-	// BitRate is the rate of udp-stream as users give it in bit/s of payload; [Spec.Sized] makes Rate of it.
+	// BitRate is the rate of udp-stream in bit/s of payload, if the user gives it so; [Spec.Sized] converts it to Rate.
 	BitRate float64 `json:"bit_rate,omitempty"`
-	Loss    float64 `json:"loss,omitempty"` // threshold of the sweep as a fraction
-	// MaxRate is the most that streams send, in bits of payload per second of all flows in each direction; 0 is no limit.
+	Loss    float64 `json:"loss,omitempty"` // threshold of the search as a fraction
+	// MaxRate limits streams, in bits of payload per second of all flows in each direction; 0 is no limit.
 	MaxRate float64 `json:"max_rate,omitempty"`
-	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
-	// MSS is the largest segment of tcp-stream in bytes, TCP's options included; 0 is what the path holds.
+	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO)
+	// MSS is the largest segment of tcp-stream in bytes, including TCP options; 0 means as much as the path allows.
 	MSS int `json:"mss,omitempty"`
-	// Buffer is the size of each socket's buffers for sending and for receiving, in bytes; 0 is what the hosts and tools
-	// have by themselves.
+	// Buffer is the size of each socket's send and receive buffers in bytes; 0 is the default of host and tool.
 	Buffer int `json:"buffer,omitempty"`
-	// Congestion is tcp-stream's control of its rate; empty is what the hosts have.
+	// Congestion is the congestion control of tcp-stream; empty is the host's default.
 	Congestion string `json:"congestion,omitempty"`
-	// Interval is the time between the pings of a flow; Rate follows from it.
+	// Interval is the time between the pings of a flow; it determines Rate.
 	Interval time.Duration `json:"interval,omitempty"`
-	// Timeout after which a request of udp-rr or a ping counts as lost.
+	// Timeout is when a request of udp-rr or a ping counts as lost.
 	Timeout time.Duration `json:"timeout,omitempty"`
 
 	Duration time.Duration `json:"duration"` // of the window
-	Warmup   time.Duration `json:"warmup"`   // before it, left out
+	Warmup   time.Duration `json:"warmup"`   // before the window, not measured
 }
 
-// Stream says whether the workload moves bytes one way, rather than exchanging requests.
+// Stream reports whether the workload moves bytes in one direction instead of exchanging requests.
 func (k Kind) Stream() bool { return k == TCPStream || k.Datagrams() }
 
-// Datagrams says whether the workload is a stream of datagrams.
+// Datagrams reports whether the workload is a stream of datagrams.
 func (k Kind) Datagrams() bool { return k == UDPStream || k == UDPUnpaced }
 
-// UDP says whether the workload's traffic is datagrams.
+// UDP reports whether the workload's traffic is UDP.
 func (k Kind) UDP() bool { return k.Datagrams() || k == UDPRR }
 
-// Limit is MaxRate, or infinite where there is none.
+// Limit returns MaxRate, or infinity if it is not set.
 func (s Spec) Limit() float64 {
 	if s.MaxRate == 0 {
 		return math.Inf(1)
@@ -124,10 +124,10 @@ func (s Spec) Limit() float64 {
 	return s.MaxRate
 }
 
-// Searches reports whether the rate is searched for.
+// Searches reports whether the run has to search for its rate.
 func (s Spec) Searches() bool { return s.Kind == UDPStream && s.Rate == 0 && s.BitRate == 0 }
 
-// Sized returns the datagram workload with datagrams of size bytes, and the rate that follows from it.
+// Sized returns the datagram workload with datagrams of size bytes and the rate in datagrams per second.
 func (s Spec) Sized(size int) Spec {
 	s.Size = size
 	bits := float64(8 * size)
@@ -138,17 +138,17 @@ func (s Spec) Sized(size int) Spec {
 	return s
 }
 
-// NotReached is the warning about a sender of datagrams that could not keep to its rate, both in bit/s.
+// NotReached returns the warning about a sender of datagrams that could not keep its rate; both rates are in bit/s.
 func NotReached(sent, asked float64) string {
 	return fmt.Sprintf("the sender sent %s of the %s that were asked for: the rate is the sender's limit, and the loss "+
 		"is what the path or the receiver's buffer dropped of it",
 		unit.Format(sent, unit.BitPerSecond), unit.Format(asked, unit.BitPerSecond))
 }
 
-// OpenLoop says whether latency counts from planned send times.
+// OpenLoop reports whether latency counts from scheduled send times.
 func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Kind != Ping && s.Rate > 0 }
 
-// Metric is the metric that a verdict on this workload is about.
+// Metric returns the metric that a verdict on this workload is about.
 func (s Spec) Metric() string {
 	switch {
 	case s.Kind.Stream():
@@ -159,7 +159,7 @@ func (s Spec) Metric() string {
 	return metric.P50
 }
 
-// quantity is what Metric tells of the kind, in plain words.
+// quantity returns what Metric measures for the kind, in plain words.
 func (k Kind) quantity() string {
 	switch k {
 	case UDPStream:
@@ -182,13 +182,14 @@ func (k Kind) quantity() string {
 	return "throughput"
 }
 
-// Resolved returns s with the defaults of its kind filled in, or an error that Is family.ErrInvalid and
-// names the parameter that is out of range.
+// Resolved returns s with the defaults of its kind, or an error that Is family.ErrInvalid and names the parameter that
+// is out of range.
 func (s Spec) Resolved() (Spec, error) {
 	s.fill()
 	return s, s.validate()
 }
 
+// fill sets the defaults of the kind.
 func (s *Spec) fill() {
 	if s.Flows == 0 {
 		s.Flows = 1
@@ -203,7 +204,7 @@ func (s *Spec) fill() {
 		if !s.Searches() {
 			s.Loss = 0
 		}
-	case s.Kind == UDPUnpaced, s.Kind == Idle: // there is nothing to fill in
+	case s.Kind == UDPUnpaced, s.Kind == Idle: // no defaults
 	case s.Kind == Ping:
 		s.Size, s.Interval = cmp.Or(s.Size, defaultPing), cmp.Or(s.Interval, defaultInterval)
 		s.Rate = float64(s.Flows) / s.Interval.Seconds()
@@ -261,7 +262,7 @@ func (s Spec) validate() error {
 	return nil
 }
 
-// plainName is what a congestion control may be called, or nothing.
+// plainName matches names of congestion controls, and "".
 var plainName = regexp.MustCompile(`^[a-z0-9_-]{0,15}$`)
 
 func (s Spec) validateTimes() error {
@@ -280,8 +281,8 @@ func kindNames() []string {
 	return names
 }
 
-// String is the workload's part of a case's name: the kind, then what is not default, in the form
-// that Parse reads: "tcp-stream:flows=4,size=16384". Times of the run are not part of it.
+// String returns the workload's part of a case's name: the kind, then the parameters that are not the default, in the
+// form that Parse reads: "tcp-stream:flows=4,size=16384". Times of the run are not part of it.
 func (s Spec) String() string {
 	def, _ := Spec{Kind: s.Kind}.Resolved()
 	full, _ := s.Resolved()
@@ -309,14 +310,14 @@ func (s Spec) String() string {
 	return family.Title(string(s.Kind), opts)
 }
 
-// exact is a number with the largest prefix that leaves it whole: 2.5e9 is 2500M.
+// exact formats a number with the largest prefix that leaves it whole: 2.5e9 is 2500M.
 func exact(v float64) string {
 	for _, prefix := range []struct {
 		name  string
 		scale float64
 	}{{"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
-		if whole := math.Trunc(v / prefix.scale); whole > 0 && whole*prefix.scale == v {
-			return strconv.FormatFloat(whole, 'f', 0, 64) + prefix.name
+		if fullSuite := math.Trunc(v / prefix.scale); fullSuite > 0 && fullSuite*prefix.scale == v {
+			return strconv.FormatFloat(fullSuite, 'f', 0, 64) + prefix.name
 		}
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
@@ -332,7 +333,7 @@ func Parse(text string) (Spec, error) {
 	return s.Resolved()
 }
 
-// parameters are what the kind has a use for, in the order of the documentation; nil for no kind.
+// parameters returns the parameters of the kind in the order of the documentation; nil for an unknown kind.
 func (k Kind) parameters() []string {
 	switch k {
 	case TCPStream:
@@ -355,14 +356,14 @@ func (k Kind) parameters() []string {
 	return nil
 }
 
-// set takes one parameter of the text. Where 0 would silently become the default it is an error.
+// set sets one parameter from text. A 0 that would silently become the default is an error.
 func (s *Spec) set(key, val string) (err error) {
 	known := s.Kind.parameters()
 	switch {
 	case known == nil:
-		return nil // Resolved says that there is no such workload
+		return nil // Resolved returns the error
 	case s.Kind == TCPStream && key == "rate":
-		// Resolved says what to do instead.
+		// The error of Resolved recommends an alternative.
 	default:
 		if err := family.Known(string(s.Kind), key, known); err != nil {
 			return err
@@ -407,11 +408,11 @@ func (s *Spec) set(key, val string) (err error) {
 
 func fraction(text string) (float64, error) { return unit.ParseAs(text, unit.Ratio) }
 
-// unknownMTU is what a path is taken to have of which nobody knows it: the least of every IPv6 path.
+// unknownMTU is the assumed MTU of a path whose MTU is unknown: the smallest that IPv6 permits.
 const unknownMTU = 1280
 
-// Datagram is the payload of a datagram to an address that fills an MTU, less the headers of IP and UDP; 0 is an MTU
-// that is not known.
+// Datagram returns the largest payload of a datagram to an address that fits into an MTU, in bytes: the MTU less the
+// headers of IP and UDP, at least least. An mtu of 0 is unknown.
 func Datagram(mtu int, to netip.Addr, least int) int {
 	header := 20 + 8
 	if to.Is6() && !to.Is4In6() {

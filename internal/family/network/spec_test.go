@@ -112,7 +112,7 @@ func TestResolvedLimits(t *testing.T) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
-	// Resolving twice changes nothing.
+	// Resolved is idempotent.
 	for _, k := range Kinds() {
 		once, err := Spec{Kind: k, Duration: time.Second}.Resolved()
 		if err != nil {
@@ -152,7 +152,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A case's name says all of its workload: what is parsed can be written and parsed again.
+// FuzzParse checks that String and Parse are inverse: a case's name describes its workload completely.
 func FuzzParse(f *testing.F) {
 	for _, k := range Kinds() {
 		f.Add(string(k))
@@ -186,7 +186,7 @@ func ExampleParse() {
 	// Output: 4 16384 tcp-stream:flows=4,size=16384 <nil>
 }
 
-// TestSized: a rate in bit/s becomes one of datagrams once their size is known, and no rate exceeds the limit.
+// TestSized checks that a rate in bit/s is converted with the size of datagrams, and that no rate exceeds the limit.
 func TestSized(t *testing.T) {
 	for text, want := range map[string]float64{
 		"udp-stream:rate=80Mbit/s":                  1e4,

@@ -8,10 +8,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// whole is every workload on every path. Its five primary cases are those that a user of a cluster feels most: pods on
-// different nodes, directly and through a Service. The node-node cases are compared like the others, and bound those
-// that leave the node. Unpaced datagrams, pings and idle nodes are for repeating what others published.
-func whole() family.Suite {
+// fullSuite returns every workload on every path, except for unpaced datagrams, pings and idle nodes, which exist to
+// repeat published measurements. Its five primary cases matter most to users of a cluster: pods on different nodes,
+// directly and through a Service. The node-node cases are compared like the others, and are the reference of those that
+// leave the node.
+func fullSuite() family.Suite {
 	s := family.Suite{Name: "network", About: "nine paths with six workloads each, five of them primary"}
 	for _, p := range targets.Paths() {
 		for _, k := range kinds {
@@ -33,12 +34,12 @@ func role(p targets.Path, k Kind) result.Role {
 	return result.Exploratory
 }
 
-// quick is what a comparison in a few minutes needs: throughput, latency and connections between
-// pods on different nodes, directly and through a Service, all primary, with node-node as their bound. It
-// tells nothing of UDP, of load, nor of traffic within a node. Its runs are short: how much runs differ hardly
-// depends on their length, so more of them tell more than longer ones. They are long enough that most of the time is
-// measuring, also where a site takes seconds.
-func quick() family.Suite {
+// quickSuite returns the cases of a comparison in a few minutes: throughput, latency and connections between pods on
+// different nodes, directly and through a Service, all primary, with node-node as their reference. It covers no UDP, no
+// load, and no traffic within a node. Its runs are short, because the variation between runs hardly depends on their
+// length, so that more runs help more than longer ones; but they are long enough to take most of the time, even if a
+// site takes seconds to open.
+func quickSuite() family.Suite {
 	s := family.Suite{
 		Name: "network:quick", About: "pods on different nodes, directly and through a Service, in a few minutes",
 		Duration: 750 * time.Millisecond,

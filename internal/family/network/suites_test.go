@@ -11,7 +11,7 @@ import (
 )
 
 func TestSuites(t *testing.T) {
-	for _, s := range []family.Suite{whole(), quick()} {
+	for _, s := range []family.Suite{fullSuite(), quickSuite()} {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s: %s\n", s.Name, s.About)
 		for _, c := range s.Cases {
@@ -21,9 +21,9 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// A case's name is all that a results directory keeps of it, so the name must give the case back.
+// A results directory keeps only the name of a case, so Parse must restore the case from it.
 func TestNamesParse(t *testing.T) {
-	for _, s := range []family.Suite{whole(), quick()} {
+	for _, s := range []family.Suite{fullSuite(), quickSuite()} {
 		seen := map[string]bool{}
 		for _, c := range s.Cases {
 			if seen[c.Name()] {
@@ -52,13 +52,13 @@ func TestPrimaries(t *testing.T) {
 		}
 		return n
 	}
-	if n := count(whole(), result.Primary); n < 1 || n > 5 {
+	if n := count(fullSuite(), result.Primary); n < 1 || n > 5 {
 		t.Errorf("network has %d primary cases, wanted at most five", n)
 	}
-	if n := len(whole().Cases); n != 54 {
+	if n := len(fullSuite().Cases); n != 54 {
 		t.Errorf("network has %d cases, wanted nine paths times six workloads", n)
 	}
-	if p, b := count(quick(), result.Primary), count(quick(), result.Bound); p != 6 || b != 3 {
+	if p, b := count(quickSuite(), result.Primary), count(quickSuite(), result.Bound); p != 6 || b != 3 {
 		t.Errorf("network:quick has %d primary cases and %d bounds, wanted 6 and 3", p, b)
 	}
 }
