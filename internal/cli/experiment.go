@@ -118,7 +118,7 @@ func (x *experiment) start(o *options, warnings []string) (err error) {
 		return err
 	}
 	x.config.Sink = toldSink{pricedSink{x.writer, o.prices}, o.told}
-	return x.seal()
+	return remember(x.config.Experiment)
 }
 
 // recall reads the experiment that is to be resumed and opens everything that it names, if the user agrees to that.
@@ -175,7 +175,7 @@ func (x *experiment) takeUp(_ *options, warnings []string) error {
 	x.before = now
 	x.config.Earlier, x.config.EarlierSites, x.config.EarlierFacts = now.Runs, now.Sites, now.Facts
 	x.config.EarlierSwitches = now.Switches
-	if err := x.seal(); err != nil {
+	if err := remember(now.Experiment); err != nil {
 		return err
 	}
 	for _, text := range warnings {

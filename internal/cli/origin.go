@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/plan"
@@ -22,19 +21,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// trust asks for consent to what a results directory names, unless its experiment was made here and is unchanged:
-// files, programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names is used
-// before.
+// trust asks for consent to what a results directory names, unless this user made the experiment or has agreed to it
+// before: files, programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names
+// is used before.
 func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []targets.Spec) error {
-	key, err := originKey(r.Experiment)
-	if err == nil && r.SealedBy(key) {
-		return nil
-	}
+	this, err := digest(r.Experiment)
 	why := "it was not made here, or was changed; resuming it uses what follows"
+	if err == nil {
+		var digests []string
+		if _, digests, err = ownExperiments(); slices.Contains(digests, this) {
+			return nil
+		}
+	}
 	if err != nil {
 		why = fmt.Sprintf("whether it was made here is not known (%v); resuming it uses what follows", err)
 	}
-	list := slices.Concat([]plan.Concern{concern(r.Path, why)}, named(r.Experiment, specs), concerns(r.Experiment, nil))
+	list := append([]plan.Concern{concern(r.Path, why)}, reached(r.Experiment, specs)...)
 	for i, c := range list {
 		list[i] = concern(prose.Plain(c.What), prose.Plain(c.Why))
 	}
@@ -51,13 +53,9 @@ func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs 
 	return nil
 }
 
-// seal vouches for the experiment that is written, where there is a key to do so.
-func (x *experiment) seal() error {
-	key, err := originKey(x.config.Experiment)
-	if err != nil {
-		return nil // whoever resumes it will be asked
-	}
-	return x.writer.Seal(key)
+// reached lists what an experiment uses of this user, of this machine and of the network, and what asks for consent.
+func reached(e result.Experiment, specs []targets.Spec) []plan.Concern {
+	return slices.Concat(named(e, specs), concerns(e, nil))
 }
 
 // named lists what an experiment names of this machine and of the network.
@@ -124,86 +122,78 @@ func files(e result.Experiment, specs []targets.Spec) []string {
 	return list
 }
 
-// originKey is the key that vouches for the experiments that this user makes. Those that name files by relative paths
-// have one for each working directory: elsewhere, the names are of other files.
-func originKey(e result.Experiment) ([]byte, error) {
-	key, err := userKey()
-	if err != nil {
-		return nil, err
-	}
+// digest identifies what resuming an experiment reaches: its ID and everything that a user would be asked about. If it
+// names files by relative paths the working directory counts too: elsewhere, the names are of other files.
+func digest(e result.Experiment) (string, error) {
 	var specs []targets.Spec
 	for _, t := range e.Targets {
-		if spec, err := targets.ParseSpec(t.Spec); err == nil {
-			specs = append(specs, spec)
+		spec, err := targets.ParseSpec(t.Spec)
+		if err != nil {
+			return "", err
 		}
+		specs = append(specs, spec)
+	}
+	text := e.ID
+	for _, c := range reached(e, specs) {
+		text += "\n" + c.String()
 	}
 	relative := func(name string) bool { return !filepath.IsAbs(name) }
-	if !slices.ContainsFunc(files(e, specs), relative) {
-		return key, nil
+	if slices.ContainsFunc(files(e, specs), relative) {
+		directory, err := os.Getwd()
+		if err == nil {
+			directory, err = filepath.EvalSymlinks(directory)
+		}
+		if err != nil {
+			return "", err
+		}
+		text += "\n" + directory
 	}
-	in, err := os.Getwd()
-	if err == nil {
-		in, err = filepath.EvalSymlinks(in)
-	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("working directory\x00" + in)) // never fails
-	return mac.Sum(nil), err
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text))), nil
 }
 
-// keySize is the length of a user's key in bytes.
-const keySize = 32
-
-// userKey reads the key that this user vouches with, and makes it first if there is none. It is nowhere but in the
-// user's directory for state.
-func userKey() ([]byte, error) {
+// ownExperiments returns the name of the file with the digests of this user's experiments, one a line, and its content.
+// It refuses a file that others may write.
+func ownExperiments() (name string, digests []string, err error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	name := filepath.Join(state, "knotmeter", "key")
-	key, err := readKey(name)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
+	name = filepath.Join(state, "knotmeter", "experiments")
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return name, nil, nil
+	case err != nil:
+		return "", nil, err
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0:
+		return "", nil, fmt.Errorf("%s is not a file that only its owner may write; remove it to begin a new one", name)
+	}
+	data, err := os.ReadFile(name)
+	return name, strings.Fields(string(data)), err
+}
+
+// remember adds an experiment to those of this user. Without a place for them it does nothing: whoever resumes the
+// experiment will be asked.
+func remember(e result.Experiment) error {
+	own, err := digest(e)
+	if err != nil {
+		return nil
+	}
+	name, digests, err := ownExperiments()
+	if err != nil || slices.Contains(digests, own) {
+		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return nil, err
+		return fmt.Errorf("remember the experiment: %w", err)
 	}
-	if err := makeKey(name); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	return readKey(name)
-}
-
-// makeKey makes a key that is not there yet. It gets its name when it is whole: neither a crash nor a full disk leaves
-// half of one, and of two programs that make it at once both use the same.
-func makeKey(name string) error {
-	file, err := os.CreateTemp(filepath.Dir(name), "key-")
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return fmt.Errorf("remember the experiment: %w", err)
 	}
-	defer os.Remove(file.Name())
-	key := make([]byte, keySize)
-	rand.Read(key) // never fails
-	_, err = file.Write(key)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Link(file.Name(), name)
-}
-
-// readKey refuses a key that others may know.
-func readKey(name string) ([]byte, error) {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() != keySize {
-		return nil, fmt.Errorf("%s is not a file of %d bytes that only its owner may read; remove it to get a new one",
-			name, keySize)
-	}
-	return os.ReadFile(name)
+	_, err = file.WriteString(own + "\n")
+	return errors.Join(err, file.Close())
 }

@@ -1,36 +1,35 @@
 package cli
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Programs that need the user's key at once, when there is none yet, all have the same: nobody reads half of one.
-func TestUserKeyAtOnce(t *testing.T) {
-	for range 100 {
-		state := t.TempDir()
-		t.Setenv("XDG_STATE_HOME", state)
-		var all sync.WaitGroup
-		var keys [8][]byte
-		for i := range keys {
-			all.Go(func() {
-				var err error
-				if keys[i], err = userKey(); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		for _, key := range keys {
-			if len(key) != keySize || !bytes.Equal(key, keys[0]) {
-				t.Fatalf("keys %x", keys)
+// Programs that make experiments at once add a whole line each, in the file that they share.
+func TestRememberAtOnce(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	var all sync.WaitGroup
+	ids := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for _, id := range append(ids, ids...) {
+		all.Go(func() {
+			if err := remember(result.Experiment{ID: id}); err != nil {
+				t.Error(err)
 			}
-		}
-		if left, err := os.ReadDir(filepath.Join(state, "knotmeter")); err != nil || len(left) != 1 {
-			t.Fatalf("%v is left, %v", left, err)
+		})
+	}
+	all.Wait()
+	name, digests, err := ownExperiments()
+	if err != nil || name != filepath.Join(state, "knotmeter", "experiments") {
+		t.Fatalf("%s, %v", name, err)
+	}
+	for _, id := range ids {
+		if d, err := digest(result.Experiment{ID: id}); err != nil || !slices.Contains(digests, d) {
+			t.Errorf("experiment %s is not in %q, %v", id, digests, err)
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"path/filepath"
 )
 
-// A dir is an open results directory. Nothing outside of it is reached through the names in it, which are
-// slash-separated. A name that is a link, a FIFO, a device or anything else unexpected is an error that Is [ErrFormat].
+// A dir is an open results directory. Names in it are slash-separated and never reach outside of it. If a name is a
+// link, a FIFO, a device or anything else unexpected, methods return an error that Is [ErrFormat].
 type dir struct {
 	path string
 	root *os.Root
 }
 
 func openDir(path string) (dir, error) {
-	// The kind before opening, which waits for the other end of a FIFO.
+	// Checked before opening, because opening a FIFO waits for its other end.
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,40 +38,40 @@ func openDir(path string) (dir, error) {
 
 func (d dir) close() error { return d.root.Close() }
 
-// full is a name as a user finds it.
+// full returns the path of a name, for users.
 func (d dir) full(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
 
-// failed adds the directory to an error of the root, which has the name in it alone.
-func (d dir) failed(err error) error {
+// wrap adds the directory to an error of the root, which contains only the name in it.
+func (d dir) wrap(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("results directory %s: %w", d.path, err)
 }
 
-// isFile returns an error unless name is a regular file, and what it is in are directories.
-func (d dir) isFile(name string) error {
-	if err := d.isDir(path.Dir(name)); err != nil {
+// checkFile returns an error unless name is a regular file and its parents are directories.
+func (d dir) checkFile(name string) error {
+	if err := d.checkDir(path.Dir(name)); err != nil {
 		return err
 	}
-	return d.is(name, 0)
+	return d.checkKind(name, 0)
 }
 
-// isDir returns an error unless name and what it is in are directories.
-func (d dir) isDir(name string) error {
+// checkDir returns an error unless name and its parents are directories.
+func (d dir) checkDir(name string) error {
 	if name == "." {
 		return nil
 	}
-	if err := d.isDir(path.Dir(name)); err != nil {
+	if err := d.checkDir(path.Dir(name)); err != nil {
 		return err
 	}
-	return d.is(name, fs.ModeDir)
+	return d.checkKind(name, fs.ModeDir)
 }
 
-func (d dir) is(name string, kind fs.FileMode) error {
+func (d dir) checkKind(name string, kind fs.FileMode) error {
 	info, err := d.root.Lstat(name)
 	if err != nil {
-		return d.failed(err)
+		return d.wrap(err)
 	}
 	if info.Mode().Type() != kind {
 		return fmt.Errorf("%w: %s is %s, not %s; remove it", ErrFormat, d.full(name), kindName(info.Mode()), kindName(kind))
@@ -97,24 +97,24 @@ func kindName(mode fs.FileMode) string {
 	return "a special file"
 }
 
-// open opens a file that is there to read it.
+// open opens an existing file for reading.
 func (d dir) open(name string) (*os.File, error) {
-	if err := d.isFile(name); err != nil {
+	if err := d.checkFile(name); err != nil {
 		return nil, err
 	}
 	file, err := d.root.Open(name)
-	return file, d.failed(err)
+	return file, d.wrap(err)
 }
 
-// openAppend opens a file that is there to append to it, unless the same file has another name, too, which may be
+// openAppend opens an existing file for appending. A file with a second hard link is an error, since the link may be
 // outside of the directory.
 func (d dir) openAppend(name string) (*os.File, error) {
-	if err := d.isFile(name); err != nil {
+	if err := d.checkFile(name); err != nil {
 		return nil, err
 	}
 	file, err := d.root.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return nil, d.failed(err)
+		return nil, d.wrap(err)
 	}
 	info, err := file.Stat()
 	if err == nil && linkCount(info) > 1 {
@@ -128,13 +128,13 @@ func (d dir) openAppend(name string) (*os.File, error) {
 	return file, nil
 }
 
-// maxRead is the most bytes of a file, or of a line of a file of lines, that are held in memory.
+// maxRead is the largest size in bytes of a file, or of a line of an NDJSON file, that is held in memory.
 const maxRead = 64 << 20
 
-// errTooLong is that a file or a line has more than maxRead bytes.
+// errTooLong is the error about a file or line of more than maxRead bytes.
 var errTooLong = fmt.Errorf("%w: it is longer than %d MiB; restore the file", ErrFormat, maxRead>>20)
 
-// read returns what a file of at most maxRead bytes holds.
+// read returns the content of a file of at most maxRead bytes.
 func (d dir) read(name string) ([]byte, error) {
 	file, err := d.open(name)
 	if err != nil {
@@ -145,50 +145,50 @@ func (d dir) read(name string) ([]byte, error) {
 	if err == nil && len(data) > maxRead {
 		return nil, fmt.Errorf("%s: %w", d.full(name), errTooLong)
 	}
-	return data, d.failed(err)
+	return data, d.wrap(err)
 }
 
-// list returns what is in a directory, in the order of the names.
+// list returns the entries of a directory, sorted by name.
 func (d dir) list(name string) ([]fs.DirEntry, error) {
-	if err := d.isDir(name); err != nil {
+	if err := d.checkDir(name); err != nil {
 		return nil, err
 	}
 	entries, err := fs.ReadDir(d.root.FS(), name)
-	return entries, d.failed(err)
+	return entries, d.wrap(err)
 }
 
-// mkdir makes a directory unless there is one.
+// mkdir makes a directory unless it exists.
 func (d dir) mkdir(name string) error {
-	if err := d.isDir(name); !errors.Is(err, fs.ErrNotExist) {
+	if err := d.checkDir(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return d.failed(d.root.Mkdir(name, 0o755))
+	return d.wrap(d.root.Mkdir(name, 0o755))
 }
 
-// removeAll removes a directory, if it is there.
+// removeAll removes a directory if it exists.
 func (d dir) removeAll(name string) error {
-	err := d.isDir(name)
+	err := d.checkDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return d.failed(d.root.RemoveAll(name))
+	return d.wrap(d.root.RemoveAll(name))
 }
 
-// write makes a file that is not there yet.
-func (d dir) write(name string, data []byte) error {
-	return d.fill(name, func(w io.Writer) error {
+// create creates a file, which must not exist.
+func (d dir) create(name string, data []byte) error {
+	return d.createSynced(name, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
 }
 
-// replace writes a file by way of a fresh one, which is not there yet: a crash leaves the old or the new one, an error
-// the old one.
+// replace writes a file under the name fresh, which must not exist, and renames it to name. A crash leaves the old or
+// the new file, an error the old one.
 func (d dir) replace(name, fresh string, write func(io.Writer) error) error {
-	if err := d.isFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.checkFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	buffered := func(w io.Writer) error {
@@ -198,38 +198,38 @@ func (d dir) replace(name, fresh string, write func(io.Writer) error) error {
 		}
 		return b.Flush()
 	}
-	if err := d.fill(fresh, buffered); err != nil {
+	if err := d.createSynced(fresh, buffered); err != nil {
 		return err
 	}
 	if err := d.root.Rename(fresh, name); err != nil {
-		return d.failed(errors.Join(err, d.root.Remove(fresh)))
+		return d.wrap(errors.Join(err, d.root.Remove(fresh)))
 	}
 	return d.sync(path.Dir(name))
 }
 
-// fill makes a file that is not there yet and has it on disk; an error leaves none.
-func (d dir) fill(name string, write func(io.Writer) error) error {
-	if err := d.isDir(path.Dir(name)); err != nil {
+// createSynced creates a file, which must not exist, and syncs it. After an error the file does not exist.
+func (d dir) createSynced(name string, write func(io.Writer) error) error {
+	if err := d.checkDir(path.Dir(name)); err != nil {
 		return err
 	}
 	file, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return d.failed(err)
+		return d.wrap(err)
 	}
 	if err = write(file); err == nil {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
-		return d.failed(errors.Join(err, d.root.Remove(name)))
+		return d.wrap(errors.Join(err, d.root.Remove(name)))
 	}
 	return nil
 }
 
-// sync has on disk what is in a directory.
+// sync syncs the entries of a directory.
 func (d dir) sync(name string) error {
 	file, err := d.root.Open(name)
 	if err != nil {
-		return d.failed(err)
+		return d.wrap(err)
 	}
-	return d.failed(errors.Join(file.Sync(), file.Close()))
+	return d.wrap(errors.Join(file.Sync(), file.Close()))
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestNothingIsFollowed has something else than what belongs there at each name of a results directory. Whatever reads
-// or writes it refuses, names it, and leaves alone what it leads to.
+// TestNothingIsFollowed puts a link, a FIFO or another unexpected file at each name of a results directory. Every
+// operation that reads or writes it must return an error that names it, and must not touch the file that a link points
+// to.
 func TestNothingIsFollowed(t *testing.T) {
 	open := func(dir string) error {
 		_, err := Open(dir)
@@ -89,7 +90,7 @@ func TestNothingIsFollowed(t *testing.T) {
 		{"raw/0001", []func(string) error{raw, histogram}},
 		{"raw/0002", []func(string) error{appended}},
 	} {
-		for kind, put := range strangers() {
+		for kind, put := range unexpectedFiles() {
 			t.Run(test.name+" is "+kind, func(t *testing.T) {
 				t.Parallel()
 				dir, _ := fill(t, 1)
@@ -119,9 +120,9 @@ func TestNothingIsFollowed(t *testing.T) {
 	}
 }
 
-// strangers put at a name what does not belong into a results directory; the links lead to the victim, a directory with
-// one file.
-func strangers() map[string]func(t *testing.T, name, victim string) {
+// unexpectedFiles returns functions that create at a name what does not belong into a results directory. Links point to
+// the victim, a directory with one file.
+func unexpectedFiles() map[string]func(t *testing.T, name, victim string) {
 	link := func(to ...string) func(*testing.T, string, string) {
 		return func(t *testing.T, name, victim string) {
 			if err := os.Symlink(filepath.Join(append([]string{victim}, to...)...), name); err != nil {
@@ -152,7 +153,7 @@ func strangers() map[string]func(t *testing.T, name, victim string) {
 	}
 }
 
-// A file without an end, or a line, is named, and never as a whole in memory.
+// A file or line that is too long is an error that names it; it is never read into memory as a whole.
 func TestTooLong(t *testing.T) {
 	read := func(f func(*Results) error) func(string) error {
 		return func(dir string) error {
@@ -167,7 +168,7 @@ func TestTooLong(t *testing.T) {
 	raw := read(func(r *Results) error { _, err := r.Raw("0001"); return err })
 	histogram := read(func(r *Results) error { _, err := r.Histogram("0001", "latency"); return err })
 	for name, op := range map[string]func(string) error{
-		ExperimentFile: open, sealFile: open, SessionsFile: open, SitesFile: open, RunsFile: open,
+		ExperimentFile: open, SessionsFile: open, SitesFile: open, RunsFile: open,
 		"facts/lab%3Anative.json": open, "raw/0001/client.out": raw, "raw/0001/latency.hdr": histogram,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestTooLong(t *testing.T) {
 			if file, err := os.OpenFile(name, os.O_CREATE, 0o644); err != nil || file.Close() != nil {
 				t.Fatal(err)
 			}
-			if err := os.Truncate(name, 4*maxRead); err != nil { // a hole, which takes no room on the disk
+			if err := os.Truncate(name, 4*maxRead); err != nil { // a sparse file, which uses no disk space
 				t.Fatal(err)
 			}
 			var before, after runtime.MemStats
@@ -194,7 +195,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// The directory itself is the user's choice, also as a link. A FIFO in its place is no reason to wait.
+// The directory itself may be given as a link. A FIFO in its place is an error and does not block.
 func TestDirectoryItself(t *testing.T) {
 	dir, runs := fill(t, 1)
 	link := filepath.Join(t.TempDir(), "link")
@@ -263,7 +264,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// What is stale in a folder goes; other files, folders and links stay, and a folder that is not there has nothing.
+// Stale files of a folder are removed; other files, folders and links stay, and a missing folder is no error.
 func TestRemoveFiles(t *testing.T) {
 	dir, _ := fill(t, 0)
 	stale := func(name string) bool { return strings.HasPrefix(name, "runs-") }
@@ -285,7 +286,7 @@ func TestRemoveFiles(t *testing.T) {
 	}
 }
 
-// Two that write the same page at once both succeed, and the page is whole at any time.
+// Two writers of the same page at the same time both succeed, and the page is complete at any time.
 func TestWriteFileTwice(t *testing.T) {
 	dir, _ := fill(t, 0)
 	page := func(text string, meanwhile func()) {
@@ -305,7 +306,7 @@ func TestWriteFileTwice(t *testing.T) {
 	page("first", func() { page("second", func() {}) })
 }
 
-// A file that has another name outside of the directory can be read, and is neither appended to nor cut.
+// A file with a second hard link can be read, but is neither appended to nor truncated.
 func TestHardLinks(t *testing.T) {
 	for _, name := range []string{SessionsFile, SitesFile, RunsFile} {
 		dir, _ := fill(t, 1)

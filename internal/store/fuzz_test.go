@@ -56,7 +56,7 @@ func FuzzRuns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read := Results{Results: result.Results{Experiment: experiment()}}
 		err := read.parseRuns("r.ndjson", bytes.NewReader(data))
-		runs, size, torn := read.Runs, read.size, len(read.Warnings) > 0
+		runs, size, torn := read.Runs, read.runsSize, len(read.Warnings) > 0
 		if size < 0 || size > int64(len(data)) {
 			t.Fatalf("size %d of %d bytes", size, len(data))
 		}
@@ -89,7 +89,7 @@ func FuzzSites(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read := Results{Results: result.Results{Experiment: experiment()}}
 		err := read.parseSites("s.ndjson", bytes.NewReader(data))
-		sites, size, torn := read.Sites, read.sites, len(read.Warnings) > 0
+		sites, size, torn := read.Sites, read.sitesSize, len(read.Warnings) > 0
 		if size < 0 || size > int64(len(data)) {
 			t.Fatalf("size %d of %d bytes", size, len(data))
 		}
@@ -120,7 +120,7 @@ func FuzzFacts(f *testing.F) {
 	})
 }
 
-// checkError wants an error that a person can do something with.
+// checkError checks that an error is one of the documented ones and begins with the file.
 func checkError(t *testing.T, file string, err error) {
 	t.Helper()
 	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrOlder) {

@@ -13,8 +13,7 @@ import (
 // writeEnv names the directory that the test binary, run again, appends runs and sites to until it is killed.
 const writeEnv = "STORE_TEST_WRITE"
 
-// A writer that is killed at any moment leaves a directory that can be read and resumed, in which
-// every run has its raw files.
+// Whenever a writer is killed, the directory can be read and resumed, and every run has its raw files.
 func TestKilledWriter(t *testing.T) {
 	if dir := os.Getenv(writeEnv); dir != "" {
 		writeForever(t, dir)
@@ -30,7 +29,7 @@ func TestKilledWriter(t *testing.T) {
 	}
 	had := 0
 	for round := range 8 {
-		killed(t, dir, had, time.Duration(7*round%13)*time.Millisecond)
+		killWriter(t, dir, had, time.Duration(7*round%13)*time.Millisecond)
 		got, err := Open(dir)
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
@@ -61,8 +60,8 @@ func TestKilledWriter(t *testing.T) {
 	}
 }
 
-// killed starts a writer and kills it some time after it has added a run.
-func killed(t *testing.T, dir string, had int, after time.Duration) {
+// killWriter starts a writer and kills it some time after it has added a run.
+func killWriter(t *testing.T, dir string, had int, after time.Duration) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledWriter$")
 	child.Env = append(os.Environ(), writeEnv+"="+dir)

@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// lines has a file of lines parsed.
-func (d dir) lines(name string, parse func(name string, in io.Reader) error) error {
+// parseLines opens an NDJSON file and parses it.
+func (d dir) parseLines(name string, parse func(name string, in io.Reader) error) error {
 	file, err := d.open(name)
 	if err != nil {
 		return err
@@ -23,8 +23,8 @@ func (d dir) lines(name string, parse func(name string, in io.Reader) error) err
 	return parse(d.full(name), file)
 }
 
-// eachLine decodes whole lines, which are of a schema, one after another, and returns how many bytes they are and
-// whether there is more after the last newline. It holds one line in memory at a time.
+// eachLine decodes complete lines of a schema and calls take for each. It returns their size in bytes and whether there
+// is a torn line after the last newline. It holds one line in memory at a time.
 func eachLine[T any](
 	name string, in io.Reader, schema string, schemaOf func(T) string, take func(number int, v T) error,
 ) (size int64, torn bool, err error) {
@@ -41,7 +41,7 @@ func eachLine[T any](
 		line = line[:len(line)-1]
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil || schemaOf(v) != schema {
-			return size, false, brokenLine(name, number, line, schema, err)
+			return size, false, lineError(name, number, line, schema, err)
 		}
 		if err := take(number, v); err != nil {
 			return size, false, fmt.Errorf("%s:%d: %w", name, number, err)
@@ -49,8 +49,7 @@ func eachLine[T any](
 	}
 }
 
-// readLine returns a line of at most maxRead bytes with its newline. What there is before an error, such as a line
-// without newline at the end, is returned with it.
+// readLine returns a line of at most maxRead bytes with its newline. With io.EOF it returns the rest without newline.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -65,10 +64,11 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// parseSessions reads sessions, which are numbered in order. A torn last line is of one that has no run.
+// parseSessions reads sessions, which must be numbered in order. A torn last line is dropped without a warning, because
+// its session has no runs.
 func (r *Results) parseSessions(name string, in io.Reader) (err error) {
 	schema := func(s result.Session) string { return s.Schema }
-	r.sessions, _, err = eachLine(name, in, result.SessionSchema, schema, func(number int, s result.Session) error {
+	r.sessionsSize, _, err = eachLine(name, in, result.SessionSchema, schema, func(number int, s result.Session) error {
 		if s.Number != number {
 			return fmt.Errorf("%w: session %d stands here; restore the file", ErrFormat, s.Number)
 		}
@@ -78,7 +78,7 @@ func (r *Results) parseSessions(name string, in io.Reader) (err error) {
 	return err
 }
 
-// parseSwitches reads switches, which are numbered in order. A torn last line is of a visit without runs.
+// parseSwitches reads switches, which must be numbered in order. A torn last line belongs to a visit without runs.
 func (r *Results) parseSwitches(name string, in io.Reader) error {
 	schema := func(s result.Switch) string { return s.Schema }
 	size, torn, err := eachLine(name, in, result.SwitchSchema, schema, func(number int, s result.Switch) error {
@@ -94,7 +94,7 @@ func (r *Results) parseSwitches(name string, in io.Reader) error {
 		r.Switches = append(r.Switches, s)
 		return nil
 	})
-	if r.switches = size; torn {
+	if r.switchesSize = size; torn {
 		r.warnTorn(name, len(r.Switches)+1)
 	}
 	return err
@@ -117,20 +117,20 @@ func (r *Results) parseSites(name string, in io.Reader) error {
 		r.Sites = append(r.Sites, s)
 		return nil
 	})
-	if r.sites = size; torn {
+	if r.sitesSize = size; torn {
 		r.warnTorn(name, len(r.Sites)+1)
 	}
 	return err
 }
 
-// parseRuns reads runs. It keeps one copy of texts that are the same in many of them: an experiment may have a hundred
-// thousand.
+// parseRuns reads runs. Texts that many runs have in common are kept once: an experiment may have a hundred thousand
+// runs.
 func (r *Results) parseRuns(name string, in io.Reader) error {
-	r.at = map[string]int{}
+	r.runIndex = map[string]int{}
 	texts := interner{}
 	schema := func(run result.Run) string { return run.Schema }
 	size, torn, err := eachLine(name, in, result.RunSchema, schema, func(_ int, run result.Run) error {
-		if first, again := r.at[run.ID]; again {
+		if first, again := r.runIndex[run.ID]; again {
 			return fmt.Errorf("%w: run %q is in line %d already", ErrFormat, run.ID, first+1)
 		}
 		if err := checkRun(run, r.Experiment); err != nil {
@@ -139,48 +139,48 @@ func (r *Results) parseRuns(name string, in io.Reader) error {
 		if err := r.checkSession(run.Session); err != nil {
 			return fmt.Errorf("%w: run %q %w", ErrFormat, run.ID, err)
 		}
-		r.at[run.ID] = len(r.Runs)
+		r.runIndex[run.ID] = len(r.Runs)
 		r.Runs = append(r.Runs, texts.compact(run))
 		return nil
 	})
-	if r.size = size; torn {
+	if r.runsSize = size; torn {
 		r.warnTorn(name, len(r.Runs)+1)
 	}
 	return err
 }
 
-// brokenLine says what is wrong with lines, of which this is the first, that could not be decoded or are of another
+// lineError says what is wrong with lines, of which this is the first, that could not be decoded or are of another
 // schema. The schema says more than the error: a newer version may have changed the types.
-func brokenLine(name string, number int, line []byte, schema string, err error) error {
+func lineError(name string, number int, line []byte, schema string, err error) error {
 	var head struct {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
-		return broken(name, line, number, err)
+		return jsonError(name, line, number, err)
 	}
 	if err := checkSchema(head.Schema, schema); err != nil {
 		return fmt.Errorf("%s:%d: %w", name, number, err)
 	}
-	return broken(name, line, number, err)
+	return jsonError(name, line, number, err)
 }
 
-// An interner has one copy of each text, up to a number of them: those that differ from run to run would
-// take more room in it than they save.
+// An interner holds one copy of each of up to maxTexts texts. Texts that differ from run to run would use more memory
+// than they save.
 type interner map[string]string
 
-const mostTexts = 10_000
+const maxTexts = 10_000
 
 func (in interner) text(s string) string {
 	if same, ok := in[s]; ok {
 		return same
 	}
-	if len(in) < mostTexts {
+	if len(in) < maxTexts {
 		in[s] = s
 	}
 	return s
 }
 
-// compact is the same run with common texts shared and slices of the size that they need.
+// compact returns the run with common texts shared and slices without spare capacity.
 func (in interner) compact(r result.Run) result.Run {
 	r.Schema, r.Case, r.Target, r.Tool = in.text(r.Schema), in.text(r.Case), in.text(r.Target), in.text(r.Tool)
 	r.Values, r.Facts = slices.Clone(r.Values), slices.Clone(r.Facts)

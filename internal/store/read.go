@@ -15,51 +15,49 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Results is what a results directory holds. The runs are without the code of their histograms;
-// [Results.Histogram] loads one.
+// Results are the contents of a results directory. Histograms of the runs are not encoded; [Results.Histogram] loads
+// one.
 type Results struct {
-	result.Results // sites in the order in which they were closed, some missing after a crash; imported: no sessions
+	result.Results // sites in the order of closing, some missing after a crash; imported results have no sessions
 
 	Path     string
 	Warnings []string // each a sentence without full stop
 
 	experiment []byte // experiment.json
-	seals      string // experiment.seal
 
-	size     int64          // of runs.ndjson up to the last whole line
-	sessions int64          // of sessions.ndjson, likewise
-	switches int64          // of switches.ndjson, likewise
-	sites    int64          // of sites.ndjson, likewise
-	at       map[string]int // by name of the run
+	// Sizes in bytes of the NDJSON files, up to the last complete line.
+	runsSize, sessionsSize, switchesSize, sitesSize int64
+
+	runIndex map[string]int // of Runs, by run ID
 }
 
-// Open reads a results directory; it may be one that is being written. Fields it does not know are
-// ignored. An error names the file and line, and Is ErrNewer, ErrOlder, ErrFormat or fs.ErrNotExist.
+// Open reads a results directory, even while it is being written. Unknown fields are ignored. An error about the
+// content names the file and line, and Is ErrNewer, ErrOlder, ErrFormat or fs.ErrNotExist.
 func Open(path string) (*Results, error) {
 	d, err := openDir(path)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	return d.results()
+	return d.readResults()
 }
 
-func (d dir) results() (*Results, error) {
+func (d dir) readResults() (*Results, error) {
 	r := &Results{Path: d.path, Results: result.Results{Facts: map[string][]result.Fact{}}}
 	if err := r.readExperiment(d); err != nil {
 		return nil, err
 	}
 	// Imported runs have no sites and refer to no session.
-	if err := d.lines(SessionsFile, r.parseSessions); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.parseLines(SessionsFile, r.parseSessions); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := d.lines(SwitchesFile, r.parseSwitches); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.parseLines(SwitchesFile, r.parseSwitches); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := d.lines(SitesFile, r.parseSites); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.parseLines(SitesFile, r.parseSites); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	err := d.lines(RunsFile, r.parseRuns)
+	err := d.parseLines(RunsFile, r.parseRuns)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s has no %s; without its runs an experiment cannot be read: %w",
 			r.Path, RunsFile, fs.ErrNotExist)
@@ -87,16 +85,21 @@ func (r *Results) readExperiment(d dir) error {
 		return err
 	}
 	r.experiment = data
-	return r.readSeal(d)
+	return nil
 }
 
-// warnTorn warns of what follows the last whole line of a file.
+// SameExperiment reports whether experiment.json was the same when both were read.
+func (r *Results) SameExperiment(other *Results) bool {
+	return slices.Equal(r.experiment, other.experiment)
+}
+
+// warnTorn adds a warning about a torn line at the end of a file.
 func (r *Results) warnTorn(name string, line int) {
 	const left = "the last line is torn (a crash while it was written); it is left out"
 	r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: %s", name, line, left))
 }
 
-// checkSession returns an error unless there is a session of this number, which is 0 for none.
+// checkSession returns an error unless the session exists; 0 means none and is valid.
 func (r *Results) checkSession(number int) error {
 	if number < 0 || number > len(r.Sessions) {
 		return fmt.Errorf("is of session %d, which %s does not have; restore the file", number, SessionsFile)
@@ -104,7 +107,7 @@ func (r *Results) checkSession(number int) error {
 	return nil
 }
 
-// factsFile is where the facts of a target are.
+// factsFile returns the name of the file with the facts of a target.
 func factsFile(target string) string { return path.Join(FactsDir, SafeName(target)+".json") }
 
 func (r *Results) readFacts(d dir, target string) error {
@@ -123,10 +126,9 @@ func (r *Results) readFacts(d dir, target string) error {
 	return err
 }
 
-// Histogram loads a histogram of a run; an error that Is fs.ErrNotExist means that the run has none
-// of that name.
+// Histogram loads a histogram of a run. If there is no such run or histogram, the error Is fs.ErrNotExist.
 func (r *Results) Histogram(run, name string) (result.Histogram, error) {
-	i, ok := r.at[run]
+	i, ok := r.runIndex[run]
 	if !ok {
 		return result.Histogram{}, fmt.Errorf("%s has no run %q: %w", r.Path, run, fs.ErrNotExist)
 	}
@@ -148,7 +150,7 @@ func (r *Results) Histogram(run, name string) (result.Histogram, error) {
 	return h, nil
 }
 
-// Raw loads the raw files of a run, histograms too, in the order of their names.
+// Raw loads the raw files of a run, including histograms, sorted by name.
 func (r *Results) Raw(run string) ([]result.File, error) {
 	if err := checkName("run", run); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
@@ -177,7 +179,7 @@ func (r *Results) Raw(run string) ([]result.File, error) {
 func parseExperiment(name string, data []byte) (result.Experiment, error) {
 	var e result.Experiment
 	if err := json.Unmarshal(data, &e); err != nil || e.Schema != result.ExperimentSchema {
-		return e, brokenLine(name, 1, data, result.ExperimentSchema, err)
+		return e, lineError(name, 1, data, result.ExperimentSchema, err)
 	}
 	if err := checkExperiment(e); err != nil {
 		return e, fmt.Errorf("%s: %w", name, err)
@@ -188,13 +190,13 @@ func parseExperiment(name string, data []byte) (result.Experiment, error) {
 func parseFacts(name string, data []byte) ([]result.Fact, error) {
 	var facts []result.Fact
 	if err := json.Unmarshal(data, &facts); err != nil {
-		return nil, broken(name, data, 1, err)
+		return nil, jsonError(name, data, 1, err)
 	}
 	return facts, nil
 }
 
-// broken adds to an error of JSON the line it is in; first is the number of data's first line.
-func broken(name string, data []byte, first int, err error) error {
+// jsonError adds file and line to an error of decoding JSON; first is the line number at which data begins.
+func jsonError(name string, data []byte, first int, err error) error {
 	var offset int64
 	var syntax *json.SyntaxError
 	var typed *json.UnmarshalTypeError
@@ -209,28 +211,30 @@ func broken(name string, data []byte, first int, err error) error {
 	return fmt.Errorf("%s:%d: %w: %w; restore the file or measure again", name, line, ErrFormat, err)
 }
 
-// checkSchema compares knotmeter/run/v3 with knotmeter/run/v2.
+// checkSchema returns an error unless got is want; it distinguishes newer and older versions, such as knotmeter/run/v3
+// instead of knotmeter/run/v2.
 func checkSchema(got, want string) error {
 	if got == want {
 		return nil
 	}
 	cut := strings.LastIndexByte(want, 'v') + 1
-	number, ours := strings.CutPrefix(got, want[:cut])
+	number, sameKind := strings.CutPrefix(got, want[:cut])
 	version, err := strconv.Atoi(number)
-	own, _ := strconv.Atoi(want[cut:])
+	wanted, _ := strconv.Atoi(want[cut:])
 	switch {
 	case got == "":
 		return fmt.Errorf("%w: there is no schema, wanted %q", ErrFormat, want)
-	case err == nil && ours && version > own:
+	case err == nil && sameKind && version > wanted:
 		return fmt.Errorf("%w: the schema is %q and this program reads up to %q; use a newer knotmeter", ErrNewer, got, want)
-	case err == nil && ours && version > 0:
+	case err == nil && sameKind && version > 0:
 		return fmt.Errorf("%w: the schema is %q and this program reads %q; read them with the knotmeter that wrote them, "+
 			"or measure again", ErrOlder, got, want)
 	}
 	return fmt.Errorf("%w: the schema is %q, wanted %q", ErrFormat, got, want)
 }
 
-// checkExperiment returns an error unless e is something that runs can refer to.
+// checkExperiment returns an error unless e has the right schema, unique names of targets and cases, and a baseline
+// among the targets.
 func checkExperiment(e result.Experiment) error {
 	if err := checkSchema(e.Schema, result.ExperimentSchema); err != nil {
 		return err
@@ -254,7 +258,7 @@ func checkExperiment(e result.Experiment) error {
 	return nil
 }
 
-// checkRun returns an error unless run belongs to e and its numbers can be used.
+// checkRun returns an error unless run refers to a target and a case of e and its names and numbers are valid.
 func checkRun(run result.Run, e result.Experiment) error {
 	if err := checkSchema(run.Schema, result.RunSchema); err != nil {
 		return err
@@ -286,7 +290,7 @@ func checkRun(run result.Run, e result.Experiment) error {
 	return nil
 }
 
-// checkSwitch returns an error unless a switch is to a target of e, in a block, or the restoration after all of them.
+// checkSwitch returns an error unless s is a switch to a target of e in a block, or the restoration of the testbed.
 func checkSwitch(s result.Switch, e result.Experiment) error {
 	switch {
 	case s.Target == "" && s.Block == 0:
@@ -300,7 +304,7 @@ func checkSwitch(s result.Switch, e result.Experiment) error {
 	return nil
 }
 
-// checkSite returns an error unless site belongs to e and its numbers can be used.
+// checkSite returns an error unless site refers to a target of e and its numbers are valid.
 func checkSite(site result.Site, e result.Experiment) error {
 	switch {
 	case site.Number < 1 || site.Block < 1:

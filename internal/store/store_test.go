@@ -47,7 +47,7 @@ func run(id int) (result.Run, []result.File) {
 	return r, []result.File{{Name: "commands.txt", Data: []byte("agent\n")}, {Name: "client.out", Data: []byte{0, 1, 255}}}
 }
 
-// site is what the writer is given of a site; the schema and the session are its own.
+// site returns a site as passed to the writer, which sets schema and session.
 func site(number int) result.Site {
 	return result.Site{
 		Number: number, Target: "lab:native", Block: number, Start: time.Date(2026, 12, 1, 8, 0, number, 0, time.UTC),
@@ -57,7 +57,8 @@ func site(number int) result.Site {
 	}
 }
 
-func withoutCode(r result.Run) result.Run {
+// withoutEncoding returns the run as it is read: with its histograms not encoded.
+func withoutEncoding(r result.Run) result.Run {
 	r.Histograms = append([]result.Histogram(nil), r.Histograms...)
 	for i := range r.Histograms {
 		r.Histograms[i].Encoded = ""
@@ -88,7 +89,7 @@ func fill(t *testing.T, n int) (string, []result.Run) {
 		if err := w.WriteSite(site(i + 1)); err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, withoutCode(r))
+		runs = append(runs, withoutEncoding(r))
 	}
 	return dir, runs
 }
@@ -133,8 +134,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A crash may leave any part of the last line. Reading drops it with a warning; resuming goes on
-// after the last whole line, and the run in it can be made again under its name.
+// A crash may leave any part of the last line. Reading drops it with a warning; resuming continues after the last
+// complete line, and the run of the torn line can be written again under the same ID.
 func TestTornLastLine(t *testing.T) {
 	dir, runs := fill(t, 3)
 	name := filepath.Join(dir, RunsFile)
@@ -195,8 +196,8 @@ func resumeAndAppend(t *testing.T, dir string, have int) {
 	}
 }
 
-// Switches read back as they were written, wherever a crash cut the file, and are numbered on by the next session. An
-// experiment without any has no such file.
+// Switches read back as they were written, wherever a crash cut the file, and the next session continues the numbers.
+// An experiment without switches has no such file.
 func TestSwitches(t *testing.T) {
 	dir, _ := fill(t, 2)
 	name := filepath.Join(dir, SwitchesFile)
@@ -246,7 +247,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// Sites read back as they were written, wherever a crash cut the file; resuming goes on after the last whole line.
+// Sites read back as they were written, wherever a crash cut the file; resuming continues after the last complete line.
 func TestSites(t *testing.T) {
 	dir, _ := fill(t, 2)
 	name := filepath.Join(dir, SitesFile)
@@ -332,7 +333,7 @@ func TestWriteSiteRefuses(t *testing.T) {
 	}
 }
 
-// Runs and sites are of the session that was written last; a torn line is of a session without runs.
+// Runs and sites belong to the session that was written last; a torn line belongs to a session without runs.
 func TestSessions(t *testing.T) {
 	dir, _ := fill(t, 1)
 	name := filepath.Join(dir, SessionsFile)
@@ -370,7 +371,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// oneSite is a line of sites.ndjson, with fields in place of its own.
+// oneSite returns a line of sites.ndjson with additional fields, which replace its own.
 func oneSite(fields string) string {
 	return `{"schema":"knotmeter/site/v1","site":1,"target":"lab:native","block":1` + fields + "}\n"
 }
@@ -378,7 +379,7 @@ func oneSite(fields string) string {
 func TestReaderErrors(t *testing.T) {
 	good, _ := run(1)
 	line := func(change func(*result.Run)) string {
-		r := withoutCode(good)
+		r := withoutEncoding(good)
 		change(&r)
 		data, err := json.Marshal(r)
 		if err != nil {
@@ -484,7 +485,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Later programs add fields.
+// Unknown fields, which later versions may add, are ignored.
 func TestUnknownFields(t *testing.T) {
 	dir, runs := fill(t, 2)
 	for _, file := range []string{ExperimentFile, SitesFile, RunsFile} {
@@ -615,7 +616,7 @@ func TestAppendRefuses(t *testing.T) {
 	}
 }
 
-// What a full disk leaves of a line is taken back, so that the next run does not follow garbage.
+// The part of a line that a full disk leaves is cut off, so that the next line does not follow garbage.
 func TestAppendAfterFailedWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")
 	w, err := Create(dir, experiment())

@@ -10,13 +10,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// WriteWhole writes a results directory at once, whole or not at all: it is made beside path under a
-// name of its own that begins with a dot, and renamed when it is complete. Raw has the raw files of runs by
-// their ids. A path that exists must be an empty directory, else the error Is [ErrExists].
+// WriteWhole writes a complete results directory or nothing: it is made next to path under a temporary name that begins
+// with a dot, and renamed when it is complete. raw holds the raw files of runs by run ID. An existing path must be an
+// empty directory, else the error Is [ErrExists].
 func WriteWhole(path string, r result.Results, raw map[string][]result.File) (err error) {
 	path = filepath.Clean(path)
-	if linked, err := filepath.EvalSymlinks(path); err == nil {
-		path = linked
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
 	}
 	if err := checkFree(path); err != nil {
 		return err
@@ -40,7 +40,7 @@ func WriteWhole(path string, r result.Results, raw map[string][]result.File) (er
 	if err := writeAll(temporary, r, raw); err != nil {
 		return err
 	}
-	// Only an empty directory can be removed, and only nothing can be renamed onto.
+	// Remove refuses a directory that is not empty, and Rename needs a path that does not exist.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("results directory: %w", err)
 	}
@@ -50,7 +50,7 @@ func WriteWhole(path string, r result.Results, raw map[string][]result.File) (er
 	return syncDir(parent)
 }
 
-// checkFree returns an error unless path is an empty directory, or nothing.
+// checkFree returns an error unless path is an empty directory or does not exist.
 func checkFree(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

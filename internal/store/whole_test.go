@@ -52,7 +52,7 @@ func TestWriteWhole(t *testing.T) {
 	}
 }
 
-// TestWriteWholeOrNothing has a run that the store does not take, after one that it took.
+// TestWriteWholeOrNothing: an invalid run after a valid one leaves nothing behind.
 func TestWriteWholeOrNothing(t *testing.T) {
 	parent := t.TempDir()
 	r, raw := whole()

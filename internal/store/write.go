@@ -19,30 +19,29 @@ import (
 
 // A Writer writes one results directory and holds its lock. It is not safe for concurrent use.
 type Writer struct {
-	dir        dir
-	e          result.Experiment
-	experiment []byte // experiment.json, as it is
-	key        []byte // that vouches for it; nil: nobody does
-	lock       *os.File
-	sessions   lines
-	switches   lines // without a file until there is one
-	sites      lines
-	runs       lines
-	seen       map[string]bool // IDs of runs in runs.ndjson
-	seenSites  map[int]bool    // numbers of sites in sites.ndjson
-	known      int             // sessions in sessions.ndjson
-	switched   int             // switches in switches.ndjson
-	session    int             // the one that sites and runs are of, 0 before it is written
+	dir          dir
+	e            result.Experiment
+	experiment   []byte // content of experiment.json
+	lock         *os.File
+	sessions     lineFile
+	switches     lineFile // created with the first switch
+	sites        lineFile
+	runs         lineFile
+	seen         map[string]bool // IDs of runs in runs.ndjson
+	seenSites    map[int]bool    // numbers of sites in sites.ndjson
+	sessionCount int             // sessions in sessions.ndjson
+	switchCount  int             // switches in switches.ndjson
+	session      int             // number of the current session; 0 before it is written
 }
 
-// lines are a file that grows by whole lines.
-type lines struct {
+// A lineFile is an NDJSON file to which complete lines are appended.
+type lineFile struct {
 	file *os.File
-	size int64 // up to the last whole line
+	size int64 // in bytes, up to the last complete line
 }
 
-// Create makes the directory path with e in it, and all parents it needs. A directory that exists
-// must be empty, else the error Is ErrExists.
+// Create creates the results directory path, with missing parents, and writes e. An existing directory must be empty,
+// else the error Is ErrExists.
 func Create(path string, e result.Experiment) (*Writer, error) {
 	if err := checkExperiment(e); err != nil {
 		return nil, fmt.Errorf("results directory %s: %w", path, err)
@@ -77,9 +76,9 @@ func (w *Writer) create() error {
 	if len(entries) > 0 {
 		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, path, entries[0].Name())
 	}
-	// experiment.json last: a directory that has it is complete.
+	// experiment.json comes last: a directory with it is complete.
 	for _, name := range []string{SessionsFile, SitesFile, RunsFile} {
-		if err := w.dir.write(name, nil); err != nil {
+		if err := w.dir.create(name, nil); err != nil {
 			return err
 		}
 	}
@@ -92,14 +91,14 @@ func (w *Writer) create() error {
 	return syncDir(filepath.Dir(filepath.Clean(path)))
 }
 
-// open opens what is appended to.
+// open makes the subdirectories and opens the files that are appended to.
 func (w *Writer) open() (err error) {
 	for _, name := range []string{FactsDir, RawDir} {
 		if err := w.dir.mkdir(name); err != nil {
 			return err
 		}
 	}
-	for name, l := range w.files() {
+	for name, l := range w.appendedFiles() {
 		if l.file, err = w.dir.openAppend(name); err != nil {
 			return err
 		}
@@ -110,15 +109,15 @@ func (w *Writer) open() (err error) {
 	return err
 }
 
-// files are those that grow in every experiment, by their names.
-func (w *Writer) files() map[string]*lines {
-	return map[string]*lines{SessionsFile: &w.sessions, SitesFile: &w.sites, RunsFile: &w.runs}
+// appendedFiles returns the files that every experiment appends to, by name.
+func (w *Writer) appendedFiles() map[string]*lineFile {
+	return map[string]*lineFile{SessionsFile: &w.sessions, SitesFile: &w.sites, RunsFile: &w.runs}
 }
 
-// grown are the files that there are of those that grow.
-func (w *Writer) grown() iter.Seq[*lines] {
-	return func(yield func(*lines) bool) {
-		for _, l := range []*lines{&w.sessions, &w.switches, &w.sites, &w.runs} {
+// openFiles iterates over the open files that are appended to.
+func (w *Writer) openFiles() iter.Seq[*lineFile] {
+	return func(yield func(*lineFile) bool) {
+		for _, l := range []*lineFile{&w.sessions, &w.switches, &w.sites, &w.runs} {
 			if l.file != nil && !yield(l) {
 				return
 			}
@@ -126,7 +125,7 @@ func (w *Writer) grown() iter.Seq[*lines] {
 	}
 }
 
-// Resume opens a directory to add to it, and returns what it holds. A torn last line is cut off.
+// Resume opens an existing directory for writing and returns its contents. Torn last lines are cut off.
 func Resume(path string) (*Writer, *Results, error) {
 	w, err := lockDir(path)
 	if err != nil {
@@ -141,14 +140,14 @@ func Resume(path string) (*Writer, *Results, error) {
 }
 
 func (w *Writer) resume() (*Results, error) {
-	results, err := w.dir.results()
+	results, err := w.dir.readResults()
 	if err != nil {
 		return nil, err
 	}
 	w.experiment = results.experiment
-	w.e, w.known, w.switched = results.Experiment, len(results.Sessions), len(results.Switches)
-	w.sessions.size, w.sites.size, w.runs.size = results.sessions, results.sites, results.size
-	w.switches.size = results.switches
+	w.e, w.sessionCount, w.switchCount = results.Experiment, len(results.Sessions), len(results.Switches)
+	w.sessions.size, w.sites.size, w.runs.size = results.sessionsSize, results.sitesSize, results.runsSize
+	w.switches.size = results.switchesSize
 	for _, r := range results.Runs {
 		w.seen[r.ID] = true
 	}
@@ -162,7 +161,7 @@ func (w *Writer) resume() (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	for l := range w.grown() {
+	for l := range w.openFiles() {
 		if err := l.file.Truncate(l.size); err != nil {
 			return nil, fmt.Errorf("cut the torn last line: %w", err)
 		}
@@ -170,10 +169,10 @@ func (w *Writer) resume() (*Results, error) {
 	return results, nil
 }
 
-// Path is the directory that is written.
+// Path returns the path of the directory.
 func (w *Writer) Path() string { return w.dir.path }
 
-// WriteFacts records the facts of a target, in place of what was recorded before.
+// WriteFacts records the facts of a target and replaces earlier ones.
 func (w *Writer) WriteFacts(target string, facts []result.Fact) error {
 	if len(SafeName(target)) > maxName {
 		return fmt.Errorf("facts of target %q: its name is too long for a file; give it a shorter one with ?label=", target)
@@ -188,21 +187,21 @@ func (w *Writer) WriteFacts(target string, facts []result.Fact) error {
 	return w.replace(factsFile(target), data)
 }
 
-// WriteSession records a session and gives it its number; the runs that follow are of it.
+// WriteSession numbers and records a session; the runs that follow belong to it.
 func (w *Writer) WriteSession(s result.Session) error {
-	s.Schema, s.Number = result.SessionSchema, w.known+1
+	s.Schema, s.Number = result.SessionSchema, w.sessionCount+1
 	if err := w.sessions.appendJSON(s); err != nil {
 		return fmt.Errorf("session %d: %w", s.Number, err)
 	}
-	w.known, w.session = s.Number, s.Number
+	w.sessionCount, w.session = s.Number, s.Number
 	return nil
 }
 
-// WriteSwitch records a switch, of the session that was written last, and gives it its number, which is returned.
+// WriteSwitch numbers and records a switch of the current session, and returns its number.
 func (w *Writer) WriteSwitch(s result.Switch) (number int, err error) {
-	s.Schema, s.Session, s.Number = result.SwitchSchema, w.session, w.switched+1
+	s.Schema, s.Session, s.Number = result.SwitchSchema, w.session, w.switchCount+1
 	if err = checkSwitch(s, w.e); err == nil && w.switches.file == nil {
-		if err = w.dir.write(SwitchesFile, nil); err == nil {
+		if err = w.dir.create(SwitchesFile, nil); err == nil {
 			w.switches.file, err = w.dir.openAppend(SwitchesFile)
 		}
 		err = errors.Join(err, w.dir.sync("."))
@@ -213,12 +212,11 @@ func (w *Writer) WriteSwitch(s result.Switch) (number int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("switch %d: %w", s.Number, err)
 	}
-	w.switched = s.Number
+	w.switchCount = s.Number
 	return s.Number, nil
 }
 
-// WriteSite records a site that is closed, of the session that was written last. When it returns nil, the line is on
-// disk.
+// WriteSite records a closed site of the current session. When it returns nil, the line is on disk.
 func (w *Writer) WriteSite(s result.Site) error {
 	s.Schema, s.Session = result.SiteSchema, w.session
 	if w.seenSites[s.Number] {
@@ -234,7 +232,7 @@ func (w *Writer) WriteSite(s result.Site) error {
 	return nil
 }
 
-// WriteNotMeasured adds to what the experiment did not measure. What is there already is not added again.
+// WriteNotMeasured adds an entry to not_measured, unless it has it already.
 func (w *Writer) WriteNotMeasured(n result.NotMeasured) error {
 	if slices.Contains(w.e.NotMeasured, n) {
 		return nil
@@ -243,7 +241,7 @@ func (w *Writer) WriteNotMeasured(n result.NotMeasured) error {
 	return w.writeExperiment()
 }
 
-// WriteWarning adds a warning about the whole experiment. What there is already is not added again.
+// WriteWarning adds a warning about the whole experiment, unless it has it already.
 func (w *Writer) WriteWarning(text string) error {
 	if slices.Contains(w.e.Warnings, text) {
 		return nil
@@ -252,8 +250,8 @@ func (w *Writer) WriteWarning(text string) error {
 	return w.writeExperiment()
 }
 
-// Append records a run. When it returns nil, the raw files, the histograms and the line are on
-// disk; after an error the run is not in runs.ndjson.
+// Append records a run of the current session. When it returns nil, raw files, histograms and the line are on disk;
+// after an error the run is not in runs.ndjson.
 func (w *Writer) Append(run result.Run, raw []result.File) error {
 	run.Session = w.session
 	if err := w.appendRun(run, raw); err != nil {
@@ -284,7 +282,7 @@ func (w *Writer) appendRun(run result.Run, raw []result.File) error {
 	return w.runs.append(line)
 }
 
-// split moves the histograms out of the run, to be files beside the raw ones.
+// split returns the raw files together with the run's histograms as files, and the run without encoded histograms.
 func split(run result.Run, raw []result.File) ([]result.File, result.Run, error) {
 	files := append([]result.File(nil), raw...)
 	stripped := make([]result.Histogram, len(run.Histograms))
@@ -309,7 +307,7 @@ func split(run result.Run, raw []result.File) ([]result.File, result.Run, error)
 
 func (w *Writer) writeRaw(run string, files []result.File) error {
 	name := path.Join(RawDir, run)
-	// What a crash left of a run that has no line in runs.ndjson.
+	// A crash may have left files of a run without a line in runs.ndjson.
 	if err := w.dir.removeAll(name); err != nil {
 		return err
 	}
@@ -317,7 +315,7 @@ func (w *Writer) writeRaw(run string, files []result.File) error {
 		return err
 	}
 	for _, f := range files {
-		if err := w.dir.write(path.Join(name, f.Name), f.Data); err != nil {
+		if err := w.dir.create(path.Join(name, f.Name), f.Data); err != nil {
 			return err
 		}
 	}
@@ -327,7 +325,7 @@ func (w *Writer) writeRaw(run string, files []result.File) error {
 	return w.dir.sync(RawDir)
 }
 
-func (l *lines) appendJSON(v any) error {
+func (l *lineFile) appendJSON(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -335,8 +333,8 @@ func (l *lines) appendJSON(v any) error {
 	return l.append(line)
 }
 
-// append adds a line and its newline, whole: what a full disk left of one is taken back.
-func (l *lines) append(line []byte) error {
+// append appends a line and its newline. After an error, such as a full disk, a partial line is cut off.
+func (l *lineFile) append(line []byte) error {
 	line = append(line, '\n')
 	_, err := l.file.Write(line)
 	if err == nil {
@@ -349,10 +347,10 @@ func (l *lines) append(line []byte) error {
 	return nil
 }
 
-// Close gives the lock back. The directory is complete without it.
+// Close closes the files and releases the lock. The directory is complete even without it.
 func (w *Writer) Close() error {
 	errs := []error{w.dir.close()}
-	for l := range w.grown() {
+	for l := range w.openFiles() {
 		errs = append(errs, l.file.Close())
 		l.file = nil
 	}
@@ -363,14 +361,11 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// writeExperiment writes what is known of the experiment in place of what was written before.
+// writeExperiment replaces experiment.json by the current state of the experiment.
 func (w *Writer) writeExperiment() error {
 	data, err := encode(w.e)
 	if err != nil {
 		return fmt.Errorf("%s: %w", ExperimentFile, err)
-	}
-	if err := w.writeSeal(data); err != nil {
-		return err
 	}
 	if err := w.replace(ExperimentFile, data); err != nil {
 		return err
@@ -384,13 +379,12 @@ func encode(v any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// replace writes a file in place of an earlier one. The lock makes sure that a fresh file that is there already was
-// left by a crash.
+// replace replaces a file atomically. Because of the lock, an existing temporary file can only be left by a crash.
 func (w *Writer) replace(name string, data []byte) error {
 	fresh := name + ".new"
-	err := w.dir.isFile(fresh)
+	err := w.dir.checkFile(fresh)
 	if err == nil {
-		err = w.dir.failed(w.dir.root.Remove(fresh))
+		err = w.dir.wrap(w.dir.root.Remove(fresh))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -401,9 +395,9 @@ func (w *Writer) replace(name string, data []byte) error {
 	})
 }
 
-// WriteFile writes a file that is rendered from the results next to them, in place of an earlier one; an error leaves
-// that one. The name may have a directory and a slash in front. Of several that write the same file at once, the last
-// to finish remains. It returns the file's path.
+// WriteFile writes a file rendered from the results into the results directory, and returns its path. It replaces an
+// earlier file; an error leaves that one. The name may be in one subdirectory, as in figures/card.svg. If several
+// processes write the same file, the last to finish wins.
 func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 	folder, file, inside := strings.Cut(name, "/")
 	if !inside {
@@ -424,12 +418,12 @@ func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 			return "", err
 		}
 	}
-	// Nothing locks the directory, so the fresh file has a name of its own.
+	// The directory is not locked, so the temporary name must be unique.
 	return d.full(name), d.replace(name, name+"."+rand.Text()[:8]+".new", write)
 }
 
-// RemoveFiles removes the regular files of a folder in the results directory whose names are stale. A folder that is
-// not there has none.
+// RemoveFiles removes the regular files of a folder in the results directory for whose names stale returns true. A
+// missing folder is no error.
 func RemoveFiles(path, folder string, stale func(name string) bool) error {
 	d, err := openDir(path)
 	if err != nil {
@@ -442,7 +436,7 @@ func RemoveFiles(path, folder string, stale func(name string) bool) error {
 	}
 	for _, entry := range entries {
 		if entry.Type().IsRegular() && stale(entry.Name()) {
-			err = errors.Join(err, d.failed(d.root.Remove(folder+"/"+entry.Name())))
+			err = errors.Join(err, d.wrap(d.root.Remove(folder+"/"+entry.Name())))
 		}
 	}
 	return err
@@ -456,7 +450,8 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockDir opens a directory to write it, and takes its lock, which ends with the process at the latest.
+// lockDir opens a directory for writing and takes its lock, which the kernel releases at the latest when the process
+// ends.
 func lockDir(path string) (*Writer, error) {
 	d, err := openDir(path)
 	if err != nil {
@@ -468,7 +463,7 @@ func lockDir(path string) (*Writer, error) {
 	}
 	if err != nil {
 		w.Close()
-		return nil, d.failed(err)
+		return nil, d.wrap(err)
 	}
 	return w, nil
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 package store
 
 import (
@@ -12,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes an advisory lock on an open directory, or returns an error that Is ErrLocked when
-// another process has it. The kernel gives it back when the file is closed, in whatever way.
+// tryLock takes an advisory lock on an open directory, or returns an error that Is ErrLocked if another process holds
+// it. The kernel releases the lock when the file is closed, even by a crash.
 func tryLock(d *os.File) error {
 	err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -25,7 +23,7 @@ func tryLock(d *os.File) error {
 	return nil
 }
 
-// linkCount returns how many names a file has.
+// linkCount returns the number of hard links of a file.
 func linkCount(info fs.FileInfo) uint64 {
 	if s, is := info.Sys().(*syscall.Stat_t); is {
 		return uint64(s.Nlink)
