@@ -12,15 +12,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// An Audited is a source with what the rules of the audit made of it.
+// An Audited is a source with the findings of the audit.
 type Audited struct {
 	Source   string // a file or a results directory
-	Read     string // what it has
+	Read     string // summary of its content
 	Rules    []audit.Examination
 	Warnings []string
 }
 
-// Findings lists those of a severity, all for "".
+// Findings returns the findings of a severity; those of all severities for "".
 func (a Audited) Findings(severity audit.Severity) []audit.Finding {
 	found := []audit.Finding{}
 	for _, x := range a.Rules {
@@ -33,27 +33,27 @@ func (a Audited) Findings(severity audit.Severity) []audit.Finding {
 	return found
 }
 
-// idle lists the rules that had nothing to look at.
-func (a Audited) idle() []string {
+// idleRules returns the names of the rules that had nothing to check.
+func (a Audited) idleRules() []string {
 	names := []string{}
 	for _, x := range a.Rules {
-		if x.Looked == 0 {
+		if x.Checked == 0 {
 			names = append(names, x.Rule.Name)
 		}
 	}
 	return names
 }
 
-// idleWords count the rules that had nothing to look at; empty if all had something.
-func (a Audited) idleWords() string {
-	n := len(a.idle())
+// idleText counts the rules that had nothing to check; empty if there are none.
+func (a Audited) idleText() string {
+	n := len(a.idleRules())
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d of %s had nothing to check here; -o json names them.", n, unit.Plural(len(a.Rules), "rule"))
 }
 
-// summary is what was read and found, in a line.
+// summary returns the content of the source and the number of findings, in a line.
 func (a Audited) summary() string {
 	var parts []string
 	for _, severity := range audit.Severities {
@@ -68,8 +68,8 @@ func (a Audited) summary() string {
 	return a.Read + ": " + found + "."
 }
 
-// about is what a finding is about, with its line or run.
-func (a Audited) about(f audit.Finding) string {
+// subject returns the case, target, and line or run of a finding.
+func (a Audited) subject(f audit.Finding) string {
 	var parts []string
 	if line, ok := strings.CutPrefix(f.Place, a.Source+":"); ok {
 		parts = append(parts, "line "+line)
@@ -78,7 +78,7 @@ func (a Audited) about(f audit.Finding) string {
 	}
 	parts = append(parts, nonEmpty(f.Case, f.Target)...)
 	switch n := len(f.Runs); {
-	case f.Place != "": // a cell of a table is named by its line
+	case f.Place != "": // the line already names a cell of a table
 	case n == 1:
 		parts = append(parts, "run "+f.Runs[0])
 	case n > 1:
@@ -87,7 +87,7 @@ func (a Audited) about(f audit.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-// AuditText is an audit for a terminal.
+// AuditText writes audits for a terminal. The error is the writer's.
 func AuditText(w io.Writer, sources []Audited) error {
 	var p prose.Page
 	for i, a := range sources {
@@ -99,7 +99,7 @@ func AuditText(w io.Writer, sources []Audited) error {
 		for _, severity := range audit.Severities {
 			a.section(&p, severity)
 		}
-		if words := a.idleWords(); words != "" {
+		if words := a.idleText(); words != "" {
 			p.Line("")
 			p.Paragraph("", "", words)
 		}
@@ -107,6 +107,7 @@ func AuditText(w io.Writer, sources []Audited) error {
 	return write(w, p.String())
 }
 
+// section writes the findings of a severity below a heading.
 func (a Audited) section(p *prose.Page, severity audit.Severity) {
 	if len(a.Findings(severity)) == 0 {
 		return
@@ -121,7 +122,7 @@ func (a Audited) section(p *prose.Page, severity audit.Severity) {
 		}
 		p.Line("  " + x.Rule.Name)
 		for _, f := range found {
-			p.Paragraph(inner, deep, strings.Join(nonEmpty(a.about(f), f.Saw), ": "))
+			p.Paragraph(inner, deep, strings.Join(nonEmpty(a.subject(f), f.Saw), ": "))
 		}
 		p.Paragraph(deep, deeper, "Why it matters: "+x.Rule.Why)
 		if x.Rule.More != "" {
@@ -130,7 +131,7 @@ func (a Audited) section(p *prose.Page, severity audit.Severity) {
 	}
 }
 
-// AuditMarkdown is an audit as tables for a comment.
+// AuditMarkdown writes audits as Markdown tables, for a comment. The error is the writer's.
 func AuditMarkdown(w io.Writer, sources []Audited) error {
 	var b strings.Builder
 	for i, a := range sources {
@@ -144,18 +145,18 @@ func AuditMarkdown(w io.Writer, sources []Audited) error {
 		for _, severity := range audit.Severities {
 			for _, f := range a.Findings(severity) {
 				b.WriteString(tableRow([]string{
-					string(severity), f.Rule, escapeMarkdown(a.about(f)), escapeMarkdown(f.Saw), escapeMarkdown(f.Why),
+					string(severity), f.Rule, escapeMarkdown(a.subject(f)), escapeMarkdown(f.Saw), escapeMarkdown(f.Why),
 				}))
 			}
 		}
-		if words := a.idleWords(); words != "" {
+		if words := a.idleText(); words != "" {
 			b.WriteString("\n" + words + "\n")
 		}
 	}
 	return write(w, b.String())
 }
 
-// An AuditDocument is knotmeter/audit/v1, which docs/schema/audit-v1.json describes.
+// An AuditDocument is the JSON of knotmeter/audit/v1, which docs/schema/audit-v1.json describes.
 type AuditDocument struct {
 	Schema  string        `json:"schema"`
 	Sources []auditSource `json:"sources"`
@@ -165,21 +166,21 @@ type auditSource struct {
 	Source   string          `json:"source"`
 	Read     string          `json:"read"`
 	Findings []audit.Finding `json:"findings"`
-	Looked   map[string]int  `json:"looked"`  // things that each rule could judge
-	Nothing  []string        `json:"nothing"` // rules that had nothing to look at
+	Looked   map[string]int  `json:"looked"`  // number of things that each rule checked
+	Nothing  []string        `json:"nothing"` // rules that had nothing to check
 	Warnings []string        `json:"warnings"`
 }
 
-// AuditJSON is an audit as an [AuditDocument].
+// AuditJSON writes audits as an [AuditDocument]. The error is the writer's.
 func AuditJSON(w io.Writer, sources []Audited) error {
 	out := AuditDocument{Schema: "knotmeter/audit/v1"}
 	for _, a := range sources {
 		looked := map[string]int{}
 		for _, x := range a.Rules {
-			looked[x.Rule.Name] = x.Looked
+			looked[x.Rule.Name] = x.Checked
 		}
 		out.Sources = append(out.Sources, auditSource{
-			a.Source, a.Read, a.Findings(""), looked, a.idle(), append([]string{}, a.Warnings...),
+			a.Source, a.Read, a.Findings(""), looked, a.idleRules(), append([]string{}, a.Warnings...),
 		})
 	}
 	e := json.NewEncoder(w)

@@ -8,12 +8,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// What a file holds does nothing to a terminal or to the rest of a Markdown table.
+// Text from a file can neither control a terminal nor break a Markdown table.
 func TestAuditIsSafe(t *testing.T) {
 	evil := "a\x1b[31m|b\u202e`*_<img>\n"
 	f := audit.Finding{Rule: "closed-loop", Severity: audit.Error, Case: evil, Target: evil, Saw: evil, Why: evil}
 	sources := []Audited{{Source: evil, Read: evil, Rules: []audit.Examination{
-		{Rule: audit.Rule{Name: "closed-loop", Why: "It matters."}, Looked: 1, Findings: []audit.Finding{f}},
+		{Rule: audit.Rule{Name: "closed-loop", Why: "It matters."}, Checked: 1, Findings: []audit.Finding{f}},
 	}}}
 	checkLines(t, render(t, func(b *strings.Builder) error { return AuditText(b, sources) }), prose.Columns)
 	table := render(t, func(b *strings.Builder) error { return AuditMarkdown(b, sources) })

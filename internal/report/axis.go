@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// prefixed is the prefix in which a value of a unit is shown: its name, and what it stands for.
-func prefixed(v float64, u unit.Unit) (name string, scale float64) {
+// unitPrefix returns the prefixed unit in which a value is shown, such as Gbit/s, and its factor, such as 1e9.
+func unitPrefix(v float64, u unit.Unit) (name string, scale float64) {
 	_, name, _ = strings.Cut(unit.Format(v, u), " ")
 	scale, _, err := unit.Parse("1 " + name)
 	if err != nil || scale == 0 {
@@ -19,20 +19,20 @@ func prefixed(v float64, u unit.Unit) (name string, scale float64) {
 	return name, scale
 }
 
-// axisLabels returns a function that labels the ticks of an axis with one common prefix and as many
-// decimals as it takes to tell them apart.
+// axisLabels returns a function that labels the ticks of an axis with one common prefix and as many decimals as are
+// needed to distinguish them.
 func axisLabels(u unit.Unit) func([]float64) []string {
 	return func(ticks []float64) []string {
 		labels := make([]string, len(ticks))
 		if len(ticks) == 0 {
 			return labels
 		}
-		name, scale := prefixed(slices.Max(ticks), u)
+		name, scale := unitPrefix(slices.Max(ticks), u)
 		for decimals := 0; decimals <= 4; decimals++ {
 			for i, t := range ticks {
 				labels[i] = strings.TrimSpace(strconv.FormatFloat(t/scale, 'f', decimals, 64) + " " + name)
 			}
-			if apart(labels, ticks, scale) {
+			if labelsAccurate(labels, ticks, scale) {
 				break
 			}
 		}
@@ -40,8 +40,8 @@ func axisLabels(u unit.Unit) func([]float64) []string {
 	}
 }
 
-// apart says whether the labels, read back, are the ticks to a fiftieth of what is between them.
-func apart(labels []string, ticks []float64, scale float64) bool {
+// labelsAccurate reports whether each label, read back, is its tick to within a fiftieth of the distance between ticks.
+func labelsAccurate(labels []string, ticks []float64, scale float64) bool {
 	for i, l := range labels {
 		near := math.Abs(ticks[i])
 		if i > 0 && (near == 0 || ticks[i]-ticks[i-1] < near) {
@@ -55,7 +55,7 @@ func apart(labels []string, ticks []float64, scale float64) bool {
 	return true
 }
 
-// latencyLabels labels the ticks of a logarithmic axis, each with its own prefix.
+// latencyLabels labels the ticks of a logarithmic axis, in seconds, each with its own prefix.
 func latencyLabels(ticks []float64) []string {
 	labels := make([]string, len(ticks))
 	for i, t := range ticks {

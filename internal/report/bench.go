@@ -15,15 +15,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// writeBench writes every run that counts as a line of the Go benchmark format (golang.org/design/14313), with
-// Unit lines that say which way is better. The target is a file key, so that
+// writeBench writes every run that counts as a line of the Go benchmark format (golang.org/design/14313), with Unit
+// lines that say which way is better. The target is a file key, so that
 //
 //	benchstat -col target bench.txt
 //
-// compares targets. Upper bounds are left out, as no other target has them. The format has no blocks:
-// benchstat's test is unpaired, and weaker than ours.
+// compares targets. Node-to-node references are left out, as only one target has them. The format has no blocks:
+// benchstat's test is unpaired, and less powerful than the paired comparison.
 func writeBench(w io.Writer, in Input) error {
-	b, e := bufio.NewWriter(w), in.Experiment // an error stays with b until Flush
+	b, e := bufio.NewWriter(w), in.Experiment // b keeps an error until Flush
 	benchConfig(b, "experiment", in.Comparison.Experiment)
 	benchConfig(b, "suite", e.Suite)
 	benchConfig(b, "seed", fmt.Sprint(e.Seed))
@@ -54,7 +54,7 @@ func writeBench(w io.Writer, in Input) error {
 	return nil
 }
 
-// benchRuns are the runs that count, except those of upper bounds.
+// benchRuns returns the runs that count, except those of node-to-node references.
 func (in Input) benchRuns() []run {
 	cases := in.casesByName()
 	return slices.DeleteFunc(in.runs(), func(r run) bool {
@@ -62,22 +62,24 @@ func (in Input) benchRuns() []run {
 	})
 }
 
+// benchConfig writes a line of configuration, unless the value is empty.
 func benchConfig(b *bufio.Writer, key, value string) {
 	if value != "" {
 		fmt.Fprintf(b, "%s: %s\n", key, prose.Plain(value))
 	}
 }
 
+// benchLine writes a run as a line of results.
 func benchLine(b *bufio.Writer, r *result.Run) {
 	fmt.Fprintf(b, "Benchmark%s 1", benchName(r.Case))
 	for _, v := range r.Values {
-		fmt.Fprintf(b, " %s %s", float(v.Number), benchUnit(v))
+		fmt.Fprintf(b, " %s %s", formatFloat(v.Number), benchUnit(v))
 	}
 	b.WriteString("\n")
 }
 
-// benchName is a case as a benchmark's name: no spaces, no lower-case letter first, and no digits
-// after a dash at the end, which would be read as a number of CPUs.
+// benchName returns a case as the name of a benchmark: no spaces, no lower-case first letter, and no digits after a
+// final dash, which would be read as a number of CPUs.
 func benchName(name string) string {
 	runes := []rune(noSpace(name))
 	if len(runes) > 0 {
@@ -90,7 +92,7 @@ func benchName(name string) string {
 	return name
 }
 
-// benchUnit names metric and unit in one word, as the format tells metrics apart by their units.
+// benchUnit returns metric and unit in one word, because the format distinguishes metrics by their units.
 func benchUnit(v result.Value) string {
 	if v.Unit == unit.Count {
 		return noSpace(v.Metric)
@@ -98,6 +100,7 @@ func benchUnit(v result.Value) string {
 	return noSpace(v.Metric + "-" + string(v.Unit))
 }
 
+// noSpace replaces white space by underscores.
 func noSpace(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Widths of the columns of a brief table. What is left of a line is for the names at its left.
+// Widths of the columns of a brief table. The rest of a line, at its left, is for names.
 const (
 	briefValue    = 11
 	briefChange   = 8
@@ -22,16 +22,16 @@ const (
 	briefIndent   = 2
 )
 
-// leastName is the least room for a name before values are put on lines of their own.
-const leastName = 16
+// minNameWidth is the narrowest column of names; with less space, values get their own lines.
+const minNameWidth = 16
 
-// brief is the answer that fits a terminal: headline, matrix, and what to know before believing it.
+// brief writes the answer that fits a terminal: headline, matrix, and caveats.
 func (t *textReport) brief(in Input) {
 	c := in.Comparison
 	t.Paragraph("", "", c.Headline+".")
 	t.faint(c.Summary)
 	if !c.Paired {
-		t.Paragraph("", "", unpairedWords)
+		t.Paragraph("", "", unpairedText)
 	}
 	for _, s := range sessionChanges(c) {
 		t.Paragraph("! ", "  ", s)
@@ -39,11 +39,11 @@ func (t *textReport) brief(in Input) {
 	t.Line("")
 	t.gates(c.Gates)
 	all := groups(in)
-	h := newHero(in, all, nil, nil)
+	h := newAnswer(in, all, nil, nil)
 	t.matrix(in, h)
 	hidden := t.medians(in)
 	if len(all) == 0 && len(c.Medians) == 0 {
-		t.Paragraph("", "", nothingWords)
+		t.Paragraph("", "", nothingToCompareText)
 		t.Line("")
 	}
 	t.published(in)
@@ -55,13 +55,13 @@ func (t *textReport) brief(in Input) {
 	for _, sentence := range leakSentences(c) {
 		t.Paragraph("", "  ", sentence)
 	}
-	if text := needed(h); text != "" {
+	if text := blocksNeededText(h); text != "" {
 		t.faint(text)
 	}
 	if text := causesSentence(in); text != "" {
 		t.faint(text + " See 'knotmeter explain'.")
 	}
-	t.part("PRICE: ", pricesWords, priceSentences(c))
+	t.part("PRICE: ", pricesText, priceSentences(c))
 	standing := 0
 	for _, w := range c.Warnings {
 		if compare.Standing(w) {
@@ -73,20 +73,20 @@ func (t *textReport) brief(in Input) {
 	if worst := newFindings(c).Worst(); worst != "" {
 		t.Paragraph("", "  ", worst)
 	}
-	if more := unseen(in, all, h, hidden, standing); more != "" {
+	if more := omittedText(in, all, h, hidden, standing); more != "" {
 		t.faint(more)
 	}
-	t.faint(hereAndNow(in))
+	t.faint(scopeLine(in))
 }
 
-// faint writes a paragraph that is less than the answer.
+// faint writes a paragraph in a faint style, for what matters less than the answer.
 func (t *textReport) faint(text string) {
 	for _, line := range prose.Wrap(prose.Plain(text), t.proseWidth()) {
 		t.Line(t.style("2", line))
 	}
 }
 
-// style puts escape sequences around text, where colours are wanted.
+// style puts escape sequences around text if colours are wanted; code is an SGR parameter list.
 func (t *textReport) style(code, text string) string {
 	if !t.options.Colour || text == "" {
 		return text
@@ -94,9 +94,9 @@ func (t *textReport) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// matrix writes two targets side by side where there is room for that, and more of them below each other. Many have a
-// line each.
-func (t *textReport) matrix(in Input, h hero) {
+// matrix writes two targets side by side if there is enough space, and more of them below each other. Many targets have
+// a line each.
+func (t *textReport) matrix(in Input, h answer) {
 	if len(h.Rows) == 0 {
 		return
 	}
@@ -105,42 +105,42 @@ func (t *textReport) matrix(in Input, h hero) {
 		t.ranking(c, h)
 		return
 	}
-	if name := t.width() - h.gridWidth(false); len(h.Columns) > 2 && name >= leastName &&
-		len(h.Rows)*(len(h.Columns)+1) > fewLines {
+	if name := t.width() - h.gridWidth(false); len(h.Columns) > 2 && name >= minNameWidth &&
+		len(h.Rows)*(len(h.Columns)+1) > answerLines {
 		t.grid(c, h, name)
 		return
 	}
 	const values = 2*(briefValue+1) + briefChange + 1 + briefInterval + 1 + briefWord
-	if name := t.width() - values; h.twoShortColumns() && name >= leastName {
+	if name := t.width() - values; h.twoShortColumns() && name >= minNameWidth {
 		t.sideBySide(h, min(name, 36))
 	} else {
-		t.below(h, min(t.width()-values+briefValue+1, 36))
+		t.byTarget(h, min(t.width()-values+briefValue+1, 36))
 	}
 	t.Line("")
 }
 
-// twoShortColumns says whether there are two targets whose names fit above their values.
-func (h hero) twoShortColumns() bool {
-	long := func(c heroColumn) bool { return prose.Width(prose.Plain(c.Short)) > briefValue }
+// twoShortColumns reports whether there are two targets whose names fit above their values.
+func (h answer) twoShortColumns() bool {
+	long := func(c answerColumn) bool { return prose.Width(prose.Plain(c.Short)) > briefValue }
 	return len(h.Columns) == 2 && !slices.ContainsFunc(h.Columns, long)
 }
 
-// sideBySide writes a line for each case, below the name of what it is about.
-func (t *textReport) sideBySide(h hero, name int) {
+// sideBySide writes a line for each case, below its subject.
+func (t *textReport) sideBySide(h answer, name int) {
 	var heads []string
 	for _, c := range h.Columns {
 		heads = append(heads, prose.Right(prose.Plain(c.Short), briefValue))
 	}
 	t.Line(t.style("1", strings.Repeat(" ", name)+strings.Join(heads, " ")) +
 		t.style("2", " "+prose.Right("change", briefChange)+" "+prose.Left("interval, %", briefInterval)))
-	t.byCase(h, name, func(cells []heroCell) string {
+	t.byCase(h, name, func(cells []answerCell) string {
 		return prose.Right(shortText(cells[0]), briefValue) + " " + t.cell(cells[1])
 	})
 }
 
-// byCase writes a line for each case, below the name of what it is about. What it measures stands in the column of
-// names, or above where that is too narrow.
-func (t *textReport) byCase(h hero, name int, values func([]heroCell) string) {
+// byCase writes a line for each case, below its subject. The quantity stands in the column of names, or above if that
+// is too narrow.
+func (t *textReport) byCase(h answer, name int, values func([]answerCell) string) {
 	before := ""
 	for _, row := range h.Rows {
 		if row.Subject != before {
@@ -156,8 +156,8 @@ func (t *textReport) byCase(h hero, name int, values func([]heroCell) string) {
 	}
 }
 
-// below writes a line for each target, below the case.
-func (t *textReport) below(h hero, name int) {
+// byTarget writes a line for each target, below the case.
+func (t *textReport) byTarget(h answer, name int) {
 	for _, row := range h.Rows {
 		t.Paragraph("", "  ", row.Title())
 		for i, cell := range row.Cells {
@@ -171,16 +171,16 @@ func (t *textReport) below(h hero, name int) {
 	}
 }
 
-// baselineNote is what stands behind a value that nothing is compared with.
-func baselineNote(c heroColumn, cell heroCell) string {
+// baselineNote returns the note after a value without a comparison, such as "baseline".
+func baselineNote(c answerColumn, cell answerCell) string {
 	if cell.Word != "" || c.Note == "" || cell.Unit == "" {
 		return ""
 	}
 	return " " + c.Note
 }
 
-// cell is a value and what it is compared with.
-func (t *textReport) cell(c heroCell) string {
+// cell returns a value with its change, interval and verdict, if it has a comparison.
+func (t *textReport) cell(c answerCell) string {
 	text := prose.Right(shortText(c), briefValue)
 	if c.Word == "" {
 		return text
@@ -190,8 +190,8 @@ func (t *textReport) cell(c heroCell) string {
 		t.style("2", prose.Left(shortRange(c), briefInterval)) + " " + t.style(code, sign(c.Mark)+" "+c.Word)
 }
 
-// shortRange is an interval within its column; empty for what has no ratio, or no bounds to speak of.
-func shortRange(c heroCell) string {
+// shortRange returns an interval that fits its column; empty if it does not.
+func shortRange(c answerCell) string {
 	interval := strings.TrimSuffix(c.Range, " %")
 	if prose.Width(interval) > briefInterval {
 		return ""
@@ -199,13 +199,13 @@ func shortRange(c heroCell) string {
 	return interval
 }
 
-// verdictCodes are the colours of verdicts: yellow and cyan differ for every kind of colour vision.
+// verdictCodes are the SGR codes of verdicts: yellow and cyan differ for every kind of colour vision.
 var verdictCodes = map[chart.Mark]string{
 	chart.Worse: "1;33", chart.Better: "1;36", chart.Same: "1", chart.Undecided: "2",
 }
 
-// shortText is a value within its column.
-func shortText(c heroCell) string {
+// shortText returns a value, shortened to its column.
+func shortText(c answerCell) string {
 	text := c.Value()
 	if prose.Width(text) <= briefValue {
 		return text
@@ -216,8 +216,9 @@ func shortText(c heroCell) string {
 	return prose.Cut(text, briefValue)
 }
 
-// needed is the largest number of blocks that would decide a comparison that is shown.
-func needed(h hero) string {
+// blocksNeededText returns a sentence with the largest number of blocks that would decide a shown comparison; empty if
+// there is none.
+func blocksNeededText(h answer) string {
 	most := 0
 	for _, row := range h.Rows {
 		for _, c := range row.Cells {
@@ -230,8 +231,8 @@ func needed(h hero) string {
 	return fmt.Sprintf("About %d blocks would decide what is undecided, as far as these runs tell.", most)
 }
 
-// unseen counts what the brief answer leaves out, and says where it is.
-func unseen(in Input, all []group, h hero, hidden, standing int) string {
+// omittedText counts what the brief answer omits, and names the outputs that have it; empty if nothing is omitted.
+func omittedText(in Input, all []group, h answer, hidden, standing int) string {
 	c := in.Comparison
 	var parts []string
 	count := func(n int, noun string) {
@@ -240,7 +241,7 @@ func unseen(in Input, all []group, h hero, hidden, standing int) string {
 		}
 	}
 	count(len(h.Folded), "exploratory case")
-	if len(concluded(c.Groups)) > 0 {
+	if len(declaredConclusions(c.Groups)) > 0 {
 		parts = append(parts, "the order of all targets")
 	}
 	count(hidden, "further metric")
@@ -269,8 +270,8 @@ func invalidCount(c compare.Comparison) int {
 	return n
 }
 
-// hereAndNow is the scope in a line.
-func hereAndNow(in Input) string {
+// scopeLine returns the scope of the results in a line, with the time of the runs.
+func scopeLine(in Input) string {
 	when := "at this time"
 	if len(in.Runs) > 0 {
 		byStart := func(a, b result.Run) int { return a.Start.Compare(b.Start) }

@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
-// browser finds a Chromium, or skips.
+// browser returns the path of Chromium, or skips the test.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"} {
@@ -32,7 +32,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// chromium renders a file without a network and returns what it prints and what it complains of.
+// chromium renders a file without a network and returns its output and the messages of the console.
 func chromium(t *testing.T, path string, flags ...string) (out, complaints string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -57,25 +57,24 @@ func chromium(t *testing.T, path string, flags ...string) (out, complaints strin
 	return stdout.String(), complaints
 }
 
-// inspection is what the checker writes into the title of the page, once all is drawn.
+// An inspection is the report of the checker in a page.
 type inspection struct {
-	Width    int      `json:"width"`  // of the window
-	Scroll   int      `json:"scroll"` // of what would have to be scrolled to
-	Wide     []string `json:"wide"`   // elements that reach out of the window
-	Small    []string `json:"small"`  // texts too small to be read
+	Width    int      `json:"width"`  // width of the window
+	Scroll   int      `json:"scroll"` // width of the content
+	Wide     []string `json:"wide"`   // elements that exceed the window
+	Small    []string `json:"small"`  // texts that are too small
 	Contrast []string `json:"contrast"`
-	Mouse    []string `json:"mouse"`   // elements that only a mouse reaches
-	Covered  []string `json:"covered"` // texts of the first screen that lie on a bar
-	Drawn    int      `json:"drawn"`   // zoomable series
+	Mouse    []string `json:"mouse"`   // elements that only a mouse can use
+	Covered  []string `json:"covered"` // texts of the first screen that overlap a bar
+	Drawn    int      `json:"drawn"`   // series that are zoomable
 	Series   int      `json:"series"`
 	Figures  int      `json:"figures"` // that can be saved
-	Saved    []string `json:"saved"`   // names of the files that their buttons save
-	PNG      int      `json:"png"`     // bytes of the first of them
+	Saved    []string `json:"saved"`   // file names of the save buttons
+	PNG      int      `json:"png"`     // size of the first figure as PNG, bytes
 	Errors   []string `json:"errors"`
 }
 
-// checker looks at a page from inside. Contrast is that of WCAG 2.2, section 1.4.3, of texts on the
-// plain grounds of the page.
+// checker is a script that inspects a page. Contrast is that of WCAG 2.2, section 1.4.3, of texts on plain backgrounds.
 const checker = `
 const found = {errors: []};
 addEventListener("error", e => found.errors.push(String(e.message)));
@@ -114,7 +113,7 @@ const inspect = () => {
     const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
     if (ratio < 4.5) found.contrast.push(ratio.toFixed(2) + " " + name(e));
   }
-  // What reacts to a mouse can be reached by keys, and each choice of a baseline shows its own changes alone.
+  // Everything that reacts to a mouse is reachable by keyboard, and each baseline shows only its own changes.
   found.mouse = [...document.querySelectorAll("body *")].filter(e => getComputedStyle(e).cursor === "pointer" &&
     !e.closest("a[href], button, summary, label, input")).map(name);
   for (const choice of [...document.querySelectorAll("input[type=radio]")].reverse()) {
@@ -135,7 +134,7 @@ const inspect = () => {
   for (const k of ["wide", "small", "contrast", "mouse", "covered"]) found[k] = found[k].slice(0, 8);
   copies().finally(() => parent.postMessage(found, "*"));
 };
-// What the buttons save: the name, if the content is the drawing.
+// Record the names of saved files, and check that they contain the drawing.
 found.saved = [];
 const blobs = new Map();
 const object = URL.createObjectURL;
@@ -169,8 +168,8 @@ addEventListener("load", () => setTimeout(() => {
 }, 200));
 `
 
-// checked is a page with the checker in it, which the page's policy then names too.
-func checked(t *testing.T, in Input) string {
+// pageWithChecker returns a page with the checker in it, which the page's policy then allows.
+func pageWithChecker(t *testing.T, in Input) string {
 	t.Helper()
 	text := render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
 	hash := sha256.Sum256([]byte(checker))
@@ -183,8 +182,8 @@ func checked(t *testing.T, in Input) string {
 	return strings.Replace(text, "<style>", "<script>"+checker+"</script><style>", 1)
 }
 
-// harness is a page with a window of each width on it, for a browser's own cannot be as narrow as that
-// of a phone. Its title becomes what the windows say of themselves.
+// harness returns a page with a frame of each width, because a browser's own window cannot be as narrow as a phone. Its
+// title becomes the JSON of the inspections.
 func harness(page string, widths []int) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><meta charset="utf-8"><title>waiting</title><script>
@@ -197,7 +196,8 @@ addEventListener("message", e => { all.push(e.data); document.title = JSON.strin
 	return b.String()
 }
 
-func put(t *testing.T, text string) string {
+// writePage writes a page into a file and returns its path.
+func writePage(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -206,10 +206,10 @@ func put(t *testing.T, text string) string {
 	return path
 }
 
-// inspected renders a page in windows of these widths.
-func inspected(t *testing.T, page string, widths []int, flags ...string) []inspection {
+// inspectPage renders a page in windows of these widths and returns the inspections.
+func inspectPage(t *testing.T, page string, widths []int, flags ...string) []inspection {
 	t.Helper()
-	dom, complaints := chromium(t, put(t, harness(page, widths)),
+	dom, complaints := chromium(t, writePage(t, harness(page, widths)),
 		append(flags, "--dump-dom", "--window-size=1800,1000")...)
 	start, end := strings.Index(dom, "<title>"), strings.Index(dom, "</title>")
 	var found []inspection
@@ -229,7 +229,7 @@ func inspected(t *testing.T, page string, widths []int, flags ...string) []inspe
 	return found
 }
 
-// TestPageInABrowser renders pages on a phone and on a desk, light and dark, with everything unfolded.
+// TestPageInABrowser renders pages at the widths of a phone and a desktop, light and dark, with everything unfolded.
 func TestPageInABrowser(t *testing.T) {
 	browser(t)
 	if testing.Short() {
@@ -237,7 +237,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	schemes := map[string]string{"light": "1", "dark": "0"}
 	for name, in := range inputs(t) {
-		page := checked(t, in)
+		page := pageWithChecker(t, in)
 		var files []string
 		for _, f := range drawnFiles(t, in) {
 			files = append(files, f.Name)
@@ -249,7 +249,7 @@ func TestPageInABrowser(t *testing.T) {
 				continue // these two have every colour
 			}
 			t.Run(name+"-"+scheme, func(t *testing.T) {
-				for _, f := range inspected(t, page, []int{400, 1280}, "--blink-settings=preferredColorScheme="+number) {
+				for _, f := range inspectPage(t, page, []int{400, 1280}, "--blink-settings=preferredColorScheme="+number) {
 					f.judge(t)
 					slices.Sort(f.Saved)
 					if !slices.Equal(f.Saved, files) {
@@ -261,6 +261,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
+// judge fails the test for every fault of an inspection.
 func (f inspection) judge(t *testing.T) {
 	t.Helper()
 	if f.Scroll > f.Width || len(f.Wide) > 0 {
@@ -278,8 +279,8 @@ func (f inspection) judge(t *testing.T) {
 	}
 }
 
-// looker finds texts of figures that reach over an edge or lie on each other.
-const looker = `
+// textChecker is a script that finds texts of figures that exceed an edge or overlap.
+const textChecker = `
 const faults = [];
 const drawn = (root, where) => {
   const edge = root.getBoundingClientRect();
@@ -301,15 +302,15 @@ addEventListener("load", () => {
 });
 `
 
-// faults renders files in a browser and returns what is wrong with their texts.
+// faults renders files in a browser and returns the faults of their texts.
 func faults(t *testing.T, files []File) (found []string) {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(`<!doctype html><meta charset="utf-8"><title>waiting</title><script>` + looker + "</script>")
+	b.WriteString(`<!doctype html><meta charset="utf-8"><title>waiting</title><script>` + textChecker + "</script>")
 	for _, f := range files {
 		b.WriteString(`<div title="` + html.EscapeString(f.Name) + `">` + f.Text + "</div>")
 	}
-	dom, _ := chromium(t, put(t, b.String()), "--dump-dom", "--window-size=1800,1000")
+	dom, _ := chromium(t, writePage(t, b.String()), "--dump-dom", "--window-size=1800,1000")
 	title, _, _ := strings.Cut(dom[strings.Index(dom, "<title>")+len("<title>"):], "</title>")
 	if err := json.Unmarshal([]byte(html.UnescapeString(title)), &found); err != nil {
 		t.Fatalf("%v: %.300s", err, title)
@@ -317,7 +318,7 @@ func faults(t *testing.T, files []File) (found []string) {
 	return found
 }
 
-// TestFilesInABrowser renders figures as files: no text is cut off or lies on another, also those that are long.
+// TestFilesInABrowser renders figures as files: no text is cut off or overlaps another, even long texts.
 func TestFilesInABrowser(t *testing.T) {
 	browser(t)
 	if testing.Short() {
@@ -336,34 +337,34 @@ func TestFilesInABrowser(t *testing.T) {
 		})
 	}
 	s := chart.NewSheet(400, "faulty")
-	s.Text("reaches over the edge", 380, 40, chart.Start, bodyLetters, 400)
-	s.Text("under", 40, 80, chart.Start, bodyLetters, 400)
-	s.Text("above", 40, 81, chart.Start, bodyLetters, 400)
+	s.Text("reaches over the edge", 380, 40, chart.Start, bodyFont, 400)
+	s.Text("under", 40, 80, chart.Start, bodyFont, 400)
+	s.Text("above", 40, 81, chart.Start, bodyFont, 400)
 	if found := faults(t, []File{{"faulty", s.File(100)}}); len(found) != 2 {
 		t.Errorf("the faults of a figure are not found: %q", found)
 	}
 }
 
-// TestInspectionFindsFaults holds the checker itself to pages that are wrong.
+// TestInspectionFindsFaults checks the checker with a faulty page.
 func TestInspectionFindsFaults(t *testing.T) {
 	browser(t)
 	page := "<!doctype html><script>" + checker + `</script><body style="margin:0"><p style="width:900px">wide</p>` +
 		`<p style="color:#ccc">pale</p><p style="font-size:8px;cursor:pointer">small</p>` +
 		`<script>throw new Error("broken")</script>`
-	f := inspected(t, page, []int{400})[0]
+	f := inspectPage(t, page, []int{400})[0]
 	if f.Scroll != 900 || len(f.Wide) != 1 || len(f.Contrast) != 1 || len(f.Small) != 1 || len(f.Mouse) != 1 ||
 		len(f.Errors) != 2 {
 		t.Errorf("the faults of a page are not found: %+v", f)
 	}
 }
 
-// TestPageOnPaper prints a page; a PDF begins with its version and ends with its end.
+// TestPageOnPaper prints a page and checks that the output is a complete PDF of few pages.
 func TestPageOnPaper(t *testing.T) {
 	browser(t)
 	if testing.Short() {
 		t.Skip("rendering pages takes a while")
 	}
-	path := put(t, render(t, func(b *strings.Builder) error { return writeHTML(b, network(t)) }))
+	path := writePage(t, render(t, func(b *strings.Builder) error { return writeHTML(b, network(t)) }))
 	out := filepath.Join(t.TempDir(), "report.pdf")
 	if _, complaints := chromium(t, path, "--print-to-pdf="+out, "--no-pdf-header-footer"); complaints != "" {
 		t.Error(complaints)

@@ -9,42 +9,42 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Sizes of a card, in pixels: links have pictures of 1200 by 630 in chats and feeds, often at half of that.
+// Sizes of a card, in pixels. Link previews in chats and feeds are 1200 by 630, often shown at half of that size.
 const (
 	cardWidth  = 1200.0
 	cardHeight = 630.0
-	cardCases  = 350.0 // the column of cases
+	cardCases  = 350.0 // width of the column of cases
 	cardRow    = 82.0
-	cardNotes  = 548.0 // where the notes begin
+	cardNotes  = 548.0 // top of the notes
 )
 
-// What a card has room for.
+// The most rows and columns of a card.
 const (
-	mostCardRows    = 4
-	mostCardColumns = 4
+	maxCardRows    = 4
+	maxCardColumns = 4
 )
 
-// The letters of a card.
+// The fonts of a card.
 var (
-	cardBrand  = chart.Letters{Size: 20, Bold: true, Class: "accent"}
-	cardTarget = chart.Letters{Size: 21, Bold: true, Class: "muted"}
-	cardCase   = chart.Letters{Size: 20, Bold: true}
-	cardValue  = chart.Letters{Size: 26, Bold: true}
-	cardSmall  = chart.Letters{Size: 19, Class: "muted"}
+	cardBrand  = chart.Font{Size: 20, Bold: true, Class: "accent"}
+	cardTarget = chart.Font{Size: 21, Bold: true, Class: "muted"}
+	cardCase   = chart.Font{Size: 20, Bold: true}
+	cardValue  = chart.Font{Size: 26, Bold: true}
+	cardSmall  = chart.Font{Size: 19, Class: "muted"}
 )
 
-// card draws the headline, the first rows of the matrix, or where nothing is compared of the medians, and a few counts.
+// card draws the headline, the first rows of the matrix (medians if nothing is compared), and a few counts.
 func card(in Input) string {
-	h := newHero(in, groups(in), nil, nil)
+	h := newAnswer(in, groups(in), nil, nil)
 	if len(h.Rows) == 0 {
-		h = mediansHero(in)
+		h = mediansAnswer(in)
 	}
 	s := chart.NewSheet(cardWidth, prose.Plain(in.Comparison.Headline))
 	s.Box("accent", 0, 0, cardWidth, 10)
 	s.Text("KNOTMETER", chart.Edge, 50, chart.Start, cardBrand, s.Inner())
-	headline := glue(prose.Plain(in.Comparison.Headline))
-	s.Y = s.Lines(headline, chart.Edge, 60, chart.Start, headlineLetters(headline, s.Inner()), s.Inner(), 4) + 14
-	columns := h.Columns[:min(len(h.Columns), mostCardColumns)]
+	headline := typeset(prose.Plain(in.Comparison.Headline))
+	s.Y = s.Lines(headline, chart.Edge, 60, chart.Start, headlineFont(headline, s.Inner()), s.Inner(), 4) + 14
+	columns := h.Columns[:min(len(h.Columns), maxCardColumns)]
 	width := (s.Inner() - cardCases) / float64(max(len(columns), 1))
 	x := func(i int) float64 { return chart.Edge + cardCases + float64(i)*width }
 	top := s.Y
@@ -53,13 +53,13 @@ func card(in Input) string {
 	}
 	s.Y += 8
 	rows := 0
-	for _, r := range h.Rows[:min(len(h.Rows), mostCardRows)] {
+	for _, r := range h.Rows[:min(len(h.Rows), maxCardRows)] {
 		if s.Y+cardRow > cardNotes {
 			break
 		}
 		rows++
 		s.Rule(chart.Edge, s.Y, s.Inner())
-		y := s.Lines(glue(prose.Plain(r.Subject)), chart.Edge, s.Y+10, chart.Start, cardCase, cardCases-20, 2)
+		y := s.Lines(typeset(prose.Plain(r.Subject)), chart.Edge, s.Y+10, chart.Start, cardCase, cardCases-20, 2)
 		if y-s.Y < 60 { // a subject of one line
 			s.Lines(prose.Plain(r.Quantity), chart.Edge, y, chart.Start, cardSmall, cardCases-20, 1)
 		}
@@ -73,9 +73,9 @@ func card(in Input) string {
 	return s.File(cardHeight)
 }
 
-// headlineLetters are the largest with which a headline takes three lines.
-func headlineLetters(text string, width float64) chart.Letters {
-	l := chart.Letters{Size: 42, Bold: true}
+// headlineFont returns the largest font, from 42 to 26 px, with which a headline takes at most three lines.
+func headlineFont(text string, width float64) chart.Font {
+	l := chart.Font{Size: 42, Bold: true}
 	for l.Size > 26 && len(l.Lines(text, width, 5)) > 3 {
 		l.Size -= 2
 	}
@@ -83,26 +83,26 @@ func headlineLetters(text string, width float64) chart.Letters {
 }
 
 // drawCardCell draws a value, and below it the change with the mark of its verdict.
-func drawCardCell(s *chart.Sheet, c heroCell, x, width float64) {
-	letters := cardValue
+func drawCardCell(s *chart.Sheet, c answerCell, x, width float64) {
+	font := cardValue
 	if c.Unit == "" {
-		letters = cardSmall
+		font = cardSmall
 	}
-	s.Text(sharp(prose.Plain(c.Value())), x, s.Y+37, chart.Start, letters, width)
+	s.Text(typesetUnbroken(prose.Plain(c.Value())), x, s.Y+37, chart.Start, font, width)
 	if c.Mark == "" {
-		s.Text(glue(prose.Plain(c.Range)), x, s.Y+66, chart.Start, cardSmall, width)
+		s.Text(typeset(prose.Plain(c.Range)), x, s.Y+66, chart.Start, cardSmall, width)
 		return
 	}
 	s.Mark(c.Mark, x+7, s.Y+59, 20)
-	look := chart.Letters{Size: 20, Bold: c.Mark != chart.Undecided, Class: string(c.Mark)}
-	text := sharp(prose.Plain(c.Change)) + " " + c.Word
-	if look.Width(text) > width-22 {
-		text = sharp(prose.Plain(c.Change)) // the mark says the verdict
+	changeFont := chart.Font{Size: 20, Bold: c.Mark != chart.Undecided, Class: string(c.Mark)}
+	text := typesetUnbroken(prose.Plain(c.Change)) + " " + c.Word
+	if changeFont.Width(text) > width-22 {
+		text = typesetUnbroken(prose.Plain(c.Change)) // the mark shows the verdict
 	}
-	s.Text(text, x+22, s.Y+66, chart.Start, look, width-22)
+	s.Text(text, x+22, s.Y+66, chart.Start, changeFont, width-22)
 }
 
-// cardNote says what else there is to know, as far as two lines reach: first what changes the answer.
+// cardNote returns further facts for the space of two lines, the most important first.
 func cardNote(in Input, rows, columns int) string {
 	list := sessionChanges(in.Comparison)
 	if rows > 0 {
@@ -112,39 +112,39 @@ func cardNote(in Input, rows, columns int) string {
 		list = append(list, unit.Plural(columns, "more target"))
 	}
 	list = append(list, nonEmpty(unpaired(in), in.Comparison.Summary)...)
-	if about := ran(in); len(about) > 1 {
+	if about := runInfo(in); len(about) > 1 {
 		list = append(list, about[1:]...)
 	}
 	if len(in.Comparison.Comparisons)+len(in.Comparison.Medians) == 0 {
-		list = append(list, nothingWords)
+		list = append(list, nothingToCompareText)
 	}
-	return glue(prose.Plain(strings.Join(list, " · ")))
+	return typeset(prose.Plain(strings.Join(list, " · ")))
 }
 
-// mediansHero is the matrix of what was measured where nothing is compared.
-func mediansHero(in Input) hero {
+// mediansAnswer returns the matrix of the medians, for an experiment that compares nothing.
+func mediansAnswer(in Input) answer {
 	cases, at := in.casesByName(), index[[2]string]{}
-	list, _ := split(in)
+	list, _ := splitMedians(in)
 	var names []string
 	for _, m := range list {
 		names = append(names, m.Target)
 	}
 	names = distinct(names)
 	short := prose.Unprefixed(names)
-	h := hero{}
+	h := answer{}
 	for _, name := range names {
-		h.Columns = append(h.Columns, heroColumn{Name: name, Short: short[name]})
+		h.Columns = append(h.Columns, answerColumn{Name: name, Short: short[name]})
 	}
 	for _, m := range list {
-		i, first := at.of([2]string{m.Case, m.Metric})
+		i, first := at.add([2]string{m.Case, m.Metric})
 		if first {
-			row := heroRow{Cells: slices.Repeat([]heroCell{{Number: "-"}}, len(names))}
-			row.Subject, row.Quantity = inPlainWords(cases[m.Case], m.Metric)
+			row := answerRow{Cells: slices.Repeat([]answerCell{{Number: "-"}}, len(names))}
+			row.Subject, row.Quantity = subjectAndQuantity(cases[m.Case], m.Metric)
 			h.Rows = append(h.Rows, row)
 		}
 		cell := &h.Rows[i].Cells[slices.Index(names, m.Target)]
-		cell.measured(m.Median, m.Unit)
-		if cell.Range = around(m); cell.Range == "-" {
+		cell.setMedian(m.Median, m.Unit)
+		if cell.Range = medianInterval(m); cell.Range == "-" {
 			cell.Range = ""
 		}
 	}

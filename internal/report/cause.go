@@ -11,39 +11,39 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A why is an explanation in the words of a page.
-type why struct {
-	Title    string // what is explained
-	Target   string
-	Baseline string
-	Sentence string
-	Causes   []explain.Cause // supported ones
-	Others   []explain.Cause
-	Trials   []explain.Confirmation
+// An explanation is an explanation of a difference, worded for a page.
+type explanation struct {
+	Title         string // case, quantity and the two targets
+	Target        string
+	Baseline      string
+	Sentence      string
+	Causes        []explain.Cause // with support
+	Others        []explain.Cause
+	Confirmations []explain.Confirmation
 }
 
-// whys are the explanations of comparisons of a role.
-func whys(in Input, role result.Role) []why {
+// explanations returns the explanations of comparisons of a role.
+func explanations(in Input, role result.Role) []explanation {
 	cases := in.casesByName()
-	var list []why
+	var list []explanation
 	for _, x := range in.Causes {
 		of := cases[x.Case]
 		if of.Role != role {
 			continue
 		}
-		subject, quantity := inPlainWords(of, x.Metric)
+		subject, quantity := subjectAndQuantity(of, x.Metric)
 		supported := x.Supported()
-		list = append(list, why{Title: subject + " · " + quantity + ": " + x.Target + " and " + x.Baseline,
+		list = append(list, explanation{Title: subject + " · " + quantity + ": " + x.Target + " and " + x.Baseline,
 			Target: x.Target, Baseline: x.Baseline, Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
-			Trials: x.Confirmations})
+			Confirmations: x.Confirmations})
 	}
 	return list
 }
 
-// newWhys are the explanations of a page, and what it says of those that it does not have. Those of primary cases
-// against the baseline are what a reader looks for.
-func newWhys(in Input) (list folded[why], others string) {
-	primary, exploratory := first(whys(in, result.Primary)), first(whys(in, result.Exploratory))
+// newExplanations returns the explanations of a page, and a note about those that are left out. Primary cases against
+// the baseline come first, the others are folded.
+func newExplanations(in Input) (list folded[explanation], others string) {
+	primary, exploratory := firstRows(explanations(in, result.Primary)), firstRows(explanations(in, result.Exploratory))
 	for _, w := range primary.Rows {
 		if baseline := in.Comparison.Baseline; baseline == "" || w.Baseline == baseline || len(in.Experiment.Targets) == 1 {
 			list.Shown = append(list.Shown, w)
@@ -52,10 +52,11 @@ func newWhys(in Input) (list folded[why], others string) {
 		}
 	}
 	list.Folded = append(list.Folded, exploratory.Rows...)
-	return list, rest(len(list.Shown)+len(list.Folded), primary.All+exploratory.All)
+	return list, restText(len(list.Shown)+len(list.Folded), primary.All+exploratory.All)
 }
 
-// shareText says how much of a difference a cause accounts for; empty where that was not measured.
+// shareText returns the share of a difference that a cause accounts for, with its interval; empty if it was not
+// measured.
 func shareText(s *explain.Share) string {
 	if s == nil {
 		return ""
@@ -64,19 +65,19 @@ func shareText(s *explain.Share) string {
 		unit.Format(s.CI.Hi, unit.Ratio) + "] of the difference"
 }
 
-// whyWords says what explanations are.
-const whyWords = "what else differs in the blocks of a verdict, in the direction that harms."
+// whyText introduces the explanations.
+const whyText = "what else differs in the blocks of a verdict, in the direction that harms."
 
-// mostCauses are as many targets as have their causes named on the first screen.
-const mostCauses = 3
+// maxCauses is the number of targets up to which the first screen names causes.
+const maxCauses = 3
 
-// causesSentence names what the evidence supports of each target against the baseline, or counts where there are many
-// targets; nothing where one target stands by itself and no cause was found.
+// causesSentence names the supported causes of each target against the baseline, or counts them if there are many
+// targets. It is empty if there is nothing to explain, or only one target and no supported cause.
 func causesSentence(in Input) string {
 	found, all := 0, 0
 	var targets []string
 	named := map[string][]string{}
-	for _, w := range whys(in, result.Primary) {
+	for _, w := range explanations(in, result.Primary) {
 		all++
 		if len(w.Causes) > 0 {
 			found++
@@ -94,7 +95,7 @@ func causesSentence(in Input) string {
 		return ""
 	case found == 0:
 		return fmt.Sprintf("Why: no cause is supported for %s.", unit.Plural(all, "difference"))
-	case len(targets) == 0 || len(targets) > mostCauses:
+	case len(targets) == 0 || len(targets) > maxCauses:
 		return fmt.Sprintf("Why: for %d of %s a cause is supported.", found, unit.Plural(all, "difference"))
 	}
 	short := prose.Unprefixed(append([]string{in.Comparison.Baseline}, targets...))
@@ -105,16 +106,17 @@ func causesSentence(in Input) string {
 	return "Why: " + strings.Join(parts, "; ") + "."
 }
 
-// causeLines are the explanations of primary comparisons, a line each.
+// causeLines returns the explanations of primary comparisons, a line each.
 func causeLines(in Input) []string {
 	var list []string
-	for _, w := range whys(in, result.Primary) {
+	for _, w := range explanations(in, result.Primary) {
 		list = append(list, w.Title+": "+w.Sentence)
 	}
 	return list
 }
 
-// CausesText writes explanations for a terminal. The evidence about candidates without support is for verbose ones.
+// CausesText writes explanations for a terminal. With verbose it includes the evidence about candidates without
+// support. The error is the writer's.
 func CausesText(w io.Writer, list []explain.Explanation, verbose bool) error {
 	var p prose.Page
 	if len(list) == 0 {
@@ -138,6 +140,7 @@ func CausesText(w io.Writer, list []explain.Explanation, verbose bool) error {
 	return write(w, p.String())
 }
 
+// writeSupported writes a supported cause with its evidence and remedy.
 func writeSupported(p *prose.Page, c explain.Cause) {
 	head := string(c.State) + ": " + c.Cause
 	if text := shareText(c.Share); text != "" {
@@ -152,7 +155,7 @@ func writeSupported(p *prose.Page, c explain.Cause) {
 	}
 }
 
-// writeOthers writes candidates without support, those of one state together.
+// writeOthers writes the candidates without support, grouped by state.
 func writeOthers(p *prose.Page, list []explain.Cause, verbose bool) {
 	for _, state := range []explain.State{explain.NotObservable, explain.Contradicted} {
 		var named []string

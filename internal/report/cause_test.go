@@ -11,8 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 )
 
-// causes are an explanation with a cause of each state, of a primary case.
-func causes(in Input) []explain.Explanation {
+// causesOf returns an explanation of a primary case with a cause of each state.
+func causesOf(in Input) []explain.Explanation {
 	r := in.Comparison.Primary()[0]
 	return []explain.Explanation{{Case: r.Case, Metric: r.Metric, Target: r.Target, Baseline: r.Baseline,
 		Sentence: reporttest.VXLAN + " has more CPU time on the path.", Causes: []explain.Cause{
@@ -31,7 +31,7 @@ func TestCausesText(t *testing.T) {
 	var b strings.Builder
 	in := network(t)
 	for _, verbose := range []bool{false, true} {
-		if err := CausesText(&b, causes(in), verbose); err != nil {
+		if err := CausesText(&b, causesOf(in), verbose); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,10 +42,10 @@ func TestCausesText(t *testing.T) {
 	}
 }
 
-// TestCausesEverywhere: each format with words has the sentence, and the page and JSON have the evidence.
+// TestCausesEverywhere: each format with text has the sentence, and page and JSON have the evidence.
 func TestCausesEverywhere(t *testing.T) {
 	in := network(t)
-	in.Causes = causes(in)
+	in.Causes = causesOf(in)
 	for _, f := range Formats() {
 		b := written(t, f, in)
 		var wants []string
@@ -70,14 +70,14 @@ func TestCausesEverywhere(t *testing.T) {
 	}
 }
 
-// The causes of a few targets are named, those of many are counted, and a target alone without any says nothing.
+// Causes of a few targets are named, those of many are counted. A single target without causes has no sentence.
 func TestCausesInASentence(t *testing.T) {
 	in := network(t)
 	for n, want := range map[int]string{0: "Why: no cause is supported for 1 difference.",
 		3: "Why: t0 has delay; t1 has delay; t2 has delay.", 4: "Why: for 4 of 4 differences a cause is supported."} {
 		in.Causes = nil
 		for i := range max(n, 1) {
-			x := causes(in)[0]
+			x := causesOf(in)[0]
 			x.Target = fmt.Sprint("lab:t", i)
 			x.Causes = []explain.Cause{{Cause: "delay", State: explain.Supported}}[:min(n, 1)]
 			in.Causes = append(in.Causes, x)
@@ -87,7 +87,7 @@ func TestCausesInASentence(t *testing.T) {
 		}
 	}
 	alone := inputs(t)["one"]
-	alone.Causes = causes(in)
+	alone.Causes = causesOf(in)
 	alone.Causes[0].Causes = nil
 	if got := causesSentence(alone); got != "" {
 		t.Errorf("alone: %q", got)

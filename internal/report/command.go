@@ -8,7 +8,7 @@ import (
 )
 
 // command returns the command line that repeats an experiment: the command, then each flag with its value. It is nil
-// without targets, and for what nothing pairs: no command repeats another tool's runs, or several experiments.
+// without targets and for unpaired comparisons: no command repeats imported runs or several experiments.
 func command(in Input) []string {
 	e := in.Experiment
 	if !in.Comparison.Paired || len(e.Targets) == 0 {
@@ -49,7 +49,7 @@ func command(in Input) []string {
 	add("--metric", e.Metric)
 	add("--tool", e.Tool)
 	if len(e.Design.Looks) > 0 {
-		add("--looks", strings.Join(integers(e.Design.Looks), ","))
+		add("--looks", strings.Join(integerTexts(e.Design.Looks), ","))
 	} else {
 		add("--blocks", strconv.Itoa(e.Design.Blocks))
 	}
@@ -73,17 +73,19 @@ func command(in Input) []string {
 	return args
 }
 
-var harmless = regexp.MustCompile(`^[\w./:=,+%@-]+$`)
+// shellSafe matches arguments that a shell does not change.
+var shellSafe = regexp.MustCompile(`^[\w./:=,+%@-]+$`)
 
-// quote protects an argument from a shell.
+// quote quotes an argument for a shell.
 func quote(arg string) string {
-	if harmless.MatchString(arg) {
+	if shellSafe.MatchString(arg) {
 		return arg
 	}
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-func integers(list []int) []string {
+// integerTexts formats integers.
+func integerTexts(list []int) []string {
 	texts := make([]string, len(list))
 	for i, n := range list {
 		texts[i] = strconv.Itoa(n)

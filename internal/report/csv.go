@@ -14,17 +14,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// writeCSV writes one row per value of every run, valid or not, in the order in which they happened: the long
-// form, which R, pandas, DuckDB and spreadsheets group and pivot without preparation. A run without any
-// value has one row, with empty cells for the metric, so that no run is missing. Numbers are in base
-// units, times in seconds. It is RFC 4180, lines end in CR LF; docs/formats.md describes the columns.
+// writeCSV writes one row per value of every run, valid or not, in the order of the runs: the long form, which R,
+// pandas, DuckDB and spreadsheets group and pivot without preparation. A run without values has one row with an empty
+// metric, so that no run is missing. Numbers are in base units, times in seconds. The format is RFC 4180 with CR LF;
+// docs/formats.md describes the columns.
 func writeCSV(w io.Writer, in Input) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	err := out.Write(csvColumns)
 	cases, changes := in.casesByName(), changesBySession(in.Comparison)
 	for _, r := range in.runs() {
-		row := csvRun(r, cases[r.Case], changes[inSession{r.experiment, r.Session}])
+		row := csvRun(r, cases[r.Case], changes[sessionKey{r.experiment, r.Session}])
 		values := r.Values
 		if len(values) == 0 {
 			values = []result.Value{{}}
@@ -45,12 +45,12 @@ func writeCSV(w io.Writer, in Input) error {
 	return nil
 }
 
-// csvCells makes text from outside safe: control characters become visible, and what a spreadsheet would take for a
-// formula begins with an apostrophe. Numbers stay numbers.
+// csvCells makes text from outside safe: control characters become visible, and a text that a spreadsheet would take
+// for a formula gets an apostrophe in front. Numbers stay unchanged.
 func csvCells(row []string) []string {
 	cells := make([]string, len(row))
 	for i, text := range row {
-		if formula(text) {
+		if isFormula(text) {
 			text = "'" + text
 		}
 		cells[i] = prose.PlainLines(text)
@@ -58,17 +58,18 @@ func csvCells(row []string) []string {
 	return cells
 }
 
+// signedNumber matches numbers and percentages with a sign, which are no formulas.
 var signedNumber = regexp.MustCompile(`^[+-](\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?( ?%)?$`)
 
-// formula says whether a spreadsheet takes a cell for a formula, or may once it has left out blanks.
-func formula(text string) bool {
+// isFormula reports whether a spreadsheet may take a cell for a formula, also after it removes leading blanks.
+func isFormula(text string) bool {
 	begin := strings.TrimLeft(text, " \t\r\n")
 	return (begin != "" && strings.ContainsRune("=+-@", rune(begin[0])) ||
 		strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "\r")) &&
 		!signedNumber.MatchString(text)
 }
 
-// csvColumns are the names of the columns: what tells the run, its value, and how it was measured.
+// csvColumns are the names of the columns: the run, its value, and how it was measured.
 var csvColumns = []string{
 	"experiment", "run", "block", "attempt", "slot", "target", "case", "role",
 	"metric", "main", "unit", "better", "value",
@@ -76,42 +77,42 @@ var csvColumns = []string{
 	"session", "changed", "site",
 }
 
-// firstOfValue is the column of the metric's name, which the others of a value follow.
-const firstOfValue = 8
+// firstValueColumn is the index of the column of the metric's name; the other columns of a value follow.
+const firstValueColumn = 8
 
-// csvRun is the row of a run, its value still empty. The cells are those of csvColumns.
+// csvRun returns the row of a run, in the order of csvColumns, with its value still empty.
 func csvRun(r run, c result.Case, changed string) []string {
 	return []string{
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt),
 		strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
-		began(r.Start), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
+		timeText(r.Start), formatFloat(r.Setup), formatFloat(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), result.Joined(r.Invalid),
 		numberText(r.Session), changed, numberText(r.Site),
 	}
 }
 
-// csvValue puts a value into the row of its run.
+// csvValue writes a value into the row of its run.
 func csvValue(row []string, v result.Value, c result.Case) []string {
 	if v.Metric == "" {
 		return row
 	}
-	row[firstOfValue] = v.Metric
-	row[firstOfValue+1] = strconv.FormatBool(v.Metric == c.Metric)
-	row[firstOfValue+2] = string(v.Unit)
-	row[firstOfValue+3] = string(v.Better)
-	row[firstOfValue+4] = float(v.Number)
+	row[firstValueColumn] = v.Metric
+	row[firstValueColumn+1] = strconv.FormatBool(v.Metric == c.Metric)
+	row[firstValueColumn+2] = string(v.Unit)
+	row[firstValueColumn+3] = string(v.Better)
+	row[firstValueColumn+4] = formatFloat(v.Number)
 	return row
 }
 
-// casesByName are the cases of the experiment by their names.
+// casesByName returns the cases of the experiment by name.
 func (in Input) casesByName() map[string]result.Case { return result.CasesByName(in.Experiment.Cases) }
 
-// float writes the shortest text that reads back as v.
-func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// formatFloat returns the shortest text that reads back as v.
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// began is a time as text; runs of another tool may have begun nobody knows when.
-func began(t time.Time) string {
+// timeText formats a time; empty for imported runs without a start time.
+func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// A finding is what the audit found, with a number by which the numbers that it touches refer to it.
+// A finding is a finding of the audit, with a number by which marks next to values refer to it.
 type finding struct {
 	audit.Finding
 	Number int
 	Where  string // case, target and metric, and file or runs
 }
 
-// ID is that of the finding's element.
+// ID returns the id of the finding's HTML element.
 func (f finding) ID() string { return fmt.Sprintf("finding-%d", f.Number) }
 
-// Label is what a screen reader says of the mark at a number, which leads to the finding.
+// Label returns the text for screen readers of the mark that links to the finding.
 func (f finding) Label() string { return fmt.Sprintf("%s %d: %s", f.Severity, f.Number, f.Rule) }
 
-// Sign is a mark of one column for a severity, so that it does not rest on colour.
+// Sign returns a mark of one column for a severity, so that it does not depend on colour.
 func (f finding) Sign() string {
 	switch f.Severity {
 	case audit.Error:
@@ -34,16 +34,17 @@ func (f finding) Sign() string {
 	return "●"
 }
 
-// A findingList is the findings, worst first.
+// A findingList holds the findings, most severe first.
 type findingList struct {
 	capped[finding]
 	errors int
 	byCase map[string][]finding
 }
 
-// mostMarks is how many findings are marked at one number; they all are in the list.
-const mostMarks = 2
+// maxMarks is the number of findings marked next to one value; the list has all.
+const maxMarks = 2
 
+// newFindings sorts and numbers the findings of a comparison.
 func newFindings(c compare.Comparison) findingList {
 	order := slices.Clone(c.Findings)
 	slices.SortStableFunc(order, func(a, b audit.Finding) int {
@@ -57,7 +58,7 @@ func newFindings(c compare.Comparison) findingList {
 			list.errors++
 		}
 	}
-	list.capped = first(all)
+	list.capped = firstRows(all)
 	for _, f := range list.Rows {
 		if f.Case != "" {
 			list.byCase[f.Case] = append(list.byCase[f.Case], f)
@@ -66,10 +67,12 @@ func newFindings(c compare.Comparison) findingList {
 	return list
 }
 
+// severityRank returns the rank of a severity, 0 for the most severe.
 func severityRank(s audit.Severity) int {
-	return slices.Index(audit.Severities, s) & 3 // an unknown one is last
+	return slices.Index(audit.Severities, s) & 3 // an unknown severity, -1, becomes 3 and is last
 }
 
+// findingPlace returns the case, target, metric, place and runs of a finding.
 func findingPlace(f audit.Finding) string {
 	parts := nonEmpty(f.Case, f.Target, f.Metric, f.Place)
 	if n := len(f.Runs); n > 0 {
@@ -85,7 +88,7 @@ func findingPlace(f audit.Finding) string {
 	return strings.Join(parts, " · ")
 }
 
-// Worst is a sentence for the first screen if there are errors, else nothing.
+// Worst returns a sentence for the first screen if there are errors, else "".
 func (l findingList) Worst() string {
 	switch l.errors {
 	case 0:
@@ -96,13 +99,13 @@ func (l findingList) Worst() string {
 	return fmt.Sprintf("✖ %d findings say that numbers of this experiment cannot be what they say they are.", l.errors)
 }
 
-// marks are those of the findings that touch a number: of its case, and of no other target or metric.
-// An empty metric is that of any.
+// marks returns the findings, at most maxMarks, that concern a value: findings of its case that name no other target or
+// metric. An empty metric matches any.
 func (l findingList) marks(name, target, baseline, metric string) []finding {
 	var list []finding
 	for _, f := range l.byCase[name] {
 		of := f.Target == "" || f.Target == target || f.Target == baseline
-		if of && (f.Metric == "" || metric == "" || f.Metric == metric) && len(list) < mostMarks {
+		if of && (f.Metric == "" || metric == "" || f.Metric == metric) && len(list) < maxMarks {
 			list = append(list, f)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 type forest struct {
 	ID, Title, About string
 	File             string
-	Folded           bool // so long that it would hide what follows
+	Folded           bool // too long to be shown open
 	Axis             template.HTML
-	Change           string // the head of the changes
+	Change           string // heading of the changes
 	Groups           []forestGroup
-	Shown, All       int // comparisons
+	Shown, All       int // number of comparisons
 }
 
 type forestGroup struct {
 	Case, Metric, Better string
-	Against              string // the baseline, where it is not that of the whole comparison
+	Against              string // baseline, if it differs from that of the whole comparison
 	Rows                 []forestRow
 	Missing              []result.NotMeasured
 }
@@ -35,13 +35,13 @@ type forestRow struct {
 	Marks []finding
 }
 
-// Rest is what the page says of comparisons that it does not have.
-func (f forest) Rest() string { return rest(f.Shown, f.All) }
+// Rest returns a note about the comparisons that are left out.
+func (f forest) Rest() string { return restText(f.Shown, f.All) }
 
 // manyCases is the number of exploratory cases above which they are folded.
 const manyCases = 8
 
-// axis is the one on which all comparisons of the page are drawn.
+// axis returns the common axis of all comparisons of the page.
 func (b *builder) axis() chart.Forest {
 	primary, _ := partition(b.groups, result.Primary)
 	exploratory, _ := partition(b.groups, result.Exploratory)
@@ -73,7 +73,7 @@ func (b *builder) forests(axis chart.Forest) (list []forest) {
 				fg.Against = g.Baseline
 			}
 			for _, r := range g.Rows {
-				if f.All++; f.All > mostRows {
+				if f.All++; f.All > maxRows {
 					continue
 				}
 				number++
@@ -97,6 +97,7 @@ func (b *builder) forests(axis chart.Forest) (list []forest) {
 	return list
 }
 
+// forestInterval returns a comparison as a row of a forest plot; the number makes its id unique.
 func forestInterval(r compare.Row, number int) chart.Interval {
 	return chart.Interval{
 		Change: float64(r.Change), Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: r.Role == result.Primary,

@@ -20,6 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
+// written returns the output of a format; the files of a format with several are joined.
 func written(t *testing.T, f Format, in Input) string {
 	t.Helper()
 	if f.Files == nil {
@@ -48,7 +49,7 @@ func formatNamed(t *testing.T, name string) Format {
 func TestGoldenOfEveryFormat(t *testing.T) {
 	for _, f := range Formats() {
 		if slices.Contains([]string{"html", "svg"}, f.Name) {
-			continue // their tests look at their structure
+			continue // other tests check their structure
 		}
 		t.Run(f.Name, func(t *testing.T) { golden.Check(t, "testdata/small-"+f.File, written(t, f, small())) })
 	}
@@ -89,7 +90,7 @@ func TestEveryFormatReportsAWriteError(t *testing.T) {
 	}
 }
 
-// Rows are written one by one; the text is that of the whole.
+// Rows are written one by one; the output equals that of the whole comparison.
 func TestJSONIsThatOfTheComparison(t *testing.T) {
 	for name, in := range map[string]Input{"network": network(t), "small": small(), "no rows": input(), "empty": {}} {
 		if in.Comparison.Comparisons == nil {
@@ -152,7 +153,7 @@ func TestCSVReadsBack(t *testing.T) {
 			}
 			next++
 			want := map[string]string{
-				// A reader turns CR LF within a field into LF; there is none here.
+				// A reader turns CR LF within a field into LF; this input has none.
 				"experiment": in.Experiment.ID, "run": r.ID, "target": r.Target,
 				"case": r.Case, "metric": v.Metric, "unit": string(v.Unit),
 				"better": string(v.Better), "block": strconv.Itoa(r.Block),
@@ -160,7 +161,7 @@ func TestCSVReadsBack(t *testing.T) {
 				"value": "", "main": "",
 			}
 			if v.Metric != "" {
-				want["value"], want["main"] = float(v.Number), strconv.FormatBool(v.Metric == primary[r.Case])
+				want["value"], want["main"] = formatFloat(v.Number), strconv.FormatBool(v.Metric == primary[r.Case])
 			}
 			for name, text := range want {
 				if cell[name] != text {
@@ -257,7 +258,7 @@ func TestBenchHasEveryRunThatCounts(t *testing.T) {
 	in := network(t)
 	want := 0
 	for _, r := range in.Runs {
-		// The built experiment repeated two blocks of this case. The cases of this path are upper bounds.
+		// The built experiment repeated two blocks of this case. The cases of this path are node-to-node references.
 		if !strings.HasPrefix(r.Case, "node-node/") && (r.Case != rr || r.Attempt == 2 || r.Block != 4 && r.Block != 9) {
 			want++
 		}
@@ -314,7 +315,7 @@ func TestMarkdownCannotBeBrokenOut(t *testing.T) {
 	}
 }
 
-// What another tool measured has no command, in any format.
+// Imported runs have no command in any format.
 func TestImportedHasNoCommand(t *testing.T) {
 	in := small()
 	in.Experiment.Imported, in.Comparison.Paired = "vault-benchmark", false
@@ -380,7 +381,7 @@ func TestTwoDirectories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count, seen := map[string]int{}, map[[2]string]bool{} // runs, each of which has several rows
+	count, seen := map[string]int{}, map[[2]string]bool{} // a run has several rows
 	for _, r := range rows[1:] {
 		if run := [2]string{r[0], r[1]}; !seen[run] {
 			seen[run] = true
@@ -390,7 +391,7 @@ func TestTwoDirectories(t *testing.T) {
 	if count[a.Experiment.ID] != len(a.Runs) || count["2026-11-28-b"] != 200 {
 		t.Errorf("runs by experiment: %v", count)
 	}
-	// Each target has a column, and each group stands in that of its own baseline.
+	// Each target has a column, and each group is in that of its own baseline.
 	for l := range strings.Lines(written(t, formatNamed(t, "markdown"), in)) {
 		if strings.HasPrefix(l, "| pod-pod") && strings.Count(l, "Gbit/s") == 1 {
 			t.Errorf("a row has no baseline: %s", l)

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// gated is a comparison with a gate of each outcome, and an order that was planned and one that was not.
+// gated returns a comparison with a gate of each outcome, and a planned and an unplanned order of targets.
 func gated() Input {
 	gate := func(o compare.Outcome, sentence string) compare.Gated {
 		return compare.Gated{Gate: "*/tcp-rr p99 <= +5%", Case: "pod-pod/other/tcp-rr",
@@ -59,7 +59,7 @@ func TestJUnitGates(t *testing.T) {
 	}
 }
 
-// Gates come first, for they decide on the status; an order that nobody planned is not shown.
+// Gates come first, because they determine the exit status. An unplanned order is not shown.
 func TestTextGatesAndOrder(t *testing.T) {
 	var b strings.Builder
 	if err := Text(&b, gated(), TextOptions{Verbose: true}); err != nil {
@@ -103,7 +103,7 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 	}
 }
 
-// The command that a report shows repeats the design.
+// The shown command repeats the design.
 func TestCommandRepeatsTheDesign(t *testing.T) {
 	e := result.Experiment{
 		Baseline: "lab:native", Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}},
@@ -124,7 +124,7 @@ func TestCommandRepeatsTheDesign(t *testing.T) {
 	}
 }
 
-// The command that repeats an experiment switches to its targets too.
+// The shown command includes the switches of targets.
 func TestCommandInTurn(t *testing.T) {
 	e := result.Experiment{
 		Baseline: "a", Design: result.Design{Blocks: 8}, Restore: &result.Command{Text: "true"},

@@ -8,14 +8,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// fewLines are as many as leave room for all else that an answer has on a terminal of 24 lines.
-const fewLines = 14
+// answerLines is the number of lines for the matrix that leaves space for the rest of an answer on 24 lines.
+const answerLines = 14
 
-// gridGap stands before each column of a grid but the first.
+// gridGap is the space before each column of a grid except the first.
 const gridGap = 2
 
-// gridWidth is the width of all columns of a grid but the first.
-func (h hero) gridWidth(intervals bool) int {
+// gridWidth returns the width of all columns of a grid except the names.
+func (h answer) gridWidth(intervals bool) int {
 	width := gridGap + briefValue + len(" ~ ") + briefChange
 	if intervals {
 		width += briefInterval + 1
@@ -23,11 +23,10 @@ func (h hero) gridWidth(intervals bool) int {
 	return briefValue + (len(h.Columns)-1)*width
 }
 
-// grid writes a line for each case, below the name of what it is about, and columns for all targets, with intervals
-// where there is room for them.
-func (t *textReport) grid(c compare.Comparison, h hero, name int) {
+// grid writes a line for each case, below its subject, and a column for each target, with intervals if they fit.
+func (t *textReport) grid(c compare.Comparison, h answer, name int) {
 	intervals := false
-	if wide := t.width() - h.gridWidth(true); wide >= leastName {
+	if wide := t.width() - h.gridWidth(true); wide >= minNameWidth {
 		name, intervals = wide, true
 	}
 	name = min(name, 36)
@@ -38,7 +37,7 @@ func (t *textReport) grid(c compare.Comparison, h hero, name int) {
 		head += strings.Repeat(" ", gridGap) + prose.Left(short, width-gridGap)
 	}
 	t.Line(t.style("1", strings.TrimRight(head, " ")))
-	t.byCase(h, name, func(cells []heroCell) string {
+	t.byCase(h, name, func(cells []answerCell) string {
 		line := prose.Right(shortText(cells[0]), briefValue)
 		for _, cell := range cells[1:] {
 			line += strings.Repeat(" ", gridGap) + t.gridCell(cell, intervals)
@@ -49,8 +48,8 @@ func (t *textReport) grid(c compare.Comparison, h hero, name int) {
 	t.faint(signs(c, h) + ".")
 }
 
-// gridCell is a value with the sign of its verdict, its change and perhaps the interval.
-func (t *textReport) gridCell(c heroCell, interval bool) string {
+// gridCell returns a value with the sign of its verdict, its change and, if wanted, its interval.
+func (t *textReport) gridCell(c answerCell, interval bool) string {
 	text, code := prose.Right(shortText(c), briefValue), verdictCodes[c.Mark]
 	if c.Word == "" {
 		return text + strings.Repeat(" ", len(" ~ ")+briefChange)
@@ -62,8 +61,8 @@ func (t *textReport) gridCell(c heroCell, interval bool) string {
 	return text
 }
 
-// signs says what the signs before changes mean.
-func signs(c compare.Comparison, h hero) string {
+// signs explains the signs before changes.
+func signs(c compare.Comparison, h answer) string {
 	var baselines []string
 	for _, column := range h.Columns {
 		if column.Note == "baseline" {

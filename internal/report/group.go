@@ -11,30 +11,30 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A group is one metric of one case on a baseline and on every target that is compared with it: a line
-// of a table in the shape of case x target.
+// A group is one metric of one case on a baseline and on every target that is compared with it: a line of a table of
+// cases and targets.
 type group struct {
 	Case     string
-	Of       result.Case // as it was planned
+	Of       result.Case // the planned case
 	Metric   string
 	Unit     unit.Unit
 	Better   metric.Better
 	Role     result.Role
-	Main     bool // the metric that the case is measured for
+	Main     bool // whether Metric is the main metric of the case
 	Baseline string
-	// BaselineMedian is that of the row with the most blocks; a row with fewer has its own.
+	// BaselineMedian is the one of the row with the most blocks; a row with fewer blocks has its own.
 	BaselineMedian compare.Number
 	Rows           []compare.Row
 	Bound          *compare.UpperBound
-	Missing        []result.NotMeasured // targets for which this case in particular was not measured
-	Ways           map[string]string    // by target, what the directions of a sum carried: "12.0/11.0 Gbit/s TX/RX"
+	Missing        []result.NotMeasured // targets without this case
+	Directions     map[string]string    // by target, both directions of a throughput: "12.0/11.0 Gbit/s TX/RX"
 }
 
-// An index numbers keys in the order in which they appear.
+// An index numbers keys in order of appearance, from 0.
 type index[K comparable] map[K]int
 
-// of is the number of a key, and whether it appears for the first time.
-func (x index[K]) of(key K) (number int, first bool) {
+// add returns the number of a key, and whether it is new.
+func (x index[K]) add(key K) (number int, first bool) {
 	number, known := x[key]
 	if !known {
 		number = len(x)
@@ -43,32 +43,32 @@ func (x index[K]) of(key K) (number int, first bool) {
 	return number, !known
 }
 
-// groups collects the rows of a comparison, in its order: primaries first.
+// groups collects the rows of a comparison, in its order: primary comparisons first.
 func groups(in Input) []group {
 	cases := in.casesByName()
 	var all []group
 	at := index[[3]string]{}
 	for _, r := range in.Comparison.Comparisons {
-		i, first := at.of([3]string{r.Case, r.Metric, r.Baseline})
+		i, first := at.add([3]string{r.Case, r.Metric, r.Baseline})
 		if first {
 			of := cases[r.Case]
 			all = append(all, group{
 				Case: r.Case, Of: of, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role, Baseline: r.Baseline,
-				Main: of.Metric == "" || of.Metric == r.Metric, Missing: missing(in.Comparison, r.Case),
+				Main: of.Metric == "" || of.Metric == r.Metric, Missing: missingTargets(in.Comparison, r.Case),
 			})
 		}
 		all[i].add(r)
 	}
 	for i, g := range all {
 		if g.Metric == metric.Throughput {
-			all[i].Ways = eachWay(all, g)
+			all[i].Directions = directionMedians(all, g)
 		}
 	}
 	return all
 }
 
-// eachWay returns the medians of each direction of a throughput, by target; none where they were not measured apart.
-func eachWay(all []group, sum group) map[string]string {
+// directionMedians returns the medians of each direction of a throughput, by target; empty if they were not measured.
+func directionMedians(all []group, sum group) map[string]string {
 	var tx, rx group
 	for _, g := range all {
 		switch {
@@ -88,7 +88,7 @@ func eachWay(all []group, sum group) map[string]string {
 	return list
 }
 
-// medians are those of all targets.
+// medians returns the medians of all targets, by name.
 func (g group) medians() map[string]compare.Number {
 	of := map[string]compare.Number{g.Baseline: g.BaselineMedian}
 	for _, r := range g.Rows {
@@ -97,6 +97,7 @@ func (g group) medians() map[string]compare.Number {
 	return of
 }
 
+// add appends a row.
 func (g *group) add(r compare.Row) {
 	if !slices.ContainsFunc(g.Rows, func(other compare.Row) bool { return other.Blocks >= r.Blocks }) {
 		g.BaselineMedian, g.Bound = r.BaselineMedian, cmp.Or(r.UpperBound, g.Bound)
@@ -105,7 +106,7 @@ func (g *group) add(r compare.Row) {
 	g.Rows = append(g.Rows, r)
 }
 
-// bounds are the references of the targets that have one.
+// bounds returns the node-to-node references of the targets that have one, by name.
 func (g group) bounds() map[string]compare.Number {
 	of := map[string]compare.Number{}
 	if g.Bound != nil {
@@ -119,9 +120,10 @@ func (g group) bounds() map[string]compare.Number {
 	return of
 }
 
-func missing(c compare.Comparison, name string) []result.NotMeasured {
+// missingTargets returns the targets for which a case was not measured.
+func missingTargets(c compare.Comparison, name string) []result.NotMeasured {
 	var list []result.NotMeasured
-	for _, n := range inWords(c.NotMeasured) {
+	for _, n := range expandWildcards(c.NotMeasured) {
 		if n.Case == name {
 			list = append(list, n)
 		}
@@ -129,8 +131,8 @@ func missing(c compare.Comparison, name string) []result.NotMeasured {
 	return list
 }
 
-// inWords is a list of what was not measured, with words where it says "*".
-func inWords(list []result.NotMeasured) []result.NotMeasured {
+// expandWildcards replaces "*" in a list of what was not measured by words.
+func expandWildcards(list []result.NotMeasured) []result.NotMeasured {
 	list = slices.Clone(list)
 	for i := range list {
 		if list[i].Target == "*" {
@@ -143,24 +145,24 @@ func inWords(list []result.NotMeasured) []result.NotMeasured {
 	return list
 }
 
-// absent is the cell of a target that a group has no row of.
-func absent(g group, target string) string {
+// missingCell returns the cell of a target for which a group has no row.
+func missingCell(g group, target string) string {
 	if slices.ContainsFunc(g.Missing, func(n result.NotMeasured) bool { return n.Target == target }) {
 		return notMeasuredText
 	}
 	return "-"
 }
 
-// notMeasuredText stands in the cell of a target that could not be measured.
+// notMeasuredText is the cell of a target that could not be measured.
 const notMeasuredText = "not measured"
 
-// partition keeps the groups of a role, and of those the main metrics of their cases, and the latencies of storage,
-// whose rate alone says nothing of the wait; others counts the rest.
+// partition returns the groups of a role that have the main metric of their case, or a latency of storage, whose rate
+// alone does not show the wait, and counts the others.
 func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
 		switch {
 		case g.Role != role:
-		case g.Main || g.Role == result.Primary || isWait(g.Of, g.Metric):
+		case g.Main || g.Role == result.Primary || isStorageLatency(g.Of, g.Metric):
 			kept = append(kept, g)
 		default:
 			others++
@@ -169,8 +171,8 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 	return kept, others
 }
 
-// isWait says whether a metric is a latency of a case of storage, of all operations or of its reads or writes.
-func isWait(of result.Case, name string) bool {
+// isStorageLatency reports whether a metric is a latency of a case of storage: of all operations, reads or writes.
+func isStorageLatency(of result.Case, name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, metric.Reads), metric.Writes)
 	return of.Load.Volume && (name == metric.P50 || name == metric.P99)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A rate of storage is never told without the latency that it was had at; other cases tell their main metric alone.
+// A rate of storage comes with its latencies; other cases show only their main metric.
 func TestPartition(t *testing.T) {
 	volume := result.Case{Load: result.Load{Volume: true}}
 	all := []group{

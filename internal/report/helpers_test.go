@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// built is made once: it takes a second under the race detector.
+// built compares the experiment once: that takes a second under the race detector.
 var built = sync.OnceValues(func() (Input, error) {
 	r, err := reporttest.Network()
 	if err != nil {
@@ -27,7 +27,7 @@ var built = sync.OnceValues(func() (Input, error) {
 	return Input{Comparison: c, Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts}, err
 })
 
-// network is the built experiment, compared. What it returns may be changed.
+// network returns the built experiment with its comparison. Callers may change it.
 func network(t testing.TB) Input {
 	t.Helper()
 	in, err := built()
@@ -48,7 +48,7 @@ const (
 	rr     = "pod-pod/other/tcp-rr"
 )
 
-// row is a primary comparison of throughput; base and target in Gbit/s.
+// row returns a primary comparison of throughput; base and value are in Gbit/s.
 func row(target string, base, value, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
 	return compare.Row{
 		Case: stream, Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Role: result.Primary,
@@ -59,7 +59,7 @@ func row(target string, base, value, change, lo, hi float64, v compare.Verdict, 
 	}
 }
 
-// latency turns a row into one of p50; base and target in µs.
+// latency turns a row into one of p50; base and value are in µs.
 func latency(r compare.Row, base, value float64) compare.Row {
 	r.Case, r.Metric, r.Unit, r.Better = rr, "p50", unit.Second, metric.Lower
 	r.BaselineMedian, r.TargetMedian = compare.Number(base*1e-6), compare.Number(value*1e-6)
@@ -83,7 +83,7 @@ func bounded(r compare.Row, bound, baseline, target float64) compare.Row {
 	return r
 }
 
-// input is a comparison of the rows as compare would make it, without runs.
+// input returns a comparison of the rows, without runs.
 func input(rows ...compare.Row) Input {
 	c := compare.Comparison{
 		Schema: compare.Schema, Experiment: "2026-11-21-test", Paired: true,
@@ -116,7 +116,7 @@ func input(rows ...compare.Row) Input {
 	return Input{Comparison: c, Experiment: e}
 }
 
-// withRuns adds two blocks of runs of the stream case, the second one repeated, with their sites.
+// withRuns adds two blocks of runs of the stream case with their sites; the second block is repeated.
 func withRuns(in Input) Input {
 	at := time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC)
 	open := func(block int) {
@@ -160,7 +160,7 @@ func withRuns(in Input) Input {
 	return in
 }
 
-// small is an input that has something for every format.
+// small returns an input with content for every format.
 func small() Input {
 	in := withRuns(input(
 		bounded(row("lab:vxlan", 9.13, 6.41, -0.297, -0.33, -0.26, compare.Different, compare.WorseThan), 9.4, 0.971, 0.682),
@@ -180,6 +180,7 @@ func small() Input {
 	return in
 }
 
+// render returns the output of a function.
 func render(t *testing.T, write func(*strings.Builder) error) string {
 	t.Helper()
 	var b strings.Builder

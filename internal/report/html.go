@@ -20,7 +20,7 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// What is embedded in pages, the zoomable plot's for those alone that have series over time.
+// The styles and scripts of pages. Those of uPlot are only in pages with series over time.
 var (
 	//go:embed templates/style.css
 	style string
@@ -36,14 +36,15 @@ var (
 	copyScript string
 )
 
-// writeHTML writes the report as one page that needs nothing else: no network, its figures inline. Its scripts copy
-// figures and make series over time zoomable; without them it shows the same, and its policy names them by hashes.
-// The comparison's JSON is in the script element with id "comparison". Of long lists it has the beginning, and says so.
+// writeHTML writes the report as one self-contained page, without network access, with inline figures. Scripts copy
+// figures and make series over time zoomable; without them the page shows the same content. Its policy names them by
+// hash. The JSON of the comparison is in the script element with id "comparison". Long lists are truncated, with a
+// note.
 func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
-		"glue":    glue, "sharp": sharp, "share": shareText,
-		"soft": soft, "word": word, "class": class, "gateClass": gateClass,
+		"typeset": typeset, "typesetUnbroken": typesetUnbroken, "share": shareText,
+		"breakable": breakable, "word": word, "class": class, "gateClass": gateClass,
 		"change":   func(r compare.Row) string { return change(r.Change) },
 		"interval": func(r compare.Row) string { return interval(r.CI) },
 	}
@@ -51,8 +52,8 @@ func writeHTML(w io.Writer, in Input) error {
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
-	p := newPage(in.spoken())
-	p.dress()
+	p := newPage(in.inStorageUnits())
+	p.addStyleAndScripts()
 	if p.JSON, p.JSONRest, err = embeddedComparison(in.Comparison); err != nil {
 		return err
 	}
@@ -63,22 +64,22 @@ func writeHTML(w io.Writer, in Input) error {
 	return write(w, b.String())
 }
 
-// glue keeps a percent sign on the line of its number, and gives numbers below 0 a real minus sign.
-func glue(s string) string {
-	return strings.ReplaceAll(minus.ReplaceAllString(s, "${1}−$2"), " %", "\u00a0%")
+// typeset keeps a percent sign on the line of its number, and gives negative numbers a real minus sign.
+func typeset(s string) string {
+	return strings.ReplaceAll(minusSign.ReplaceAllString(s, "${1}−$2"), " %", "\u00a0%")
 }
 
-// sharp is glue for a number and its unit, which stay on one line.
-func sharp(s string) string { return whole(glue(s)) }
+// typesetUnbroken is typeset for a number and its unit, which stay on one line.
+func typesetUnbroken(s string) string { return unbroken(typeset(s)) }
 
-// minus is a hyphen before a number that is no range.
-var minus = regexp.MustCompile(`(^|[\s(\[])-([0-9∞])`)
+// minusSign matches a hyphen before a number, unless it is part of a range.
+var minusSign = regexp.MustCompile(`(^|[\s(\[])-([0-9∞])`)
 
-// separators are where a long name may be broken.
+// separators are the characters after which a long name may be broken.
 const separators = ":+/_-"
 
-// soft escapes a name and lets it be broken behind separators.
-func soft(name string) template.HTML {
+// breakable escapes a name for HTML and allows line breaks after separators.
+func breakable(name string) template.HTML {
 	var b strings.Builder
 	for {
 		i := strings.IndexAny(name, separators)
@@ -91,9 +92,9 @@ func soft(name string) template.HTML {
 	}
 }
 
-// dress adds style and scripts: our own, and uPlot where there are series. The page's policy names scripts by their
-// hashes; data: images are what figures are copied through.
-func (p *page) dress() {
+// addStyleAndScripts adds our styles and scripts, and uPlot if there are series. The page's policy names scripts by
+// hash, and allows data: images, which the copying of figures needs.
+func (p *page) addStyleAndScripts() {
 	p.Style = template.CSS(chart.Style() + style)
 	scripts := []string{copyScript}
 	if p.Series.Any() {
@@ -106,38 +107,38 @@ func (p *page) dress() {
 	for _, script := range scripts {
 		hash := sha256.Sum256([]byte(script))
 		p.Policy += " 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
-		// The hash is of these bytes, so nothing may be escaped in them.
+		// The hash covers these bytes, so nothing may be escaped in them.
 		p.Scripts = append(p.Scripts, template.HTML("<script>"+script+"</script>"))
 	}
 }
 
-// embeddedComparison is the comparison as JSON, its lists no longer than a page shows, and what the page says of that.
-// The copy says it too, as a warning.
+// embeddedComparison returns the comparison as JSON, with lists truncated to maxRows, and a note about that, which is
+// also among the warnings of the JSON.
 func embeddedComparison(c compare.Comparison) (template.JS, string, error) {
 	shown, all := 0, 0
-	c.Comparisons = beginning(c.Comparisons, &shown, &all)
-	c.Medians, c.Groups, c.Boxes = beginning(c.Medians, &shown, &all), beginning(c.Groups, &shown, &all),
-		beginning(c.Boxes, &shown, &all)
-	c.Findings, c.NotMeasured = beginning(c.Findings, &shown, &all), beginning(c.NotMeasured, &shown, &all)
-	c.Slopes, c.Prices = beginning(c.Slopes, &shown, &all), beginning(c.Prices, &shown, &all)
-	c.Limits = beginning(c.Limits, &shown, &all)
-	c.Objectives, c.Leaks = beginning(c.Objectives, &shown, &all), beginning(c.Leaks, &shown, &all)
-	said := ""
+	c.Comparisons = truncateRows(c.Comparisons, &shown, &all)
+	c.Medians, c.Groups, c.Boxes = truncateRows(c.Medians, &shown, &all), truncateRows(c.Groups, &shown, &all),
+		truncateRows(c.Boxes, &shown, &all)
+	c.Findings, c.NotMeasured = truncateRows(c.Findings, &shown, &all), truncateRows(c.NotMeasured, &shown, &all)
+	c.Slopes, c.Prices = truncateRows(c.Slopes, &shown, &all), truncateRows(c.Prices, &shown, &all)
+	c.Limits = truncateRows(c.Limits, &shown, &all)
+	c.Objectives, c.Leaks = truncateRows(c.Objectives, &shown, &all), truncateRows(c.Leaks, &shown, &all)
+	note := ""
 	if shown < all {
-		said = fmt.Sprintf("This copy has at most the first %d rows of each list: %d of %d rows.", mostRows, shown, all)
-		c.Warnings = append(slices.Clone(c.Warnings), said)
+		note = fmt.Sprintf("This copy has at most the first %d rows of each list: %d of %d rows.", maxRows, shown, all)
+		c.Warnings = append(slices.Clone(c.Warnings), note)
 	}
-	// json.Marshal escapes <, > and &, so that no text of a user's can end the script element.
+	// json.Marshal escapes <, > and &, so that no text of a user can end the script element.
 	text, err := json.Marshal(c)
 	if err != nil {
 		return "", "", fmt.Errorf("encode the comparison as JSON: %w", err)
 	}
-	return template.JS(text), said, nil
+	return template.JS(text), note, nil
 }
 
-// beginning is what a page has of a list; it adds the rows that it has and that there are to the sums.
-func beginning[T any](list []T, shown, all *int) []T {
-	kept := list[:min(len(list), mostRows)]
+// truncateRows returns the first maxRows of a list, and adds its number of rows to shown and all.
+func truncateRows[T any](list []T, shown, all *int) []T {
+	kept := list[:min(len(list), maxRows)]
 	*shown, *all = *shown+len(kept), *all+len(list)
 	return kept
 }

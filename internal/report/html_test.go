@@ -22,8 +22,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-var look = flag.String("look", "", "write every format of the built experiment into this directory, to look at")
+var lookDirectory = flag.String("look", "", "write every format of the built experiment into this directory")
 
+// rendered returns the page of an input, as text and parsed.
 func rendered(t *testing.T, in Input) (text string, root *html.Node) {
 	t.Helper()
 	text = render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
@@ -34,7 +35,7 @@ func rendered(t *testing.T, in Input) (text string, root *html.Node) {
 	return text, root
 }
 
-// elements returns the elements of a page in document order for which keep is true.
+// elements returns the elements for which keep returns true, in document order.
 func elements(root *html.Node, keep func(*html.Node) bool) []*html.Node {
 	var list []*html.Node
 	for n := range root.Descendants() {
@@ -45,7 +46,7 @@ func elements(root *html.Node, keep func(*html.Node) bool) []*html.Node {
 	return list
 }
 
-// sectionRows is the number of rows of a section's tables, their heads left out.
+// sectionRows returns the number of rows of a section's tables, without headings.
 func sectionRows(root *html.Node, id string) (rows int) {
 	for _, s := range elements(root, func(n *html.Node) bool { return n.Data == "section" && attribute(n, "id") == id }) {
 		rows += len(elements(s, named("tr"))) - 1
@@ -81,7 +82,7 @@ func content(n *html.Node) string {
 }
 
 func TestLook(t *testing.T) {
-	if *look == "" {
+	if *lookDirectory == "" {
 		t.Skip("no -look directory was given")
 	}
 	in := network(t)
@@ -89,7 +90,7 @@ func TestLook(t *testing.T) {
 		if f.Files != nil {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(*look, f.File), []byte(written(t, f, in)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(*lookDirectory, f.File), []byte(written(t, f, in)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,19 +100,19 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			if err := os.WriteFile(filepath.Join(*look, name+"-"+f.Name), []byte(f.Text), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(*lookDirectory, name+"-"+f.Name), []byte(f.Text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		text := render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
-		if err := os.WriteFile(filepath.Join(*look, name+".html"), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(*lookDirectory, name+".html"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// permitted are the scripts that a page may have: data, and our own files.
-func permitted(t *testing.T, root *html.Node) {
+// scriptsPermitted fails the test unless the policy names every script, except data, by its hash.
+func scriptsPermitted(t *testing.T, root *html.Node) {
 	t.Helper()
 	policy := ""
 	for _, m := range elements(root, named("meta")) {
@@ -134,8 +135,8 @@ func permitted(t *testing.T, root *html.Node) {
 	}
 }
 
-// complete fails if a page refers to anything outside of it.
-func complete(t *testing.T, root *html.Node) {
+// selfContained fails the test if a page refers to anything outside of it.
+func selfContained(t *testing.T, root *html.Node) {
 	t.Helper()
 	for _, n := range elements(root, func(*html.Node) bool { return true }) {
 		switch n.Data {
@@ -168,17 +169,17 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	for name, in := range inputs(t) {
 		t.Run(name, func(t *testing.T) {
 			_, root := rendered(t, in)
-			complete(t, root)
-			permitted(t, root)
-			identified(t, root)
-			told(t, root)
-			ordered(t, root)
+			selfContained(t, root)
+			scriptsPermitted(t, root)
+			idsResolve(t, root)
+			accessible(t, root)
+			headingsOrdered(t, root)
 		})
 	}
 }
 
-// identified fails unless every id is there once and every link and reference leads to one.
-func identified(t *testing.T, root *html.Node) {
+// idsResolve fails the test unless every id is unique and every link and reference leads to one.
+func idsResolve(t *testing.T, root *html.Node) {
 	t.Helper()
 	ids := map[string]bool{}
 	for _, n := range elements(root, func(n *html.Node) bool { return attribute(n, "id") != "" }) {
@@ -208,8 +209,8 @@ func identified(t *testing.T, root *html.Node) {
 	}
 }
 
-// told fails unless a screen reader has words for every figure, table and control.
-func told(t *testing.T, root *html.Node) {
+// accessible fails the test unless every figure, table and control has a text for screen readers.
+func accessible(t *testing.T, root *html.Node) {
 	t.Helper()
 	for _, n := range elements(root, named("svg")) {
 		inner := n.Parent.Data == "svg" || n.Parent.Data == "g"
@@ -245,8 +246,8 @@ func told(t *testing.T, root *html.Node) {
 	}
 }
 
-// ordered fails if a heading is more than one level below the one before it.
-func ordered(t *testing.T, root *html.Node) {
+// headingsOrdered fails the test if a heading is more than one level below the one before it.
+func headingsOrdered(t *testing.T, root *html.Node) {
 	t.Helper()
 	last := 0
 	for _, n := range elements(root, func(n *html.Node) bool {
@@ -276,7 +277,7 @@ func TestPageEmbedsTheComparison(t *testing.T) {
 func TestPageAnswersFirst(t *testing.T) {
 	in := network(t)
 	_, root := rendered(t, in)
-	got, want := content(elements(root, named("h1"))[0]), glue(in.Comparison.Headline)
+	got, want := content(elements(root, named("h1"))[0]), typeset(in.Comparison.Headline)
 	if !strings.Contains(got, "vxlan") || got != want {
 		t.Errorf("the title is %q", got)
 	}
@@ -289,11 +290,11 @@ func TestPageAnswersFirst(t *testing.T) {
 		t.Fatalf("%d answers and %d cells for %d primary comparisons", len(answers), len(cells), len(primary))
 	}
 	for i, r := range primary {
-		if got := content(answers[i]); got != glue(r.Sentence) {
-			t.Errorf("answer %d is %q, want %q", i+1, got, glue(r.Sentence))
+		if got := content(answers[i]); got != typeset(r.Sentence) {
+			t.Errorf("answer %d is %q, want %q", i+1, got, typeset(r.Sentence))
 		}
 		cell := content(cells[i])
-		for _, want := range []string{word(r), sharp(change(r.Change)), glue(interval(r.CI))} {
+		for _, want := range []string{word(r), typesetUnbroken(change(r.Change)), typeset(interval(r.CI))} {
 			if !strings.Contains(cell, want) {
 				t.Errorf("cell %d lacks %q: %q", i+1, want, cell)
 			}
@@ -353,7 +354,7 @@ func TestPanelsShowEveryRun(t *testing.T) {
 	want := map[string]int{}
 	for _, r := range in.Runs {
 		if strings.HasPrefix(r.Case, "node-node") {
-			continue // shown as the bound
+			continue // shown as the reference
 		}
 		switch {
 		case !r.Valid():
@@ -409,7 +410,7 @@ func TestPercentilesNeedSamples(t *testing.T) {
 	var few []result.Run
 	for _, r := range in.Runs {
 		if r.Case == rr && r.Block == 1 {
-			few = append(few, r) // 4000 latencies: enough for p99.9, not for p99.99
+			few = append(few, r) // 4000 latencies: enough for p99.9, too few for p99.99
 		}
 	}
 	in.Runs = few
@@ -441,7 +442,7 @@ func TestBrokenHistogramIsNamed(t *testing.T) {
 
 var notFinite = regexp.MustCompile(`NaN|Inf`)
 
-// hostile are texts that try to leave the place that they are put in.
+// hostile texts try to break out of the markup around them.
 var hostile = []string{
 	`</script><script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`,
 	`' onmouseover='alert(1)`, `</title></svg><svg onload=alert(1)>`,
@@ -449,7 +450,7 @@ var hostile = []string{
 	`</style><style>*{display:none}`, "\u2028\u0000\x1b[31m", `&lt;b&gt;`,
 }
 
-// poisonViews puts text into what a comparison says beside its rows.
+// poisonViews adds text to the names and sentences of a comparison except those of its rows.
 func poisonViews(c *compare.Comparison, name func(string) string) {
 	c.Gates = []compare.Gated{{Gate: name("gate"), Outcome: compare.Outcome(name("failed")), Sentence: name("sentence")}}
 	c.Placebos = []string{name("lab:vxlan")}
@@ -468,7 +469,7 @@ func poisonViews(c *compare.Comparison, name func(string) string) {
 	}
 }
 
-// poison puts text into every place of an input that comes from outside.
+// poison adds text to every part of an input that comes from outside.
 func poison(in Input, text string) Input {
 	name := func(s string) string { return s + text }
 	in.Comparison.Summary, in.Comparison.Scope, in.Comparison.Baseline = name("Summary"), name("Scope"), name("base")
@@ -533,7 +534,7 @@ func poison(in Input, text string) Input {
 	return in
 }
 
-// skeleton is a page's elements and the names of their attributes, without any text.
+// skeleton returns the elements of a page with the names of their attributes, without text.
 func skeleton(root *html.Node) []string {
 	var list []string
 	for _, n := range elements(root, func(*html.Node) bool { return true }) {
@@ -636,7 +637,7 @@ func TestSoftNames(t *testing.T) {
 		"": "", "plain": "plain", "lab:vxlan+wireguard": "lab:<wbr>vxlan+<wbr>wireguard",
 		"ends:": "ends:", "a/b": "a/<wbr>b", "<b>:&": "&lt;b&gt;:<wbr>&amp;",
 	} {
-		if got := strings.ReplaceAll(string(soft(name)), "&#43;", "+"); got != want {
+		if got := strings.ReplaceAll(string(breakable(name)), "&#43;", "+"); got != want {
 			t.Errorf("%q becomes %q, want %q", name, got, want)
 		}
 	}

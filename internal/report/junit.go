@@ -11,10 +11,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// writeJUnit writes a test case per gate and per primary comparison, for CI systems that show such files. A
-// gate judges: it passes, is a failure, or an error of type undecided where the data decide neither
-// way. A comparison records: different passes whichever way it went, its sentence in system-out; what
-// is undecided or not measured is skipped, because a test that could not tell has not passed.
+// writeJUnit writes a test case per gate and per primary comparison, for CI systems that show such files. A gate
+// passes, is a failure, or is an error of type undecided if it is inconclusive. A comparison passes if it is decided,
+// better or worse, with its sentence in system-out; it is skipped if undecided or not measured, because a test without
+// a result has not passed.
 func writeJUnit(w io.Writer, in Input) error {
 	c := in.Comparison
 	suite := junitSuite{Name: "knotmeter " + c.Experiment, Time: fmt.Sprintf("%.3f", timingOf(in).Total)}
@@ -47,7 +47,7 @@ func writeJUnit(w io.Writer, in Input) error {
 	return write(w, xml.Header+string(text)+"\n")
 }
 
-// count fills in the numbers of the suite.
+// count sets the numbers of the suite.
 func (s *junitSuite) count() {
 	for _, t := range s.Cases {
 		s.Tests++
@@ -62,6 +62,7 @@ func (s *junitSuite) count() {
 	}
 }
 
+// junitGate returns the test case of a gate.
 func junitGate(g compare.Gated) junitCase {
 	t := junitCase{Class: "gate", Name: strings.Join(nonEmpty(g.Gate, g.Case, g.Metric, g.Target), ", ")}
 	switch g.Outcome {
@@ -75,6 +76,7 @@ func junitGate(g compare.Gated) junitCase {
 	return t
 }
 
+// junitRow returns the test case of a comparison.
 func junitRow(r compare.Row, changes []string) junitCase {
 	t := junitCase{
 		Class: r.Case, Name: fmt.Sprintf("%s: %s against %s", r.Metric, r.Target, r.Baseline),

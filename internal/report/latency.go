@@ -14,20 +14,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// longest is the latency in nanoseconds up to which histograms are merged: an hour.
-const longest = 3600 * 1e9
+// longestNanoseconds is the largest latency of a merged histogram: an hour.
+const longestNanoseconds = 3600 * 1e9
 
-// A distribution is the latencies of all runs that count of one case on one target, merged. It is for
-// looking at; verdicts come from the percentiles of single runs.
+// A distribution merges the latencies of all runs that count of one case on one target. It is for figures only;
+// verdicts come from the percentiles of single runs.
 type distribution struct {
 	Name, Target string
 	histogram    *hdrhistogram.Histogram
-	Runs         [][]chart.Point // each run alone, if they are wanted
-	Broken       []string        // runs whose histogram could not be read, with the reason
+	Runs         [][]chart.Point // single runs, if wanted
+	Broken       []string        // errors of runs whose histogram could not be read
 }
 
-// distributions merges the histograms of runs of one case on one target, by their names, in order of
-// appearance. Single runs are kept too if there are at most so many.
+// distributions merges the histograms of runs of one case on one target, by histogram name, in order of appearance. It
+// also keeps single runs if there are at most single of them.
 func (in Input) distributions(runs []run, single int) []*distribution {
 	var all []*distribution
 	at := index[string]{}
@@ -36,12 +36,13 @@ func (in Input) distributions(runs []run, single int) []*distribution {
 			continue
 		}
 		for _, h := range r.Histograms {
-			i, first := at.of(h.Name)
+			i, first := at.add(h.Name)
 			if first {
-				all = append(all, &distribution{Name: h.Name, Target: r.Target, histogram: hdrhistogram.New(1, longest, 3)})
+				all = append(all, &distribution{Name: h.Name, Target: r.Target,
+					histogram: hdrhistogram.New(1, longestNanoseconds, 3)})
 			}
 			d := all[i]
-			h, err := in.whole(r.Run, h)
+			h, err := in.loadHistogram(r.Run, h)
 			if err == nil {
 				err = d.merge(h, len(runs) <= single)
 			}
@@ -53,15 +54,17 @@ func (in Input) distributions(runs []run, single int) []*distribution {
 	return all
 }
 
-// whole is a histogram of a run with its code, as long as there is something to read it from.
-func (in Input) whole(r *result.Run, h result.Histogram) (result.Histogram, error) {
+// loadHistogram returns a histogram with its encoded data, reading them if they are not loaded. The error is that of
+// Input.Histogram.
+func (in Input) loadHistogram(r *result.Run, h result.Histogram) (result.Histogram, error) {
 	if h.Encoded != "" || in.Histogram == nil {
 		return h, nil
 	}
 	return in.Histogram(r, h.Name)
 }
 
-// merge adds a histogram of a run, and keeps it alone too if single runs are wanted.
+// merge adds a histogram of a run, and keeps the run if single is set. It returns an error if the unit is not ns, the
+// data are damaged, or latencies exceed an hour.
 func (d *distribution) merge(h result.Histogram, single bool) error {
 	if h.Unit != "ns" {
 		return fmt.Errorf("histogram %s is in %q, not in ns", h.Name, h.Unit)
@@ -79,25 +82,26 @@ func (d *distribution) merge(h result.Histogram, single bool) error {
 	return nil
 }
 
+// count returns the number of latencies.
 func (d *distribution) count() int64 { return d.histogram.TotalCount() }
 
-// latencies are a histogram, of one run or merged.
+// latencies is a histogram of one run or of merged runs.
 type latencies interface {
 	TotalCount() int64
 	ValueAtPercentilesSlice(percentiles []float64) []int64
 }
 
-// enough says whether there are samples enough for a two-sided 95 % interval of the quantile.
-func enough(h latencies, quantile float64) bool {
+// enoughSamples reports whether a histogram has enough samples for a two-sided 95 % interval of a quantile.
+func enoughSamples(h latencies, quantile float64) bool {
 	n := h.TotalCount()
 	return n > 0 && (quantile == 0 || n >= int64(stats.MinSamples(quantile, 0.95)))
 }
 
-// points is a distribution as far as its samples carry it, in seconds.
+// points returns the points of a distribution, in seconds, up to the highest quantile with enough samples.
 func points(h latencies, quantiles []float64) []chart.Point {
 	var percents []float64
 	for _, q := range quantiles {
-		if !enough(h, q) {
+		if !enoughSamples(h, q) {
 			break
 		}
 		percents = append(percents, q*100)
@@ -109,7 +113,7 @@ func points(h latencies, quantiles []float64) []chart.Point {
 	return list
 }
 
-// curveQuantiles are where a merged curve is drawn: so many points for each nine.
+// curveQuantiles returns the quantiles of a merged curve, with each points per nine, up to six nines.
 func curveQuantiles(each int) []float64 {
 	var list []float64
 	for i := range 6*each + 1 {
@@ -118,10 +122,10 @@ func curveQuantiles(each int) []float64 {
 	return list
 }
 
-// runQuantiles are where the thin curve of a single run is drawn.
+// runQuantiles are the quantiles of the thin curve of a single run.
 var runQuantiles = []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995, 0.9999}
 
-// A latencySection is the distributions of one case.
+// A latencySection shows the distributions of one case.
 type latencySection struct {
 	File       string
 	Case, Name string
@@ -138,15 +142,16 @@ type latencyRow struct {
 	Quantiles     []string
 }
 
-// mostSingle is the number of runs of a target above which they are not drawn one by one.
-const mostSingle = 40
+// maxSingleRuns is the number of runs of a target above which single runs are not drawn.
+const maxSingleRuns = 40
 
-// tableQuantiles are the columns of the table of percentiles; the template has their names.
+// tableQuantiles are the columns of the table of percentiles; the template has their headings.
 var tableQuantiles = []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
 
+// latencies returns the sections of the cases with figures.
 func (b *builder) latencies() folded[latencySection] {
 	var list folded[latencySection]
-	for i, m := range b.drawn() {
+	for i, m := range b.casesWithFigures() {
 		for _, s := range b.latencySections(m, "l"+strconv.Itoa(i+1)) {
 			list.add(m.Role, s)
 		}
@@ -154,18 +159,18 @@ func (b *builder) latencies() folded[latencySection] {
 	return list
 }
 
-// latencySections draws the distributions of a case, one figure for each name of a histogram.
-func (b *builder) latencySections(m measured, id string) []latencySection {
+// latencySections draws the distributions of a case, one figure for each histogram name.
+func (b *builder) latencySections(m caseResult, id string) []latencySection {
 	var sections []latencySection
 	var curves []chart.Curves
 	at := index[string]{}
 	single, each := 0, 8
 	if m.Role == result.Primary {
-		single, each = mostSingle, 20
+		single, each = maxSingleRuns, 20
 	}
 	for rank, target := range b.columns {
 		for _, d := range b.in.distributions(b.runs[m.Case][target], single) {
-			i, first := at.of(d.Name)
+			i, first := at.add(d.Name)
 			if first {
 				marks := b.findings.marks(m.Case, "", "", "")
 				sections = append(sections, latencySection{Case: m.Case, Name: d.Name, Marks: marks})
@@ -187,6 +192,7 @@ func (b *builder) latencySections(m measured, id string) []latencySection {
 	return sections
 }
 
+// newLatencyRow returns the percentiles of a target as text.
 func newLatencyRow(d *distribution, rank int) latencyRow {
 	row := latencyRow{Rank: rank, Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(rank)}
 	known := points(d.histogram, tableQuantiles)

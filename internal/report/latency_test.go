@@ -9,14 +9,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestSingleRunsMergeAlike: whether the runs are wanted one by one does not change what is merged.
+// TestSingleRunsMergeAlike: the merged histogram is the same whether or not single runs are kept.
 func TestSingleRunsMergeAlike(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	fresh := func() *distribution { return &distribution{histogram: hdrhistogram.New(1, longest, 3)} }
+	fresh := func() *distribution { return &distribution{histogram: hdrhistogram.New(1, longestNanoseconds, 3)} }
 	merged, single := fresh(), fresh()
 	for i := range 30 {
-		// Other ranges and digits than ours too; those above an hour are left out in both.
-		h := hdrhistogram.New(1+int64(i%3)*1000, []int64{longest, 1e9, 1e14}[i%3], 2+i%2)
+		// The histograms also have other ranges and digits than ours. Latencies above an hour are left out in both.
+		h := hdrhistogram.New(1+int64(i%3)*1000, []int64{longestNanoseconds, 1e9, 1e14}[i%3], 2+i%2)
 		for range i * i {
 			_ = h.RecordValues(random.Int64N(int64(1)<<(10+i%36)), 1+random.Int64N(1000))
 		}

@@ -2,10 +2,10 @@ package report
 
 import "github.com/knotmeter/knotmeter/internal/compare"
 
-// leaksWords says what leaks are.
-const leaksWords = "whether anything passed to or from pods that a policy was there for before they were."
+// leaksText introduces the leaks.
+const leaksText = "whether anything passed to or from pods that a policy was there for before they were."
 
-// leakSentences say how often something passed that was forbidden.
+// leakSentences returns a sentence per case on how often forbidden traffic passed.
 func leakSentences(c compare.Comparison) []string {
 	var list []string
 	for _, l := range c.Leaks {

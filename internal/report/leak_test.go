@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// What passed though it was forbidden is in every report for people, and in none without such a case.
+// Leaks are in every report for readers, and reports without such a case do not mention them.
 func TestLeakSentences(t *testing.T) {
 	with := small()
 	with.Comparison.Leaks = []compare.Leak{{Case: "dynamics/policy-first", Target: "a", Trials: 19, Hi: 0.146,

@@ -7,14 +7,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// limitsWords says what a table of limits is, and is not.
-const limitsWords = "the most of a link, a volume or a VM that a provider, the lab or you state, next to the median " +
+// limitsText introduces the stated limits.
+const limitsText = "the most of a link, a volume or a VM that a provider, the lab or you state, next to the median " +
 	"of the case that comes nearest. Of a volume and its VM the smaller limit holds. A share above 100 % is credit, a " +
 	"cache, or a figure that is not of this machine. No verdict is about limits."
 
-// A limit is a line of their table.
+// A limit is a row of the table of stated limits.
 type limit struct{ Target, Resource, Limit, Binding, Case, Metric, Median, Share, Source, Note string }
 
+// limits returns the rows of the table.
 func limits(c compare.Comparison) []limit {
 	var list []limit
 	for _, l := range c.Limits {
@@ -35,7 +36,7 @@ func limits(c compare.Comparison) []limit {
 	return list
 }
 
-// limits is a table of them.
+// limits writes the table.
 func (m *markdown) limits(c compare.Comparison) {
 	var rows [][]string
 	for _, l := range limits(c) {
@@ -43,10 +44,11 @@ func (m *markdown) limits(c compare.Comparison) {
 			l.Target, l.Resource, strings.Join(nonEmpty(l.Limit, l.Binding), ", "), l.Case + ", " + l.Metric, l.Median,
 			l.Share, strings.Join(nonEmpty(l.Source, l.Note), "; ")})
 	}
-	m.rows("Stated limits", limitsWords, "| target | resource | limit | nearest case | measured | share | from |\n"+
+	m.rows("Stated limits", limitsText, "| target | resource | limit | nearest case | measured | share | from |\n"+
 		"|--|--|--:|--|--:|--:|--|\n", rows)
 }
 
+// limitSentences returns the limits as sentences.
 func limitSentences(c compare.Comparison) []string {
 	var list []string
 	for _, l := range c.Limits {

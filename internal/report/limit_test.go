@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// limitsStated is the built experiment with a link that users told, and a volume with its VM.
+// limitsStated returns the built experiment with a link whose rate a user stated, and a volume with its VM.
 func limitsStated(t *testing.T) Input {
 	t.Helper()
 	in := network(t)
@@ -37,7 +37,7 @@ func TestLimitsGolden(t *testing.T) {
 	checkPart(t, limitsStated(t), "limits", "STATED LIMITS: ", "### Stated limits")
 }
 
-// The page has a card or a row for each limit, with the units of its readers; without limits it has no such section.
+// The page has a row for each limit, in the usual units; without limits it has no such section.
 func TestLimitsOnThePage(t *testing.T) {
 	in := limitsStated(t)
 	page, root := rendered(t, in)

@@ -11,17 +11,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A shape is that of an experiment of any size.
+// A shape describes an experiment of any size.
 type shape struct {
-	Targets   []result.Target // the first is the baseline
-	Slowdown  []float64       // of each target: 1.02 takes 2 % longer, or has 2 % less throughput
+	Targets   []result.Target // the first one is the baseline
+	Slowdown  []float64       // factor of each target: 1.02 takes 2 % longer, or has 2 % less throughput
 	Paths     []string
 	Workloads []string
-	Primary   string // part of the names of the primary cases
+	Primary   string // substring of the names of the primary cases
 	Blocks    int
-	Samples   int // different latencies of a run; 0: no histogram
-	Weight    int // how often each of them counts; 0: once
-	Steps     int // of the series of a run; 0: no series
+	Samples   int // distinct latencies of a run; 0: no histogram
+	Weight    int // count of each latency; 0: once
+	Steps     int // length of the series of a run; 0: no series
 	Design    result.Design
 	Gates     []string
 }
@@ -32,10 +32,10 @@ var ninePaths = []string{
 	"node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other",
 }
 
-// sixWorkloads are the six of the network suite.
+// sixWorkloads are six workloads of the network suite.
 var sixWorkloads = []string{"tcp-stream", "udp-stream", "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded"}
 
-// matrixShape is every workload on every path with six targets, in the shape of the tables that CNI reports publish.
+// matrixShape returns every workload on every path with six targets, like the tables in reports on CNI plugins.
 func matrixShape() shape {
 	return shape{
 		Targets: reporttest.Targets("lab:native", "lab:bridge", "lab:macvlan", "lab:vxlan", "lab:geneve",
@@ -46,10 +46,10 @@ func matrixShape() shape {
 	}
 }
 
-// manyRuns is an experiment of a shape. Equal shapes give equal experiments.
+// manyRuns returns an experiment of a shape. Equal shapes give equal experiments.
 func manyRuns(p shape) (result.Results, error) {
 	e := p.experiment()
-	b := &manyBuilder{p, reporttest.NewStage(e, 5)}
+	b := &manyBuilder{p, reporttest.NewBuilder(e, 5)}
 	for block := 1; block <= p.Blocks; block++ {
 		b.Begin(block, e.TargetNames()...)
 		for _, c := range e.Cases {
@@ -88,7 +88,7 @@ func (p shape) experiment() result.Experiment {
 
 type manyBuilder struct {
 	shape
-	*reporttest.Stage
+	*reporttest.Builder
 }
 
 func (b *manyBuilder) measure(c result.Case, target, block, slot int) error {
@@ -145,7 +145,7 @@ func (b *manyBuilder) requests(r *result.Run, slow float64) error {
 	return nil
 }
 
-// neutral are values that every run of the native tool has, of which neither way is better.
+// neutral are metrics that every run of the native tool has, and of which neither way is better.
 var neutral = []string{
 	metric.CPUBusy, metric.CPUUser, metric.CPUSystem, metric.CPUIRQ, metric.CPUSoftIRQ, metric.CPUSteal,
 	metric.CPUBusiest, metric.CPUAgents,

@@ -11,14 +11,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// mostMarkdown is what a report in Markdown has at most, in bytes: GitHub takes 65 536 characters of a comment.
-const mostMarkdown = 65_000
+// maxMarkdownBytes is the largest size of a report in Markdown: GitHub accepts 65 536 characters in a comment.
+const maxMarkdownBytes = 65_000
 
-// writeMarkdown writes tables in the shape of case x target, to be pasted in a pull request: what a reader has
-// to know before anything else is open, all else folded. It is GitHub's dialect. What there is no room
-// for in a comment is left out and counted at the end.
+// writeMarkdown writes tables of cases and targets in GitHub's dialect, for a pull request: first what a reader must
+// know, everything else folded. Lines that do not fit into a comment are left out and counted at the end.
 func writeMarkdown(w io.Writer, in Input) error {
-	in = in.spoken()
+	in = in.inStorageUnits()
 	c := in.Comparison
 	m := &markdown{names: columns(c)}
 	m.line("## %s", escapeMarkdown(c.Headline))
@@ -33,7 +32,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 	if len(c.Medians) == 0 {
 		m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
 	}
-	m.list("Order", concluded(c.Groups))
+	m.list("Order", declaredConclusions(c.Groups))
 	m.list("By group of cases", subjectSentences(c))
 	m.list("Scale", slopeSentences(c))
 	m.list("Why", causeLines(in))
@@ -55,7 +54,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 	}
 	m.fold("Notes, differences, command", func() {
 		m.line("%s", escapeMarkdown(reading(c)))
-		m.list("Notes on single comparisons", rowNotes(append(primary, exploratory...), mostNotes))
+		m.list("Notes on single comparisons", rowNotes(append(primary, exploratory...), maxNotes))
 		m.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c))
 		m.list("Invalid runs, repeated with their block", invalidRuns(c))
 		if hidden += others; hidden > 0 {
@@ -64,43 +63,43 @@ func writeMarkdown(w io.Writer, in Input) error {
 		m.line("%s", escapeMarkdown(c.Scope))
 		m.list("Time", timingOf(in).sentences())
 		if again := command(in); len(again) > 0 {
-			m.line("```sh\n%s\n```", fenced(strings.Join(again, " ")))
+			m.line("```sh\n%s\n```", escapeFence(strings.Join(again, " ")))
 		}
 	})
 	m.published(in)
-	if m.untold > 0 {
+	if m.omitted > 0 {
 		m.b.WriteString(fmt.Sprintf("%s had no room in a comment; the report and its JSON have everything.\n",
-			unit.Plural(m.untold, "line")))
+			unit.Plural(m.omitted, "line")))
 	}
 	return write(w, strings.TrimRight(m.b.String(), "\n")+"\n")
 }
 
 type markdown struct {
-	b      strings.Builder
-	names  []string // of the columns
-	untold int      // lines for which there was no room
+	b       strings.Builder
+	names   []string // of the targets, one per column
+	omitted int      // number of lines that did not fit
 }
 
-// put writes a line or paragraph if there is room for it, and counts it otherwise. What is always written
-// stays within what is kept free: the ends of folded parts, and the last line.
+// put writes a line or paragraph if it fits, and counts it otherwise. The free bytes are for text that is always
+// written: the ends of folded parts, and the last line.
 func (m *markdown) put(text string) bool {
 	const free = 500
-	if m.b.Len()+len(text) > mostMarkdown-free {
-		m.untold++
+	if m.b.Len()+len(text) > maxMarkdownBytes-free {
+		m.omitted++
 		return false
 	}
 	m.b.WriteString(text)
 	return true
 }
 
-// line writes a paragraph.
+// line writes a paragraph, unless it is empty.
 func (m *markdown) line(format string, a ...any) {
 	if text := fmt.Sprintf(format, a...); text != "" {
 		m.put(text + "\n\n")
 	}
 }
 
-// fold writes a part that is closed until a reader opens it.
+// fold writes a folded part.
 func (m *markdown) fold(title string, part func()) {
 	if m.put("<details>\n<summary>" + escapeMarkdown(title) + "</summary>\n\n") {
 		part()
@@ -108,6 +107,7 @@ func (m *markdown) fold(title string, part func()) {
 	}
 }
 
+// list writes items below a title.
 func (m *markdown) list(title string, items []string) {
 	if len(items) == 0 {
 		return
@@ -116,6 +116,7 @@ func (m *markdown) list(title string, items []string) {
 	m.items(items)
 }
 
+// items writes a list.
 func (m *markdown) items(list []string) {
 	for _, s := range list {
 		m.put("- " + escapeMarkdown(s) + "\n")
@@ -123,7 +124,7 @@ func (m *markdown) items(list []string) {
 	m.b.WriteString("\n")
 }
 
-// gates is a table of what became of each gate.
+// gates writes a table of the outcomes of gates.
 func (m *markdown) gates(list []compare.Gated) {
 	var rows [][]string
 	for _, g := range list {
@@ -132,6 +133,7 @@ func (m *markdown) gates(list []compare.Gated) {
 	m.rows("Gates", "", "| gate | outcome | why |\n|--|--|--|\n", rows)
 }
 
+// table writes the groups, a row for each case and a column for each target.
 func (m *markdown) table(title string, list []group) {
 	if len(list) == 0 {
 		return
@@ -152,7 +154,7 @@ func (m *markdown) table(title string, list []group) {
 		head, columns = head+" | "+referenceName, columns+1
 	}
 	if !m.put(head + " |\n|--|--" + strings.Repeat("|--:", columns-2) + "|\n") {
-		m.untold += len(list)
+		m.omitted += len(list)
 		return
 	}
 	for _, g := range list {
@@ -161,7 +163,7 @@ func (m *markdown) table(title string, list []group) {
 	m.b.WriteString("\n")
 }
 
-// rows writes a table of plain texts below a heading, if it has any rows.
+// rows writes a table of plain texts below a heading; nothing if it has no rows.
 func (m *markdown) rows(heading, about, head string, rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -171,7 +173,7 @@ func (m *markdown) rows(heading, about, head string, rows [][]string) {
 	}
 	m.line("%s", escapeMarkdown(about))
 	if !m.put(head) {
-		m.untold += len(rows)
+		m.omitted += len(rows)
 		return
 	}
 	for _, r := range rows {
@@ -180,7 +182,7 @@ func (m *markdown) rows(heading, about, head string, rows [][]string) {
 	m.b.WriteString("\n")
 }
 
-// cells writes a row of a table of plain texts.
+// cells writes a row of plain texts; it escapes them in place.
 func (m *markdown) cells(cells []string) {
 	for i, c := range cells {
 		cells[i] = escapeMarkdown(c)
@@ -188,10 +190,12 @@ func (m *markdown) cells(cells []string) {
 	m.put(tableRow(cells))
 }
 
+// tableRow joins escaped cells.
 func tableRow(escaped []string) string { return "| " + strings.Join(escaped, " | ") + " |\n" }
 
+// row writes a group as a row of a table.
 func (m *markdown) row(g group, bounded bool) {
-	subject, quantity := inPlainWords(g.Of, g.Metric)
+	subject, quantity := subjectAndQuantity(g.Of, g.Metric)
 	cells := []string{escapeMarkdown(subject + " · " + quantity),
 		escapeMarkdown(g.Case+" "+g.Metric) + ", " + betterText(g.Better)}
 	for _, name := range m.names {
@@ -200,17 +204,17 @@ func (m *markdown) row(g group, bounded bool) {
 	if bounded {
 		bound := ""
 		if g.Bound != nil {
-			bound = escapeMarkdown(g.references() + noLimit(*g.Bound))
+			bound = escapeMarkdown(g.references() + exceededText(*g.Bound))
 		}
 		cells = append(cells, bound)
 	}
 	m.put(tableRow(cells))
 }
 
-// markdownCell is a value with its change and verdict below it: six targets make a wide table.
+// markdownCell returns a value, with its change and verdict below it to keep the table narrow.
 func markdownCell(g group, name string) string {
 	ways := ""
-	if text, apart := g.Ways[name]; apart {
+	if text, apart := g.Directions[name]; apart {
 		ways = "<br>" + escapeMarkdown(text)
 	}
 	if name == g.Baseline {
@@ -222,11 +226,10 @@ func markdownCell(g group, name string) string {
 				"<br>" + sign(mark(r)) + " " + word(r)
 		}
 	}
-	return absent(g, name)
+	return missingCell(g, name)
 }
 
-// rowNotes are the notes of the rows of groups, at most so many, each text once and with where it
-// applies.
+// rowNotes returns at most most notes of the rows of groups, each text once with the rows that it is about.
 func rowNotes(list []group, most int) []string {
 	where := map[string][]string{}
 	for _, g := range list {
@@ -236,25 +239,25 @@ func rowNotes(list []group, most int) []string {
 			}
 		}
 	}
-	texts, untold := choose(list, most)
+	texts, omitted := chooseNotes(list, most)
 	for i, n := range texts {
-		texts[i] = places(where[n]) + ": " + n
+		texts[i] = listPlaces(where[n]) + ": " + n
 	}
-	if untold > 0 {
-		texts = append(texts, fmt.Sprintf("%d more notes on single comparisons are in the report and its JSON.", untold))
+	if omitted > 0 {
+		texts = append(texts, fmt.Sprintf("%d more notes on single comparisons are in the report and its JSON.", omitted))
 	}
 	return texts
 }
 
-// places names up to three places in full.
-func places(list []string) string {
+// listPlaces joins up to three places; of more it names two and counts the rest.
+func listPlaces(list []string) string {
 	if len(list) <= 3 {
 		return strings.Join(list, "; ")
 	}
 	return fmt.Sprintf("%s; and %d more", strings.Join(list[:2], "; "), len(list)-2)
 }
 
-// escapeMarkdown makes text from outside show as itself, in a table's cell too.
+// escapeMarkdown escapes text from outside so that it appears unchanged, also in a cell of a table.
 func escapeMarkdown(s string) string {
 	var b strings.Builder
 	for _, r := range prose.Plain(s) {
@@ -274,5 +277,5 @@ func escapeMarkdown(s string) string {
 	return b.String()
 }
 
-// fenced makes text safe within a fenced block, which it must not end.
-func fenced(s string) string { return strings.ReplaceAll(prose.Plain(s), "```", "` ` `") }
+// escapeFence makes text safe within a fenced block, which it must not end.
+func escapeFence(s string) string { return strings.ReplaceAll(prose.Plain(s), "```", "` ` `") }

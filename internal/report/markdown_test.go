@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Whatever there is to say, it fits into a comment, its folded parts end, and what is left out is counted.
+// Any amount of text fits into a comment, its folded parts end, and omitted lines are counted.
 func TestMarkdownFitsIntoAComment(t *testing.T) {
 	var rows []compare.Row
 	for i := range 300 {
@@ -34,8 +34,8 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	for _, scope := range []string{"A scope in one sentence.", strings.Repeat(long, 20)} {
 		in.Comparison.Scope = scope
 		text := written(t, formatNamed(t, "markdown"), in)
-		if len(text) > mostMarkdown {
-			t.Errorf("%d bytes, at most %d fit", len(text), mostMarkdown)
+		if len(text) > maxMarkdownBytes {
+			t.Errorf("%d bytes, at most %d fit", len(text), maxMarkdownBytes)
 		}
 		if a, b := strings.Count(text, "<details>"), strings.Count(text, "</details>"); a != b {
 			t.Errorf("%d folded parts begin, %d end", a, b)
@@ -46,7 +46,7 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	}
 }
 
-// The first screen of a comment has the verdicts; what no verdict was planned for is folded.
+// The open part of a comment has the verdicts; exploratory cases are folded.
 func TestMarkdownFoldsWhatIsExploratory(t *testing.T) {
 	text := written(t, formatNamed(t, "markdown"), small())
 	open, folded, found := strings.Cut(text, "<details>")
@@ -68,7 +68,7 @@ func TestMarkdownFoldsWhatIsExploratory(t *testing.T) {
 	}
 }
 
-// A sum of both directions is followed by each of them, as published tables have it.
+// A bidirectional throughput is followed by that of each direction, as in published tables.
 func TestMarkdownHasBothDirections(t *testing.T) {
 	of := func(metric string, baseline, target float64) compare.Row {
 		r := row("lab:vxlan", baseline, target, -0.1, -0.2, -0.05, compare.Different, compare.WorseThan)
@@ -85,7 +85,7 @@ func TestMarkdownHasBothDirections(t *testing.T) {
 	}
 }
 
-// Each row of three and more targets has its conclusion in words: open where all pairs were planned, else folded.
+// Each row of three or more targets has a conclusion in words: open if all pairs were planned, else folded.
 func TestMarkdownConcludesEachRow(t *testing.T) {
 	in := small()
 	in.Comparison.Groups = []compare.Group{

@@ -15,8 +15,8 @@ import (
 type matrix struct {
 	Columns []string
 	Rows    []matrixRow
-	All     int    // rows, of which some may be left out
-	Against string // the baseline that goes without saying
+	All     int    // number of rows, including those that are left out
+	Against string // baseline that rows need not name
 }
 
 type matrixRow struct {
@@ -24,7 +24,7 @@ type matrixRow struct {
 	Cells     []cell
 }
 
-// A cell has a value, what is said of it, the style of a verdict, and a bar beside its number.
+// A cell has a value, a text below it, the style of a verdict, and a bar before its number.
 type cell struct {
 	Text, Sub, Class string
 	Bar              template.HTML
@@ -38,34 +38,33 @@ func newMatrix(c compare.Comparison) *matrix {
 	return m
 }
 
-// capped is m with the rows that a page shows at most, or nothing if it has none, so that a template leaves the table
-// out.
+// capped returns m with at most maxRows rows, or nil if it has none, so that a template leaves the table out.
 func (m *matrix) capped() *matrix {
 	if len(m.Rows) == 0 {
 		return nil
 	}
-	list := first(m.Rows)
+	list := firstRows(m.Rows)
 	m.Rows, m.All = list.Rows, list.All
 	return m
 }
 
-// Rest is what the page says of rows that it does not have.
-func (m matrix) Rest() string { return rest(len(m.Rows), m.All) }
+// Rest returns a note about the rows that are left out.
+func (m matrix) Rest() string { return restText(len(m.Rows), m.All) }
 
-// add appends a group: the baseline's cell, then what of makes of each target's row.
-func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
+// add appends a group: the baseline's cell, then the result of toCell for each target's row.
+func (m *matrix) add(g group, baseline cell, toCell func(compare.Row) cell) {
 	row := matrixRow{Head: g.Case, Sub: g.Metric + ", " + betterText(g.Better)}
 	if m.Against != "" && g.Baseline != m.Against {
 		row.Sub += ", against " + g.Baseline
 	}
 	for _, name := range m.Columns {
-		c := cell{Text: absent(g, name), Class: "undecided"}
+		c := cell{Text: missingCell(g, name), Class: "undecided"}
 		if name == g.Baseline {
 			c = baseline
 		}
 		for _, r := range g.Rows {
 			if r.Target == name {
-				c = of(r)
+				c = toCell(r)
 			}
 		}
 		row.Cells = append(row.Cells, c)
@@ -76,22 +75,23 @@ func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
 // values adds a group with its medians, changes and verdicts.
 func (m *matrix) values(g group) {
 	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit)}, func(r compare.Row) cell {
-		return cell{Text: format(r.TargetMedian, r.Unit), Sub: saying(r), Class: class(r)}
+		return cell{Text: format(r.TargetMedian, r.Unit), Sub: changeText(r), Class: class(r)}
 	})
 }
 
-// saying is a row's change, its interval and its verdict, none of which is broken over lines.
-func saying(r compare.Row) string {
+// changeText returns a row's change, interval and verdict, with no line breaks within each.
+func changeText(r compare.Row) string {
 	if r.Shift != nil {
 		return difference(r) + " " + word(r)
 	}
-	return whole(change(r.Change)) + " " + whole(interval(r.CI)) + " " + word(r)
+	return unbroken(change(r.Change)) + " " + unbroken(interval(r.CI)) + " " + word(r)
 }
 
-func whole(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
+// unbroken replaces spaces by no-break spaces.
+func unbroken(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
 
-// further is the metrics that their cases are not measured for, except those of cost.
-func further(c compare.Comparison, all []group) *matrix {
+// furtherMetrics returns the table of metrics other than the main ones, except those of cost.
+func furtherMetrics(c compare.Comparison, all []group) *matrix {
 	m := newMatrix(c)
 	for _, g := range all {
 		if !g.Main && g.Role != result.Primary && !isCost(g) {
@@ -101,10 +101,10 @@ func further(c compare.Comparison, all []group) *matrix {
 	return m.capped()
 }
 
+// isCost reports whether a group is about CPU time per unit of work.
 func isCost(g group) bool { return g.Unit == unit.SecondPerGB || g.Unit == unit.SecondPerOp }
 
-// costs is CPU per unit of work, each under the speed at which it was spent, with bars in the
-// proportion of the numbers of a line.
+// costs returns the table of CPU time per unit of work, below the rate at which it was spent, with bars scaled per row.
 func costs(c compare.Comparison, all []group) *matrix {
 	related := map[string][]group{}
 	for _, g := range all {
@@ -125,7 +125,7 @@ func costs(c compare.Comparison, all []group) *matrix {
 	return m.capped()
 }
 
-// bars adds a group as values does, with a bar in each cell.
+// bars adds a group like values, with a bar in each cell.
 func (m *matrix) bars(g group) {
 	most := float64(g.BaselineMedian)
 	for _, r := range g.Rows {
@@ -133,12 +133,12 @@ func (m *matrix) bars(g group) {
 	}
 	bar := func(n compare.Number) template.HTML { return chart.Inline(float64(n) / most) }
 	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit), Bar: bar(g.BaselineMedian)}, func(r compare.Row) cell {
-		return cell{Text: format(r.TargetMedian, r.Unit), Sub: saying(r), Class: class(r), Bar: bar(r.TargetMedian)}
+		return cell{Text: format(r.TargetMedian, r.Unit), Sub: changeText(r), Class: class(r), Bar: bar(r.TargetMedian)}
 	})
 }
 
-// spread is how far the runs of each target lie apart: the quartiles.
-func spread(c compare.Comparison, all []group) *matrix {
+// quartileSpread returns the table of the quartiles of the runs of each target.
+func quartileSpread(c compare.Comparison, all []group) *matrix {
 	m, against := newMatrix(c), c.Against()
 	for _, g := range all {
 		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 || g.Baseline != against[g.Rows[0].Target] {
@@ -151,7 +151,7 @@ func spread(c compare.Comparison, all []group) *matrix {
 	return m.capped()
 }
 
-// factTables are the facts that are not the same on all targets, and all facts.
+// factTables returns the facts that differ between targets, and all facts.
 func factTables(in Input) (differing, all *matrix) {
 	differing, all = newMatrix(in.Comparison), newMatrix(in.Comparison)
 	facts := in.Facts
@@ -171,6 +171,7 @@ func factTables(in Input) (differing, all *matrix) {
 	return differing.capped(), all.capped()
 }
 
+// factRow returns the values of a fact, and whether all targets have the same.
 func factRow(facts map[string][]result.Fact, name string, targets []string) (row matrixRow, same bool) {
 	row, same = matrixRow{Head: name}, true
 	for i, target := range targets {

@@ -11,8 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// one is an experiment with one target, whose second case has too few runs for an interval and a long name.
-func one(t *testing.T) Input {
+// oneTarget returns an experiment with one target, whose second case has a long name and too few runs for an interval.
+func oneTarget(t *testing.T) Input {
 	t.Helper()
 	in := inputs(t)["one"]
 	c := in.Comparison
@@ -32,9 +32,9 @@ func one(t *testing.T) Input {
 	return in
 }
 
-// A single target is what many measure first: every report has its numbers, and none speaks of a comparison.
+// Every report on a single target has its numbers, and none mentions a comparison.
 func TestOneTargetHasNumbers(t *testing.T) {
-	in := one(t)
+	in := oneTarget(t)
 	for name, want := range map[string][]string{
 		"table": {"which is compared with nothing", "MEASURED", "2 to 11 runs each",
 			"throughput", " p50 ", " p99 ", "81 % of node-node/tcp-rr", "An interval takes six runs"},
@@ -60,9 +60,9 @@ func TestOneTargetHasNumbers(t *testing.T) {
 	}
 }
 
-// The card of comparisons has none to show, and says the numbers.
+// The card shows medians if there are no comparisons.
 func TestCardOfOneTarget(t *testing.T) {
-	text := texts(t, card(one(t)))
+	text := texts(t, card(oneTarget(t)))
 	for _, want := range []string{"native", "30.8\u00a0µs", "30.4 to 31.6 µs", "60.6\u00a0ms"} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %q in\n%s", want, text)
@@ -70,7 +70,7 @@ func TestCardOfOneTarget(t *testing.T) {
 	}
 }
 
-// Nothing of that is there where targets are compared.
+// Comparisons have no table of medians.
 func TestComparisonsHaveNoMedians(t *testing.T) {
 	in := inputs(t)["two"]
 	for _, name := range []string{"table", "html", "markdown", "json"} {
@@ -88,15 +88,15 @@ func TestAround(t *testing.T) {
 		"980 µs to 1.02 ms": {Lo: 980e-6, Hi: 1.02e-3}, "-": {Lo: math.Inf(-1), Hi: math.Inf(1)},
 		"0 s to 5.00 ms": {Lo: 0, Hi: 5e-3},
 	} {
-		if m.CI = ci; around(m) != want {
-			t.Errorf("%v is %q, not %q", ci, around(m), want)
+		if m.CI = ci; medianInterval(m) != want {
+			t.Errorf("%v is %q, not %q", ci, medianInterval(m), want)
 		}
 	}
 }
 
-// Of thousands of cases the page has the first, and says so.
+// A page with thousands of cases has the first ones, and a note.
 func TestPageOfManyMediansHasTheFirst(t *testing.T) {
-	in := one(t)
+	in := oneTarget(t)
 	list := in.Comparison.Medians
 	in.Comparison.Medians = nil
 	for i := range 5000 {

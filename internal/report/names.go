@@ -8,12 +8,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// columns lists baselines and targets for a table, each once: of one experiment there is one baseline, unless every
-// target is compared with every other.
+// columns lists baselines and targets for a table, each once. One experiment has one baseline, unless all pairs of
+// targets are compared.
 func columns(c compare.Comparison) []string {
-	return distinct(slices.Concat(baselines(c), compared(c)))
+	return distinct(slices.Concat(baselines(c), comparedTargets(c)))
 }
 
+// baselines lists the baselines of a comparison, each once.
 func baselines(c compare.Comparison) []string {
 	if len(c.Comparisons) == 0 {
 		return []string{c.Baseline}
@@ -25,8 +26,8 @@ func baselines(c compare.Comparison) []string {
 	return distinct(names)
 }
 
-// compared lists the targets that have results beside the baseline's, in the order of the plan.
-func compared(c compare.Comparison) []string {
+// comparedTargets lists the targets that have comparisons, in the order of the plan.
+func comparedTargets(c compare.Comparison) []string {
 	var planned, names []string
 	for _, t := range c.Targets {
 		planned = append(planned, t.Name)
@@ -34,11 +35,11 @@ func compared(c compare.Comparison) []string {
 	for _, r := range c.Comparisons {
 		names = append(names, r.Target)
 	}
-	return among(names, planned)
+	return inOrder(names, planned)
 }
 
-// among lists names, each once: first those that have an order, then the others as they appear.
-func among(names, order []string) []string {
+// inOrder lists names, each once: first those in order, then the others as they appear.
+func inOrder(names, order []string) []string {
 	names = distinct(names)
 	known := slices.DeleteFunc(distinct(order), func(name string) bool { return !slices.Contains(names, name) })
 	return distinct(append(known, names...))
@@ -49,16 +50,16 @@ func distinct(names []string) []string {
 	var list []string
 	at := index[string]{}
 	for _, name := range names {
-		if _, first := at.of(name); first {
+		if _, first := at.add(name); first {
 			list = append(list, name)
 		}
 	}
 	return list
 }
 
-// title says what is compared with what.
+// title names the compared targets: "a and b against c".
 func title(c compare.Comparison) string {
-	return strings.TrimPrefix(prose.Enumerate(compared(c))+" against "+prose.Enumerate(baselines(c)), " against ")
+	return strings.TrimPrefix(prose.Enumerate(comparedTargets(c))+" against "+prose.Enumerate(baselines(c)), " against ")
 }
 
 // runTargets lists the targets that have runs: in the order of the comparison, then the others.
@@ -67,5 +68,5 @@ func runTargets(in Input, runs []run) []string {
 	for _, r := range runs {
 		names = append(names, r.Target)
 	}
-	return among(names, columns(in.Comparison))
+	return inOrder(names, columns(in.Comparison))
 }

@@ -8,26 +8,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A noise is what the experiment says of its own doubts.
+// noise holds the section about the noise of the experiment.
 type noise struct {
-	Placebos capped[compare.Row] // what the baseline differs from itself by
-	Power    *matrix             // the spread and the smallest visible change
-	Spread   *matrix             // the quartiles
+	Placebos capped[compare.Row] // A/A controls: the baseline against itself
+	Power    *matrix             // spread and detectable change
+	Spread   *matrix             // quartiles of the runs
 	Invalid  []invalidRow
-	Any      bool // there are invalid runs
+	Any      bool // whether there are invalid runs
 }
 
 type invalidRow struct {
 	compare.TargetRuns
-	More int // reasons that are left out
+	More int // number of reasons that are left out
 }
 
-// mostInvalid is how many reasons for invalid runs of a target are shown.
-const mostInvalid = 5
+// maxInvalidReasons is the number of shown reasons for invalid runs of a target.
+const maxInvalidReasons = 5
 
+// noise returns the section about the noise of the experiment.
 func (b *builder) noise() noise {
 	c := b.in.Comparison
-	n := noise{Power: power(c, b.groups), Spread: spread(c, b.groups)}
+	n := noise{Power: power(c, b.groups), Spread: quartileSpread(c, b.groups)}
 	var placebos []compare.Row
 	for _, g := range b.groups {
 		if !g.Main && g.Role != result.Primary || g.Baseline != c.Baseline {
@@ -39,11 +40,11 @@ func (b *builder) noise() noise {
 			}
 		}
 	}
-	n.Placebos = first(placebos)
+	n.Placebos = firstRows(placebos)
 	for _, t := range c.Targets {
 		row := invalidRow{TargetRuns: t}
-		if more := len(t.Reasons) - mostInvalid; more > 0 {
-			row.Reasons, row.More = t.Reasons[:mostInvalid], more
+		if more := len(t.Reasons) - maxInvalidReasons; more > 0 {
+			row.Reasons, row.More = t.Reasons[:maxInvalidReasons], more
 		}
 		n.Invalid = append(n.Invalid, row)
 		n.Any = n.Any || t.Invalid > 0
@@ -51,8 +52,8 @@ func (b *builder) noise() noise {
 	return n
 }
 
-// power is, of each primary comparison, the smallest change that the planned blocks show, and the
-// spread that it comes from.
+// power returns the table of the detectable change of each primary comparison with the planned blocks, and of the
+// spread that it follows from.
 func power(c compare.Comparison, all []group) *matrix {
 	m := newMatrix(c)
 	m.Columns = slices.DeleteFunc(slices.Clone(m.Columns), func(name string) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// notes are the sentences that belong beside a row.
+// notes returns the sentences that belong to a row.
 func notes(r compare.Row) []string {
 	if r.Shift == nil {
 		return r.Warnings
@@ -15,12 +15,12 @@ func notes(r compare.Row) []string {
 	return append([]string{"In its own unit: " + difference(r) + "."}, r.Warnings...)
 }
 
-// mostNotes is how many notes on single comparisons a table bears.
-const mostNotes = 12
+// maxNotes is the number of notes on single comparisons next to a table.
+const maxNotes = 12
 
-// choose returns the notes of the rows of groups, each text once, in order, and how many were left
-// out: where there are more than most, those that say something of few rows.
-func choose(list []group, most int) (kept []string, untold int) {
+// chooseNotes returns at most most notes of the rows of groups, each text once, in order, and the number of omitted
+// ones. It prefers notes that concern many rows.
+func chooseNotes(list []group, most int) (kept []string, omitted int) {
 	rows := map[string]int{}
 	var texts []string
 	for _, g := range list {

@@ -8,14 +8,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// objectivesWords says what the objectives are, and are not.
-const objectivesWords = "Kubernetes' own service level objectives (SIG Scalability) beside the latencies here, as a " +
+// objectivesText introduces the objectives.
+const objectivesText = "Kubernetes' own service level objectives (SIG Scalability) beside the latencies here, as a " +
 	"floor: they are meant for clusters of thousands of nodes, and every healthy small one keeps them. They are about " +
 	"the server's own time over a day; these latencies are a client's, of these runs. No verdict is about them."
 
-// An objective is a line of their table.
+// An objective is a row of the table of objectives.
 type objective struct{ Case, Target, Limit, Above, Violated, Outcome string }
 
+// objectives returns the rows of the table.
 func objectives(c compare.Comparison) []objective {
 	var list []objective
 	for _, o := range c.Objectives {
@@ -28,15 +29,7 @@ func objectives(c compare.Comparison) []objective {
 	return list
 }
 
-// where is the case of an objective, with its target where there are several.
-func where(o compare.Objective, c compare.Comparison) string {
-	if len(c.Targets) == 1 {
-		return o.Case
-	}
-	return o.Case + " on " + o.Target
-}
-
-// official are the objectives' own words, each once, with where they stand.
+// official returns the official wording of the objectives, each once, with its source.
 func official(c compare.Comparison) []string {
 	var list []string
 	for _, o := range c.Objectives {
@@ -47,18 +40,19 @@ func official(c compare.Comparison) []string {
 	return distinct(list)
 }
 
-// objectives is a table of them.
+// objectives writes the table.
 func (m *markdown) objectives(c compare.Comparison) {
 	var rows [][]string
 	for _, o := range objectives(c) {
 		rows = append(rows, []string{o.Case, o.Target, o.Limit, o.Above, o.Violated, o.Outcome})
 	}
-	m.rows("Objectives", objectivesWords, "| case | target | objective | requests above | blocks above | |\n"+
+	m.rows("Objectives", objectivesText, "| case | target | objective | requests above | blocks above | |\n"+
 		"|--|--|--:|--:|--:|--|\n", rows)
 	m.list("Official wording", official(c))
 }
 
-// objectiveLines say how many are met and of which there are too few blocks, and one by one those that are not met.
+// objectiveLines returns the number of objectives met, not met, and with too few blocks, and a line for each that is
+// not met.
 func objectiveLines(c compare.Comparison) []string {
 	if len(c.Objectives) == 0 {
 		return nil
@@ -67,8 +61,12 @@ func objectiveLines(c compare.Comparison) []string {
 	for _, o := range c.Objectives {
 		counts[o.Outcome]++
 		if o.Outcome == compare.TooFew {
+			name := o.Case
+			if len(c.Targets) != 1 {
+				name += " on " + o.Target
+			}
 			few = append(few, fmt.Sprintf("%s (%d of %d requests in %s above %s)",
-				where(o, c), o.Above, o.Samples, unit.Plural(o.Blocks, "block"), unit.Format(o.Limit, unit.Second)))
+				name, o.Above, o.Samples, unit.Plural(o.Blocks, "block"), unit.Format(o.Limit, unit.Second)))
 		}
 	}
 	lines := []string{fmt.Sprintf("%d met, %d not met, %d with too few blocks.",
@@ -80,7 +78,7 @@ func objectiveLines(c compare.Comparison) []string {
 	}
 	if len(few) > 0 {
 		lines = append(lines, fmt.Sprintf("Too few blocks; to meet one takes %d without a request above its limit: %s.",
-			compare.BlocksToMeet(), places(few)))
+			compare.BlocksToMeet(), listPlaces(few)))
 	}
 	for _, text := range official(c) {
 		lines = append(lines, "official: "+text)

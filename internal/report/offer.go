@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// An Offer is what can be measured on a target, and what cannot.
+// An Offer lists what can be measured on a target, and what cannot.
 type Offer struct {
 	Target   string
 	Offered  []string
@@ -16,13 +16,13 @@ type Offer struct {
 	Facts    []result.Fact
 }
 
-// A Refusal is what cannot be measured for one reason.
+// A Refusal lists what cannot be measured for one reason.
 type Refusal struct {
 	What   []string `json:"what"`
 	Reason string   `json:"reason"`
 }
 
-// OfferText writes an offer for a terminal.
+// OfferText writes an offer for a terminal. The error is the writer's.
 func OfferText(w io.Writer, o Offer) error {
 	var p prose.Page
 	names := []int{25}

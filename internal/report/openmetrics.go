@@ -13,13 +13,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// writeOpenMetrics writes the comparison as gauges in OpenMetrics 1.0 text: medians of baseline and
-// targets by metric, changes with their intervals, verdicts as a state set, and counts of runs. It
-// has no time stamps: what scrapes or pushes it adds its own.
+// writeOpenMetrics writes the comparison as gauges in OpenMetrics 1.0 text: medians of baseline and targets by metric,
+// changes with their intervals, verdicts as a state set, and counts of runs. It writes no time stamps: the program that
+// scrapes or pushes the metrics adds its own.
 func writeOpenMetrics(w io.Writer, in Input) error {
 	o := &openMetrics{samples: map[string][]string{}}
 	c := in.Comparison
-	for _, g := range slices.Concat(groups(in), groupsAlone(in)) {
+	for _, g := range slices.Concat(groups(in), medianGroups(in)) {
 		o.medians(g)
 	}
 	for _, r := range c.Comparisons {
@@ -27,13 +27,13 @@ func writeOpenMetrics(w io.Writer, in Input) error {
 	}
 	for _, s := range c.Sessions {
 		for _, change := range s.Changes {
-			o.add(family{"knotmeter_session_change", "gauge", "",
+			o.add(metricFamily{"knotmeter_session_change", "gauge", "",
 				"A fact that was not the same in an earlier session of the experiment."},
 				labels("experiment", s.Experiment, "session", strconv.Itoa(s.Number), "target",
 					change.Target, "fact", change.Fact, "before", change.Before, "now", change.Now), 1)
 		}
 	}
-	runs := family{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."}
+	runs := metricFamily{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."}
 	for _, t := range c.Targets {
 		o.add(runs, labels("target", t.Name, "valid", "true"), float64(t.Runs-t.Invalid))
 		o.add(runs, labels("target", t.Name, "valid", "false"), float64(t.Invalid))
@@ -41,15 +41,16 @@ func writeOpenMetrics(w io.Writer, in Input) error {
 	return write(w, o.String())
 }
 
-// A family is a metric family: its samples stand together.
-type family struct{ name, kind, unit, help string }
+// A metricFamily is a metric family; its samples must be contiguous.
+type metricFamily struct{ name, kind, unit, help string }
 
 type openMetrics struct {
-	families []family
+	families []metricFamily
 	samples  map[string][]string
 }
 
-func (o *openMetrics) add(f family, labels string, v float64) {
+// add adds a sample to a family.
+func (o *openMetrics) add(f metricFamily, labels string, v float64) {
 	if o.samples[f.name] == nil {
 		o.families = append(o.families, f)
 	}
@@ -70,9 +71,10 @@ func (o *openMetrics) String() string {
 	return b.String()
 }
 
+// medians adds the medians of a group.
 func (o *openMetrics) medians(g group) {
 	suffix := openMetricsUnit(g.Unit)
-	f := family{openMetricsName(g.Metric, suffix), "gauge", suffix,
+	f := metricFamily{openMetricsName(g.Metric, suffix), "gauge", suffix,
 		"Median over the blocks: " + g.Metric + ", " + betterText(g.Better) + "."}
 	if g.BaselineMedian.Known() {
 		o.add(f, labels("case", g.Case, "target", g.Baseline), float64(g.BaselineMedian))
@@ -84,11 +86,12 @@ func (o *openMetrics) medians(g group) {
 	}
 }
 
+// row adds the change, interval, blocks and verdict of a comparison.
 func (o *openMetrics) row(r compare.Row) {
 	pairs := []string{"case", r.Case, "metric", r.Metric, "target",
 		r.Target, "baseline", r.Baseline, "role", string(r.Role)}
-	gauge := func(name, unit, help string, v float64) {
-		o.add(family{"knotmeter_" + name, "gauge", unit, help}, labels(pairs...), v)
+	gauge := func(name, suffix, help string, v float64) {
+		o.add(metricFamily{"knotmeter_" + name, "gauge", suffix, help}, labels(pairs...), v)
 	}
 	if r.Change.Known() {
 		gauge("change_ratio", "ratio", "Change of the target against the baseline.", float64(r.Change))
@@ -103,7 +106,7 @@ func (o *openMetrics) row(r compare.Row) {
 		if r.Verdict == v {
 			on = 1
 		}
-		o.add(family{"knotmeter_verdict", "stateset", "", "What the data allow to be said."},
+		o.add(metricFamily{"knotmeter_verdict", "stateset", "", "What the data allow to be said."},
 			labels(append(pairs, "knotmeter_verdict", string(v))...), on)
 	}
 }
@@ -114,7 +117,7 @@ var openMetricsUnits = map[unit.Unit]string{
 	unit.SecondPerOp: "seconds_per_operation",
 }
 
-// openMetricsUnit is the suffix that the format wants of a family's name.
+// openMetricsUnit returns a unit as the suffix that the format requires in a family's name.
 func openMetricsUnit(u unit.Unit) string {
 	if name, ok := openMetricsUnits[u]; ok {
 		return name
@@ -130,7 +133,7 @@ func openMetricsName(metric, suffix string) string {
 	return name
 }
 
-// metricWord leaves of a text what a metric's name may have.
+// metricWord replaces the characters that the name of a metric may not have.
 func metricWord(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -141,7 +144,7 @@ func metricWord(s string) string {
 	}, s)
 }
 
-// labels writes a label set of names and values in turn.
+// labels returns a label set; pairs are names and values in turn.
 func labels(pairs ...string) string {
 	var parts []string
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -18,75 +18,76 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A page is what the template shows: every text plain, every figure drawn.
+// A page holds everything that the template shows: texts unescaped, figures drawn.
 type page struct {
 	Style   template.CSS
-	Policy  string // of the content's security
+	Policy  string // Content-Security-Policy
 	Scripts []template.HTML
 
-	Publications []publication // published elsewhere
+	Publications []publication // figures published by others
 
 	JSON     template.JS
-	JSONRest string // said of rows that it does not have
+	JSONRest string // note about rows that the JSON leaves out
 
 	Title      string
-	Ran        []string // what was measured when
+	RunInfo    []string // targets, numbers of blocks and runs, duration, suite and date
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
-	Sessions   []string // what changed between them
-	Hero       hero
-	Rankings   []ranking // instead of it: of the primary cases, and of the others
-	Sheet      []spec    // of one target
-	Detectable string    // by a comparison with it
-	Why        string    // the causes that are supported
-	Whys       folded[why]
-	WhysRest   string
-	Legend     string   // of its signs
-	Answers    []string // the primary comparisons in words, for screen readers
-	Chips      []chip
-	Shapes     template.HTML // what the rows of all forest plots refer to
-	Forests    []forest
-	Noise      noise
-	Trends     capped[trend] // where targets differ by a number
-	Paths      *paths
-	Nothing    string        // said where there is no result
-	Measured   capped[level] // where nothing is compared
-	Undrawn    string        // how many cases have no figures
-	Further    *matrix       // the metrics that cases are not measured for
-	Cases      folded[caseRuns]
-	Latency    folded[latencySection]
-	Cost       *matrix
-	Limits     capped[limit]
-	Prices     capped[price]
-	Leaks      capped[string]
-	Subjects   capped[string]
-	Objectives capped[objective]
-	Official   []string // their own words
-	Order      *order
-	Timing     timing
-	Series     folded[seriesSection]
-	Timelines  folded[timelineSection]
-	Differing  *matrix
-	AllFacts   *matrix
-	Findings   findingList
-	Command    []string // each part stays on a line
-	Design     []pair
-	Reading    string
-	Lab        bool // some target is of the lab
+	Sessions         []string // changes between sessions
+	Answer           answer
+	Rankings         []ranking    // shown instead of Answer: primary cases, then the others
+	Sheet            []sheetEntry // specification sheet of a single target
+	Detectable       string       // detectable change of a comparison with a single target
+	Why              string       // sentence about supported causes
+	Explanations     folded[explanation]
+	ExplanationsRest string
+	Legend           string   // legend of Answer or Rankings
+	Sentences        []string // primary comparisons in words, for screen readers
+	Chips            []chip
+	Shapes           template.HTML // shapes that the rows of all forest plots refer to
+	Forests          []forest
+	Noise            noise
+	Trends           capped[trend] // if targets differ in a numeric option
+	Paths            *pathView
+	Nothing          string            // message if there is no result
+	Medians          capped[medianRow] // if nothing is compared
+	Undrawn          string            // note about cases without figures
+	Further          *matrix           // metrics other than the main ones
+	Cases            folded[caseRuns]
+	Latency          folded[latencySection]
+	Cost             *matrix
+	Limits           capped[limit]
+	Prices           capped[price]
+	Leaks            capped[string]
+	Subjects         capped[string]
+	Objectives       capped[objective]
+	Official         []string // official wording of objectives
+	Order            *order
+	Timing           timing
+	Series           folded[seriesSection]
+	Timelines        folded[timelineSection]
+	Differing        *matrix
+	AllFacts         *matrix
+	Findings         findingList
+	Command          []string // each part stays on one line
+	Design           []pair
+	Reading          string
+	Lab              bool // whether a target is of the lab
 }
 
-// CostFolded says whether the table of costs is so long that it would hide what follows.
+// CostFolded reports whether the table of costs is too long to be shown open.
 func (p *page) CostFolded() bool { return len(p.Cost.Rows) > 4*manyCases }
 
 type pair struct{ Name, Value string }
 
-// folded are parts of a page: the first or primary ones shown, the others folded.
+// folded holds parts of a page: the first or primary ones shown, the others folded.
 type folded[T any] struct{ Shown, Folded []T }
 
-// Any reports whether there is something to show.
+// Any reports whether there is a part.
 func (f folded[T]) Any() bool { return len(f.Shown)+len(f.Folded) > 0 }
 
+// add appends a section: shown if its role is primary, else folded.
 func (f *folded[T]) add(role result.Role, section T) {
 	if role == result.Primary {
 		f.Shown = append(f.Shown, section)
@@ -95,82 +96,87 @@ func (f *folded[T]) add(role result.Role, section T) {
 	}
 }
 
-// What a page shows at most, so that every browser opens it. The page says where it has a part of something; all is in
-// the files of other formats. docs/formats.md has these numbers.
+// The most that a page shows, so that every browser opens it. A page with only a part has a note; the other formats
+// have everything. docs/formats.md has these numbers.
 const (
-	mostRows  = 500  // rows of a table or of a forest plot, entries of a list
-	mostCases = 60   // cases with figures
-	mostDots  = 1000 // runs of a target in the figure of every run
+	maxRows  = 500  // rows of a table or of a forest plot, entries of a list
+	maxCases = 60   // cases with figures
+	maxDots  = 1000 // runs of a target in the figure of every run
 )
 
-// MostRows is for the template.
-func (*page) MostRows() int { return mostRows }
+// MaxRows returns maxRows to the template.
+func (*page) MaxRows() int { return maxRows }
 
-// MostCases is for the template.
-func (*page) MostCases() int { return mostCases }
+// MaxCases returns maxCases to the template.
+func (*page) MaxCases() int { return maxCases }
 
-// capped is the first rows of a list, and how many there are.
+// capped holds the first rows of a list, and the number of all.
 type capped[T any] struct {
 	Rows []T
 	All  int
 }
 
-func first[T any](list []T) capped[T] { return capped[T]{list[:min(len(list), mostRows)], len(list)} }
+// firstRows returns the first maxRows rows of a list.
+func firstRows[T any](list []T) capped[T] {
+	return capped[T]{list[:min(len(list), maxRows)], len(list)}
+}
 
-// Rest is what the page says of rows that it does not have; empty if it has all.
-func (c capped[T]) Rest() string { return rest(len(c.Rows), c.All) }
+// Rest returns a note about the rows that are left out; empty if none are.
+func (c capped[T]) Rest() string { return restText(len(c.Rows), c.All) }
 
-func rest(shown, all int) string {
+// restText returns a note about rows that are left out; empty if none are.
+func restText(shown, all int) string {
 	if shown >= all {
 		return ""
 	}
 	return fmt.Sprintf("The first %d of %d are in this page.", shown, all)
 }
 
+// newPage returns the page of an input, without styles, scripts and JSON.
 func newPage(in Input) *page {
 	c, all := in.Comparison, groups(in)
 	runs := in.runs()
 	b := newBuilder(in, all, runs)
 	p := &page{
-		Title: pageTitle(in), Ran: ran(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
+		Title: pageTitle(in), RunInfo: runInfo(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
 		Timing: timingOf(in), Reading: reading(c), Design: design(in), Publications: publications(in),
 	}
 	p.Sessions = sessionChanges(c)
-	p.Answers = b.answers()
+	p.Sentences = b.primarySentences()
 	axis := b.axis()
-	p.Hero, p.Legend = b.hero(axis), legend(c)
-	if p.Hero.ranked(in) {
-		p.Rankings = []ranking{b.ranking(p.Hero, p.Hero.Rows)}
-		if folded := p.Hero.Only(p.Hero.Folded); len(folded.Rows) > 0 {
+	p.Answer, p.Legend = b.answer(axis), legend(c)
+	if p.Answer.ranked(in) {
+		p.Rankings = []ranking{b.ranking(p.Answer, p.Answer.Rows)}
+		if folded := p.Answer.Only(p.Answer.Folded); len(folded.Rows) > 0 {
 			p.Rankings = append(p.Rankings, b.ranking(folded, folded.Rows))
 		}
 		p.Legend = p.Rankings[0].legend(c)
 	}
 	p.Shapes, p.Forests = axis.Shapes(), b.forests(axis)
 	p.Why = causesSentence(in)
-	p.Whys, p.WhysRest = newWhys(in)
+	p.Explanations, p.ExplanationsRest = newExplanations(in)
 	p.Chips = chips(in, all)
 	p.Noise = b.noise()
-	p.Trends = first(trends(c))
+	p.Trends = firstRows(trends(c))
 	p.Paths = b.paths()
-	p.Further = further(c, all)
-	if list, others := split(in); len(list) > 0 {
-		p.Further, p.Paths = mediansMatrix(others), nil // whose numbers would be the same
-		p.Measured = first(levels(in, list))
-		p.Sheet, p.Detectable = sheet(in, list, p.Publications), detectable(in, list)
+	p.Further = furtherMetrics(c, all)
+	if list, others := splitMedians(in); len(list) > 0 {
+		p.Further, p.Paths = mediansMatrix(others), nil // Paths would repeat the numbers
+		p.Medians = firstRows(medianRows(in, list))
+		p.Sheet, p.Detectable = specificationSheet(in, list, p.Publications), detectableText(in, list)
 	} else if len(p.Forests) == 0 {
-		p.Nothing = nothingWords
+		p.Nothing = nothingToCompareText
 	}
-	if drawn := len(b.drawn()); drawn < len(b.measured) {
-		p.Undrawn = fmt.Sprintf("The first %d of %d cases have figures in this page.", drawn, len(b.measured))
+	if drawn := len(b.casesWithFigures()); drawn < len(b.results) {
+		p.Undrawn = fmt.Sprintf("The first %d of %d cases have figures in this page.", drawn, len(b.results))
 	}
 	p.Cases = b.cases()
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
-	p.Limits, p.Prices = first(limits(c)), first(prices(c))
-	p.Objectives, p.Official = first(objectives(c)), official(c)
-	p.Leaks = first(leakSentences(c))
-	p.Subjects = first(subjectSentences(c))
+	p.Limits, p.Prices = firstRows(limits(c)), firstRows(prices(c))
+	p.Objectives, p.Official = firstRows(objectives(c)), official(c)
+	p.Leaks = firstRows(leakSentences(c))
+	p.Subjects = firstRows(subjectSentences(c))
 	p.Order = b.order()
 	p.Series = b.series()
 	p.Timelines = b.timelines()
@@ -183,7 +189,7 @@ func newPage(in Input) *page {
 	return p
 }
 
-// pageTitle says what is compared with what.
+// pageTitle names the compared targets.
 func pageTitle(in Input) string {
 	if !in.Experiment.Design.AllPairs {
 		return title(in.Comparison)
@@ -191,30 +197,31 @@ func pageTitle(in Input) string {
 	return prose.Enumerate(columns(in.Comparison)) + ", each with each"
 }
 
-// A builder draws the parts of a page that go over cases and targets.
+// A builder draws the parts of a page that need all cases and targets.
 type builder struct {
 	in       Input
 	groups   []group
-	measured []measured
+	results  []caseResult
 	columns  []string
 	runs     map[string]map[string][]run // by case and target
-	rank     map[string]int              // of targets
+	rank     map[string]int              // index of each target in columns
 	boxes    map[string][]compare.Box    // by case
 	findings findingList
 }
 
-// A measured is a case in the metric that it is measured for, on all targets.
-type measured struct {
+// A caseResult is a case in one metric, usually its main metric, on all targets.
+type caseResult struct {
 	Case, Metric string
-	Of           result.Case // as it was planned
+	Of           result.Case // the planned case
 	Unit         unit.Unit
 	Better       metric.Better
 	Role         result.Role
 	Bound        *compare.UpperBound
-	Bounds       map[string]compare.Number // the medians of the reference, by target
-	Medians      map[string]compare.Number
+	Bounds       map[string]compare.Number // medians of the node-to-node reference, by target
+	Medians      map[string]compare.Number // by target
 }
 
+// newBuilder returns a builder for an input, its groups and runs.
 func newBuilder(in Input, all []group, runs []run) *builder {
 	b := &builder{in: in, groups: all, columns: runTargets(in, runs),
 		runs: map[string]map[string][]run{}, rank: map[string]int{}, boxes: map[string][]compare.Box{}}
@@ -230,25 +237,25 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 	for _, x := range in.Comparison.Boxes {
 		b.boxes[x.Case] = append(b.boxes[x.Case], x)
 	}
-	b.measured = measuredOf(slices.Concat(all, groupsAlone(in)))
+	b.results = caseResultsOf(slices.Concat(all, medianGroups(in)))
 	b.findings = newFindings(in.Comparison)
 	return b
 }
 
-// drawn are the cases that have figures.
-func (b *builder) drawn() []measured { return b.measured[:min(len(b.measured), mostCases)] }
+// casesWithFigures returns the cases that have figures: the first maxCases.
+func (b *builder) casesWithFigures() []caseResult { return b.results[:min(len(b.results), maxCases)] }
 
-// measuredOf joins the groups of a case, which are several where there are several baselines.
-func measuredOf(all []group) []measured {
-	var list []measured
+// caseResultsOf joins the groups of a case in its main metric; with several baselines a case has several groups.
+func caseResultsOf(all []group) []caseResult {
+	var list []caseResult
 	at := index[[2]string]{}
 	for _, g := range all {
 		if !g.Main && g.Role != result.Primary {
 			continue
 		}
-		i, first := at.of([2]string{g.Case, g.Metric})
+		i, first := at.add([2]string{g.Case, g.Metric})
 		if first {
-			list = append(list, measured{Case: g.Case, Of: g.Of, Metric: g.Metric, Unit: g.Unit,
+			list = append(list, caseResult{Case: g.Case, Of: g.Of, Metric: g.Metric, Unit: g.Unit,
 				Better: g.Better, Role: g.Role, Bounds: map[string]compare.Number{}, Medians: map[string]compare.Number{}})
 		}
 		m := &list[i]
@@ -267,39 +274,40 @@ func measuredOf(all []group) []measured {
 	return list
 }
 
-// answers are the primary comparisons in words.
-func (b *builder) answers() []string {
+// primarySentences returns the primary comparisons in words.
+func (b *builder) primarySentences() []string {
 	var list []string
 	for _, r := range b.in.Comparison.Primary() {
 		list = append(list, r.Sentence)
 	}
-	return list[:min(len(list), mostRows)]
+	return list[:min(len(list), maxRows)]
 }
 
-// hero is the answer of the first screen.
-func (b *builder) hero(axis chart.Forest) hero {
-	return newHero(b.in, b.groups, &axis, func(r compare.Row) []finding {
+// answer returns the matrix of the first screen.
+func (b *builder) answer(axis chart.Forest) answer {
+	return newAnswer(b.in, b.groups, &axis, func(r compare.Row) []finding {
 		return b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)
 	})
 }
 
-// Only is the matrix with these rows.
-func (h hero) Only(rows []heroRow) hero {
-	return hero{File: h.File + "-exploratory", Columns: h.Columns, Rows: rows}
+// Only returns the matrix of exploratory cases with these rows.
+func (h answer) Only(rows []answerRow) answer {
+	return answer{File: h.File + "-exploratory", Columns: h.Columns, Rows: rows}
 }
 
-// Shown is what a page has of the rows.
-func (h hero) Shown() capped[heroRow] { return first(h.Rows) }
+// Shown returns the rows that a page shows.
+func (h answer) Shown() capped[answerRow] { return firstRows(h.Rows) }
 
-// legend says what the signs of the matrix and the forest plot mean.
+// legend explains the signs of the matrix and the forest plot.
 func legend(c compare.Comparison) string {
 	return fmt.Sprintf("Triangles point up for better and down for worse, squares are equivalent, hollow circles "+
 		"undecided. Bars are the interval of the change on one logarithmic axis; the band is ±%.3g %%, the smallest "+
 		"difference that matters, and an arrow is an end beyond the axis or without a bound.", c.Delta*100)
 }
 
-// ran says what was measured: blocks and runs that there were, not those that were planned, and how long that took.
-func ran(in Input) []string {
+// runInfo returns the targets, the number of blocks and runs that took place (not those planned), their duration, the
+// suite and the date.
+func runInfo(in Input) []string {
 	e := in.Experiment
 	list := []string{pageTitle(in)}
 	blocks := 0
@@ -328,7 +336,7 @@ func ran(in Input) []string {
 	return list
 }
 
-// A chip is a count on the first screen that opens to a list.
+// A chip is a count on the first screen that opens a list.
 type chip struct {
 	Count int
 	Name  string
@@ -336,7 +344,7 @@ type chip struct {
 	Items capped[string]
 }
 
-// chips are what a reader has to know before believing the numbers, a word each.
+// chips returns the counts of warnings, notes and other caveats.
 func chips(in Input, all []group) []chip {
 	c := in.Comparison
 	var list []chip
@@ -357,12 +365,12 @@ func chips(in Input, all []group) []chip {
 		if len(of.items) == 1 {
 			name = of.noun
 		}
-		list = append(list, chip{Count: len(of.items), Name: name, Class: of.class, Items: first(of.items)})
+		list = append(list, chip{Count: len(of.items), Name: name, Class: of.class, Items: firstRows(of.items)})
 	}
 	return list
 }
 
-// gateClass is the style of what became of a gate.
+// gateClass returns the CSS class of the outcome of a gate.
 func gateClass(o compare.Outcome) string {
 	switch o {
 	case compare.Passed, compare.Failed:
@@ -371,9 +379,10 @@ func gateClass(o compare.Outcome) string {
 	return "undecided"
 }
 
-// class is the style of a verdict: better, worse, same or undecided.
+// class returns the CSS class of a verdict: better, worse, same or undecided.
 func class(r compare.Row) string { return string(mark(r)) }
 
+// mark returns the mark of a verdict.
 func mark(r compare.Row) chart.Mark {
 	switch {
 	case r.Verdict == compare.Equivalent:
@@ -386,7 +395,7 @@ func mark(r compare.Row) chart.Mark {
 	return chart.Undecided
 }
 
-// An order shows when every run happened, and when the sites for them were made and removed.
+// An order shows when every run happened, and when their sites were set up and cleaned up.
 type order struct {
 	Rows []orderRow
 	Axis template.HTML
@@ -397,6 +406,7 @@ type orderRow struct {
 	Strip         template.HTML
 }
 
+// order returns the figure of the order of runs; nil if they have no times.
 func (b *builder) order() *order {
 	t := timingOf(b.in)
 	if t.Total <= 0 {
@@ -426,6 +436,7 @@ func (b *builder) order() *order {
 	return o
 }
 
+// reasons returns the reasons of an invalid run, after a comma.
 func reasons(r *result.Run) string {
 	if r.Valid() {
 		return ""
@@ -433,6 +444,7 @@ func reasons(r *result.Run) string {
 	return ", invalid: " + result.Joined(r.Invalid)
 }
 
+// design returns the parameters of the experiment.
 func design(in Input) []pair {
 	e := in.Experiment
 	if e.ID == "" {
@@ -448,7 +460,7 @@ func design(in Input) []pair {
 		list = append(list, pair{"Blocks", strconv.Itoa(d.Blocks)})
 	}
 	if len(d.Looks) > 0 {
-		list = append(list, pair{"Looks after", strings.Join(integers(d.Looks), ", ") + " blocks"})
+		list = append(list, pair{"Looks after", strings.Join(integerTexts(d.Looks), ", ") + " blocks"})
 	}
 	if d.Duration > 0 {
 		list = append(list, pair{"Measured for", unit.Format(d.Duration, unit.Second) + " a run"},

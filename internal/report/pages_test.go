@@ -18,8 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// many is the input of a plan.
-func many(p shape) (Input, error) {
+// manyInput returns the input of an experiment of a shape.
+func manyInput(p shape) (Input, error) {
 	r, err := manyRuns(p)
 	if err != nil {
 		return Input{}, err
@@ -28,8 +28,8 @@ func many(p shape) (Input, error) {
 	return Input{Comparison: c, Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts}, err
 }
 
-// few is a small plan.
-func few(specs ...string) shape {
+// smallShape returns a small experiment on targets.
+func smallShape(specs ...string) shape {
 	return shape{
 		Targets:  reporttest.Targets(specs...),
 		Slowdown: []float64{1, 1.003, 1.3, 0.93, 1.31, 2}, Paths: []string{"pod-pod/other"},
@@ -37,21 +37,21 @@ func few(specs ...string) shape {
 	}
 }
 
-// pages are experiments of every kind that a page is made of. They are made once, and not changed.
+// pages returns experiments of every kind. They are built once and must not be changed.
 var pages = sync.OnceValues(func() (map[string]Input, error) {
-	placebo := few("lab:native", "lab:native?label=again", "lab:vxlan")
+	placebo := smallShape("lab:native", "lab:native?label=again", "lab:vxlan")
 	placebo.Targets[1].Name = "again"
-	pairs := few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard")
+	pairs := smallShape("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard")
 	pairs.Design.AllPairs = true
 	all := map[string]Input{"small": small(), "nothing": input()}
 	for name, plan := range map[string]shape{
-		"matrix": matrixShape(), "one": few("lab:native"),
-		"two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
-		"scale": few("lab:native", "lab:native?rules=1000", "lab:native?rules=5000"),
-		"long": few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember",
+		"matrix": matrixShape(), "one": smallShape("lab:native"),
+		"two": smallShape("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
+		"scale": smallShape("lab:native", "lab:native?rules=1000", "lab:native?rules=5000"),
+		"long": smallShape("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember",
 			"kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"),
 	} {
-		in, err := many(plan)
+		in, err := manyInput(plan)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ var pages = sync.OnceValues(func() (map[string]Input, error) {
 	return all, nil
 })
 
-// inputs are the pages.
+// inputs returns the experiments of pages.
 func inputs(t testing.TB) map[string]Input {
 	t.Helper()
 	all, err := pages()
@@ -78,11 +78,11 @@ func inputs(t testing.TB) map[string]Input {
 	return all
 }
 
-// doubtful is an experiment with gates, and findings of every severity.
+// doubtful returns an experiment with gates, an invalid run, and findings of every severity.
 func doubtful() (Input, error) {
-	p := few("lab:native", "lab:bridge", "lab:vxlan")
+	p := smallShape("lab:native", "lab:bridge", "lab:vxlan")
 	p.Gates = []string{"pod-pod/*/tcp-rr p50 <= +5%", "pod-pod/other/tcp-stream throughput >= -2%"}
-	in, err := many(p)
+	in, err := manyInput(p)
 	if err != nil {
 		return Input{}, err
 	}
@@ -101,8 +101,9 @@ func doubtful() (Input, error) {
 	return in, nil
 }
 
+// unpairedInput returns two experiments, compared without blocks.
 func unpairedInput() (Input, error) {
-	a, err := manyRuns(few("lab:native", "lab:vxlan"))
+	a, err := manyRuns(smallShape("lab:native", "lab:vxlan"))
 	if err != nil {
 		return Input{}, err
 	}
@@ -111,11 +112,11 @@ func unpairedInput() (Input, error) {
 	return several(a, b)
 }
 
-// sixInput is six experiments of a target each, of which the last is the slowest.
+// sixInput returns six experiments with a target each, of which the last is the slowest.
 func sixInput() (Input, error) {
 	var all []result.Results
 	for i, slowdown := range []float64{1, 1.003, 1.01, 0.93, 1.02, 1.3} {
-		p := few("lab:native")
+		p := smallShape("lab:native")
 		p.Slowdown = []float64{slowdown}
 		r, err := manyRuns(p)
 		if err != nil {
@@ -127,7 +128,7 @@ func sixInput() (Input, error) {
 	return several(all...)
 }
 
-// several is the input of a report of several experiments, each with its id as its label.
+// several returns the input of a report on several experiments, each labelled by its id.
 func several(all ...result.Results) (Input, error) {
 	var parts []compare.Part
 	for _, r := range all {
@@ -141,9 +142,9 @@ func several(all ...result.Results) (Input, error) {
 	return Input{Comparison: c, Experiment: j.Experiment, Runs: j.Runs, Facts: j.Facts, Sites: j.Sites}, err
 }
 
-// TestRunsWithoutBlocks draws imported runs, which have no blocks, in their order.
+// TestRunsWithoutBlocks: imported runs, which have no blocks, are drawn in their order.
 func TestRunsWithoutBlocks(t *testing.T) {
-	in, err := many(few("lab:native", "lab:vxlan"))
+	in, err := manyInput(smallShape("lab:native", "lab:vxlan"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestRunsWithoutBlocks(t *testing.T) {
 	}
 	in.Experiment.Imported, in.Experiment.Design.Blocks = "iperf3", 0
 	b := newBuilder(in, groups(in), in.runs())
-	c := b.caseRuns(b.measured[0], 1)
+	c := b.caseRuns(b.results[0], 1)
 	for block, want := range map[string]bool{"run 1: ": true, "run 11: ": true, "run 12: ": false, "block": false} {
 		if strings.Contains(strings.SplitN(string(c.Figure.Plot), "<svg", 2)[1], "<title>"+block) != want {
 			t.Errorf("a dot says %q: %t, want %t", block, !want, want)
@@ -163,7 +164,7 @@ func TestRunsWithoutBlocks(t *testing.T) {
 	}
 }
 
-// TestPageHasAWholeMatrix renders every workload on every path with six targets: all but rows of JSON are there.
+// TestPageHasAWholeMatrix: a page of every workload on every path with six targets leaves out nothing but rows of JSON.
 func TestPageHasAWholeMatrix(t *testing.T) {
 	in := inputs(t)["matrix"]
 	if len(in.Experiment.Cases) != 54 || len(in.Experiment.Targets) != 6 || len(in.Runs) != 9*6*6*11 {
@@ -182,7 +183,8 @@ func TestPageHasAWholeMatrix(t *testing.T) {
 	}
 }
 
-// TestPageOfManyRunsHasSome renders 100 000 runs. The page has some, with the outliers, and says so; the data have all.
+// TestPageOfManyRunsHasSome: a page of 100 000 runs draws some of them, including outliers, with a note; the data have
+// all.
 func TestPageOfManyRunsHasSome(t *testing.T) {
 	in := small()
 	in.Runs = nil
@@ -197,12 +199,12 @@ func TestPageOfManyRunsHasSome(t *testing.T) {
 			Attempt: 1, Values: []result.Value{{Metric: "throughput", Unit: unit.BitPerSecond, Number: gbit * 1e9}}})
 	}
 	b := newBuilder(in, groups(in), in.runs())
-	c := b.caseRuns(b.measured[0], 1)
+	c := b.caseRuns(b.results[0], 1)
 	plot := string(c.Figure.Plot)
-	if n := strings.Count(plot, "h0"); n > 2*mostDots || n < mostDots || !strings.Contains(c.Thinned, "than 1000 runs") {
+	if n := strings.Count(plot, "h0"); n > 2*maxDots || n < maxDots || !strings.Contains(c.Thinned, "than 1000 runs") {
 		t.Errorf("%d dots are drawn: %q", n, c.Thinned)
 	}
-	set := thinnedDots(dotColumn(b.runs[stream]["lab:native"], b.measured[0], "lab:native").Runs)
+	set := decimateDots(dotColumn(b.runs[stream]["lab:native"], b.results[0], "lab:native").Runs)
 	if !slices.ContainsFunc(set, func(d chart.Dot) bool { return d.Value == 4.5e9 }) {
 		t.Error("the outlier is not drawn")
 	}
@@ -216,12 +218,12 @@ func TestPageOfManyRunsHasSome(t *testing.T) {
 	}
 }
 
-// TestFiguresAreOfTheFirstCases renders more cases than have figures.
+// TestFiguresAreOfTheFirstCases: a page of many cases has figures of the first ones, with a note.
 func TestFiguresAreOfTheFirstCases(t *testing.T) {
 	in := small()
 	one, run := in.Comparison.Comparisons[0], in.Runs[0]
 	in.Comparison.Comparisons, in.Runs = nil, nil
-	for i := range mostRows + 1 {
+	for i := range maxRows + 1 {
 		r, n := one, run
 		r.Case = fmt.Sprintf("%s:streams=%d", stream, i+1)
 		n.Case = r.Case
@@ -229,7 +231,7 @@ func TestFiguresAreOfTheFirstCases(t *testing.T) {
 	}
 	text, root := rendered(t, in)
 	runs := elements(root, func(n *html.Node) bool { return attribute(n, "id") == "runs" })[0]
-	if n := len(elements(runs, classed("div", "case"))); n != mostCases {
+	if n := len(elements(runs, classed("div", "case"))); n != maxCases {
 		t.Errorf("%d cases have figures", n)
 	}
 	for part, want := range map[string]int{"The first 60 of 501 cases have figures in this page.": 1,
@@ -244,7 +246,7 @@ func TestFiguresAreOfTheFirstCases(t *testing.T) {
 	if err := json.Unmarshal([]byte(content(script)), &embedded); err != nil {
 		t.Fatal(err)
 	}
-	want := "This copy has at most the first 500 rows of each list: 501 of 502 rows." // one is of what was not measured
+	want := "This copy has at most the first 500 rows of each list: 501 of 502 rows." // one row is of what was not measured
 	if !slices.Contains(embedded.Warnings, want) || !strings.Contains(text, want) || len(embedded.Comparisons) != 500 ||
 		len(in.Comparison.Warnings) > 0 {
 		t.Errorf("the page's JSON has %d comparisons and the warnings %q", len(embedded.Comparisons), embedded.Warnings)

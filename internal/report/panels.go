@@ -26,19 +26,19 @@ type figureColumn struct {
 	Key        template.HTML
 }
 
-// A caseRuns shows every run of a case, in its main metric.
+// A caseRuns shows every run of a case in one metric.
 type caseRuns struct {
 	File                        string
 	Case, Metric, Better, Bound string
-	Thinned                     string // what is said of runs that are not drawn
+	Thinned                     string // note about runs that are not drawn
 	Marks                       []finding
 	Figure                      figure
-	Boxes                       []boxRow // the same in numbers
-	Table                       matrix   // of every run
+	Boxes                       []boxRow // the boxes as numbers
+	Table                       matrix   // every run that counts, by block
 }
 
-// mostTitled is the number of blocks up to which each dot of a primary case says what it is.
-const mostTitled = 40
+// maxTitledBlocks is the number of blocks up to which each dot of a primary case has a title.
+const maxTitledBlocks = 40
 
 // Heights of figures of columns, in pixels.
 const (
@@ -46,13 +46,14 @@ const (
 	exploratoryHeight = 130
 )
 
+// cases returns the figures of every run: of the main metric of each case, and of its further metrics with boxes.
 func (b *builder) cases() folded[caseRuns] {
 	var list folded[caseRuns]
 	number := 0
-	for _, m := range b.drawn() {
+	for _, m := range b.casesWithFigures() {
 		for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
 			number++
-			of := b.as(m, metric)
+			of := b.inMetric(m, metric)
 			if c := b.caseRuns(of, number); len(c.Figure.Columns) > 0 {
 				list.add(m.Role, c)
 			}
@@ -61,8 +62,8 @@ func (b *builder) cases() folded[caseRuns] {
 	return list
 }
 
-// as is a case in another metric of it.
-func (b *builder) as(m measured, metric string) measured {
+// inMetric returns a case in another of its metrics.
+func (b *builder) inMetric(m caseResult, metric string) caseResult {
 	if metric == m.Metric {
 		return m
 	}
@@ -75,8 +76,8 @@ func (b *builder) as(m measured, metric string) measured {
 	return m
 }
 
-// caseRuns draws a case; that of a primary one has a title at each dot, and a table.
-func (b *builder) caseRuns(m measured, number int) caseRuns {
+// caseRuns draws a case. A primary case has a title at each dot and a table, unless it has too many blocks.
+func (b *builder) caseRuns(m caseResult, number int) caseRuns {
 	c := caseRuns{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better),
 		Marks: b.findings.marks(m.Case, "", "", m.Metric)}
 	var d chart.Dots
@@ -87,7 +88,7 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 	var values []float64
 	if known := references(b.columns, m.Bounds, m.Unit); len(known) > 0 {
 		c.Bound = fmt.Sprintf("%s %s, the median of %s%s",
-			referenceName, strings.Join(known, ", "), m.Bound.Case, noLimit(*m.Bound))
+			referenceName, strings.Join(known, ", "), m.Bound.Case, exceededText(*m.Bound))
 	}
 	for _, target := range b.columns {
 		set := dotColumn(b.runs[m.Case][target], m, target)
@@ -97,10 +98,10 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		for _, r := range set.Runs {
 			d.Blocks = max(d.Blocks, r.Block)
 		}
-		if len(set.Runs) > mostDots {
-			set.Runs = thinnedDots(set.Runs)
+		if len(set.Runs) > maxDots {
+			set.Runs = decimateDots(set.Runs)
 			c.Thinned = fmt.Sprintf("Of more than %d runs of a target, the least and the greatest of several in a row are "+
-				"drawn. Median, box and whiskers are of all.", mostDots)
+				"drawn. Median, box and whiskers are of all.", maxDots)
 		}
 		box, row := b.box(m, target)
 		if box != nil {
@@ -119,7 +120,7 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 			values = append(values, r.Value)
 		}
 	}
-	d.Titled = m.Role == result.Primary && d.Blocks <= mostTitled
+	d.Titled = m.Role == result.Primary && d.Blocks <= maxTitledBlocks
 	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
 	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block, " + m.Metric}
 	c.Figure.Axis, c.Figure.Plot = d.YAxis(), d.Plot()
@@ -129,7 +130,8 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 	return c
 }
 
-func dotColumn(runs []run, m measured, target string) chart.DotColumn {
+// dotColumn returns the runs of a target that have a value of the metric.
+func dotColumn(runs []run, m caseResult, target string) chart.DotColumn {
 	set := chart.DotColumn{Median: math.NaN()}
 	if v, ok := m.Medians[target]; ok {
 		set.Median = float64(v)
@@ -139,7 +141,7 @@ func dotColumn(runs []run, m measured, target string) chart.DotColumn {
 		if !ok {
 			continue
 		}
-		text := fmt.Sprintf("%s: %s%s", place(r, i), unit.Format(v.Number, v.Unit), reasons(r.Run))
+		text := fmt.Sprintf("%s: %s%s", runLabel(r, i), unit.Format(v.Number, v.Unit), reasons(r.Run))
 		if r.state == chart.Superseded {
 			text += ", superseded: its block was run again"
 		}
@@ -148,10 +150,10 @@ func dotColumn(runs []run, m measured, target string) chart.DotColumn {
 	return set
 }
 
-// thinnedDots are at most about as many dots as are drawn of a target: of several in a row that are in the same state,
-// the least and the greatest, so that no outlier is lost.
-func thinnedDots(dots []chart.Dot) []chart.Dot {
-	bucket := (2*len(dots) + mostDots - 1) / mostDots
+// decimateDots reduces dots to about maxDots: of several successive dots in the same state it keeps the smallest and
+// the largest value, so that no outlier is lost.
+func decimateDots(dots []chart.Dot) []chart.Dot {
+	bucket := (2*len(dots) + maxDots - 1) / maxDots
 	var kept []chart.Dot
 	for _, state := range []chart.State{chart.Counts, chart.Invalid, chart.Superseded} {
 		of := slices.DeleteFunc(slices.Clone(dots), func(d chart.Dot) bool { return d.State != state })
@@ -166,7 +168,7 @@ func thinnedDots(dots []chart.Dot) []chart.Dot {
 	return kept
 }
 
-// blockOf is the block of the i-th run of a target, or where there are no blocks, its number.
+// blockOf returns the block of the i-th run of a target, or i+1 for imported runs, which have no blocks.
 func blockOf(r run, i int) int {
 	if r.Block > 0 {
 		return r.Block
@@ -174,15 +176,16 @@ func blockOf(r run, i int) int {
 	return i + 1
 }
 
-func place(r run, i int) string {
+// runLabel names the block of the i-th run of a target, or the run if it has no block.
+func runLabel(r run, i int) string {
 	if r.Block > 0 {
 		return "block " + strconv.Itoa(r.Block)
 	}
 	return "run " + strconv.Itoa(i+1)
 }
 
-// runTable is the runs that count in numbers, a row for each block.
-func (b *builder) runTable(m measured) matrix {
+// runTable returns the values of the runs that count, a row for each block.
+func (b *builder) runTable(m caseResult) matrix {
 	t := matrix{Columns: b.columns}
 	blocks, names := map[int][]cell{}, map[int]string{}
 	var order []int
@@ -194,7 +197,7 @@ func (b *builder) runTable(m measured) matrix {
 			}
 			n := blockOf(r, k)
 			if blocks[n] == nil {
-				blocks[n], names[n] = slices.Repeat([]cell{{Text: "-"}}, len(b.columns)), place(r, k)
+				blocks[n], names[n] = slices.Repeat([]cell{{Text: "-"}}, len(b.columns)), runLabel(r, k)
 				order = append(order, n)
 			}
 			blocks[n][i] = cell{Text: unit.Format(v.Number, v.Unit)}
@@ -207,15 +210,14 @@ func (b *builder) runTable(m measured) matrix {
 	return t
 }
 
-// A boxRow is the order statistics of a target in numbers.
+// A boxRow holds the order statistics of a target as text.
 type boxRow struct {
 	Target, Runs string
 	Values       []string // lowest, first quartile, median, third quartile, highest
 }
 
-// boxMetrics are the metrics that there are boxes of besides the one that a case is measured for: what it is published
-// with.
-func (b *builder) boxMetrics(m measured) []string {
+// boxMetrics returns the metrics with boxes other than the one of m: those in which others published the case.
+func (b *builder) boxMetrics(m caseResult) []string {
 	var list []string
 	for _, x := range b.boxes[m.Case] {
 		if x.Metric != m.Metric {
@@ -225,8 +227,8 @@ func (b *builder) boxMetrics(m measured) []string {
 	return distinct(list)
 }
 
-// box is that of a target's runs; nil if there is none.
-func (b *builder) box(m measured, target string) (*chart.Box, boxRow) {
+// box returns the box of a target's runs; nil if there is none.
+func (b *builder) box(m caseResult, target string) (*chart.Box, boxRow) {
 	i := slices.IndexFunc(b.boxes[m.Case], func(x compare.Box) bool {
 		return x.Metric == m.Metric && x.Target == target && x.Median.Known()
 	})

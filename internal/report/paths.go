@@ -14,60 +14,61 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A paths is the view of paths x targets: for each workload a table with a line for each path.
-type paths struct {
+// A pathView is the view of paths and targets: for each workload a table with a row for each path.
+type pathView struct {
 	Columns  []string
 	Legend   []figureColumn
 	Sections []pathSection
-	Letters  bool   // some lines have groups
-	Bounds   bool   // some lines have a reference
-	Rest     string // said of lines that the page does not have
+	Letters  bool   // whether a row has groups
+	Bounds   bool   // whether a row has a reference
+	Rest     string // note about rows that are left out
 }
 
 type pathSection struct {
 	File         string
 	Title, About string
 	Rows         []pathRow
-	Figure       figure // the same as bars, where there are paths to put side by side
+	Figure       figure // the rows as bars, if there are several paths and targets
 
 	unit unit.Unit
 }
 
 type pathRow struct {
-	Path       targets.Path // or the name of a case that has none
-	Bounds     []string     // the reference, and those of targets that have their own
+	Path       targets.Path // or the name of a case without a path
+	Bounds     []string     // node-to-node reference, and those of targets with their own
 	Conclusion string
 	Cells      []pathCell
 }
 
-// Width is the number of columns of the table.
-func (p *paths) Width() int {
+// Width returns the number of columns of the table.
+func (p *pathView) Width() int {
 	if p.Bounds {
 		return len(p.Columns) + 2
 	}
 	return len(p.Columns) + 1
 }
 
-// A pathCell is the median of a target, with the letters of its group.
+// A pathCell is the median of a target, with the letters of its groups.
 type pathCell struct {
 	Text, Letters, Class, Word string
 	Best                       bool
 	Bar                        template.HTML
 	Marks                      []finding
 
-	value float64 // NaN where there is none
+	value float64 // NaN if there is none
 }
 
-// pathTitles are the workloads of the view in its order; what is not among them follows.
+// pathTitles are the workloads of the view with their titles, in order; other workloads follow.
 var pathTitles = []pair{
 	{"tcp-stream", "Throughput"}, {"service tcp-stream", "Throughput through a Service"},
 	{"tcp-rr", "Latency on a long connection"}, {"tcp-crr", "Latency with a connection for each request"},
 }
 
-func (b *builder) paths() *paths {
+// paths returns the view; nil if there are no results.
+func (b *builder) paths() *pathView {
 	verdicts := b.verdicts()
-	p := &paths{Columns: columns(b.in.Comparison)}
-	lines := first(b.measured)
+	p := &pathView{Columns: columns(b.in.Comparison)}
+	lines := firstRows(b.results)
 	p.Rest = lines.Rest()
 	at := index[string]{}
 	for _, m := range lines.Rows {
@@ -76,13 +77,13 @@ func (b *builder) paths() *paths {
 		if words := m.Of.Words; words.Group != "" {
 			key, row.Path = words.Group, targets.Path(words.Member)
 			if m.Unit != unit.Second || m.Of.Metric != "" && m.Metric != m.Of.Metric {
-				key += " " + m.Metric // on an axis of its own
+				key += " " + m.Metric // a separate figure with its own axis
 			}
 		}
 		if key == "tcp-stream" && row.Path.Service() {
 			key = "service tcp-stream"
 		}
-		i, first := at.of(key)
+		i, first := at.add(key)
 		if first {
 			about := strings.TrimSpace(m.Of.Workload+" "+m.Metric) + ", " + betterText(m.Better)
 			if m.Of.Words.Group != "" {
@@ -108,13 +109,13 @@ func (b *builder) paths() *paths {
 }
 
 // Drawn reports whether there are bars.
-func (p *paths) Drawn() bool {
+func (p *pathView) Drawn() bool {
 	return slices.ContainsFunc(p.Sections, func(s pathSection) bool { return s.Figure.Plot != "" })
 }
 
-// draw makes the bars of a section, if it has several lines and something to show.
-func (s *pathSection) draw(targets, number int) {
-	if len(s.Rows) < 2 || targets < 2 {
+// draw adds the bars of a section, if it has several rows and targets, and a value above 0.
+func (s *pathSection) draw(targetCount, number int) {
+	if len(s.Rows) < 2 || targetCount < 2 {
 		return
 	}
 	bars := chart.Bars{Columns: chart.Columns{Height: primaryHeight, Count: len(s.Rows), Labels: axisLabels(s.unit),
@@ -136,10 +137,10 @@ func (s *pathSection) draw(targets, number int) {
 	s.Figure.Axis, s.Figure.Plot = bars.YAxis(), bars.Plot()
 }
 
-// sort puts sections and lines into their order, and names the sections.
-func (p *paths) sort() {
+// sort orders sections and rows, and sets the titles of sections.
+func (p *pathView) sort() {
 	title := func(key string) int { return slices.IndexFunc(pathTitles, func(t pair) bool { return t.Name == key }) }
-	last := func(i int) uint { return uint(i) } // what is in no list, -1, comes last
+	last := func(i int) uint { return uint(i) } // an unknown entry, -1, comes last
 	slices.SortStableFunc(p.Sections, func(a, b pathSection) int {
 		return cmp.Compare(last(title(a.Title)), last(title(b.Title)))
 	})
@@ -154,7 +155,7 @@ func (p *paths) sort() {
 	}
 }
 
-// verdicts are the rows of targets against their baselines, by case, metric and target.
+// verdicts returns the rows of targets against their main baselines, by case, metric and target.
 func (b *builder) verdicts() map[[3]string]compare.Row {
 	rows, against := map[[3]string]compare.Row{}, b.in.Comparison.Against()
 	for _, r := range b.in.Comparison.Comparisons {
@@ -165,10 +166,11 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 	return rows
 }
 
-func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
+// pathRow returns the row of a case with a cell for each column of p.
+func (b *builder) pathRow(p *pathView, m caseResult, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
 	row := pathRow{Path: targets.Path(cmp.Or(m.Of.Path, m.Case)), Conclusion: g.Conclusion}
 	if row.Bounds = references(p.Columns, m.Bounds, m.Unit); len(row.Bounds) > 0 {
-		row.Bounds[len(row.Bounds)-1] += noLimit(*m.Bound)
+		row.Bounds[len(row.Bounds)-1] += exceededText(*m.Bound)
 	}
 	members := map[string]compare.Member{}
 	best, apart := bestLetters(g)

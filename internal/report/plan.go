@@ -13,15 +13,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A planned is an experiment about which nothing but its plan is known, and the text that it becomes.
-type planned struct {
+// planText builds the text of a plan.
+type planText struct {
 	plan.Document
 	prose.Page
 }
 
-// Plan writes what is known before an experiment as a text of at most 80 columns.
+// Plan writes a plan as text of at most 80 columns. The error is the writer's.
 func Plan(w io.Writer, document plan.Document) error {
-	d := &planned{Document: document}
+	d := &planText{Document: document}
 	d.cases()
 	d.totals()
 	d.rotation()
@@ -52,7 +52,8 @@ func Plan(w io.Writer, document plan.Document) error {
 	return write(w, d.Page.String())
 }
 
-func (d *planned) cases() {
+// cases writes the targets, and the runs and duration of each case.
+func (d *planText) cases() {
 	e := d.Experiment
 	d.Paragraph("", "  ",
 		fmt.Sprintf("%s on %s, baseline %s", e.Suite, strings.Join(e.TargetNames(), ", "), e.Baseline))
@@ -64,25 +65,25 @@ func (d *planned) cases() {
 	d.Line("")
 }
 
-// totals are what all of it takes, and a block of it.
-func (d *planned) totals() {
+// totals writes the duration of the experiment and of a block.
+func (d *planText) totals() {
 	design := d.Experiment.Design
 	runs := fmt.Sprintf("%d runs of %.3g s after %.3g s of warm-up: about %s",
 		d.Runs, design.Duration, design.Warmup, prose.Clock(d.Seconds))
 	if len(design.Looks) > 1 {
 		d.Paragraph("", "", fmt.Sprintf("At most %d blocks, looked at after %s;",
-			design.Blocks, prose.Enumerate(integers(design.Looks))))
+			design.Blocks, prose.Enumerate(integerTexts(design.Looks))))
 		d.Line("at most " + runs)
 	} else {
 		d.Line(fmt.Sprintf("%d blocks, %s", design.Blocks, runs))
 	}
 	switching := ""
 	if d.Visits > 0 {
-		switching = secondsWords(d.Block.Switches) + " for switches, "
+		switching = secondsText(d.Block.Switches) + " for switches, "
 	}
 	d.Paragraph("", "", fmt.Sprintf("A block takes about %s: %s%s measuring, %s for sites, %s around runs.",
-		secondsWords(d.Block.Seconds), switching, secondsWords(d.Block.Measuring), secondsWords(d.Block.Sites),
-		secondsWords(d.Block.Seconds-d.Block.Measuring-d.Block.Sites-d.Block.Switches)))
+		secondsText(d.Block.Seconds), switching, secondsText(d.Block.Measuring), secondsText(d.Block.Sites),
+		secondsText(d.Block.Seconds-d.Block.Measuring-d.Block.Sites-d.Block.Switches)))
 	d.visits()
 	if design.Budget > 0 && design.Budget < d.Seconds {
 		d.Line(fmt.Sprintf("The budget of %s ends it before that.", prose.Clock(design.Budget)))
@@ -92,8 +93,8 @@ func (d *planned) totals() {
 	}
 }
 
-// visits writes what switches take, and that each block is an installation.
-func (d *planned) visits() {
+// visits writes the visits of a block and their switches.
+func (d *planText) visits() {
 	if d.Visits == 0 {
 		return
 	}
@@ -102,7 +103,7 @@ func (d *planned) visits() {
 		atMost = "at most "
 	}
 	d.Paragraph("", "", fmt.Sprintf("Each block visits %s in turn, each after its switch, which is taken to last %s: "+
-		"%s%s in all.", unit.Plural(visits, "target"), secondsWords(d.Block.Switches/float64(visits)), atMost,
+		"%s%s in all.", unit.Plural(visits, "target"), secondsText(d.Block.Switches/float64(visits)), atMost,
 		unit.Plural(d.Visits, "visit")))
 	for _, t := range d.Experiment.Targets {
 		if t.Switch == nil {
@@ -118,11 +119,11 @@ func (d *planned) visits() {
 	}
 }
 
-// mostPairs is how many pairs of nodes are written out.
-const mostPairs = 6
+// maxNodePairs is the number of pairs of nodes that are listed.
+const maxNodePairs = 6
 
-// rotation writes which nodes the blocks are on in turn.
-func (d *planned) rotation() {
+// rotation writes the pairs of nodes that the blocks use in turn.
+func (d *planText) rotation() {
 	for _, t := range d.Experiment.Targets {
 		pairs := d.Rotation[t.Name]
 		if len(pairs) == 0 {
@@ -130,20 +131,20 @@ func (d *planned) rotation() {
 		}
 		d.Paragraph("", "  ",
 			fmt.Sprintf("Blocks on %s take %d pairs of nodes in turn (client's, server's):", t.Name, len(pairs)))
-		for i, n := range pairs[:min(mostPairs, len(pairs))] {
+		for i, n := range pairs[:min(maxNodePairs, len(pairs))] {
 			d.Paragraph("  ", "    ", fmt.Sprintf("block %d: %s, %s", i+1, n.Client, n.Server))
 		}
-		if more := len(pairs) - mostPairs; more > 0 {
+		if more := len(pairs) - maxNodePairs; more > 0 {
 			d.Line(fmt.Sprintf("  and %d more", more))
 		}
 	}
 }
 
-// exampleNames are of the spreads that a plan without a forecast has.
+// exampleNames name the example spreads of a plan without a forecast.
 var exampleNames = []string{"quiet path", "usual path", "noisy path"}
 
-// examples writes what is seen at the example spreads.
-func (d *planned) examples() {
+// examples writes the detectable changes at the example spreads.
+func (d *planText) examples() {
 	design := d.Experiment.Design
 	d.Paragraph("", "", fmt.Sprintf(
 		"Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%, each of them shows a change of "+
@@ -168,10 +169,10 @@ func (d *planned) examples() {
 		"earlier results.")
 }
 
-// forecast writes a line for each primary comparison, and what follows.
-func (d *planned) forecast() {
+// forecast writes a line for each primary comparison, and the conclusions.
+func (d *planText) forecast() {
 	f, design := d.Forecast, d.Experiment.Design
-	d.Paragraph("", "", sourceWords(f.Source))
+	d.Paragraph("", "", sourceText(f.Source))
 	d.Line("")
 	differ := fmt.Sprintf("%.3g %%", 100*design.Delta)
 	shared := fmt.Sprintf("%d, which share alpha = %g", len(f.Comparisons), design.Alpha)
@@ -194,15 +195,15 @@ func (d *planned) forecast() {
 			prose.Clock(f.SecondsAlike), prose.Clock(f.SecondsDifferent), differ))
 	}
 	d.budget()
-	d.misses()
+	d.tooFewBlocks()
 	d.windows()
 	for _, m := range f.Missing {
 		d.Paragraph("", "", m)
 	}
 }
 
-// prediction writes the line of a comparison, below its label where that is long.
-func (d *planned) prediction(c plan.Prediction) {
+// prediction writes the line of a comparison, below its label if that is long.
+func (d *planText) prediction(c plan.Prediction) {
 	const most = 30
 	label := prose.Plain(c.Target)
 	if c.Baseline != d.Experiment.Baseline {
@@ -217,8 +218,8 @@ func (d *planned) prediction(c plan.Prediction) {
 		numberCell("%.1f", c.BlocksDifferent), numberCell("%.1f %%", 100*c.Change), secondsCell(c)))
 }
 
-// sourceWords say where the figures are from, and how far to trust them.
-func sourceWords(s plan.Source) string {
+// sourceText names the source of the forecast, and how reliable it is.
+func sourceText(s plan.Source) string {
 	if s.Kind == "pilot" {
 		return fmt.Sprintf("From a pilot of %d blocks, which took %s. So few tell a spread only roughly: in truth it may "+
 			"well be from half to three times of what is shown.", s.Blocks, prose.Clock(s.Seconds))
@@ -227,7 +228,8 @@ func sourceWords(s plan.Source) string {
 		s.Directory)
 }
 
-func (d *planned) budget() {
+// budget writes the number of blocks that the budget allows, and the change that they detect.
+func (d *planText) budget() {
 	f, budget := d.Forecast, d.Experiment.Design.Budget
 	switch {
 	case budget == 0:
@@ -259,8 +261,8 @@ func (d *planned) budget() {
 	d.Paragraph("", "", text+" What cases that are decided early leave goes to the others.")
 }
 
-// misses says for which comparisons delta is too fine, and what would do.
-func (d *planned) misses() {
+// tooFewBlocks writes the comparisons for which the blocks are too few to decide on delta, and what would suffice.
+func (d *planText) tooFewBlocks() {
 	design := d.Experiment.Design
 	var missed []plan.Prediction
 	for _, c := range d.Forecast.Comparisons {
@@ -276,23 +278,24 @@ func (d *planned) misses() {
 		design.Blocks, 100*design.Delta))
 	for _, c := range missed {
 		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target,
-			strings.Join(ways(c, d.Forecast.Windows), ", or ")))
+			strings.Join(waysToDecide(c, d.Forecast.Windows), ", or ")))
 	}
 }
 
-// windows writes what longer runs would change.
-func (d *planned) windows() {
+// windows writes the effect of longer runs.
+func (d *planText) windows() {
 	if len(d.Forecast.Windows) == 0 {
 		return
 	}
 	d.Line("")
 	d.Line("How much pairs of runs differ, by the length of runs:")
 	for _, w := range d.Forecast.Windows {
-		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: %s", w.Case, w.Metric, windowWords(w)))
+		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: %s", w.Case, w.Metric, windowText(w)))
 	}
 }
 
-func windowWords(w plan.Window) string {
+// windowText describes the effect of longer runs on a case.
+func windowText(w plan.Window) string {
 	if w.CI == nil {
 		return "whether longer runs would differ less is not known: " + w.Lack
 	}
@@ -308,14 +311,14 @@ func windowWords(w plan.Window) string {
 	return words + "too few blocks to tell whether longer runs help"
 }
 
-// ways are what would decide a comparison for which delta is too fine.
-func ways(c plan.Prediction, windows []plan.Window) []string {
+// waysToDecide returns the options that would decide a comparison for which the blocks are too few.
+func waysToDecide(c plan.Prediction, windows []plan.Window) []string {
 	var ways []string
 	if c.BlocksEnough.Known() {
 		ways = append(ways, fmt.Sprintf("--blocks %.0f", c.BlocksEnough))
 	}
 	if c.Change.Known() && c.Change < 1 {
-		ways = append(ways, fmt.Sprintf("--delta %s%%", upTo(100*float64(c.Change))))
+		ways = append(ways, fmt.Sprintf("--delta %s%%", roundUp(100*float64(c.Change))))
 	}
 	less := "a longer --duration, a quieter machine"
 	if slices.ContainsFunc(windows, func(w plan.Window) bool {
@@ -326,12 +329,13 @@ func ways(c plan.Prediction, windows []plan.Window) []string {
 	return append(ways, "runs that differ less ("+less+")")
 }
 
-// upTo writes a percentage with two digits, rounded up.
-func upTo(percent float64) string {
+// roundUp formats a percentage with two digits, rounded up.
+func roundUp(percent float64) string {
 	scale := math.Pow(10, math.Floor(math.Log10(percent))-1)
 	return fmt.Sprintf("%.3g", math.Ceil(percent/scale-1e-9)*scale)
 }
 
+// numberCell formats a number; "-" if it is missing.
 func numberCell(format string, n compare.Number) string {
 	if !n.Known() {
 		return "-"
@@ -339,15 +343,15 @@ func numberCell(format string, n compare.Number) string {
 	return fmt.Sprintf(format, n)
 }
 
-// secondsWords are seconds with a decimal where that matters.
-func secondsWords(seconds float64) string {
+// secondsText formats seconds, with a decimal below 10 s.
+func secondsText(seconds float64) string {
 	if seconds < 10 {
 		return fmt.Sprintf("%.1f s", seconds)
 	}
 	return fmt.Sprintf("%.0f s", seconds)
 }
 
-// secondsCell is the longer of the two expectations.
+// secondsCell returns the longer of the two expected durations.
 func secondsCell(c plan.Prediction) string {
 	if !c.SecondsAlike.Known() {
 		return "-"

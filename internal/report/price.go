@@ -8,12 +8,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// pricesWords says what a table of prices is, and is not.
-const pricesWords = "what a unit of performance costs, by prices that somebody gave; no verdict is about them."
+// pricesText introduces the prices.
+const pricesText = "what a unit of performance costs, by prices that somebody gave; no verdict is about them."
 
-// A price is what a unit of performance costs on a target, in the words of a table.
+// A price is a row of the table of prices: the cost of a unit of performance on a target.
 type price struct{ Case, Metric, Target, Baseline, Price, BaselinePrice, Ratio, Interval string }
 
+// prices returns the rows of the table.
 func prices(c compare.Comparison) []price {
 	var list []price
 	for _, p := range c.Prices {
@@ -32,7 +33,7 @@ func prices(c compare.Comparison) []price {
 
 func threeDigits(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
-// ratios writes an interval of ratios.
+// ratios formats an interval of ratios.
 func ratios(i compare.Interval) string {
 	if !i.Bounded() {
 		return "without bounds"
@@ -40,17 +41,18 @@ func ratios(i compare.Interval) string {
 	return fmt.Sprintf("[%s, %s]", threeDigits(i.Lo), threeDigits(i.Hi))
 }
 
-// prices is a table of what a unit of performance costs.
+// prices writes the table.
 func (m *markdown) prices(c compare.Comparison) {
 	var rows [][]string
 	for _, p := range prices(c) {
 		rows = append(rows, []string{
 			p.Case + ", " + p.Metric, p.Target, p.Price, p.Baseline, p.BaselinePrice, p.Ratio, p.Interval})
 	}
-	m.rows("Price", pricesWords,
+	m.rows("Price", pricesText,
 		"| case | target | costs | baseline | costs | ratio | interval |\n|--|--|--:|--|--:|--:|--:|\n", rows)
 }
 
+// priceSentences returns the prices as sentences.
 func priceSentences(c compare.Comparison) []string {
 	var list []string
 	for _, p := range c.Prices {

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// priced is the built experiment, with prices of two of its targets.
+// priced returns the built experiment with prices of two of its targets.
 func priced(t *testing.T) Input {
 	t.Helper()
 	in := network(t)
@@ -26,7 +26,7 @@ func priced(t *testing.T) Input {
 	return in
 }
 
-// section is the part of a text from a heading to an empty line after its first paragraph and its table.
+// section returns a part of a text: a heading, its first paragraph and its table.
 func section(text, heading string) string {
 	_, rest, found := strings.Cut(text, heading)
 	if !found {
@@ -36,7 +36,7 @@ func section(text, heading string) string {
 	return heading + strings.Join(parts[:min(3, len(parts))], "\n\n") + "\n"
 }
 
-// checkPart holds a part of the text for terminals, and of that in Markdown, to golden files; each has its heading.
+// checkPart compares a part of the terminal text and of the Markdown, each found by its heading, with golden files.
 func checkPart(t *testing.T, in Input, file, terminal, markdown string) {
 	t.Helper()
 	plain := text(t, in, TextOptions{Verbose: true})
@@ -48,7 +48,7 @@ func checkPart(t *testing.T, in Input, file, terminal, markdown string) {
 
 func TestPricesGolden(t *testing.T) { checkPart(t, priced(t), "price", "PRICE: ", "### Price") }
 
-// The page has a row for each, and the price is among the facts; without prices none of it is there.
+// The page has a row for each price, and the prices are among the facts; without prices it mentions none.
 func TestPricesOnThePage(t *testing.T) {
 	in := priced(t)
 	page, root := rendered(t, in)

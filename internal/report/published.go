@@ -13,13 +13,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// publishedMetrics are what Constellation's measurements of Vault were published as, in that order, by their names
-// there.
+// publishedMetrics are the published names and our metrics of Constellation's measurements of Vault, in the published
+// order.
 var publishedMetrics = [][2]string{
 	{"Mean", metric.Mean}, {"P99", metric.P99}, {"Max", metric.Max}, {"Min", metric.Min},
 }
 
-// asPublished explains what the form leaves to be guessed.
+// asPublished explains what the form leaves open.
 const asPublished = `Each mean is over the runs' own values, as published; a mean of percentiles or
 of maxima is none of the requests. Changes are ours: the second target against
 the first, as a fraction of the first, by the median of Walsh averages of
@@ -32,7 +32,7 @@ which is what this form is of.
 `
 
 // writePublished writes cases that have a mean, 99th percentile, maximum and minimum in the form in which
-// Constellation's measurements of Vault were published, with intervals and verdicts beside.
+// Constellation's measurements of Vault were published, with added intervals and verdicts.
 func writePublished(w io.Writer, in Input) error {
 	p := &publishedReport{in: in, values: in.counted()}
 	changes := ""
@@ -40,7 +40,7 @@ func writePublished(w io.Writer, in Input) error {
 		changes += strings.Join(prose.Wrap(prose.Plain(s), prose.Columns), "\n") + "\n\n"
 	}
 	for _, c := range in.Experiment.Cases {
-		p.of(c.Name)
+		p.writeCase(c.Name)
 	}
 	if p.b.Len() == 0 {
 		return write(w, noneAsPublished)
@@ -50,11 +50,11 @@ func writePublished(w io.Writer, in Input) error {
 
 type publishedReport struct {
 	in     Input
-	values map[[3]string][]float64
+	values map[[3]string][]float64 // by case, target and metric
 	b      strings.Builder
 }
 
-// counted are the values of the runs that count, by case, target and metric.
+// counted returns the values of the runs that count, by case, target and metric.
 func (in Input) counted() map[[3]string][]float64 {
 	all := map[[3]string][]float64{}
 	for _, r := range in.runs() {
@@ -69,10 +69,11 @@ func (in Input) counted() map[[3]string][]float64 {
 	return all
 }
 
-func (p *publishedReport) of(name string) {
+// writeCase writes the results and changes of a case, if it has all metrics.
+func (p *publishedReport) writeCase(name string) {
 	var targets []string
 	for _, t := range p.in.Comparison.Targets {
-		if p.whole(name, t.Name) {
+		if p.complete(name, t.Name) {
 			targets = append(targets, t.Name)
 		}
 	}
@@ -91,13 +92,14 @@ func (p *publishedReport) of(name string) {
 	p.b.WriteString("\n")
 }
 
-// whole says whether runs of a case on a target have all that the form is of.
-func (p *publishedReport) whole(name, target string) bool {
+// complete reports whether runs of a case on a target have all metrics of the form.
+func (p *publishedReport) complete(name, target string) bool {
 	return !slices.ContainsFunc(publishedMetrics, func(m [2]string) bool {
 		return len(p.values[[3]string{name, target, m[1]}]) == 0
 	})
 }
 
+// results writes mean and variance of each metric of a case on a target.
 func (p *publishedReport) results(name, target string) {
 	fmt.Fprintf(&p.b, "========== Results %s ==========\n", target)
 	runs := 0
@@ -113,6 +115,7 @@ func (p *publishedReport) results(name, target string) {
 	fmt.Fprintf(&p.b, "(%d runs; seconds)\n", runs)
 }
 
+// against writes the changes of a case between two targets.
 func (p *publishedReport) against(name, baseline, target string) {
 	fmt.Fprintf(&p.b, "========== %s vs %s ==========\n", baseline, target)
 	for _, m := range publishedMetrics {
@@ -134,7 +137,7 @@ func (p *publishedReport) asPublished(name, baseline, target, of string) {
 	}
 }
 
-// faster says which target is the faster one, where the interval does.
+// faster returns a remark on whether the baseline is faster or slower; empty if the interval does not show it.
 func faster(r compare.Row) string {
 	switch r.Direction {
 	case compare.WorseThan:

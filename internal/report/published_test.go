@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The form in which others published, with what they left out.
+// The report has the form of the publication, with the intervals and verdicts that it lacks.
 func TestPublishedForm(t *testing.T) {
 	const name = "app/vault/published"
 	row := func(of string, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
@@ -27,11 +27,11 @@ func TestPublishedForm(t *testing.T) {
 	for block := range 2 {
 		for _, target := range []string{"AKS", "C11n"} {
 			r := result.Run{Case: name, Target: target, Block: block + 1, Attempt: 1}
-			for metric, v := range map[string]float64{"mean": 1.5 + float64(block), "p99": 5, "max": 6, "min": 0.01} {
-				if metric == "mean" && target == "C11n" {
+			for metricName, v := range map[string]float64{"mean": 1.5 + float64(block), "p99": 5, "max": 6, "min": 0.01} {
+				if metricName == "mean" && target == "C11n" {
 					v += 0.5
 				}
-				r.Values = append(r.Values, result.Value{Metric: metric, Unit: unit.Second, Number: v})
+				r.Values = append(r.Values, result.Value{Metric: metricName, Unit: unit.Second, Number: v})
 			}
 			in.Runs = append(in.Runs, r)
 		}
@@ -59,22 +59,22 @@ func TestPublishedForm(t *testing.T) {
 	}
 }
 
-// The page has a box plot for each of the metrics of the form, and only of cases that are about it.
+// The page has a box plot for each metric of the form, only for cases in that form.
 func TestPublishedBoxes(t *testing.T) {
 	const name = "app/vault/published"
 	in := input(compare.Row{Case: name, Metric: "mean", Unit: unit.Second,
 		Better: metric.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n"})
 	in.Comparison.Boxes = nil
-	for _, metric := range []string{"mean", "p99", "max", "min"} {
+	for _, metricName := range []string{"mean", "p99", "max", "min"} {
 		for _, target := range []string{"AKS", "C11n"} {
-			in.Comparison.Boxes = append(in.Comparison.Boxes, compare.Box{Case: name, Metric: metric,
+			in.Comparison.Boxes = append(in.Comparison.Boxes, compare.Box{Case: name, Metric: metricName,
 				Unit: unit.Second, Target: target, Runs: 3, Lowest: 1, Q1: 2, Median: 3, Q3: 4, Highest: 5})
 		}
 	}
 	for _, target := range []string{"AKS", "C11n"} {
 		run := result.Run{Case: name, Target: target, Block: 1, Attempt: 1}
-		for _, metric := range []string{"mean", "p99", "max", "min"} {
-			run.Values = append(run.Values, result.Value{Metric: metric, Unit: unit.Second, Number: 3})
+		for _, metricName := range []string{"mean", "p99", "max", "min"} {
+			run.Values = append(run.Values, result.Value{Metric: metricName, Unit: unit.Second, Number: 3})
 		}
 		in.Runs = append(in.Runs, run)
 	}
@@ -82,9 +82,9 @@ func TestPublishedBoxes(t *testing.T) {
 	if n := strings.Count(page, `class="box"`); n != 4 {
 		t.Errorf("%d figures have boxes", n)
 	}
-	for _, metric := range []string{"mean", "p99", "max", "min"} {
-		if n := strings.Count(page, "Every run of "+name+" by block, "+metric); n != 1 {
-			t.Errorf("%d figures of %s", n, metric)
+	for _, metricName := range []string{"mean", "p99", "max", "min"} {
+		if n := strings.Count(page, "Every run of "+name+" by block, "+metricName); n != 1 {
+			t.Errorf("%d figures of %s", n, metricName)
 		}
 	}
 }

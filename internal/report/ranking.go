@@ -13,33 +13,33 @@ import (
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
-// fewTargets are as many as a matrix has columns for, the baseline and four others. More targets, and those of which
-// each is compared with each, are ranked.
-const fewTargets = 5
+// maxMatrixTargets is the largest number of columns of a matrix: the baseline and four others. More targets, and all
+// pairs of three or more, are ranked.
+const maxMatrixTargets = 5
 
-// ranked reports whether targets are lines and cases columns.
-func (h hero) ranked(in Input) bool {
-	return len(h.Columns) > fewTargets || in.Experiment.Design.AllPairs && len(h.Columns) > 2
+// ranked reports whether the answer has a row for each target instead of a column.
+func (h answer) ranked(in Input) bool {
+	return len(h.Columns) > maxMatrixTargets || in.Experiment.Design.AllPairs && len(h.Columns) > 2
 }
 
-// rankedValue is the width of a value with its verdict on a terminal, and of the heading above it.
-const rankedValue = briefValue + 2
+// rankedValueWidth is the width of a value with its verdict on a terminal, and of the heading above it.
+const rankedValueWidth = briefValue + 2
 
-// rankedCases are as many cases as stand side by side in a page.
-const rankedCases = 4
+// casesPerRanking is the number of cases side by side in a page.
+const casesPerRanking = 4
 
-// A ranking is the answer with a line for each target, the best in the first case first, and a column for each case.
-// Where each target is compared with each, the reader chooses the baseline.
+// A ranking is the answer with a row for each target, the best in the first case first, and a column for each case. If
+// all pairs were compared, the reader chooses the baseline.
 type ranking struct {
 	File   string
 	Tables []rankingTable
-	Rest   string // said of cases that the page does not have
-	// Baselines are the targets of which each can be chosen, the experiment's own first; none where there is no choice.
+	Rest   string // note about cases that are left out
+	// Baselines are the indices of the targets that can be chosen, the experiment's baseline first; nil without a choice.
 	Baselines []int
-	Letters   bool
+	Letters   bool // whether targets have letters of groups
 }
 
-// legend says what the signs of the ranking mean.
+// legend explains the signs of the ranking.
 func (r ranking) legend(c compare.Comparison) string {
 	text := "Lines are sorted by the first case, the best first. Bars are medians, and the line over a bar spans the " +
 		"quartiles of the runs. Triangles point up for better and down for worse, squares are equivalent within " +
@@ -54,36 +54,36 @@ func (r ranking) legend(c compare.Comparison) string {
 	return text + "Changes are against " + differsFrom(c) + "."
 }
 
-// A rankingTable has as many cases as fit.
+// A rankingTable has at most casesPerRanking cases.
 type rankingTable struct {
 	Heads []pair // cases in plain words, with their metrics
 	Lines []rankingLine
 }
 
 type rankingLine struct {
-	At         int // among the targets
+	At         int // index of the target
 	Name, Note string
 	Cells      []rankingCell
 }
 
-// A rankingCell is a target's value with its bar, and what it is compared with each baseline that can be chosen.
+// A rankingCell is a target's value with its bar, and its comparisons with each baseline that can be chosen.
 type rankingCell struct {
-	heroCell
+	answerCell
 	Head    string
 	Letters string
-	Best    bool // no other is known to be better
+	Best    bool // whether no other target is known to be better
 	Against []rankingChange
 }
 
 type rankingChange struct {
-	At int // of the baseline, among the targets
-	heroCell
+	At int // index of the baseline
+	answerCell
 }
 
-// ranking makes the lines of rows of the matrix. Changes against others than the baseline are there where each target
-// was compared with each.
-func (b *builder) ranking(h hero, rows []heroRow) ranking {
-	shown := first(rows)
+// ranking returns the ranking of rows of the matrix. If all pairs were compared, it has the changes against every
+// target.
+func (b *builder) ranking(h answer, rows []answerRow) ranking {
+	shown := firstRows(rows)
 	r := ranking{File: h.File, Rest: shown.Rest()}
 	compared := map[[4]string]compare.Row{}
 	for _, row := range b.in.Comparison.Comparisons {
@@ -99,7 +99,7 @@ func (b *builder) ranking(h hero, rows []heroRow) ranking {
 			r.Baselines = append(r.Baselines, at)
 		}
 	}
-	for i, chunk := range slices.Collect(slices.Chunk(shown.Rows, rankedCases)) {
+	for i, chunk := range slices.Collect(slices.Chunk(shown.Rows, casesPerRanking)) {
 		var cells [][]rankingCell // by case and target
 		t := rankingTable{}
 		for _, row := range chunk {
@@ -122,9 +122,9 @@ func (b *builder) ranking(h hero, rows []heroRow) ranking {
 	return r
 }
 
-// sortBy sorts targets by their medians in a case, the best first and those without one last.
-func (b *builder) sortBy(order []int, row heroRow, h hero) {
-	m := b.measuredIn(row)
+// sortBy sorts targets by their medians in a case, the best first and those without a median last.
+func (b *builder) sortBy(order []int, row answerRow, h answer) {
+	m := b.resultOf(row)
 	worth := func(at int) float64 {
 		median, has := m.Medians[h.Columns[at].Name]
 		switch {
@@ -138,28 +138,28 @@ func (b *builder) sortBy(order []int, row heroRow, h hero) {
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(worth(x), worth(y)) })
 }
 
-// measuredIn is what was measured in a row's case and metric.
-func (b *builder) measuredIn(row heroRow) measured {
-	i := slices.IndexFunc(b.measured, func(m measured) bool { return m.Case == row.Case && m.Metric == row.Metric })
+// resultOf returns the result in a row's case and metric.
+func (b *builder) resultOf(row answerRow) caseResult {
+	i := slices.IndexFunc(b.results, func(m caseResult) bool { return m.Case == row.Case && m.Metric == row.Metric })
 	if i < 0 {
-		return measured{}
+		return caseResult{}
 	}
-	return b.measured[i]
+	return b.results[i]
 }
 
-// group is that of a case and metric, without members where there is none.
-func (b *builder) group(name, metric string) compare.Group {
+// group returns the grouping of a case and metric, without members if there is none.
+func (b *builder) group(name, metricName string) compare.Group {
 	for _, g := range b.in.Comparison.Groups {
-		if g.Case == name && g.Metric == metric {
+		if g.Case == name && g.Metric == metricName {
 			return g
 		}
 	}
 	return compare.Group{}
 }
 
-// rankingCells are the cells of a case, by target. Bars are as long as medians from 0, with the quartiles of the runs.
-func (b *builder) rankingCells(h hero, row heroRow, compared map[[4]string]compare.Row) []rankingCell {
-	m, boxes, letters := b.measuredIn(row), map[string]compare.Box{}, map[string]string{}
+// rankingCells returns the cells of a case, by target. Bars show medians from 0, with the quartiles of the runs.
+func (b *builder) rankingCells(h answer, row answerRow, compared map[[4]string]compare.Row) []rankingCell {
+	m, boxes, letters := b.resultOf(row), map[string]compare.Box{}, map[string]string{}
 	g := b.group(row.Case, row.Metric)
 	best, apart := bestLetters(g)
 	for _, member := range g.Members {
@@ -177,7 +177,7 @@ func (b *builder) rankingCells(h hero, row heroRow, compared map[[4]string]compa
 	}
 	var cells []rankingCell
 	for i, column := range h.Columns {
-		c := rankingCell{heroCell: row.Cells[i], Head: row.Title()}
+		c := rankingCell{answerCell: row.Cells[i], Head: row.Title()}
 		c.Letters = letters[column.Name]
 		c.Best = apart && strings.ContainsAny(c.Letters, best)
 		if median, has := m.Medians[column.Name]; has && median.Known() && longest > 0 {
@@ -190,7 +190,7 @@ func (b *builder) rankingCells(h hero, row heroRow, compared map[[4]string]compa
 		for at, baseline := range h.Columns {
 			if r, has := compared[[4]string{row.Case, row.Metric, baseline.Name, column.Name}]; has {
 				change := rankingChange{At: at}
-				change.compared(r)
+				change.setComparison(r)
 				c.Against = append(c.Against, change)
 			}
 		}
@@ -199,7 +199,8 @@ func (b *builder) rankingCells(h hero, row heroRow, compared map[[4]string]compa
 	return cells
 }
 
-// bestLetters are those of the best target of a group, and whether the data tell any other apart from it.
+// bestLetters returns the letters of the best target of a group, and whether any other target is known to differ from
+// it.
 func bestLetters(g compare.Group) (best string, apart bool) {
 	for i, m := range g.Members {
 		if i == 0 {
@@ -210,21 +211,21 @@ func bestLetters(g compare.Group) (best string, apart bool) {
 	return best, apart
 }
 
-// ranking writes a line for each target and a column for each case, in as many tables as the width asks for. Letters
-// stand behind values where all targets are compared with each other.
-func (t *textReport) ranking(c compare.Comparison, h hero) {
+// ranking writes a row for each target and a column for each case, in as many tables as the width requires. If all
+// pairs were compared, letters of groups follow the values.
+func (t *textReport) ranking(c compare.Comparison, h answer) {
 	name, letters := 0, lettersOf(c)
 	for _, column := range h.Columns {
 		name = max(name, prose.Width(prose.Plain(column.Short)))
 	}
 	name = min(name, 24)
-	width := 2 + rankedValue
+	width := 2 + rankedValueWidth
 	for _, l := range letters {
-		width = max(width, 2+rankedValue+prose.Width(l))
+		width = max(width, 2+rankedValueWidth+prose.Width(l))
 	}
 	each := max((t.width()-name)/width, 1)
 	for rest := h.Rows; len(rest) > 0; rest = rest[min(each, len(rest)):] {
-		t.rank(h.Columns, rest[:min(each, len(rest))], letters, name, width)
+		t.rankingTable(h.Columns, rest[:min(each, len(rest))], letters, name, width)
 	}
 	key := signs(c, h)
 	if len(letters) > 0 {
@@ -233,8 +234,10 @@ func (t *textReport) ranking(c compare.Comparison, h hero) {
 	t.faint(key + ".")
 }
 
-// rank is one table of the ranking.
-func (t *textReport) rank(columns []heroColumn, rows []heroRow, letters map[[3]string]string, name, width int) {
+// rankingTable writes one table of the ranking; name and width are the columns of a name and of a case with its gap.
+func (t *textReport) rankingTable(columns []answerColumn, rows []answerRow, letters map[[3]string]string,
+	name, width int,
+) {
 	var heads [][]string
 	lines := 0
 	for _, row := range rows {
@@ -262,15 +265,15 @@ func (t *textReport) rank(columns []heroColumn, rows []heroRow, letters map[[3]s
 				mark = t.style(verdictCodes[cell.Mark], sign(cell.Mark))
 			}
 			letter := letters[[3]string{row.Case, row.Metric, column.Name}]
-			line += "  " + prose.Right(shortText(cell), briefValue) + " " + mark + prose.Left(letter, width-2-rankedValue)
+			line += "  " + prose.Right(shortText(cell), briefValue) + " " + mark + prose.Left(letter, width-2-rankedValueWidth)
 		}
 		t.Line(strings.TrimRight(line, " "))
 	}
 	t.Line("")
 }
 
-// shortNames are the names of columns of at most so many letters, cut in the middle where cut at the end two are alike.
-func shortNames(columns []heroColumn, width int) []string {
+// shortNames returns the names of columns, cut to a width: at the end, or in the middle if two would be the same.
+func shortNames(columns []answerColumn, width int) []string {
 	var ends, middles []string
 	for _, column := range columns {
 		name := prose.Plain(column.Short)
@@ -282,7 +285,7 @@ func shortNames(columns []heroColumn, width int) []string {
 	return ends
 }
 
-// lettersOf are those of the groups of targets that cannot be told apart, by case, metric and target.
+// lettersOf returns the letters of the groups of indistinguishable targets, by case, metric and target.
 func lettersOf(c compare.Comparison) map[[3]string]string {
 	letters := map[[3]string]string{}
 	for _, g := range c.Groups {

@@ -8,10 +8,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Targets of which each is compared with each are ranked, and the changes against every one of them are in the page.
+// If all pairs are compared, targets are ranked, and the page has the changes against each of them.
 func TestRankingOfPairs(t *testing.T) {
 	in := inputs(t)["pairs"]
-	p := newPage(in.spoken())
+	p := newPage(in.inStorageUnits())
 	if len(p.Rankings) == 0 {
 		t.Fatal("they are not ranked")
 	}
@@ -48,7 +48,7 @@ func TestRankingOfPairs(t *testing.T) {
 	}
 }
 
-// medianOf is the throughput of the first case.
+// medianOf returns the median of a target in the first case.
 func medianOf(t *testing.T, in Input, short string) float64 {
 	t.Helper()
 	for _, m := range in.Comparison.Groups[0].Members {
@@ -60,13 +60,14 @@ func medianOf(t *testing.T, in Input, short string) float64 {
 	return 0
 }
 
-// Many targets against a baseline are ranked without a choice: nothing is known of the others against each other.
+// Many targets against a baseline are ranked without a choice of the baseline: they are not compared with each other.
 func TestRankingAgainstTheBaseline(t *testing.T) {
-	in, err := many(few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard"))
+	in, err := manyInput(smallShape("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve",
+		"lab:vxlan+wireguard"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPage(in.spoken())
+	p := newPage(in.inStorageUnits())
 	if len(p.Rankings) == 0 || len(p.Rankings[0].Baselines) != 0 {
 		t.Fatalf("%+v", p.Rankings)
 	}
@@ -78,19 +79,19 @@ func TestRankingAgainstTheBaseline(t *testing.T) {
 	if page := inFormat(t, "html", in); strings.Contains(page, `type="radio"`) {
 		t.Error("a baseline can be chosen")
 	}
-	few, err := many(few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve"))
+	few, err := manyInput(smallShape("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := newPage(few.spoken()); len(p.Rankings) > 0 {
+	if p := newPage(few.inStorageUnits()); len(p.Rankings) > 0 {
 		t.Error("four others than the baseline are ranked")
 	}
 }
 
-// Six experiments are ranked with their letters as the targets of one experiment are, in every format that has words.
+// Six experiments are ranked with letters, like the targets of one experiment, in every format with text.
 func TestRankingOfExperiments(t *testing.T) {
 	in := inputs(t)["several"]
-	p := newPage(in.spoken())
+	p := newPage(in.inStorageUnits())
 	if len(p.Rankings) == 0 || len(p.Rankings[0].Tables[0].Lines) != 6 || !p.Rankings[0].Letters || len(p.Forests) != 1 {
 		t.Fatalf("%+v", p.Rankings)
 	}
@@ -119,11 +120,11 @@ func TestRankingOfExperiments(t *testing.T) {
 	}
 }
 
-// Names that differ at their ends alone are cut in the middle, and every baseline is named.
+// Names that differ only at their ends are cut in the middle, and every baseline is named.
 func TestRankingNamesTellTargetsApart(t *testing.T) {
 	var all []result.Results
 	for _, id := range []string{"upgrade-of-cluster-1", "upgrade-of-cluster-2", "upgrade-of-cluster-3"} {
-		r, err := manyRuns(few("lab:native", "lab:vxlan+wireguard"))
+		r, err := manyRuns(smallShape("lab:native", "lab:vxlan+wireguard"))
 		if err != nil {
 			t.Fatal(err)
 		}

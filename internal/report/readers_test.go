@@ -18,7 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// readBy writes a format into a file and gives it to a program; what that says on its standard error fails.
+// readBy writes a format into a file, runs a program on it and returns its output. Any message on standard error fails
+// the test.
 func readBy(t *testing.T, f Format, in Input, args ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), f.File)
@@ -38,10 +39,9 @@ func readBy(t *testing.T, f Format, in Input, args ...string) string {
 	return string(out)
 }
 
-// benchstat itself reads the file without complaint, and finds in the columns of the targets the medians that
-// compare found.
+// benchstat reads the file without complaint, and its medians are those of compare.
 func TestBenchstatReadsTheBenchFormat(t *testing.T) {
-	in := onAllTargets(network(t))
+	in := withoutIncomplete(network(t))
 	out := readBy(t, formatNamed(t, "bench"), in, "go", "tool", "benchstat", "-format", "csv", "-col", "target")
 	medians := benchstatMedians(t, out)
 	compared := 0
@@ -65,8 +65,8 @@ func TestBenchstatReadsTheBenchFormat(t *testing.T) {
 	}
 }
 
-// onAllTargets leaves out the case that a target has no runs of, which benchstat rightly remarks on.
-func onAllTargets(in Input) Input {
+// withoutIncomplete removes the case that one target has no runs of, about which benchstat rightly complains.
+func withoutIncomplete(in Input) Input {
 	const incomplete = "pod-svc/other/tcp-crr"
 	in.Runs = slices.DeleteFunc(in.Runs, func(r result.Run) bool { return r.Case == incomplete })
 	in.Comparison.Comparisons = slices.DeleteFunc(in.Comparison.Comparisons, func(r compare.Row) bool {
@@ -77,7 +77,7 @@ func onAllTargets(in Input) Input {
 
 type benchCell struct{ unit, name, target string }
 
-// benchstatMedians reads benchstat's tables: a line of targets, a line of units, then a line a benchmark.
+// benchstatMedians reads benchstat's tables: a line of targets, a line of units, then a line per benchmark.
 func benchstatMedians(t *testing.T, text string) map[benchCell]float64 {
 	t.Helper()
 	reader := csv.NewReader(strings.NewReader(text))
@@ -110,7 +110,7 @@ func benchstatMedians(t *testing.T, text string) map[benchCell]float64 {
 	return medians
 }
 
-// The format's own library reads every line, and knows which way each metric is better.
+// The format's own library reads every line and the direction of each metric.
 func TestBenchFormatHasNoSyntaxError(t *testing.T) {
 	in := network(t)
 	in.Experiment.Suite = "a\nline\x00break"
@@ -150,7 +150,8 @@ for family in text_string_to_metric_families(open(sys.argv[1], newline="").read(
         print(family.name, family.type, family.unit or "-", target, sample.value, sep="\t")
 `
 
-// python is the Python whose Debian package python3-prometheus-client is, or one that has the module from elsewhere.
+// python returns a Python with the module prometheus_client: that of Debian (package python3-prometheus-client), or the
+// first in PATH. It skips the test if there is none.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3"} {

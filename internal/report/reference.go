@@ -11,44 +11,44 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// elsewhere is said of every published figure.
-const elsewhere = "Figures that others published, of other machines and by other methods, next to the medians of " +
+// publishedText introduces the published figures.
+const publishedText = "Figures that others published, of other machines and by other methods, next to the medians of " +
 	"these runs. They are not compared, and nothing here is a verdict."
 
-// A publication is a published table with those of its rows that have a counterpart here.
+// A publication is a published table with those of its rows that have a counterpart in the experiment.
 type publication struct {
 	reference.Table
-	Rows []beside `json:"rows"`
+	Rows []publishedRow `json:"rows"`
 }
 
-// A beside is a published row next to our medians of the same metric.
-type beside struct {
+// A publishedRow is a published row next to our medians of the same metric.
+type publishedRow struct {
 	reference.Row
 	Ours  string             `json:"our_case"`
 	Here  []reference.Figure `json:"here"`
-	Pairs []paired           `json:"pairs,omitempty"`
+	Pairs []matchedTarget    `json:"pairs,omitempty"`
 }
 
-// A paired is a target of ours next to the published one that the user matched with it. The changes are against the
-// baseline and against what is matched with the baseline; the latter is missing where nothing is.
-type paired struct {
+// A matchedTarget is a target of ours next to the published target that the user matched with it. The changes are
+// against the baseline and its published match; PublishedChange is missing if the baseline has no match.
+type matchedTarget struct {
 	Here            reference.Figure  `json:"here"`
 	There           reference.Figure  `json:"published"`
 	Change          compare.Number    `json:"change"`
-	CI              *compare.Interval `json:"ci,omitempty"` // of our change; none for the baseline itself
+	CI              *compare.Interval `json:"ci,omitempty"` // interval of Change; nil for the baseline itself
 	PublishedChange compare.Number    `json:"published_change"`
 }
 
-// publications are the tables of the input, each with what it has in common with the experiment.
+// publications returns the tables of the input, each with the rows that the experiment also measured.
 func publications(in Input) []publication {
 	var list []publication
 	medians := mediansOf(in.Comparison)
 	for _, t := range in.Reference {
-		p := publication{Table: t, Rows: []beside{}}
+		p := publication{Table: t, Rows: []publishedRow{}}
 		for _, row := range t.Rows {
 			for _, m := range counterparts(row, medians) {
-				b := beside{Row: row, Ours: m.Case, Here: m.figures}
-				b.pair(in.Matches, in.Comparison)
+				b := publishedRow{Row: row, Ours: m.Case, Here: m.figures}
+				b.matchTargets(in.Matches, in.Comparison)
 				p.Rows = append(p.Rows, b)
 			}
 		}
@@ -57,8 +57,8 @@ func publications(in Input) []publication {
 	return list
 }
 
-// counterparts are those of our medians that a published row can be seen next to: of the very same case, or of a job of
-// the same name, if we have them, else of cases that differ in parameters alone.
+// counterparts returns our medians for a published row: those of the same case, or of a job with the same name, else
+// those of cases that differ only in parameters.
 func counterparts(row reference.Row, medians []median) []median {
 	var same, similar []median
 	for _, m := range medians {
@@ -76,8 +76,8 @@ func counterparts(row reference.Row, medians []median) []median {
 	return similar
 }
 
-// pair finds the targets of the row that the user matched, or that have the name of one of ours.
-func (b *beside) pair(matches []reference.Match, c compare.Comparison) {
+// matchTargets sets Pairs to the targets that the user matched, or that have the same name as a published one.
+func (b *publishedRow) matchTargets(matches []reference.Match, c compare.Comparison) {
 	counterpart := func(ours string) (reference.Figure, bool) {
 		for _, m := range matches {
 			if f, has := b.Figure(m.Published); has && m.Ours == ours {
@@ -92,7 +92,7 @@ func (b *beside) pair(matches []reference.Match, c compare.Comparison) {
 		if !has {
 			continue
 		}
-		p := paired{Here: f, There: there, Change: compare.Missing(), PublishedChange: compare.Missing()}
+		p := matchedTarget{Here: f, There: there, Change: compare.Missing(), PublishedChange: compare.Missing()}
 		if based && f.Target != c.Baseline {
 			p.PublishedChange = compare.Number(there.Change(base))
 		}
@@ -105,45 +105,44 @@ func (b *beside) pair(matches []reference.Match, c compare.Comparison) {
 	}
 }
 
-// Unpaired are the published figures that no target of ours was matched with.
-func (b beside) Unpaired() []reference.Figure {
+// UnpairedPublished returns the published figures without a matched target of ours.
+func (b publishedRow) UnpairedPublished() []reference.Figure {
 	return slices.DeleteFunc(slices.Clone(b.Figures), func(f reference.Figure) bool {
-		return slices.ContainsFunc(b.Pairs, func(p paired) bool { return p.There.Target == f.Target })
+		return slices.ContainsFunc(b.Pairs, func(p matchedTarget) bool { return p.There.Target == f.Target })
 	})
 }
 
-// Alone are our figures that no published target was matched with.
-func (b beside) Alone() []reference.Figure {
+// UnpairedHere returns our figures without a matched published target.
+func (b publishedRow) UnpairedHere() []reference.Figure {
 	return slices.DeleteFunc(slices.Clone(b.Here), func(f reference.Figure) bool {
-		return slices.ContainsFunc(b.Pairs, func(p paired) bool { return p.Here.Target == f.Target })
+		return slices.ContainsFunc(b.Pairs, func(p matchedTarget) bool { return p.Here.Target == f.Target })
 	})
 }
 
-// OurChange is ours with its interval, nothing for the baseline.
-func (p paired) OurChange() string {
+// OurChange returns our change with its interval; empty for the baseline.
+func (p matchedTarget) OurChange() string {
 	if p.CI == nil || !p.Change.Known() {
 		return ""
 	}
 	return change(p.Change) + " " + interval(*p.CI)
 }
 
-// TheirChange is the published one, which has no interval; nothing where there is none.
-func (p paired) TheirChange() string {
+// TheirChange returns the published change, which has no interval; empty if there is none.
+func (p matchedTarget) TheirChange() string {
 	if !p.PublishedChange.Known() {
 		return ""
 	}
 	return change(p.PublishedChange)
 }
 
-// A median is what a metric of a case is on each of our targets.
+// A median holds a metric of a case on each of our targets.
 type median struct {
 	Case, Metric string
 	Unit         unit.Unit
 	figures      []reference.Figure
 }
 
-// mediansOf collects the medians that the comparison has, in its order; of an experiment that compares nothing
-// they stand by themselves.
+// mediansOf collects the medians of a comparison, in its order, also those of an experiment that compares nothing.
 func mediansOf(c compare.Comparison) []median {
 	var all []median
 	at := index[[3]string]{}
@@ -151,7 +150,7 @@ func mediansOf(c compare.Comparison) []median {
 		if !value.Known() {
 			return
 		}
-		i, first := at.of([3]string{name, metric, string(u)})
+		i, first := at.add([3]string{name, metric, string(u)})
 		if first {
 			all = append(all, median{Case: name, Metric: metric, Unit: u})
 		}
@@ -172,8 +171,8 @@ func mediansOf(c compare.Comparison) []median {
 	return all
 }
 
-// Heading says what the row is, in our words and in those of the publication.
-func (b beside) Heading() string {
+// Heading names the row in our words, and in those of the publication if they differ.
+func (b publishedRow) Heading() string {
 	text := fmt.Sprintf("%s, %s", b.Ours, b.Metric)
 	if b.Case != b.Ours {
 		text += "; published: " + b.Case
@@ -181,11 +180,11 @@ func (b beside) Heading() string {
 	return text
 }
 
-// Value is a figure with its unit.
-func (b beside) Value(f reference.Figure) string { return unit.Format(f.Value, b.Unit) }
+// Value returns a figure with its unit.
+func (b publishedRow) Value(f reference.Figure) string { return unit.Format(f.Value, b.Unit) }
 
-// Values are figures as text with their targets.
-func (b beside) Values(figures []reference.Figure) []pair {
+// Values returns figures as text, with their targets.
+func (b publishedRow) Values(figures []reference.Figure) []pair {
 	var list []pair
 	for _, f := range figures {
 		list = append(list, pair{f.Target, b.Value(f)})
@@ -193,7 +192,7 @@ func (b beside) Values(figures []reference.Figure) []pair {
 	return list
 }
 
-// Facts are what a reader should know of a publication.
+// Facts returns what a reader should know about a publication.
 func (p publication) Facts() []pair {
 	date := p.Date
 	if date == "unknown" {
@@ -203,10 +202,10 @@ func (p publication) Facts() []pair {
 		{"Machines", p.Machines}, {"Method", p.Method}, {"Runs behind a figure", p.Runs}}
 }
 
-// Elsewhere is said above all publications.
-func (publication) Elsewhere() string { return elsewhere }
+// About returns the introduction to all publications.
+func (publication) About() string { return publishedText }
 
-// Nothing is said where a publication and the experiment have nothing in common.
+// Nothing returns a message if publication and experiment have nothing in common, else "".
 func (p publication) Nothing() string {
 	if len(p.Rows) > 0 {
 		return ""
@@ -226,7 +225,7 @@ func (t *textReport) published(in Input) {
 	}
 	t.Line("PUBLISHED ELSEWHERE")
 	t.Line("")
-	t.Paragraph("", "", elsewhere)
+	t.Paragraph("", "", publishedText)
 	for _, p := range list {
 		t.Line("")
 		t.Paragraph("", "", fmt.Sprintf("%s (%s)", p.Title, p.Name))
@@ -241,27 +240,28 @@ func (t *textReport) published(in Input) {
 			t.Paragraph("  ", "  ", p.Nothing())
 		}
 		for _, b := range p.Rows {
-			t.beside(b)
+			t.publishedRow(b)
 		}
 	}
 	t.Line("")
 }
 
-func (t *textReport) beside(b beside) {
+// publishedRow writes a row: pairs of matched targets first, then the other figures.
+func (t *textReport) publishedRow(b publishedRow) {
 	t.Paragraph("  ", "    ", b.Heading())
 	if len(b.Pairs) > 0 {
 		t.Paragraph("    ", "    ", "here, median, above published, "+b.Statistic)
 	}
 	for _, p := range b.Pairs {
-		t.Paragraph("      ", "        ", besideText(p.Here.Target, b.Value(p.Here), p.OurChange()))
-		t.Paragraph("        ", "        ", besideText(p.There.Target, b.Value(p.There), p.TheirChange()))
+		t.Paragraph("      ", "        ", figureText(p.Here.Target, b.Value(p.Here), p.OurChange()))
+		t.Paragraph("        ", "        ", figureText(p.There.Target, b.Value(p.There), p.TheirChange()))
 	}
-	t.figures("here, median", b.Values(b.Alone()))
-	t.figures("published, "+b.Statistic, b.Values(b.Unpaired()))
+	t.figures("here, median", b.Values(b.UnpairedHere()))
+	t.figures("published, "+b.Statistic, b.Values(b.UnpairedPublished()))
 }
 
-// besideText is a figure and its change.
-func besideText(target, value, change string) string {
+// figureText returns a figure and its change, if there is one.
+func figureText(target, value, change string) string {
 	if change == "" {
 		return target + ": " + value
 	}
@@ -285,14 +285,14 @@ func (t *textReport) figures(title string, list []pair) {
 	}
 }
 
-// published writes a table for each publication.
+// published writes tables for each publication.
 func (m *markdown) published(in Input) {
 	list := publications(in)
 	if len(list) == 0 {
 		return
 	}
 	m.line("### Published elsewhere")
-	m.line("%s", escapeMarkdown(elsewhere))
+	m.line("%s", escapeMarkdown(publishedText))
 	for _, p := range list {
 		m.line("[%s](%s) (%s)", escapeMarkdown(p.Title), p.URL, escapeMarkdown(p.Name))
 		var lines []string
@@ -304,13 +304,13 @@ func (m *markdown) published(in Input) {
 			m.line("%s", escapeMarkdown(p.Nothing()))
 			continue
 		}
-		m.pairs(p)
-		m.besides(p)
+		m.pairedFigures(p)
+		m.unpairedFigures(p)
 	}
 }
 
-// pairs is a table of the targets that were matched.
-func (m *markdown) pairs(p publication) {
+// pairedFigures writes a table of the matched targets.
+func (m *markdown) pairedFigures(p publication) {
 	var rows [][]string
 	for _, b := range p.Rows {
 		for _, x := range b.Pairs {
@@ -322,11 +322,11 @@ func (m *markdown) pairs(p publication) {
 		"|--|--|--|--|--|--|--|\n", rows)
 }
 
-// besides is a table of what was not matched.
-func (m *markdown) besides(p publication) {
+// unpairedFigures writes a table of the figures without a match.
+func (m *markdown) unpairedFigures(p publication) {
 	var rows [][]string
 	for _, b := range p.Rows {
-		here, there := b.Values(b.Alone()), b.Values(b.Unpaired())
+		here, there := b.Values(b.UnpairedHere()), b.Values(b.UnpairedPublished())
 		if len(here)+len(there) > 0 {
 			rows = append(rows, []string{b.Heading(), joined(here), joined(there), b.Statistic})
 		}

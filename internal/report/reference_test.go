@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// withReference is a comparison of two metrics, and published tables of which one knows both.
+// withReference returns a comparison of two metrics, and published tables.
 func withReference(t *testing.T, names ...string) Input {
 	t.Helper()
 	in := Input{Comparison: compare.Comparison{Schema: compare.Schema, Baseline: "native", Comparisons: []compare.Row{
@@ -34,6 +34,7 @@ func withReference(t *testing.T, names ...string) Input {
 	return in
 }
 
+// inFormat returns the report in the format of a name.
 func inFormat(t *testing.T, name string, in Input) string {
 	t.Helper()
 	for _, f := range Formats() {
@@ -71,7 +72,7 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 				t.Errorf("%s has no %q:\n%s", format, want, got)
 			}
 		}
-		// Ours is p50; what was published is a mean.
+		// Our metric is p50; the published one is a mean.
 		if strings.Contains(got, "tcp-rr, p50;") {
 			t.Errorf("%s sets a median next to a mean", format)
 		}
@@ -119,7 +120,7 @@ func TestPublishedFiguresAsJSON(t *testing.T) {
 	}
 }
 
-// TestMatchedTargets: what the user matched stands in two columns, with the change of both and no verdict.
+// TestMatchedTargets: matched targets are in two columns, with the changes of both and no verdict.
 func TestMatchedTargets(t *testing.T) {
 	in := withReference(t, "daocloud-cni")
 	in.Comparison.Comparisons[0].Change = -0.3
@@ -144,7 +145,7 @@ func TestMatchedTargets(t *testing.T) {
 			t.Errorf("%s shows a matched figure %d times", format, strings.Count(got, "1.37 Gbit/s"))
 		}
 	}
-	// What is matched with nothing has no published change.
+	// Without a matched baseline there is no published change.
 	in.Matches = in.Matches[1:]
 	for _, p := range publications(in)[0].Rows[0].Pairs {
 		if p.PublishedChange.Known() || p.TheirChange() != "" {
@@ -164,7 +165,7 @@ func TestNamesakesMatch(t *testing.T) {
 	}
 }
 
-// TestTheSameCaseStandsAlone: of cases that differ in parameters alone, the very same one is what is shown.
+// TestTheSameCaseStandsAlone: cases that differ in parameters are shown only if the same case is missing.
 func TestTheSameCaseStandsAlone(t *testing.T) {
 	row := reference.Row{Case: "pod-pod/other/tcp-stream:flows=4", Metric: "throughput", Unit: unit.BitPerSecond}
 	similar := median{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond}
@@ -180,8 +181,8 @@ func TestTheSameCaseStandsAlone(t *testing.T) {
 	}
 }
 
-// TestAuthorsNames: a user's own job with the authors' name for it is shown next to their figures, like the case of
-// its options and before what differs from that in parameters.
+// TestAuthorsNames: a user's job with the authors' name is shown next to their figures, like the case with its options,
+// and in preference to cases that differ in parameters.
 func TestAuthorsNames(t *testing.T) {
 	table, err := reference.Find("constellation-2.6")
 	if err != nil {
@@ -215,7 +216,7 @@ func TestAuthorsNames(t *testing.T) {
 	}
 }
 
-// TestOneTargetStandsBeside: with nothing to compare, the medians are in the boxes.
+// TestOneTargetStandsBeside: without comparisons, the medians come from the boxes.
 func TestOneTargetStandsBeside(t *testing.T) {
 	in := withReference(t, "daocloud-cni")
 	in.Comparison.Comparisons = nil

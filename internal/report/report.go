@@ -1,10 +1,9 @@
-// Package report renders what an experiment says: as a table for a terminal, Markdown, CSV, JSON, the
-// Go benchmark format, OpenMetrics, JUnit and one HTML file.
+// Package report writes the results of an experiment: as a table for a terminal, Markdown, CSV, JSON, the Go benchmark
+// format, OpenMetrics, JUnit, SVG figures and one HTML page.
 //
-// It stands at the right end of the data flow, behind compare, and does no statistics: every verdict,
-// interval, median and sentence that it shows comes ready from a [compare.Comparison]. What it adds
-// is order, layout and pictures. Equal input gives equal output, byte for byte: nothing here reads a
-// clock or depends on the order of a map.
+// It does no statistics: every verdict, interval, median and sentence comes from a [compare.Comparison]. The package
+// adds order, layout and figures. Equal input gives equal output, byte for byte: it reads no clock and does not depend
+// on the order of a map.
 package report
 
 import (
@@ -21,37 +20,38 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// An Input is everything that a report is made from, which of several experiments is what [compare.Join] makes of them.
+// An Input is everything that a report is made from. [compare.Join] makes one input of several experiments.
 type Input struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
 	Sites      []result.Site
 	Runs       []result.Run
 	Facts      map[string][]result.Fact // by target
-	// Histogram reads a histogram of a run by its name, where the run has it without its code; nil if
-	// there is nothing to read from.
+	// Histogram reads a histogram of a run by its name, if the run has it without its encoded data; nil if nothing can be
+	// read.
 	Histogram func(r *result.Run, name string) (result.Histogram, error)
-	// Reference is what others published, to be shown beside; all formats that have words show it.
+	// Reference holds tables that others published; all formats with text show them.
 	Reference []reference.Table
-	// Causes are what is known of why comparisons came out different.
+	// Causes are the explanations of differences.
 	Causes []explain.Explanation
-	// Matches are the targets of these tables that are seen next to ours, with the changes of both.
+	// Matches are pairs of a target and a published target, which are shown next to each other with the changes of both.
 	Matches []reference.Match
 }
 
 // A Format is one way to write a report.
 type Format struct {
-	Name  string // what -o takes
-	File  string // the name of the file in a results directory, or of the directory of several, with a slash
-	About string // one line for list
+	Name  string // value of --format
+	File  string // file in a results directory, or with a final slash a directory of files
+	About string // one line, for the command list
 	Write func(io.Writer, Input) error
-	// Files are those of a format that has several; Write is nil then.
+	// Files returns the files of a format that has several; Write is nil then.
 	Files func(Input) ([]File, error)
-	// Makes reports whether Files may make a file of this name of some input, so that those of an earlier report go.
+	// Makes reports whether Files may create a file of this name for some input, so that those of an earlier report are
+	// removed.
 	Makes func(name string) bool
 }
 
-// Formats lists the formats in the order of the documentation.
+// Formats returns the formats in the order of the documentation.
 func Formats() []Format {
 	return []Format{
 		{Name: "table", File: "report.txt", About: "a table of at most 80 columns", Write: func(w io.Writer, in Input) error {
@@ -71,15 +71,14 @@ func Formats() []Format {
 	}
 }
 
-// A Document is knotmeter/comparison/v1 as JSON writes it: a comparison, with what was published
-// elsewhere if that was asked for.
+// A Document is the JSON of knotmeter/comparison/v1: a comparison, with the published figures and causes, if any.
 type Document struct {
 	compare.Comparison
 	Reference []publication         `json:"reference,omitempty"`
 	Causes    []explain.Explanation `json:"causes,omitempty"`
 }
 
-// writeJSON writes the comparison as a [Document], row by row: those of many runs are large.
+// writeJSON writes the comparison as a [Document], row by row, because it may be large.
 func writeJSON(w io.Writer, in Input) error {
 	d := Document{in.Comparison, publications(in), in.Causes}
 	rows := d.Comparisons
@@ -88,14 +87,14 @@ func writeJSON(w io.Writer, in Input) error {
 	if err != nil {
 		return fmt.Errorf("encode the comparison as JSON: %w", err)
 	}
-	// This line is there once: within texts of JSON there are no line breaks.
+	// This line occurs once: texts in JSON contain no line breaks.
 	const place = "\n  \"comparisons\": ["
 	head, tail, found := bytes.Cut(text, []byte(place+"]"))
 	if !found {
 		return errors.New("encode the comparison as JSON: it has no list of comparisons")
 	}
 	out := bufio.NewWriter(w)
-	out.Write(head) // an error stays with out until Flush
+	out.Write(head) // out keeps an error until Flush
 	out.WriteString(place)
 	for i, r := range rows {
 		line, err := json.MarshalIndent(r, "    ", "  ")
@@ -117,6 +116,7 @@ func writeJSON(w io.Writer, in Input) error {
 	return nil
 }
 
+// write writes a report.
 func write(w io.Writer, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write the report: %w", err)

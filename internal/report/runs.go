@@ -7,15 +7,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A run is a result.Run with what it is for the comparison.
+// A run is a result.Run with its role in the comparison.
 type run struct {
 	*result.Run
 	experiment string
-	state      chart.State // whether the comparison rests on it
+	state      chart.State // whether the comparison uses it
 }
 
-// runs lists the runs of an input in the order in which they happened; of several experiments one after another. Those
-// that count are valid and of the last attempt at their block.
+// runs returns the runs of an input in chronological order, one experiment after another. Those that count are valid
+// and belong to the last attempt of their block.
 func (in Input) runs() []run {
 	last := result.LastAttempts(in.Runs)
 	all := make([]run, len(in.Runs))

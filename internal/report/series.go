@@ -12,40 +12,41 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A seriesSection is a quantity over the time within the runs of a case.
+// A seriesSection shows a quantity over the time within the runs of a case.
 type seriesSection struct {
 	File             string
 	Case, Name, Unit string
-	Figure           figure      // as it is printed, and seen without script
-	Data             template.JS // what the script makes zoomable
-	Thinned          bool        // the least and the greatest of several steps stand for them
-	Sampled          bool        // not every run is there
+	Figure           figure      // for print, and without script
+	Data             template.JS // a seriesData, which the script makes zoomable
+	Thinned          bool        // whether smallest and largest values represent several steps
+	Sampled          bool        // whether some runs are left out
 }
 
-// seriesData is what the page's script reads. Numbers are in the unit that is named.
+// seriesData is the JSON that the page's script reads. Numbers are in the named unit.
 type seriesData struct {
 	Unit    string       `json:"unit"`
 	Step    float64      `json:"step"` // seconds
 	Targets []string     `json:"targets"`
-	Styles  []int        `json:"styles"` // of the targets' lines, from 1
+	Styles  []int        `json:"styles"` // styles of the targets' lines, from 1
 	Runs    []seriesLine `json:"runs"`
 }
 
 type seriesLine struct {
-	Target int             `json:"t"` // index
+	Target int             `json:"t"` // index of the target
 	Block  int             `json:"b"`
 	Values json.RawMessage `json:"v"`
 }
 
 // The most lines of a target, and values of a line, in the series of a case.
 const (
-	mostLines  = 10
-	mostValues = 100
+	maxLines  = 10
+	maxValues = 100
 )
 
+// series returns the sections of the cases with figures.
 func (b *builder) series() folded[seriesSection] {
 	var list folded[seriesSection]
-	for i, m := range b.drawn() {
+	for i, m := range b.casesWithFigures() {
 		if s, ok := b.seriesSection(m, i+1); ok {
 			list.add(m.Role, s)
 		}
@@ -53,28 +54,29 @@ func (b *builder) series() folded[seriesSection] {
 	return list
 }
 
-// A recorded is the series of the runs of a case on all targets, that have the same name and step.
-type recorded struct {
+// A caseSeries holds the series of the runs of a case on all targets that have the same name, unit and step.
+type caseSeries struct {
 	name    string
 	unit    unit.Unit
 	step    float64
-	targets []recordedTarget
+	targets []targetSeries
 	sampled bool
 }
 
-type recordedTarget struct {
+type targetSeries struct {
 	name  string
 	rank  int
-	lines []recordedLine
+	lines []runSeries
 }
 
-type recordedLine struct {
+type runSeries struct {
 	block  int
 	values []float64
 }
 
-func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
-	r := b.record(m)
+// seriesSection draws the series of a case; false if it has none.
+func (b *builder) seriesSection(m caseResult, number int) (seriesSection, bool) {
+	r := b.collectSeries(m)
 	if len(r.targets) == 0 {
 		return seriesSection{}, false
 	}
@@ -86,10 +88,10 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 		}
 	}
 	bucket := 1
-	if longest > mostValues {
-		bucket, s.Thinned = (2*longest+mostValues-1)/mostValues, true
+	if longest > maxValues {
+		bucket, s.Thinned = (2*longest+maxValues-1)/maxValues, true
 	}
-	name, scale := prefixed(most, r.unit)
+	name, scale := unitPrefix(most, r.unit)
 	s.Unit = name
 	data := seriesData{Unit: name, Step: r.step}
 	if bucket > 1 {
@@ -101,9 +103,9 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 	for i, target := range r.targets {
 		set := chart.TraceColumn{Rank: target.rank}
 		for _, l := range target.lines {
-			values := thinned(l.values, bucket)
+			values := decimate(l.values, bucket)
 			set.Runs, all = append(set.Runs, values), append(all, values...)
-			data.Runs = append(data.Runs, seriesLine{i, l.block, numbers(values, scale)})
+			data.Runs = append(data.Runs, seriesLine{i, l.block, jsonNumbers(values, scale)})
 		}
 		t.Sets = append(t.Sets, set)
 		data.Targets, data.Styles = append(data.Targets, target.name), append(data.Styles, chart.Series(target.rank))
@@ -114,27 +116,27 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 		Desc: strings.Join(data.Targets, ", ") + ": a line for each run, 0 to " + unit.Format(t.Longest, unit.Second) +
 			" in each column"}
 	s.Figure.Axis, s.Figure.Plot = t.YAxis(), t.Plot()
-	// json.Marshal escapes <, > and &; what it writes here cannot fail, for every number is finite.
+	// json.Marshal escapes <, > and &. It cannot fail here, because every number is finite.
 	text, err := json.Marshal(data)
 	s.Data = template.JS(text)
 	return s, err == nil
 }
 
-// record collects the series of a case: the first one that its runs have.
-func (b *builder) record(m measured) recorded {
-	var r recorded
+// collectSeries returns the first series of the runs of a case.
+func (b *builder) collectSeries(m caseResult) caseSeries {
+	var r caseSeries
 	for rank, target := range b.columns {
-		var lines []recordedLine
+		var lines []runSeries
 		for _, run := range b.runs[m.Case][target] {
 			for _, s := range run.Series {
-				if run.state != chart.Counts || !(s.Step > 0) || len(s.Values) == 0 || marked(s) {
+				if run.state != chart.Counts || !(s.Step > 0) || len(s.Values) == 0 || hasMarks(s) {
 					continue
 				}
 				if r.name == "" {
 					r.name, r.unit, r.step = s.Name, s.Unit, s.Step
 				}
 				if s.Name == r.name && s.Unit == r.unit && s.Step == r.step {
-					lines = append(lines, recordedLine{run.Block, s.Values})
+					lines = append(lines, runSeries{run.Block, s.Values})
 					break
 				}
 			}
@@ -142,21 +144,21 @@ func (b *builder) record(m measured) recorded {
 		if len(lines) == 0 {
 			continue
 		}
-		if n := len(lines); n > mostLines {
+		if n := len(lines); n > maxLines {
 			r.sampled = true
-			for i := range mostLines {
-				lines[i] = lines[i*n/mostLines]
+			for i := range maxLines {
+				lines[i] = lines[i*n/maxLines]
 			}
-			lines = lines[:mostLines]
+			lines = lines[:maxLines]
 		}
-		r.targets = append(r.targets, recordedTarget{target, rank, lines})
+		r.targets = append(r.targets, targetSeries{target, rank, lines})
 	}
 	return r
 }
 
-// thinned replaces each bucket of values by its least and its greatest, in the order in which they
-// came, so that no peak or gap is lost.
-func thinned(values []float64, bucket int) []float64 {
+// decimate replaces each bucket of values by its smallest and its largest, in chronological order, so that no peak or
+// gap is lost.
+func decimate(values []float64, bucket int) []float64 {
 	if bucket <= 1 {
 		return values
 	}
@@ -177,23 +179,23 @@ func thinned(values []float64, bucket int) []float64 {
 	return kept
 }
 
-// numbers are values in a unit with a prefix, to four digits, as a list of JSON; null where there is none.
-func numbers(values []float64, scale float64) json.RawMessage {
+// jsonNumbers returns values divided by scale, to four digits, as a JSON list; null for those that are not finite.
+func jsonNumbers(values []float64, scale float64) json.RawMessage {
 	list := make([]string, len(values))
 	for i, v := range values {
 		list[i] = "null"
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			list[i] = shortest(v / scale)
+			list[i] = fourDigits(v / scale)
 		}
 	}
 	return json.RawMessage("[" + strings.Join(list, ",") + "]")
 }
 
-// shortest is v to four digits, without zeros at their end.
-func shortest(v float64) string {
+// fourDigits formats v to four digits, without final zeros.
+func fourDigits(v float64) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 3, 64), 64)
 	if err != nil {
-		return float(v)
+		return formatFloat(v)
 	}
-	return float(rounded)
+	return formatFloat(rounded)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// mostSessions is how many changes of conditions are told in words.
-const mostSessions = 12
+// maxSessionChanges is the number of changes of conditions that are listed.
+const maxSessionChanges = 12
 
-// sessionChanges says in a sentence each what changed between the sessions of an experiment that was resumed, and
-// between the visits of a target.
+// sessionChanges returns a sentence for each change between the sessions of a resumed experiment, and between the
+// visits of a target.
 func sessionChanges(c compare.Comparison) []string {
 	var list []string
 	for _, s := range c.Sessions {
@@ -21,28 +21,28 @@ func sessionChanges(c compare.Comparison) []string {
 	for _, v := range c.Visits {
 		list = append(list, v.Sentence)
 	}
-	if more := len(list) - mostSessions; more > 0 {
-		list = append(list[:mostSessions], fmt.Sprintf("Conditions changed %d more times; the JSON has them.", more))
+	if more := len(list) - maxSessionChanges; more > 0 {
+		list = append(list[:maxSessionChanges], fmt.Sprintf("Conditions changed %d more times; the JSON has them.", more))
 	}
 	return list
 }
 
-// An inSession is a session of an experiment.
-type inSession struct {
+// A sessionKey identifies a session of an experiment.
+type sessionKey struct {
 	experiment string
 	number     int
 }
 
-// changesBySession are what each session found changed.
-func changesBySession(c compare.Comparison) map[inSession]string {
-	all := map[inSession]string{}
+// changesBySession returns the changes that each session found.
+func changesBySession(c compare.Comparison) map[sessionKey]string {
+	all := map[sessionKey]string{}
 	for _, s := range c.Sessions {
-		all[inSession{s.Experiment, s.Number}] = s.ChangesInWords()
+		all[sessionKey{s.Experiment, s.Number}] = s.ChangesInWords()
 	}
 	return all
 }
 
-// numberText is the number of a session or a site; runs of another tool have none.
+// numberText formats the number of a session or a site; empty for imported runs, which have none.
 func numberText(number int) string {
 	if number == 0 {
 		return ""
@@ -50,7 +50,7 @@ func numberText(number int) string {
 	return strconv.Itoa(number)
 }
 
-// versions are those of the program that measured; several experiments have theirs together.
+// versions returns the versions of the program that measured, in order.
 func versions(in Input) string {
 	var list []string
 	for i, s := range in.Comparison.Sessions {

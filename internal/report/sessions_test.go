@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// changedBetweenSessions is a small experiment that was resumed by another version on another kernel.
+// changedBetweenSessions returns a small experiment, resumed by another version on another kernel.
 func changedBetweenSessions() Input {
 	in := small()
 	at := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
@@ -28,7 +28,7 @@ func changedBetweenSessions() Input {
 func TestEveryFormatNamesWhatChangedBetweenSessions(t *testing.T) {
 	in := changedBetweenSessions()
 	for _, f := range Formats() {
-		if f.Name == "published" { // whose tests are of their own
+		if f.Name == "published" { // has its own test
 			continue
 		}
 		want := "Conditions changed: knotmeter from v1 to v2; kernel from 6.1 to 6.2 on lab:vxlan."
@@ -58,11 +58,11 @@ func TestEveryFormatNamesWhatChangedBetweenSessions(t *testing.T) {
 
 func TestSessionChangesAreFew(t *testing.T) {
 	c := changedBetweenSessions().Comparison
-	for range mostSessions + 2 {
+	for range maxSessionChanges + 2 {
 		c.Sessions = append(c.Sessions, c.Sessions[1])
 	}
 	got := sessionChanges(c)
-	if len(got) != mostSessions+1 || got[mostSessions] != "Conditions changed 3 more times; the JSON has them." {
+	if len(got) != maxSessionChanges+1 || got[maxSessionChanges] != "Conditions changed 3 more times; the JSON has them." {
 		t.Errorf("%q", got)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
-// slopeWords says what slopes are.
-const slopeWords = "How metrics go with a number in which targets differ: a straight line through the runs of each " +
+// slopesText introduces the slopes.
+const slopesText = "How metrics go with a number in which targets differ: a straight line through the runs of each " +
 	"block, and the middle of all these lines, with its interval."
 
-// slopeSentences are those of the slopes.
+// slopeSentences returns the slopes as sentences.
 func slopeSentences(c compare.Comparison) []string {
 	var list []string
 	for _, s := range c.Slopes {
@@ -29,6 +29,7 @@ type trend struct {
 	Axis, Plot                     template.HTML
 }
 
+// trends draws the slopes.
 func trends(c compare.Comparison) []trend {
 	var list []trend
 	for i, s := range c.Slopes {

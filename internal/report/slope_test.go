@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The slopes are in every report for people, with a figure on the page, and in none of targets without numbers.
+// Slopes are in every report for readers, with a figure on the page; reports on targets without numbers have none.
 func TestScaleSections(t *testing.T) {
 	all := inputs(t)
 	forms := map[string]func(*strings.Builder, Input) error{

@@ -13,48 +13,49 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A spec is a line of the specification sheet of one target: a value, and what it can be held against.
-type spec struct {
+// A sheetEntry is an entry of the specification sheet of a single target: a value, and figures to compare it with.
+type sheetEntry struct {
 	Title, Sub   string
 	Number, Unit string
-	Bar          template.HTML // the share of the node-to-node reference
-	Lines        []specLine
+	Bar          template.HTML // share of the node-to-node reference
+	Lines        []sheetLine
 }
 
-type specLine struct{ Text, Class string }
+type sheetLine struct{ Text, Class string }
 
-func (s *spec) say(text string) {
+// addLine adds a line of text, unless it is empty.
+func (s *sheetEntry) addLine(text string) {
 	if text != "" {
-		s.Lines = append(s.Lines, specLine{Text: text})
+		s.Lines = append(s.Lines, sheetLine{Text: text})
 	}
 }
 
-// sheet is the specification sheet of an experiment with one target, none of others. List has the metrics of each case
-// that a reader looks for first; what is a reference of others is said with those.
-func sheet(in Input, list []compare.Median, published []publication) []spec {
+// specificationSheet returns the specification sheet of an experiment with one target; nil if it has several. List has
+// the important metrics of each case. Cases that are the reference of others are shown only as that.
+func specificationSheet(in Input, list []compare.Median, published []publication) []sheetEntry {
 	if len(in.Experiment.Targets) != 1 {
 		return nil
 	}
 	cases := in.casesByName()
 	others := slices.ContainsFunc(list, func(m compare.Median) bool { return m.Role != result.Bound })
-	var specs []spec
+	var specs []sheetEntry
 	at := index[string]{}
 	for _, m := range list {
 		if m.Role == result.Bound && others {
 			continue
 		}
-		i, first := at.of(m.Case)
+		i, first := at.add(m.Case)
 		if !first {
-			specs[i].say(m.Metric + " " + format(m.Median, m.Unit))
+			specs[i].addLine(m.Metric + " " + format(m.Median, m.Unit))
 			continue
 		}
-		s := spec{Sub: m.Case + " " + m.Metric + ", " + betterText(m.Better)}
-		subject, quantity := inPlainWords(cases[m.Case], m.Metric)
+		s := sheetEntry{Sub: m.Case + " " + m.Metric + ", " + betterText(m.Better)}
+		subject, quantity := subjectAndQuantity(cases[m.Case], m.Metric)
 		s.Title = subject + " · " + quantity
 		s.Number, s.Unit, _ = strings.Cut(format(m.Median, m.Unit), " ")
-		s.say(specInterval(m))
+		s.addLine(intervalText(m))
 		if b := m.UpperBound; b != nil {
-			s.say(fmt.Sprintf("%s (%s)", nodeToNode(*b), format(b.Median, m.Unit)))
+			s.addLine(fmt.Sprintf("%s (%s)", shareOfNodeToNode(*b), format(b.Median, m.Unit)))
 			if b.Faster == "" {
 				s.Bar = chart.Inline(float64(b.TargetShare))
 			}
@@ -66,28 +67,33 @@ func sheet(in Input, list []compare.Median, published []publication) []spec {
 	return specs
 }
 
-func specInterval(m compare.Median) string {
+// intervalText returns the interval of a median and its number of runs.
+func intervalText(m compare.Median) string {
 	if !m.CI.Bounded() {
 		return fmt.Sprintf("%s, too few for an interval", unit.Plural(m.Runs, "run"))
 	}
-	return fmt.Sprintf("%s at %s, %s", around(m), stats.Percent(m.Level), unit.Plural(m.Runs, "run"))
+	return fmt.Sprintf("%s at %s, %s", medianInterval(m), stats.Percent(m.Level), unit.Plural(m.Runs, "run"))
 }
 
-// nodeToNode is the share of the reference in words.
-func nodeToNode(b compare.UpperBound) string {
-	if b.Faster != "" || !b.TargetShare.Known() {
+// shareOfNodeToNode returns the share of the node-to-node reference that a median reaches; only the name of the
+// reference if the share is unknown.
+func shareOfNodeToNode(b compare.UpperBound) string {
+	switch {
+	case b.Faster != "":
 		return "faster than node to node"
+	case !b.TargetShare.Known():
+		return referenceName
 	}
 	return fmt.Sprintf("%.0f %% of node to node", b.TargetShare*100)
 }
 
-// objectives says what became of those that others have set for a case.
-func (s *spec) objectives(c compare.Comparison, name string) {
+// objectives adds the outcomes of the objectives of a case.
+func (s *sheetEntry) objectives(c compare.Comparison, name string) {
 	for _, o := range c.Objectives {
 		if o.Case != name {
 			continue
 		}
-		line := specLine{Text: fmt.Sprintf("objective p99 ≤ %s: %s", unit.Format(o.Limit, unit.Second), o.Outcome)}
+		line := sheetLine{Text: fmt.Sprintf("objective p99 ≤ %s: %s", unit.Format(o.Limit, unit.Second), o.Outcome)}
 		switch o.Outcome {
 		case compare.Met:
 			line.Class = "badge passed"
@@ -98,8 +104,8 @@ func (s *spec) objectives(c compare.Comparison, name string) {
 	}
 }
 
-// published says what others published of the same case and metric: what the target is matched with, or all.
-func (s *spec) published(list []publication, m compare.Median) {
+// published adds the figures that others published of the same case and metric: of matched targets, or of all.
+func (s *sheetEntry) published(list []publication, m compare.Median) {
 	for _, p := range list {
 		for _, row := range p.Rows {
 			if row.Ours != m.Case || row.Metric != m.Metric {
@@ -120,14 +126,14 @@ func (s *spec) published(list []publication, m compare.Median) {
 			if rest := len(figures) - most; rest > 0 {
 				texts = append(texts, fmt.Sprintf("%d more below", rest))
 			}
-			s.say("published, " + p.Name + ": " + strings.Join(texts, "; "))
+			s.addLine("published, " + p.Name + ": " + strings.Join(texts, "; "))
 		}
 	}
 }
 
-// detectable says what a comparison with this target could tell apart; nothing where no block was planned or the runs
-// are too few.
-func detectable(in Input, list []compare.Median) string {
+// detectableText returns the change that a comparison with this target could detect; empty without planned blocks or
+// with too few runs.
+func detectableText(in Input, list []compare.Median) string {
 	if len(in.Experiment.Targets) != 1 {
 		return ""
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// One target by itself has a sheet: each case once, with its interval, its share of the reference, its tail, its
-// objectives, and what others published of it.
+// A single target has a sheet: each case once, with its interval, its share of the reference, its tail, its objectives,
+// and published figures.
 func TestSheetOfOneTarget(t *testing.T) {
 	in := inputs(t)["one"]
 	in.Comparison.Objectives = []compare.Objective{{Case: "pod-pod/other/tcp-rr", Target: "lab:native", Limit: 1,
@@ -19,11 +19,11 @@ func TestSheetOfOneTarget(t *testing.T) {
 	in.Reference = []reference.Table{{Name: "elsewhere", Rows: []reference.Row{{Case: "pod-pod/other/tcp-rr",
 		Metric: "p50", Unit: unit.Second, Figures: []reference.Figure{{Target: "x", Value: 1e-3},
 			{Target: "y", Value: 2e-3}, {Target: "z", Value: 3e-3}}}}}}
-	p := newPage(in.spoken())
+	p := newPage(in.inStorageUnits())
 	if len(p.Sheet) != 2 {
 		t.Fatalf("%d lines: %+v", len(p.Sheet), p.Sheet)
 	}
-	i := slices.IndexFunc(p.Sheet, func(s spec) bool { return strings.Contains(s.Sub, "tcp-rr") })
+	i := slices.IndexFunc(p.Sheet, func(s sheetEntry) bool { return strings.Contains(s.Sub, "tcp-rr") })
 	var lines []string
 	for _, l := range p.Sheet[i].Lines {
 		lines = append(lines, l.Text)
@@ -39,8 +39,23 @@ func TestSheetOfOneTarget(t *testing.T) {
 		t.Errorf("%q", p.Detectable)
 	}
 	for _, other := range []string{"two", "nothing"} {
-		if p := newPage(inputs(t)[other].spoken()); len(p.Sheet) > 0 || p.Detectable != "" {
+		if p := newPage(inputs(t)[other].inStorageUnits()); len(p.Sheet) > 0 || p.Detectable != "" {
 			t.Errorf("%s: %+v", other, p.Sheet)
+		}
+	}
+}
+
+func TestShareOfNodeToNode(t *testing.T) {
+	for _, tt := range []struct {
+		bound compare.UpperBound
+		want  string
+	}{
+		{compare.UpperBound{TargetShare: 0.814}, "81 % of node to node"},
+		{compare.UpperBound{TargetShare: compare.Missing(), Faster: "lab:native"}, "faster than node to node"},
+		{compare.UpperBound{TargetShare: compare.Missing()}, "node-to-node reference"},
+	} {
+		if got := shareOfNodeToNode(tt.bound); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.bound, got, tt.want)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// spoken is the input with the values of storage in the units that its readers expect, MiB/s and IOPS: for formats that
-// are read. What is processed stays in base units.
-func (in Input) spoken() Input {
+// inStorageUnits returns the input with the values of storage cases in the usual units, MiB/s and IOPS, for formats
+// that people read. Formats for programs stay in base units.
+func (in Input) inStorageUnits() Input {
 	volumes := map[string]bool{}
 	for name, c := range in.casesByName() {
 		if c.Load.Volume {
@@ -20,37 +20,39 @@ func (in Input) spoken() Input {
 	if len(volumes) == 0 {
 		return in
 	}
-	in.Comparison = spokenComparison(in.Comparison, volumes)
-	in.Runs = spokenRuns(in.Runs, volumes)
+	in.Comparison = convertComparison(in.Comparison, volumes)
+	in.Runs = convertRuns(in.Runs, volumes)
 	return in
 }
 
-// number is a value of a volume as it is spoken.
-func number(n compare.Number, u unit.Unit) compare.Number {
+// convertNumber converts a value of a storage case.
+func convertNumber(n compare.Number, u unit.Unit) compare.Number {
 	v, _ := unit.Spoken(float64(n), u, true)
 	return compare.Number(v)
 }
 
-func spokenEnds(i compare.Interval, u unit.Unit) compare.Interval {
-	return compare.Interval{Lo: float64(number(compare.Number(i.Lo), u)), Hi: float64(number(compare.Number(i.Hi), u))}
+func convertInterval(i compare.Interval, u unit.Unit) compare.Interval {
+	lo, hi := convertNumber(compare.Number(i.Lo), u), convertNumber(compare.Number(i.Hi), u)
+	return compare.Interval{Lo: float64(lo), Hi: float64(hi)}
 }
 
-func spokenUnit(u unit.Unit) unit.Unit {
+func convertUnit(u unit.Unit) unit.Unit {
 	_, spoken := unit.Spoken(1, u, true)
 	return spoken
 }
 
-func spokenComparison(c compare.Comparison, volumes map[string]bool) compare.Comparison {
+// convertComparison converts the storage cases, named in volumes, of a copy of a comparison.
+func convertComparison(c compare.Comparison, volumes map[string]bool) compare.Comparison {
 	c.Comparisons = slices.Clone(c.Comparisons)
 	for i := range c.Comparisons {
 		if volumes[c.Comparisons[i].Case] {
-			spokenRow(&c.Comparisons[i])
+			convertRow(&c.Comparisons[i])
 		}
 	}
 	c.Medians = slices.Clone(c.Medians)
 	for i := range c.Medians {
 		if m := &c.Medians[i]; volumes[m.Case] {
-			m.Median, m.CI, m.Unit = number(m.Median, m.Unit), spokenEnds(m.CI, m.Unit), spokenUnit(m.Unit)
+			m.Median, m.CI, m.Unit = convertNumber(m.Median, m.Unit), convertInterval(m.CI, m.Unit), convertUnit(m.Unit)
 		}
 	}
 	c.Groups = slices.Clone(c.Groups)
@@ -58,55 +60,55 @@ func spokenComparison(c compare.Comparison, volumes map[string]bool) compare.Com
 		if g := &c.Groups[i]; volumes[g.Case] {
 			g.Members = slices.Clone(g.Members)
 			for k := range g.Members {
-				g.Members[k].Median = number(g.Members[k].Median, g.Unit)
+				g.Members[k].Median = convertNumber(g.Members[k].Median, g.Unit)
 			}
-			g.Unit = spokenUnit(g.Unit)
+			g.Unit = convertUnit(g.Unit)
 		}
 	}
 	c.Limits = slices.Clone(c.Limits)
 	for i := range c.Limits {
 		if l := &c.Limits[i]; volumes[l.Case] {
-			l.Limit, l.Median, l.Unit = number(l.Limit, l.Unit), number(l.Median, l.Unit), spokenUnit(l.Unit)
+			l.Limit, l.Median, l.Unit = convertNumber(l.Limit, l.Unit), convertNumber(l.Median, l.Unit), convertUnit(l.Unit)
 		}
 	}
 	c.Boxes = slices.Clone(c.Boxes)
 	for i := range c.Boxes {
 		if b := &c.Boxes[i]; volumes[b.Case] {
-			spokenBox(b)
+			convertBox(b)
 		}
 	}
 	return c
 }
 
-func spokenRow(r *compare.Row) {
+func convertRow(r *compare.Row) {
 	u := r.Unit
 	for _, n := range []*compare.Number{&r.BaselineMedian, &r.TargetMedian, &r.BaselineQuartiles[0],
 		&r.BaselineQuartiles[1], &r.TargetQuartiles[0], &r.TargetQuartiles[1]} {
-		*n = number(*n, u)
+		*n = convertNumber(*n, u)
 	}
 	if r.Shift != nil {
-		r.Shift = &compare.Shift{Estimate: number(r.Shift.Estimate, u), CI: spokenEnds(r.Shift.CI, u)}
+		r.Shift = &compare.Shift{Estimate: convertNumber(r.Shift.Estimate, u), CI: convertInterval(r.Shift.CI, u)}
 	}
 	if r.UpperBound != nil {
 		bound := *r.UpperBound
-		bound.Median, bound.TargetMedian = number(bound.Median, u), number(bound.TargetMedian, u)
+		bound.Median, bound.TargetMedian = convertNumber(bound.Median, u), convertNumber(bound.TargetMedian, u)
 		r.UpperBound = &bound
 	}
-	r.Unit = spokenUnit(u)
+	r.Unit = convertUnit(u)
 }
 
-func spokenBox(b *compare.Box) {
+func convertBox(b *compare.Box) {
 	for _, n := range []*compare.Number{&b.Lowest, &b.Q1, &b.Median, &b.Q3, &b.Highest} {
-		*n = number(*n, b.Unit)
+		*n = convertNumber(*n, b.Unit)
 	}
 	b.Beyond = slices.Clone(b.Beyond)
 	for i := range b.Beyond {
-		b.Beyond[i] = number(b.Beyond[i], b.Unit)
+		b.Beyond[i] = convertNumber(b.Beyond[i], b.Unit)
 	}
-	b.Unit = spokenUnit(b.Unit)
+	b.Unit = convertUnit(b.Unit)
 }
 
-func spokenRuns(runs []result.Run, volumes map[string]bool) []result.Run {
+func convertRuns(runs []result.Run, volumes map[string]bool) []result.Run {
 	runs = slices.Clone(runs)
 	for i := range runs {
 		if !volumes[runs[i].Case] {

@@ -2,7 +2,7 @@ package report
 
 import "github.com/knotmeter/knotmeter/internal/compare"
 
-// subjectSentences say how each target came out in each group of cases.
+// subjectSentences returns a sentence for each target and group of cases.
 func subjectSentences(c compare.Comparison) []string {
 	var list []string
 	for _, s := range c.Subjects {

@@ -14,10 +14,11 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
 
-// texts parses a file as XML and returns what is in its text elements, a line each; the root has to be a figure that
-// needs nothing else.
+// texts parses a file as XML and returns the content of its text elements, a line each. The root must be a
+// self-contained figure.
 func texts(t *testing.T, file string) string {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(file))
@@ -74,6 +75,7 @@ func texts(t *testing.T, file string) string {
 	return found.String()
 }
 
+// drawnFiles returns the files of the SVG format.
 func drawnFiles(t *testing.T, in Input) []File {
 	t.Helper()
 	files, err := svgFiles(in)
@@ -89,7 +91,7 @@ func TestGoldenOfSVG(t *testing.T) {
 	}
 }
 
-// Each figure of a page that can be saved is a file of the same name, and there is the card.
+// Each figure of a page that can be saved is a file of the same name, and the card is the first file.
 func TestFiguresOfThePageAreFiles(t *testing.T) {
 	for name, in := range inputs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +127,7 @@ func TestFiguresOfThePageAreFiles(t *testing.T) {
 	}
 }
 
-// Every kind of figure is among those of the tests.
+// The tests cover every kind of figure.
 func TestEveryKindOfFigureIsAFile(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, in := range inputs(t) {
@@ -160,19 +162,19 @@ func TestFigureNamesDiffer(t *testing.T) {
 	var got []string
 	for _, parts := range [][]string{{"runs", "pod-pod/other/tcp-rr", "p50"}, {"runs", "pod-pod/other:tcp-rr", "p50"},
 		{"runs", "../x"}, {"RUNS", "..", "x"}, {""}} {
-		got = append(got, n.of(parts...))
+		got = append(got, n.unique(parts...))
 	}
 	want := []string{"runs-pod-pod-other-tcp-rr-p50", "runs-pod-pod-other-tcp-rr-p50-2", "runs-..-x", "runs-..-x-2", ""}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	long := strings.Repeat("x", 300)
-	if a, b := n.of(long), n.of(long); a == b || len(a) > 80 || len(b) > 80 {
+	if a, b := n.unique(long), n.unique(long); a == b || len(a) > 80 || len(b) > 80 {
 		t.Errorf("%q and %q", a, b)
 	}
 }
 
-// A card has the size that links want, whatever there is to say, and says it in letters that are read at half the size.
+// A card has the size of link previews for every content, in fonts that are readable at half the size.
 func TestCard(t *testing.T) {
 	seen := map[string]string{}
 	all := map[string]Input{"nothing": input(), "long": poison(small(), strings.Repeat(" long", 200))}
@@ -180,7 +182,7 @@ func TestCard(t *testing.T) {
 		all[name] = in
 	}
 	for name, in := range all {
-		text := card(in.spoken())
+		text := card(in.inStorageUnits())
 		said := texts(t, text)
 		if !strings.Contains(text, `width="1200" height="630" viewBox="0 0 1200 630"`) ||
 			!strings.HasPrefix(said, "KNOTMETER\n") {
@@ -209,8 +211,8 @@ func TestCard(t *testing.T) {
 	}
 }
 
-// What speaks against comparisons stands below them.
-func TestFilesHaveTheDoubts(t *testing.T) {
+// Warnings stand below comparisons.
+func TestFilesHaveTheWarnings(t *testing.T) {
 	in := small()
 	in.Comparison.Warnings, in.Comparison.Paired = []string{"The clock jumped."}, false
 	for _, f := range drawnFiles(t, in) {
@@ -218,7 +220,7 @@ func TestFilesHaveTheDoubts(t *testing.T) {
 			continue
 		}
 		said := strings.ReplaceAll(texts(t, f.Text), "\n", " ")
-		for _, want := range []string{"The clock jumped.", unpairedWords} {
+		for _, want := range []string{"The clock jumped.", unpairedText} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s does not say %q", f.Name, want)
 			}
@@ -232,11 +234,35 @@ func TestPictureTitleCountsManyTargets(t *testing.T) {
 		list = append(list, row(fmt.Sprintf("kube:a-rather-long-name-%d", i),
 			9, 6, -0.3, -0.33, -0.26, compare.Different, compare.WorseThan))
 	}
-	if got, want := pictureTitle(input(list...).Comparison), "9 targets against lab:native"; got != want {
+	if got, want := figureTitle(input(list...).Comparison), "9 targets against lab:native"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	got, want := pictureTitle(input(list[:1]...).Comparison), "kube:a-rather-long-name-0 against lab:native"
+	got, want := figureTitle(input(list[:1]...).Comparison), "kube:a-rather-long-name-0 against lab:native"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The strips of the order have a cross for each invalid run, as the sentence below them states. A valid run of a
+// repeated block has none.
+func TestOrderCrossesInvalidRuns(t *testing.T) {
+	in := small()
+	counts := map[chart.State]int{}
+	for _, r := range in.runs() {
+		counts[r.state]++
+	}
+	if counts[chart.Invalid] != 1 || counts[chart.Superseded] != 1 {
+		t.Fatalf("runs by state: %v", counts)
+	}
+	files := drawnFiles(t, in)
+	i := slices.IndexFunc(files, func(f File) bool { return f.Name == "order.svg" })
+	if n := strings.Count(files[i].Text, `class="dot invalid"`); n != 1 {
+		t.Errorf("%d crosses for an invalid run", n)
+	}
+	page, _ := rendered(t, in)
+	for name, text := range map[string]string{"file": texts(t, files[i].Text), "page": page} {
+		if !strings.Contains(strings.ReplaceAll(text, "\n", " "), "A cross marks an invalid run.") {
+			t.Errorf("the %s does not explain the cross", name)
+		}
 	}
 }

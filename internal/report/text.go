@@ -13,29 +13,29 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TextOptions are a caller's choices for a text report.
+// TextOptions are the options of a text report.
 type TextOptions struct {
-	Colour  bool // escape sequences for the verdicts, next to their words; the caller honours NO_COLOR
-	Verbose bool // exploratory cases, notes, facts and times too
-	Width   int  // of a line, at least [leastWidth]; 0, and with Verbose, it is [prose.Columns]
+	Colour  bool // colours verdicts with escape sequences; the caller honours NO_COLOR
+	Verbose bool // adds exploratory cases, notes, facts and times
+	Width   int  // columns of a line, at least [minWidth]; [prose.Columns] if 0 or Verbose
 }
 
-// Matrix writes the table of [Text] alone: what there is of an experiment that goes on.
+// Matrix writes only the table of [Text], for an experiment in progress. The error is the writer's.
 func Matrix(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
 	t.Page.Width = t.proseWidth()
-	in = in.spoken()
-	t.matrix(in, newHero(in, groups(in), nil, nil))
+	in = in.inStorageUnits()
+	t.matrix(in, newAnswer(in, groups(in), nil, nil))
 	return write(w, t.String())
 }
 
-// leastWidth is the narrowest terminal that a table is made for.
-const leastWidth = 60
+// minWidth is the smallest supported width of a terminal, in columns.
+const minWidth = 60
 
-// Text writes the answer as a table for a terminal, with what a reader has to know before believing it below.
+// Text writes the answer as a table for a terminal, with the caveats below. The error is the writer's.
 func Text(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
-	in = in.spoken()
+	in = in.inStorageUnits()
 	if !options.Verbose {
 		t.Page.Width = t.proseWidth()
 		t.brief(in)
@@ -50,20 +50,20 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 		hidden += others
 		sections[role] = kept
 	}
-	t.texts, t.untold = choose(slices.Concat(sections[result.Primary], sections[result.Exploratory]), mostNotes)
+	t.texts, t.omitted = chooseNotes(slices.Concat(sections[result.Primary], sections[result.Exploratory]), maxNotes)
 	for _, role := range roles {
 		t.section(role, sections[role])
 	}
 	hidden += t.medians(in)
-	t.part("ORDER", "", concluded(in.Comparison.Groups))
-	t.part("SCALE: ", slopeWords, slopeSentences(in.Comparison))
-	t.part("WHY: ", whyWords, causeLines(in))
-	t.part("STATED LIMITS: ", limitsWords, limitSentences(in.Comparison))
-	t.part("PRICE: ", pricesWords, priceSentences(in.Comparison))
-	t.part("FORBIDDEN: ", leaksWords, leakSentences(in.Comparison))
-	t.part("OBJECTIVES: ", objectivesWords, objectiveLines(in.Comparison))
+	t.part("ORDER", "", declaredConclusions(in.Comparison.Groups))
+	t.part("SCALE: ", slopesText, slopeSentences(in.Comparison))
+	t.part("WHY: ", whyText, causeLines(in))
+	t.part("STATED LIMITS: ", limitsText, limitSentences(in.Comparison))
+	t.part("PRICE: ", pricesText, priceSentences(in.Comparison))
+	t.part("FORBIDDEN: ", leaksText, leakSentences(in.Comparison))
+	t.part("OBJECTIVES: ", objectivesText, objectiveLines(in.Comparison))
 	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
-		t.Paragraph("", "", nothingWords)
+		t.Paragraph("", "", nothingToCompareText)
 		t.Line("")
 	}
 	if hidden > 0 {
@@ -79,26 +79,27 @@ var roles = []result.Role{result.Primary, result.Exploratory}
 type textReport struct {
 	prose.Page
 	options TextOptions
-	texts   []string // of footnotes, in order
-	untold  int      // notes for which there was no room
+	texts   []string // notes below the table, in order
+	omitted int      // number of notes that did not fit
 }
 
-// width is that of a table.
+// width returns the width of a table, in columns.
 func (t *textReport) width() int {
 	if t.options.Width == 0 || t.options.Verbose {
 		return prose.Columns
 	}
-	return max(t.options.Width, leastWidth)
+	return max(t.options.Width, minWidth)
 }
 
-// proseWidth is that of paragraphs: longer lines are hard to follow.
+// proseWidth returns the width of paragraphs, in columns: longer lines are hard to read.
 func (t *textReport) proseWidth() int { return min(t.width(), 100) }
 
+// head writes headline, summary and warnings.
 func (t *textReport) head(c compare.Comparison) {
 	t.Paragraph("", "", c.Headline+".")
 	t.Paragraph("", "", c.Summary)
 	if !c.Paired {
-		t.Paragraph("", "", unpairedWords)
+		t.Paragraph("", "", unpairedText)
 	}
 	for _, s := range sessionChanges(c) {
 		t.Paragraph("! ", "  ", s)
@@ -106,7 +107,7 @@ func (t *textReport) head(c compare.Comparison) {
 	t.Line("")
 }
 
-// gates says what became of each gate, before all else: it decides on the exit status.
+// gates writes the outcome of each gate, before everything else, because gates determine the exit status.
 func (t *textReport) gates(list []compare.Gated) {
 	if len(list) == 0 {
 		return
@@ -119,7 +120,7 @@ func (t *textReport) gates(list []compare.Gated) {
 	t.Line("")
 }
 
-// part writes paragraphs below a heading, if there are any.
+// part writes paragraphs below a heading; nothing if there are none.
 func (t *textReport) part(heading, about string, paragraphs []string) {
 	if len(paragraphs) == 0 {
 		return
@@ -132,11 +133,10 @@ func (t *textReport) part(heading, about string, paragraphs []string) {
 	t.Line("")
 }
 
-// concluded are the conclusions of the groups whose pairs were planned to be compared, with what they
-// are about.
-func concluded(groups []compare.Group) []string { return conclusions(groups, true) }
+// declaredConclusions returns the conclusions of the groups for which all pairs were planned.
+func declaredConclusions(groups []compare.Group) []string { return conclusions(groups, true) }
 
-// conclusions are those of the groups whose pairs were planned to be compared, or of all others.
+// conclusions returns the conclusions of the groups for which all pairs were planned, or of all other groups.
 func conclusions(groups []compare.Group, declared bool) []string {
 	var list []string
 	for _, g := range groups {
@@ -147,6 +147,7 @@ func conclusions(groups []compare.Group, declared bool) []string {
 	return list
 }
 
+// section writes the groups of a role.
 func (t *textReport) section(role result.Role, list []group) {
 	if len(list) == 0 {
 		return
@@ -163,7 +164,7 @@ func (t *textReport) section(role result.Role, list []group) {
 	}
 }
 
-// Columns of a row: two spaces, then label, value, change, interval, word and note with one between.
+// Columns of a row: two spaces, then label, value, change, interval, verdict and note, separated by a space.
 const (
 	valueColumn    = 11
 	changeColumn   = 9
@@ -173,6 +174,7 @@ const (
 	labelColumn    = prose.Columns - 2 - valueColumn - changeColumn - intervalColumn - wordColumn - noteColumn - 5
 )
 
+// group writes a group: the baseline, each target, and the reference.
 func (t *textReport) group(g group) {
 	t.Paragraph("", "  ", fmt.Sprintf("%s, %s, %s", g.Case, g.Metric, betterText(g.Better)))
 	t.row(g.Baseline, prose.Right(shortValue(g.BaselineMedian, g.Unit),
@@ -186,7 +188,7 @@ func (t *textReport) group(g group) {
 	t.bound(g)
 }
 
-// row writes a label and its cells, on a line each if the label is long.
+// row writes a label and its cells, on two lines if the label is long.
 func (t *textReport) row(label, cells string) {
 	label = prose.Plain(label)
 	if prose.Width(label) <= labelColumn {
@@ -197,13 +199,13 @@ func (t *textReport) row(label, cells string) {
 	t.Line("  " + prose.Left("", labelColumn) + " " + cells)
 }
 
-// comparison writes a target's row; the numbers of more notes than fit get a line of their own.
+// comparison writes a target's row. Note numbers that do not fit get a line of their own.
 func (t *textReport) comparison(r compare.Row) {
 	cells := []string{
 		prose.Right(shortValue(r.TargetMedian, r.Unit), valueColumn),
 		prose.Right(change(r.Change), changeColumn),
 		prose.Right(interval(r.CI), intervalColumn),
-		t.coloured(r),
+		t.colouredVerdict(r),
 	}
 	numbers := t.marks(r)
 	marks := "[" + strings.Join(numbers, ",") + "]"
@@ -217,7 +219,7 @@ func (t *textReport) comparison(r compare.Row) {
 	}
 }
 
-// shortValue is format within its column: a count may have more digits than that.
+// shortValue formats a value within its column: a count may have more digits.
 func shortValue(n compare.Number, u unit.Unit) string {
 	text := format(n, u)
 	if prose.Width(text) <= valueColumn {
@@ -226,7 +228,7 @@ func shortValue(n compare.Number, u unit.Unit) string {
 	return fmt.Sprintf("%.3g %s", float64(n), u)
 }
 
-// marks are the numbers of a row's notes, and a plus for those that are not told.
+// marks returns the numbers of a row's notes, and a plus if some are omitted.
 func (t *textReport) marks(r compare.Row) []string {
 	var marks []string
 	all := notes(r)
@@ -241,8 +243,8 @@ func (t *textReport) marks(r compare.Row) []string {
 	return marks
 }
 
-// coloured is the verdict, padded; the escape sequences take no columns.
-func (t *textReport) coloured(r compare.Row) string {
+// colouredVerdict returns the verdict, padded without counting the escape sequences.
+func (t *textReport) colouredVerdict(r compare.Row) string {
 	text := word(r)
 	if r.Verdict == compare.Undecided {
 		text = "~ " + text
@@ -251,12 +253,13 @@ func (t *textReport) coloured(r compare.Row) string {
 	return t.style(verdictCodes[mark(r)], text) + padding
 }
 
+// bound writes the node-to-node reference of a group, and the shares that targets reach.
 func (t *textReport) bound(g group) {
 	b := g.Bound
 	if b == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s (%s)%s", referenceName, g.references(), b.Case, noLimit(*b))
+	text := fmt.Sprintf("%s %s (%s)%s", referenceName, g.references(), b.Case, exceededText(*b))
 	var shares []string
 	if b.BaselineShare.Known() {
 		shares = append(shares, fmt.Sprintf("%s %.0f %%", g.Baseline, b.BaselineShare*100))
@@ -272,14 +275,15 @@ func (t *textReport) bound(g group) {
 	t.Paragraph("  ", "    ", text)
 }
 
+// foot writes notes, warnings, differences and times below the tables.
 func (t *textReport) foot(in Input) {
 	c := in.Comparison
 	for i, text := range t.texts {
 		t.Paragraph(prose.Left(fmt.Sprintf("[%d]", i+1), 5), "     ", text)
 	}
-	if t.untold > 0 {
+	if t.omitted > 0 {
 		t.Paragraph("[+]  ", "     ", fmt.Sprintf(
-			"%d more notes on single comparisons are in the HTML report and in -o json.", t.untold))
+			"%d more notes on single comparisons are in the HTML report and in -o json.", t.omitted))
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
@@ -292,14 +296,14 @@ func (t *textReport) foot(in Input) {
 	t.list("Time", timingOf(in).sentences())
 }
 
-// gap ends a part that has lines.
+// gap writes an empty line after a part that has lines.
 func (t *textReport) gap(lines int) {
 	if lines > 0 {
 		t.Line("")
 	}
 }
 
-// list writes items below a title and returns how many there are.
+// list writes items below a title, and returns their number.
 func (t *textReport) list(title string, items []string) int {
 	if len(items) == 0 {
 		return 0
@@ -311,13 +315,13 @@ func (t *textReport) list(title string, items []string) int {
 	return len(items)
 }
 
-// unpairedWords are of a comparison without blocks.
-const unpairedWords = "Unpaired: the runs are not of the same blocks, so drift between them counts as difference."
+// unpairedText is the warning about a comparison without blocks.
+const unpairedText = "Unpaired: the runs are not of the same blocks, so drift between them counts as difference."
 
-// nothingWords are of an experiment that has no result yet.
-const nothingWords = "There is nothing to compare: no block is complete on the baseline and a target."
+// nothingToCompareText is the message for an experiment without results.
+const nothingToCompareText = "There is nothing to compare: no block is complete on the baseline and a target."
 
-// reading says in a sentence or two what the table's signs mean.
+// reading explains the signs of the table.
 func reading(c compare.Comparison) string {
 	if len(c.Medians) > 0 {
 		return mediansReading(c)
@@ -327,6 +331,7 @@ func reading(c compare.Comparison) string {
 		prose.Enumerate(baselines(c)), c.Delta*100)
 }
 
+// findings returns the findings of the audit as sentences.
 func findings(c compare.Comparison) []string {
 	var list []string
 	for _, f := range c.Findings {
@@ -339,19 +344,21 @@ func findings(c compare.Comparison) []string {
 	return list
 }
 
+// nonEmpty returns the parts that are not empty.
 func nonEmpty(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 }
 
+// notMeasured returns what was not measured, with the reasons.
 func notMeasured(c compare.Comparison) []string {
 	var list []string
-	for _, n := range inWords(c.NotMeasured) {
+	for _, n := range expandWildcards(c.NotMeasured) {
 		list = append(list, fmt.Sprintf("%s, %s: %s", n.Target, n.Case, n.Reason))
 	}
 	return list
 }
 
-// differsFrom is what the facts of the others are compared with: in one experiment, its baseline.
+// differsFrom names the baseline that facts are compared with; several for unpaired comparisons.
 func differsFrom(c compare.Comparison) string {
 	if c.Paired {
 		return c.Baseline
@@ -359,10 +366,10 @@ func differsFrom(c compare.Comparison) string {
 	return prose.Enumerate(baselines(c))
 }
 
-// alsoDiffers is about the targets that have results, in their order; the map has none.
+// alsoDiffers returns the facts in which each compared target differs, in the order of the targets.
 func alsoDiffers(c compare.Comparison) []string {
 	var list []string
-	for _, name := range compared(c) {
+	for _, name := range comparedTargets(c) {
 		var facts []string
 		for _, d := range c.Differences[name] {
 			perhaps := ""
@@ -378,9 +385,10 @@ func alsoDiffers(c compare.Comparison) []string {
 	return list
 }
 
-// mostReasons is how many reasons for invalid runs are told of each target, the most frequent first.
-const mostReasons = 3
+// maxReasons is the number of listed reasons for invalid runs of a target, the most frequent first.
+const maxReasons = 3
 
+// invalidRuns returns the number of invalid runs of each target, with reasons.
 func invalidRuns(c compare.Comparison) []string {
 	var list []string
 	for _, t := range c.Targets {
@@ -388,7 +396,7 @@ func invalidRuns(c compare.Comparison) []string {
 			continue
 		}
 		var reasons []string
-		for _, r := range t.Reasons[:min(mostReasons, len(t.Reasons))] {
+		for _, r := range t.Reasons[:min(maxReasons, len(t.Reasons))] {
 			reasons = append(reasons, fmt.Sprintf("%s (%d)", r.Text, r.Runs))
 		}
 		if more := len(t.Reasons) - len(reasons); more > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
+// text returns the text report, after a check of its lines.
 func text(t *testing.T, in Input, options TextOptions) string {
 	t.Helper()
 	got := render(t, func(b *strings.Builder) error { return Text(b, in, options) })
@@ -22,7 +23,7 @@ func text(t *testing.T, in Input, options TextOptions) string {
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// checkLines fails for a line that is wider than a terminal, or has what a terminal would obey.
+// checkLines fails the test for lines that are wider than width or contain control characters.
 func checkLines(t *testing.T, got string, width int) {
 	t.Helper()
 	for i, l := range strings.Split(escapes.ReplaceAllString(got, ""), "\n") {
@@ -91,7 +92,7 @@ func TestTextGolden(t *testing.T) {
 			return in
 		}},
 		{"nothing", func() Input { return input() }},
-		{"one-target", func() Input { return one(t) }},
+		{"one-target", func() Input { return oneTarget(t) }},
 		{"unpaired", func() Input {
 			in := input(worse)
 			in.Comparison.Paired = false
@@ -128,19 +129,19 @@ func TestTextGolden(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			golden.Check(t, "testdata/brief-"+tt.name+".txt", text(t, tt.in(), TextOptions{}))
 			golden.Check(t, "testdata/text-"+tt.name+".txt", text(t, tt.in(), TextOptions{Verbose: true}))
-			for _, width := range []int{1, leastWidth, 61, 72, 100} {
-				text(t, tt.in(), TextOptions{Width: width}) // which checks its lines
+			for _, width := range []int{1, minWidth, 61, 72, 100} {
+				text(t, tt.in(), TextOptions{Width: width}) // checks the lines
 			}
 		})
 	}
 }
 
-// A screen holds the answer about eight targets, which have a line each.
+// The answer about eight targets fits a screen, with a line each.
 func TestTextOfManyTargets(t *testing.T) {
-	plan := few("lab:native", "lab:vxlan", "lab:bridge", "lab:geneve", "lab:ipip", "lab:native+wireguard",
+	plan := smallShape("lab:native", "lab:vxlan", "lab:bridge", "lab:geneve", "lab:ipip", "lab:native+wireguard",
 		"lab:vxlan+wireguard", "lab:macvlan")
 	plan.Workloads, plan.Blocks, plan.Design.AllPairs = []string{"tcp-stream", "tcp-rr", "udp-rr", "tcp-crr"}, 30, true
-	in, err := many(plan)
+	in, err := manyInput(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,19 +150,19 @@ func TestTextOfManyTargets(t *testing.T) {
 	if lines := strings.Count(brief, "\n"); lines > 24 {
 		t.Errorf("it takes %d lines", lines)
 	}
-	for _, width := range []int{leastWidth, 72, 100, 200} {
+	for _, width := range []int{minWidth, 72, 100, 200} {
 		if got := text(t, in, TextOptions{Width: width}); strings.Count(got, "vxlan+wireguard") > 1+4*60/width {
 			t.Errorf("%d columns:\n%s", width, got)
 		}
 	}
 }
 
-// Three targets in six cases have a line for each case, with intervals where the terminal is wide enough.
+// Three targets in six cases have a line for each case, with intervals if the terminal is wide enough.
 func TestTextOfManyCases(t *testing.T) {
-	plan := few("lab:native", "lab:vxlan", "lab:native+wireguard")
+	plan := smallShape("lab:native", "lab:vxlan", "lab:native+wireguard")
 	plan.Paths = []string{"pod-pod/other", "pod-svc/other"}
 	plan.Workloads, plan.Blocks, plan.Primary = []string{"tcp-stream", "tcp-rr", "tcp-crr"}, 30, "pod-"
-	in, err := many(plan)
+	in, err := manyInput(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestTextOfABuiltExperiment(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
 	}
-	in.Comparison.Warnings = nil // which come on top
+	in.Comparison.Warnings = nil // they take additional lines
 	brief := text(t, in, TextOptions{})
 	if lines := strings.Count(brief, "\n"); lines > 24 {
 		t.Errorf("the brief answer takes %d lines:\n%s", lines, brief)
@@ -211,7 +212,7 @@ func checkColours(t *testing.T, plainText, coloured string) {
 	if plainText == coloured {
 		t.Fatal("Colour has no effect")
 	}
-	// Trailing spaces are within a sequence when coloured.
+	// Trailing spaces are within an escape sequence in the coloured text.
 	strip := func(s string) string {
 		return regexp.MustCompile(` +\n`).ReplaceAllString(escapes.ReplaceAllString(s, ""), "\n")
 	}

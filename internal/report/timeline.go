@@ -10,19 +10,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A timelineSection is what became of requests around an event, in the first run of each target that counts.
+// A timelineSection shows requests around an event, in the first run of each target that counts.
 type timelineSection struct {
 	File       string
 	Case, Span string
 	Figure     figure
 }
 
-// timelineKinds are the kinds of requests, in the order in which they are drawn.
+// timelineKinds are the kinds of requests, in the order of drawing.
 var timelineKinds = []struct{ part, name string }{
 	{metric.NewProbes, "new connections"}, {metric.TCPProbes, "an open connection"}, {metric.UDPProbes, "UDP"},
 }
 
-// TimelineLegend is what the marks of timelines stand for.
+// TimelineLegend returns the legend of timelines.
 func (*page) TimelineLegend() []figureColumn {
 	var list []figureColumn
 	for i, k := range timelineKinds {
@@ -31,15 +31,16 @@ func (*page) TimelineLegend() []figureColumn {
 	return list
 }
 
-// What a timeline shows, in s: from before the event on, and for some time at least.
+// The shown time, in s: from before the event, and at least this long after it.
 const (
 	timelineBefore = 0.1
 	timelineLeast  = 0.3
 )
 
+// timelines returns the sections of the cases with figures.
 func (b *builder) timelines() folded[timelineSection] {
 	var list folded[timelineSection]
-	for i, m := range b.drawn() {
+	for i, m := range b.casesWithFigures() {
 		if s, ok := b.timeline(m, i+1); ok {
 			list.add(m.Role, s)
 		}
@@ -47,14 +48,14 @@ func (b *builder) timelines() folded[timelineSection] {
 	return list
 }
 
-// timeline is that of a case.
-func (b *builder) timeline(m measured, number int) (s timelineSection, ok bool) {
+// timeline draws the timeline of a case; false if it has none.
+func (b *builder) timeline(m caseResult, number int) (s timelineSection, ok bool) {
 	t := chart.Timeline{From: -timelineBefore, To: timelineLeast}
 	slowest := 0.0
 	for _, target := range b.columns {
 		runs := b.runs[m.Case][target]
 		i := slices.IndexFunc(runs, func(r run) bool {
-			return r.state == chart.Counts && slices.ContainsFunc(r.Series, marked)
+			return r.state == chart.Counts && slices.ContainsFunc(r.Series, hasMarks)
 		})
 		if i < 0 {
 			continue
@@ -79,7 +80,7 @@ func (b *builder) timeline(m measured, number int) (s timelineSection, ok bool) 
 	if len(t.Sets) == 0 || slowest == 0 {
 		return s, false
 	}
-	// The rows of what was lost stand above the slowest answer.
+	// The rows of lost requests stand above the slowest answer.
 	t.Scale, t.Labels = chart.Linear(0, 1.3*slowest), axisLabels(unit.Second)
 	t.Height, t.Count = timelineHeight, len(t.Sets)
 	s.Case, s.Span = m.Case, unit.Format(timelineBefore, unit.Second)+" before to "+unit.Format(t.To, unit.Second)+" after"
@@ -91,20 +92,20 @@ func (b *builder) timeline(m measured, number int) (s timelineSection, ok bool) 
 
 const timelineHeight = 190.0
 
-// marked says whether a series is around an event.
-func marked(s result.Series) bool { return len(s.Marks) > 0 && s.Step > 0 }
+// hasMarks reports whether a series is around an event.
+func hasMarks(s result.Series) bool { return len(s.Marks) > 0 && s.Step > 0 }
 
-// marksOf are those of the first series around an event.
+// marksOf returns the marks of the first series around an event; there must be one.
 func marksOf(series []result.Series) []result.Mark {
-	return series[slices.IndexFunc(series, marked)].Marks
+	return series[slices.IndexFunc(series, hasMarks)].Marks
 }
 
-// timelineColumn has the kinds of requests of a run.
+// timelineColumn returns the requests of a run, by kind.
 func timelineColumn(series []result.Series) (c chart.TimelineColumn) {
 	for _, kind := range timelineKinds {
 		k := chart.TimelineKind{}
 		for _, s := range series {
-			if !marked(s) {
+			if !hasMarks(s) {
 				continue
 			}
 			switch s.Name {
@@ -119,7 +120,7 @@ func timelineColumn(series []result.Series) (c chart.TimelineColumn) {
 	return c
 }
 
-// lastLost is the end of the last step in which requests of a kind were lost, s; 0 if none were.
+// lastLost returns the end of the last step in which requests of a kind were lost, in s; 0 if none were.
 func lastLost(k chart.TimelineKind) float64 {
 	for n := len(k.Lost) - 1; n >= 0; n-- {
 		if k.Lost[n] > 0 {

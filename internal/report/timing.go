@@ -14,26 +14,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// timing is what the wall time of an experiment was spent on; zero if there were no runs, or nothing pairs them.
+// timing holds how the wall time of an experiment was spent; zero without runs, and for unpaired comparisons.
 type timing struct {
 	First   time.Time
-	Total   float64 // seconds from the first beginning of a site or run to the last end
-	Share   float64 // of it in measuring windows
-	Targets []spent // in the order of the plan
+	Total   float64    // seconds from the first start of a site or run to the last end
+	Share   float64    // share of Total spent measuring, from 0 to 1
+	Targets []overhead // in the order of the experiment
 }
 
-// spent is what a target's sites and runs took besides measuring. Numbers are medians, times are in seconds.
-type spent struct {
+// overhead holds what the sites and runs of a target took in addition to measuring. Numbers are medians, times are in
+// seconds.
+type overhead struct {
 	Target  string
-	Sites   int     // that were closed
-	Setup   float64 // of a site
-	Cleanup float64 // of a site
-	Runs    float64 // in a site
-	Pods    float64 // of a site; 0 where there are none
-	Calls   float64 // to an API server, of a site
-	Outside float64 // the window of a run
+	Sites   int     // number of closed sites
+	Setup   float64 // time to make a site
+	Cleanup float64 // time to remove a site
+	Runs    float64 // number in a site
+	Pods    float64 // number in a site; 0 if there are none
+	Calls   float64 // API requests of a site
+	Outside float64 // time of a run outside its window
 }
 
+// timingOf returns the timing of an input.
 func timingOf(in Input) timing {
 	if len(in.Runs) == 0 || !in.Comparison.Paired {
 		return timing{}
@@ -55,18 +57,18 @@ func timingOf(in Input) timing {
 	}
 	t := timing{First: first, Total: last.Sub(first).Seconds()}
 	if t.Total > 0 {
-		t.Share = measuring(in.Runs, in.Experiment.Design.Parallel) / t.Total
+		t.Share = measuringSeconds(in.Runs, in.Experiment.Design.Parallel) / t.Total
 	}
 	for _, target := range in.Experiment.Targets {
-		if s, ok := spentOf(target.Name, in.Sites, in.Runs); ok {
+		if s, ok := overheadOf(target.Name, in.Sites, in.Runs); ok {
 			t.Targets = append(t.Targets, s)
 		}
 	}
 	return t
 }
 
-// spentOf is what the sites of a target took, and its runs, valid or not; false if there are no runs.
-func spentOf(target string, sites []result.Site, runs []result.Run) (spent, bool) {
+// overheadOf returns the overhead of a target, from its sites and its runs, valid or not; false if there are no runs.
+func overheadOf(target string, sites []result.Site, runs []result.Run) (overhead, bool) {
 	var outside, setup, cleanup, pods, calls []float64
 	inSite := map[int]float64{}
 	for _, r := range runs {
@@ -79,7 +81,7 @@ func spentOf(target string, sites []result.Site, runs []result.Run) (spent, bool
 		}
 	}
 	if len(outside) == 0 {
-		return spent{}, false
+		return overhead{}, false
 	}
 	for _, s := range sites {
 		if s.Target != target {
@@ -93,23 +95,23 @@ func spentOf(target string, sites []result.Site, runs []result.Run) (spent, bool
 			calls = append(calls, v.Number)
 		}
 	}
-	return spent{
-		Target: target, Sites: len(setup), Setup: typical(setup), Cleanup: typical(cleanup),
-		Runs: typical(slices.Collect(maps.Values(inSite))), Pods: typical(pods), Calls: typical(calls),
-		Outside: typical(outside),
+	return overhead{
+		Target: target, Sites: len(setup), Setup: medianOrZero(setup), Cleanup: medianOrZero(cleanup),
+		Runs: medianOrZero(slices.Collect(maps.Values(inSite))), Pods: medianOrZero(pods), Calls: medianOrZero(calls),
+		Outside: medianOrZero(outside),
 	}, true
 }
 
-// typical is the median, 0 of no numbers.
-func typical(x []float64) float64 {
+// medianOrZero returns the median; 0 for no numbers.
+func medianOrZero(x []float64) float64 {
 	if len(x) == 0 {
 		return 0
 	}
 	return stats.Median(x)
 }
 
-// measuring adds up the seconds in which runs measured. Of runs at the same time the longest counts.
-func measuring(runs []result.Run, parallel bool) (total float64) {
+// measuringSeconds returns the total time of measuring. Of parallel runs only the longest counts.
+func measuringSeconds(runs []result.Run, parallel bool) (total float64) {
 	type attempt struct {
 		name          string
 		block, number int
@@ -129,15 +131,16 @@ func measuring(runs []result.Run, parallel bool) (total float64) {
 	return total
 }
 
+// seconds converts seconds to a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Headline is how much of the time was measuring.
+// Headline returns the share of the time that was spent measuring, as a sentence.
 func (t timing) Headline() string {
 	return fmt.Sprintf("%.0f %% of the %s from start to end were spent measuring.",
 		t.Share*100, seconds(t.Total).Round(time.Second))
 }
 
-// sentences are the headline, and of each target what else the time was spent on; none of no time.
+// sentences returns the headline, and the overhead of each target; nil without a total time.
 func (t timing) sentences() []string {
 	if t.Total <= 0 {
 		return nil
@@ -149,35 +152,36 @@ func (t timing) sentences() []string {
 	return list
 }
 
-// Cells are a line of a table with the columns of spentColumns.
-func (s spent) Cells() []string {
+// Cells returns a row of the table with the columns of overheadColumns.
+func (s overhead) Cells() []string {
 	outside := fmt.Sprintf("%.1f s", s.Outside)
 	if s.Sites == 0 {
 		return []string{"-", "-", "-", "-", "-", "-", outside}
 	}
 	return []string{
-		strconv.Itoa(s.Sites), fmt.Sprintf("%.1f s", s.Setup), fmt.Sprintf("%.1f s", s.Cleanup), halves(s.Runs),
+		strconv.Itoa(s.Sites), fmt.Sprintf("%.1f s", s.Setup), fmt.Sprintf("%.1f s", s.Cleanup), formatHalves(s.Runs),
 		orDash(s.Pods), orDash(s.Calls), outside,
 	}
 }
 
-// orDash is a median of counts in a table.
+// orDash formats a median of counts; "-" for 0.
 func orDash(n float64) string {
 	if n == 0 {
 		return "-"
 	}
-	return halves(n)
+	return formatHalves(n)
 }
 
-// spentColumns are the heads of a table of what targets took.
-var spentColumns = []string{
+// overheadColumns are the headings of the table of overheads.
+var overheadColumns = []string{
 	"sites", "to make one", "to remove one", "runs in it", "its pods", "its API requests", "a run outside its window",
 }
 
-// Columns are the heads of the columns of Cells.
-func (timing) Columns() []string { return spentColumns }
+// Columns returns the headings of Cells.
+func (timing) Columns() []string { return overheadColumns }
 
-func (s spent) sentence() string {
+// sentence returns the overhead of a target as a sentence.
+func (s overhead) sentence() string {
 	run := fmt.Sprintf("a run took %.1f s outside its window (medians).", s.Outside)
 	if s.Sites == 0 {
 		return s.Target + ": " + run
@@ -192,12 +196,13 @@ func (s spent) sentence() string {
 	return fmt.Sprintf("%s: a site took %s, for %s; %s", s.Target, prose.Enumerate(took), amount(s.Runs, "run"), run)
 }
 
-// amount is a median of counts, which may have a half, with its noun.
+// amount formats a median of counts, which may be a half, with its noun.
 func amount(n float64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return halves(n) + " " + noun + "s"
+	return formatHalves(n) + " " + noun + "s"
 }
 
-func halves(n float64) string { return strconv.FormatFloat(math.Round(n*2)/2, 'f', -1, 64) }
+// formatHalves formats a number rounded to halves.
+func formatHalves(n float64) string { return strconv.FormatFloat(math.Round(n*2)/2, 'f', -1, 64) }

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// word is the verdict as a reader sees it: different is said with its direction.
+// word returns the verdict as readers see it: "different" becomes its direction.
 func word(r compare.Row) string {
 	if r.Verdict == compare.Different && r.Direction != compare.None {
 		return string(r.Direction)
@@ -20,7 +20,7 @@ func word(r compare.Row) string {
 	return string(r.Verdict)
 }
 
-// sign is a mark of one column for a verdict, for tables.
+// sign returns a mark of one column for a verdict, for tables.
 func sign(m chart.Mark) string {
 	switch m {
 	case chart.Better:
@@ -33,6 +33,7 @@ func sign(m chart.Mark) string {
 	return "~"
 }
 
+// betterText returns a text on which values of a metric are better.
 func betterText(b metric.Better) string {
 	switch b {
 	case metric.Higher:
@@ -43,14 +44,15 @@ func betterText(b metric.Better) string {
 	return "neither way is better"
 }
 
+// format formats a value with its unit.
 func format(n compare.Number, u unit.Unit) string { return unit.Format(float64(n), u) }
 
-// span is two values, with their unit once if both have the same: "22.7 to 22.9 µs".
+// span formats two values, with one unit if both have the same: "22.7 to 22.9 µs".
 func span(ends [2]compare.Number, u unit.Unit) string {
 	return unit.Join(format(ends[0], u), format(ends[1], u))
 }
 
-// slashed is two values with a slash between, and their unit once if both have the same: "12.0/11.0 Gbit/s".
+// slashed formats two values with a slash, with one unit if both have the same: "12.0/11.0 Gbit/s".
 func slashed(a, b compare.Number, u unit.Unit) string {
 	first, second := format(a, u), format(b, u)
 	if number, symbol, found := strings.Cut(first, " "); found && strings.HasSuffix(second, " "+symbol) {
@@ -59,7 +61,7 @@ func slashed(a, b compare.Number, u unit.Unit) string {
 	return first + "/" + second
 }
 
-// change is a relative change in percent; from threefold on it is a factor.
+// change formats a relative change in percent, or as a factor from unit.FactorFrom on.
 func change(n compare.Number) string {
 	if n.Known() && n >= unit.FactorFrom {
 		return unit.FormatFactor(float64(n))
@@ -67,8 +69,8 @@ func change(n compare.Number) string {
 	return unit.FormatChange(float64(n))
 }
 
-// interval writes an interval of changes in percent: "[-33.0, -26.0] %", or of factors: "[×9.5, ×12.0]".
-// One without ends tells nothing.
+// interval formats an interval of changes in percent: "[-33.0, -26.0] %", or of factors: "[×9.5, ×12.0]". Without
+// bounds it is "no interval"; if unknown, "-".
 func interval(i compare.Interval) string {
 	switch {
 	case math.IsNaN(i.Lo) || math.IsNaN(i.Hi):
@@ -97,17 +99,18 @@ func percentEnd(v float64) string {
 	return fmt.Sprintf("%+.1f", v*100)
 }
 
-// difference is a row's change with its interval, or where values of 0 leave no ratio, the difference
-// in the metric's own unit.
+// difference returns a row's change with its interval or, if values of 0 leave no ratio, the difference in the unit of
+// the metric.
 func difference(r compare.Row) string {
 	if r.Shift == nil {
 		return change(r.Change) + " " + interval(r.CI)
 	}
 	return fmt.Sprintf("difference %s [%s, %s]",
-		format(r.Shift.Estimate, r.Unit), end(r.Shift.CI.Lo, r.Unit), end(r.Shift.CI.Hi, r.Unit))
+		format(r.Shift.Estimate, r.Unit), intervalEnd(r.Shift.CI.Lo, r.Unit), intervalEnd(r.Shift.CI.Hi, r.Unit))
 }
 
-func end(v float64, u unit.Unit) string {
+// intervalEnd formats an end of an interval in a unit.
+func intervalEnd(v float64, u unit.Unit) string {
 	switch {
 	case math.IsInf(v, -1):
 		return "-∞"
@@ -117,10 +120,10 @@ func end(v float64, u unit.Unit) string {
 	return unit.Format(v, u)
 }
 
-// referenceName is what a bound is called: it is a limit only until a target exceeds it.
+// referenceName is the name of a bound in reports: it is a limit only if no target exceeds it.
 const referenceName = "node-to-node reference"
 
-// references lists the reference of the first target, and by name those of the others that have one of their own.
+// references returns the reference of the first target, and with their names those of targets with a different one.
 func references(names []string, of map[string]compare.Number, u unit.Unit) []string {
 	var list []string
 	for i, name := range names {
@@ -135,7 +138,7 @@ func references(names []string, of map[string]compare.Number, u unit.Unit) []str
 	return list
 }
 
-// references lists those of a group, the baseline's first.
+// references returns the references of a group, the baseline's first.
 func (g group) references() string {
 	names := []string{g.Baseline}
 	for _, r := range g.Rows {
@@ -144,8 +147,8 @@ func (g group) references() string {
 	return strings.Join(references(names, g.bounds(), g.Unit), ", ")
 }
 
-// noLimit says, behind a reference, that a target exceeds it; nothing if none does.
-func noLimit(b compare.UpperBound) string {
+// exceededText returns a remark that a target exceeds the reference; empty if none does.
+func exceededText(b compare.UpperBound) string {
 	if b.Faster == "" {
 		return ""
 	}

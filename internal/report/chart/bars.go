@@ -6,22 +6,22 @@ import (
 	"math"
 )
 
-// A Bar is the value of a target; NaN where it has none.
+// A Bar is the value of a target; NaN if it has none.
 type Bar struct {
-	Rank  int // of the target, from 0, which gives its style
+	Rank  int // index of the target, from 0; selects the style
 	Value float64
 }
 
-// Bars puts the targets of each column side by side, as bars from 0.
+// Bars draws the targets of each column side by side, as bars from 0.
 type Bars struct {
 	Columns
 	Sets [][]Bar
 }
 
-// FromZero is a scale of bars: they are compared by their length.
+// FromZero returns a linear scale that begins at 0, for bars: they are compared by their length.
 func FromZero(values ...float64) Scale {
 	_, hi := extent(values)
-	return airy(0, math.Max(hi, 0))
+	return padded(0, math.Max(hi, 0))
 }
 
 // Plot draws the bars.
@@ -35,14 +35,14 @@ func (b Bars) Plot() template.HTML {
 			n := float64(len(set))
 			left, right := b.x(i, float64(k)/n), b.x(i, (float64(k)+0.82)/n)
 			fmt.Fprintf(&c.b, `<path class="fill%d" d="M%s %sH%sV%sH%sZ"/>`, Series(bar.Rank),
-				short(left), short(b.y(bar.Value)), short(right), short(b.y(0)), short(left))
+				decimal1(left), decimal1(b.y(bar.Value)), decimal1(right), decimal1(b.y(0)), decimal1(left))
 		}
 	}
 	c.unstretch()
 	return c.done()
 }
 
-// Swatch is the style of a target's bars, for a legend.
+// Swatch returns a small square in the style of a target's bars, for a legend.
 func Swatch(rank int) template.HTML {
 	return template.HTML(fmt.Sprintf(`<i class="swatch fill%d"></i>`, Series(rank)))
 }

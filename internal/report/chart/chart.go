@@ -1,10 +1,10 @@
-// Package chart draws the figures of the report as inline SVG: numbers and labels in, markup out.
-// It stands at the far right of the data flow, knows nothing of experiments, and leaves colours and
-// type to the style sheet of the page, by class names, so that light, dark and print are one file.
+// Package chart draws the figures of the report as inline SVG: numbers and labels in, markup out. It knows nothing of
+// experiments. Colours and type come from the style sheet of the page, by class names, so that light, dark and print
+// share one file.
 //
-// Every figure is as wide as its place: positions along x are percentages, or thousandths in an inner
-// figure that is stretched to the width, those along y pixels, and text keeps its size, so that the
-// same markup is read on a desk and on a phone. Markup is short, for a page may have many figures.
+// Every figure is as wide as its container: positions along x are percentages, or thousandths in an inner figure that
+// is stretched to the width; positions along y are pixels, and text keeps its size. So the same markup works on a phone
+// and on a large screen. The markup is short, because a page may have many figures.
 package chart
 
 import (
@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// A Caption is what a screen reader says of a figure. ID is that of its title and unique in the page.
-// A figure without a title is ornament: what it shows is said beside it.
+// A Caption describes a figure for screen readers. ID is the id of the title element, unique in the page. A figure
+// without a title is hidden from screen readers: the text next to it has the same content.
 type Caption struct{ ID, Title, Desc string }
 
 // A canvas collects the elements of one figure.
@@ -26,10 +26,10 @@ type canvas struct {
 	height float64
 }
 
-// newCanvas begins a figure of a height in pixels.
+// newCanvas begins a figure; height is in pixels.
 func newCanvas(class string, height float64, caption Caption) *canvas {
 	c := &canvas{height: height}
-	fmt.Fprintf(&c.b, `<svg class="%s" height="%s"`, html.EscapeString(class), num(height))
+	fmt.Fprintf(&c.b, `<svg class="%s" height="%s"`, html.EscapeString(class), decimal2(height))
 	id := html.EscapeString(caption.ID)
 	switch {
 	case caption.Title == "":
@@ -45,17 +45,18 @@ func newCanvas(class string, height float64, caption Caption) *canvas {
 	return c
 }
 
+// done ends the figure and returns its markup.
 func (c *canvas) done() template.HTML {
 	c.b.WriteString("</svg>")
-	// Every text above went through html.EscapeString, everything else is a number.
+	// Every text above went through html.EscapeString; everything else is a number.
 	return template.HTML(c.b.String())
 }
 
-// num is a coordinate: two decimals at most, so that output does not depend on the last bit.
-func num(v float64) string { return rounded(v, 2) }
+// decimal2 formats a coordinate with at most two decimals, so that output does not depend on the last bit.
+func decimal2(v float64) string { return rounded(v, 2) }
 
-// short is a coordinate of an inner figure, in thousandths of its width or in pixels: one decimal.
-func short(v float64) string { return rounded(v, 1) }
+// decimal1 formats a coordinate of an inner figure, in thousandths of its width or in pixels.
+func decimal1(v float64) string { return rounded(v, 1) }
 
 func rounded(v float64, decimals int) string {
 	s := strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', decimals, 64), "0"), ".")
@@ -65,34 +66,37 @@ func rounded(v float64, decimals int) string {
 	return s
 }
 
-// stretch begins an inner figure of 1000 units over the whole width; y is in pixels. The style sheet
-// keeps its lines from being stretched too.
+// stretch begins an inner figure of 1000 units over the whole width; y is in pixels. The style sheet keeps its lines
+// from being stretched too.
 func (c *canvas) stretch() {
-	fmt.Fprintf(&c.b, `<svg viewBox="0 0 1000 %s" preserveAspectRatio="none">`, num(c.height))
+	fmt.Fprintf(&c.b, `<svg viewBox="0 0 1000 %s" preserveAspectRatio="none">`, decimal2(c.height))
 }
 
+// unstretch ends the inner figure.
 func (c *canvas) unstretch() { c.b.WriteString("</svg>") }
 
-// stroke draws a path of the inner figure, unless it is empty.
+// stroke draws a path of the inner figure; it draws nothing if d is empty.
 func (c *canvas) stroke(class, d string) {
 	if d != "" {
 		fmt.Fprintf(&c.b, `<path class="%s" d="%s"/>`, class, d)
 	}
 }
 
-// line draws from (x1, y1) to (x2, y2); x in percent of the width, y in pixels.
+// line draws from (x1, y1) to (x2, y2); x is in percent of the width, y in pixels.
 func (c *canvas) line(x1, y1, x2, y2 float64) {
-	fmt.Fprintf(&c.b, `<line x1="%s%%" y1="%s" x2="%s%%" y2="%s"/>`, num(x1), num(y1), num(x2), num(y2))
+	fmt.Fprintf(&c.b, `<line x1="%s%%" y1="%s" x2="%s%%" y2="%s"/>`,
+		decimal2(x1), decimal2(y1), decimal2(x2), decimal2(y2))
 }
 
 // text writes s at (x, y); anchor is start, middle or end.
 func (c *canvas) text(x, y float64, anchor, s string) {
-	fmt.Fprintf(&c.b, `<text x="%s%%" y="%s" text-anchor="%s">%s</text>`, num(x), num(y), anchor, html.EscapeString(s))
+	fmt.Fprintf(&c.b, `<text x="%s%%" y="%s" text-anchor="%s">%s</text>`,
+		decimal2(x), decimal2(y), anchor, html.EscapeString(s))
 }
 
-// path draws a shape, given around its own origin in pixels, at (x, y).
+// path draws a shape at (x, y); d is relative to that point, in pixels.
 func (c *canvas) path(class string, x, y float64, d, title string) {
-	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%s" class="at"><path class="%s" d="%s"`, num(x), num(y), class, d)
+	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%s" class="at"><path class="%s" d="%s"`, decimal2(x), decimal2(y), class, d)
 	if title == "" {
 		c.b.WriteString(`/></svg>`)
 		return
@@ -102,7 +106,7 @@ func (c *canvas) path(class string, x, y float64, d, title string) {
 
 func (c *canvas) circle(class string, x, y, r float64, title string) {
 	fmt.Fprintf(&c.b, `<circle class="%s" cx="%s%%" cy="%s" r="%s">%s</circle>`,
-		class, num(x), num(y), num(r), titleElement(title))
+		class, decimal2(x), decimal2(y), decimal2(r), titleElement(title))
 }
 
 func titleElement(s string) string {
@@ -112,7 +116,7 @@ func titleElement(s string) string {
 	return "<title>" + html.EscapeString(s) + "</title>"
 }
 
-// anchorAt keeps a label inside the figure: those at the edges grow inwards.
+// anchorAt returns the anchor that keeps a label at x percent inside the figure: labels at the edges grow inwards.
 func anchorAt(x float64) string {
 	switch {
 	case x < 6:
@@ -123,42 +127,42 @@ func anchorAt(x float64) string {
 	return "middle"
 }
 
-// yAt is where a value stands in a figure of a height, with room at its top and bottom.
+// yAt returns the y of a value in a figure of a height with space at its top and bottom, all in pixels.
 func yAt(s Scale, v, height, bottom float64) float64 {
 	return panelTop + (100-s.At(v))/100*(height-panelTop-bottom)
 }
 
-// What there is for a label of a value: units from elsewhere may have any name.
+// axisWidth is the width available for the label of a value, in pixels. Imported units may have any name.
 const axisWidth = 96.0
 
-var axisLetters = Letters{Size: 13}
+var axisFont = Font{Size: 13}
 
-// yAxis draws the labels of values, to stand at the left of a figure in a column of its own.
+// yAxis draws the labels of values, for a separate column to the left of a figure.
 func yAxis(s Scale, height, bottom float64, labels func([]float64) []string) template.HTML {
 	c := newCanvas("plot axis", height, Caption{})
 	ticks := s.Ticks(4)
 	for i, label := range labels(ticks) {
-		c.text(100, math.Min(yAt(s, ticks[i], height, bottom)+4, height-1), "end", axisLetters.Fit(label, axisWidth))
+		c.text(100, math.Min(yAt(s, ticks[i], height, bottom)+4, height-1), "end", axisFont.Fit(label, axisWidth))
 	}
 	return c.done()
 }
 
-// gridLines are horizontal lines of an inner figure at the ticks of a scale.
+// gridLines returns the path of the horizontal lines of an inner figure at the ticks of a scale.
 func gridLines(s Scale, height, bottom float64) string {
 	var b strings.Builder
 	for _, t := range s.Ticks(4) {
-		b.WriteString("M0 " + short(yAt(s, t, height, bottom)) + "H1000")
+		b.WriteString("M0 " + decimal1(yAt(s, t, height, bottom)) + "H1000")
 	}
 	return b.String()
 }
 
-// A pen draws a path of an inner figure in whole units and relative steps, which are short.
+// A pen builds a path of an inner figure from whole units and relative steps, which are short.
 type pen struct {
 	b    strings.Builder
 	x, y int
 }
 
-// step goes from where the pen is to (x, y): with m without a line, with l with one.
+// step goes to (x, y): with command m without a line, with l with a line.
 func (p *pen) step(command byte, x, y float64) {
 	toX, toY := int(math.Round(x)), int(math.Round(y))
 	p.b.WriteByte(command)
@@ -170,26 +174,26 @@ func (p *pen) step(command byte, x, y float64) {
 	p.x, p.y = toX, toY
 }
 
-// move lifts the pen to (x, y).
+// move goes to (x, y) without a line.
 func (p *pen) move(x, y float64) { p.step('m', x, y) }
 
-// line draws to (x, y).
+// line draws a line to (x, y).
 func (p *pen) line(x, y float64) { p.step('l', x, y) }
 
-// dot is a line of no length where the pen is: a point, with round ends.
+// dot draws a line of length 0 at the current position: with round ends it appears as a point.
 func (p *pen) dot() { p.b.WriteString("h0") }
 
 func (p *pen) String() string { return p.b.String() }
 
-// Inline is a bar as long as a share, from 0 to 1, of its place. The number that it shows stands next to it.
+// Inline draws a bar whose length is a share of its container, from 0 to 1. The number itself stands next to it.
 func Inline(share float64) template.HTML { return InlineRange(share, math.NaN(), math.NaN()) }
 
-// InlineRange is the bar of a share with a line over it from lo to hi, shares too; none if one of them is NaN.
+// InlineRange draws the bar of a share with a line over it from lo to hi, also shares; no line if one of them is NaN.
 func InlineRange(share, lo, hi float64) template.HTML {
 	if math.IsNaN(share) {
 		return ""
 	}
-	percent := func(share float64) string { return short(math.Min(1, math.Max(0, share))*100) + "%" }
+	percent := func(share float64) string { return decimal1(math.Min(1, math.Max(0, share))*100) + "%" }
 	line := ""
 	if lo <= hi {
 		line = `<line x1="` + percent(lo) + `" x2="` + percent(hi) + `" y1="50%" y2="50%"/>`

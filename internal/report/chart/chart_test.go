@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// wellFormed fails unless a figure is XML whose positions are numbers inside it.
+// wellFormed fails the test unless a figure is well-formed XML whose positions are finite numbers; it returns the text.
 func wellFormed(t *testing.T, figure template.HTML) string {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(string(figure)))
@@ -87,8 +87,8 @@ func TestScalesHoldTheirValues(t *testing.T) {
 	}
 }
 
-// Values that differ by their last bit are one value; where steps are too small to change a number there are no ticks,
-// and nothing counts in floating point until it has advanced.
+// Values that differ by their last bit are one value. Where steps are too small to change a number there are no ticks:
+// a loop that adds such a step would never end.
 func TestTicksEnd(t *testing.T) {
 	next := func(v float64) float64 { return math.Nextafter(v, math.Inf(1)) }
 	for _, v := range []float64{5000, 1e-9, 1e17, -3} {
@@ -150,7 +150,7 @@ func TestForestDrawsOpenEndsAsArrows(t *testing.T) {
 	}
 }
 
-// Where all intervals are much wider than the changes in them, a reader still sees how wide.
+// If all intervals are much wider than the changes, the axis still holds half of the intervals completely.
 func TestForestHasHalfOfTheIntervals(t *testing.T) {
 	rows := []Interval{{Change: 0.04, Lo: -0.3, Hi: 0.2}, {Change: -0.01, Lo: -0.2, Hi: 0.1},
 		{Change: -0.01, Lo: -0.1, Hi: 0.08}, {Change: 0, Lo: -0.9, Hi: 40}}
@@ -245,7 +245,7 @@ func TestBoxes(t *testing.T) {
 		Sets: []DotColumn{{Median: 3, Box: &Box{1, 2, 3, 4, 5}}, {Median: 3}},
 	}
 	figure := wellFormed(t, d.Plot())
-	// The inner height is 92 from y = 8 on: 2 is at 81.6, 4 at 63.2; whiskers are at 1 and 5.
+	// The inner height is 92 from y = 8: 2 is at 81.6, 4 at 63.2; the whiskers end at 1 and 5.
 	for part, want := range map[string]int{"Z": 1, " 81.6H": 1, "V63.2H": 1, " 90.8V81.6": 1, " 54V63.2": 1} {
 		if got := strings.Count(figure, part); got != want {
 			t.Errorf("%d times %q, want %d: %s", got, part, want, figure)

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// sights are kinds of colour vision as matrices for linear sRGB: complete protanopia, deuteranopia and tritanopia by
-// Machado, Oliveira and Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, table
-// 1.
-var sights = map[string][3][3]float64{
+// colourVisions are kinds of colour vision as matrices for linear sRGB: complete protanopia, deuteranopia and
+// tritanopia by Machado, Oliveira and Fernandes, A Physiologically-based Model for Simulation of Color Vision
+// Deficiency, 2009, table 1.
+var colourVisions = map[string][3][3]float64{
 	"usual":        {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
 	"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
 	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
 }
 
-// lab is a colour as seen, in CIELAB with the white of D65.
-func lab(t *testing.T, colour string, sight [3][3]float64) [3]float64 {
+// cielab returns a colour as perceived with a kind of colour vision, in CIELAB with the white point D65.
+func cielab(t *testing.T, colour string, vision [3][3]float64) [3]float64 {
 	t.Helper()
 	var linear, seen [3]float64
 	for i := range linear {
@@ -35,7 +35,7 @@ func lab(t *testing.T, colour string, sight [3][3]float64) [3]float64 {
 			linear[i] = math.Pow((linear[i]+0.055)/1.055, 2.4)
 		}
 	}
-	for i, row := range sight {
+	for i, row := range vision {
 		for k, part := range row {
 			seen[i] += part * linear[k]
 		}
@@ -53,8 +53,8 @@ func lab(t *testing.T, colour string, sight [3][3]float64) [3]float64 {
 	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
 }
 
-// Targets, and better and worse, are told apart with every kind of colour vision, on light and dark grounds. A distance
-// of 2.3 in CIELAB is just noticeable side by side; small marks that are apart need several times that.
+// Targets, and better and worse, can be distinguished with every kind of colour vision, on light and dark backgrounds.
+// A distance of 2.3 in CIELAB is just noticeable side by side; small marks that are apart need several times that.
 func TestColoursAreToldApart(t *testing.T) {
 	const least = 15
 	schemes := strings.SplitN(Style(), "@media", 3)
@@ -69,15 +69,15 @@ func TestColoursAreToldApart(t *testing.T) {
 			t.Fatalf("%s has %q", name, colours)
 		}
 		names := slices.Sorted(maps.Keys(colours))
-		for sight, matrix := range sights {
+		for vision, matrix := range colourVisions {
 			for i, a := range names {
 				for _, b := range names[:i] {
 					if (a[0] == 's') != (b[0] == 's') {
-						continue // a target's colour and a verdict's stand in no figure together
+						continue // no figure has colours of targets and of verdicts together
 					}
-					one, two := lab(t, colours[a], matrix), lab(t, colours[b], matrix)
+					one, two := cielab(t, colours[a], matrix), cielab(t, colours[b], matrix)
 					if d := math.Hypot(math.Hypot(one[0]-two[0], one[1]-two[1]), one[2]-two[2]); d < least {
-						t.Errorf("%s, %s: %s and %s are %.1f apart", name, sight, a, b, d)
+						t.Errorf("%s, %s: %s and %s are %.1f apart", name, vision, a, b, d)
 					}
 				}
 			}

@@ -7,48 +7,48 @@ import (
 	"strings"
 )
 
-// Columns is the frame of the figures that put targets side by side: a column each, one scale for
-// all, so that they can be compared by eye. The names of the columns stand below, outside.
+// Columns is the common frame of figures that show targets side by side: one column each and one scale for all. The
+// caller writes the names of the columns below the figure.
 type Columns struct {
 	Caption Caption
 	Height  float64 // in pixels
-	Count   int     // of columns
+	Count   int     // number of columns
 	Scale   Scale
-	Bounds  []float64                // what each column could reach at most, NaN if unknown: dashed lines; may be empty
-	Labels  func([]float64) []string // of values on the axis
+	Bounds  []float64                // reference of each column, drawn as a dashed line; NaN if unknown; may be empty
+	Labels  func([]float64) []string // formats the ticks of the value axis
 }
 
 const (
 	panelTop      = 8.0
 	columnsBottom = 8.0
-	margin        = 0.08 // of a column, empty at each of its sides
+	margin        = 0.08 // empty part of a column at each of its sides
 )
 
-// YAxis draws the labels of the values, to stand at the left in a column of its own.
+// YAxis draws the labels of the values, for a separate column to the left.
 func (f Columns) YAxis() template.HTML { return yAxis(f.Scale, f.Height, columnsBottom, f.Labels) }
 
-// x is a place in column i, from 0 at its left to 1 at its right, in thousandths of the figure.
+// x returns the position in column i of a share, from 0 at its left to 1 at its right, in thousandths of the figure.
 func (f Columns) x(i int, share float64) float64 {
 	return (float64(i) + margin + share*(1-2*margin)) / float64(max(f.Count, 1)) * 1000
 }
 
 func (f Columns) y(v float64) float64 { return yAt(f.Scale, v, f.Height, columnsBottom) }
 
-// begin draws what is behind all columns, and leaves the inner figure open.
+// begin starts the figure, draws the background of all columns, and leaves the inner figure open.
 func (f Columns) begin() *canvas {
 	c := newCanvas("plot", f.Height, f.Caption)
 	c.stretch()
 	c.stroke("grid", gridLines(f.Scale, f.Height, columnsBottom))
 	var between strings.Builder
 	for i := 1; i < f.Count; i++ {
-		between.WriteString("M" + short(float64(i)/float64(f.Count)*1000) + " 0V" + short(f.Height))
+		between.WriteString("M" + decimal1(float64(i)/float64(f.Count)*1000) + " 0V" + decimal1(f.Height))
 	}
 	c.stroke("between", between.String())
 	c.stroke("bound", f.bounds())
 	return c
 }
 
-// bounds is a line across each column at its bound, and one line across neighbours with the same.
+// bounds returns a path with a line across each column at its bound, one line across neighbours with the same bound.
 func (f Columns) bounds() string {
 	var path strings.Builder
 	for i, v := range f.Bounds {
@@ -56,14 +56,14 @@ func (f Columns) bounds() string {
 			continue
 		}
 		if i == 0 || v != f.Bounds[i-1] {
-			path.WriteString("M" + short(float64(i)/float64(f.Count)*1000) + " " + short(f.y(v)))
+			path.WriteString("M" + decimal1(float64(i)/float64(f.Count)*1000) + " " + decimal1(f.y(v)))
 		}
-		path.WriteString("H" + short(float64(i+1)/float64(f.Count)*1000))
+		path.WriteString("H" + decimal1(float64(i+1)/float64(f.Count)*1000))
 	}
 	return path.String()
 }
 
-// A Dot is one run: its block, its value, and whether it counts.
+// A Dot is one run.
 type Dot struct {
 	Block int // from 1
 	Value float64
@@ -71,29 +71,29 @@ type Dot struct {
 	Title string
 }
 
-// A State is whether a run counts.
+// A State is whether a run counts, and the reason if not.
 type State int
 
-// The states: a run that counts is a dot; one that failed a gate a cross; one that passed, but whose
-// block was run again, a ring.
+// The states: a run that counts is drawn as a dot, one that failed a gate as a cross, and one that passed but whose
+// block was repeated as a ring.
 const (
 	Counts State = iota
 	Invalid
 	Superseded
 )
 
-// A DotColumn is every run of one target, by block, before the box of those that count.
+// A DotColumn holds every run of one target, and the box of those that count.
 type DotColumn struct {
 	Runs   []Dot
-	Median float64 // a line across the column; NaN if there is none
+	Median float64 // drawn as a line across the column; NaN if there is none
 	Box    *Box    // nil if there is none
 }
 
-// Dots shows every run of one case, on all targets, by block.
+// Dots shows every run of one case on all targets, by block.
 type Dots struct {
 	Columns
-	Blocks int  // x goes from 1 to it within a column
-	Titled bool // each dot says what it is; without, all are one short path
+	Blocks int  // x goes from 1 to Blocks within a column
+	Titled bool // each dot has a title; otherwise all dots are one short path
 	Sets   []DotColumn
 }
 
@@ -112,7 +112,7 @@ func (d Dots) Plot() template.HTML {
 		}
 		for _, r := range set.Runs {
 			if r.State == Counts && !d.Titled {
-				dots.move(d.at(i, r), d.y(r.Value))
+				dots.move(d.runX(i, r), d.y(r.Value))
 				dots.dot()
 			}
 		}
@@ -122,13 +122,13 @@ func (d Dots) Plot() template.HTML {
 	c.unstretch()
 	for i, set := range d.Sets {
 		for _, r := range set.Runs {
-			d.mark(c, r, d.at(i, r)/10)
+			d.mark(c, r, d.runX(i, r)/10)
 		}
 	}
 	return c.done()
 }
 
-// mark draws a run that is not part of the one path; x in percent.
+// mark draws a run that is not part of the common path; x is in percent.
 func (d Dots) mark(c *canvas, r Dot, x float64) {
 	switch {
 	case r.State == Invalid:
@@ -140,15 +140,15 @@ func (d Dots) mark(c *canvas, r Dot, x float64) {
 	}
 }
 
-// at leaves half a step of room at both ends.
-func (d Dots) at(column int, r Dot) float64 {
+// runX returns the position of a run, with half a step of space at both ends of the column, in thousandths.
+func (d Dots) runX(column int, r Dot) float64 {
 	return d.x(column, (float64(r.Block)-0.5)/float64(max(d.Blocks, 1)))
 }
 
-// A Box is the order statistics of one column: quartiles, and the whiskers' ends.
+// A Box holds the order statistics of one column: quartiles, and the ends of the whiskers.
 type Box struct{ Lowest, Q1, Median, Q3, Highest float64 }
 
-// boxes draws the boxes of the columns and their whiskers. The median is a line of its own.
+// boxes draws the boxes of the columns and their whiskers. The median is drawn by Plot.
 func (d Dots) boxes(c *canvas) {
 	var boxes, whiskers strings.Builder
 	for i, set := range d.Sets {
@@ -156,8 +156,8 @@ func (d Dots) boxes(c *canvas) {
 			continue
 		}
 		b := set.Box
-		left, middle, right := short(d.x(i, 0)), short(d.x(i, 0.5)), short(d.x(i, 1))
-		y := func(v float64) string { return short(d.y(v)) }
+		left, middle, right := decimal1(d.x(i, 0)), decimal1(d.x(i, 0.5)), decimal1(d.x(i, 1))
+		y := func(v float64) string { return decimal1(d.y(v)) }
 		boxes.WriteString("M" + left + " " + y(b.Q1) + "H" + right + "V" + y(b.Q3) + "H" + left + "Z")
 		for _, w := range [][2]float64{{b.Lowest, b.Q1}, {b.Highest, b.Q3}} {
 			whiskers.WriteString("M" + middle + " " + y(w[0]) + "V" + y(w[1]))
@@ -170,14 +170,14 @@ func (d Dots) boxes(c *canvas) {
 // Traces shows a quantity over the time within runs: a thin line for each run.
 type Traces struct {
 	Columns
-	Longest float64 // x goes from 0 to it within a column
-	Step    float64
+	Longest float64 // seconds; x goes from 0 to Longest within a column
+	Step    float64 // seconds between values
 	Sets    []TraceColumn
 }
 
-// A TraceColumn is the runs of one target, each values at equal steps.
+// A TraceColumn holds the runs of one target, each as values at equal steps.
 type TraceColumn struct {
-	Rank int // of the target, from 0, which gives the style of its lines
+	Rank int // index of the target, from 0; selects the style of its lines
 	Runs [][]float64
 }
 
@@ -195,7 +195,7 @@ func (t Traces) Plot() template.HTML {
 	return c.done()
 }
 
-// trace draws one run. A value that is missing breaks the line, and a lone one is a point.
+// trace draws one run. A missing value breaks the line; an isolated value is a point.
 func (t Traces) trace(p *pen, column int, values []float64) {
 	drawing := false
 	for k, v := range values {

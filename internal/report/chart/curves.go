@@ -9,36 +9,37 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// A Point of a percentile curve: the share of samples at or below Value.
+// A Point is a point of a percentile curve: the share of samples at or below Value.
 type Point struct {
 	Quantile float64 // 0 to below 1
 	Value    float64
 }
 
-// A Curve is the latency distribution of one target: of all its runs together, and of each alone.
+// A Curve is the latency distribution of one target: of all its runs together, and of each run alone.
 type Curve struct {
 	Label  string
-	Rank   int // of the target, from 0, which gives the style of its line
+	Rank   int // index of the target, from 0; selects the style of its line
 	Points []Point
-	Runs   [][]Point // thin lines behind
+	Runs   [][]Point // single runs, drawn as thin lines behind
 }
 
-// Curves overlays distributions: latency, on a logarithmic axis, over the percentile, on an axis that
-// gives each further nine the same room, as tails are what the figure is about.
+// Curves overlays distributions: latency, on a logarithmic axis, over the percentile, on an axis that gives each
+// further nine the same space, because the figure is about tails.
 type Curves struct {
 	Caption Caption
 	Curves  []Curve
-	Labels  func([]float64) []string // of values on the axis
+	Labels  func([]float64) []string // formats the ticks of the latency axis
 }
 
 const (
-	curvesHeight = 250.0
-	curvesBottom = 22.0 // below it, the percentiles
+	curvesHeight = 250.0 // px
+	curvesBottom = 22.0  // px, for the labels of the percentiles
 )
 
-// nines is where a quantile stands: 0.9 at 1, 0.99 at 2.
+// nines returns the position of a quantile on the axis: 1 for 0.9, 2 for 0.99.
 func nines(q float64) float64 { return -math.Log10(1 - q) }
 
+// scales returns the axes that hold all curves.
 func (c Curves) scales() (x, y Scale) {
 	var values []float64
 	most := 1.0
@@ -72,7 +73,7 @@ func (c Curves) Plot() template.HTML {
 	var labels []string
 	for _, t := range percentileTicks {
 		if at := nines(metric.Quantile(t)); at <= x.Hi {
-			grid += "M" + short(x.At(at)*10) + " " + short(panelTop) + "V" + short(curvesHeight-curvesBottom)
+			grid += "M" + decimal1(x.At(at)*10) + " " + decimal1(panelTop) + "V" + decimal1(curvesHeight-curvesBottom)
 			labels = append(labels, t)
 		}
 	}
@@ -80,13 +81,13 @@ func (c Curves) Plot() template.HTML {
 	for _, curve := range c.Curves {
 		var p pen
 		for _, run := range curve.Runs {
-			trace(&p, run, x, y)
+			drawCurve(&p, run, x, y)
 		}
 		out.stroke("thin series"+strconv.Itoa(Series(curve.Rank)), p.String())
 	}
 	for _, curve := range c.Curves {
 		var p pen
-		trace(&p, curve.Points, x, y)
+		drawCurve(&p, curve.Points, x, y)
 		out.stroke("curve series"+strconv.Itoa(Series(curve.Rank)), p.String())
 	}
 	out.unstretch()
@@ -99,7 +100,8 @@ func (c Curves) Plot() template.HTML {
 
 var percentileTicks = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.P9999, metric.P99999}
 
-func trace(to *pen, points []Point, x, y Scale) {
+// drawCurve draws a distribution with a pen.
+func drawCurve(to *pen, points []Point, x, y Scale) {
 	for i, p := range points {
 		step := to.line
 		if i == 0 {
@@ -109,10 +111,10 @@ func trace(to *pen, points []Point, x, y Scale) {
 	}
 }
 
-// Series is the number, from 1 to 6, of the line style of the i-th curve, for its legend.
+// Series returns the number, from 1 to 6, of the style of the i-th target.
 func Series(i int) int { return i%6 + 1 }
 
-// Key draws a short line in the style of the i-th curve.
+// Key draws a short line in the style of the i-th curve, for a legend.
 func Key(i int) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="plot key" aria-hidden="true"><path class="series%d" d="M0 5h30"/></svg>`,
 		Series(i)))

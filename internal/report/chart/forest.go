@@ -11,11 +11,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Mark is the shape and style of a point, so that its meaning never rests on colour alone.
+// A Mark is the shape and style of a verdict, so that its meaning never depends on colour alone.
 type Mark string
 
-// The marks: a triangle points up for better and down for worse, whichever way the value went; a
-// square is equivalent, a hollow circle undecided.
+// The marks: a triangle points up for better and down for worse, whatever the direction of the value; a square is
+// equivalent, a hollow circle undecided.
 const (
 	Better    Mark = "better"
 	Worse     Mark = "worse"
@@ -23,7 +23,7 @@ const (
 	Undecided Mark = "undecided"
 )
 
-// Corners are those of a mark around its middle, y downwards; none of the circle for undecided.
+// Corners returns the corners of a mark relative to its middle, y downwards; none for the circle of undecided.
 func (m Mark) Corners(size float64) [][2]float64 {
 	inner := size * 0.8
 	switch m {
@@ -37,8 +37,8 @@ func (m Mark) Corners(size float64) [][2]float64 {
 	return nil
 }
 
-// An Interval is one row of a forest plot: a relative change with its interval, as fractions. Lo may
-// be -1 or -Inf and Hi +Inf where the data does not bound them.
+// An Interval is one row of a forest plot: a relative change with its interval, as fractions. Where the data give no
+// bound, Lo is -1 or -Inf, and Hi +Inf.
 type Interval struct {
 	Change, Lo, Hi float64
 	Mark           Mark
@@ -46,22 +46,22 @@ type Interval struct {
 	Caption        Caption
 }
 
-// Known says whether there is anything to draw.
+// Known reports whether there is anything to draw.
 func (r Interval) Known() bool {
 	return !math.IsNaN(r.Change) && !math.IsNaN(r.Lo) && !math.IsNaN(r.Hi)
 }
 
-// A Forest is the common axis of rows: relative change on a logarithmic axis, on which halving and
-// doubling are equally far from the middle.
+// A Forest is the common axis of rows: relative change on a logarithmic axis, on which halving and doubling are equally
+// far from the middle.
 type Forest struct {
-	scale Scale // of ln(1+change)
-	delta float64
+	scale Scale   // of ln(1+change)
+	delta float64 // smallest difference that matters, as a fraction
 }
 
-// NewForest makes the axis for rows. It has all estimates and half of the intervals; ends far beyond do not stretch it,
-// and are drawn as arrows. Delta is the smallest difference that matters, as a fraction.
+// NewForest returns the axis for rows. It holds all estimates and at least half of the intervals; ends far outside do
+// not stretch it and are drawn as arrows. Delta is the smallest difference that matters, as a fraction.
 func NewForest(rows []Interval, delta float64) Forest {
-	const beyond = 1.6 // so much farther than the estimates is not far
+	const beyond = 1.6 // ends up to this multiple of the reach are on the axis
 	reach := math.Max(math.Log1p(math.Max(delta, 0))*2, 0.01)
 	var ends []float64
 	for _, r := range rows {
@@ -84,11 +84,11 @@ func NewForest(rows []Interval, delta float64) Forest {
 			}
 		}
 	}
-	air := (hi - lo) * 0.05
-	return Forest{scale: Scale{Lo: lo - air, Hi: hi + air}, delta: delta}
+	padding := (hi - lo) * 0.05
+	return Forest{scale: Scale{Lo: lo - padding, Hi: hi + padding}, delta: delta}
 }
 
-// logChange is the position of a relative change: -Inf for everything at or below -100 %.
+// logChange returns ln(1+change): -Inf for everything at or below -100 %.
 func logChange(change float64) float64 {
 	if change <= -1 {
 		return math.Inf(-1)
@@ -96,22 +96,22 @@ func logChange(change float64) float64 {
 	return math.Log1p(change)
 }
 
-// At is where a relative change stands on the axis, in percent of its width; what is outside is put at the edge.
+// At returns the position of a relative change on the axis, in percent of its width, clamped to the edges.
 func (f Forest) At(change float64) float64 { return f.scale.At(logChange(change)) }
 
-// Outside says whether a relative change is beyond an end of the axis, or has no bound.
+// Outside reports whether a relative change is beyond an end of the axis, or infinite.
 func (f Forest) Outside(change float64) bool {
 	l := logChange(change)
 	return l < f.scale.Lo || l > f.scale.Hi
 }
 
-// roundPercents are what an axis may be labelled with, to the left of zero and to its right.
+// roundPercents are the possible labels of an axis, to the left of zero and to its right.
 var roundPercents = [][]float64{
 	{-1, -2, -5, -10, -20, -30, -40, -50, -60, -70, -80, -90, -95, -98},
 	{1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 900, 1900},
 }
 
-// Ticks are the round changes with room for their labels, as fractions, zero always among them.
+// Ticks returns the round changes whose labels do not overlap, as fractions; zero is always among them.
 func (f Forest) Ticks() []float64 {
 	const room = 15 // percent of the width
 	kept := []float64{0}
@@ -128,7 +128,7 @@ func (f Forest) Ticks() []float64 {
 	return kept
 }
 
-// TickLabel is what stands at a tick.
+// TickLabel returns the label of a tick.
 func TickLabel(tick float64) string {
 	if tick == 0 {
 		return "0"
@@ -149,17 +149,18 @@ func (f Forest) Axis() template.HTML {
 	return c.done()
 }
 
-const rowHeight = 28
+const rowHeight = 28 // px
 
-// The ids of what rows refer to: the ground, and before the number of a mark.
+// The ids of shapes that rows refer to: the background, and the prefix of the numbered marks.
 const (
 	groundID = "fg"
 	markID   = "fm"
 )
 
-// marks are all marks, at their number twice, small and large.
+// marks lists all marks; each has two numbers, small and large.
 var marks = []Mark{Better, Worse, Same, Undecided}
 
+// markHref returns the id of the shape of a row's mark.
 func markHref(r Interval) string {
 	n := slices.Index(marks, r.Mark) * 2
 	if r.Primary {
@@ -168,24 +169,25 @@ func markHref(r Interval) string {
 	return markID + strconv.Itoa(max(n, 0))
 }
 
-// Shapes is what rows refer to, once for a page: the ground behind them with the band of delta and the
-// grid, and the marks.
+// Shapes draws the shapes that rows refer to, once for a page: the background with the band of delta and the grid, and
+// the marks.
 func (f Forest) Shapes() template.HTML {
 	c := &canvas{}
 	fmt.Fprintf(&c.b, `<svg class="shapes" width="0" height="0" aria-hidden="true">`+
 		`<symbol id="%s" viewBox="0 0 1000 %d" preserveAspectRatio="none">`, groundID, rowHeight)
 	if f.delta > 0 {
 		left, right := f.At(-f.delta)*10, f.At(f.delta)*10
-		fmt.Fprintf(&c.b, `<rect class="delta" x="%s" width="%s" height="%d"/>`, short(left), short(right-left), rowHeight)
+		fmt.Fprintf(&c.b, `<rect class="delta" x="%s" width="%s" height="%d"/>`,
+			decimal1(left), decimal1(right-left), rowHeight)
 	}
 	grid := ""
 	for _, t := range f.Ticks() {
 		if t != 0 {
-			grid += "M" + short(f.At(t)*10) + " 0V" + num(rowHeight)
+			grid += "M" + decimal1(f.At(t)*10) + " 0V" + decimal2(rowHeight)
 		}
 	}
 	c.stroke("grid", grid)
-	c.stroke("zero", "M"+short(f.At(0)*10)+" 0V"+num(rowHeight))
+	c.stroke("zero", "M"+decimal1(f.At(0)*10)+" 0V"+decimal2(rowHeight))
 	c.b.WriteString("</symbol>")
 	for _, m := range marks {
 		for _, primary := range []bool{false, true} {
@@ -196,12 +198,12 @@ func (f Forest) Shapes() template.HTML {
 	return c.done()
 }
 
-// Row draws one comparison, with the Shapes of its forest.
+// Row draws one comparison. It refers to the Shapes of its forest, which the page must include.
 func (f Forest) Row(r Interval) template.HTML {
 	c := newCanvas("plot", rowHeight, r.Caption)
 	fmt.Fprintf(&c.b, `<use href="#%s"/>`, groundID)
 	if !r.Known() {
-		return c.done() // nothing is known: the row says so in words
+		return c.done() // the text of the row says that nothing is known
 	}
 	class := string(r.Mark)
 	if r.Primary {
@@ -209,27 +211,30 @@ func (f Forest) Row(r Interval) template.HTML {
 	}
 	fmt.Fprintf(&c.b, `<g class="%s">`, class)
 	f.whisker(c, r)
-	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%d"><use href="#%s"/></svg></g>`, num(f.At(r.Change)), rowHeight/2, markHref(r))
+	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%d"><use href="#%s"/></svg></g>`,
+		decimal2(f.At(r.Change)), rowHeight/2, markHref(r))
 	return c.done()
 }
 
-// whisker draws the interval, with an arrow at an end that is outside the axis or has no bound.
+// whisker draws the interval, with an arrow at an end that is outside the axis or infinite.
 func (f Forest) whisker(c *canvas, r Interval) {
 	const y = rowHeight / 2
 	c.line(f.At(r.Lo), y, f.At(r.Hi), y)
-	c.end(f.At(r.Lo), y, f.Outside(r.Lo), -1)
-	c.end(f.At(r.Hi), y, f.Outside(r.Hi), 1)
+	c.intervalEnd(f.At(r.Lo), y, f.Outside(r.Lo), -1)
+	c.intervalEnd(f.At(r.Hi), y, f.Outside(r.Hi), 1)
 }
 
-func (c *canvas) end(x, y float64, open bool, way float64) {
+// intervalEnd draws an end of an interval: an arrow if it is open, else a bar; direction is -1 for the lower end, 1 for
+// the upper.
+func (c *canvas) intervalEnd(x, y float64, open bool, direction float64) {
 	if open {
-		c.path("arrow", x, y, fmt.Sprintf("M%s,-4L0,0L%s,4", num(-6*way), num(-6*way)), "")
+		c.path("arrow", x, y, fmt.Sprintf("M%s,-4L0,0L%s,4", decimal2(-6*direction), decimal2(-6*direction)), "")
 		return
 	}
 	c.line(x, y-4, x, y+4)
 }
 
-// shape is the mark as a path around its own middle; primaries are larger.
+// shape returns the mark as a path relative to its own middle; marks of primary comparisons are larger.
 func shape(r Interval) string {
 	size := 3.8
 	if r.Primary {
@@ -237,11 +242,11 @@ func shape(r Interval) string {
 	}
 	var corners []string
 	for _, c := range r.Mark.Corners(size) {
-		corners = append(corners, num(c[0])+","+num(c[1]))
+		corners = append(corners, decimal2(c[0])+","+decimal2(c[1]))
 	}
 	if len(corners) == 0 {
-		return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z",
-			num(-size), num(size), num(size), num(2*size), num(size), num(size), num(-2*size))
+		return fmt.Sprintf("M%[1]s,0a%[2]s,%[2]s 0 1,0 %[3]s,0a%[2]s,%[2]s 0 1,0 %[4]s,0Z",
+			decimal2(-size), decimal2(size), decimal2(2*size), decimal2(-2*size))
 	}
 	return "M" + strings.Join(corners, "L") + "Z"
 }

@@ -9,10 +9,10 @@ import (
 // A Scale maps values to percentages of a figure's width or height.
 type Scale struct {
 	Lo, Hi float64
-	Log    bool // both ends are above 0
+	Log    bool // logarithmic; both ends are above 0
 }
 
-// At is where v stands, from 0 at Lo to 100 at Hi; what is outside is put at the edge.
+// At returns the position of v, from 0 at Lo to 100 at Hi, clamped to the edges.
 func (s Scale) At(v float64) float64 {
 	lo, hi := s.Lo, s.Hi
 	if s.Log {
@@ -24,29 +24,30 @@ func (s Scale) At(v float64) float64 {
 	return math.Min(100, math.Max(0, (v-lo)/(hi-lo)*100))
 }
 
-// Linear is a scale that holds all finite values with a little air. It begins at 0 unless that would
-// leave most of it empty: sizes are then compared by eye, not only order.
+// Linear returns a scale that holds all finite values with some padding. It begins at 0 unless that would leave most of
+// it empty, so that sizes can be compared by eye.
 func Linear(values ...float64) Scale {
 	lo, hi := extent(values)
 	if lo >= 0 && lo < (hi-lo)*2 {
-		return airy(0, hi)
+		return padded(0, hi)
 	}
-	return airy(lo, hi)
+	return padded(lo, hi)
 }
 
-func airy(lo, hi float64) Scale {
-	air := (hi - lo) * 0.08
-	if air == 0 {
-		air = math.Max(math.Abs(hi)*0.05, 1e-12)
+// padded returns a linear scale from lo to hi with 8 % of padding at each end, but none below 0 if lo is 0.
+func padded(lo, hi float64) Scale {
+	padding := (hi - lo) * 0.08
+	if padding == 0 {
+		padding = math.Max(math.Abs(hi)*0.05, 1e-12)
 	}
-	s := Scale{Lo: lo - air, Hi: hi + air}
+	s := Scale{Lo: lo - padding, Hi: hi + padding}
 	if lo == 0 {
 		s.Lo = 0
 	}
 	return s
 }
 
-// logarithmic is a logarithmic scale that holds all finite values above 0.
+// logarithmic returns a logarithmic scale that holds all finite values above 0.
 func logarithmic(values ...float64) Scale {
 	var above []float64
 	for _, v := range values {
@@ -61,7 +62,7 @@ func logarithmic(values ...float64) Scale {
 	return Scale{Lo: lo / 1.15, Hi: hi * 1.15, Log: true}
 }
 
-// extent is the least and the greatest finite value, one number if they are the same but for the arithmetic.
+// extent returns the smallest and the largest finite value; one number twice if they differ only by rounding.
 func extent(values []float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -78,18 +79,18 @@ func extent(values []float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// Ticks are round values on the scale, about n of them.
+// Ticks returns round values on the scale, about n of them.
 func (s Scale) Ticks(n int) []float64 {
 	if !(s.Hi > s.Lo) || stats.Same(s.Lo, s.Hi) || n < 1 {
 		return nil
 	}
 	if s.Log && s.Hi/s.Lo > 4 {
-		return thin(s.logTicks(), n)
+		return thinTicks(s.logTicks(), n)
 	}
 	step := roundStep((s.Hi - s.Lo) / float64(n))
 	first := math.Ceil(s.Lo / step)
 	var ticks []float64
-	for i := range n + 1 { // a step is an n-th of the scale at least
+	for i := range n + 1 { // a step is at least an n-th of the scale
 		if t := (first + float64(i)) * step; t <= s.Hi {
 			ticks = append(ticks, t)
 		}
@@ -97,7 +98,7 @@ func (s Scale) Ticks(n int) []float64 {
 	return ticks
 }
 
-// logTicks are 1, 2 and 5 of every decade.
+// logTicks returns 1, 2 and 5 times every power of ten on the scale.
 func (s Scale) logTicks() []float64 {
 	var ticks []float64
 	for decade := exponent(s.Lo); decade <= exponent(s.Hi); decade++ {
@@ -110,11 +111,11 @@ func (s Scale) logTicks() []float64 {
 	return ticks
 }
 
-// exponent is the power of ten at or below v, as far as numbers reach.
+// exponent returns the power of ten at or below v; +Inf counts as the largest number.
 func exponent(v float64) int { return int(math.Floor(math.Log10(math.Min(v, math.MaxFloat64)))) }
 
-// thin keeps one tick per decade, then one in three of those, until there are at most twice n.
-func thin(ticks []float64, n int) []float64 {
+// thinTicks keeps every third tick until at most 2n are left.
+func thinTicks(ticks []float64, n int) []float64 {
 	for len(ticks) > 2*n {
 		kept := ticks[:0:0]
 		for i := 0; i < len(ticks); i += 3 {
@@ -125,7 +126,7 @@ func thin(ticks []float64, n int) []float64 {
 	return ticks
 }
 
-// roundStep is the smallest of 1, 2, 2.5, 5 times a power of ten that is at least step.
+// roundStep returns the smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is at least step.
 func roundStep(step float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(step)))
 	for _, m := range []float64{1, 2, 2.5, 5} {

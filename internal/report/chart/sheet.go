@@ -19,51 +19,53 @@ var (
 	sheetStyle string
 )
 
-// Style is the style sheet of figures in a page, with its colours in light and dark.
+// Style returns the style sheet of figures in a page, with its colours in light and dark.
 func Style() string { return colours + figureStyle }
 
-// colour is one of the colours in daylight, the first that the style sheet has, and variable a use of it.
+// variableDefinition matches the definition of a colour in a style sheet, variableUse a use of it, cssComment a
+// comment.
 var (
-	colour   = regexp.MustCompile(`--([a-z0-9]+): ([^;]+);`)
-	variable = regexp.MustCompile(`var\(--([a-z0-9]+)\)`)
-	note     = regexp.MustCompile(`(?s)/\*.*?\*/\n?`)
+	variableDefinition = regexp.MustCompile(`--([a-z0-9]+): ([^;]+);`)
+	variableUse        = regexp.MustCompile(`var\(--([a-z0-9]+)\)`)
+	cssComment         = regexp.MustCompile(`(?s)/\*.*?\*/\n?`)
 )
 
-// plainStyle is the style sheet of a file. It has the colours of daylight in their places, for a file may come onto any
-// ground, and viewers other than browsers know no variables.
+// plainStyle returns the style sheet of an SVG file. Its variables are replaced by the light colours, which come first
+// in the style sheet: a file may be shown on any background, and viewers other than browsers do not support variables.
 func plainStyle() string {
 	values := map[string]string{}
-	for _, c := range colour.FindAllStringSubmatch(colours, -1) {
+	for _, c := range variableDefinition.FindAllStringSubmatch(colours, -1) {
 		if _, known := values[c[1]]; !known {
 			values[c[1]] = c[2]
 		}
 	}
-	return variable.ReplaceAllStringFunc(note.ReplaceAllString(figureStyle+sheetStyle, ""), func(use string) string {
-		return values[variable.FindStringSubmatch(use)[1]]
+	style := cssComment.ReplaceAllString(figureStyle+sheetStyle, "")
+	return variableUse.ReplaceAllStringFunc(style, func(use string) string {
+		return values[variableUse.FindStringSubmatch(use)[1]]
 	})
 }
 
-// A Sheet is a figure that needs no page: an SVG with its style and its texts, whose letters are those that systems
-// have. Texts are as wide as they are at most, so they neither overlap nor reach over the edge.
+// A Sheet is a figure as a file: an SVG with its style and its texts, in fonts that most systems have. Texts get the
+// space of the widest of these fonts, so they neither overlap nor exceed the edge.
 type Sheet struct {
 	Width float64 // px
-	Y     float64 // px, where what comes next stands
+	Y     float64 // px, top of the next element
 	title string
 	b     strings.Builder
 }
 
-// Edge is what is left empty at each side, px.
+// Edge is the empty margin at each side, px.
 const Edge = 28.0
 
-// NewSheet begins a sheet. The title is said by screen readers.
+// NewSheet begins a sheet of a width in px. Screen readers read the title.
 func NewSheet(width float64, title string) *Sheet {
 	return &Sheet{Width: width, Y: Edge - 6, title: title}
 }
 
-// Inner is the width between the edges, px.
+// Inner returns the width between the margins, px.
 func (s *Sheet) Inner() float64 { return s.Width - 2*Edge }
 
-// An Anchor is the point of a text that its x is about.
+// An Anchor is the point of a text that its x refers to.
 type Anchor string
 
 // The anchors.
@@ -73,111 +75,112 @@ const (
 	End    Anchor = "end"
 )
 
-// Text writes a line with its base line at y, cut to a width.
-func (s *Sheet) Text(text string, x, y float64, anchor Anchor, l Letters, width float64) {
+// Text writes a line with its baseline at y, cut to a width, all in px.
+func (s *Sheet) Text(text string, x, y float64, anchor Anchor, f Font, width float64) {
 	weight := ""
-	if l.Bold {
+	if f.Bold {
 		weight = ` font-weight="bold"`
 	}
-	fmt.Fprintf(&s.b, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`+"\n", l.Class,
-		num(x), num(y), num(l.Size), anchor, weight, html.EscapeString(l.Fit(text, width)))
+	fmt.Fprintf(&s.b, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s"%s>%s</text>`+"\n", f.Class,
+		decimal2(x), decimal2(y), decimal2(f.Size), anchor, weight, html.EscapeString(f.Fit(text, width)))
 }
 
-// Lines writes lines of a text below each other from y on, and returns where they end.
-func (s *Sheet) Lines(text string, x, y float64, anchor Anchor, l Letters, width float64, most int) float64 {
-	for _, line := range l.Lines(text, width, most) {
-		s.Text(line, x, y+l.Size, anchor, l, width)
-		y += l.Size * 1.3
+// Lines writes a text below y in at most most lines of a width, and returns the y of its end, all in px.
+func (s *Sheet) Lines(text string, x, y float64, anchor Anchor, f Font, width float64, most int) float64 {
+	for _, line := range f.Lines(text, width, most) {
+		s.Text(line, x, y+f.Size, anchor, f, width)
+		y += f.Size * 1.3
 	}
 	return y
 }
 
-// Paragraph writes a text over the whole width.
-func (s *Sheet) Paragraph(text string, l Letters) {
-	s.Y = s.Lines(text, Edge, s.Y, Start, l, s.Inner(), 12)
+// Paragraph writes a text over the whole width, in at most 12 lines.
+func (s *Sheet) Paragraph(text string, f Font) {
+	s.Y = s.Lines(text, Edge, s.Y, Start, f, s.Inner(), 12)
 }
 
-// Place puts a figure of a page at a place, and returns its height.
+// Place puts a figure of a page at a position, and returns its height, all in px.
 func (s *Sheet) Place(figure template.HTML, x, y, width float64) float64 {
 	_, rest, _ := strings.Cut(string(figure), `height="`)
 	height, _, _ := strings.Cut(rest, `"`)
-	value, _ := strconv.ParseFloat(height, 64) // what we wrote ourselves
+	value, _ := strconv.ParseFloat(height, 64) // cannot fail: newCanvas wrote it
 	body, _ := strings.CutPrefix(string(figure), "<svg")
-	fmt.Fprintf(&s.b, `<svg x="%s" y="%s" width="%s"%s`+"\n", num(x), num(y), num(width), body)
+	fmt.Fprintf(&s.b, `<svg x="%s" y="%s" width="%s"%s`+"\n", decimal2(x), decimal2(y), decimal2(width), body)
 	return value
 }
 
-// Define puts in what figures refer to.
+// Define adds shapes that figures refer to.
 func (s *Sheet) Define(shapes template.HTML) { s.b.WriteString(string(shapes) + "\n") }
 
-// Rule draws a line over a width.
+// Rule draws a horizontal line of a width in px.
 func (s *Sheet) Rule(x, y, width float64) {
-	fmt.Fprintf(&s.b, `<path class="rule" d="M%s %sh%s"/>`+"\n", num(x), num(y), num(width))
+	fmt.Fprintf(&s.b, `<path class="rule" d="M%s %sh%s"/>`+"\n", decimal2(x), decimal2(y), decimal2(width))
 }
 
-// Box fills a rectangle in the colour of a class.
+// Box fills a rectangle in the colour of a class; all lengths are in px.
 func (s *Sheet) Box(class string, x, y, width, height float64) {
 	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`+"\n",
-		class, num(x), num(y), num(width), num(height))
+		class, decimal2(x), decimal2(y), decimal2(width), decimal2(height))
 }
 
-// Mark draws the shape of a verdict, for letters of a size.
+// Mark draws the shape of a verdict, scaled for a font of a size in px.
 func (s *Sheet) Mark(m Mark, x, y, size float64) {
 	class := string(m)
 	if len(m.Corners(1)) == 0 {
 		class = "hollow"
 	}
-	fmt.Fprintf(&s.b, `<path class="%s" transform="translate(%s %s) scale(%s)" d="%s"/>`+"\n", class, num(x), num(y),
-		num(size/14), shape(Interval{Mark: m, Primary: true}))
+	fmt.Fprintf(&s.b, `<path class="%s" transform="translate(%s %s) scale(%s)" d="%s"/>`+"\n",
+		class, decimal2(x), decimal2(y), decimal2(size/14), shape(Interval{Mark: m, Primary: true}))
 }
 
-// An Entry is one of a legend: a line in the style of a target, or its bars.
+// An Entry is one key of a legend: a line in the style of a target, or a square in the style of its bars.
 type Entry struct {
 	Name string
-	Rank int
+	Rank int // index of the target, from 0
 	Bars bool
 }
 
-// Legend writes keys in as many lines as they take.
-func (s *Sheet) Legend(keys []Entry, l Letters) {
+// Legend writes keys, in as many lines as they need.
+func (s *Sheet) Legend(keys []Entry, f Font) {
 	x := Edge
 	for _, k := range keys {
-		name := l.Fit(k.Name, s.Inner()-44)
-		if x > Edge && x+38+l.Width(name) > s.Width-Edge {
-			x, s.Y = Edge, s.Y+l.Size*1.5
+		name := f.Fit(k.Name, s.Inner()-44)
+		if x > Edge && x+38+f.Width(name) > s.Width-Edge {
+			x, s.Y = Edge, s.Y+f.Size*1.5
 		}
-		middle := s.Y + l.Size*0.7
+		middle := s.Y + f.Size*0.7
 		if k.Bars {
 			s.Box("fill"+strconv.Itoa(Series(k.Rank)), x, middle-6, 12, 12)
 			x += 18
 		} else {
-			fmt.Fprintf(&s.b, `<path class="key series%d" d="M%s %sh30"/>`+"\n", Series(k.Rank), num(x), num(middle))
+			fmt.Fprintf(&s.b, `<path class="key series%d" d="M%s %sh30"/>`+"\n",
+				Series(k.Rank), decimal2(x), decimal2(middle))
 			x += 38
 		}
-		s.Text(name, x, s.Y+l.Size, Start, l, s.Inner())
-		x += l.Width(name) + 22
+		s.Text(name, x, s.Y+f.Size, Start, f, s.Inner())
+		x += f.Width(name) + 22
 	}
-	s.Y += l.Size * 1.6
+	s.Y += f.Size * 1.6
 }
 
-// Verdicts writes what the marks mean, and the band of what is too small to matter.
-func (s *Sheet) Verdicts(delta float64, l Letters) {
+// Verdicts writes the legend of the marks, and of the band of changes too small to matter; delta is a fraction.
+func (s *Sheet) Verdicts(delta float64, f Font) {
 	x := Edge + 6
 	for _, m := range marks {
 		text := map[Mark]string{Better: "better", Worse: "worse", Same: "equivalent", Undecided: "undecided"}[m]
-		s.Mark(m, x, s.Y+l.Size*0.65, l.Size)
-		s.Text(text, x+12, s.Y+l.Size, Start, l, s.Inner())
-		x += 12 + l.Width(text) + 24
+		s.Mark(m, x, s.Y+f.Size*0.65, f.Size)
+		s.Text(text, x+12, s.Y+f.Size, Start, f, s.Inner())
+		x += 12 + f.Width(text) + 24
 	}
 	if delta > 0 {
-		s.Box("delta", x-6, s.Y, 16, l.Size*1.2)
-		s.Text(fmt.Sprintf("within ±%.3g\u00a0%%: too small to matter", delta*100), x+16, s.Y+l.Size, Start,
-			l, s.Width-Edge-x-16)
+		s.Box("delta", x-6, s.Y, 16, f.Size*1.2)
+		s.Text(fmt.Sprintf("within ±%.3g\u00a0%%: too small to matter", delta*100), x+16, s.Y+f.Size, Start,
+			f, s.Width-Edge-x-16)
 	}
-	s.Y += l.Size * 1.7
+	s.Y += f.Size * 1.7
 }
 
-// File is the sheet as an SVG file of a height in pixels; 0: as high as what is on it.
+// File returns the sheet as an SVG file of a height in px; 0: as high as its content.
 func (s *Sheet) File(height float64) string {
 	if height == 0 {
 		height = s.Y + Edge - 8
@@ -185,10 +188,10 @@ func (s *Sheet) File(height float64) string {
 	text := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" `+
 		`role="img" aria-labelledby="title"><title id="title">%[3]s</title>`+"\n<style>\n%[4]s</style>\n"+
 		`<rect class="paper" width="%[1]s" height="%[2]s"/>`+"\n%[5]s</svg>\n",
-		num(s.Width), num(height), html.EscapeString(s.title), plainStyle(), s.b.String())
+		decimal2(s.Width), decimal2(height), html.EscapeString(s.title), plainStyle(), s.b.String())
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' || r == 0xfffe || r == 0xffff {
-			return '\uFFFD' // letters that XML cannot have, as titles from elsewhere may
+			return '\uFFFD' // characters that XML does not allow, but imported names may contain
 		}
 		return r
 	}, text)

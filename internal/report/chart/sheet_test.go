@@ -7,7 +7,7 @@ import (
 )
 
 func TestLettersFit(t *testing.T) {
-	l := Letters{Size: 13}
+	l := Font{Size: 13}
 	for _, test := range []struct {
 		text  string
 		width float64
@@ -24,13 +24,13 @@ func TestLettersFit(t *testing.T) {
 	if wide, narrow := l.Width("漢字"), l.Width("ab"); wide < 1.5*narrow {
 		t.Errorf("ideographs are %v wide, letters %v", wide, narrow)
 	}
-	if l.Width("word") >= (Letters{Size: 13, Bold: true}).Width("word") {
+	if l.Width("word") >= (Font{Size: 13, Bold: true}).Width("word") {
 		t.Error("bold letters are no wider")
 	}
 }
 
 func TestLettersBreak(t *testing.T) {
-	l := Letters{Size: 10}
+	l := Font{Size: 10}
 	for _, test := range []struct {
 		text  string
 		width float64
@@ -47,12 +47,12 @@ func TestLettersBreak(t *testing.T) {
 	}
 }
 
-// A file has every colour in its place, and letters that XML cannot have are gone.
+// A file has its colours instead of variables, and no characters that XML does not allow.
 func TestSheet(t *testing.T) {
 	s := NewSheet(640, "a < b & \x00")
-	s.Paragraph("one \x1b <two>", Letters{Size: 14})
-	s.Legend([]Entry{{"a line", 1, false}, {strings.Repeat("bars ", 99), 2, true}}, Letters{Size: 12})
-	s.Verdicts(0.02, Letters{Size: 12})
+	s.Paragraph("one \x1b <two>", Font{Size: 14})
+	s.Legend([]Entry{{"a line", 1, false}, {strings.Repeat("bars ", 99), 2, true}}, Font{Size: 12})
+	s.Verdicts(0.02, Font{Size: 12})
 	s.Define(NewForest(nil, 0.02).Shapes())
 	if height := s.Place(StripAxis(60), 0, s.Y, 300); height != 18 {
 		t.Errorf("the axis is %v high", height)

@@ -9,7 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// A Span is a run on the time axis of the experiment, all in seconds from its beginning, or what was made for runs.
+// A Span is a run, or the setup or cleanup of a site, on the time axis of the experiment. Start is in seconds since its
+// beginning, the others are durations in seconds; one without a window does not measure.
 type Span struct {
 	Start, Setup, Window, Cleanup float64
 	Valid                         bool
@@ -20,20 +21,20 @@ const (
 	stripMiddle = stripHeight / 2
 )
 
-// Strip draws when runs happened: solid while measuring, pale before and after, and a cross on those that do not
-// count. What is never measuring is a span without a window.
+// Strip draws when runs happened: solid while measuring, pale before and after, and a cross on invalid runs; total is
+// the length of the axis in seconds.
 func Strip(caption Caption, spans []Span, total float64) template.HTML {
 	c := newCanvas("plot", stripHeight, caption)
 	c.stretch()
 	c.stroke("grid", "M0 11H1000")
-	c.stroke("setup", pieces(spans, total, func(s Span) (from, to float64) {
+	c.stroke("setup", strokes(spans, total, func(s Span) (from, to float64) {
 		return s.Start, s.Start + s.Setup + s.Window + s.Cleanup
 	}))
-	c.stroke("window", pieces(spans, total, func(s Span) (from, to float64) {
+	c.stroke("window", strokes(spans, total, func(s Span) (from, to float64) {
 		return s.Start + s.Setup, s.Start + s.Setup + s.Window
 	}))
 	c.unstretch()
-	scale, last := Scale{Hi: total}, -1.0 // crosses closer than 0.4 % would lie on each other
+	scale, last := Scale{Hi: total}, -1.0 // crosses closer than 0.4 % would overlap
 	for _, s := range spans {
 		if at := scale.At(s.Start + s.Setup + s.Window/2); !s.Valid && at-last > 0.4 {
 			c.path("dot invalid", at, stripMiddle, cross, "")
@@ -43,17 +44,18 @@ func Strip(caption Caption, spans []Span, total float64) template.HTML {
 	return c.done()
 }
 
-// pieces is a path of thick horizontal strokes, one for each stretch of time without a gap.
-func pieces(spans []Span, total float64, part func(Span) (from, to float64)) string {
+// strokes returns a path of thick horizontal strokes, one for each stretch of time without a gap; part returns the
+// begin and end of a span in seconds.
+func strokes(spans []Span, total float64, part func(Span) (from, to float64)) string {
 	ordered := slices.Clone(spans)
 	slices.SortStableFunc(ordered, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	var p pen
 	scale := Scale{Hi: total}
-	begin, end := -1.0, -1.0 // in thousandths, whole, so that what is closer is drawn as one
+	begin, end := -1.0, -1.0 // whole thousandths: closer strokes are drawn as one
 	flush := func() {
 		if begin >= 0 {
 			p.move(begin, stripMiddle)
-			p.b.WriteString("h" + num(math.Max(end-begin, 1)))
+			p.b.WriteString("h" + decimal2(math.Max(end-begin, 1)))
 			p.x += int(math.Max(end-begin, 1))
 		}
 	}
@@ -73,7 +75,7 @@ func pieces(spans []Span, total float64, part func(Span) (from, to float64)) str
 	return p.String()
 }
 
-// StripAxis draws the time axis of strips.
+// StripAxis draws the time axis of strips; total is in seconds.
 func StripAxis(total float64) template.HTML {
 	c := newCanvas("plot axis", 18, Caption{})
 	const most = 5
@@ -88,10 +90,10 @@ func StripAxis(total float64) template.HTML {
 	return c.done()
 }
 
-// clockSteps are round times.
+// clockSteps are the possible steps of a time axis, in seconds.
 var clockSteps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200}
 
-// clockStep is a round time of at least so many seconds.
+// clockStep returns a round time of at least least seconds.
 func clockStep(least float64) float64 {
 	for _, step := range clockSteps {
 		if step >= least {

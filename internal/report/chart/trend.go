@@ -5,20 +5,21 @@ import (
 	"strconv"
 )
 
-// A Level is a value at a number of something, with the quartiles of what it is the median of.
+// A Level is the median and quartiles of a metric at one value of a numeric option.
 type Level struct {
 	Number, Q1, Median, Q3 float64
-	Title                  string // of the point, for a pointer
+	Title                  string // tooltip of the point
 }
 
-// A Trend is levels over a number, with the straight line of how much they grow with it.
+// A Trend shows a metric over a numeric option, with the straight line of the estimated slope.
 type Trend struct {
 	Caption Caption
-	Levels  []Level // by ascending numbers
-	Slope   float64 // of the line, for one
+	Levels  []Level // by ascending numbers; not empty
+	Slope   float64 // change of the metric for an increase of the number by 1
 	Labels  func([]float64) []string
 }
 
+// scales returns the axes that hold all levels.
 func (t Trend) scales() (x, y Scale) {
 	var values []float64
 	for _, l := range t.Levels {
@@ -34,7 +35,7 @@ func (t Trend) YAxis() template.HTML {
 	return yAxis(y, curvesHeight, curvesBottom, t.Labels)
 }
 
-// Plot draws the levels and the line, which goes through the middle of the medians.
+// Plot draws the levels and the line, which goes through the mean of the levels' numbers and medians.
 func (t Trend) Plot() template.HTML {
 	x, y := t.scales()
 	at := func(v float64) float64 { return yAt(y, v, curvesHeight, curvesBottom) }

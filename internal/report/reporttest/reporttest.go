@@ -1,6 +1,5 @@
-// Package reporttest builds an experiment that looks like a real one, for the tests of the report and
-// for looking at its pages: it stands beside report and is used by tests alone. Its numbers come from
-// a generator with a fixed seed; none was measured.
+// Package reporttest builds an experiment that resembles a real one, for the tests of the report and for a look at its
+// pages. Only tests use it. Its numbers come from a generator with a fixed seed; none was measured.
 package reporttest
 
 import (
@@ -20,15 +19,15 @@ const blocks = 11
 
 var measured = []string{Native, VXLAN, WireGuard}
 
-// Network is an experiment of nine cases on three targets, and a fourth that could not be measured:
-// some comparisons are different, some equivalent, some undecided; two runs were invalid.
+// Network returns an experiment of nine cases on three targets, and a fourth target that could not be measured: some
+// comparisons are different, some equivalent, some undecided; two runs are invalid.
 func Network() (result.Results, error) {
 	e := network()
-	s := NewStage(e, 11)
+	s := NewBuilder(e, 11)
 	for block := 1; block <= blocks; block++ {
 		s.Begin(block, measured...)
 		for _, c := range e.Cases {
-			if err := s.block(c, block); err != nil {
+			if err := s.measureBlock(c, block); err != nil {
 				return result.Results{}, err
 			}
 		}
@@ -40,6 +39,7 @@ func Network() (result.Results, error) {
 	}}, nil
 }
 
+// network returns the experiment of Network, without runs.
 func network() result.Experiment {
 	e := Experiment("2026-11-21-k7qd", 7, Targets(Native, VXLAN, WireGuard, IPsec), result.Design{Blocks: blocks})
 	e.NotMeasured = []result.NotMeasured{
@@ -63,9 +63,10 @@ func network() result.Experiment {
 	return e
 }
 
-// effect is what a target does to a case: factors on its speed and its CPU, and the noise of a run.
+// An effect is the influence of a target on a case: factors on its speed and its CPU time, and the noise of a run.
 type effect struct{ speed, cpu, noise float64 }
 
+// effects holds the effects by target and workload, as one string.
 var effects = map[string]effect{
 	Native + "tcp-stream": {1, 1, 0.012}, Native + "tcp-rr": {1, 1, 0.006}, Native + "tcp-crr": {1, 1, 0.025},
 	VXLAN + "tcp-stream": {0.703, 1.31, 0.03}, VXLAN + "tcp-rr": {1 / 1.004, 1.1, 0.008},
@@ -73,8 +74,8 @@ var effects = map[string]effect{
 	WireGuard + "tcp-rr": {1 / 2.02, 1.9, 0.03}, WireGuard + "tcp-crr": {1 / 1.62, 1.5, 0.03},
 }
 
-// block measures a case on every target that has it, in random order, and again if a run is invalid.
-func (s *Stage) block(c result.Case, block int) error {
+// measureBlock measures a case on every target that has it, in random order, and again if a run is invalid.
+func (s *Builder) measureBlock(c result.Case, block int) error {
 	targets := measured
 	if c.Role == result.Bound {
 		targets = targets[:1]
@@ -101,20 +102,20 @@ func (s *Stage) block(c result.Case, block int) error {
 	}
 }
 
-func (s *Stage) measure(c result.Case, r result.Run) error {
+func (s *Builder) measure(c result.Case, r result.Run) error {
 	s.Next(c, &r)
 	r.Setup, r.Cleanup = 0.22+0.05*s.Random.Float64(), 0.02+0.01*s.Random.Float64()
 	e := effects[r.Target+c.Workload]
 	speed := e.speed * s.Noise(e.noise) * (1 - 0.002*float64(r.Block))
 	speed *= map[string]float64{"pod-pod/other": 1, "pod-svc/other": 0.985, "node-node": 1.06}[c.Path]
-	if err := s.values(&r, c.Workload, speed, e.cpu); err != nil {
+	if err := s.addValues(&r, c.Workload, speed, e.cpu); err != nil {
 		return err
 	}
 	s.Record(&r)
 	return nil
 }
 
-func (s *Stage) values(r *result.Run, workload string, speed, cpu float64) error {
+func (s *Builder) addValues(r *result.Run, workload string, speed, cpu float64) error {
 	jitter := s.Noise(0.02)
 	if workload == "tcp-stream" {
 		Add(r, metric.Throughput, 9.3e9*speed)
@@ -134,8 +135,8 @@ func (s *Stage) values(r *result.Run, workload string, speed, cpu float64) error
 	return nil
 }
 
-// Planned is an experiment of a design with two primary cases, an exploratory one and a bound, on targets a, b, c,
-// before its first run.
+// Planned returns an experiment with a design, two primary cases, an exploratory case and a reference, on the targets
+// a, b and c, without any run.
 func Planned(d result.Design) result.Experiment {
 	return result.Experiment{
 		Schema: result.ExperimentSchema, ID: "now", Suite: "network:quick", Tool: "native", Baseline: "a", Design: d,

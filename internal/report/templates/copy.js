@@ -1,5 +1,5 @@
-// Puts buttons on figures that save them as SVG, and copy them as PNG and as Markdown. A figure on the page is small
-// drawings and texts side by side; what is saved is one drawing of them, with the styles that they have here.
+// Adds buttons to figures that save them as SVG and copy them as PNG or Markdown. A figure on the page consists of
+// several drawings and texts; the saved file is a single drawing of them, with their computed styles.
 (() => {
   "use strict";
   const svgns = "http://www.w3.org/2000/svg";
@@ -13,7 +13,7 @@
     return e;
   };
 
-  // styled is a copy of a drawing that needs no style sheet.
+  // styled returns a copy of a drawing that needs no style sheet.
   const styled = from => {
     const to = from.cloneNode(true);
     const a = [from, ...from.querySelectorAll("*")], b = [to, ...to.querySelectorAll("*")];
@@ -24,25 +24,26 @@
     return to;
   };
 
-  const words = (from, to, box) => {
+  // addTexts adds the words of an element to a drawing, each at its position relative to box.
+  const addTexts = (from, to, box) => {
     const walk = document.createTreeWalker(from, NodeFilter.SHOW_TEXT);
     for (let node; (node = walk.nextNode());) {
       const parent = node.parentElement;
       if (parent.closest("svg, .copy, script, summary")) continue;
-      const look = getComputedStyle(parent);
+      const style = getComputedStyle(parent);
       for (const match of node.data.matchAll(/\S+/g)) {
         const range = document.createRange();
         range.setStart(node, match.index);
         range.setEnd(node, match.index + match[0].length);
         const r = range.getClientRects()[0];
         if (!r || !r.width) continue;
-        to.append(element("text", {x: r.left - box.left, y: r.bottom - box.top - r.height * 0.22, fill: look.color,
-          "font-size": look.fontSize, "font-weight": look.fontWeight, "font-family": look.fontFamily}, match[0]));
+        to.append(element("text", {x: r.left - box.left, y: r.bottom - box.top - r.height * 0.22, fill: style.color,
+          "font-size": style.fontSize, "font-weight": style.fontWeight, "font-family": style.fontFamily}, match[0]));
       }
     }
   };
 
-  // What is drawn of a figure is what is there without script, not what can be zoomed.
+  // drawing returns a figure as one SVG. It contains the static figure instead of the zoomable plot.
   const drawing = figure => {
     figure.classList.add("copying");
     const out = drawn(figure);
@@ -59,9 +60,9 @@
     if (shapes) out.append(styled(shapes));
     const all = element("g", {transform: `translate(${pad} ${pad})`});
     for (const e of figure.querySelectorAll(".swatch, .badge")) {
-      const r = e.getBoundingClientRect(), look = getComputedStyle(e);
+      const r = e.getBoundingClientRect(), style = getComputedStyle(e);
       if (!r.width) continue;
-      const fill = e.matches(".swatch") ? look.backgroundColor : look.color;
+      const fill = e.matches(".swatch") ? style.backgroundColor : style.color;
       all.append(element("rect", {x: r.left - box.left, y: r.top - box.top + (r.height - 9) / 2, width: 9, height: 9, fill}));
     }
     for (const e of figure.querySelectorAll("svg")) {
@@ -73,7 +74,7 @@
       }
       all.append(one);
     }
-    words(figure, all, box);
+    addTexts(figure, all, box);
     out.append(all);
     return out;
   };
@@ -115,7 +116,7 @@
     setTimeout(() => URL.revokeObjectURL(a.href), 60000);
   };
 
-  // Each kind but SVG copies, and where the browser does not allow that, saves.
+  // All kinds except SVG copy the figure, or save it if the browser does not allow that.
   const kinds = {
     SVG: async figure => save(figure, "svg", new Blob([source(figure)], {type: "image/svg+xml"})),
     PNG: async figure => {
@@ -149,5 +150,5 @@
     }
     figure.append(bar);
   }
-  window.knotmeter = {drawing: source, png, markdown}; // for whoever looks at the page by a script
+  window.knotmeter = {drawing: source, png, markdown}; // for tests and scripts
 })();

@@ -1,5 +1,5 @@
-// Makes the series of the report zoomable. Each stands in the page as a figure and as JSON; where this
-// script runs, uPlot draws the JSON on the screen, and the figure stays for print.
+// Makes the series of the report zoomable. The page has each as a figure and as JSON. This script draws the JSON
+// with uPlot on the screen; the figure is used without script and for print.
 (() => {
   "use strict";
   if (!window.uPlot) return;
@@ -72,18 +72,18 @@
     return row;
   };
 
-  // Only what is near the window is drawn, for a page may have many series, most of them folded.
+  // Draw only series near the window: a page may have many, most of them folded.
   const waiting = new Set(document.querySelectorAll(".series"));
-  const look = () => waiting.forEach(holder => {
+  const drawVisible = () => waiting.forEach(holder => {
     const box = holder.getBoundingClientRect();
     if (!box.width || box.top > innerHeight + 400 || box.bottom < -400) return;
     waiting.delete(holder);
     draw(holder);
   });
   document.documentElement.classList.add("scripted");
-  addEventListener("scroll", look, {passive: true});
-  addEventListener("resize", look);
-  document.addEventListener("toggle", look, true);
-  look();
+  addEventListener("scroll", drawVisible, {passive: true});
+  addEventListener("resize", drawVisible);
+  document.addEventListener("toggle", drawVisible, true);
+  drawVisible();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(p => p.redraw()));
 })();

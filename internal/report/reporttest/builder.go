@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Experiment is one of the network suite by the native tool, its cases still missing.
+// Experiment returns an experiment of the network suite with the native tool, without cases.
 func Experiment(id string, seed uint64, targets []result.Target, d result.Design) result.Experiment {
 	d.Kind, d.Duration, d.Warmup, d.Alpha, d.Delta = "randomised complete blocks", 1, 0.2, 0.05, 0.02
 	return result.Experiment{
@@ -23,7 +23,7 @@ func Experiment(id string, seed uint64, targets []result.Target, d result.Design
 	}
 }
 
-// Targets are targets whose names are their specs.
+// Targets returns targets whose names are their specs.
 func Targets(specs ...string) []result.Target {
 	var list []result.Target
 	for _, s := range specs {
@@ -32,7 +32,7 @@ func Targets(specs ...string) []result.Target {
 	return list
 }
 
-// Case is a workload on a path, measured for its throughput or its median latency.
+// Case returns a workload on a path, measured by its throughput or its median latency.
 func Case(path, workload string) result.Case {
 	c := result.Case{Name: path + "/" + workload, Path: path, Workload: workload,
 		Role: result.Exploratory, Metric: metric.P50}
@@ -42,7 +42,7 @@ func Case(path, workload string) result.Case {
 	return c
 }
 
-// Facts are those of a target.
+// Facts returns the facts of a target.
 func Facts(mtu, datapath string) []result.Fact {
 	return []result.Fact{
 		{Name: "kernel", Value: "6.18.2"}, {Name: "cpu.model", Value: "AMD EPYC 7B13"}, {Name: "cpu.count", Value: "2"},
@@ -51,43 +51,45 @@ func Facts(mtu, datapath string) []result.Fact {
 	}
 }
 
-// A Stage is where the runs of a block take place: it has the runs and sites of all blocks so far, and the clock.
-type Stage struct {
+// A Builder adds the runs of one block after another. It holds the runs and sites so far, and the clock.
+type Builder struct {
 	Random *rand.Rand
 	Runs   []result.Run
 	Sites  []result.Site
 	clock  time.Time
-	open   map[string]int // sites of the block, by target
+	open   map[string]int // numbers of the open sites, by target
 }
 
-// NewStage is one on which nothing has happened.
-func NewStage(e result.Experiment, seed uint64) *Stage {
-	return &Stage{Random: rand.New(rand.NewPCG(e.Seed, seed)), clock: e.Created.Add(2 * time.Second)}
+// NewBuilder returns a builder without runs. The experiment's seed and seed determine its random numbers.
+func NewBuilder(e result.Experiment, seed uint64) *Builder {
+	return &Builder{Random: rand.New(rand.NewPCG(e.Seed, seed)), clock: e.Created.Add(2 * time.Second)}
 }
 
-// Next fills in what is known of the next run of a case before it measures.
-func (s *Stage) Next(c result.Case, r *result.Run) {
+// Next fills in the fields of the next run of a case that are known before it measures.
+func (s *Builder) Next(c result.Case, r *result.Run) {
 	r.Schema, r.ID, r.Case = result.RunSchema, fmt.Sprintf("r%05d", len(s.Runs)+1), c.Name
 	r.Tool, r.Start, r.Site, r.Window = "native", s.clock, s.open[r.Target], 1
 }
 
-// Record ends a run.
-func (s *Stage) Record(r *result.Run) {
+// Record ends a run and keeps it.
+func (s *Builder) Record(r *result.Run) {
 	s.clock = r.End()
 	s.Runs = append(s.Runs, *r)
 }
 
-// Add gives a run a value.
+// Add adds a value to a run.
 func Add(r *result.Run, name string, v float64) {
 	r.Values = append(r.Values, result.NewValue(metric.Named(name), v))
 }
 
-// Noise is a factor around 1, of which the logarithm has a standard deviation.
-func (s *Stage) Noise(deviation float64) float64 { return math.Exp(s.Random.NormFloat64() * deviation) }
+// Noise returns a random factor around 1, whose logarithm has a standard deviation of deviation.
+func (s *Builder) Noise(deviation float64) float64 {
+	return math.Exp(s.Random.NormFloat64() * deviation)
+}
 
-// Latencies gives a run the histogram of some samples, each counted several times, and its percentiles. The typical one
-// is the least; one in a hundred takes several times as long.
-func (s *Stage) Latencies(r *result.Run, typical, spread float64, samples, weight int) error {
+// Latencies adds to a run a histogram of random samples, each counted weight times, and its percentiles. The smallest
+// latency is typical seconds; one in a hundred is several times as long.
+func (s *Builder) Latencies(r *result.Run, typical, spread float64, samples, weight int) error {
 	h := hdrhistogram.New(1, 60e9, 3)
 	for range samples {
 		ns := typical * 1e9 * math.Exp(math.Abs(s.Random.NormFloat64())*spread)
@@ -110,7 +112,7 @@ func (s *Stage) Latencies(r *result.Run, typical, spread float64, samples, weigh
 }
 
 // Begin opens the sites of a block at the same time.
-func (s *Stage) Begin(block int, targets ...string) {
+func (s *Builder) Begin(block int, targets ...string) {
 	s.open = map[string]int{}
 	ready := s.clock
 	for i, target := range targets {
@@ -133,15 +135,15 @@ func (s *Stage) Begin(block int, targets ...string) {
 	s.clock = ready
 }
 
-// End closes them at the same time.
-func (s *Stage) End() {
-	began, gone := s.clock, s.clock
+// End closes the sites of the block at the same time.
+func (s *Builder) End() {
+	began, ended := s.clock, s.clock
 	for _, number := range s.open {
 		site := &s.Sites[number-1]
 		site.Used = began.Sub(site.Start).Seconds() - site.Setup
-		if end := site.End(); end.After(gone) {
-			gone = end
+		if end := site.End(); end.After(ended) {
+			ended = end
 		}
 	}
-	s.clock = gone
+	s.clock = ended
 }

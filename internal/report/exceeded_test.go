@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TestReferenceThatIsNoLimit: what is exceeded is named as that in every format, with nothing as a share of it.
+// TestReferenceThatIsNoLimit: every format names a reference that a target exceeds as no limit, without shares of it.
 func TestReferenceThatIsNoLimit(t *testing.T) {
 	in := small()
 	for i := range in.Comparison.Comparisons {
@@ -32,12 +32,12 @@ func TestReferenceThatIsNoLimit(t *testing.T) {
 		}
 	}
 	m := compare.Median{Case: stream, UpperBound: in.Comparison.Comparisons[0].UpperBound}
-	if got := share(m); !strings.HasSuffix(got, words) {
+	if got := shareOfReference(m); !strings.HasSuffix(got, words) {
 		t.Errorf("a median's share is %q", got)
 	}
 }
 
-// The reference of a target with an underlay of its own is named next to the baseline's.
+// A target with its own underlay has its reference next to the baseline's.
 func TestReferences(t *testing.T) {
 	row := func(target string, own compare.Number) compare.Row {
 		return compare.Row{Target: target, UpperBound: &compare.UpperBound{Median: 20e-6, TargetMedian: own}}
@@ -49,12 +49,12 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A page has each target's own reference: as a line in its column of the figure, and by name where numbers are.
+// A page has the reference of each target: as a line in its column of the figure, and by name in tables.
 func TestReferencesOfEachTarget(t *testing.T) {
 	in := small()
 	in.Comparison.Comparisons[0].UpperBound.TargetMedian = 7.3e9
 	b := newBuilder(in, groups(in), in.runs())
-	c := b.caseRuns(b.measured[0], 1)
+	c := b.caseRuns(b.results[0], 1)
 	const words = "node-to-node reference 9.40 Gbit/s, on lab:vxlan 7.30 Gbit/s, the median of node-node/tcp-stream"
 	if c.Bound != words {
 		t.Errorf("%q, want %q", c.Bound, words)
