@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// OnlyEndpoint says how the endpoints of a Service differ from the one that is meant, for TCP and UDP.
+// OnlyEndpoint returns an error unless a Service's only ready endpoint is want, for TCP and UDP. known are its slices.
 func OnlyEndpoint(known map[string]*discoveryv1.EndpointSlice, want netip.AddrPort) error {
 	var found []string
 	for _, slice := range known {

@@ -17,43 +17,43 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// ErrGone marks a site that something else than we removed.
+// ErrGone is the error of a site that something else than Knotmeter removed.
 var ErrGone = errors.New("it was removed underneath the run")
 
-// Explain turns an error of the API server into one for people.
+// Explain adds the cause and a remedy to an error of a request to the API server. It returns other errors as they are.
 func Explain(err error, namespace string) error {
 	var status *apierrors.StatusError
 	var dial *net.OpError
-	var away *url.Error
+	var request *url.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server does not know who asks; renew the credentials of the kubeconfig: %w", err)
 	case errors.As(err, &status):
-		return &refusal{refused(status.ErrStatus.Message, namespace), err}
-	case errors.As(err, &dial), errors.As(err, &away):
+		return &refusal{refusalText(status.ErrStatus.Message, namespace), err}
+	case errors.As(err, &dial), errors.As(err, &request):
 		return fmt.Errorf("the API server cannot be reached: %w", err)
 	}
 	return err
 }
 
-// MissingRight is the error of a missing right that comes as text alone, as that of a refused upgrade does; nil for
-// others.
+// MissingRight returns the explanation of err if its text is about a missing right, else nil. Some such errors, as of a
+// refused upgrade, come as text alone.
 func MissingRight(err error, namespace string) error {
 	if err == nil || !forbidden.MatchString(err.Error()) {
 		return nil
 	}
-	return &refusal{refused(err.Error(), namespace), err}
+	return &refusal{refusalText(err.Error(), namespace), err}
 }
 
-// Denied says whether an error is that of a missing right.
+// Denied reports whether an error that was explained is about a missing right.
 func Denied(err error) bool {
 	r := new(refusal)
 	return errors.As(err, &r) && forbidden.MatchString(r.err.Error())
 }
 
-// NamespaceGone says whether the API server refused something since its namespace is no more, or will soon be.
+// NamespaceGone reports whether the API server refused a request because the namespace is missing or being removed.
 func NamespaceGone(err error) bool {
 	status := new(apierrors.StatusError)
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
@@ -61,7 +61,7 @@ func NamespaceGone(err error) bool {
 			status.ErrStatus.Details.Kind == "namespaces"
 }
 
-// A refusal is an error of the API server in words for people.
+// A refusal is an error of the API server with an explanation as its text.
 type refusal struct {
 	text string
 	err  error
@@ -71,11 +71,12 @@ func (r *refusal) Error() string { return r.text }
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// forbidden matches the API server's text about rights.
+// forbidden matches the API server's text about a missing right.
 var forbidden = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"` +
 	`(?: in the namespace "([^"]*)"| at the cluster scope)?`)
 
-func refused(text, namespace string) string {
+// refusalText explains the message of an API server's error.
+func refusalText(text, namespace string) string {
 	if m := forbidden.FindStringSubmatch(text); m != nil {
 		where := "in the whole cluster"
 		if m[5] != "" {
@@ -84,12 +85,12 @@ func refused(text, namespace string) string {
 		return fmt.Sprintf("the user %s may not %s %s %s; 'knotmeter doctor --target … --rbac' prints what is needed", m[1],
 			m[2], m[3], where)
 	}
-	says := hinted(text, refusalHints, "the API server refuses: {text}").remedy
+	sentence := findHint(text, refusalHints, "the API server refuses: {text}").remedy
 	return strings.NewReplacer("{namespace}", namespace, "{text}", Shorten(text), "{cause}", Shorten(firstCause(text))).
-		Replace(says)
+		Replace(sentence)
 }
 
-// NoHostNetwork is the reason of node paths that a cluster refuses; nil if err is about something else.
+// NoHostNetwork returns why node paths are not supported if err is that a namespace refuses the host network, else nil.
 func NoHostNetwork(err error, namespace string) error {
 	if !apierrors.IsForbidden(err) || !hostNetwork.MatchString(err.Error()) {
 		return nil
@@ -99,10 +100,10 @@ func NoHostNetwork(err error, namespace string) error {
 			"is made that allows them", namespace, Shorten(firstCause(err.Error()))))
 }
 
-// hostNetwork matches what admission plugins say of pods in the network of their node.
+// hostNetwork matches errors of admission plugins about the host network.
 var hostNetwork = regexp.MustCompile(`hostNetwork|host namespaces|host network`)
 
-// firstCause is the text of an API server's error from the admission's own words on.
+// firstCause returns the part of an API server's error that admission wrote.
 func firstCause(text string) string {
 	if _, after, ok := strings.Cut(text, "is forbidden: "); ok {
 		return after
@@ -110,18 +111,19 @@ func firstCause(text string) string {
 	return text
 }
 
-// A NoFamily is the reason why there is no traffic of an IP version, and on which paths.
+// A NoFamily is the error that some paths have no addresses of an IP family.
 type NoFamily struct {
 	text string
-	On   func(targets.Path) bool
+	On   func(targets.Path) bool // reports whether a path is affected
 }
 
 func (e *NoFamily) Error() string { return e.text }
 
+// Is makes a NoFamily a result.ErrNotSupported.
 func (e *NoFamily) Is(target error) bool { return target == result.ErrNotSupported }
 
-// NoAddress is the reason of all paths to the kind of place that a server is in, when it has no address of the family
-// that is asked for.
+// NoAddress returns the error that the pod of a server, and so all paths to pods or to nodes, have no address of a
+// family.
 func NoAddress(p *corev1.Pod, family corev1.IPFamily) error {
 	inPod, what := !p.Spec.HostNetwork, "nodes"
 	if inPod {
@@ -137,8 +139,7 @@ func NoAddress(p *corev1.Pod, family corev1.IPFamily) error {
 	}
 }
 
-// NoServiceFamily is the reason of all Service paths when Services have no addresses of a family; nil if err is about
-// something else.
+// NoServiceFamily returns the error that Services have no addresses of a family if err says so, else nil.
 func NoServiceFamily(err error, family corev1.IPFamily) error {
 	if family == "" || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ipFamilies") {
 		return nil
@@ -147,7 +148,7 @@ func NoServiceFamily(err error, family corev1.IPFamily) error {
 		On: targets.Path.Service}
 }
 
-// IgnoreNotFound is nil for an error that says that something is not there.
+// IgnoreNotFound returns nil for a NotFound error, else err.
 func IgnoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -155,7 +156,7 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// IgnoreAlreadyExists is nil for an error that says that something is there already.
+// IgnoreAlreadyExists returns nil for an AlreadyExists error, else err.
 func IgnoreAlreadyExists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -81,7 +81,7 @@ func FuzzRefused(f *testing.F) {
 	f.Add(`pods is forbidden: User "a" cannot list resource "pods" in API group "" in the namespace "b"`)
 	f.Add("exceeded quota")
 	f.Fuzz(func(t *testing.T, text string) {
-		if refused(text, "ns") == "" {
+		if refusalText(text, "ns") == "" {
 			t.Error("nothing is said")
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// ReadyMessage is what the control plane says of a node that is not ready.
+// ReadyMessage returns the message of a node's Ready condition in parentheses; empty without one.
 func ReadyMessage(n corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Message != "" {
@@ -21,8 +21,8 @@ func ReadyMessage(n corev1.Node) string {
 	return ""
 }
 
-// PodDisruption is what became of a pod that should have been left alone: how it is now beside how it was when it ran;
-// empty if it still runs.
+// PodDisruption returns what happened to a pod since it ran: a removal, restart or change; empty if it still runs. gone
+// is set if the pod was deleted. now may be nil, if the pod was never seen since.
 func PodDisruption(before, now *corev1.Pod, gone bool) string {
 	if now == nil {
 		return ""
@@ -33,30 +33,30 @@ func PodDisruption(before, now *corev1.Pod, gone bool) string {
 	for _, c := range now.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
 			how := cmp.Or(disruptions[c.Reason], "disrupted ("+c.Reason+")")
-			return inWords(fmt.Sprintf("pod %s on node %s was %s", now.Name, now.Spec.NodeName, how), c.Message)
+			return withMessage(fmt.Sprintf("pod %s on node %s was %s", now.Name, now.Spec.NodeName, how), c.Message)
 		}
 	}
 	if now.Status.Reason == "Evicted" {
-		return inWords(fmt.Sprintf("pod %s was evicted by its node %s", now.Name, now.Spec.NodeName), now.Status.Message)
+		return withMessage(fmt.Sprintf("pod %s was evicted by its node %s", now.Name, now.Spec.NodeName), now.Status.Message)
 	}
-	if why := containerAilment(before, now); why != "" {
+	if why := containerDisruption(before, now); why != "" {
 		return why
 	}
-	if was, is := inspection.Added(before), inspection.Added(now); !slices.Equal(was, is) {
+	if was, added := inspection.Added(before), inspection.Added(now); !slices.Equal(was, added) {
 		return fmt.Sprintf("the containers of pod %s that are not Knotmeter's changed from %s to %s",
-			now.Name, inspection.List(was), inspection.List(is))
+			now.Name, inspection.List(was), inspection.List(added))
 	}
 	switch {
 	case gone, now.DeletionTimestamp != nil:
 		return fmt.Sprintf("pod %s was removed by something else than Knotmeter", now.Name)
 	case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-		return inWords(fmt.Sprintf("pod %s ended on node %s", now.Name, now.Spec.NodeName),
+		return withMessage(fmt.Sprintf("pod %s ended on node %s", now.Name, now.Spec.NodeName),
 			strings.TrimSpace(now.Status.Reason+" "+now.Status.Message))
 	}
 	return ""
 }
 
-// disruptions are the reasons of the condition DisruptionTarget in words.
+// disruptions describes the reasons of the condition DisruptionTarget.
 var disruptions = map[string]string{
 	"EvictionByEvictionAPI":               "evicted through the API server, as a drain does",
 	corev1.PodReasonPreemptionByScheduler: "preempted for a pod of a higher priority",
@@ -64,8 +64,8 @@ var disruptions = map[string]string{
 	corev1.PodReasonTerminationByKubelet:  "ended by its node, which is short of something or goes down",
 }
 
-// containerAilment is how the agent's container ended or was started again; empty if neither.
-func containerAilment(before, now *corev1.Pod) string {
+// containerDisruption returns how the first container of a pod that did so ended or was restarted; empty if none did.
+func containerDisruption(before, now *corev1.Pod) string {
 	restarts := map[string]int32{}
 	for _, s := range before.Status.ContainerStatuses {
 		restarts[s.Name] = s.RestartCount
@@ -87,20 +87,21 @@ func containerAilment(before, now *corev1.Pod) string {
 		case ended.Reason == "OOMKilled":
 			return what + ": it was killed for want of memory (OOMKilled); give it more in config="
 		}
-		return inWords(fmt.Sprintf("%s with status %d", what, ended.ExitCode),
+		return withMessage(fmt.Sprintf("%s with status %d", what, ended.ExitCode),
 			strings.TrimSpace(ended.Reason+" "+ended.Message))
 	}
 	return ""
 }
 
-func inWords(what, words string) string {
-	if words = strings.TrimRight(Shorten(words), "."); words == "" {
-		return what
+// withMessage appends a shortened message to a sentence, if there is one.
+func withMessage(sentence, message string) string {
+	if message = strings.TrimRight(Shorten(message), "."); message == "" {
+		return sentence
 	}
-	return what + ": " + words
+	return sentence + ": " + message
 }
 
-// HealthyStatus is the status that a node in order has of each condition that is watched.
+// HealthyStatus returns the status of a condition on a healthy node; watched is false for other conditions.
 func HealthyStatus(t corev1.NodeConditionType) (status corev1.ConditionStatus, watched bool) {
 	switch t {
 	case corev1.NodeReady:
@@ -111,6 +112,7 @@ func HealthyStatus(t corev1.NodeConditionType) (status corev1.ConditionStatus, w
 	return "", false
 }
 
+// ConditionText describes a node that does not have the healthy status of a watched condition.
 func ConditionText(t corev1.NodeConditionType) string {
 	if t == corev1.NodeReady {
 		return "was not ready"
@@ -118,6 +120,7 @@ func ConditionText(t corev1.NodeConditionType) string {
 	return "was under " + string(t)
 }
 
+// NodeDisruption describes the unhealthy condition of a node, with its message.
 func NodeDisruption(name string, c corev1.NodeCondition) string {
-	return inWords(fmt.Sprintf("node %s %s", name, ConditionText(c.Type)), strings.TrimSpace(c.Reason+" "+c.Message))
+	return withMessage(fmt.Sprintf("node %s %s", name, ConditionText(c.Type)), strings.TrimSpace(c.Reason+" "+c.Message))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// runningPod is a pod of ours that runs.
+// runningPod returns a running pod with the agent's container.
 func runningPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "1"}, Spec: corev1.PodSpec{NodeName: "node-1"},
@@ -72,7 +72,7 @@ func TestPodDisruption(t *testing.T) {
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2,
 				Reason: "Error"}
 		}, want: "the container agent of pod p on node node-1 was started again with status 2: Error"},
-		{name: "started again, nobody knows why",
+		{name: "started again, for an unknown reason",
 			change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 },
 			want:   "the container agent of pod p on node node-1 was started again"},
 		{name: "out of time", change: func(p *corev1.Pod) {

@@ -1,5 +1,5 @@
-// Package diagnosis turns objects and errors of the API server into sentences: what keeps a pod or a volume from being
-// there, what became of it since, what refuses a request, and what users can do. It is pure: it asks nobody.
+// Package diagnosis explains objects and errors of the API server in sentences with remedies: why a pod does not run or
+// a volume is not mounted, what happened to them later, why a request was refused. Its functions are pure.
 package diagnosis
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Problem is what keeps a pod from running.
+// A Problem is the reason why a pod does not run, with a remedy. It is an error.
 type Problem struct {
 	cause, remedy string
-	final         bool          // waiting cannot help
-	patient       time.Duration // that it may last, where that is longer than other trouble may
+	final         bool          // waiting does not help
+	grace         time.Duration // how long it may last, if longer than problemGrace
 }
 
 func (p *Problem) Error() string {
@@ -29,26 +29,26 @@ func (p *Problem) Error() string {
 	return p.cause + "; " + p.remedy
 }
 
-// diagnose says what keeps a pod from running, by its status; nil while it makes progress or runs.
+// diagnose returns why a pod does not run, from its status; nil while it makes progress or runs.
 func diagnose(p *corev1.Pod) *Problem {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
-		return ended(p)
+		return endedProblem(p)
 	}
 	if inspection.OwnContainer(p).Name == "" {
 		cause := fmt.Sprintf("pod %s has no container %s; something in the cluster changes pods", p.Name,
 			manifest.ContainerName)
 		return &Problem{cause: cause, final: true}
 	}
-	if found := held(p); found != nil {
+	if found := blockedByOthers(p); found != nil {
 		return found
 	}
 	if s := inspection.OwnStatus(p); s != nil && s.State.Waiting != nil {
-		return waiting(p, s.State.Waiting)
+		return waitingProblem(p, s.State.Waiting)
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return &Problem{cause: fmt.Sprintf("pod %s cannot be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")),
-				remedy: hinted(c.Message, schedulingHints, otherNodes).remedy}
+				remedy: findHint(c.Message, schedulingHints, otherNodes).remedy}
 		}
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
 			return &Problem{cause: fmt.Sprintf("pod %s is held back by a scheduling gate that something in the cluster put "+
@@ -58,7 +58,7 @@ func diagnose(p *corev1.Pod) *Problem {
 	return nil
 }
 
-// progress describes how far a pod has come that nothing is known to keep from running.
+// progress describes the state of a pod without a known problem.
 func progress(p *corev1.Pod) string {
 	phase, node := string(p.Status.Phase), p.Spec.NodeName
 	s := inspection.OwnStatus(p)
@@ -83,8 +83,8 @@ func progress(p *corev1.Pod) string {
 	return phase + " on node " + node
 }
 
-// ended is why a pod that should wait does not.
-func ended(p *corev1.Pod) *Problem {
+// endedProblem returns why a pod ended, or that it is being removed.
+func endedProblem(p *corev1.Pod) *Problem {
 	cause := fmt.Sprintf("pod %s ended", p.Name)
 	if p.DeletionTimestamp != nil {
 		cause = fmt.Sprintf("pod %s is being removed by something else than Knotmeter", p.Name)
@@ -116,14 +116,14 @@ func ended(p *corev1.Pod) *Problem {
 	return pr
 }
 
-// imageReasons are those of containers whose image is not there, and whether they last.
+// imageReasons are the reasons of containers whose image is missing, and whether they are final.
 var imageReasons = map[string]bool{
 	"ErrImageNeverPull": true, "ImagePullBackOff": true, "InvalidImageName": true,
 	"ErrImagePull": false, "ImageInspectError": false, "RegistryUnavailable": false, "SignatureValidationFailed": false,
 }
 
-// waiting is why a container does not run.
-func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
+// waitingProblem returns why the agent's container waits; nil while it is being created.
+func waitingProblem(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 	image := inspection.OwnContainer(p).Image
 	said := ""
 	if w.Message != "" {
@@ -146,7 +146,7 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 	return &Problem{cause: fmt.Sprintf("pod %s waits on node %s: %s%s", p.Name, p.Spec.NodeName, w.Reason, said)}
 }
 
-// notStarted is why the first process of a container is none.
+// notStarted returns why the first process of the agent's container did not start.
 func notStarted(p *corev1.Pod, reason, message string) *Problem {
 	c := inspection.OwnContainer(p)
 	pr := &Problem{
@@ -168,6 +168,7 @@ func notStarted(p *corev1.Pod, reason, message string) *Problem {
 	return pr
 }
 
+// Shorten collapses white space and cuts a text after 300 bytes.
 func Shorten(text string) string {
 	const most = 300
 	text = strings.Join(strings.Fields(text), " ")
@@ -177,19 +178,19 @@ func Shorten(text string) string {
 	return text
 }
 
-// fromEvents is what the last warning about a pod says; nil without one.
+// fromEvents returns the problem in the last warning about a pod; nil without one. It sorts the events by time.
 func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 	slices.SortFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
 	for _, e := range slices.Backward(events) {
 		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID && e.Reason != failedSecret {
 			reason := strings.TrimPrefix(e.Message, "Error: ")
 			if _, ofImage := imageReasons[reason]; ofImage {
-				return waiting(p, &corev1.ContainerStateWaiting{Reason: reason}) // what a busy node has yet to say itself
+				return waitingProblem(p, &corev1.ContainerStateWaiting{Reason: reason}) // the status of a busy node lags behind
 			}
 			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
 				Shorten(e.Message))}
 			pr.remedy = eventRemedy(e)
-			// A sandbox that failed is tried again. On a busy node that helps.
+			// The kubelet tries a failed sandbox again, which helps on a busy node.
 			pr.final = e.Reason != failedSandbox || pr.remedy != refusedSandbox
 			return pr
 		}
@@ -199,12 +200,12 @@ func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 
 const (
 	failedSandbox  = "FailedCreatePodSandBox"
-	failedSecret   = "FailedToRetrieveImagePullSecret" // which matters if the image cannot be got without it
+	failedSecret   = "FailedToRetrieveImagePullSecret" // a problem only if the image cannot be pulled without it
 	refusedSandbox = "the node's network plugin or container runtime refuses it: look there, or name other nodes with " +
 		"client-node= and server-node="
 )
 
-// eventRemedy says what to do about what an event tells.
+// eventRemedy returns what to do about an event; empty if unknown.
 func eventRemedy(e corev1.Event) string {
 	switch {
 	case strings.Contains(e.Message, "network-attachment-definition"),
@@ -223,7 +224,8 @@ func eventRemedy(e corev1.Event) string {
 	return ""
 }
 
-// missingSecret is about an image that could not be got for want of a pull secret; nil if no event says that.
+// missingSecret returns the problem of an image that cannot be pulled without a missing pull secret; nil if no event
+// says so.
 func missingSecret(p *corev1.Pod, events []corev1.Event) *Problem {
 	for _, e := range events {
 		if e.Reason != failedSecret || e.InvolvedObject.UID != p.UID {
@@ -238,6 +240,7 @@ func missingSecret(p *corev1.Pod, events []corev1.Event) *Problem {
 	return nil
 }
 
+// eventTime returns when an event last occurred.
 func eventTime(e corev1.Event) time.Time {
 	switch {
 	case !e.LastTimestamp.IsZero():

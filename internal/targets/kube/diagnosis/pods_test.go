@@ -109,7 +109,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// What events tell has a remedy, and a missing pull secret is behind an image that cannot be got.
+// Problems in events have remedies, and a missing pull secret is the cause of an image that cannot be pulled.
 func TestEvents(t *testing.T) {
 	event := func(reason, message string) corev1.Event {
 		return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,
@@ -132,7 +132,7 @@ func TestEvents(t *testing.T) {
 	}
 	private := waitingPod("ImagePullBackOff", "401 Unauthorized")
 	private.Namespace = "bench"
-	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{},
+	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, problemSince: map[string]time.Time{},
 		events: func() ([]corev1.Event, error) {
 			return []corev1.Event{event("FailedToRetrieveImagePullSecret", "Unable to retrieve some "+
 				"image pull secrets (key)")}, nil
@@ -145,15 +145,15 @@ func TestEvents(t *testing.T) {
 		"image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
 		t.Errorf("with secrets: %v", err)
 	}
-	busy := waitingPod("ContainerCreating", "") // whose node has told the events, and not yet the status
+	busy := waitingPod("ContainerCreating", "") // its node has sent events, but no status yet
 	busy.Spec.ImagePullSecrets, busy.Namespace = private.Spec.ImagePullSecrets, "bench"
-	p.Pods, p.warned = map[string]*corev1.Pod{"p": busy}, map[string]time.Time{}
+	p.Pods, p.warnedSince = map[string]*corev1.Pod{"p": busy}, map[string]time.Time{}
 	if _, err := p.Judge(time.Unix(1000, 0)); err != nil {
 		t.Errorf("a secret that is missing while the image comes: %v", err)
 	}
-	told := p.events
+	earlier := p.events
 	p.events = func() ([]corev1.Event, error) {
-		events, err := told()
+		events, err := earlier()
 		return append(events, event("Failed", "Error: ImagePullBackOff")), err
 	}
 	if _, err := p.Judge(time.Unix(2000, 0)); err == nil || !strings.Contains(err.Error(), "lacks an image pull secret") {
@@ -165,12 +165,12 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Trouble that may pass is waited for, and not longer than said.
+// A temporary problem is tolerated for its grace time only.
 func TestReadiness(t *testing.T) {
 	began := time.Unix(1000, 0)
 	asked := 0
 	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")},
-		since: map[string]time.Time{}, warned: map[string]time.Time{}, asked: began,
+		problemSince: map[string]time.Time{}, warnedSince: map[string]time.Time{}, eventsRead: began,
 		events: func() ([]corev1.Event, error) {
 			asked++
 			return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network",
@@ -179,19 +179,19 @@ func TestReadiness(t *testing.T) {
 	if done, err := p.Judge(began); done || err != nil {
 		t.Errorf("at first: %v, %v", done, err)
 	}
-	if _, err := p.Judge(began.Add(trouble)); err == nil || !strings.Contains(err.Error(), "timeout") {
-		t.Errorf("after %v: %v", trouble, err)
+	if _, err := p.Judge(began.Add(problemGrace)); err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("after %v: %v", problemGrace, err)
 	}
 	p.Pods["p"] = waitingPod("ContainerCreating", "")
-	if _, err := p.Judge(began.Add(trouble)); err != nil || asked != 0 {
+	if _, err := p.Judge(began.Add(problemGrace)); err != nil || asked != 0 {
 		t.Errorf("progress: %v, asked %d times", err, asked)
 	}
-	if _, err := p.Judge(began.Add(silence)); err != nil || asked != 1 {
+	if _, err := p.Judge(began.Add(quietTime)); err != nil || asked != 1 {
 		t.Errorf("silence: %v, asked %d times", err, asked)
 	}
-	late := began.Add(silence + endurance)
+	late := began.Add(quietTime + eventGrace)
 	if _, err := p.Judge(late); err == nil || !strings.Contains(err.Error(), "no network") || asked != 2 {
-		t.Errorf("after %v: %v, asked %d times", endurance, err, asked)
+		t.Errorf("after %v: %v, asked %d times", eventGrace, err, asked)
 	}
 	running := waitingPod("", "")
 	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1",
@@ -203,7 +203,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// Of pods that are silent until they are given up, what is known is reported.
+// State reports how far pods without a known problem are.
 func TestState(t *testing.T) {
 	unplaced := waitingPod("", "")
 	unplaced.Spec.NodeName = ""

@@ -15,15 +15,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A PolicyEnd is one end of a site as NetworkPolicies see it.
+// A PolicyEnd is one end of a site as far as NetworkPolicies consider it.
 type PolicyEnd struct {
 	Name    string // client, server
 	Labels  map[string]string
 	Address netip.Addr
-	Pod     bool // in a pod's network: policies are not about nodes
+	Pod     bool // it has a pod's network; policies do not apply to the host network
 }
 
-// A policyTraffic is what a policy has to allow.
+// A policyTraffic is the traffic that policies have to allow.
 type policyTraffic struct {
 	namespace string
 	peer      PolicyEnd
@@ -31,11 +31,11 @@ type policyTraffic struct {
 	port      int32
 }
 
-// BlockingPolicies says which NetworkPolicies of a namespace keep the client from the server, by the rules of
-// https://kubernetes.io/docs/concepts/services-networking/network-policies/; or, if none does, where else to look. What
-// the policies say of labels of the namespace that are unknown is taken to allow.
+// BlockingPolicies describes which NetworkPolicies of a namespace block traffic from the client to the server, by the
+// rules of https://kubernetes.io/docs/concepts/services-networking/network-policies/; if none does, it names other
+// suspects. The labels of the namespace are unknown, so every selector for them is assumed to match.
 func BlockingPolicies(policies []networkingv1.NetworkPolicy, namespace string, ends [2]PolicyEnd, port int) string {
-	var walls []string
+	var findings []string
 	for _, direction := range []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress} {
 		of, peer := ends[0], ends[1]
 		if direction == networkingv1.PolicyTypeIngress {
@@ -46,22 +46,23 @@ func BlockingPolicies(policies []networkingv1.NetworkPolicy, namespace string, e
 		}
 		var protocols, names []string
 		for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
-			if by := refusing(policies, direction, of, policyTraffic{namespace, peer, protocol, int32(port)}); by != nil {
-				protocols, names = append(protocols, string(protocol)), by
+			traffic := policyTraffic{namespace, peer, protocol, int32(port)}
+			if refusing := refusingPolicies(policies, direction, of, traffic); refusing != nil {
+				protocols, names = append(protocols, string(protocol)), refusing
 			}
 		}
 		if names != nil {
-			walls = append(walls, fmt.Sprintf("the NetworkPolicies %s of the namespace %s select the %s's pod and allow it "+
-				"no %s with the %s on %s port %d",
+			findings = append(findings, fmt.Sprintf("the NetworkPolicies %s of the namespace %s select the %s's pod and "+
+				"allow it no %s with the %s on %s port %d",
 				inspection.List(names), namespace, of.Name, strings.ToLower(string(direction)), peer.Name,
 				strings.Join(protocols, " and "), port))
 		}
 	}
 	switch {
-	case len(walls) > 0:
+	case len(findings) > 0:
 		return fmt.Sprintf("; %s: add a policy that allows traffic among pods with the label %s=%s, both ways, or give "+
 			"another namespace=",
-			strings.Join(walls, "; "), manifest.LabelManaged, manifest.ManagedBy)
+			strings.Join(findings, "; "), manifest.LabelManaged, manifest.ManagedBy)
 	case len(policies) > 0:
 		return fmt.Sprintf("; the NetworkPolicies of the namespace %s (%s) are not in the way%s", namespace,
 			inspection.List(policyNames(policies)), FirewallHint(port))
@@ -69,11 +70,13 @@ func BlockingPolicies(policies []networkingv1.NetworkPolicy, namespace string, e
 	return FirewallHint(port)
 }
 
+// FirewallHint names other causes of blocked traffic: cluster-wide policies and firewalls.
 func FirewallHint(port int) string {
 	return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d, TCP "+
 		"and UDP", port)
 }
 
+// policyNames returns the names of policies, sorted.
 func policyNames(policies []networkingv1.NetworkPolicy) []string {
 	var names []string
 	for _, p := range policies {
@@ -83,14 +86,14 @@ func policyNames(policies []networkingv1.NetworkPolicy) []string {
 	return names
 }
 
-// refusing are the policies that select a pod for a direction, if none of them allows the traffic; nil if one does, or
-// there is none.
-func refusing(
+// refusingPolicies returns the names of the policies that select a pod for a direction, if none of them allows the
+// traffic; nil if one does, or there is none.
+func refusingPolicies(
 	policies []networkingv1.NetworkPolicy, direction networkingv1.PolicyType, of PolicyEnd, t policyTraffic,
 ) []string {
 	var names []string
 	for _, p := range policies {
-		if !concerns(p.Spec, direction) || !matches(&p.Spec.PodSelector, of.Labels) {
+		if !appliesTo(p.Spec, direction) || !matches(&p.Spec.PodSelector, of.Labels) {
 			continue
 		}
 		if allows(p.Spec, direction, t) {
@@ -102,28 +105,29 @@ func refusing(
 	return names
 }
 
-// concerns says whether a policy is about a direction: without types, about ingress, and about egress if it has rules
+// appliesTo reports whether a policy applies to a direction: without types, to ingress, and to egress if it has rules
 // for it.
-func concerns(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType) bool {
+func appliesTo(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType) bool {
 	if len(p.PolicyTypes) == 0 {
 		return direction == networkingv1.PolicyTypeIngress || len(p.Egress) > 0
 	}
 	return slices.Contains(p.PolicyTypes, direction)
 }
 
+// allows reports whether a rule of the policy allows the traffic.
 func allows(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType, t policyTraffic) bool {
 	if direction == networkingv1.PolicyTypeEgress {
 		return slices.ContainsFunc(p.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool {
-			return t.to(r.Ports) && t.with(r.To)
+			return t.includesPort(r.Ports) && t.includesPeer(r.To)
 		})
 	}
 	return slices.ContainsFunc(p.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool {
-		return t.to(r.Ports) && t.with(r.From)
+		return t.includesPort(r.Ports) && t.includesPeer(r.From)
 	})
 }
 
-// to says whether the ports of a rule include the run's. Ports with names are none of our pods'.
-func (t policyTraffic) to(ports []networkingv1.NetworkPolicyPort) bool {
+// includesPort reports whether the ports of a rule include the run's. Named ports never do: the pods have none.
+func (t policyTraffic) includesPort(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		protocol := corev1.ProtocolTCP
 		if p.Protocol != nil {
@@ -143,8 +147,8 @@ func (t policyTraffic) to(ports []networkingv1.NetworkPolicyPort) bool {
 	})
 }
 
-// with says whether the peers of a rule include the other end.
-func (t policyTraffic) with(peers []networkingv1.NetworkPolicyPeer) bool {
+// includesPeer reports whether the peers of a rule include the other end.
+func (t policyTraffic) includesPeer(peers []networkingv1.NetworkPolicyPeer) bool {
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
 		if p.IPBlock != nil {
 			return inBlock(p.IPBlock, t.peer.Address)
@@ -154,6 +158,7 @@ func (t policyTraffic) with(peers []networkingv1.NetworkPolicyPeer) bool {
 	})
 }
 
+// inBlock reports whether an address is in an IP block.
 func inBlock(b *networkingv1.IPBlock, a netip.Addr) bool {
 	in := func(text string) bool {
 		p, err := netip.ParsePrefix(text)
@@ -162,12 +167,13 @@ func inBlock(b *networkingv1.IPBlock, a netip.Addr) bool {
 	return in(b.CIDR) && !slices.ContainsFunc(b.Except, in)
 }
 
-func matches(s *metav1.LabelSelector, of map[string]string) bool {
+// matches reports whether a selector matches labels.
+func matches(s *metav1.LabelSelector, set map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labels.Set(of))
+	return err == nil && selector.Matches(labels.Set(set))
 }
 
-// mayMatchNamespace says whether a selector can be about a namespace of which only the name is known.
+// mayMatchNamespace reports whether a selector can match a namespace of which only the name is known.
 func mayMatchNamespace(s *metav1.LabelSelector, namespace string) bool {
 	if s == nil {
 		return true // the policy's own

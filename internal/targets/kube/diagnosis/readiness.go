@@ -10,31 +10,30 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// How long a pod may be in trouble that may pass, and without news, before its events are asked; and how long they may
-// say that there was trouble which the node tries to overcome, as the kubelet does every ten seconds (backOffPeriod).
 const (
-	trouble   = 5 * time.Second
-	silence   = 8 * time.Second
-	endurance = 20 * time.Second
+	problemGrace = 5 * time.Second // how long a temporary problem in a pod's status may last
+	quietTime    = 8 * time.Second // between two reads of the pods' events
+	// eventGrace is how long a temporary problem in events may last. The kubelet retries every 10 s (backOffPeriod).
+	eventGrace = 20 * time.Second
 )
 
-// A Readiness is what is known of pods that should run, and since when.
+// A Readiness decides whether pods run or have a lasting problem.
 type Readiness struct {
-	Pods   map[string]*corev1.Pod // as they are now
-	want   int
-	since  map[string]time.Time // of the trouble
-	warned map[string]time.Time // when events first told of trouble
-	asked  time.Time            // when events were
-	events func() ([]corev1.Event, error)
+	Pods         map[string]*corev1.Pod // current pods by name
+	want         int                    // number of pods that must run
+	problemSince map[string]time.Time   // when the status of a pod first showed a problem
+	warnedSince  map[string]time.Time   // when events first showed a problem
+	eventsRead   time.Time
+	events       func() ([]corev1.Event, error)
 }
 
-// NewReadiness is that of so many pods from now on, whose events can be asked for.
+// NewReadiness returns the readiness of a number of pods from now on. events reads their events.
 func NewReadiness(want int, now time.Time, events func() ([]corev1.Event, error)) *Readiness {
-	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, since: map[string]time.Time{},
-		warned: map[string]time.Time{}, asked: now, events: events}
+	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, problemSince: map[string]time.Time{},
+		warnedSince: map[string]time.Time{}, eventsRead: now, events: events}
 }
 
-// Judge says whether all pods run, or what is wrong if it has been long enough.
+// Judge reports whether all pods run. It returns an error if a problem is final or has lasted too long.
 func (r *Readiness) Judge(now time.Time) (bool, error) {
 	running := 0
 	for name, pod := range r.Pods {
@@ -44,63 +43,63 @@ func (r *Readiness) Judge(now time.Time) (bool, error) {
 		}
 		problem := diagnose(pod)
 		if problem == nil {
-			delete(r.since, name)
+			delete(r.problemSince, name)
 			continue
 		}
-		if r.since[name].IsZero() {
-			r.since[name] = now
+		if r.problemSince[name].IsZero() {
+			r.problemSince[name] = now
 		}
-		if problem.final || now.Sub(r.since[name]) >= max(trouble, problem.patient) {
-			return false, r.because(pod, problem)
+		if problem.final || now.Sub(r.problemSince[name]) >= max(problemGrace, problem.grace) {
+			return false, r.explain(pod, problem)
 		}
 	}
 	if running == r.want {
 		return true, nil
 	}
-	return false, r.ask(now)
+	return false, r.checkEvents(now)
 }
 
-// because is a problem, or what is behind it according to the events. Only pods that name secrets can lack one.
-func (r *Readiness) because(pod *corev1.Pod, found *Problem) error {
+// explain returns a problem, or its cause if events show that an image pull secret is missing.
+func (r *Readiness) explain(pod *corev1.Pod, found *Problem) error {
 	if len(pod.Spec.ImagePullSecrets) == 0 {
 		return found
 	}
 	events, err := r.events()
 	if err != nil {
-		return found // what is known will have to do
+		return found // without events the cause stays unknown
 	}
-	if behind := missingSecret(pod, events); behind != nil {
-		return behind
+	if cause := missingSecret(pod, events); cause != nil {
+		return cause
 	}
 	return found
 }
 
-// ask looks at the events when there is no other news.
-func (r *Readiness) ask(now time.Time) error {
-	if now.Sub(r.asked) < silence {
+// checkEvents reads the events, at most once in quietTime, and returns a problem that is final or has lasted too long.
+func (r *Readiness) checkEvents(now time.Time) error {
+	if now.Sub(r.eventsRead) < quietTime {
 		return nil
 	}
-	r.asked = now
+	r.eventsRead = now
 	events, err := r.events()
 	if err != nil {
-		return nil // the status will have to do
+		return nil // the pods' status decides
 	}
 	for name, pod := range r.Pods {
 		problem := fromEvents(pod, events)
 		if problem == nil || inspection.Runs(pod) {
 			continue
 		}
-		if r.warned[name].IsZero() {
-			r.warned[name] = now
+		if r.warnedSince[name].IsZero() {
+			r.warnedSince[name] = now
 		}
-		if problem.final || now.Sub(r.warned[name]) >= endurance {
-			return r.because(pod, problem)
+		if problem.final || now.Sub(r.warnedSince[name]) >= eventGrace {
+			return r.explain(pod, problem)
 		}
 	}
 	return nil
 }
 
-// State describes the pods as they are: what keeps each from running, or how far it has come.
+// State describes the state of each pod: its problem or its progress.
 func (r *Readiness) State() string {
 	var words []string
 	for name, pod := range r.Pods {

@@ -10,32 +10,33 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// initTime is how long a container that runs before ours may take.
+// initTime is how long an init container of the cluster may take.
 const initTime = 20 * time.Second
 
-// held is what of others keeps our container from running; nil if nothing does.
-func held(p *corev1.Pod) *Problem {
+// blockedByOthers returns the problem of a container that the cluster added and that prevents the agent's from running;
+// nil if there is none.
+func blockedByOthers(p *corev1.Pod) *Problem {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if s.Name == manifest.ContainerName {
 			continue
 		}
-		how, patient := failing(s), time.Duration(0)
+		how, grace := failing(s), time.Duration(0)
 		if how == "" && s.State.Running != nil && runsOnce(p, s.Name) {
-			how, patient = "has not ended", initTime
+			how, grace = "has not ended", initTime
 		}
 		if how != "" {
 			return &Problem{
 				cause: fmt.Sprintf("the container %s of pod %s, which is not Knotmeter's, %s", s.Name, p.Name, how),
 				remedy: "something in the cluster adds it to pods, such as a service mesh: have that leave the namespace alone, " +
 					"or give another namespace=",
-				patient: patient,
+				grace: grace,
 			}
 		}
 	}
 	return nil
 }
 
-// failing is how a container of others fails; empty while it does not.
+// failing describes how an added container fails; empty if it does not.
 func failing(s corev1.ContainerStatus) string {
 	switch w, t := s.State.Waiting, s.State.Terminated; {
 	case t != nil && t.ExitCode != 0:
@@ -46,7 +47,7 @@ func failing(s corev1.ContainerStatus) string {
 	return ""
 }
 
-// runsOnce says whether a container has to end before ours begins.
+// runsOnce reports whether a container is an init container that has to end before the agent's starts.
 func runsOnce(p *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
 		return c.Name == name && c.RestartPolicy == nil

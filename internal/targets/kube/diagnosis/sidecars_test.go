@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// inMesh is a pod that runs, with what a mesh adds: a proxy before ours, an init container and one that stays.
+// inMesh returns a running pod with a proxy, an init container and a sidecar of a mesh.
 func inMesh() *corev1.Pod {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	return &corev1.Pod{
@@ -39,7 +39,7 @@ func inMesh() *corev1.Pod {
 	}
 }
 
-// A pod runs when our container does, whatever else is in it; and that is told.
+// A pod runs when the agent's container does, whatever was added; what was added is reported.
 func TestSidecars(t *testing.T) {
 	p := inMesh()
 	if !inspection.Runs(p) || diagnose(p) != nil || inspection.ImageOf(p, "").Digest != "sha256:2" ||
@@ -74,7 +74,7 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
-// What others put into a pod and what keeps ours from running is said, within seconds and not when all time is over.
+// An added container that prevents the agent's from running is reported within seconds, not at the timeout.
 func TestHeldBySidecars(t *testing.T) {
 	waits := func(reason string) corev1.ContainerState {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
@@ -87,13 +87,14 @@ func TestHeldBySidecars(t *testing.T) {
 		"begins": {func(p *corev1.Pod) { p.Status.InitContainerStatuses[0].State = waits("PodInitializing") }, -1, ""},
 		"init fails": {func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses[0].State.Terminated.ExitCode = 1
-		}, trouble, "the container istio-init of pod p, which is not Knotmeter's, ended with status 1"},
+		}, problemGrace, "the container istio-init of pod p, which is not Knotmeter's, ended with status 1"},
 		"init does not end": {func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 		}, initTime, "the container istio-init of pod p, which is not Knotmeter's, has not ended; something in the " +
 			"cluster adds it"},
-		"proxy's image": {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = waits("ImagePullBackOff") }, trouble,
-			"istio-proxy"},
+		"proxy's image": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].State = waits("ImagePullBackOff")
+		}, problemGrace, "istio-proxy"},
 		"ours": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[1].State = waits("ErrImageNeverPull")
 		}, 0, "cannot get the image img:1"},
@@ -104,8 +105,8 @@ func TestHeldBySidecars(t *testing.T) {
 		p.Status.ContainerStatuses[1].State = waits("PodInitializing")
 		test.change(p)
 		began, first, said := time.Unix(1000, 0), time.Duration(-1), ""
-		w := &Readiness{want: 1, Pods: map[string]*corev1.Pod{"p": p}, since: map[string]time.Time{},
-			asked: began.Add(time.Hour)}
+		w := &Readiness{want: 1, Pods: map[string]*corev1.Pod{"p": p}, problemSince: map[string]time.Time{},
+			eventsRead: began.Add(time.Hour)}
 		for after := time.Duration(0); after <= time.Minute && first < 0; after += time.Second {
 			if _, err := w.Judge(began.Add(after)); err != nil {
 				first, said = after, err.Error()

@@ -12,32 +12,29 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// How long a claim or its pod may be without a sign of anybody who makes the volume, and in trouble with a node that
-// attaches and mounts, which tries again on its own.
 const (
-	unanswered   = 15 * time.Second
-	mountingFor  = 15 * time.Second
-	attachingFor = 60 * time.Second
-	// Events are asked for from the first on, and then each time the second has passed.
-	askFrom  = 2 * time.Second
-	askEvery = 2 * time.Second
+	provisionerGrace = 15 * time.Second // until a provisioner must have reported that it creates the volume
+	mountGrace       = 15 * time.Second // for failed mounts, which the node retries
+	attachGrace      = 60 * time.Second // for failed attachments, which are retried
+	eventDelay       = 2 * time.Second  // before events are read without a sign of a problem
+	eventInterval    = 2 * time.Second  // between two reads of events
 )
 
-// A VolumeWait is what is known of a claim and its pod while the volume is made.
+// A VolumeWait diagnoses a claim and its pod until the volume is mounted.
 type VolumeWait struct {
-	asked manifest.Volume
-	began time.Time
-	since time.Time // of trouble
-	shown time.Time // when events were asked
+	spec         manifest.Volume // what the options ask for
+	began        time.Time
+	problemSince time.Time // zero without a problem
+	eventsRead   time.Time
 }
 
-// NewVolumeWait begins to wait for a volume that is asked for.
-func NewVolumeWait(asked manifest.Volume, now time.Time) *VolumeWait {
-	return &VolumeWait{asked: asked, began: now}
+// NewVolumeWait returns the wait for a volume that begins now.
+func NewVolumeWait(spec manifest.Volume, now time.Time) *VolumeWait {
+	return &VolumeWait{spec: spec, began: now}
 }
 
-// about are the events that are about the claim, and those about the pod, oldest first.
-func about(
+// eventsAbout returns the events about the claim and those about the pod, oldest first. It sorts events in place.
+func eventsAbout(
 	events []corev1.Event, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod,
 ) (ofClaim, ofPod []corev1.Event) {
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
@@ -52,17 +49,18 @@ func about(
 	return ofClaim, ofPod
 }
 
-// Due says whether events should be asked now: while something is in the way, and not more often than each second.
+// Due reports whether events should be read now: at most once in eventInterval, and in the first eventDelay only if
+// there is trouble. If so, it counts them as read.
 func (w *VolumeWait) Due(now time.Time, trouble bool) bool {
-	if now.Sub(w.shown) < askEvery || !trouble && now.Sub(w.began) < askFrom {
+	if now.Sub(w.eventsRead) < eventInterval || !trouble && now.Sub(w.began) < eventDelay {
 		return false
 	}
-	w.shown = now
+	w.eventsRead = now
 	return true
 }
 
-// Blocked is what keeps a volume from being there, by what the claim and the pod say and by their events; nil while
-// there may be progress. What may pass is given some time.
+// Blocked returns the problem that keeps a volume from being bound and mounted, from its claim, pod and events; nil
+// while there may be progress. A temporary problem is returned only after some time.
 func (w *VolumeWait) Blocked(
 	now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event,
 ) *Problem {
@@ -70,41 +68,42 @@ func (w *VolumeWait) Blocked(
 		return &Problem{final: true, cause: fmt.Sprintf("the claim %s has lost its volume %s", claim.Name,
 			claim.Spec.VolumeName)}
 	}
-	ofClaim, ofPod := about(events, claim, pod)
+	ofClaim, ofPod := eventsAbout(events, claim, pod)
 	bound := claim != nil && claim.Status.Phase == corev1.ClaimBound
 	var found *Problem
-	patient := trouble
+	grace := problemGrace
 	switch failed := lastWarning(ofClaim); {
 	case !bound && failed != nil:
-		found = w.unmade(claim, failed)
+		found = w.notProvisioned(claim, failed)
 	case bound && pod != nil && NotScheduled(pod) != "":
 		message := NotScheduled(pod)
 		found = &Problem{cause: fmt.Sprintf("pod %s cannot be scheduled to its volume: %s", pod.Name,
-			strings.TrimSuffix(message, ".")), remedy: hinted(message, volumeSchedulingHints, otherNodes).remedy}
+			strings.TrimSuffix(message, ".")), remedy: findHint(message, volumeSchedulingHints, otherNodes).remedy}
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && Mounting(failed.Reason) {
-			found, patient = w.unmounted(pod, failed), mountingFor
+			found, grace = w.notMounted(pod, failed), mountGrace
 			if failed.Reason == "FailedAttachVolume" {
-				patient = attachingFor // the node before may still have it
+				grace = attachGrace // it may still be attached to the previous node
 			}
 		}
 	}
-	if found == nil && !bound && w.nobody(now, ofClaim) {
-		return w.unansweredBy(claim, ofClaim)
+	if found == nil && !bound && w.unprovisioned(now, ofClaim) {
+		return w.noProvisioner(claim, ofClaim)
 	}
 	if found == nil {
-		w.since = time.Time{}
+		w.problemSince = time.Time{}
 		return nil
 	}
-	if w.since.IsZero() {
-		w.since = now
+	if w.problemSince.IsZero() {
+		w.problemSince = now
 	}
-	if found.final || now.Sub(w.since) >= patient {
+	if found.final || now.Sub(w.problemSince) >= grace {
 		return found
 	}
 	return nil
 }
 
+// lastWarning returns the last warning of sorted events; nil without one.
 func lastWarning(events []corev1.Event) *corev1.Event {
 	for i := range slices.Backward(events) {
 		if events[i].Type == corev1.EventTypeWarning {
@@ -114,7 +113,7 @@ func lastWarning(events []corev1.Event) *corev1.Event {
 	return nil
 }
 
-// NotScheduled is what the scheduler says of a pod that it has no place for.
+// NotScheduled returns the scheduler's message about a pod that fits no node; empty without one.
 func NotScheduled(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -124,10 +123,10 @@ func NotScheduled(p *corev1.Pod) string {
 	return ""
 }
 
-// nobody says whether a claim has waited for long, and nobody has said that he makes its volume: what Kubernetes itself
-// says is only whom it waits for.
-func (w *VolumeWait) nobody(now time.Time, events []corev1.Event) bool {
-	if now.Sub(w.began) < unanswered {
+// unprovisioned reports whether a claim has waited for provisionerGrace without an event of a provisioner: Kubernetes'
+// own events only name what it waits for.
+func (w *VolumeWait) unprovisioned(now time.Time, events []corev1.Event) bool {
+	if now.Sub(w.began) < provisionerGrace {
 		return false
 	}
 	waits := false
@@ -143,48 +142,50 @@ func (w *VolumeWait) nobody(now time.Time, events []corev1.Event) bool {
 	return waits
 }
 
-func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *Problem {
-	said := events[len(events)-1]
+// noProvisioner returns the problem of a claim that no provisioner answers.
+func (w *VolumeWait) noProvisioner(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *Problem {
+	last := events[len(events)-1]
 	return &Problem{final: true,
-		cause: fmt.Sprintf("no provisioner makes the volume of the claim %s: %s: %s", claim.Name, said.Reason,
-			Shorten(said.Message)),
+		cause: fmt.Sprintf("no provisioner makes the volume of the claim %s: %s: %s", claim.Name, last.Reason,
+			Shorten(last.Message)),
 		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another " +
-			w.asked.ClassOption()}
+			w.spec.ClassOption()}
 }
 
-// unmade is about a volume that a provisioner could not make, in its own words.
-func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *Problem {
-	look := "look into the log of the class's provisioner, or name another " + w.asked.ClassOption()
-	h := hinted(e.Message, provisioningHints, look)
-	return &Problem{remedy: w.inWords(h.remedy), final: h.final,
+// notProvisioned returns the problem of a volume that a provisioner could not create, with its message.
+func (w *VolumeWait) notProvisioned(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *Problem {
+	otherwise := "look into the log of the class's provisioner, or name another " + w.spec.ClassOption()
+	h := findHint(e.Message, provisioningHints, otherwise)
+	return &Problem{remedy: w.fillIn(h.remedy), final: h.final,
 		cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message))}
 }
 
-// inWords is a remedy with what is asked for.
-func (w *VolumeWait) inWords(remedy string) string {
-	return strings.NewReplacer("{access}", string(w.asked.Access), "{size}", w.asked.Size.String(),
-		"{class}", w.asked.ClassOption()).Replace(remedy)
+// fillIn replaces the placeholders of a remedy with the options about the volume.
+func (w *VolumeWait) fillIn(remedy string) string {
+	return strings.NewReplacer("{access}", string(w.spec.Access), "{size}", w.spec.Size.String(),
+		"{class}", w.spec.ClassOption()).Replace(remedy)
 }
 
-// Mounting says whether an event is about a volume on its way into a pod.
+// Mounting reports whether the reason of an event is about attaching or mounting a volume.
 func Mounting(reason string) bool {
 	return slices.Contains([]string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "VolumeResizeFailed",
 		"FailedMountOnFilesystemMismatch"}, reason)
 }
 
-// unmounted is about a volume that does not come into its pod.
-func (w *VolumeWait) unmounted(p *corev1.Pod, e *corev1.Event) *Problem {
-	said := e.Message
-	if _, why, ok := strings.Cut(said, ", error "); ok {
-		said = why // before it are paths
+// notMounted returns the problem of a volume that cannot be attached or mounted.
+func (w *VolumeWait) notMounted(p *corev1.Pod, e *corev1.Event) *Problem {
+	message := e.Message
+	if _, cause, ok := strings.Cut(message, ", error "); ok {
+		message = cause // the text before it contains paths
 	}
-	look := "look into the log of the CSI driver on this node, or name another one with client-node="
-	return &Problem{remedy: w.inWords(hinted(e.Message, mountHints, look).remedy),
+	otherwise := "look into the log of the CSI driver on this node, or name another one with client-node="
+	return &Problem{remedy: w.fillIn(findHint(e.Message, mountHints, otherwise).remedy),
 		cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
-			Shorten(said))}
+			Shorten(message))}
 }
 
-// ErrorOf is an error about what is asked of a cluster, and not about its state: another run would meet it too.
+// ErrorOf returns a problem as an error. It Is result.ErrNotSupported if the problem is final, so that later runs would
+// have it too.
 func ErrorOf(p *Problem) error {
 	if p.final {
 		return result.NotSupported(p.Error())
@@ -192,20 +193,20 @@ func ErrorOf(p *Problem) error {
 	return p
 }
 
-// ClaimState is how far a claim is, with what was last said of it.
+// ClaimState describes the phase of a claim and its last event. c may be nil.
 func ClaimState(c *corev1.PersistentVolumeClaim, events []corev1.Event) string {
 	if c == nil {
 		return "nothing was heard of the claim"
 	}
 	text := fmt.Sprintf("claim %s: %s", c.Name, c.Status.Phase)
-	if of, _ := about(events, c, nil); len(of) > 0 {
-		last := of[len(of)-1]
+	if ofClaim, _ := eventsAbout(events, c, nil); len(ofClaim) > 0 {
+		last := ofClaim[len(ofClaim)-1]
 		text += fmt.Sprintf(": %s: %s", last.Reason, Shorten(last.Message))
 	}
 	return text
 }
 
-// ClaimDisruptions are what became of a claim: how it is now beside how it was when it was bound.
+// ClaimDisruptions returns what happened to a claim since it was bound.
 func ClaimDisruptions(before, now *corev1.PersistentVolumeClaim) []string {
 	var list []string
 	if now.DeletionTimestamp != nil {
@@ -228,15 +229,15 @@ func ClaimDisruptions(before, now *corev1.PersistentVolumeClaim) []string {
 	return list
 }
 
-// VolumeDisruptions are the same of a volume.
+// VolumeDisruptions returns what happened to a volume since its claim was bound.
 func VolumeDisruptions(before, now *corev1.PersistentVolume) []string {
 	var list []string
 	if now.DeletionTimestamp != nil {
 		list = append(list, fmt.Sprintf("the volume %s is being removed by something else than Knotmeter", now.Name))
 	}
 	if now.Status.Phase == corev1.VolumeReleased || now.Status.Phase == corev1.VolumeFailed {
-		list = append(list, inWords(fmt.Sprintf("the volume %s is %s", now.Name, strings.ToLower(string(now.Status.Phase))),
-			now.Status.Message))
+		phase := strings.ToLower(string(now.Status.Phase))
+		list = append(list, withMessage(fmt.Sprintf("the volume %s is %s", now.Name, phase), now.Status.Message))
 	}
 	was, is := before.Spec.Capacity[corev1.ResourceStorage], now.Spec.Capacity[corev1.ResourceStorage]
 	if was.Cmp(is) != 0 {

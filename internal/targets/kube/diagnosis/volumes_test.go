@@ -52,11 +52,12 @@ func TestVolumeDisruptions(t *testing.T) {
 	}
 }
 
-func said(of types.UID, kind, reason, message string) corev1.Event {
+// eventOf returns an event about the object with a UID.
+func eventOf(of types.UID, kind, reason, message string) corev1.Event {
 	return corev1.Event{Type: kind, Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{UID: of}}
 }
 
-// Each of what can stand in the way of a volume is said with what to do, and not before it could have passed.
+// Each problem of a volume is reported with a remedy, and only after its grace time.
 func TestBlocked(t *testing.T) {
 	pending := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
@@ -76,45 +77,46 @@ func TestBlocked(t *testing.T) {
 		claim       *corev1.PersistentVolumeClaim
 		pod         *corev1.Pod
 		events      []corev1.Event
-		after       time.Duration // that it says so
+		after       time.Duration // when it is reported; -1: never
 		says        string
 		unsupported bool
 	}{
 		{"lost", lost, nil, nil, 0, "the claim c has lost its volume pv", true},
-		{"access mode", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+		{"access mode", pending, waits(""), []corev1.Event{eventOf("c", warning, "ProvisioningFailed",
 			"access mode ReadWriteMany: volumes are of one node")}, 0, "ask for another one with access-mode=", true},
-		{"size", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+		{"size", pending, waits(""), []corev1.Event{eventOf("c", warning, "ProvisioningFailed",
 			"67108864 bytes are too few for xfs, which takes at least 300Mi")}, 0, "ask for another with size=", true},
-		{"mode", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+		{"mode", pending, waits(""), []corev1.Event{eventOf("c", warning, "ProvisioningFailed",
 			"block volume provisioning is not supported")}, 0, "ask for the other one with volume-mode=", true},
-		{"room", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
-			"rpc error: code = ResourceExhausted desc = insufficient capacity")}, trouble, "free some, or ask for less", false},
-		{"quota", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
-			"VolumeLimitExceeded: limit exceeded")}, trouble, "a quota of the provider", false},
-		{"rights", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
-			"UnauthorizedOperation: You are not authorized")}, trouble, "see to its rights", false},
-		{"unknown", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "boom")}, trouble,
+		{"room", pending, waits(""), []corev1.Event{eventOf("c", warning, "ProvisioningFailed",
+			"rpc error: code = ResourceExhausted desc = insufficient capacity")}, problemGrace,
+			"free some, or ask for less", false},
+		{"quota", pending, waits(""), []corev1.Event{eventOf("c", warning, "ProvisioningFailed",
+			"VolumeLimitExceeded: limit exceeded")}, problemGrace, "a quota of the provider", false},
+		{"rights", pending, waits(""), []corev1.Event{eventOf("c", warning, "ProvisioningFailed",
+			"UnauthorizedOperation: You are not authorized")}, problemGrace, "see to its rights", false},
+		{"unknown", pending, waits(""), []corev1.Event{eventOf("c", warning, "ProvisioningFailed", "boom")}, problemGrace,
 			"ProvisioningFailed: boom; look into the log", false},
 		{"nobody", pending, nil,
-			[]corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting for a volume to be created by disk.example")},
-			unanswered,
+			[]corev1.Event{eventOf("c", normal, "ExternalProvisioning", "Waiting for a volume to be created by disk.example")},
+			provisionerGrace,
 			"no provisioner makes the volume of the claim c", true},
-		{"somebody", pending, waits(""), []corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting"),
-			said("c", normal, "Provisioning", "at work")}, -1, "", false},
+		{"somebody", pending, waits(""), []corev1.Event{eventOf("c", normal, "ExternalProvisioning", "Waiting"),
+			eventOf("c", normal, "Provisioning", "at work")}, -1, "", false},
 		{"no node taken", pending, nil,
-			[]corev1.Event{said("c", normal, "WaitForFirstConsumer", "waiting for first consumer")}, unanswered,
+			[]corev1.Event{eventOf("c", normal, "WaitForFirstConsumer", "waiting for first consumer")}, provisionerGrace,
 			"no provisioner makes the volume", true},
-		{"another zone", bound, waits("0/2 nodes are available: 2 node(s) had volume node affinity conflict."), nil, trouble,
-			"name another with client-node=", false},
-		{"mount", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "unknown filesystem type 'zfs'")},
-			mountingFor, "see to its fsType", false},
-		{"read-only", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount",
+		{"another zone", bound, waits("0/2 nodes are available: 2 node(s) had volume node affinity conflict."), nil,
+			problemGrace, "name another with client-node=", false},
+		{"mount", bound, waits(""), []corev1.Event{eventOf("p", warning, "FailedMount", "unknown filesystem type 'zfs'")},
+			mountGrace, "see to its fsType", false},
+		{"read-only", bound, waits(""), []corev1.Event{eventOf("p", warning, "FailedMount",
 			"MountVolume failed at /a/b, error cannot mount unformatted disk /dev/x as we are manipulating it in read-only "+
-				"mode")}, mountingFor, "FailedMount: cannot mount unformatted disk /dev/x as we are manipulating it in " +
+				"mode")}, mountGrace, "FailedMount: cannot mount unformatted disk /dev/x as we are manipulating it in " +
 			"read-only mode; see to the mountOptions", false},
-		{"attached elsewhere", bound, waits(""), []corev1.Event{said("p", warning, "FailedAttachVolume",
-			"Multi-Attach error for volume")}, attachingFor, "still attached to another node", false},
-		{"another pod's", bound, waits(""), []corev1.Event{said("q", warning, "FailedMount", "no")}, -1, "", false},
+		{"attached elsewhere", bound, waits(""), []corev1.Event{eventOf("p", warning, "FailedAttachVolume",
+			"Multi-Attach error for volume")}, attachGrace, "still attached to another node", false},
+		{"another pod's", bound, waits(""), []corev1.Event{eventOf("q", warning, "FailedMount", "no")}, -1, "", false},
 	} {
 		began := time.Unix(1000, 0)
 		w := NewVolumeWait(manifest.AnyVolume(), began)
@@ -135,7 +137,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// What is in the way of the volumes of a Vault is remedied by the option that names their class.
+// Remedies for the volumes of a Vault name the option of their class.
 func TestVolumeWaitOfVault(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
