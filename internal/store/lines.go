@@ -149,8 +149,8 @@ func (r *Results) parseRuns(name string, in io.Reader) error {
 	return err
 }
 
-// lineError says what is wrong with lines, of which this is the first, that could not be decoded or are of another
-// schema. The schema says more than the error: a newer version may have changed the types.
+// lineError returns the error about a line, or a file that begins with it, that could not be decoded or has another
+// schema. An error about the schema takes precedence: a newer version may have changed the types.
 func lineError(name string, number int, line []byte, schema string, err error) error {
 	var head struct {
 		Schema string `json:"schema"`
