@@ -11,23 +11,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// fineLines is how many interval lines with a flow each are worth a series of 100 ms.
+// fineLines is the largest number of interval lines, one per flow and step, for which a series has steps of 100 ms.
 const fineLines = 20000
 
-// commands are the two command lines of a run, and what they come to.
+// commands holds the two command lines of a run and the values that they use.
 type commands struct {
 	client, server []string
 	window, warmup time.Duration // whole seconds
 	step           time.Duration // of the series
 	size           int           // bytes per send
-	clientCPU      string        // that -A names, or "any"
+	clientCPU      string        // argument of -A, or "any"
 	serverCPU      string
 }
 
-// newCommands is pure: equal pairs and workloads give equal command lines.
+// newCommands returns the command lines of a workload. It is pure.
 func newCommands(p host.Pair, w network.Spec) (commands, error) {
 	size := payload(p, w)
-	// -t 0.5 would be read as 0, which is for ever.
+	// iperf3 would read -t 0.5 as 0, which means endless.
 	c := commands{window: max(wholeSeconds(w.Duration), time.Second), warmup: wholeSeconds(w.Warmup), size: size}
 	c.step = step(c.window+c.warmup, w)
 	interval := strconv.FormatFloat(c.step.Seconds(), 'f', -1, 64)
@@ -46,7 +46,7 @@ func newCommands(p host.Pair, w network.Spec) (commands, error) {
 		c.client = append(c.client, "-M", strconv.Itoa(w.MSS))
 	}
 	if w.Buffer > 0 {
-		c.client = append(c.client, "-w", strconv.Itoa(w.Buffer)) // the server has it from the client
+		c.client = append(c.client, "-w", strconv.Itoa(w.Buffer)) // the client passes it to the server
 	}
 	if w.Congestion != "" {
 		c.client = append(c.client, "-C", w.Congestion)
@@ -69,8 +69,8 @@ func newCommands(p host.Pair, w network.Spec) (commands, error) {
 	return c, nil
 }
 
-// pin adds -A, which takes one CPU: it would force the threads of several flows onto it, so with
-// several CPUs to choose from it is for one flow alone.
+// pin adds -A, which takes one CPU. It would force the threads of several flows onto it, so with several CPUs to choose
+// from it is used for a single flow only.
 func (c *commands) pin(p host.Pair, w network.Spec) {
 	to := func(cpus []int) (args []string, name string) {
 		if len(cpus) == 1 || len(cpus) > 1 && w.Flows == 1 {
@@ -86,7 +86,7 @@ func (c *commands) pin(p host.Pair, w network.Spec) {
 	c.server = append(c.server, args...)
 }
 
-// payload is the size of a send: as asked for, or what fills the path's MTU.
+// payload returns the size of a send in bytes: that of the workload, or what fills the path's MTU.
 func payload(p host.Pair, w network.Spec) int {
 	if w.Size > 0 {
 		return w.Size
@@ -97,8 +97,8 @@ func payload(p host.Pair, w network.Spec) int {
 	return network.Datagram(p.MTU, p.Dial.Addr(), minLength)
 }
 
-// bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is
-// datagrams per second of all flows. It is never 0, which is unpaced.
+// bitrate returns the value of -b, the bits of payload per second of each flow; the workload's rate is datagrams per
+// second of all flows. It is never 0, which would be unpaced.
 func bitrate(w network.Spec, size int) (string, error) {
 	bits := math.Round(w.Sized(size).Rate * float64(size) * 8 / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {
@@ -119,7 +119,7 @@ func direction(d network.Direction) []string {
 	}
 }
 
-// step is 100 ms, the finest that iperf3 has, unless the output would become huge.
+// step returns the interval of the series: 100 ms, iperf3's minimum, unless the output would become too large.
 func step(total time.Duration, w network.Spec) time.Duration {
 	if total.Seconds()*10*float64(w.Flows) <= fineLines {
 		return 100 * time.Millisecond
@@ -127,7 +127,7 @@ func step(total time.Duration, w network.Spec) time.Duration {
 	return time.Second
 }
 
-// wholeSeconds rounds up: a shorter window than asked for would be a different experiment.
+// wholeSeconds rounds up: a shorter window than requested would be a different experiment.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (max(d, 0) + time.Second - 1).Truncate(time.Second)
 }

@@ -26,7 +26,7 @@ func mustParse(t *testing.T, text string, window, warmup time.Duration) network.
 	return w
 }
 
-// do lets iperf3 do a workload with its times.
+// do runs a workload with its own times.
 func do(ctx context.Context, p host.Pair, w network.Spec) (result.Measurement, error) {
 	return Tool{}.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
 }
@@ -34,8 +34,8 @@ func do(ctx context.Context, p host.Pair, w network.Spec) (result.Measurement, e
 func fakePair(dial, listen string, clientCPUs, serverCPUs []int) host.Pair {
 	d, l := netip.MustParseAddrPort(dial), netip.MustParseAddrPort(listen)
 	return host.Pair{
-		Client: &fake{name: "node1/pod1", addr: d.Addr(), cpus: clientCPUs},
-		Server: &fake{name: "node2/pod1", addr: l.Addr(), cpus: serverCPUs},
+		Client: &fakeHost{name: "node1/pod1", addr: d.Addr(), cpus: clientCPUs},
+		Server: &fakeHost{name: "node2/pod1", addr: l.Addr(), cpus: serverCPUs},
 		Dial:   d, Listen: l, MTU: 1450,
 	}
 }
@@ -82,7 +82,7 @@ func TestCommandLines(t *testing.T) {
 	golden.Check(t, "testdata/commands.golden", text.String())
 }
 
-// No window may become 0, which is for ever to iperf3, and no rate 0, which is unpaced.
+// No window may become 0, which iperf3 treats as endless, and no rate 0, which is unpaced.
 func TestNeverEndless(t *testing.T) {
 	p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
 	for _, d := range []time.Duration{0, 1, time.Millisecond, 999 * time.Millisecond} {

@@ -18,28 +18,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A spaceHost is a host in a network namespace that the test made and that ends with it.
-type spaceHost struct {
+// A namespaceHost is a host in a network namespace of the test.
+type namespaceHost struct {
 	name string
 	addr netip.Addr
 	cpus []int
 	ns   *os.File
 }
 
-// places are two hosts in one fresh namespace, which reach each other over lo.
-func places(t *testing.T, addr netip.Addr) host.Pair {
+// namespacePair returns two hosts in a new namespace, which reach each other over lo.
+func namespacePair(t *testing.T, addr netip.Addr) host.Pair {
 	t.Helper()
 	if _, err := exec.LookPath("iperf3"); err != nil {
 		t.Skip("iperf3 is not installed on this machine")
 	}
 	ns := namespace(t)
-	client := &spaceHost{name: "client", addr: addr, ns: ns}
-	server := &spaceHost{name: "server", addr: addr, ns: ns}
+	client := &namespaceHost{name: "client", addr: addr, ns: ns}
+	server := &namespaceHost{name: "server", addr: addr, ns: ns}
 	ap := netip.AddrPortFrom(addr, 5201)
 	return host.Pair{Client: client, Server: server, Dial: ap, Listen: ap, Shared: true, MTU: 1500}
 }
 
-// namespace makes a network namespace with lo up. It lives as long as the file and what runs in it.
+// namespace makes a network namespace with lo up. It exists as long as the file and the processes in it.
 func namespace(t *testing.T) *os.File {
 	t.Helper()
 	type made struct {
@@ -48,7 +48,7 @@ func namespace(t *testing.T) *os.File {
 	}
 	done := make(chan made)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			done <- made{err: err}
 			return
@@ -92,11 +92,11 @@ func inside(ns *os.File, f func() error) error {
 	return <-done
 }
 
-func (p *spaceHost) Name() string     { return p.name }
-func (p *spaceHost) Addr() netip.Addr { return p.addr }
-func (p *spaceHost) CPUs() []int      { return p.cpus }
+func (p *namespaceHost) Name() string     { return p.name }
+func (p *namespaceHost) Addr() netip.Addr { return p.addr }
+func (p *namespaceHost) CPUs() []int      { return p.cpus }
 
-func (p *spaceHost) Run(ctx context.Context, c host.Cmd) error {
+func (p *namespaceHost) Run(ctx context.Context, c host.Cmd) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -122,10 +122,10 @@ func (p *spaceHost) Run(ctx context.Context, c host.Cmd) error {
 	return err
 }
 
-// left lists the processes in the namespace of p, as the kernel sees them.
+// left lists the processes in the namespace of p.
 func left(t *testing.T, p host.Pair) []string {
 	t.Helper()
-	own, ok := p.Client.(*spaceHost)
+	own, ok := p.Client.(*namespaceHost)
 	if !ok {
 		t.Fatal("not a place")
 	}
@@ -139,7 +139,7 @@ func left(t *testing.T, p host.Pair) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		// A thread of this process that was inside may be its main thread, which is never ended.
+		// A thread of this process that entered the namespace may be its main thread, which never ends.
 		if e.Name()[0] < '0' || e.Name()[0] > '9' || e.Name() == strconv.Itoa(os.Getpid()) {
 			continue
 		}

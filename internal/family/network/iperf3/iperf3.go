@@ -1,9 +1,9 @@
-// Package iperf3 is the tool of that name behind the family.Tool seam: from a workload it builds two
-// command lines (command.go), runs them on the hosts of a pair (this file), reads the JSON that
-// both sides print (output.go), and makes a measurement of it (measurement.go).
+// Package iperf3 runs iperf3 as a family.Tool: from a workload it builds two command lines (command.go), runs them on
+// the hosts of a pair (this file), reads the JSON that both sides print (output.go), and makes a measurement of it
+// (measurement.go).
 //
-// What is measured comes from the receiver's own output, never from what the sender was told of it:
-// with --omit the client of iperf 3.12 reports 151 % of loss where the server counted 76 %.
+// The values come from the receiver's own output, never from what the sender received of it: with --omit the client of
+// iperf 3.12 reports 151 % of loss where the server counted 76 %.
 package iperf3
 
 import (
@@ -20,31 +20,31 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// program is what runs start on both hosts.
+// program is the command on both hosts.
 const program = "iperf3"
 
-// Limits of iperf3 and of our patience with it.
+// Limits of iperf3, and how long runs wait for it.
 const (
-	maxOmit   = 60 * time.Second // of -O, before 3.17
-	maxLength = 1 << 20          // of -l for TCP
-	minLength = 16               // of -l for UDP: its header
+	maxOmit   = 60 * time.Second // of -O, before version 3.17
+	maxLength = 1 << 20          // bytes of -l for TCP
+	minLength = 16               // bytes of -l for UDP: its header
 
-	readyWithin = 5 * time.Second       // until the server must take the client's connection
-	retryAfter  = 20 * time.Millisecond // a connection that was refused
-	grace       = 15 * time.Second      // beyond warm-up and window: connecting, draining, exchanging results
-	serverEnds  = 5 * time.Second       // after the client ended
+	readyWithin = 5 * time.Second       // for the server to accept the client's connection
+	retryAfter  = 20 * time.Millisecond // between attempts while connections are refused
+	grace       = 15 * time.Second      // in addition to warm-up and window: connecting, draining, exchanging results
+	serverEnds  = 5 * time.Second       // for the server to end after the client
 )
 
-// Tool is iperf3. It has no state.
+// Tool is the iperf3 tool. It has no state.
 type Tool struct{}
 
-// New is iperf3 as a tool.
+// New returns the iperf3 tool.
 func New() Tool { return Tool{} }
 
-// Name is what --tool takes.
+// Name returns the name for --tool.
 func (Tool) Name() string { return program }
 
-// Metrics are those of the workload.
+// Metrics returns the metrics of the workload.
 func (Tool) Metrics(w family.Workload) []metric.Metric {
 	s, _ := network.Timed(w, family.Times{})
 	return metricsOf(s.Kind)
@@ -60,7 +60,8 @@ func metricsOf(k network.Kind) []metric.Metric {
 	return nil
 }
 
-// Supports is nil for tcp-stream, udp-stream-unpaced and for udp-stream with a rate, else it says why not.
+// Supports returns nil for tcp-stream, udp-stream-unpaced and udp-stream with a rate, else an error that Is
+// result.ErrNotSupported.
 func (Tool) Supports(w family.Workload) error {
 	s, is := network.Timed(w, family.Times{})
 	return supports(s, is, w)
@@ -88,11 +89,10 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 	return nil
 }
 
-// Program is iperf3.
+// Program returns the name of iperf3.
 func (Tool) Program(family.Workload) string { return program }
 
-// Run does w once. The server ends with the one test that it serves; where anything goes wrong it
-// is ended before Run returns.
+// Run carries out w once. The server ends after one test; on errors it is stopped before Run returns.
 func (t Tool) Run(
 	ctx context.Context, p host.Pair, given family.Workload, times family.Times,
 ) (result.Measurement, error) {
@@ -126,8 +126,8 @@ func (t Tool) Run(
 	return result.Measurement{Raw: raw}, err
 }
 
-// together runs the server and, as soon as it listens, the client; both have ended when it returns.
-// The server's error is the better one, except that it was ended because of the client's.
+// together runs the server and, as soon as it listens, the client; both have ended when it returns. It prefers the
+// server's error, unless the server was stopped because of the client's.
 func together(ctx context.Context, client, server *side) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -136,13 +136,13 @@ func together(ctx context.Context, client, server *side) error {
 
 	clientErr, serverErr, over := connect(ctx, client, ended)
 	if !over {
-		patience := serverEnds
+		wait := serverEnds
 		if clientErr != nil {
-			patience = 0 // what the server has to say, it has said
+			wait = 0 // the server will report nothing more
 		}
 		select {
 		case serverErr = <-ended:
-		case <-time.After(patience):
+		case <-time.After(wait):
 			stop()
 			serverErr = <-ended
 			if clientErr == nil {
@@ -151,20 +151,20 @@ func together(ctx context.Context, client, server *side) error {
 			}
 		}
 	}
-	// A server that was stopped says only that.
+	// The error of a server that was stopped has no information.
 	if serverErr != nil && !errors.Is(serverErr, context.Canceled) {
 		return serverErr
 	}
 	return clientErr
 }
 
-// connect runs the client, again and again while nobody listens yet. Over says that the server ended
-// before a client was through, with serverErr.
+// connect runs the client, and repeats it while the server does not listen yet. over means that the server ended with
+// serverErr before a client had succeeded.
 func connect(ctx context.Context, client *side, ended <-chan error) (clientErr, serverErr error, over bool) {
 	deadline := time.Now().Add(readyWithin)
 	for {
 		clientErr = client.run(ctx)
-		var said *saidError
+		var said *reportedError
 		if !errors.As(clientErr, &said) || !said.notListening() || time.Now().After(deadline) {
 			return clientErr, nil, false
 		}

@@ -12,17 +12,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// Thresholds of the validity gates and of the generator's own limit.
+// Limits of the validity gates and of the generator.
 const (
-	// Of the window that was asked for; a busy receiver begins its own a little late, and counts bytes and
-	// time from there.
+	// Of the requested window: a busy receiver starts its window a little late, and counts bytes and time from there.
 	fullWindow = 0.8
 	onTime     = 0.95 // of the datagrams that should have been sent
-	limited    = 0.95 // of a CPU, used by one thread of iperf3
+	limited    = 0.95 // of a CPU, for each thread of iperf3
 )
 
-// What runs have, of both workloads and of one of them. Not cwnd, which is in segments: iperf3 does not say how long
-// those of its flows are.
+// Metrics of both workloads, and of one of them. Not cwnd, which is in segments, whose size iperf3 does not report.
 var (
 	reported = []string{
 		metric.Throughput, metric.ThroughputTX, metric.ThroughputRX,
@@ -34,16 +32,16 @@ var (
 	ofTCP = []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.CwndBytes, metric.PMTU}
 )
 
-// A half is one direction of a test, with each side's own account of it.
+// A half is one direction of a test, with the sums of its sender and its receiver.
 type half struct {
 	sender, receiver *output
 	sent, received   *sum
 	back             bool // the second direction of --bidir
 }
 
-// measure makes a measurement of both sides' outputs. It is pure.
+// measure returns the measurement from both sides' outputs. It is pure.
 func measure(c commands, w network.Spec, client, server *output) (result.Measurement, error) {
-	// The server serves whoever connects first.
+	// The server serves the first client that connects, whoever that is.
 	if client.Start.Cookie != server.Start.Cookie {
 		return result.Measurement{}, fmt.Errorf("the iperf3 server of this run served another client than that of this run "+
 			"(the cookies are %.40q and %.40q); keep others away from its port", server.Start.Cookie, client.Start.Cookie)
@@ -65,14 +63,14 @@ func measure(c commands, w network.Spec, client, server *output) (result.Measure
 	}
 	m.tcpInfo(w, halves)
 	m.pace(c, w, halves)
-	m.doubts(w, client, server)
+	m.warnings(w, client, server)
 	return m.Measurement, nil
 }
 
-// A measurement is collected from both sides' outputs.
+// A measurement is built from both sides' outputs.
 type measurement struct{ *family.Builder }
 
-// split finds for each direction what its sender says that it sent and its receiver that it got.
+// split returns the directions of the test with each side's own sums.
 func split(w network.Spec, client, server *output) ([]half, error) {
 	forward := half{sender: client, receiver: server, sent: client.End.Sent, received: server.End.Received}
 	reverse := half{sender: server, receiver: client, sent: server.End.Sent, received: client.End.Received}
@@ -96,6 +94,7 @@ func split(w network.Spec, client, server *output) ([]half, error) {
 	return halves, checkSums(halves)
 }
 
+// checkSums returns an error if a sum is out of range.
 func checkSums(halves []half) error {
 	for _, h := range halves {
 		for _, s := range []*sum{h.received, h.sent} {
@@ -107,7 +106,7 @@ func checkSums(halves []half) error {
 	return nil
 }
 
-// work adds what the receiver counted: both directions together where there are two, and the throughput of each.
+// work adds the metrics that receivers and senders counted: the sum of both directions, and the throughput of each.
 func (m *measurement) work(c commands, w network.Spec, halves []half) error {
 	var bits, sent, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
@@ -126,7 +125,7 @@ func (m *measurement) work(c commands, w network.Spec, halves []half) error {
 		m.Add(metric.ThroughputTX, 8*halves[0].received.Bytes/halves[0].received.Seconds)
 		m.Add(metric.ThroughputRX, 8*halves[1].received.Bytes/halves[1].received.Seconds)
 	}
-	m.Add(metric.ThroughputSent, sent) // of datagrams, and where one side's report is all that there is
+	m.Add(metric.ThroughputSent, sent) // only of datagrams, and if one side's report is all that there is
 	if !w.Kind.Datagrams() {
 		return nil
 	}
@@ -156,9 +155,9 @@ func outOfOrder(h half) (n float64) {
 	return n
 }
 
-// cost adds the CPU time of the two processes. iperf3 reports their share of the whole test, warm-up
-// too; here it is taken to be the same in the window. It is not the cost of the path, for it leaves
-// out what the kernel does in soft interrupts on other tasks' time, and so has names of its own.
+// cost adds the CPU time of the two processes. iperf3 reports their share of the whole test including the warm-up,
+// which is assumed to hold for the window. It is not the cost of the path, because it excludes soft interrupts in other
+// processes' time, and so it has metrics of its own.
 func (m *measurement) cost(halves []half, client, server *output) {
 	var bytes float64
 	for _, h := range halves {
@@ -177,7 +176,7 @@ func (m *measurement) cost(halves []half, client, server *output) {
 	}
 }
 
-// steps adds the throughput as the receivers saw it, step by step, both directions together.
+// steps adds the receivers' throughput step by step, as the sum of both directions.
 func (m *measurement) steps(c commands, halves []half) {
 	var all []float64
 	for i, h := range halves {
@@ -187,7 +186,7 @@ func (m *measurement) steps(c commands, halves []half) {
 			if h.back {
 				part = v.SumBack
 			}
-			// What remains at the end is not a step.
+			// The rest at the end is shorter than a step.
 			if !part.Omitted && part.Seconds > c.step.Seconds()/2 && part.Bits >= 0 && part.Bits < 1e18 {
 				steps = append(steps, part.Bits)
 			}
@@ -223,7 +222,7 @@ func (m *measurement) gates(c commands, w network.Spec, h half) {
 	}
 }
 
-// pace warns of a rate that the senders did not reach.
+// pace adds a warning if the senders did not reach their rate.
 func (m *measurement) pace(c commands, w network.Spec, halves []half) {
 	var sent float64
 	for _, h := range halves {
@@ -235,8 +234,7 @@ func (m *measurement) pace(c commands, w network.Spec, halves []half) {
 	}
 }
 
-// tcpInfo adds what TCP_INFO of the sending sides said: retransmits of the window, and of its last
-// step the median over the flows of the rest.
+// tcpInfo adds TCP_INFO of the senders: retransmits over the window, and the medians over the flows in the last step.
 func (m *measurement) tcpInfo(w network.Spec, halves []half) {
 	if w.Kind != network.TCPStream {
 		return
@@ -273,7 +271,7 @@ func (m *measurement) tcpInfo(w network.Spec, halves []half) {
 	}
 }
 
-// facts say how the test was done.
+// facts returns how the test was carried out.
 func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 	facts := []result.Fact{
 		{Name: "tool.version", Value: family.OrUnknown(client.Start.Version)},
@@ -303,8 +301,8 @@ func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 	return append(facts, result.Fact{Name: "udp.offload", Value: strconv.FormatBool(offload)})
 }
 
-// doubts adds the warnings and whether iperf3 itself was the limit.
-func (m *measurement) doubts(w network.Spec, client, server *output) {
+// warnings adds warnings, and whether iperf3 itself was the limit.
+func (m *measurement) warnings(w network.Spec, client, server *output) {
 	threads := 1
 	switch {
 	case client.threaded() && server.threaded():

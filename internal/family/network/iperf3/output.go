@@ -9,20 +9,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 )
 
-// ErrOutput is what every error about the text that iperf3 printed is.
+// ErrOutput is wrapped by every error about the text that iperf3 printed.
 var ErrOutput = errors.New("not the JSON of iperf3")
 
-// output is what is read of iperf3's -J, as in 3.12 to 3.21. Numbers are float64 throughout: some that
-// nobody should use are beyond any integer (an unsigned count that went below zero).
+// output holds the parts of iperf3's -J that are used, as in 3.12 to 3.21. Numbers are float64 because some exceed
+// every integer type (an unsigned count that went below zero).
 type output struct {
 	Start struct {
 		Version   string `json:"version"`
 		System    string `json:"system_info"`
-		Cookie    string `json:"cookie"` // that a client draws for a test, and tells its server
+		Cookie    string `json:"cookie"` // drawn by the client for each test, and sent to the server
 		Timestamp struct {
 			Seconds float64 `json:"timesecs"`
 		} `json:"timestamp"`
-		Accepted  *struct{} `json:"accepted_connection"` // of a server
+		Accepted  *struct{} `json:"accepted_connection"` // only of a server
 		Rate      float64   `json:"target_bitrate"`      // bit/s of a flow
 		TestStart struct {
 			Protocol string  `json:"protocol"`
@@ -44,7 +44,7 @@ type output struct {
 				Sender     bool    `json:"sender"`
 			} `json:"udp"`
 		} `json:"streams"`
-		// Each is true only in the output of the side it is about; "sum" is a mixture of both.
+		// Each of these is reliable only in the output of the side that it is about; "sum" mixes both.
 		Sum          *sum `json:"sum"`
 		Sent         *sum `json:"sum_sent"`
 		Received     *sum `json:"sum_received"`
@@ -52,7 +52,7 @@ type output struct {
 		ReceivedBack *sum `json:"sum_received_bidir_reverse"`
 		CPU          struct {
 			Total  float64 `json:"host_total"`   // per cent of one CPU, of this side's process
-			Remote float64 `json:"remote_total"` // of the other side's, which a server is not told
+			Remote float64 `json:"remote_total"` // the same of the other side's process; a server does not know it
 		} `json:"cpu_utilization_percent"`
 		Congestion         string `json:"sender_tcp_congestion"`
 		CongestionReceiver string `json:"receiver_tcp_congestion"`
@@ -61,7 +61,7 @@ type output struct {
 	Error        string  `json:"error"`
 }
 
-// A sum is over all flows of a direction.
+// A sum covers all flows of a direction.
 type sum struct {
 	Seconds     float64  `json:"seconds"`
 	Bytes       float64  `json:"bytes"`
@@ -73,7 +73,7 @@ type sum struct {
 	Omitted     bool     `json:"omitted"`
 }
 
-// An interval is one step; streams that send say what TCP_INFO said.
+// An interval is one step. The streams that send have TCP_INFO.
 type interval struct {
 	Streams []struct {
 		RTT    float64 `json:"rtt"`      // µs
@@ -86,8 +86,8 @@ type interval struct {
 	SumBack sum `json:"sum_bidir_reverse"`
 }
 
-// parse reads what iperf3 -J printed; some versions print a warning before it. An error that iperf3
-// reports is not an error of parse.
+// parse reads the output of iperf3 -J, which some versions precede with a warning. An error that iperf3 reports is in
+// the output and not an error of parse.
 func parse(text []byte) (output, error) {
 	at := bytes.IndexByte(text, '{')
 	if at < 0 {
@@ -103,13 +103,13 @@ func parse(text []byte) (output, error) {
 	return out, nil
 }
 
-// version takes "iperf 3.12" or "iperf 3.17.1+" apart; ok is false where that fails.
+// version parses "iperf 3.12" or "iperf 3.17.1+".
 func version(text string) (major, minor int, ok bool) {
 	n, _ := fmt.Sscanf(text, "iperf %d.%d", &major, &minor)
 	return major, minor, n == 2
 }
 
-// threaded says whether this version gives every flow a thread of its own: since 3.16.
+// threaded reports whether this version has a thread for every flow, as since 3.16.
 func (o output) threaded() bool {
 	major, minor, ok := version(o.Start.Version)
 	return ok && (major > 3 || major == 3 && minor >= 16)

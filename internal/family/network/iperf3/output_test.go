@@ -17,8 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// recorded are outputs of iperf 3.12, and of 3.21 where the name says so, on a loopback interface; those with loss
-// behind a token bucket of 60 Mbit/s.
+// recorded returns the workloads of recorded outputs of iperf 3.12, or 3.21 where the name has it, on a loopback
+// interface; those with loss are behind a token bucket of 60 Mbit/s.
 func recorded() map[string]string {
 	return map[string]string{
 		"tcp-forward":      "tcp-stream",
@@ -51,7 +51,7 @@ func load(t testing.TB, name string) *output {
 	return &out
 }
 
-// A server that another client reached first says nothing of this run.
+// The output of a server that another client reached first is not used.
 func TestForeignPeer(t *testing.T) {
 	w := mustParse(t, "tcp-stream", time.Second, 0)
 	c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
@@ -103,7 +103,7 @@ func describe(m result.Measurement) string {
 	return b.String()
 }
 
-// The numbers that a person can check by hand: the receiver's, and not the client's wrong ones.
+// TestReceiverCounts checks values that can be verified by hand: they are the receiver's, not the client's wrong ones.
 func TestReceiverCounts(t *testing.T) {
 	client, server := load(t, "udp-flows-loss.client.json"), load(t, "udp-flows-loss.server.json")
 	w := mustParse(t, "udp-stream:rate=24000,size=1400,flows=3", time.Second, 0)
@@ -112,7 +112,7 @@ func TestReceiverCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bucket lets 60 Mbit/s through, 1400 of 1442 bytes of which are payload.
+	// The token bucket passes 60 Mbit/s, in which 1400 of 1442 bytes are payload.
 	throughput, _ := result.Run{Values: m.Values}.Value("throughput")
 	if math.Abs(throughput.Number/(60e6*1400/1442)-1) > 0.01 {
 		t.Errorf("throughput is %g", throughput.Number)
@@ -146,7 +146,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestRateMissed: a rate that the sender cannot reach is reported, and is no reason to refuse the run.
+// TestRateMissed checks that a rate that the sender cannot reach is reported and does not make the run invalid.
 func TestRateMissed(t *testing.T) {
 	w := mustParse(t, "udp-stream:rate=10Gbit/s,size=1400", time.Second, 0)
 	c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
@@ -187,7 +187,7 @@ func TestDoubts(t *testing.T) {
 		client.Start.Version, server.Start.Version = test.client, test.server
 		client.End.CPU.Total = test.cpu
 		m := &measurement{family.NewBuilder(nil)}
-		m.doubts(w, &client, &server)
+		m.warnings(w, &client, &server)
 		if len(m.Warnings) != test.warnings || !strings.HasPrefix(m.Facts[0].Value, test.limited) {
 			t.Errorf("%s to %s at %g %%: limited %s, %q", test.client, test.server, test.cpu, m.Facts[0].Value, m.Warnings)
 		}
@@ -215,7 +215,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	// A warning before, and an error within, are no reason to fail.
+	// A warning before the JSON, and an error in it, are not errors of parse.
 	out, err := parse([]byte("warning: this system does not support something\n" +
 		`{"start":{},"error":"unable to connect to server: Connection refused"}`))
 	if err != nil || out.Error == "" {
@@ -232,7 +232,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// short is a recording without most of its intervals and spaces: a small seed mutates better.
+// short returns a recording without most of its intervals and white space: small seeds mutate better.
 func short(f *testing.F, name string) []byte {
 	var out map[string]any
 	if err := json.Unmarshal(read(f, name), &out); err != nil {
@@ -247,7 +247,7 @@ func short(f *testing.F, name string) []byte {
 	return text
 }
 
-// Whatever the two sides print, there is an error or a measurement of finite numbers.
+// FuzzMeasure checks that any two outputs give an error or a measurement of finite numbers.
 func FuzzMeasure(f *testing.F) {
 	for name := range recorded() {
 		f.Add(short(f, name+".client.json"), short(f, name+".server.json"), uint8(len(name)))

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	var last host.Pair
 	familytest.Suite(t, familytest.Config{
 		Tool:    Tool{},
-		Pair:    func(t *testing.T) host.Pair { last = places(t, netip.MustParseAddr("127.0.0.1")); return last },
+		Pair:    func(t *testing.T) host.Pair { last = namespacePair(t, netip.MustParseAddr("127.0.0.1")); return last },
 		Running: func(t *testing.T) []string { return left(t, last) },
 		Workloads: []family.Workload{
 			network.Workload{Spec: mustParse(t, "tcp-stream", 0, 0)},
@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// Every direction, family and number of flows gives a measurement that is whole.
+// TestWorkloads checks that every direction, address family and number of flows gives a complete measurement.
 func TestWorkloads(t *testing.T) {
 	for _, text := range []string{
 		"tcp-stream:direction=reverse,flows=2", "tcp-stream:direction=both,size=16384",
@@ -43,7 +43,7 @@ func TestWorkloads(t *testing.T) {
 	} {
 		for _, addr := range []string{"127.0.0.1", "::1"} {
 			t.Run(text+"/"+addr, func(t *testing.T) {
-				p := places(t, netip.MustParseAddr(addr))
+				p := namespacePair(t, netip.MustParseAddr(addr))
 				w := mustParse(t, text, time.Second, 0)
 				m, err := do(t.Context(), p, w)
 				if err != nil {
@@ -92,12 +92,12 @@ func value(m result.Measurement, name string) (float64, bool) {
 	return v.Number, ok
 }
 
-// TestAccuracyOfRate: a path of known rate that is asked for more: what arrives is what the path lets through, and loss
-// is the rest, also with a warm-up, where the client's own figure is wrong.
+// TestAccuracyOfRate offers more than a path of known rate carries: throughput must be the path's rate and loss the
+// rest, even with a warm-up, where the client's own figure is wrong.
 func TestAccuracyOfRate(t *testing.T) {
 	const limit = 60e6 // bit/s on the wire
-	p := places(t, netip.MustParseAddr("127.0.0.1"))
-	err := inside(p.Client.(*spaceHost).ns, func() error { return shape(limit / 8) })
+	p := namespacePair(t, netip.MustParseAddr("127.0.0.1"))
+	err := inside(p.Client.(*namespaceHost).ns, func() error { return shape(limit / 8) })
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
 		t.Skip("this kernel has no tbf (CONFIG_NET_SCH_TBF)")
 	}
@@ -112,8 +112,8 @@ func TestAccuracyOfRate(t *testing.T) {
 	if len(m.Invalid) > 0 {
 		t.Fatalf("the machine was too busy for this: %v", m.Invalid)
 	}
-	// lo counts 14 bytes of Ethernet header, 20 of IP, 8 of UDP with each datagram. Less arrives where
-	// the machine let the sender wait for longer than the bucket's queue lasts, 4 ms; never more.
+	// lo counts 14 bytes of Ethernet header, 20 of IP and 8 of UDP per datagram. Less arrives if the sender waits for a
+	// CPU for longer than the bucket's queue lasts, 4 ms; more never arrives.
 	want := limit * 1400 / 1442
 	got, _ := value(m, "throughput")
 	if got > 1.02*want || got < 0.7*want {
@@ -127,7 +127,7 @@ func TestAccuracyOfRate(t *testing.T) {
 	}
 }
 
-// shape limits lo by a token bucket, in bytes per second, with a queue of 30 kB.
+// shape limits lo by a token bucket with a queue of 30 kB; rate is in bytes per second.
 func shape(rate uint64) error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -143,9 +143,10 @@ func shape(rate uint64) error {
 	})
 }
 
-// The server's own reason is given, not the client's view of it; pinning works or its failure is told.
+// TestErrorsOfIperf3 checks that the server's own error is preferred to the client's view of it, and that failed
+// pinning is an error.
 func TestErrorsOfIperf3(t *testing.T) {
-	p := places(t, netip.MustParseAddr("127.0.0.1"))
+	p := namespacePair(t, netip.MustParseAddr("127.0.0.1"))
 	w := mustParse(t, "tcp-stream", time.Second, 0)
 
 	elsewhere := p
@@ -156,7 +157,8 @@ func TestErrorsOfIperf3(t *testing.T) {
 		t.Errorf("listening on an address that is not there: %v", err)
 	}
 	pinned := p
-	pinned.Client = &spaceHost{name: "client", addr: p.Client.Addr(), ns: p.Client.(*spaceHost).ns, cpus: []int{1 << 14}}
+	pinned.Client = &namespaceHost{name: "client", addr: p.Client.Addr(), ns: p.Client.(*namespaceHost).ns,
+		cpus: []int{1 << 14}}
 	if _, err := do(t.Context(), pinned, w); err == nil || !strings.Contains(strings.ToLower(err.Error()), "affinity") {
 		t.Errorf("pinned to a CPU that is not there: %v", err)
 	}

@@ -14,22 +14,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Report is a test as one side's output tells of it, where the other side's is not at hand.
+// A Report is a test according to the output of one side.
 type Report struct {
 	Protocol string       // TCP, UDP or SCTP, as iperf3 writes it
-	Workload network.Spec // of a TCP or UDP test; Rate is that of all flows, 0 if unpaced
-	Start    time.Time    // zero if unknown
-	Host     string       // the machine that wrote it, as uname prints it; empty if unknown
+	Workload network.Spec // of a TCP or UDP test; Rate is the sum over all flows, 0 if unpaced
+	Start    time.Time    // zero: unknown
+	Host     string       // machine that wrote it, as printed by uname; empty: unknown
 	result.Measurement
 }
 
-// ReadReport reads the output of -J of a client, or of a server to which the client sent. A
-// test that ended in an error is a measurement that is invalid for that reason; the error is about text
-// that is not such an output, and Is [ErrOutput].
+// ReadReport reads the output of -J of a client, or of a server that received. A test that ended in an error is an
+// invalid measurement with that reason. Errors are about text that is not such an output, and wrap [ErrOutput].
 //
-// A client knows what its server received from the server's own count at the end, which in some
-// versions is wrong with --omit: the warnings say so. With --get-server-output the server's own
-// output is used. The gates of [Tool] do not apply: they are about how it runs iperf3.
+// A client knows what its server received from the server's count at the end, which in some versions is wrong with
+// --omit; then there is a warning. With --get-server-output the server's own output is used. The gates of [Tool] do not
+// apply, because they are about the way in which it runs iperf3.
 func ReadReport(text []byte) (Report, error) {
 	own, err := parse(text)
 	if err != nil {
@@ -45,18 +44,18 @@ func ReadReport(text []byte) (Report, error) {
 		r.Facts = []result.Fact{{Name: "tool.version", Value: family.OrUnknown(own.Start.Version)}}
 		return r, nil
 	}
-	r.Measurement, err = own.alone(r.Workload)
+	r.Measurement, err = own.measureAlone(r.Workload)
 	return r, err
 }
 
-// maxEpoch is the last second that a time of JSON can be of: the end of the year 9999.
+// maxEpoch is the end of the year 9999 in seconds since 1970, the last time that JSON can represent.
 const maxEpoch = 253402300800
 
-// workload is what the test was, as far as the output tells it.
+// workload returns the workload of the test, as far as the output describes it.
 func (o output) workload() network.Spec {
 	t := o.Start.TestStart
-	w := network.Spec{Kind: network.TCPStream, Flows: whole(t.Flows), Size: whole(t.Size), Direction: network.Forward,
-		Duration: seconds64(t.Duration), Warmup: seconds64(t.Omit)}
+	w := network.Spec{Kind: network.TCPStream, Flows: toInt(t.Flows), Size: toInt(t.Size), Direction: network.Forward,
+		Duration: toDuration(t.Duration), Warmup: toDuration(t.Omit)}
 	switch {
 	case o.End.SentBack != nil:
 		w.Direction = network.Both
@@ -68,16 +67,16 @@ func (o output) workload() network.Spec {
 	}
 	w.Kind = network.UDPUnpaced
 	w.Offload = t.GSO != 0 || t.GRO != 0
-	rate := cmp.Or(t.Rate, o.Start.Rate) // the latter before 3.13
+	rate := cmp.Or(t.Rate, o.Start.Rate) // start.target_bitrate before 3.13
 	if rate > 0 && rate < 1e18 && w.Size > 0 {
-		// -b is for each flow.
+		// -b is the rate of each flow.
 		w.Kind, w.Rate = network.UDPStream, Datagrams(rate*float64(max(w.Flows, 1)), w.Size)
 	}
 	return w
 }
 
-// Datagrams is how many of a size, in bytes, are per second in so many bits per second; 0 in none. It has six
-// significant digits, since no rate is set to more.
+// Datagrams returns how many datagrams of a size in bytes per second make a rate in bit/s; 0 for 0. It is rounded to
+// six significant digits, since rates are not set more precisely.
 func Datagrams(bits float64, size int) float64 {
 	v := bits / 8 / float64(size)
 	if v == 0 {
@@ -87,22 +86,24 @@ func Datagrams(bits float64, size int) float64 {
 	return math.Round(v*scale) / scale
 }
 
-func whole(v float64) int {
+// toInt converts a number of the output to int; 0 if it is out of range.
+func toInt(v float64) int {
 	if v >= 0 && v < math.MaxInt32 {
 		return int(v)
 	}
 	return 0
 }
 
-func seconds64(v float64) time.Duration {
+// toDuration converts seconds of the output; 0 if they are out of range.
+func toDuration(v float64) time.Duration {
 	if v >= 0 && v < 1e6 {
 		return time.Duration(v * float64(time.Second))
 	}
 	return 0
 }
 
-// alone makes a measurement of one side's output.
-func (o *output) alone(w network.Spec) (result.Measurement, error) {
+// measureAlone returns the measurement from one side's output.
+func (o *output) measureAlone(w network.Spec) (result.Measurement, error) {
 	client, server := o, o.other()
 	if o.Start.Accepted != nil {
 		if w.Direction != network.Forward {
@@ -125,7 +126,7 @@ func (o *output) alone(w network.Spec) (result.Measurement, error) {
 	}
 	m.Facts = o.facts(w)
 	if client == nil {
-		// What was sent is not known, nor what the client's process used.
+		// The server knows neither what was sent nor the CPU time of the client.
 		m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool {
 			return v.Metric == metric.Offered || v.Metric == metric.ThroughputSent
 		})
@@ -134,24 +135,25 @@ func (o *output) alone(w network.Spec) (result.Measurement, error) {
 	m.cost(halves, client, server)
 	m.tcpInfo(w, halves)
 	m.pace(c, w, halves)
-	m.doubts(w, client, server)
+	m.warnings(w, client, server)
 	if o.ServerOutput == nil {
 		m.hearsay(o, w)
 	}
 	return m.Measurement, nil
 }
 
-// other is the server as the client saw it, or by its own output where the client asked for that.
+// other returns the server's own output if the client has it, else the server as far as the client knows it.
 func (o *output) other() *output {
 	if o.ServerOutput != nil && o.ServerOutput.Start.Version != "" {
 		return o.ServerOutput
 	}
-	seen := *o // of the same version, for want of anything better
-	seen.End.CPU.Total = o.End.CPU.Remote
-	return &seen
+	server := *o // assumes the same version
+	server.End.CPU.Total = o.End.CPU.Remote
+	return &server
 }
 
-// halves are the directions of the test; what a server does not know of its client is as it received it.
+// halves returns the directions of the test. With a server's output, client is nil, and the sums of the sender are
+// those of the receiver.
 func (o *output) halves(w network.Spec, client, server *output) ([]half, error) {
 	if client == nil {
 		if o.End.Received == nil {
@@ -171,7 +173,7 @@ func (o *output) halves(w network.Spec, client, server *output) ([]half, error) 
 	return split(w, client, server)
 }
 
-// facts of a report: what newCommands would know of a run of ours is unknown here.
+// facts returns the facts of a report, which does not have all of those of a run by this tool.
 func (o *output) facts(w network.Spec) []result.Fact {
 	facts := []result.Fact{
 		{Name: "tool.version", Value: family.OrUnknown(o.Start.Version)},
@@ -187,7 +189,7 @@ func (o *output) facts(w network.Spec) []result.Fact {
 	return facts
 }
 
-// hearsay warns of what a client cannot know for itself.
+// hearsay adds warnings about values that a client knows only from its server.
 func (m *measurement) hearsay(o *output, w network.Spec) {
 	if w.Kind.Datagrams() && w.Direction != network.Reverse && w.Warmup > 0 {
 		m.Warn(result.LossOfWarmup, "%s with --omit tells the client a loss that may include the warm-up; "+

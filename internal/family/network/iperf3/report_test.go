@@ -12,8 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
-// TestReportAgreesWithBothSides: where the client knows as much as both sides together, its report
-// gives the measurement that the tool would.
+// TestReportAgreesWithBothSides checks that a client that knows as much as both sides together gives the measurement of
+// the tool.
 func TestReportAgreesWithBothSides(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -39,18 +39,18 @@ func TestReportAgreesWithBothSides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var told float64
+			var throughput float64
 			for _, s := range []*sum{other.End.Received, other.End.ReceivedBack} {
 				if s != nil {
-					told += 8 * s.Bytes / s.Seconds
+					throughput += 8 * s.Bytes / s.Seconds
 				}
 			}
 			if c.name != "tcp-forward" && c.name != "udp-forward-loss" {
-				return // what the client received, its server does not know
+				return // the server does not know what the client received
 			}
 			for _, v := range report.Values {
-				if v.Metric == "throughput" && math.Abs(v.Number/told-1) > 1e-3 {
-					t.Errorf("throughput %g, the server says %g", v.Number, told)
+				if v.Metric == "throughput" && math.Abs(v.Number/throughput-1) > 1e-3 {
+					t.Errorf("throughput %g, the server says %g", v.Number, throughput)
 				}
 			}
 		})
@@ -75,7 +75,7 @@ func TestReportOfAServer(t *testing.T) {
 	for _, v := range report.Values {
 		metrics[v.Metric] = v.Number
 	}
-	if _, told := metrics["offered"]; told || math.Abs(metrics["loss"]-0.349875) > 1e-9 || metrics["throughput"] < 58e6 {
+	if _, has := metrics["offered"]; has || math.Abs(metrics["loss"]-0.349875) > 1e-9 || metrics["throughput"] < 58e6 {
 		t.Errorf("%v", metrics)
 	}
 	if _, err := ReadReport(sampleOutput(t, "tcp-reverse.server.json")); !errors.Is(err, ErrOutput) ||
@@ -108,7 +108,7 @@ func TestReportUsesTheServersOwnOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range report.Values {
-		// The client of 3.12 was told 69 %, warm-up included.
+		// The client of 3.12 has 69 %, which includes the warm-up.
 		if v.Metric == "loss" && math.Abs(v.Number-0.349875) > 1e-9 {
 			t.Errorf("loss %g", v.Number)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A fake is a host in memory that answers with what run does.
-type fake struct {
+// A fakeHost is a host in memory that runs run instead of commands.
+type fakeHost struct {
 	name string
 	addr netip.Addr
 	cpus []int
@@ -25,15 +25,16 @@ type fake struct {
 	busy atomic.Int64
 }
 
-func (f *fake) Name() string     { return f.name }
-func (f *fake) Addr() netip.Addr { return f.addr }
-func (f *fake) CPUs() []int      { return f.cpus }
-func (f *fake) Run(ctx context.Context, c host.Cmd) error {
+func (f *fakeHost) Name() string     { return f.name }
+func (f *fakeHost) Addr() netip.Addr { return f.addr }
+func (f *fakeHost) CPUs() []int      { return f.cpus }
+func (f *fakeHost) Run(ctx context.Context, c host.Cmd) error {
 	f.busy.Add(1)
 	defer f.busy.Add(-1)
 	return f.run(ctx, int(f.call.Add(1)), c)
 }
 
+// prints returns a run that prints text.
 func prints(text []byte) func(context.Context, int, host.Cmd) error {
 	return func(_ context.Context, _ int, c host.Cmd) error {
 		_, err := c.Stdout.Write(text)
@@ -41,12 +42,13 @@ func prints(text []byte) func(context.Context, int, host.Cmd) error {
 	}
 }
 
-// hangs until it is ended.
+// hangs blocks until its context ends.
 func hangs(ctx context.Context, _ int, _ host.Cmd) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
+// says returns the output of iperf3 with an error.
 func says(text string) []byte {
 	return fmt.Appendf(nil, `{"start":{"version":"iperf 3.12"},"error":%q}`, text)
 }
@@ -95,7 +97,7 @@ func TestRunFakes(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
-			a, b := p.Client.(*fake), p.Server.(*fake)
+			a, b := p.Client.(*fakeHost), p.Server.(*fakeHost)
 			a.run, b.run = test.client, test.server
 			m, err := do(t.Context(), p, mustParse(t, "tcp-stream", time.Second, time.Second))
 			if (err == nil) != (test.want == nil) {
@@ -121,14 +123,14 @@ func TestRunFakes(t *testing.T) {
 
 func TestCancelled(t *testing.T) {
 	p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
-	p.Client.(*fake).run, p.Server.(*fake).run = hangs, hangs
+	p.Client.(*fakeHost).run, p.Server.(*fakeHost).run = hangs, hangs
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(20*time.Millisecond, func() { cancel(errors.New("enough")) })
 	_, err := do(ctx, p, mustParse(t, "tcp-stream", time.Second, 0))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v is not context.Canceled", err)
 	}
-	if p.Client.(*fake).busy.Load()+p.Server.(*fake).busy.Load() != 0 {
+	if p.Client.(*fakeHost).busy.Load()+p.Server.(*fakeHost).busy.Load() != 0 {
 		t.Error("something still runs")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// maxOutput bounds what one side may print: 128 flows for a day come to less.
+// maxOutput bounds the output of one side, in bytes: 128 flows for a day print less.
 const maxOutput = 64 << 20
 
 // A side is the client or the server of a run.
@@ -22,7 +22,7 @@ type side struct {
 	args   []string
 	stdout family.Printout
 	stderr family.Printout
-	output output // after run returned nil
+	output output // set when run returns nil
 }
 
 func newSide(role string, h host.Host, args []string) *side {
@@ -30,8 +30,8 @@ func newSide(role string, h host.Host, args []string) *side {
 	return &side{role: role, host: h, args: args, stdout: printout, stderr: printout}
 }
 
-// run runs the command once and reads its output. iperf3 with -J often ends with status 0 after an
-// error, so what it says counts more than how it ends.
+// run runs the command once and reads its output. With -J, iperf3 often exits with status 0 after an error, so the
+// error in its output takes precedence.
 func (s *side) run(ctx context.Context) error {
 	s.stdout.Reset()
 	s.stderr.Reset()
@@ -49,9 +49,9 @@ func (s *side) run(ctx context.Context) error {
 	out, parseErr := parse(s.stdout.Bytes())
 	switch {
 	case parseErr == nil && out.Error != "":
-		return &saidError{role: s.role, host: s.host.Name(), text: out.Error, cause: err}
-	case err != nil && told(s.stderr.String()) != "":
-		return &saidError{role: s.role, host: s.host.Name(), text: told(s.stderr.String()), cause: err}
+		return &reportedError{role: s.role, host: s.host.Name(), text: out.Error, cause: err}
+	case err != nil && errorLine(s.stderr.String()) != "":
+		return &reportedError{role: s.role, host: s.host.Name(), text: errorLine(s.stderr.String()), cause: err}
 	case err != nil:
 		return fmt.Errorf("iperf3 %s: %w", s.role, err)
 	case parseErr != nil:
@@ -61,7 +61,7 @@ func (s *side) run(ctx context.Context) error {
 	return nil
 }
 
-// files are the commands and what came of them, as evidence.
+// files returns the commands and their outputs as raw files.
 func files(sides ...*side) []result.File {
 	var commands strings.Builder
 	var files []result.File
@@ -77,26 +77,26 @@ func files(sides ...*side) []result.File {
 	return append([]result.File{{Name: "commands.txt", Data: []byte(commands.String())}}, files...)
 }
 
-// A saidError is an error in iperf3's own words.
-type saidError struct {
+// A reportedError is an error that iperf3 printed.
+type reportedError struct {
 	role, host, text string
-	cause            error // how it ended; nil is status 0
+	cause            error // exit error; nil: status 0
 }
 
-func (e *saidError) Error() string {
+func (e *reportedError) Error() string {
 	return fmt.Sprintf("the iperf3 %s on %s says: %s", e.role, e.host, strings.TrimPrefix(e.text, "error - "))
 }
 
-func (e *saidError) Unwrap() error { return e.cause }
+func (e *reportedError) Unwrap() error { return e.cause }
 
-// notListening says whether the client found nobody to connect to, so that no test has begun.
-func (e *saidError) notListening() bool {
+// notListening reports whether the client found no server, so that no test has begun.
+func (e *reportedError) notListening() bool {
 	return strings.HasPrefix(strings.TrimPrefix(e.text, "error - "), "unable to connect to server")
 }
 
-// told is the line of iperf3's stderr that says what is wrong: it begins with the program's name, and
-// may have its usage after it. "" is none.
-func told(stderr string) string {
+// errorLine returns the line of iperf3's stderr with the error, without the program's name; the usage may follow it. ""
+// means none.
+func errorLine(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "iperf3: ")
 		if ok && rest != "exiting" {
