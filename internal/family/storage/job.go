@@ -22,40 +22,40 @@ const (
 	maxFiles = 1 << 40 // bytes of the files of all processes
 )
 
-// A Job is a job of fio, by fio's own words. Every value of it is comparable.
+// A Job is a job of fio, with fio's names. All fields are comparable.
 type Job struct {
 	ReadWrite string `json:"rw,omitempty"`        // fio's rw: read, write, randread, randwrite, rw or randrw
 	Mix       int    `json:"mix,omitempty"`       // fio's rwmixread of a mixed job, in per cent
 	Block     int    `json:"bs,omitempty"`        // bytes of one operation
-	Depth     int    `json:"iodepth,omitempty"`   // operations under way at once
-	Jobs      int    `json:"numjobs,omitempty"`   // processes at once
-	Fdatasync bool   `json:"fdatasync,omitempty"` // after each write, as a database waits; engine sync then
-	// Precondition has the job run before its windows until its rate is steady, as SNIA's tests of solid state storage do.
+	Depth     int    `json:"iodepth,omitempty"`   // operations in flight
+	Jobs      int    `json:"numjobs,omitempty"`   // concurrent processes
+	Fdatasync bool   `json:"fdatasync,omitempty"` // after each write, as a database does; the engine is sync then
+	// Precondition runs the job before its window until its rate is steady, like SNIA's tests of solid state storage.
 	Precondition bool `json:"precondition,omitempty"`
-	// Sync is fio's ioengine=sync, which waits for each operation; otherwise the engine is libaio.
+	// Sync selects ioengine=sync, which waits for each operation, instead of libaio.
 	Sync bool `json:"sync,omitempty"`
-	// FilePerJob is the size in bytes of a file for each process, from a MiB on; 0 is one file for all of them, by the
-	// rule of the volume's bandwidth.
+	// FilePerJob is the size in bytes of a file for each process, at least 1 MiB; 0 is one file for all of them, whose
+	// size depends on the volume's bandwidth.
 	FilePerJob int64 `json:"file_per_job,omitempty"`
-	// Untimed jobs have fio's gtod_reduce=1: it measures no latencies, and reads the clock less often.
+	// Untimed sets gtod_reduce=1: fio measures no latencies, and reads the clock less often.
 	Untimed bool `json:"gtod_reduce,omitempty"`
-	// A job of the user's own: its name, and its section and the [global] before it as the file had them.
-	// The other fields are empty then.
+	// Name and Text are set for a job of the user's own: Text holds its section and the [global] before it, as in the
+	// file. The other fields are empty then.
 	Name string `json:"name,omitempty"`
 	Text string `json:"text,omitempty"`
 }
 
-// Writes reports whether the job does; of a job of the user's own that is not known.
+// Writes reports whether the job writes; false for a job of the user's own, whose operations are unknown.
 func (j Job) Writes() bool { return strings.Contains(j.ReadWrite, "write") || j.Mixed() }
 
-// Mixed says whether the job reads and writes at once.
+// Mixed reports whether the job both reads and writes.
 func (j Job) Mixed() bool { return j.ReadWrite == "rw" || j.ReadWrite == "randrw" }
 
-// singleReads says whether the job reads random places and waits for each.
+// singleReads reports whether the job reads at random offsets and waits for each read.
 func (j Job) singleReads() bool { return j.ReadWrite == "randread" && j.Depth == 1 && j.Jobs == 1 }
 
-// Metric is what a verdict on the job is about: what is written and synced is waited for; large
-// blocks are for bandwidth, one small operation at a time for latency, and many for their rate.
+// Metric returns the metric that a verdict on the job is about: the time of fdatasync if there is one, bandwidth for
+// large blocks, latency for one small operation at a time, and their rate for many.
 func (j Job) Metric() string {
 	const large = 64 << 10
 	switch {
@@ -69,13 +69,13 @@ func (j Job) Metric() string {
 	return metric.Rate
 }
 
-// accesses are fio's words for what a job does, in plain ones.
+// accesses maps fio's rw to plain words.
 var accesses = map[string]string{
 	"read": "Sequential read", "write": "Sequential write", "randread": "Random read", "randwrite": "Random write",
 	"rw": "Sequential read and write", "randrw": "Random read and write",
 }
 
-// subject is the job in plain words: "Random read, 4 KiB, queue depth 64".
+// subject returns the job in plain words: "Random read, 4 KiB, queue depth 64".
 func (j Job) subject() string {
 	if j.Name != "" {
 		return "Job " + j.Name
@@ -109,7 +109,7 @@ func (j Job) subject() string {
 	return words
 }
 
-// inUnits is a number of bytes in the largest of these units of which it is a multiple.
+// inUnits formats a number of bytes in the largest of these units of which it is a multiple.
 func inUnits(n int, mebi, kibi, bytes string) string {
 	switch {
 	case n%(1<<20) == 0:
@@ -120,7 +120,7 @@ func inUnits(n int, mebi, kibi, bytes string) string {
 	return strconv.Itoa(n) + bytes
 }
 
-// inWhole is a size of whole MiB, in GiB if it is a multiple of that.
+// inWhole formats a size of whole MiB, in GiB if it is a multiple of that.
 func inWhole(n int64, gibi, mebi string) string {
 	if n%(1<<30) == 0 {
 		return strconv.FormatInt(n>>30, 10) + gibi
@@ -128,7 +128,7 @@ func inWhole(n int64, gibi, mebi string) string {
 	return strconv.FormatInt(n>>20, 10) + mebi
 }
 
-// quantity is what Metric tells of the job, in plain words.
+// quantity returns what Metric measures, in plain words.
 func (j Job) quantity() string {
 	switch j.Metric() {
 	case metric.Throughput:
@@ -141,20 +141,20 @@ func (j Job) quantity() string {
 	return "fdatasync p99"
 }
 
-// jobName is randread-4k-qd64, randrw70-4k-qd16-jobs4 or write-2300-qd1-fdatasync.
+// jobName matches names such as randread-4k-qd64, randrw70-4k-qd16-jobs4 and write-2300-qd1-fdatasync.
 var jobName = regexp.MustCompile(
 	`^(read|write|randread|randwrite|(?:rand)?rw)(\d{0,3})-(\d+[km]?)-qd(\d+)(?:-jobs(\d+))?(-fdatasync)?$`)
 
-// ownName is the name of a job of the user's own, behind jobPrefix.
+// ownName matches the name of a job of the user's own, which follows jobPrefix.
 var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 const jobPrefix = "job/"
 
-// readWrites are what rw can be.
+// readWrites are the values of rw.
 var readWrites = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
 
-// Parse reads a job as Title writes it; text is the definition of a job of the user's own, and empty
-// otherwise. Every error Is family.ErrInvalid.
+// Parse reads a job as Title writes it. text is the definition of a job of the user's own, and empty otherwise. Every
+// error Is family.ErrInvalid.
 func Parse(name, text string) (Job, error) {
 	if own, is := strings.CutPrefix(name, jobPrefix); is {
 		j := Job{Name: own, Text: text}
@@ -173,7 +173,8 @@ func Parse(name, text string) (Job, error) {
 	if err != nil {
 		return Job{}, fmt.Errorf("%w: %q: %w", family.ErrInvalid, name, err)
 	}
-	number := func(text string) int { n, _ := strconv.Atoi(text); return n } // digits alone; too many are out of range
+	// The texts are digits only, and numbers too large for an int are out of range too.
+	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	j := Job{ReadWrite: m[1], Block: block, Depth: number(m[4]), Jobs: max(number(m[5]), 1), Fdatasync: m[6] != ""}
 	if j.Depth == 0 || m[5] == "0" {
 		return Job{}, fmt.Errorf("%w: %q: a queue depth and a number of jobs are at least 1", family.ErrInvalid, name)
@@ -192,7 +193,7 @@ func Parse(name, text string) (Job, error) {
 	return j.Resolved()
 }
 
-// set takes a parameter of a job's name.
+// set sets a parameter of a job's name.
 func (j *Job) set(key, value string) error {
 	if err := family.Known("a job of storage", key, parameters); err != nil {
 		return err
@@ -213,7 +214,7 @@ func (j *Job) set(key, value string) error {
 	return err
 }
 
-// parameters of a job, in the order of its title.
+// parameters are the parameters of a job, in the order of its title.
 var parameters = []string{"ioengine", "file-per-job", "gtod-reduce", "precondition"}
 
 func yesOrNo(value string) (bool, error) {
@@ -223,7 +224,7 @@ func yesOrNo(value string) (bool, error) {
 	return value == "yes", nil
 }
 
-// Title is the job's part of its case's name.
+// Title returns the job's part of its case's name.
 func (j Job) Title() string {
 	if j.Name != "" {
 		return jobPrefix + j.Name
@@ -255,10 +256,11 @@ func (j Job) Title() string {
 	return family.Title(name, options)
 }
 
-// blockText is a size in fio's way. A MiB is 1m; 1024k, as some published jobs have it, is the same.
+// blockText formats a size as fio does: 1 MiB is 1m, even if a published job has 1024k.
 func blockText(n int) string { return inUnits(n, "m", "k", "") }
 
-// Resolved is the job with fio's defaults, or an error that Is family.ErrInvalid and names what is out of range.
+// Resolved returns the job with fio's defaults, or an error that Is family.ErrInvalid and names the value that is out
+// of range.
 func (j Job) Resolved() (Job, error) {
 	if j.Name == "" {
 		j.Depth, j.Jobs = cmp.Or(j.Depth, 1), cmp.Or(j.Jobs, 1)
@@ -301,7 +303,7 @@ func (j Job) validate() error {
 	return nil
 }
 
-// validateOwn checks a job of the user's own by its name; what its text asks for fio knows.
+// validateOwn checks the name of a job of the user's own and that it has a text, which the tool checks.
 func (j Job) validateOwn() error {
 	if !ownName.MatchString(j.Name) {
 		return fmt.Errorf("%w: a job's name is letters, digits, dots, dashes and underscores, not %q",

@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s is written %s", name, got)
 		}
 	}
-	// Two ways to write the same job have one name.
+	// Equivalent notations have the same title.
 	if got, err := Parse("randread-1024k-qd128", ""); err != nil || got.Title() != "randread-1m-qd128" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -102,7 +102,7 @@ func TestMetric(t *testing.T) {
 	}
 }
 
-// Preconditioning is in the words of a job, in the time that it may take, and in the time that plans expect.
+// TestPrecondition checks that preconditioning is part of a job's words, limits and nominal time.
 func TestPrecondition(t *testing.T) {
 	plain, err := Parse("randwrite-4k-qd64", "")
 	if err != nil {
@@ -119,7 +119,7 @@ func TestPrecondition(t *testing.T) {
 	}
 }
 
-// Writing files of a given size takes as long as they are large.
+// TestNominalOfGivenSize checks that the nominal time of writing files follows their size.
 func TestNominalOfGivenSize(t *testing.T) {
 	for name, want := range map[string]time.Duration{
 		"randread-4k-qd128": usualLayout, "randread-4k-qd128:file-per-job=10g": 80 * time.Second,

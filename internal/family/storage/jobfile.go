@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// Job files of fio that a user gives are read strictly, because such a file may name programs to run and places to
-// write that are none of a benchmark's business. A suite makes a case of each job, and the tool that runs fio reads
-// the same text again when it carries the case out, since results directories, in which the texts are kept, can be
-// edited.
+// Users' job files are read strictly, because fio's options can run programs and write to any file. A suite makes a
+// case of each job. The tool that runs fio checks the text again, because it is kept in the results directory, which
+// can be edited.
 
 // Limits of a file.
 const (
@@ -21,13 +20,13 @@ const (
 	maxLine     = 1024
 )
 
-// ErrJobFile is what every error about a job file is.
+// ErrJobFile is wrapped by every error about a job file.
 var ErrJobFile = errors.New("not a job file that can be run")
 
 // An Option is a line of a section. A flag such as time_based has no value.
 type Option struct{ Key, Value string }
 
-// String is the option as a job file has it.
+// String returns the option as a line of a job file.
 func (o Option) String() string {
 	if o.Value == "" {
 		return o.Key
@@ -41,8 +40,8 @@ type Section struct {
 	Global, Own []Option
 }
 
-// Get is the value that counts: the last one of the job's own section, else the last global one. Is is false if there
-// is none. The key is in its long form or the short one, such as readwrite or rw.
+// Get returns the effective value of an option: the last one of the job's own section, else the last global one. is is
+// false if there is none. The key may be the long form or the short one, such as readwrite or rw.
 func (s Section) Get(key string) (value string, is bool) {
 	key = canonical(key)
 	for _, list := range [][]Option{s.Global, s.Own} {
@@ -55,7 +54,7 @@ func (s Section) Get(key string) (value string, is bool) {
 	return value, is
 }
 
-// Text is the job alone, as [ParseFile] reads it.
+// Text returns a job file with this job alone, as [ParseFile] reads it.
 func (s Section) Text() string {
 	var b strings.Builder
 	section := func(name string, options []Option) {
@@ -91,7 +90,7 @@ func ParseFile(file string, data []byte) ([]Section, error) {
 		if line == "" || line[0] == '#' || line[0] == ';' {
 			continue
 		}
-		if err := plain(line); err != nil {
+		if err := checkLine(line); err != nil {
 			return nil, fail(n, "%w", err)
 		}
 		if name, is := header(line); is {
@@ -121,11 +120,11 @@ func ParseFile(file string, data []byte) ([]Section, error) {
 		return nil, fail(1, "it has %d jobs, and not from 1 to %d: a job is a section such as [read] with its options",
 			len(jobs), maxSections)
 	}
-	return jobs, complete(jobs, lines, fail)
+	return jobs, checkComplete(jobs, lines, fail)
 }
 
-// complete checks what a job is worth nothing without.
-func complete(jobs []Section, lines map[string]int, fail func(int, string, ...any) error) error {
+// checkComplete checks that every job has an rw, and that its size, if any, is valid.
+func checkComplete(jobs []Section, lines map[string]int, fail func(int, string, ...any) error) error {
 	for _, j := range jobs {
 		if _, is := j.Get("rw"); !is {
 			return fail(lines[j.Name], "job %s does not say what it does: give it rw=, such as rw=randread", j.Name)
@@ -137,9 +136,9 @@ func complete(jobs []Section, lines map[string]int, fail func(int, string, ...an
 	return nil
 }
 
-// plain refuses what fio would make something else of than what is written: comments at the end of a line,
-// variables of the environment, bytes that no editor shows.
-func plain(line string) error {
+// checkLine refuses what fio interprets instead of taking literally: comments at the end of a line, variables of the
+// environment, and bytes that editors do not show.
+func checkLine(line string) error {
 	if len(line) > maxLine {
 		return fmt.Errorf("the line has more than %d bytes", maxLine)
 	}
@@ -164,7 +163,7 @@ func header(line string) (name string, is bool) {
 	return line[1 : len(line)-1], true
 }
 
-// checkName says what a job must not be called, since a case is named by it.
+// checkName checks the name of a section, which becomes part of a case's name. taken has the lines of earlier jobs.
 func checkName(name string, taken map[string]int) error {
 	if !ownName.MatchString(name) {
 		return fmt.Errorf("a case is named by its job, so its name is letters, digits, dots, dashes and underscores, "+
@@ -182,7 +181,7 @@ func parseOption(line string) (Option, error) {
 	return o, o.check()
 }
 
-// Size is how many bytes of its file the job covers. Is is false if it leaves that to others.
+// Size returns how many bytes of its file the job covers; is is false if the job does not set it.
 func (s Section) Size() (bytes int64, is bool, err error) {
 	text, is := s.Get("size")
 	if !is {
@@ -192,7 +191,7 @@ func (s Section) Size() (bytes int64, is bool, err error) {
 	return bytes, err == nil, err
 }
 
-// Number is a whole number, or the default where the job has none.
+// Number returns a whole number, or otherwise if the job does not set a valid one.
 func (s Section) Number(key string, otherwise int) int {
 	text, _ := s.Get(key)
 	n, err := strconv.Atoi(text)
@@ -202,7 +201,7 @@ func (s Section) Number(key string, otherwise int) int {
 	return n
 }
 
-// Flag says whether an option that is 0 or 1 is on; without a value it is.
+// Flag reports whether an option that is 0 or 1 is on; without a value it is.
 func (s Section) Flag(key string) bool {
 	text, is := s.Get(key)
 	return is && text != "0"
@@ -215,7 +214,7 @@ var (
 	}
 )
 
-// Duration is a time; 0 if the job has none that can be read.
+// Duration returns a time; 0 if the job does not set a valid one.
 func (s Section) Duration(key string) time.Duration {
 	text, _ := s.Get(key)
 	m := fileTime.FindStringSubmatch(strings.ToLower(text))
@@ -231,8 +230,8 @@ func (s Section) Duration(key string) time.Duration {
 
 var fileSize = regexp.MustCompile(`^(\d{1,15})(?:([kmgt])(i?))?b?$`)
 
-// parseSize reads fio's sizes. As fio has it by default (kb_base=1024), 4k and 4kb are 4096 bytes, and 4ki and 4kib
-// 4000: the prefixes of IEC mean the opposite of what they mean elsewhere.
+// parseSize parses fio's sizes. With fio's default (kb_base=1024), 4k and 4kb are 4096 bytes, and 4ki and 4kib are
+// 4000: the prefixes mean the opposite of their standard meaning.
 func parseSize(text string) (int64, error) {
 	m := fileSize.FindStringSubmatch(strings.ToLower(text))
 	if m == nil {

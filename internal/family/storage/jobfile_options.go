@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// canonical is the form of an option's name that others are aliases of.
+// canonical returns the option's name that key is an alias of, or key.
 func canonical(key string) string {
 	return cmp.Or(aliases[key], key)
 }
@@ -17,7 +17,7 @@ var aliases = map[string]string{
 	"buffered": "direct.not", "timeout": "runtime",
 }
 
-// check says why an option is not one that a job may have.
+// check returns an error if a job must not have the option.
 func (o Option) check() error {
 	switch {
 	case strings.HasPrefix(o.Key, "log_"):
@@ -38,10 +38,10 @@ func (o Option) check() error {
 	return nil
 }
 
-// head is what stands before the colon: rw=randread:8 reads eight blocks in a row.
+// head returns the part before the colon: in rw=randread:8 it is randread.
 func head(value string) string { value, _, _ = strings.Cut(value, ":"); return value }
 
-// engines are the I/O engines that a job may have: system calls on its own file, and nothing else.
+// engines are the permitted I/O engines: those that only make system calls on the job's own file.
 var engines = []string{"libaio", "io_uring", "sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "mmap"}
 
 var patterns = append(slices.Clip(readWrites), "readwrite")
@@ -53,7 +53,7 @@ var flags = []string{
 	"userspace_reap", "bs_unaligned",
 }
 
-// allowed are the options that say nothing but how the job reads and writes its file.
+// allowed are the options that only affect how the job reads and writes its file.
 var allowed = append(slices.Clip(flags),
 	"description", "rw", "readwrite", "rwmixread", "rwmixwrite", "rw_sequencer", "percentage_random",
 	"random_distribution", "random_generator", "randrepeat", "allrandrepeat", "randseed", "softrandommap",
@@ -69,9 +69,9 @@ var allowed = append(slices.Clip(flags),
 	"percentile_list", "clat_percentiles", "lat_percentiles", "slat_percentiles",
 )
 
-// Why options are refused that many job files have.
+// Reasons for refusing options that are common in job files.
 const (
-	// No file beside the job's own is written.
+	// Only the job's own file may be written.
 	logs = "it writes files elsewhere; the results have the whole output of fio, its histograms and a series of each " +
 		"run"
 	runs    = "it runs a program, and a job file from elsewhere must not"

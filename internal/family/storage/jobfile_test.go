@@ -120,7 +120,7 @@ func TestNoOptionIsBoth(t *testing.T) {
 	}
 }
 
-// FuzzParseFile: whatever is taken reads the same again, and has nothing in it that is not known to be harmless.
+// FuzzParseFile checks that a file that is accepted parses again to the same jobs, and has only allowed options.
 func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(published))
 	f.Add([]byte("[a]\nrw=read\nexec_prerun=x"))
@@ -148,7 +148,7 @@ func FuzzParseFile(f *testing.F) {
 	})
 }
 
-// TestPage holds the list of options in the documentation to those that are allowed.
+// TestPage compares the list of options in the documentation with the allowed ones.
 func TestPage(t *testing.T) {
 	const page, begin, end = "../../../docs/storage.md", "<!-- options: written by go test ./internal/family/storage " +
 		"-update -->\n",

@@ -1,18 +1,18 @@
-// Package storage is the family of what is measured on a volume: jobs of fio, by fio's own words.
+// Package storage is the family of workloads on a volume: jobs of fio, with fio's names.
 //
-// What the jobs tell, and what they do not:
+// What the jobs measure, and what they do not:
 //
-//   - randread-4k-qd1 and randwrite-4k-qd1 tell how long one small operation takes when nothing else is under way:
-//     what a program waits for that does one thing after another. They tell nothing of what a volume can carry.
-//   - randread-4k-qd64 and randwrite-4k-qd64 tell how many small operations a volume carries; their latency is what a
-//     queue of 64 makes of it, and falls with a shorter one.
-//   - read-1m-qd16 and write-1m-qd16 tell the bandwidth of large files, backups and scans; not of small ones.
-//   - randrw70-4k-qd16-jobs4 tells what reads and writes make of each other, in the proportion of K-Bench.
-//   - write-2300-qd1-fdatasync tells how long a database waits until a write is on the disk, as etcd's documentation
-//     has it checked: its 99th percentile is to be below 10 ms. That is a floor for etcd, and no comparison.
+//   - randread-4k-qd1 and randwrite-4k-qd1: the time of one small operation without others in flight, as seen by a
+//     program that does one thing after another; not what a volume can carry.
+//   - randread-4k-qd64 and randwrite-4k-qd64: how many small operations a volume carries; their latency includes a
+//     queue of 64, and falls with a shorter one.
+//   - read-1m-qd16 and write-1m-qd16: the bandwidth of large files, backups and scans; not of small ones.
+//   - randrw70-4k-qd16-jobs4: how reads and writes affect each other, in the proportion of K-Bench.
+//   - write-2300-qd1-fdatasync: how long a database waits until a write is on the disk, by the check that etcd's
+//     documentation recommends: the 99th percentile should be below 10 ms. This is a minimum for etcd, not a
+//     comparison.
 //
-// All but the last go around the page cache. None tells what a file system makes of many files, directories or
-// deletions.
+// All but the last bypass the page cache. None measures a file system with many files, directories or deletions.
 package storage
 
 import (
@@ -23,29 +23,29 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What storage takes longer than anything else before its window: a disk is made and attached, and what is read has to
-// be written first.
+// Limits of the time that storage takes before and after its windows: a disk is created and attached, and data to be
+// read are written first.
 const (
 	volumeTime = 5 * time.Minute
 	layoutTime = 15 * time.Minute
 )
 
-// PreconditionTime is the most that preconditioning may take before each run.
+// PreconditionTime is the longest time of preconditioning before a run.
 const PreconditionTime = 10 * time.Minute
 
-// What storage usually takes besides its windows: a volume is made and removed, a file is written by the rule of the
-// volume's bandwidth, and fio starts and ends. The size of a user's own file is not known here; it is taken for small.
+// Usual times of storage in addition to its windows: creating and removing a volume, writing a file whose size follows
+// the volume's bandwidth, and starting and ending fio. The file of a user's own job is assumed to be small.
 const (
 	usualVolume = 2 * time.Second
 	usualLayout = 9 * time.Second
 	usualRun    = 500 * time.Millisecond
-	usualRate   = 128 << 20 // bytes a second at which files of a given size are written
+	usualRate   = 128 << 20 // bytes per second at which files of a given size are written
 )
 
-// path is what the names of cases begin with.
+// path is the first part of the names of cases.
 const path = "storage"
 
-// Family is the family of jobs on volumes, as the tools measure them.
+// Family returns the family of jobs on volumes with its tools.
 func Family(tools ...family.Tool) family.Family {
 	sample := []family.Sample{{Name: "storage", Workload: Job{ReadWrite: "randread", Block: 4 << 10, Depth: 1, Jobs: 1}}}
 	return family.Family{
@@ -58,10 +58,10 @@ func Family(tools ...family.Tool) family.Family {
 
 func (j Job) String() string { return path + "/" + j.Title() }
 
-// Disturbs says what other users of the disks may feel: every job.
+// Disturbs returns how the job affects other users of the disks; every job does.
 func (j Job) Disturbs(family.Times) string { return "it reads or writes as fast as the volume lets it" }
 
-// Traits are those of a case.
+// Traits returns the traits of the case.
 func (j Job) Traits() family.Traits {
 	t := family.Traits{
 		Path: path, Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
@@ -80,7 +80,7 @@ func (j Job) Traits() family.Traits {
 	}
 	if j.Precondition {
 		t.Limits.Run += PreconditionTime
-		t.Nominal.Windows = 1 // a rate that is steady at once takes that to show
+		t.Nominal.Windows = 1 // the shortest time in which a steady rate is recognized
 	}
 	return t
 }

@@ -10,44 +10,43 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The windows of runs. How much blocks differ hardly depends on them. In the short one a volume that takes 8 ms for a
-// write has enough of them for a p99.
+// Windows of runs. The variation between blocks hardly depends on them. In the short one, even a volume with 8 ms per
+// write has enough writes for a p99.
 const (
 	standard = 10 * time.Second
 	short    = 3 * time.Second
 )
 
-// suites are all of them but those that a file makes.
+// suites returns all suites except those made from files.
 func suites() []family.Suite {
 	return []family.Suite{
-		// Latency, operations, bandwidth, and what a database waits for; each is decided on. The mix and single writes are
-		// shown.
+		// Latency, operations, bandwidth and fdatasync are primary; the mix and single writes are exploratory.
 		newSuite("storage", "latency, operations, bandwidth and fdatasync of a volume, by fio", standard, jobs(result.Primary,
 			"randread-4k-qd1", "randread-4k-qd64", "randwrite-4k-qd64",
 			"read-1m-qd16", "write-1m-qd16", "write-2300-qd1-fdatasync"),
 			jobs(result.Exploratory, "randwrite-4k-qd1", "randrw70-4k-qd16-jobs4")),
 		newSuite("storage:quick", "one case each of latency, operations, bandwidth and fdatasync, in short runs",
 			short, jobs(result.Primary, "randread-4k-qd1", "randwrite-4k-qd64", "read-1m-qd16", "write-2300-qd1-fdatasync")),
-		// Of the twelve jobs of K-Bench's dp_fio the six on the volume: those with libaio make the four figures that were
-		// published. With latencies (K-Bench leaves them out) and one file for the four threads instead of four.
+		// The six of the twelve jobs of K-Bench's dp_fio that use the volume; those with libaio make the four published
+		// figures. Unlike K-Bench, with latencies and one file for the four threads instead of four.
 		newSuite("storage:kbench", "K-Bench's jobs: the asynchronous ones of the Constellation v2.0 report, and the "+
 			"synchronous ones", standard,
 			jobs(result.Primary, "randrw70-4k-qd16-jobs4", "randrw100-4k-qd16-jobs4", "randrw0-4k-qd16-jobs4"),
 			jobs(result.Exploratory, "randrw70-4k-qd1-jobs4:ioengine=sync", "randrw100-4k-qd1-jobs4:ioengine=sync",
 				"randrw0-4k-qd1-jobs4:ioengine=sync")),
-		// The same as K-Bench has them; but for the design's duration, and where K-Bench asks a synchronous engine for a
-		// depth of 16, for the depth of 1 that it gives.
+		// The same as in K-Bench, except for the design's duration, and the depth of 1 of the synchronous engine, for which
+		// K-Bench sets 16 without effect.
 		newSuite("storage:kbench-published", "K-Bench's jobs without latencies, each thread with a file of 1 GiB", standard,
 			jobs(result.Primary, asPublished("randrw70-4k-qd16-jobs4:"), asPublished("randrw100-4k-qd16-jobs4:"),
 				asPublished("randrw0-4k-qd16-jobs4:")),
 			jobs(result.Exploratory, asPublished("randrw70-4k-qd1-jobs4:ioengine=sync,"),
 				asPublished("randrw100-4k-qd1-jobs4:ioengine=sync,"), asPublished("randrw0-4k-qd1-jobs4:ioengine=sync,"))),
-		// One thread each, as published, but not pinned to CPU 1 (cpus_allowed=1 there), and for the design's duration
-		// instead of once for 60 s.
+		// One thread each, as published, but not pinned to CPU 1 (cpus_allowed=1), and for the design's duration instead of
+		// once for 60 s.
 		newSuite("storage:constellation", "the IOPS and bandwidth jobs of the Constellation v2.6 report",
 			standard, jobs(result.Primary,
 				"randread-4k-qd128", "randwrite-4k-qd128", "randread-1m-qd128", "randwrite-1m-qd128")),
-		// The same on the file that the report says it had.
+		// The same with the file size of the report.
 		newSuite("storage:constellation-published", "the same jobs on a file of 10 GiB, as the v2.6 report says", standard,
 			jobs(result.Primary, "randread-4k-qd128:file-per-job=10g", "randwrite-4k-qd128:file-per-job=10g",
 				"randread-1m-qd128:file-per-job=10g", "randwrite-1m-qd128:file-per-job=10g")),
@@ -56,7 +55,7 @@ func suites() []family.Suite {
 	}
 }
 
-// asPublished is a job with the files of K-Bench's, and without latencies.
+// asPublished returns a job with K-Bench's files and without latencies.
 func asPublished(job string) string { return job + "file-per-job=1g,gtod-reduce=yes" }
 
 func newSuite(name, about string, window time.Duration, cases ...[]family.Case) family.Suite {
@@ -71,11 +70,11 @@ func jobs(role result.Role, names ...string) []family.Case {
 	return family.Cases(role, func(name string) (family.Workload, error) { return Parse(name, "") }, names...)
 }
 
-// longest is the window that a file may ask for.
+// longest is the longest window that a file can set.
 const longest = 10 * time.Minute
 
-// file makes a case of each job of a file, all of them primary. The window is the longest runtime in it. Every error Is
-// ErrJobFile and names the line.
+// file makes a primary case of each job of a file. The window is the longest runtime in it. Every error Is ErrJobFile
+// and names the line.
 func file(name string, data []byte) (family.Suite, error) {
 	jobs, err := ParseFile(name, data)
 	if err != nil {
