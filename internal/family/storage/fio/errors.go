@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A volumeError says what stands in the way on a volume, so that others may still be measured, and what to do.
+// A volumeError is a problem of one volume and its remedy; other targets can still be measured.
 type volumeError struct {
 	text  string
 	cause error
@@ -18,24 +18,24 @@ type volumeError struct {
 
 func (e *volumeError) Error() string { return e.text }
 
-// Unwrap makes the error both what happened and something that is reported under not_measured.
+// Unwrap returns the cause, and result.ErrNotSupported, so that the case is reported under not_measured.
 func (e *volumeError) Unwrap() []error { return []error{e.cause, result.ErrNotSupported} }
 
-// A failure is a run of fio that came to nothing.
+// A failure holds what is known about a failed run of fio.
 type failure struct {
 	host   string
 	volume host.Volume
 	direct bool
-	notes  string // what it printed beside its JSON
+	notes  string // output in addition to its JSON
 	stderr string
-	errno  int // of the job; 0 if it says none
+	errno  int // of the job; 0: none
 	cause  error
 }
 
-// explain turns a failure into an error that names cause and remedy.
+// explain returns an error with cause and remedy.
 func (f failure) explain() error {
-	said := f.notes + "\n" + f.stderr
-	has := func(text string) bool { return strings.Contains(said, text) }
+	output := f.notes + "\n" + f.stderr
+	has := func(text string) bool { return strings.Contains(output, text) }
 	path := f.volume.Path
 	at := func(format string, a ...any) error { return &volumeError{fmt.Sprintf(format, a...), f.because()} }
 	switch errno := syscall.Errno(f.errno); {
@@ -43,7 +43,7 @@ func (f failure) explain() error {
 		return at("%s", host.Missing(program, f.host))
 	case has("not loadable") || has("failed to load engine"):
 		return at("fio on %s has no engine %s: install one that was built with it (Debian: apt-get install fio libaio1)",
-			f.host, after(said, "engine "))
+			f.host, wordAfter(output, "engine "))
 	case has("does not support O_DIRECT") || has("does not support direct=1"):
 		return at("the file system of %s on %s refuses direct I/O, as ramfs and some overlays do: measure a directory on a "+
 			"disk; through the page cache it would be memory that is measured", path, f.host)
@@ -65,13 +65,13 @@ func (f failure) explain() error {
 		return fmt.Errorf("%s on %s fails with input/output errors: the disk is broken, or was removed: %w",
 			path, f.host, f.because())
 	}
-	if text := lastWords(said); text != "" {
+	if text := errorLine(output); text != "" {
 		return fmt.Errorf("fio on %s says: %s: %w", f.host, text, f.because())
 	}
 	return f.because()
 }
 
-// because is how fio ended.
+// because returns the underlying error.
 func (f failure) because() error {
 	if f.cause != nil {
 		return f.cause
@@ -79,16 +79,16 @@ func (f failure) because() error {
 	return fmt.Errorf("fio on %s: %w", f.host, syscall.Errno(f.errno))
 }
 
-// after is the word that follows a text.
-func after(said, text string) string {
-	_, rest, _ := strings.Cut(said, text)
+// wordAfter returns the word that follows text.
+func wordAfter(output, text string) string {
+	_, rest, _ := strings.Cut(output, text)
 	word, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	return strings.TrimSpace(word)
 }
 
-// lastWords is the line in which fio says what is wrong: the first of its own.
-func lastWords(said string) string {
-	for line := range strings.Lines(said) {
+// errorLine returns the first line in which fio reports an error.
+func errorLine(output string) string {
+	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
 		if rest, ok := strings.CutPrefix(line, "fio: "); ok {
 			return rest

@@ -1,9 +1,9 @@
-// Package fio is the tool of that name behind the family.Tool seam: from a workload it builds a job file (job.go),
-// writes the file that is to be read or written (layout.go), runs the job until its rate is steady if that is asked for
-// (precondition.go), runs it on the client of a pair (this file), reads the JSON that fio prints (output.go), and makes
-// a measurement of it (measurement.go) unless something speaks against it (gates.go).
+// Package fio runs fio as a family.Tool: from a workload it builds a job file (job.go), writes the file that the job
+// reads or writes (layout.go), runs the job until its rate is steady if requested (precondition.go), runs it on the
+// client of a pair (this file), reads the JSON that fio prints (output.go), makes a measurement of it (measurement.go),
+// and checks it (gates.go).
 //
-// There is one job at a time, never two at once, and its latencies are of whole operations, from their submission on.
+// Jobs never run concurrently. Latencies are those of whole operations, from submission on.
 package fio
 
 import (
@@ -26,31 +26,31 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// program is what runs start on the client.
+// program is the command on the client.
 const program = "fio"
 
-// grace is how much longer than it should fio may take.
+// grace is how much longer than planned fio may take.
 const grace = 60 * time.Second
 
-// maxOutput bounds what fio may print: some 50 kB for each document.
+// maxOutput bounds fio's output, in bytes: each document has some 50 kB.
 const maxOutput = 256 << 20
 
-// errNoRoom is behind what is said of a volume that is too small.
+// errNoRoom is the cause of errors about volumes that are too small.
 var errNoRoom = errors.New("the volume is too small")
 
-// Tool is fio. It remembers which files it wrote on volumes that are kept from run to run.
+// Tool is the fio tool. It remembers the files that it wrote on volumes that are kept from run to run.
 type Tool struct {
 	mu    sync.Mutex
 	files map[fileKey]layout
 }
 
-// A fileKey is where a file was written, and what decides its size.
+// A fileKey identifies a file: where it is, and what determines its size.
 type fileKey struct{ host, path, kept, size string }
 
-// New is fio as a tool.
+// New returns the fio tool.
 func New() *Tool { return &Tool{files: map[fileKey]layout{}} }
 
-// Name is what --tool takes.
+// Name returns the name for --tool.
 func (*Tool) Name() string { return program }
 
 func (t *Tool) known(p fileKey) (layout, bool) {
@@ -72,16 +72,16 @@ func (t *Tool) forget(kept string) {
 	maps.DeleteFunc(t.files, func(p fileKey, _ layout) bool { return p.kept == kept })
 }
 
-// Supports is nil for jobs of storage, else it says why not.
+// Supports returns nil for jobs of storage that fio can run, else an error that Is result.ErrNotSupported.
 func (*Tool) Supports(w family.Workload) error {
 	_, err := newJob(w)
 	return err
 }
 
-// Program is fio.
+// Program returns the name of fio.
 func (*Tool) Program(family.Workload) string { return program }
 
-// Run does w once. Nothing of fio runs when it returns; its file stays on the volume, which is the target's.
+// Run carries out w once. When it returns, no process of fio is running; the job's file stays on the volume.
 func (t *Tool) Run(
 	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
 ) (result.Measurement, error) {
@@ -96,12 +96,12 @@ func (t *Tool) Run(
 	m, err := r.measure(ctx, j)
 	m.Raw = r.files()
 	if err != nil && p.Volume.Kept != "" {
-		t.forget(p.Volume.Kept) // whatever went wrong, the file may be part of it
+		t.forget(p.Volume.Kept) // the file may be the cause
 	}
 	return m, err
 }
 
-// A run is one call of Run: what is run for it, one after another, and what that printed.
+// A run holds the state of one call of Run: the commands and their output.
 type run struct {
 	tool     *Tool
 	pair     host.Pair
@@ -111,6 +111,7 @@ type run struct {
 	raw      []result.File
 }
 
+// measure writes the job's file, preconditions it, runs the job and returns its measurement.
 func (r *run) measure(ctx context.Context, j job) (result.Measurement, error) {
 	l, err := r.layOut(ctx, j)
 	if err != nil {
@@ -139,7 +140,7 @@ func (r *run) measure(ctx context.Context, j job) (result.Measurement, error) {
 	m.steps(p.documents)
 	m.gates(j, r.times.Window, g, p.notes)
 	m.Warnings = append(m.Warnings, l.warnings...)
-	m.doubts(j, g)
+	m.warnings(j, g)
 	m.steadiness(j, l, before)
 	m.RefuseWithout(j.metric)
 	m.Facts = append(m.Facts, append(g.Facts(), l.facts()...)...)
@@ -163,15 +164,15 @@ func yes(is bool) string {
 	return "no"
 }
 
-// drawSeed draws what decides the places of a run.
+// drawSeed returns a random seed for the offsets of a run.
 func drawSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// steps adds the rates and bandwidths of each second, from what fio printed meanwhile: counts so far at times that are
-// not quite a second apart, between which they are taken to grow evenly.
+// steps adds the rate and throughput of each second. fio's documents have counts so far, at times that are not exactly
+// a second apart; between these the counts are interpolated linearly.
 func (m *measurement) steps(documents []Output) {
 	type point struct{ at, operations, bytes float64 }
 	points := []point{{}}
@@ -185,7 +186,7 @@ func (m *measurement) steps(documents []Output) {
 			points = append(points, p)
 		}
 	}
-	// A step is of two points at least, so that none is made up.
+	// Each step needs a point of its own, so that none is pure interpolation.
 	steps := int(points[len(points)-1].at + 0.02)
 	if steps < 2 || len(points)-1 < steps {
 		return
@@ -209,7 +210,7 @@ func (m *measurement) steps(documents []Output) {
 	m.Steps(metric.Throughput, 1, bits)
 }
 
-// fio runs one job file and reads what comes out. Errors name what went wrong, and what to do about it.
+// fio runs one job file and reads its output. Errors name the cause and the remedy.
 func (r *run) fio(ctx context.Context, name, text string, takes time.Duration, direct bool) (printed, error) {
 	h := r.pair.Client
 	bounded, cancel := context.WithTimeout(ctx, takes+grace)
@@ -244,7 +245,7 @@ func (r *run) fio(ctx context.Context, name, text string, takes time.Duration, d
 	return p, nil
 }
 
-// keep keeps what was run and the whole of what it came to. Documents in between are in the series.
+// keep saves the job file, the last document and the other output as raw files; earlier documents are in the series.
 func (r *run) keep(name, text string, p printed, stdout, stderr []byte) {
 	r.raw = append(r.raw, result.File{Name: name + ".job", Data: []byte(text)})
 	out := p.last

@@ -14,10 +14,10 @@ import (
 // Limits of the gates.
 const (
 	shortWindow = 0.95 // of the window
-	deepEnough  = 0.90 // of the submissions at the depth that was asked for
+	deepEnough  = 0.90 // of the submissions at the requested depth
 	cpuBound    = 0.95 // of a CPU in each thread
-	inSubmit    = 0.50 // of the latency; then it is submission that waits
-	uncounted   = 0.01 // of the operations; then what fio leaves out at its end matters
+	inSubmit    = 0.50 // of the latency; above it submission is the bottleneck
+	uncounted   = 0.01 // of the operations; above it those that fio leaves out at the end matter
 )
 
 // gates adds the reasons why a run must not count.
@@ -26,7 +26,7 @@ func (m *measurement) gates(j job, window time.Duration, g Group, notes string) 
 	if o.Error != 0 {
 		m.Refuse(result.JobFailed, "fio says that the job failed with error %d", o.Error)
 	}
-	// Of a side without operations fio 3.33 counts the syncs of the other as dropped.
+	// For a side without operations, fio 3.33 counts the syncs of the other as dropped.
 	for _, s := range []Side{o.Read, o.Write} {
 		if lost := s.Short + s.Dropped; s.moved() && lost > 0 {
 			m.Refuse(result.OperationsLost, "%.0f operations were short or dropped", lost)
@@ -39,35 +39,35 @@ func (m *measurement) gates(j job, window time.Duration, g Group, notes string) 
 		m.Refuse(result.FileLaidOut, "the file did not have the size that was asked for: fio made it anew, and what is "+
 			"read was not written before")
 	}
-	if share, told := atDepth(o.Levels, j.depth); told && !j.slowing && j.depth > 1 && share < deepEnough {
+	if share, known := atDepth(o.Levels, j.depth); known && !j.slowing && j.depth > 1 && share < deepEnough {
 		m.Refuse(result.ShallowQueue, "the queue depth of %d was reached in %s of the submissions only",
 			j.depth, unit.Format(share, unit.Ratio))
 	}
-	// With memory mapped, or with a rate to keep, a thread may spin; else one that uses its CPU whole had none left.
+	// With mapped memory or a rate a thread may spin; otherwise a thread that uses a whole CPU is limited by it.
 	if used := (o.User + o.System) / 100; !j.slowing && j.engine != "mmap" && used >= cpuBound {
 		m.Refuse(result.CPULimit, "the client's CPU was the limit and not the volume: each of fio's threads used %s of a "+
 			"CPU; more jobs (numjobs) or larger blocks leave room", unit.Format(used, unit.Ratio))
 	}
 }
 
-// atDepth is the share of the submissions with at least so many operations under way, as far as fio's powers of two
-// tell; told is false where there are none.
-func atDepth(levels map[string]float64, depth int) (share float64, told bool) {
+// atDepth returns the share of the submissions with at least so many operations in flight, to the resolution of fio's
+// powers of two; known is false without data.
+func atDepth(levels map[string]float64, depth int) (share float64, known bool) {
 	for _, key := range slices.Sorted(maps.Keys(levels)) {
 		from, err := strconv.Atoi(strings.TrimPrefix(key, ">="))
 		if err != nil || levels[key] < 0 {
 			continue
 		}
-		told = told || levels[key] > 0
+		known = known || levels[key] > 0
 		if 2*from > min(depth, 64) {
 			share += levels[key] / 100
 		}
 	}
-	return share, told
+	return share, known
 }
 
-// doubts adds what a reader should know of a run that counts.
-func (m *measurement) doubts(j job, g Group) {
+// warnings adds what a reader should know about a valid run.
+func (m *measurement) warnings(j job, g Group) {
 	if !j.direct && !j.syncs {
 		m.Warn(result.PageCache, "the job goes through the page cache (direct=1 goes around it), so that a part of what "+
 			"was measured is memory")
@@ -89,8 +89,8 @@ func (m *measurement) doubts(j job, g Group) {
 	}
 }
 
-// leftOut is the most that fio leaves out at the end of its window, as a share of the operations that it counted: as
-// many as its threads keep under way.
+// leftOut returns the largest number of operations that fio may leave out at the end of its window, those in flight, as
+// a share of the counted ones.
 func (j job) leftOut(g Group) float64 {
 	counted := 0.0
 	for _, o := range g.Jobs {

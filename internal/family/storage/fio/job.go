@@ -15,32 +15,32 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// direct I/O is in whole sectors.
+// sector is the unit of direct I/O in bytes.
 const sector = 512
 
-// seriesFrom is the window from which on a run has a series, with a step of a second.
+// seriesFrom is the shortest window for which a run has a series, with steps of one second.
 const seriesFrom = 3 * time.Second
 
-// A job is what of a workload decides how its file is made and what its section says.
+// A job holds what a workload determines about its file and its section of the job file.
 type job struct {
 	name    string
-	options []string // the workload's own
+	options []string // of the workload itself
 	engine  string
 	direct  bool
-	size    int64  // of a file, that the workload itself asks for; 0: by the rule
+	size    int64  // of a file, if the workload sets it; 0: by the rule
 	files   int    // one for each thread; 0: one for all of them
 	untimed bool   // without latencies
-	metric  string // that a verdict on it is about
-	why     string
-	depth   int // operations under way at once in each thread; 1 where each waits for the one before
+	metric  string // of the verdict
+	why     string // why the file has its size
+	depth   int    // operations in flight per thread; 1 if each waits for the previous one
 	threads int
-	slowing bool // it waits between operations or keeps to a rate: no gate is about that
+	slowing bool // waits between operations or limits its rate: depth and CPU are not checked
 	syncs   bool
-	// precondition asks to run it until its rate is steady; writes is not known of a user's own.
+	// precondition runs the job until its rate is steady; writes is not set for a user's own job.
 	precondition, writes bool
 }
 
-// newJob reads a job of storage. An error Is result.ErrNotSupported.
+// newJob converts a job of storage. An error Is result.ErrNotSupported.
 func newJob(w family.Workload) (job, error) {
 	o, is := w.(storage.Job)
 	switch {
@@ -53,7 +53,7 @@ func newJob(w family.Workload) (job, error) {
 		precondition: o.Precondition, writes: o.Writes(), untimed: o.Untimed}
 	j.name, _, _ = strings.Cut(o.Title(), ":")
 	if o.Fdatasync {
-		// As the check for etcd does it: through the page cache, and synced after every write.
+		// Like the check for etcd: through the page cache, with a sync after every write.
 		j.engine, j.direct, j.syncs = "sync", false, true
 		j.size, j.why = etcdSize, "22 MiB, as the published check for etcd has it"
 	} else if o.Block%sector != 0 {
@@ -74,12 +74,12 @@ func newJob(w family.Workload) (job, error) {
 	if o.Fdatasync {
 		j.options = append(j.options, "fdatasync=1")
 	}
-	// What is written is new each time, so that nothing between here and the disk can leave it out as known or empty.
+	// New data in every write, so that no layer above the disk can deduplicate or skip them.
 	j.options = append(j.options, "ioengine="+j.engine, "direct="+flag(j.direct), "refill_buffers")
 	return j, nil
 }
 
-// etcdSize is that of the check which etcd's documentation refers to.
+// etcdSize is the file size of the check that etcd's documentation refers to, in bytes.
 const etcdSize = 22 << 20
 
 func flag(on bool) string {
@@ -89,7 +89,7 @@ func flag(on bool) string {
 	return "0"
 }
 
-// ownJob is a job of the user's own. Its text is read as strictly as when the suite was made of it.
+// ownJob converts a job of the user's own. Its text is checked as strictly as when the suite was made.
 func ownJob(o storage.Job) (job, error) {
 	jobs, err := storage.ParseFile("job "+o.Name, []byte(o.Text))
 	if err != nil {
@@ -106,7 +106,7 @@ func ownJob(o storage.Job) (job, error) {
 	j := job{name: own.Name, metric: o.Metric(), engine: engine, direct: own.Flag("direct"),
 		depth: own.Number("iodepth", 1), threads: max(own.Number("numjobs", 1), 1)}
 	if engine != "libaio" && engine != "io_uring" && engine != "posixaio" {
-		j.depth = 1 // others wait for each operation, whatever iodepth says
+		j.depth = 1 // other engines wait for each operation, whatever iodepth is
 	}
 	j.syncs = own.Number("fdatasync", 0) > 0 || own.Number("fsync", 0) > 0
 	for _, key := range []string{"rate", "rate_iops", "thinktime", "latency_target", "iodepth_low", "iodepth_batch",
@@ -127,7 +127,7 @@ func ownJob(o storage.Job) (job, error) {
 	return j, nil
 }
 
-// overridden are the options of a job file that the design of the experiment decides.
+// overridden reports whether the design of the experiment determines an option of a job file.
 func overridden(key string) bool {
 	switch key {
 	case "runtime", "timeout", "ramp_time", "time_based", "size",
@@ -139,16 +139,16 @@ func overridden(key string) bool {
 	return false
 }
 
-// A workFile is where on a volume a job works: a file, or one for each of so many jobs.
+// A workFile names the file on a volume that a job uses, or one file for each of several processes.
 type workFile struct {
 	directory, file string
 	jobs            int // 0: one file for all of them
 }
 
-// plainPath is what a job file can name.
+// plainPath matches paths that a job file can name.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
 
-// workFileOf is the device, or a file that is named by what decides its content.
+// workFileOf returns the device, or a file whose name contains what determines its size.
 func workFileOf(v host.Volume, size string) (workFile, error) {
 	if !plainPath.MatchString(v.Path) ||
 		path.Clean(v.Path) != v.Path || strings.HasSuffix(v.Path, " ") {
@@ -162,7 +162,7 @@ func workFileOf(v host.Volume, size string) (workFile, error) {
 	return workFile{directory: escaped, file: "knotmeter-" + size + ".fio"}, nil
 }
 
-// workFile is where the job works on a volume.
+// workFile returns the file of the job on a volume.
 func (j job) workFile(v host.Volume) (workFile, error) {
 	p, err := workFileOf(v, j.sizeClass())
 	if err != nil || j.files == 0 {
@@ -186,13 +186,13 @@ func (f workFile) options() []string {
 	return []string{"directory=" + f.directory, "filename=" + f.file}
 }
 
-// measuring is the job file of a run: the window after its ramp, on a file that is there.
+// measuring returns the job file of a run: warm-up and window on an existing file.
 func (j job) measuring(p workFile, t family.Times, size int64, seed uint64, cpus []int) string {
 	options := append(p.options(), "size="+strconv.FormatInt(size, 10), "allow_file_create=0",
 		"time_based", "runtime="+milliseconds(t.Window), "ramp_time="+milliseconds(t.Warmup),
-		// Processes of fio leave their process group and outlive it; threads end with it.
+		// fio's processes leave their process group and could outlive it; its threads end with it.
 		"thread", "group_reporting", timing(j.untimed),
-		// Other places in each run, and the same again with this file.
+		// Different offsets in each run, reproducible with this job file.
 		"randrepeat=0", "randseed="+strconv.FormatUint(seed, 10))
 	own := j.options
 	if len(cpus) > 0 && !strings.Contains(strings.Join(own, "\n"), "cpus_allowed=") {
@@ -201,7 +201,7 @@ func (j job) measuring(p workFile, t family.Times, size int64, seed uint64, cpus
 	return section(j.name, append(own[:len(own):len(own)], options...))
 }
 
-// timing is the option by which fio measures whole operations, or no latency at all.
+// timing returns the option that makes fio measure whole operations, or no latency at all.
 func timing(untimed bool) string {
 	if untimed {
 		return "gtod_reduce=1"
@@ -209,16 +209,15 @@ func timing(untimed bool) string {
 	return "lat_percentiles=1"
 }
 
-// A rate is steady if a straight line through its seconds changes by at most this share of their mean from the first to
-// the last. There are as many seconds as the window has, but at least five, as SNIA has five rounds, and at most a
-// minute.
+// A rate is steady if a straight line fitted to its seconds changes by at most steadySlope of their mean from the first
+// to the last. The number of seconds is that of the window, but at least five, like SNIA's five rounds, and at most 60.
 const (
 	steadySlope = 0.10
 	steadyLeast = 5 * time.Second
 	steadyMost  = time.Minute
 )
 
-// preconditioning is the job file that runs the job until its rate is steady.
+// preconditioning returns the job file that runs the job until its rate is steady.
 func (j job) preconditioning(p workFile, window time.Duration, size int64, seed uint64, cpus []int) string {
 	seconds := math.Ceil(min(max(window, steadyLeast), steadyMost).Seconds())
 	return j.measuring(p, family.Times{Window: storage.PreconditionTime}, size, seed, cpus) +
@@ -226,7 +225,7 @@ func (j job) preconditioning(p workFile, window time.Duration, size int64, seed 
 			100*steadySlope/seconds, seconds)
 }
 
-// filling is the job file that writes the file from an offset on to its size, for at most so long.
+// filling returns the job file that writes the file from an offset to its size, for at most the duration most.
 func filling(name string, p workFile, direct bool, from, size int64, most time.Duration) string {
 	options := append(p.options(), "rw=write", "bs=1m", "size="+strconv.FormatInt(size-from, 10),
 		"runtime="+milliseconds(most), "thread", "group_reporting", "refill_buffers", "fallocate=none", "end_fsync=1")
@@ -235,7 +234,7 @@ func filling(name string, p workFile, direct bool, from, size int64, most time.D
 		options = append(options, "offset="+strconv.FormatInt(from, 10))
 	case from == 0 && p.jobs > 0:
 		options = append(options, "numjobs="+strconv.Itoa(p.jobs))
-	case from > 0: // a file that is not appended to is made anew
+	case from > 0: // otherwise fio would write the file anew
 		options = append(options, "file_append=1")
 	}
 	if direct {
@@ -250,7 +249,7 @@ func section(name string, options []string) string {
 	return "[" + name + "]\n" + strings.Join(options, "\n") + "\n"
 }
 
-// arguments are fio's; the job file comes in its standard input.
+// arguments returns fio's command line; the job file comes on standard input.
 func arguments(window time.Duration) []string {
 	args := []string{"fio", "--output-format=json+"}
 	if window >= seriesFrom {

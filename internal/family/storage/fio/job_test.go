@@ -78,7 +78,7 @@ func TestSupports(t *testing.T) {
 	if err := tool.Supports(network.Workload{}); !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("tcp-rr: %v", err)
 	}
-	// What a results directory has been made to say is read as strictly as the user's file.
+	// The text in a results directory is checked as strictly as the user's file.
 	for text, want := range map[string]string{
 		"[mine]\nrw=read\nexec_prerun=touch /tmp/x": "exec_prerun",
 		"[mine]\nrw=read\n[more]\nrw=write":         "one job", "[other]\nrw=read": "one job",
@@ -119,13 +119,13 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// A busy host ends every command without its work being done.
+// A busy host fails every command.
 type busy struct{ *host.Local }
 
 func (busy) Run(context.Context, host.Cmd) error { return errors.New("busy") }
 
-// A file of a size that the job gives is of no use in part: the 10 GiB of a published job take longer than three
-// minutes on a disk of 56 MiB/s.
+// A file whose size the job sets is useless in part: the 10 GiB of a published job take longer than three minutes on a
+// disk with 56 MiB/s.
 func TestGivenSizeHasTime(t *testing.T) {
 	j, err := newJob(spec(t, "randread-4k-qd128:file-per-job=10g", ""))
 	if err != nil {

@@ -12,33 +12,33 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The rule by which a file has its size: so many windows of the volume's bandwidth that a run at full bandwidth comes
-// nowhere twice and a cache between here and the disk holds little of it, and never more than the 25 s that kbench has.
-// The bandwidth is that of the first seconds of the filling.
+// The rule for the size of a file: ruleWindows times the window at the volume's bandwidth, so that a run at full
+// bandwidth uses no offset twice and a cache holds only a small part; at most 25 s, as in kbench. The bandwidth is
+// measured in the first seconds of writing the file.
 const (
 	ruleWindows = 2.5
 	ruleLeast   = 5 * time.Second
 	ruleMost    = 25 * time.Second
 	probeFor    = 2 * time.Second
 	fillAtMost  = 3 * time.Minute
-	givenAtMost = 10 * time.Minute // for a size that the job gives, of which a part does not do
-	leastSize   = 64 << 20         // where the volume has so much
-	smallest    = 1 << 20
-	unknownSize = 16 << 30 // what may be used of a volume of which nobody knows the size
+	givenAtMost = 10 * time.Minute // for a size that the job sets, which has to be written completely
+	leastSize   = 64 << 20         // bytes, if the volume has so much
+	smallest    = 1 << 20          // bytes
+	unknownSize = 16 << 30         // bytes to use of a volume whose size is unknown
 )
 
-// A layout is a file that is written from its beginning to its end, and how it came to be.
+// A layout is a completely written file, and how it was written.
 type layout struct {
 	workFile workFile
 	size     int64
 	rule     string
 	probe    float64 // bytes per second; 0: not measured
-	seconds  float64 // that the filling took
-	kept     bool    // from an earlier run
+	seconds  float64 // duration of the writing
+	kept     bool    // written by an earlier run
 	warnings []result.Warning
 }
 
-// facts say what a run read or wrote.
+// facts returns facts about the file.
 func (l layout) facts() []result.Fact {
 	filled := "for this run, in " + unit.Format(l.seconds, unit.Second)
 	if l.kept {
@@ -50,7 +50,7 @@ func (l layout) facts() []result.Fact {
 	}
 }
 
-// sizeClass names files by what decides their size.
+// sizeClass returns a file name's part for what determines the size.
 func (j job) sizeClass() string {
 	switch {
 	case j.files > 0:
@@ -61,14 +61,16 @@ func (j job) sizeClass() string {
 	return "data"
 }
 
-// total is what the files of a job have together, as far as the workload itself says.
+// total returns the size of all files of the job, 0 if the rule determines it.
 func (j job) total() int64 { return j.size * int64(max(j.files, 1)) }
 
-// whole is a size in whole MiB, which is what files are filled in.
-func whole(size int64) int64     { return size / smallest * smallest }
+// whole rounds down to whole MiB, the unit in which files are written.
+func whole(size int64) int64 { return size / smallest * smallest }
+
+// upToWhole rounds up to whole MiB.
 func upToWhole(size int64) int64 { return whole(size + smallest - 1) }
 
-// limit is the most that a file may have, 0 if that is too little for any.
+// limit returns the largest size of a file on the volume, 0 if it is too small for any.
 func limit(v host.Volume) int64 {
 	if v.Size == 0 {
 		return unknownSize
@@ -76,7 +78,7 @@ func limit(v host.Volume) int64 {
 	return whole(v.Size)
 }
 
-// bySize is the size that the rule asks for, bounded by what the volume has; warning says so where that bites.
+// bySize returns the size by the rule, bounded by most; warning is set if the bound applies.
 func bySize(bandwidth float64, window time.Duration, most int64) (size int64, rule, warning string) {
 	seconds := min(max(ruleLeast, time.Duration(ruleWindows*float64(window))), ruleMost).Seconds()
 	wanted := math.Max(leastSize, seconds*bandwidth)
@@ -95,7 +97,7 @@ func bySize(bandwidth float64, window time.Duration, most int64) (size int64, ru
 		unit.Format(float64(most), unit.Byte), float64(most)/bandwidth, seconds)
 }
 
-// layOut writes the file of a job, or finds that an earlier run did.
+// layOut writes the file of a job, unless an earlier run did.
 func (r *run) layOut(ctx context.Context, j job) (layout, error) {
 	v := r.pair.Volume
 	at := fileKey{r.pair.Client.Name(), v.Path, v.Kept, j.sizeClass()}
@@ -110,7 +112,7 @@ func (r *run) layOut(ctx context.Context, j job) (layout, error) {
 	return l, err
 }
 
-// fill writes a file. Where the rule decides, its first part is the probe.
+// fill writes the file of a job.
 func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	l := layout{size: j.size, rule: j.why}
 	var err error
@@ -134,7 +136,7 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	return l, err
 }
 
-// fillGiven writes the size that the job itself asks for.
+// fillGiven writes a file whose size the job sets.
 func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 	text := filling("fill", p, j.direct, 0, upToWhole(j.size), givenAtMost)
 	side, err := r.write(ctx, "fill", text, givenAtMost, j.direct)
@@ -146,7 +148,7 @@ func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 	return err
 }
 
-// fillByRule probes, decides the size, and writes so much.
+// fillByRule measures the bandwidth with the first part of the file, determines the size, and writes the rest.
 func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) error {
 	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, 0, most, probeFor), fillAtMost, j.direct)
 	if err != nil {
@@ -179,7 +181,7 @@ func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) erro
 	return nil
 }
 
-// write runs a job that fills for at most so long, and returns what it wrote.
+// write runs a job that fills a file, for at most the duration most, and returns what it wrote.
 func (r *run) write(ctx context.Context, name, text string, most time.Duration, direct bool) (Side, error) {
 	p, err := r.fio(ctx, name, text, most, direct)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Measure is what fio says of a group, for those who did not run it: values in base units, histograms, and the window.
-// Percentiles are as fio gives them, of whatever number of operations.
+// Measure returns the measurement of a group for importers: values in base units, histograms, and the window.
+// Percentiles are fio's, whatever the number of operations.
 func (g Group) Measure() result.Measurement {
 	b := family.NewBuilder(metricsOf(allParts, true))
 	b.AnySamples = true
@@ -26,10 +26,10 @@ func (g Group) Measure() result.Measurement {
 	return m.Measurement
 }
 
-// A measurement is collected from what fio says.
+// A measurement is built from fio's output.
 type measurement struct{ *family.Builder }
 
-// partsOf are the sides of a job, by the part that metrics of them have.
+// partsOf are the sides of a job, by the prefix of their metrics.
 var partsOf = []struct {
 	name string
 	of   func(Job) Side
@@ -39,8 +39,8 @@ var partsOf = []struct {
 	{metric.Trims, func(j Job) Side { return j.Trim }},
 }
 
-// group adds what is known of a group. Of a job that does more than one thing at once the plain names are of all its
-// operations, and read-…, write-… and trim-… of a part of them; sync-… is of the fsync or fdatasync after writes.
+// group adds the metrics of a group. If a job does more than one kind of operation, names without a prefix are of all
+// its operations, and read-…, write-… and trim-… of one kind; sync-… is of the fsync or fdatasync after writes.
 func (m *measurement) group(g Group) {
 	byPart, all := map[string][]Side{}, []Side(nil)
 	for _, p := range partsOf {
@@ -68,7 +68,7 @@ func (m *measurement) group(g Group) {
 	m.Add(metric.CPUAgents, g.cpu())
 }
 
-// cpu is how many CPUs fio's processes or threads used: each job says it per process.
+// cpu returns how many CPUs fio's processes or threads used; fio reports the mean per process.
 func (g Group) cpu() float64 {
 	var sum float64
 	for _, j := range g.Jobs {
@@ -77,7 +77,7 @@ func (g Group) cpu() float64 {
 	return sum * float64(g.threads()) / float64(len(g.Jobs))
 }
 
-// part adds what is known of one side of several jobs.
+// part adds the metrics of one side of several jobs.
 func (m *measurement) part(prefix string, sides []Side) {
 	m.sums(prefix, sides)
 	bins := merged(latenciesOf(sides))
@@ -92,7 +92,7 @@ func (m *measurement) part(prefix string, sides []Side) {
 	}
 }
 
-// total adds what is known of all operations of a job that reads and writes; without bins, no latency is.
+// total adds the metrics of all operations of a job that reads and writes; latencies only if there are bins.
 func (m *measurement) total(sides []Side) {
 	m.sums("", sides)
 	if bins := merged(latenciesOf(sides)); bins != nil {
@@ -157,7 +157,7 @@ func (m *measurement) latencies(part string, l Latency, bins *hdrhistogram.Histo
 	}
 }
 
-// A distribution has its percentiles from the bins of all parts where there are any, else as fio gives them.
+// A distribution has its percentiles from the bins if there are any, else from fio.
 type distribution struct {
 	Latency
 	bins *hdrhistogram.Histogram
@@ -194,13 +194,13 @@ func (d distribution) Quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// longestRun bounds what is believed to be a time in seconds.
+// longestRun is the longest credible runtime, in seconds.
 const longestRun = 1e9
 
-// longest is the greatest latency in ns that a histogram takes: an hour.
+// longest is the largest latency in a histogram, in ns: one hour.
 const longest = 3600 * 1e9
 
-// merged is the histogram of all parts, nil unless each of them has its bins.
+// merged returns the histogram of all parts; nil unless each of them has bins.
 func merged(parts []Latency) *hdrhistogram.Histogram {
 	if len(parts) == 0 {
 		return nil
@@ -221,7 +221,7 @@ func merged(parts []Latency) *hdrhistogram.Histogram {
 	return h
 }
 
-// Facts are how a job was done, as its options say.
+// Facts returns how a job was carried out, by its options.
 func (g Group) Facts() []result.Fact {
 	job := g.Jobs[0]
 	facts := []result.Fact{{Name: "tool.version", Value: family.OrUnknown(g.out.Version)},
@@ -234,7 +234,7 @@ func (g Group) Facts() []result.Fact {
 	return facts
 }
 
-// options are those that say what a job's numbers are of.
+// options are the options of a job that its numbers depend on.
 var options = []string{"ioengine", "direct", "iodepth", "numjobs", "size", "runtime",
 	"ramp_time", "rate_iops", "gtod_reduce", "filename", "cpus_allowed",
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// What is reported of all operations of a job, and of a part of them.
+// Statistics of all operations of a job, and of one kind of them.
 var (
 	percentiles = []string{metric.P50, metric.P90, metric.P95, metric.P99, metric.P999, metric.P9999}
 	latencies   = slices.Concat(percentiles, []string{metric.Mean, metric.Min, metric.Max, metric.Operations})
@@ -22,7 +22,7 @@ var (
 	mixed    = []string{metric.Reads, metric.Writes}
 )
 
-// Metrics are those of the job; what a job of the user's own does is not known before.
+// Metrics returns the metrics of the job; the operations of a user's own job are not known in advance, so it has all.
 func (*Tool) Metrics(w family.Workload) []metric.Metric {
 	o, _ := w.(storage.Job)
 	switch {
@@ -34,14 +34,14 @@ func (*Tool) Metrics(w family.Workload) []metric.Metric {
 	return measured(metricsOf(nil, o.Fdatasync), o)
 }
 
-// measured are the metrics that a job has: one without latencies has no times, and no number of them.
+// measured removes the metrics that a job without latencies lacks.
 func measured(list []metric.Metric, o storage.Job) []metric.Metric {
 	return slices.DeleteFunc(list, func(m metric.Metric) bool {
 		return o.Untimed && (m.Unit == unit.Second || strings.HasSuffix(m.Name, metric.Operations))
 	})
 }
 
-// metricsOf are those of a whole job, of its parts, and of its syncs.
+// metricsOf returns the metrics of a whole job, of its parts, and of its syncs.
 func metricsOf(parts []string, syncs bool) []metric.Metric {
 	list := metric.Of("", slices.Concat(sums, latencies)...)
 	list = append(list, metric.Of("", metric.CPUAgents, metric.LayoutThroughput)...)

@@ -11,19 +11,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 )
 
-// ErrOutput is what every error about the text that fio printed is.
+// ErrOutput is wrapped by every error about the text that fio printed.
 var ErrOutput = errors.New("not the JSON of fio")
 
-// Output is fio's JSON, as in 3.0 to 3.42. Whoever imports the output of others reads it as this tool does.
+// Output is fio's JSON, as in 3.0 to 3.42. Importers read other people's output with it, too.
 type Output struct {
 	Version string            `json:"fio version"`
-	Time    float64           `json:"timestamp"` // of the end
+	Time    float64           `json:"timestamp"` // of the end, seconds since 1970
 	Global  map[string]string `json:"global options"`
 	Jobs    []Job             `json:"jobs"`
-	Clients []json.RawMessage `json:"client_stats"` // of a fio client, of several machines at once
+	Clients []json.RawMessage `json:"client_stats"` // of a fio client with several machines
 }
 
-// A Job is a job, or with group_reporting all of a group.
+// A Job is a job, or with group_reporting a whole group.
 type Job struct {
 	Name    string            `json:"jobname"`
 	Start   float64           `json:"job_start"` // ms since 1970, in newer versions
@@ -37,30 +37,30 @@ type Job struct {
 	Sync    struct {
 		Latency Latency `json:"lat_ns"`
 	} `json:"sync"`
-	User   float64 `json:"usr_cpu"` // per cent of a CPU, of each process or thread
+	User   float64 `json:"usr_cpu"` // per cent of a CPU, per process or thread
 	System float64 `json:"sys_cpu"`
 	Steady struct {
 		Attained int `json:"attained"`
 	} `json:"steadystate"`
-	Levels map[string]float64 `json:"iodepth_level"` // per cent of submissions by the depth from which on, powers of two
+	Levels map[string]float64 `json:"iodepth_level"` // per cent of submissions, by their smallest depth, a power of two
 }
 
-// A Side is the reads, the writes or the trims of a job.
+// A Side holds the reads, the writes or the trims of a job.
 type Side struct {
 	Bytes      float64 `json:"io_bytes"`
 	Bandwidth  float64 `json:"bw_bytes"` // per second
-	KiB        float64 `json:"bw"`       // per second; all there is in kubestr's copy
-	Rate       float64 `json:"iops"`     // total over runtime, and not iops_mean, which is of samples of 500 ms
+	KiB        float64 `json:"bw"`       // KiB per second; the only bandwidth in kubestr's copy
+	Rate       float64 `json:"iops"`     // total over runtime; iops_mean is of samples of 500 ms
 	Runtime    float64 `json:"runtime"`  // ms, without the ramp
 	Total      float64 `json:"total_ios"`
 	Short      float64 `json:"short_ios"`
 	Dropped    float64 `json:"drop_ios"`
 	Submission Latency `json:"slat_ns"`
-	Completion Latency `json:"clat_ns"` // from the end of submission on
-	Whole      Latency `json:"lat_ns"`  // submission and completion; bins with lat_percentiles=1 alone
+	Completion Latency `json:"clat_ns"` // from the end of submission
+	Whole      Latency `json:"lat_ns"`  // submission and completion; bins only with lat_percentiles=1
 }
 
-// A Latency is in ns. Percentiles are there unless fio was told otherwise; bins with json+ alone.
+// A Latency is a distribution in ns. fio prints percentiles unless they are turned off, and bins only with json+.
 type Latency struct {
 	Min         float64            `json:"min"`
 	Max         float64            `json:"max"`
@@ -70,10 +70,10 @@ type Latency struct {
 	Bins        map[string]float64 `json:"bins"`
 }
 
-// moved says whether there were operations of that side.
+// moved reports whether there were operations on that side.
 func (s Side) moved() bool { return s.Bytes > 0 || s.Total > 0 || s.Rate > 0 }
 
-// latency is that of the whole operation where its distribution is known, else from its submission on.
+// latency returns the latency of whole operations if its distribution is known, else that of completion.
 func (s Side) latency() Latency {
 	if len(s.Whole.Bins) > 0 || len(s.Whole.Percentiles) > 0 {
 		return s.Whole
@@ -81,7 +81,7 @@ func (s Side) latency() Latency {
 	return s.Completion
 }
 
-// Option is the value of an option of a job, under one of its names; "" if it was not given.
+// Option returns the value of an option of a job under one of its names; "" if it was not set.
 func (o Output) Option(job Job, names ...string) string {
 	for _, name := range names {
 		if v := cmp.Or(job.Options[name], o.Global[name]); v != "" {
@@ -91,15 +91,15 @@ func (o Output) Option(job Job, names ...string) string {
 	return ""
 }
 
-// A Group is jobs that are parts of one measurement: those of one name and group, which numjobs makes without
+// A Group holds the jobs of one measurement: those with the same name and group, which numjobs makes without
 // group_reporting.
 type Group struct {
-	First int // its index in Jobs
+	First int // index of the first in Output.Jobs
 	Jobs  []Job
 	out   *Output
 }
 
-// Groups are the jobs by what they belong to, in order.
+// Groups returns the groups of jobs in order.
 func (o *Output) Groups() []Group {
 	var all []Group
 	at := map[string]int{}
@@ -115,7 +115,8 @@ func (o *Output) Groups() []Group {
 	return all
 }
 
-// threads is how many processes or threads a group has; with group_reporting only the options tell.
+// threads returns the number of processes or threads of a group; with group_reporting it is known only from the
+// options.
 func (g Group) threads() int {
 	n, err := strconv.Atoi(g.out.Option(g.Jobs[0], "numjobs"))
 	if len(g.Jobs) > 1 || err != nil || n < 1 {
@@ -124,14 +125,14 @@ func (g Group) threads() int {
 	return n
 }
 
-// printed is what fio printed: with --status-interval a document each time, the last one of the whole.
+// printed is the output of a command: with --status-interval several documents, the last of which covers the whole run.
 type printed struct {
-	notes     string // before the first document
+	notes     string // text outside the documents
 	documents []Output
 	last      []byte // the text of the last document
 }
 
-// parse reads what fio printed.
+// parse reads the output of a command.
 func parse(text []byte) (printed, error) {
 	var p printed
 	start := bytes.IndexByte(text, '{')
@@ -161,7 +162,7 @@ func parse(text []byte) (printed, error) {
 	return p, nil
 }
 
-// whole is the last document, which is of the whole run.
+// whole returns the last document, which covers the whole run.
 func (p printed) whole() (*Output, error) {
 	if len(p.documents) == 0 {
 		return nil, fmt.Errorf("%w: it printed nothing", ErrOutput)

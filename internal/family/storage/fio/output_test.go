@@ -28,7 +28,7 @@ func read(t testing.TB, name string) printed {
 	return p
 }
 
-// TestRecording reads what fio 3.33 printed of a mixed job in six documents, with remarks before them.
+// TestRecording reads the output of fio 3.33 for a mixed job: six documents, with notes before them.
 func TestRecording(t *testing.T) {
 	p := read(t, "mixed.json")
 	o, err := p.whole()
@@ -48,7 +48,7 @@ func TestRecording(t *testing.T) {
 			t.Errorf("%s is %g, its parts %g", metric, v.Number, sum(metric))
 		}
 	}
-	// fio's own percentile of one side is the same as that of its bins, but for three digits.
+	// fio's own percentiles of one side equal those of its bins, to three digits.
 	for _, p := range percentiles {
 		got, _ := run.Value("read-" + p)
 		want := newDistribution(o.Jobs[0].Read.Whole, nil).Quantile(metric.Quantile(p))
@@ -105,7 +105,7 @@ func TestGates(t *testing.T) {
 	o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
 	o.Jobs[0].Read.Submission.Mean = 0.8 * o.Jobs[0].Read.Whole.Mean
 	m := &measurement{family.NewBuilder(nil)}
-	m.doubts(job{depth: 16, engine: "libaio", direct: true}, o.Groups()[0])
+	m.warnings(job{depth: 16, engine: "libaio", direct: true}, o.Groups()[0])
 	if got := m.Warnings; len(got) != 1 || !strings.Contains(got[0].Text, "80.0 % of the latency of reads") {
 		t.Errorf("%v", got)
 	}
@@ -122,7 +122,7 @@ func TestLeftOutAtTheEnd(t *testing.T) {
 		{1, 1, 99, "may be 1.01 %"}, {1, 1, 0, ""}, {64, 1, 2, "may be 100 %"},
 	} {
 		m := &measurement{family.NewBuilder(nil)}
-		m.doubts(job{depth: c.depth, threads: c.threads, direct: true}, reads(c.counted))
+		m.warnings(job{depth: c.depth, threads: c.threads, direct: true}, reads(c.counted))
 		got := result.Joined(m.Warnings)
 		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("%d x %d of %g: %q", c.depth, c.threads, c.counted, got)
@@ -133,21 +133,21 @@ func TestLeftOutAtTheEnd(t *testing.T) {
 func TestDepths(t *testing.T) {
 	levels := map[string]float64{"1": 1, "2": 1, "4": 1, "8": 1, "16": 1, "32": 25, ">=64": 70}
 	for depth, want := range map[int]float64{1: 1, 2: .99, 3: .99, 4: .98, 16: .96, 33: .95, 64: .70, 128: .70} {
-		if got, told := atDepth(levels, depth); !told || math.Abs(got-want) > 1e-9 {
-			t.Errorf("%d: %g, %t", depth, got, told)
+		if got, known := atDepth(levels, depth); !known || math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d: %g, %t", depth, got, known)
 		}
 	}
-	if _, told := atDepth(map[string]float64{"1": 0}, 4); told {
+	if _, known := atDepth(map[string]float64{"1": 0}, 4); known {
 		t.Error("nothing was told")
 	}
 }
 
-// A percentile is left out for which there were not operations enough, whatever it is of.
+// A percentile without enough operations is left out, whichever part it is of.
 func TestLeaveOut(t *testing.T) {
 	m := &measurement{family.NewBuilder(metricsOf(nil, true))}
-	told := map[string]float64{"50.000000": 1e6, "99.000000": 1e6, "99.900000": 1e6}
-	m.latencies("", Latency{N: 400, Mean: 1e6, Percentiles: told}, nil)
-	m.latencies(metric.Sync, Latency{N: 367, Mean: 1e6, Percentiles: told}, nil)
+	known := map[string]float64{"50.000000": 1e6, "99.000000": 1e6, "99.900000": 1e6}
+	m.latencies("", Latency{N: 400, Mean: 1e6, Percentiles: known}, nil)
+	m.latencies(metric.Sync, Latency{N: 367, Mean: 1e6, Percentiles: known}, nil)
 	r := result.Run{Values: m.Values}
 	for name, want := range map[string]bool{
 		"p50": true, "p99": true, "p99.9": false, "sync-p99": false, "sync-p50": true, "sync-mean": true,
@@ -182,7 +182,7 @@ func TestNoOutput(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever fio prints, what comes of it is finite and never negative.
+// FuzzParse checks that any output gives finite values that are not negative.
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("testdata/mixed.json")
 	if err != nil {
@@ -213,7 +213,7 @@ func FuzzParse(f *testing.F) {
 				m := &measurement{family.NewBuilder(metricsOf(allParts, true))}
 				m.group(g)
 				m.gates(job{depth: 64, engine: "libaio"}, time.Second, g, p.notes)
-				m.doubts(job{depth: 64, engine: "libaio"}, g)
+				m.warnings(job{depth: 64, engine: "libaio"}, g)
 				for _, v := range append(g.Measure().Values, m.Values...) {
 					if !(v.Number >= 0) || math.IsInf(v.Number, 0) {
 						t.Fatalf("%s is %g", v.Metric, v.Number)
@@ -227,7 +227,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A rate that was not steady in time is a doubt about the run, with how long it took.
+// A rate that did not become steady in time causes a warning.
 func TestUnsteady(t *testing.T) {
 	m := &measurement{family.NewBuilder(nil)}
 	m.steadiness(job{precondition: true, writes: true}, layout{}, precondition{seconds: 600})

@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// here is this machine with a volume.
+// here returns this machine with a volume.
 func here(t *testing.T, v host.Volume) host.Pair {
 	t.Helper()
 	if _, err := exec.LookPath("fio"); err != nil {
@@ -24,7 +24,7 @@ func here(t *testing.T, v host.Volume) host.Pair {
 	return host.Pair{Client: host.NewLocal("here", netip.MustParseAddr("127.0.0.1"), nil), Volume: v}
 }
 
-// disk is a directory of the disk that the working directory is on, with so many bytes to use.
+// disk returns a directory on the disk of the working directory as a volume of a size in bytes.
 func disk(t *testing.T, size int64) host.Volume {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "volume-")
@@ -39,7 +39,7 @@ func disk(t *testing.T, size int64) host.Volume {
 	return host.Volume{Path: dir, Size: size}
 }
 
-// sh runs a command line that prepares a place, as root.
+// sh runs a command line that prepares a volume, as root.
 func sh(t *testing.T, line string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-ec", line).CombinedOutput()
@@ -49,7 +49,7 @@ func sh(t *testing.T, line string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// mounted mounts something in a mount point of its own; "$DIR" in the line is that.
+// mounted runs a command line that mounts something at "$DIR", and returns that directory.
 func mounted(t *testing.T, line string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -66,7 +66,7 @@ func mounted(t *testing.T, line string) string {
 	return dir
 }
 
-// loop is a loop device of so many MiB of memory, which is faster than any limit that is set to it.
+// loop returns a loop device of so many MiB of memory, which is faster than any limit that a test sets.
 func loop(t *testing.T, mib int) string {
 	t.Helper()
 	image := filepath.Join(mounted(t, "mount -t tmpfs tmpfs $DIR"), "image")
@@ -89,7 +89,7 @@ func parsed(t *testing.T, name string) storage.Job {
 	return w
 }
 
-// running lists the processes of fio that work on a volume.
+// running lists the open files below path of all other processes.
 func running(t *testing.T, path string) []string {
 	t.Helper()
 	var found []string
@@ -106,7 +106,7 @@ func running(t *testing.T, path string) []string {
 	return found
 }
 
-// A slowed host starts each command in a control group that limits what it does to a device.
+// A slowed host starts each command in a control group that limits its I/O.
 type slowed struct {
 	*host.Local
 	group string
@@ -117,7 +117,7 @@ func (s slowed) Run(ctx context.Context, c host.Cmd) error {
 	return s.Local.Run(ctx, c)
 }
 
-// limited makes a control group that limits a device, in whichever version of control groups this machine has for it.
+// limited makes a control group that limits a device, in the version of control groups that this machine has for it.
 func limited(t *testing.T, device string, iops, bytes int) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -9,14 +9,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A precondition is how long a job ran before its window, and whether its rate was steady then.
+// A precondition records how long a job ran before its window, and whether its rate was steady.
 type precondition struct {
 	seconds float64
 	steady  bool
 }
 
-// precondition runs the job on its file until its rate is steady or storage.PreconditionTime has passed, if it asks for
-// that.
+// precondition runs the job on its file until its rate is steady or storage.PreconditionTime has passed, if the job
+// asks for it.
 func (r *run) precondition(ctx context.Context, j job, l layout) (precondition, error) {
 	if !j.precondition {
 		return precondition{}, nil
@@ -34,7 +34,7 @@ func (r *run) precondition(ctx context.Context, j job, l layout) (precondition, 
 	return precondition{max(done.Read.Runtime, done.Write.Runtime) / 1e3, done.Steady.Attained != 0}, nil
 }
 
-// steadiness adds whether the rate was steady before the window, or a doubt where that is not known.
+// steadiness adds whether the rate was steady before the window, or a warning if that is unknown.
 func (m *measurement) steadiness(j job, l layout, before precondition) {
 	switch {
 	case j.precondition:

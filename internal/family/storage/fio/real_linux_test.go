@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// short are the times of a run that is long enough for every gate.
+// short are the times of a run that is just long enough for every gate.
 var short = family.Times{Warmup: 100 * time.Millisecond, Window: 500 * time.Millisecond}
 
 func TestConformance(t *testing.T) {
@@ -46,7 +46,7 @@ func value(m result.Measurement, name string) float64 {
 	return v.Number
 }
 
-// The parts of a mixed job and its syncs are told beside the whole; what adds up, does.
+// TestMixedAndOwn checks that the parts of a mixed job and its syncs are reported and add up.
 func TestMixedAndOwn(t *testing.T) {
 	p := here(t, disk(t, 32<<20))
 	m, err := New().Run(t.Context(), p, parsed(t, "randrw70-4k-qd4-jobs2"), short)
@@ -87,7 +87,7 @@ func TestMixedAndOwn(t *testing.T) {
 	}
 }
 
-// K-Bench's synchronous jobs have a file for each thread, and no latencies.
+// K-Bench's synchronous jobs have a file for each thread and no latencies.
 func TestFilePerJobWithoutLatencies(t *testing.T) {
 	p := here(t, disk(t, 32<<20))
 	w := parsed(t, "randrw70-4k-qd1-jobs4:ioengine=sync,file-per-job=4m,gtod-reduce=yes")
@@ -126,7 +126,7 @@ func TestFilePerJobWithoutLatencies(t *testing.T) {
 	}
 }
 
-// A file is written once on a volume that is kept, and again on one that is not; a longer run has a series.
+// A file is written once on a kept volume and every time on another; a longer run has a series.
 func TestKeptAndSeries(t *testing.T) {
 	tool := New()
 	p := here(t, disk(t, 32<<20))
@@ -163,12 +163,12 @@ func TestKeptAndSeries(t *testing.T) {
 	}
 }
 
-// A job that is preconditioned runs before its window until its rate is steady; others that write to a new file doubt
-// that it is.
+// A preconditioned job runs before its window until its rate is steady; other jobs that write to a new file have a
+// warning.
 func TestPreconditioning(t *testing.T) {
 	tool := New()
 	p := here(t, disk(t, 32<<20))
-	doubts := func(name string) (list []result.Code, m result.Measurement) {
+	warnings := func(name string) (list []result.Code, m result.Measurement) {
 		m, err := tool.Run(t.Context(), p, parsed(t, name), short)
 		if err != nil {
 			t.Fatal(err)
@@ -180,17 +180,17 @@ func TestPreconditioning(t *testing.T) {
 		}
 		return list, m
 	}
-	if list, m := doubts("randread-4k-qd1"); len(list) > 0 || result.FactOf(m.Facts, "precondition.steady") != "" {
+	if list, m := warnings("randread-4k-qd1"); len(list) > 0 || result.FactOf(m.Facts, "precondition.steady") != "" {
 		t.Errorf("of reads: %q, %v", list, m.Facts)
 	}
 	p.Volume.Kept = "one"
 	for i, want := range [][]result.Code{{result.FileNew}, nil} {
-		if list, _ := doubts("randwrite-4k-qd8"); !slices.Equal(list, want) {
+		if list, _ := warnings("randwrite-4k-qd8"); !slices.Equal(list, want) {
 			t.Errorf("run %d: %q, want %q", i, list, want)
 		}
 	}
 	p.Volume.Kept = ""
-	list, m := doubts("randwrite-4k-qd8:precondition=yes")
+	list, m := warnings("randwrite-4k-qd8:precondition=yes")
 	took, _, err := unit.Parse(result.FactOf(m.Facts, "precondition.time"))
 	if len(list) > 0 || err != nil || took < 4 || result.FactOf(m.Facts, "precondition.steady") != "yes" || m.Window > 2 {
 		t.Errorf("%q after %g s, %v; a window of %g s, %v", list, took, err, m.Window, m.Facts)
@@ -200,7 +200,7 @@ func TestPreconditioning(t *testing.T) {
 	}
 }
 
-// What stands in the way is named, with what to do, and is about the place.
+// TestPlacesThatCannot checks that errors name the problem of a volume and its remedy.
 func TestPlacesThatCannot(t *testing.T) {
 	ram := func(t *testing.T) host.Volume {
 		return host.Volume{Path: mounted(t, "mount -t ramfs ramfs $DIR"), Size: 8 << 20}
@@ -250,7 +250,7 @@ func TestPlacesThatCannot(t *testing.T) {
 	}
 }
 
-// The file of a kept volume that somebody removed is not measured as something else.
+// If the file of a kept volume was removed, the run fails and the next one writes it again.
 func TestFileRemoved(t *testing.T) {
 	p := here(t, disk(t, 32<<20))
 	p.Volume.Kept = "gone"
@@ -287,7 +287,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// What a probe wrote is kept, and the rest is written behind it: a hole would be read faster than any disk.
+// The rest of a file is appended to what the probe wrote: a hole would be read faster than from any disk.
 func TestFilledInTwoSteps(t *testing.T) {
 	const most = 32 << 20
 	for name, volume := range map[string]func() host.Volume{
@@ -322,13 +322,14 @@ func TestFilledInTwoSteps(t *testing.T) {
 	}
 }
 
-// A device of which the kernel lets through 500 operations and 50 MB a second, as a file system and as itself.
+// TestAccuracyOfLimits measures a device that the kernel limits to 500 operations and 50 MB per second, as a block
+// device and with a file system.
 func TestAccuracyOfLimits(t *testing.T) {
 	const iops, bytes, within = 500, 50_000_000, 0.03
 	device := loop(t, 112)
 	group := limited(t, device, iops, bytes)
 	volumes := map[string]host.Volume{"block": {Path: device, Device: true, Size: 64 << 20}}
-	// The file system is made last, for the block device's own test writes all over it.
+	// The file system is made last, because the test of the block device overwrites it.
 	for _, name := range []string{"block", "ext4"} {
 		if name == "ext4" {
 			sh(t, "mkfs.ext4 -q -F "+device)
