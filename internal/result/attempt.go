@@ -1,12 +1,12 @@
 package result
 
-// LastAttempts returns what tells of each of the runs whether it is of the last attempt at its block of its case; of
-// targets that are measured in turn, at its block of its case on its target. Only those count, if they are valid.
+// LastAttempts returns a function that reports whether a run belongs to the last attempt at its case in its block; if
+// targets are measured in turn, at its case in its block on its target. Of the valid runs, only these count.
 func LastAttempts(runs []Run) func(*Run) bool {
 	type block struct {
 		experiment, name string
 		number           int
-		target           string // of a visit
+		target           string // empty unless targets are measured in turn
 	}
 	of := func(r *Run) block {
 		if r.Visit == 0 {

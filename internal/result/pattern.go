@@ -1,7 +1,7 @@
 package result
 
-// Match says whether the name of a case or a target matches a pattern in which "*" is any text, also
-// none and also with slashes, and "?" any one byte.
+// Match reports whether the name of a case or a target matches a pattern in which "*" stands for any text, including
+// slashes and the empty text, and "?" for any one byte.
 func Match(pattern, name string) bool {
 	star, mark := -1, 0
 	p, n := 0, 0

@@ -30,7 +30,7 @@ func run() Run {
 	}
 }
 
-// The names in the files are a promise; this is what one line of runs.ndjson looks like.
+// The names of fields in files must never change. TestRunJSON holds a line of runs.ndjson.
 func TestRunJSON(t *testing.T) {
 	text, err := json.Marshal(run())
 	if err != nil {
@@ -57,7 +57,7 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
-// This is what one line of sites.ndjson looks like.
+// TestSiteJSON holds a line of sites.ndjson.
 func TestSiteJSON(t *testing.T) {
 	site := Site{
 		Schema: SiteSchema, Number: 3, Target: "kube:a", Block: 2, Session: 1,

@@ -2,82 +2,82 @@ package result
 
 import "strings"
 
-// A Warning is what a reader should know about a run, or a gate that it failed. It is data until it is rendered: what
-// is said of it goes by its code and metric, never by its text.
+// A Warning is a caveat about a run, or the reason why it is invalid. Programs distinguish warnings by code and metric,
+// never by text.
 type Warning struct {
 	Code   Code   `json:"code"`
-	Metric string `json:"metric,omitempty"` // the only one that it is about
+	Metric string `json:"metric,omitempty"` // if it is about one metric alone
 	Text   string `json:"text"`             // a sentence without full stop
 }
 
-// A Code tells kinds of warnings apart, whatever numbers and names their texts have.
+// A Code identifies a kind of warning, independent of the numbers and names in its text.
 type Code string
 
-// The codes of warnings and gates.
+// The codes of warnings.
 const (
-	Failed         Code = "failed"          // there is no measurement; the text is the error
-	ToolReports    Code = "tool-reports"    // another tool's own words
-	PlaceAiling    Code = "place-ailing"    // something happened to the places during the run
-	PlacesLeft     Code = "places-left"     // they could not be removed
-	NotFinite      Code = "not-finite"      // a value that is no number
-	FewSamples     Code = "few-samples"     // a percentile takes more
-	MetricMissing  Code = "metric-missing"  // the verdict is about one that the run does not have
-	AuditError     Code = "audit-"          // with the name of the rule that found an error
-	AgentFailed    Code = "agent-failed"    //
-	ShortWindow    Code = "short-window"    //
-	StoppedEarly   Code = "stopped-early"   //
-	Throttled      Code = "throttled"       // by the agent's cgroup
-	LimitGiven     Code = "limit-given"     // of CPU time, by the user
-	GeneratorLate  Code = "generator-late"  // it did not keep to its plan
-	RateMissed     Code = "rate-missed"     // by a sender of datagrams
-	GeneratorLimit Code = "generator-limit" // and not what was measured
-	CPULimit       Code = "cpu-limit"       // of the client's threads
-	CPUStolen      Code = "cpu-stolen"      // by the hypervisor
-	OneThread      Code = "one-thread"      // moves all flows
-	NothingDone    Code = "nothing-done"    // in the window
-	TooManyFailed  Code = "too-many-failed" //
-	SomeFailed     Code = "some-failed"     //
-	FlowsStuck     Code = "flows-stuck"     // without an answer when the window ended
-	CountersApart  Code = "counters-apart"  // both sides counted something else
-	Strangers      Code = "strangers"       // sent something to the run's port
-	NoBuffer       Code = "no-buffer"       // for sends
-	NoRate         Code = "no-rate"         // passed in a search
-	LowerBound     Code = "lower-bound"     // a search that the generator ended
+	Failed         Code = "failed"         // the run ended with an error, which is the text
+	ToolReports    Code = "tool-reports"   // another tool's own message
+	PlaceAiling    Code = "place-ailing"   // the place reported a failure during the run
+	PlacesLeft     Code = "places-left"    // a site could not be removed
+	NotFinite      Code = "not-finite"     // a value is NaN or infinite
+	FewSamples     Code = "few-samples"    // too few samples for a percentile
+	MetricMissing  Code = "metric-missing" // the run has no usable main metric
+	AuditError     Code = "audit-"         // a prefix; the name of the audit rule follows
+	AgentFailed    Code = "agent-failed"
+	ShortWindow    Code = "short-window"
+	StoppedEarly   Code = "stopped-early"
+	Throttled      Code = "throttled"       // the agent's CPU was throttled by its cgroup
+	LimitGiven     Code = "limit-given"     // the user limits the CPU time of the pods
+	GeneratorLate  Code = "generator-late"  // the generator did not keep to its schedule
+	RateMissed     Code = "rate-missed"     // the sender did not reach its planned rate
+	GeneratorLimit Code = "generator-limit" // the generator was the bottleneck
+	CPULimit       Code = "cpu-limit"       // the CPU of the client's threads was the bottleneck
+	CPUStolen      Code = "cpu-stolen"      // the hypervisor took CPU time
+	OneThread      Code = "one-thread"      // one thread moves all flows
+	NothingDone    Code = "nothing-done"    // no operation ended in the window
+	TooManyFailed  Code = "too-many-failed"
+	SomeFailed     Code = "some-failed"
+	FlowsStuck     Code = "flows-stuck"     // flows had no answer when the window ended
+	CountersApart  Code = "counters-apart"  // the counters of both sides disagree
+	Strangers      Code = "strangers"       // others sent to the run's port
+	NoBuffer       Code = "no-buffer"       // the kernel had no buffer for sends
+	NoRate         Code = "no-rate"         // no rate passed in a search
+	LowerBound     Code = "lower-bound"     // the rate of a search is a lower bound
 	Saturated      Code = "saturated"       // a queue grew
-	VersionsDiffer Code = "versions-differ" // of the agents
-	Hearsay        Code = "hearsay"         // one side's account of the other
-	LossOfWarmup   Code = "loss-of-warmup"  // may be in the loss
-	OneNode        Code = "one-node"        // under both sides
-	JobFailed      Code = "job-failed"      //
-	OperationsLost Code = "operations-lost" // short or dropped
-	FileLaidOut    Code = "file-laid-out"   // by the job and not before it
-	FileNew        Code = "file-new"        // when a job wrote to it
-	Unsteady       Code = "unsteady"        // after preconditioning
-	FileSmall      Code = "file-small"      // smaller than the rule asks for
-	ShallowQueue   Code = "shallow-queue"   //
-	PageCache      Code = "page-cache"      //
-	Uncounted      Code = "uncounted"       // at the window's end
-	SlowSubmission Code = "slow-submission" //
-	Unmergeable    Code = "unmergeable"     // latencies of several jobs
-	Censored       Code = "censored"        // trials that ended before what they were about
-	ObjectsLeft    Code = "objects-left"    // on the server
-	WatchFailed    Code = "watch-failed"    //
-	StateChanged   Code = "state-changed"   // of a server during the run
-	StateUnknown   Code = "state-unknown"   // at some looks at it
-	LeaderUnheard  Code = "leader-unheard"  // of by a replica of Vault
-	Sidecars       Code = "sidecars"        // in the pods
-	VolumeKept     Code = "volume-kept"     // after its claim
+	VersionsDiffer Code = "versions-differ" // the agents have different versions
+	Hearsay        Code = "hearsay"         // one side's numbers are computed from the other's
+	LossOfWarmup   Code = "loss-of-warmup"  // the loss may include the warm-up
+	OneNode        Code = "one-node"        // both sides are on one node
+	JobFailed      Code = "job-failed"
+	OperationsLost Code = "operations-lost" // operations were short or dropped
+	FileLaidOut    Code = "file-laid-out"   // the job laid out its file during the run
+	FileNew        Code = "file-new"        // the job wrote to a new file
+	Unsteady       Code = "unsteady"        // the rate was not steady after preconditioning
+	FileSmall      Code = "file-small"      // the file is smaller than the rule requires
+	ShallowQueue   Code = "shallow-queue"
+	PageCache      Code = "page-cache"
+	Uncounted      Code = "uncounted" // operations in flight at the window's end are not counted
+	SlowSubmission Code = "slow-submission"
+	Unmergeable    Code = "unmergeable"  // latencies of several jobs cannot be merged
+	Censored       Code = "censored"     // trials ended before their outcome showed
+	ObjectsLeft    Code = "objects-left" // objects were left on the server
+	WatchFailed    Code = "watch-failed"
+	StateChanged   Code = "state-changed"  // the state of a server changed during the run
+	StateUnknown   Code = "state-unknown"  // the state of a server was sometimes not known
+	LeaderUnheard  Code = "leader-unheard" // a replica of Vault had not heard from its leader
+	Sidecars       Code = "sidecars"       // the pods have sidecars
+	VolumeKept     Code = "volume-kept"    // a volume outlived its claim
 )
 
-// A Kind is what two warnings of the same thing have in common. Errors and other tools' words have nothing but their
-// text.
+// A Kind is what warnings of the same kind have in common. Text is set only for errors and messages of other tools,
+// which have nothing else.
 type Kind struct {
 	Code   Code
 	Metric string
 	Text   string
 }
 
-// Kind is the kind of w.
+// Kind returns the kind of w.
 func (w Warning) Kind() Kind {
 	k := Kind{Code: w.Code, Metric: w.Metric}
 	if w.Code == Failed || w.Code == ToolReports {
@@ -86,7 +86,7 @@ func (w Warning) Kind() Kind {
 	return k
 }
 
-// Texts are the texts of warnings.
+// Texts returns the texts of warnings.
 func Texts(warnings []Warning) []string {
 	texts := make([]string, len(warnings))
 	for i, w := range warnings {
@@ -95,5 +95,5 @@ func Texts(warnings []Warning) []string {
 	return texts
 }
 
-// Joined is the texts of warnings in one line.
+// Joined returns the texts of warnings in one line.
 func Joined(warnings []Warning) string { return strings.Join(Texts(warnings), "; ") }
