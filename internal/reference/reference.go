@@ -1,8 +1,6 @@
-// Package reference is what others published, as data: figures with their source, machines and
-// method, and nothing of what was concluded from them.
-//
-// It stands beside compare in the data flow: the report shows a table's figures next to those of an
-// experiment, case by case, always as of another machine and another method, never as a verdict.
+// Package reference holds published figures as data: tables with their source, machines and method, without their
+// conclusions. Reports show them next to the results of an experiment, case by case, never as a verdict, because they
+// come from other machines and methods.
 package reference
 
 import (
@@ -22,34 +20,34 @@ import (
 
 // A Table is one publication.
 type Table struct {
-	Name string `json:"name"` // what --reference takes
+	Name string `json:"name"` // for --reference
 	About
 	Rows []Row `json:"rows"`
 }
 
-// About is what is known of a publication besides its figures.
+// About describes a publication.
 type About struct {
 	Title     string   `json:"title"`
 	Publisher string   `json:"publisher"`
 	URL       string   `json:"url"`
-	Date      string   `json:"date"` // as far as it is known, else "unknown"
+	Date      string   `json:"date"` // may be partial, or "unknown"
 	Machines  string   `json:"machines"`
 	Method    string   `json:"method"`
-	Runs      string   `json:"runs"`  // behind each figure
-	Notes     []string `json:"notes"` // what a reader should know of the figures; sentences
+	Runs      string   `json:"runs"`  // number of runs behind each figure
+	Notes     []string `json:"notes"` // caveats for readers, as sentences
 	Targets   []string `json:"targets"`
 }
 
 // A Row is one metric of one case on the targets of the table.
 type Row struct {
 	Label string `json:"label"` // as published
-	Case  string `json:"case"`  // as we name it
-	// Synonym is the case of a user's own file with the authors' names of jobs; empty: they published none.
+	Case  string `json:"case"`  // our name of the case
+	// Synonym is the name of the case in the authors' own job file; empty if they published none.
 	Synonym string        `json:"synonym,omitempty"`
 	Metric  string        `json:"metric"`
 	Unit    unit.Unit     `json:"unit"`
 	Better  metric.Better `json:"better"`
-	// Statistic is what the figure is over the runs behind it.
+	// Statistic describes how the figure was computed, such as "mean over the time of a run".
 	Statistic string   `json:"statistic"`
 	Figures   []Figure `json:"figures"`
 }
@@ -63,7 +61,7 @@ type Figure struct {
 //go:embed tables
 var tables embed.FS
 
-// All lists the tables by name.
+// All returns all tables, sorted by name.
 func All() []Table {
 	entries, err := tables.ReadDir("tables")
 	var all []Table
@@ -78,7 +76,7 @@ func All() []Table {
 	return all
 }
 
-// Find returns the table of a name; the error lists the names that there are.
+// Find returns the table of a name. The error lists the known names.
 func Find(name string) (Table, error) {
 	var names []string
 	for _, t := range All() {
@@ -90,7 +88,7 @@ func Find(name string) (Table, error) {
 	return Table{}, fmt.Errorf("there is no published table %q; there are %s", name, prose.Choices(name, names))
 }
 
-// file is a table as it is written: values by the order of the targets, in the unit that was published.
+// A file is a table as written: values in the order of the targets, in the published unit.
 type file struct {
 	About
 	Statistic string `json:"statistic"`
@@ -100,7 +98,7 @@ type file struct {
 		Synonym string     `json:"synonym"`
 		Metric  string     `json:"metric"`
 		Unit    string     `json:"unit"`
-		Values  []*float64 `json:"values"` // null where nothing was published
+		Values  []*float64 `json:"values"` // null: not published
 	} `json:"rows"`
 }
 
@@ -110,7 +108,7 @@ func parse(name string, data []byte) (Table, error) {
 		return Table{}, fmt.Errorf("published table %s: %w", name, err)
 	}
 	t := Table{Name: name, About: f.About}
-	t.Notes = append([]string{}, f.Notes...) // a list in JSON, also if it is empty
+	t.Notes = append([]string{}, f.Notes...) // never nil, so that JSON has a list
 	for i, r := range f.Rows {
 		m, known := metric.Find(r.Metric)
 		if !known {
@@ -138,23 +136,23 @@ func parse(name string, data []byte) (Table, error) {
 	return t, nil
 }
 
-// statistic names what a figure is. Without runs to take it over it is what the tool gave for its one run.
-func statistic(stated, of string) string {
+// statistic returns the stated statistic, or for tables without one what tools report for a single run.
+func statistic(stated, metricName string) string {
 	switch {
 	case stated != "":
 		return stated
-	case of == metric.Mean:
+	case metricName == metric.Mean:
 		return "mean over the requests of a run"
-	case of == metric.P50:
+	case metricName == metric.P50:
 		return "median over the requests of a run"
 	}
 	return "mean over the time of a run"
 }
 
-// A Match says which target of ours is to be seen next to which target of a publication.
+// A Match pairs a target of the experiment with a target of a publication, to be shown side by side.
 type Match struct{ Ours, Published string }
 
-// Figure is that of a target.
+// Figure returns the figure of a target, and whether the row has one.
 func (r Row) Figure(target string) (Figure, bool) {
 	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Target == target })
 	if i < 0 {
@@ -163,14 +161,17 @@ func (r Row) Figure(target string) (Figure, bool) {
 	return r.Figures[i], true
 }
 
-// Change is that of a figure against another one, as a fraction of the latter.
+// Change returns the difference of f from another figure, as a fraction of the latter.
 func (f Figure) Change(against Figure) float64 { return f.Value/against.Value - 1 }
 
-// Beside says whether a published case stands beside one of ours: the path, the workload and its direction
-// are the same, whatever the other parameters, which the reader sees.
-func Beside(published, ours string) bool { return essence(published) == essence(ours) }
+// Beside reports whether a published case is shown next to one of ours: path, workload and direction are the same.
+// Other parameters may differ; readers see them.
+func Beside(published, ours string) bool {
+	return withoutParameters(published) == withoutParameters(ours)
+}
 
-func essence(name string) string {
+// withoutParameters returns the name of a case without its parameters, except a direction other than forward.
+func withoutParameters(name string) string {
 	head, parameters, _ := strings.Cut(name, ":")
 	for p := range strings.SplitSeq(parameters, ",") {
 		if strings.HasPrefix(p, "direction=") && p != "direction=forward" {

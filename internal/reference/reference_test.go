@@ -31,8 +31,8 @@ func TestTablesAreComplete(t *testing.T) {
 				t.Errorf("%s: row %+v", table.Name, r)
 			}
 			seen[key] = true
-			of := strings.TrimPrefix(strings.TrimPrefix(r.Metric, "read-"), "write-") // the sides of mixed jobs
-			of = strings.TrimSuffix(strings.TrimSuffix(of, "-tx"), "-rx")             // and of both directions
+			of := strings.TrimPrefix(strings.TrimPrefix(r.Metric, "read-"), "write-") // mixed jobs
+			of = strings.TrimSuffix(strings.TrimSuffix(of, "-tx"), "-rx")             // streams in both directions
 			want := map[string]unit.Unit{"throughput": unit.BitPerSecond, "rate": unit.PerSecond, "loss": unit.Ratio}[of]
 			if want == "" {
 				want = unit.Second
@@ -57,7 +57,7 @@ func TestTablesAreComplete(t *testing.T) {
 	}
 }
 
-// TestFigures picks figures of each publication, in base units, by hand.
+// TestFigures checks some figures of each publication, converted to base units by hand.
 func TestFigures(t *testing.T) {
 	for _, c := range []struct {
 		table, name, metric, target string
