@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An Error is what is wrong with what a file holds.
+// An Error is an error about the content of a file.
 type Error struct {
-	Line int // 0 is unknown
+	Line int // from 1; 0: not known
 	Text string
 }
 
@@ -26,13 +26,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Text)
 }
 
-// noises begin the libraries' errors and say nothing to users.
-var noises = []string{
+// noise are prefixes of the libraries' errors that mean nothing to users.
+var noise = []string{
 	"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ", "yaml: ",
 }
 
-// Decode decodes YAML strictly: what v has no field for, or has another type for, is an error that names both
-// the line and the field.
+// Decode decodes YAML strictly into v. An unknown field or a value of the wrong type is an [Error] that names field and
+// line.
 func Decode(data []byte, v any) error {
 	err := yaml.UnmarshalStrict(data, v)
 	if err == nil {
@@ -42,8 +42,8 @@ func Decode(data []byte, v any) error {
 		return &Error{lineOf(data, wrong.Field, wrong.Value), mistyped(wrong)}
 	}
 	text := err.Error()
-	for _, noise := range noises {
-		text = strings.TrimPrefix(text, noise)
+	for _, prefix := range noise {
+		text = strings.TrimPrefix(text, prefix)
 	}
 	if found := unknownField.FindStringSubmatch(text); found != nil {
 		return &Error{lineOf(data, found[1], ""), text}
@@ -60,7 +60,7 @@ var (
 	syntax       = regexp.MustCompile(`(?s)^(?:unmarshal errors:\s+)?line (\d+): (.*)$`)
 )
 
-// mistyped says which field has what instead of what.
+// mistyped returns the text of the error about a value of the wrong type: field, wanted and given type.
 func mistyped(wrong *json.UnmarshalTypeError) string {
 	want := "another value"
 	switch kind := wrong.Type.Kind(); {
@@ -89,15 +89,16 @@ func mistyped(wrong *json.UnmarshalTypeError) string {
 	return fmt.Sprintf("%s: want %s, not %s", wrong.Field, want, have)
 }
 
-// What JSON's values are called, to users and in YAML's nodes. A number may be followed by its digits.
+// Names of JSON's types, by json.UnmarshalTypeError.Value: for users and as YAML tags. A number may be followed by its
+// digits.
 var (
 	words = map[string]string{"string": "text", "bool": "true or false", "array": "a list", "object": "fields",
 		"number": "the number"}
 	tags = map[string]string{"string": "!!str", "bool": "!!bool", "array": "!!seq", "object": "!!map"}
 )
 
-// lineOf is the line of a field, by its path or the end of it, whose value is what JSON calls so; 0 if none is, or if
-// several are and nothing tells which.
+// lineOf returns the line of the field with this path, or whose path ends in it, and with a value of this JSON type,
+// empty for any. It returns 0 if there is none, or if there are several of any type.
 func lineOf(data []byte, path, value string) int {
 	var top nodes.Node
 	if nodes.Unmarshal(data, &top) != nil {
@@ -110,7 +111,7 @@ func lineOf(data []byte, path, value string) int {
 	return lines[0]
 }
 
-// fieldLines lists the lines of fields below a node, which is at a path itself.
+// fieldLines lists the lines of the matching fields below a node, whose own path is at.
 func fieldLines(n *nodes.Node, at, path, value string) []int {
 	var lines []int
 	for i, child := range n.Content {
@@ -123,7 +124,7 @@ func fieldLines(n *nodes.Node, at, path, value string) []int {
 		}
 		key := n.Content[i-1]
 		here := strings.TrimPrefix(at+"."+key.Value, ".")
-		if (here == path || strings.HasSuffix(here, "."+path)) && is(child, value) {
+		if (here == path || strings.HasSuffix(here, "."+path)) && hasType(child, value) {
 			lines = append(lines, key.Line)
 		}
 		lines = append(lines, fieldLines(child, here, path, value)...)
@@ -131,14 +132,14 @@ func fieldLines(n *nodes.Node, at, path, value string) []int {
 	return lines
 }
 
-// is says whether a node or, in a list, one of its entries is what JSON calls so; anything is "".
-func is(n *nodes.Node, value string) bool {
+// hasType reports whether a node, or an entry of a list, has a JSON type; "" stands for any.
+func hasType(n *nodes.Node, value string) bool {
 	kind, _, _ := strings.Cut(value, " ")
 	if kind == "" || n.Tag == tags[kind] || kind == "number" && (n.Tag == "!!int" || n.Tag == "!!float") {
 		return true
 	}
 	for _, entry := range n.Content {
-		if n.Kind == nodes.SequenceNode && is(entry, value) {
+		if n.Kind == nodes.SequenceNode && hasType(entry, value) {
 			return true
 		}
 	}

@@ -1,5 +1,5 @@
-// Package userfile reads the files that users name: no more than a limit, and nothing that never ends. What they hold
-// as YAML it decodes strictly, with errors that name fields and lines of the file.
+// Package userfile reads files that users name, up to a size limit, and decodes YAML strictly, with errors that name
+// fields and lines.
 package userfile
 
 import (
@@ -10,15 +10,17 @@ import (
 	"os"
 )
 
-// Limit is how large a file may be, unless its reader says otherwise.
+// Limit is the usual size limit of a file, in bytes.
 const Limit = 64 << 20
 
-// ErrFile is that a file cannot be what it is read for, whatever is in it.
+// ErrFile marks errors about a file that is unsuitable by its kind or size.
 var ErrFile = errors.New("unsuitable file")
 
-// Read reads a regular file or a pipe of at most limit bytes.
+// Read returns the content of a regular file or a pipe of at most limit bytes. Larger files and other kinds of files
+// are errors that are ErrFile.
 func Read(name string, limit int64) ([]byte, error) {
-	// Before it is opened, since a device may do something then; and again, since names change their meaning.
+	// Checked before opening, which may have effects on a device, and again after it, because the name may have been
+	// replaced.
 	info, err := os.Stat(name)
 	if e, is := errors.AsType[*fs.PathError](err); is {
 		return nil, fmt.Errorf("open %s: %w", name, e.Err)
@@ -45,7 +47,7 @@ func Read(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// check is the error of looking at a file, or what is wrong with the file.
+// check returns err, or an error if the file is neither a regular file nor a pipe.
 func check(name string, info fs.FileInfo, err error) error {
 	if err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 {
 		return fmt.Errorf("%w: %s is neither a regular file nor a pipe", ErrFile, name)
