@@ -1,6 +1,4 @@
-// Package golden holds what tests make to files, for tests alone.
-//
-// Every package whose tests have files under testdata compares with them here: go test -update writes them anew.
+// Package golden compares the output of tests with golden files under testdata. go test -update rewrites the files.
 package golden
 
 import (
@@ -15,10 +13,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Update says whether the tests write their files anew, for those that Check does not compare.
+// Update reports whether -update is set, for golden files that Check does not compare.
 func Update() bool { return *update }
 
-// Check fails the test if got is not what the file at path has. With -update it writes the file first.
+// Check reports a test failure if the file at path does not contain got. With -update it writes the file first.
 func Check(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A recorder is a test that only remembers how it failed.
+// A recorder is a testing.TB that records the message of a failure.
 type recorder struct {
 	testing.TB
 	said string
@@ -33,8 +33,8 @@ func check(path, got string) (said string) {
 	return r.said
 }
 
-// set has the flag given or not until the test ends.
-func set(t *testing.T, on bool) {
+// setUpdate sets the -update flag until the test ends.
+func setUpdate(t *testing.T, on bool) {
 	t.Helper()
 	before := *update
 	*update = on
@@ -42,19 +42,19 @@ func set(t *testing.T, on bool) {
 }
 
 func TestCheck(t *testing.T) {
-	set(t, false)
+	setUpdate(t, false)
 	path := filepath.Join(t.TempDir(), "below", "file")
 	if said := check(path, "one\n"); !strings.Contains(said, path) || !strings.Contains(said, "-update") {
 		t.Errorf("without a file: %q", said)
 	}
-	set(t, true)
+	setUpdate(t, true)
 	if said := check(path, "one\ntwo\n"); said != "" {
 		t.Errorf("-update: %q", said)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "one\ntwo\n" {
 		t.Errorf("written: %q, %v", text, err)
 	}
-	set(t, false)
+	setUpdate(t, false)
 	if said := check(path, "one\ntwo\n"); said != "" {
 		t.Errorf("equal: %q", said)
 	}
