@@ -13,9 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// A Claim says who measures where. An experiment leaves it on the clusters and the machine that it uses, for as long as
-// it runs, so that another one there learns of it: on a cluster as an annotation (target/kube), on a machine as a file
-// that is locked.
+// A Claim records which experiment uses a cluster or machine, and of which user. It exists while the experiment runs,
+// so that other experiments notice: on a cluster as an annotation (targets/kube), on a machine as a locked file.
 type Claim struct {
 	Experiment string    `json:"experiment"` // its ID
 	By         string    `json:"by"`         // user@machine
@@ -23,13 +22,13 @@ type Claim struct {
 	Version    string    `json:"version"` // of the program
 }
 
-// Claim is that of a plan by the user of this process, from now on.
+// Claim returns the claim of a plan by the user of this process, from now on.
 func (p Plan) Claim(now time.Time) Claim {
-	return Claim{Experiment: p.Experiment, By: me(), Since: now.UTC().Truncate(time.Second), Version: p.Version}
+	return Claim{Experiment: p.Experiment, By: currentUser(), Since: now.UTC().Truncate(time.Second), Version: p.Version}
 }
 
-// me is the user of this process and its machine.
-func me() string {
+// currentUser returns the user of this process and its machine, as user@machine.
+func currentUser() string {
 	name, machine := fmt.Sprintf("uid %d", os.Getuid()), "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -40,31 +39,31 @@ func me() string {
 	return name + "@" + machine
 }
 
-// Text is the claim as it is left on a target.
+// Text returns the claim as it is stored on a target.
 func (c Claim) Text() string {
 	text, _ := json.Marshal(c) // strings and a time cannot fail
 	return string(text)
 }
 
-// maxClaim is the most that is read of a claim, in bytes.
+// maxClaim is how many bytes of a claim are read at most.
 const maxClaim = 4096
 
-// claimColumns is how many columns of each text of a claim are shown.
-const claimColumns = 100
+// maxClaimColumns is how many columns of each text of a claim are kept at most.
+const maxClaimColumns = 100
 
-// ParseClaim reads a claim that someone else may have written: nothing of it is trusted to be short, or fit for a
-// terminal.
+// ParseClaim parses a claim that another user may have written. It cuts long texts and escapes control characters.
 func ParseClaim(text string) (Claim, error) {
 	var c Claim
 	if err := json.Unmarshal([]byte(text[:min(len(text), maxClaim)]), &c); err != nil {
 		return Claim{}, fmt.Errorf("not a claim: %w", err)
 	}
 	for _, s := range []*string{&c.Experiment, &c.By, &c.Version} {
-		*s = prose.Cut(prose.Plain(*s), claimColumns)
+		*s = prose.Cut(prose.Plain(*s), maxClaimColumns)
 	}
 	return c, nil
 }
 
+// String describes the claim in a sentence.
 func (c Claim) String() string {
 	if c.Experiment == "" {
 		return "an experiment that does not say whose it is"
@@ -73,11 +72,12 @@ func (c Claim) String() string {
 		c.Experiment, c.By, c.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// ErrBusy is that another experiment uses a target.
+// ErrBusy is the error of a target that another experiment uses.
 var ErrBusy = errors.New("in use")
 
-// CheckClaims says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the
-// plan says to share the place with them. An experiment that claims it several times, for each of its targets, is one.
+// CheckClaims checks the claims found on a cluster or machine, which place names. Those of other experiments are an
+// error that Is [ErrBusy], or with Share one warning for each experiment. Claims of the plan's own experiment are
+// ignored.
 func (p Plan) CheckClaims(place string, found []Claim) (warnings []string, err error) {
 	found = slices.SortedFunc(slices.Values(found), func(a, b Claim) int { return a.Since.Compare(b.Since) })
 	seen := map[[2]string]bool{}

@@ -20,22 +20,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ClaimsVariable of the environment names the directory of a machine's claims, for containers that do not share /tmp.
+// ClaimsVariable is the environment variable that names the directory of a machine's claims, for containers that do not
+// share /tmp.
 const ClaimsVariable = "KNOTMETER_CLAIMS"
 
-// claimsDir is where the claims of this machine are: the same for all of its users, and not what TMPDIR says.
+// claimsDir returns the directory of the claims. It ignores TMPDIR, because all users must use the same directory.
 func claimsDir() string { return cmp.Or(os.Getenv(ClaimsVariable), "/tmp") }
 
-// A MachineClaim is the claim on this machine. The kernel ends it with the process, whatever becomes of that.
+// A MachineClaim is a claim on this machine. Its lock ends with the process, even if the process is killed.
 type MachineClaim struct {
 	file *os.File
 	path string
 }
 
-// claimFile is what the files of claims are called.
-var claimFile = regexp.MustCompile(`^knotmeter-claim-[0-9a-f]{16}$`)
+// claimFileName matches the names of claim files.
+var claimFileName = regexp.MustCompile(`^knotmeter-claim-[0-9a-f]{16}$`)
 
-// ClaimMachine claims this machine for a plan. An error Is [ErrBusy] if another one uses it.
+// ClaimMachine claims this machine for a plan. The error Is [ErrBusy] if another experiment uses it.
 func ClaimMachine(ctx context.Context, p Plan) (_ *MachineClaim, warnings []string, err error) {
 	dir := claimsDir()
 	if ctx.Err() != nil {
@@ -45,7 +46,7 @@ func ClaimMachine(ctx context.Context, p Plan) (_ *MachineClaim, warnings []stri
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim this machine: %w; see to it, or name another directory in %s", err, ClaimsVariable)
 	}
-	found, err := claimsIn(dir) // with our own in place, one of two that begin at the same time sees the other
+	found, err := readClaims(dir) // after writing our own: of two that begin at the same time, one sees the other
 	if err == nil {
 		warnings, err = p.CheckClaims("this machine", found)
 	}
@@ -55,8 +56,8 @@ func ClaimMachine(ctx context.Context, p Plan) (_ *MachineClaim, warnings []stri
 	return m, warnings, nil
 }
 
-// writeClaim writes a claim. It gets its name only when it is locked and complete, so that nobody sees or removes it
-// before.
+// writeClaim writes a claim file. The file gets its name only when it is locked and complete, so that no other process
+// reads or removes it earlier.
 func writeClaim(c Claim, dir string) (_ *MachineClaim, err error) {
 	var word [8]byte
 	rand.Read(word[:]) // never fails
@@ -70,7 +71,7 @@ func writeClaim(c Claim, dir string) (_ *MachineClaim, err error) {
 			err = errors.Join(err, os.Remove(fresh), m.file.Close())
 		}
 	}()
-	if err = m.file.Chmod(0o644); err != nil { // whatever the umask: other users have to read it
+	if err = m.file.Chmod(0o644); err != nil { // independent of the umask: other users have to read it
 		return nil, err
 	}
 	if err = unix.Flock(int(m.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
@@ -83,7 +84,7 @@ func writeClaim(c Claim, dir string) (_ *MachineClaim, err error) {
 	return m, err
 }
 
-// Close gives the machine back.
+// Close ends the claim. m may be nil.
 func (m *MachineClaim) Close() error {
 	if m == nil {
 		return nil
@@ -91,53 +92,54 @@ func (m *MachineClaim) Close() error {
 	return errors.Join(os.Remove(m.path), m.file.Close())
 }
 
-// claimsIn are those that hold in a directory. What this user's killed processes left there is removed.
-func claimsIn(dir string) ([]Claim, error) {
+// readClaims returns the claims of running processes in a directory. It removes files that killed processes of this
+// user left.
+func readClaims(dir string) ([]Claim, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var found []Claim
 	for _, e := range entries {
-		if !claimFile.MatchString(e.Name()) {
+		if !claimFileName.MatchString(e.Name()) {
 			continue
 		}
-		if c, holds := readClaim(filepath.Join(dir, e.Name())); holds {
+		if c, held := readClaim(filepath.Join(dir, e.Name())); held {
 			found = append(found, c)
 		}
 	}
 	return found, nil
 }
 
-// readClaim reads the claim in a file, unless the process has ended that held it. The file may be anyone's: a link is
-// not followed, and whose it is the file system says.
-func readClaim(path string) (c Claim, holds bool) {
+// readClaim reads a claim file; held is false if no process holds its lock any more. Any user may have made the file:
+// links are not followed, and the user is the owner of the file, not the one that its text names.
+func readClaim(path string) (c Claim, held bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return c, false
 	}
 	defer f.Close()
-	var is unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &is); err != nil || is.Mode&unix.S_IFMT != unix.S_IFREG {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return c, false
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	if err == nil && int(is.Uid) == os.Getuid() {
-		_ = os.Remove(path) // else the next one does
+	if err == nil && int(stat.Uid) == os.Getuid() {
+		_ = os.Remove(path) // on an error the next experiment tries again
 	}
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return c, false
 	}
 	text, _ := io.ReadAll(io.LimitReader(f, maxClaim))
-	c, _ = ParseClaim(string(text)) // one that cannot be read says nothing
-	if int(is.Uid) != os.Getuid() {
-		c.By = owner(is.Uid)
+	c, _ = ParseClaim(string(text)) // an invalid claim still counts, with empty fields
+	if int(stat.Uid) != os.Getuid() {
+		c.By = userName(stat.Uid)
 	}
 	return c, true
 }
 
-// owner is the user of a file.
-func owner(uid uint32) string {
+// userName describes the user with an ID.
+func userName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {
 		return "the user " + u.Username

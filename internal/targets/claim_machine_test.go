@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func take(t *testing.T, dir, experiment string, share bool) (*MachineClaim, []string, error) {
+// claimIn claims the machine for an experiment, with claims in dir.
+func claimIn(t *testing.T, dir, experiment string, share bool) (*MachineClaim, []string, error) {
 	t.Helper()
 	t.Setenv(ClaimsVariable, dir)
 	m, warnings, err := ClaimMachine(t.Context(), Plan{Experiment: experiment, Share: share})
@@ -24,7 +25,7 @@ func take(t *testing.T, dir, experiment string, share bool) (*MachineClaim, []st
 	return m, warnings, err
 }
 
-func files(t *testing.T, dir string) (names []string) {
+func fileNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -36,25 +37,25 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A machine is one experiment's, however many targets that has; a second one is refused, or shares it openly.
+// One experiment may claim a machine for several targets; a second experiment is refused, or warned if it shares.
 func TestClaimMachine(t *testing.T) {
 	dir := t.TempDir()
-	a, _, err := take(t, dir, "a", false)
+	a, _, err := claimIn(t, dir, "a", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	also, warnings, err := take(t, dir, "a", false)
+	also, warnings, err := claimIn(t, dir, "a", false)
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("another target of the same experiment: %q, %v", warnings, err)
 	}
-	if _, _, err := take(t, dir, "b", false); !errors.Is(err, ErrBusy) ||
-		!strings.Contains(err.Error(), "the experiment a of "+me()) {
+	if _, _, err := claimIn(t, dir, "b", false); !errors.Is(err, ErrBusy) ||
+		!strings.Contains(err.Error(), "the experiment a of "+currentUser()) {
 		t.Fatalf("%v", err)
 	}
-	if n := len(files(t, dir)); n != 2 {
-		t.Errorf("the one that was refused left something: %q", files(t, dir))
+	if n := len(fileNames(t, dir)); n != 2 {
+		t.Errorf("the one that was refused left something: %q", fileNames(t, dir))
 	}
-	b, warnings, err := take(t, dir, "b", true)
+	b, warnings, err := claimIn(t, dir, "b", true)
 	if err != nil || len(warnings) != 1 {
 		t.Fatalf("%q, %v", warnings, err)
 	}
@@ -63,13 +64,13 @@ func TestClaimMachine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, _, err := take(t, dir, "c", false); !errors.Is(err, ErrBusy) {
+	if _, _, err := claimIn(t, dir, "c", false); !errors.Is(err, ErrBusy) {
 		t.Errorf("one that shares is not seen: %v", err)
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := files(t, dir); len(left) != 0 {
+	if left := fileNames(t, dir); len(left) != 0 {
 		t.Errorf("left: %q", left)
 	}
 	var none *MachineClaim
@@ -78,26 +79,26 @@ func TestClaimMachine(t *testing.T) {
 	}
 }
 
-// What a killed process left holds nothing, and is removed by the next one of its user.
+// The file of a killed process is no claim, and the next experiment of the user removes it.
 func TestKilledClaim(t *testing.T) {
 	dir := t.TempDir()
 	m, err := writeClaim(Claim{Experiment: "killed"}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.file.Close(); err != nil { // as the kernel does it
+	if err := m.file.Close(); err != nil { // as the kernel does when a process is killed
 		t.Fatal(err)
 	}
-	next, warnings, err := take(t, dir, "next", false)
+	next, warnings, err := claimIn(t, dir, "next", false)
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("%q, %v", warnings, err)
 	}
-	if left := files(t, dir); len(left) != 1 || left[0] != filepath.Base(next.path) {
+	if left := fileNames(t, dir); len(left) != 1 || left[0] != filepath.Base(next.path) {
 		t.Errorf("%q", left)
 	}
 }
 
-// In a directory that all may write to, no one makes us follow, wait, remove or believe.
+// In a directory that all users may write to, links are not followed, and other files neither block nor are removed.
 func TestHostileDirectory(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	kept := filepath.Join(elsewhere, "kept")
@@ -114,19 +115,19 @@ func TestHostileDirectory(t *testing.T) {
 	if err := unix.Mkfifo(path("3"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	loud, err := writeClaim(Claim{Experiment: "loud", By: "\x1b[2J", Since: time.Now()}, dir)
+	oversized, err := writeClaim(Claim{Experiment: "oversized", By: "\x1b[2J", Since: time.Now()}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer loud.Close()
-	if _, err := loud.file.WriteAt([]byte(strings.Repeat("x", 3*maxClaim)), 0); err != nil {
+	defer oversized.Close()
+	if _, err := oversized.file.WriteAt([]byte(strings.Repeat("x", 3*maxClaim)), 0); err != nil {
 		t.Fatal(err)
 	}
-	found, err := claimsIn(dir)
+	found, err := readClaims(dir)
 	if err != nil || len(found) != 1 || found[0] != (Claim{}) {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if !slices.Equal(files(t, elsewhere), []string{"kept"}) || len(files(t, dir)) != 4 {
-		t.Errorf("something was removed: %q, %q", files(t, elsewhere), files(t, dir))
+	if !slices.Equal(fileNames(t, elsewhere), []string{"kept"}) || len(fileNames(t, dir)) != 4 {
+		t.Errorf("something was removed: %q, %q", fileNames(t, elsewhere), fileNames(t, dir))
 	}
 }

@@ -25,7 +25,7 @@ func TestCheckClaims(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	plan.Share = true
-	later := other // its claim for another of its targets
+	later := other // the claim of another of its targets
 	later.Since = since.Add(time.Second)
 	warnings, err := plan.CheckClaims("the cluster", []Claim{own, later, other})
 	const shared = "was shared with the experiment 2026-12-01-c3d4 of ben@lap, since 2026-12-01 08:00:00 UTC"
@@ -34,7 +34,7 @@ func TestCheckClaims(t *testing.T) {
 	}
 }
 
-// What another writes is read with care.
+// A claim of another user is checked and escaped.
 func TestParseClaim(t *testing.T) {
 	c := Claim{Experiment: "x", By: "ann@desk", Since: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC), Version: "v1"}
 	if again, err := ParseClaim(c.Text()); err != nil || again != c {

@@ -7,35 +7,35 @@ import (
 	"strconv"
 )
 
-// counts are the options that say how many of something there are. A target without one has none.
-var counts = []string{"rules", "services", "endpoints", "policies", "pods"}
+// countOptions lists the options that give a number of objects. Without the option the number is 0.
+var countOptions = []string{"rules", "services", "endpoints", "policies", "pods"}
 
-// A Ladder is targets that differ by how many of something they have, and by nothing else.
+// A Ladder is a set of targets that differ only in the number of one kind of objects.
 type Ladder struct {
 	Option  string
 	Targets []string  // labels, by ascending numbers
 	Numbers []float64 // whole, and not all the same
 }
 
-// Ladders finds them among the targets of an experiment, in the order of their first targets. A target is in several
-// of them if it has none of several things.
+// Ladders returns the ladders among the targets of an experiment, in the order of their first targets. A target without
+// any objects may be in several ladders.
 func Ladders(specs []Spec) []Ladder {
 	var list []Ladder
 	for i, first := range specs {
-		for _, option := range counts {
+		for _, option := range countOptions {
 			l := Ladder{Option: option}
 			for k, s := range specs {
-				n, ok := s.number(option)
+				n, ok := s.count(option)
 				if !ok || !s.without(option).alike(first.without(option)) {
 					continue
 				}
-				if k < i { // the ladder is that of an earlier target
+				if k < i { // an earlier target has found this ladder
 					l = Ladder{}
 					break
 				}
 				l.Targets, l.Numbers = append(l.Targets, s.Label()), append(l.Numbers, n)
 			}
-			if l.sort(); len(l.Numbers) > 1 && l.Numbers[0] < l.Numbers[len(l.Numbers)-1] {
+			if l.sortByNumber(); len(l.Numbers) > 1 && l.Numbers[0] < l.Numbers[len(l.Numbers)-1] {
 				list = append(list, l)
 			}
 		}
@@ -43,13 +43,13 @@ func Ladders(specs []Spec) []Ladder {
 	return list
 }
 
-// number is how many of something a target has; not ok if the option says something else.
-func (s Spec) number(option string) (float64, bool) {
+// count returns the value of an option as a number, 0 without it; ok is false if the value is no number.
+func (s Spec) count(option string) (number float64, ok bool) {
 	n, err := strconv.ParseUint(cmp.Or(s.Options[option], "0"), 10, 32)
 	return float64(n), err == nil
 }
 
-// without is a target without an option and its label.
+// without returns a copy of the target without an option and the label.
 func (s Spec) without(option string) Spec {
 	s.Options = maps.Clone(s.Options)
 	delete(s.Options, option)
@@ -57,11 +57,13 @@ func (s Spec) without(option string) Spec {
 	return s
 }
 
+// alike reports whether two targets have the same kind, name and options.
 func (s Spec) alike(o Spec) bool {
 	return s.Kind == o.Kind && s.Name == o.Name && maps.Equal(s.Options, o.Options)
 }
 
-func (l *Ladder) sort() {
+// sortByNumber sorts the targets by ascending numbers.
+func (l *Ladder) sortByNumber() {
 	order := make([]int, len(l.Numbers))
 	for i := range order {
 		order[i] = i

@@ -7,43 +7,43 @@ import (
 	"strings"
 )
 
-// An Option can be set for a target, after its name: lab:vxlan?mtu=9000.
+// An Option is an option of a kind of target, given after its name: lab:vxlan?mtu=9000.
 type Option struct {
 	Name    string
-	Example string // of a value, or a word that stands for one: NAME, FILE
+	Example string // value, or a placeholder: NAME, FILE
 	Help    string
 	Value   Value
-	// Needs is another option, as NAME or NAME=VALUE, without which this one is refused.
+	// Needs is an option, as NAME or NAME=VALUE, that must be given with this one; may be empty.
 	Needs string
-	// Field is the option's name in experiment files, where it holds for all targets of the kind. Unless it is a document,
-	// it is a flag too, of the option's name; Short is the flag's letter.
+	// Field is the name in experiment files, where the option applies to all targets of the kind. With a field, and unless
+	// Value is Document, there is also a flag with the option's name; Short is the flag's letter.
 	Field, Short string
-	// Planned says that the option is a part of the experiment, so that a resumed one has its own already. Others are
-	// about the way to a target.
+	// Planned marks an option that is part of the experiment, so that a resumed experiment has it already. Other options
+	// concern the access to a target.
 	Planned bool
-	// Unnamed says that the name of a target may say the same: the flag is for targets that have none.
+	// Unnamed marks an option that the target's name can replace: its flag applies to targets without a name.
 	Unnamed bool
-	// Refused is why the option must not be given, although users know it from elsewhere; it is listed nowhere.
+	// Refused is the reason why the option is refused, though users know it from other programs. It is not listed.
 	Refused error
-	// Check returns an error that says what a value has to be.
+	// Check returns an error that describes valid values, unless the value is valid.
 	Check func(value string) error
 }
 
-// Value is what an option takes.
+// Value is the type of an option's value.
 type Value int
 
 const (
 	Text     Value = iota
 	Switch         // yes or no; its flag needs no value
-	List           // texts, which [JoinList] makes one of; its flag is repeated
+	List           // several texts, joined by [JoinList]; its flag can be repeated
 	File           // the name of a file
 	Document       // the name of a YAML file, or the YAML itself, in braces
 )
 
-// String is the option with an example of its value.
+// String returns the option with an example of its value.
 func (o Option) String() string { return o.Name + "=" + o.Example }
 
-// Argument is what the option's flag takes, for readers: nothing if it is a [Switch], of a [List] one of its texts.
+// Argument returns the placeholder for the flag's argument in help texts: empty for a [Switch], one text of a [List].
 func (o Option) Argument() string {
 	if o.Value == Switch {
 		return ""
@@ -51,7 +51,7 @@ func (o Option) Argument() string {
 	return strings.TrimSuffix(o.Example, ",…")
 }
 
-// About is the help, with what the option needs.
+// About returns the help, with the option that it needs.
 func (o Option) About() string {
 	if o.Needs == "" {
 		return o.Help
@@ -59,7 +59,7 @@ func (o Option) About() string {
 	return o.Help + "; needs " + o.Needs
 }
 
-// File is the name of the file that a value names; empty if it names none.
+// File returns the name of the file that a value names; empty if it names none.
 func (o Option) File(value string) string {
 	if o.Value == File || o.Value == Document && !strings.HasPrefix(value, "{") {
 		return value
@@ -67,22 +67,22 @@ func (o Option) File(value string) string {
 	return ""
 }
 
-// HasFlag reports whether there is a flag for the option. One that is refused has a flag to say so.
+// HasFlag reports whether there is a flag for the option. A refused option has a flag that returns the reason.
 func (o Option) HasFlag() bool { return o.Refused != nil || o.Field != "" && o.Value != Document }
 
-// label is an option of every target. It is read by [Spec.Label].
+// label is an option of every target. [Spec.Label] reads it.
 var label = Option{
 	Name: "label", Example: "NAME", Help: "name of the target in all output",
 	Check: func(string) error { return nil },
 }
 
-// A Setting is an option with what sets it in a C.
+// A Setting is an option and the function that stores its value in a C.
 type Setting[C any] struct {
 	Option
 	Set func(c *C, value string) error
 }
 
-// NewSetting is an option that a parser reads into a field of a C. An error of the parser says what a value has to be.
+// NewSetting returns a setting whose value parse stores in a field of a C. An error of parse describes valid values.
 func NewSetting[C, T any](o Option, field func(*C) *T, parse func(value string) (T, error)) Setting[C] {
 	return Setting[C]{o, func(c *C, value string) (err error) {
 		*field(c), err = parse(value)
@@ -90,7 +90,7 @@ func NewSetting[C, T any](o Option, field func(*C) *T, parse func(value string) 
 	}}
 }
 
-// GivesAny reports whether a target gives one of the settings.
+// GivesAny reports whether the text of a target gives at least one of the settings.
 func GivesAny[C any](spec Spec, settings []Setting[C]) bool {
 	return slices.ContainsFunc(settings, func(s Setting[C]) bool {
 		_, given := spec.Options[s.Name]
@@ -98,15 +98,15 @@ func GivesAny[C any](spec Spec, settings []Setting[C]) bool {
 	})
 }
 
-// AnyText parses any text.
+// AnyText returns the text itself.
 func AnyText(value string) (string, error) { return value, nil }
 
-// CheckedText parses a text that a check finds nothing wrong with.
+// CheckedText returns a parser that returns the text itself, with the error of check.
 func CheckedText(check func(string) error) func(string) (string, error) {
 	return func(value string) (string, error) { return value, check(value) }
 }
 
-// Choice parses the second of two words as true.
+// Choice returns a parser of two words: false for the first, true for the second, else an error.
 func Choice(first, second string) func(string) (bool, error) {
 	return func(value string) (bool, error) {
 		if value != first && value != second {
@@ -119,7 +119,7 @@ func Choice(first, second string) func(string) (bool, error) {
 // YesOrNo parses the value of a [Switch].
 func YesOrNo(value string) (bool, error) { return Choice("no", "yes")(value) }
 
-// Options are those of settings, and the label.
+// Options returns the options of settings, and the label.
 func Options[C any](settings []Setting[C]) []Option {
 	var list []Option
 	for _, s := range settings {
@@ -129,7 +129,7 @@ func Options[C any](settings []Setting[C]) []Option {
 	return append(list, label)
 }
 
-// Within are the settings of a part of a C.
+// Within returns settings of a part of a C as settings of the C.
 func Within[C, P any](part func(*C) *P, settings []Setting[P]) []Setting[C] {
 	var list []Setting[C]
 	for _, s := range settings {
@@ -138,10 +138,10 @@ func Within[C, P any](part func(*C) *P, settings []Setting[P]) []Setting[C] {
 	return list
 }
 
-// Read sets in c what the options of a target say. Every error Is [ErrSpec] and names the option.
+// Read stores the options of a target in c. Every error Is [ErrSpec] and names the option.
 func Read[C any](spec Spec, settings []Setting[C], c *C) error {
 	options := Options(settings)
-	if err := spec.check(options); err != nil {
+	if err := spec.checkKnown(options); err != nil {
 		return err
 	}
 	for _, s := range settings {
@@ -153,23 +153,22 @@ func Read[C any](spec Spec, settings []Setting[C], c *C) error {
 			return fmt.Errorf("%w: %s: option %s=%s: %w", ErrSpec, spec.Label(), s.Name, value, err)
 		}
 	}
-	return spec.needs(options)
+	return spec.checkNeeds(options)
 }
 
-// Image parses the reference of a container image, such as the example. It refuses what no runtime would take; the
-// runtime knows the rest.
+// Image returns a parser of references of container images; example is for its error. It checks the characters only.
 func Image(example string) func(string) (string, error) {
 	return CheckedText(func(value string) error {
-		if !imageRef.MatchString(value) {
+		if !imagePattern.MatchString(value) {
 			return fmt.Errorf("it is no image, such as %s", example)
 		}
 		return nil
 	})
 }
 
-var imageRef = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
+var imagePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
 
-// JoinList makes a list the value of an option, with commas between; one within a text is written as \, there.
+// JoinList joins texts by commas to the value of an option. It escapes commas and backslashes in a text by a backslash.
 func JoinList(list []string) string {
 	var escaped []string
 	for _, text := range list {

@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	for text, want := range map[string]string{
-		// Of two unknown options it is always the same that is named.
+		// Of two unknown options, the error names the first by name.
 		"lab:vxlan?mtu=1&label=x&zoo=3&ant=2": `invalid target: "lab:vxlan?mtu=1&label=x&zoo=3&ant=2": ` +
 			`lab targets have no option "ant"; there are label, mtu, part, rate, secure`,
 		"lab:vxlan?mtu=&label=x":          "invalid target: x: option mtu=: it is not empty",

@@ -7,81 +7,84 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A Sharer is a target that can be measured at the same time as another one. Shares names what it uses and another may
-// use too, such as "the machine with boot ID 12ab": two targets that have one of these in common would disturb each
-// other. What cannot be found out is an error.
+// A Sharer is a target that can be measured at the same time as another one.
 type Sharer interface {
+	// Shares returns the names of resources that other targets may use too, such as "the machine with boot ID 12ab": two
+	// targets with a common name would disturb each other. It returns an error if the resources are unknown.
 	Shares(ctx context.Context) ([]string, error)
 }
 
-// An Underlaid target knows what carries traffic between its nodes: targets that name the same differ only above it.
+// An Underlaid is a target that knows the network between its nodes.
 type Underlaid interface {
+	// Underlay returns the name of that network: targets with the same name differ only in the layers above it.
 	Underlay() string
 }
 
-// The sites of a Expiring target end by themselves, so that a crash does not leave them for ever.
+// An Expiring is a target whose sites end by themselves, so that a crash leaves none for ever.
 type Expiring interface {
-	SiteLife() time.Duration // from when a site is made
+	SiteLife() time.Duration // since a site was opened
 }
 
-// A Cleaning is how leftovers are removed: what experiments that were interrupted left, and nothing of those that run.
+// A Cleaning controls the removal of leftovers of interrupted experiments. Objects of running ones are kept.
 type Cleaning struct {
-	All    bool // what runs too, and what nothing tells of whether it does
+	All    bool // also remove objects that are or may be in use
 	DryRun bool // remove nothing
-	// Found is called with everything of ours that there is, before it is removed.
+	// Found is called for every object of Knotmeter before it is removed.
 	Found func(Leftover)
 }
 
-// A Leftover is something of ours on a target.
+// A Leftover is an object of Knotmeter on a target.
 type Leftover struct {
-	Name    string `json:"name"`            // such as "namespace knotmeter-x"
-	Doubt   string `json:"doubt,omitempty"` // why it may be in use, a clause; empty: it cannot
-	Removed bool   `json:"removed,omitempty"`
+	Name    string `json:"name"`              // such as "namespace knotmeter-x"
+	Doubt   string `json:"doubt,omitempty"`   // why it may be in use, a clause; empty: it is not
+	Removed bool   `json:"removed,omitempty"` // or would be, without a dry run
 }
 
-// Report tells of something of ours that may be in use for a reason, or is not, and says whether to remove it now.
+// Report calls Found with an object, and reports whether to remove it now. doubt is why it may be in use, or empty.
 func (c Cleaning) Report(name, doubt string) bool {
 	removed := c.All || doubt == ""
 	c.Found(Leftover{name, doubt, removed})
 	return removed && !c.DryRun
 }
 
-// A Guarded is a target on which not every user may measure all that it offers. Allowed says which rights p takes
-// besides those of every run that this user lacks, and what would change that; nil if nothing is missing.
+// A Guarded is a target on which not every user may measure everything that it offers.
 type Guarded interface {
+	// Allowed returns an error with a remedy if the user lacks rights that p needs in addition to those of every run.
 	Allowed(ctx context.Context, p Placement) error
 }
 
-// A Caller is a target from which applications are asked that were there before. Applications are where requests to
-// these would go, by the names that placements have for them. Nothing is sent to find that out.
+// A Caller is a target whose runs send requests to existing applications.
 type Caller interface {
+	// Applications returns the destinations of these requests, by the names of the applications in placements. It sends
+	// nothing.
 	Applications() map[string]host.Destination
 }
 
-// A Located target is reached elsewhere. Where says in words what would be reached, such as the context and the URL of
-// an API server, and reports whether users of other machines may use it too, who may feel what is measured there: also
-// where it is not known. It reaches nobody; an error says why nobody would be.
+// A Located is a target on other machines.
 type Located interface {
+	// Where describes the destination, such as the context and the URL of an API server. shared is true unless it is known
+	// that no users of other machines use it, whom measurements may disturb. Where sends nothing; it returns an error if
+	// there is no destination.
 	Where() (words string, shared bool, err error)
 }
 
-// A Privileged is a target that may take more on nodes than programs there usually have. Privileges say what and what
-// for, in a clause after the target's name; empty if it takes nothing.
+// A Privileged is a target that may need unusual privileges on nodes.
 type Privileged interface {
+	// Privileges describes them and their purpose, in a clause after the target's name; empty without any.
 	Privileges() string
 }
 
-// A Switched target remembers what commands of the user's may change that put it in place.
+// A Switched is a target that keeps state which the user's switch commands may change.
 type Switched interface {
-	// Environment is what such a command learns of the target, as NAME=value.
+	// Environment returns variables of the environment of switch commands, as NAME=value.
 	Environment() []string
-	// Settle forgets what a command may have changed. It returns an error as long as the target is not ready, by what can
-	// be seen without a site: nodes that are not Ready.
+	// Settle discards that state. It returns an error as long as the target is visibly not ready, such as nodes that are
+	// not Ready.
 	Settle(ctx context.Context) error
 }
 
-// A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in
-// turn, client's and server's; nil if they are the same for all.
+// A Rotator is a target that may choose other nodes for each rotation of a [Placement].
 type Rotator interface {
+	// Nodes returns the pairs of nodes, of client and server, that rotations use in turn; nil if all use the same.
 	Nodes(ctx context.Context) ([][2]string, error)
 }

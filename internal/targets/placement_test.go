@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A placement needs one thing at most besides hosts and a program, and a path is one of the nine.
+// A placement has at most one of a path, a volume, a call and an application; its path is one of the nine.
 func TestCheckPlacement(t *testing.T) {
 	call := Call{Resource: "configmap", Operation: "get"}
 	for _, p := range []Placement{

@@ -14,8 +14,8 @@ type Single struct {
 	Spent func() []result.Value
 }
 
-// One opens a site with a place for p alone. After an error nothing is left behind.
-func One(ctx context.Context, t Target, p Placement) (Single, error) {
+// OpenOne opens a site with one place, for p. After an error nothing is left behind.
+func OpenOne(ctx context.Context, t Target, p Placement) (Single, error) {
 	site, err := t.Open(ctx, []Placement{p})
 	if err != nil {
 		return Single{}, err

@@ -12,10 +12,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// ErrSpec is what every error about the text of a target is.
+// ErrSpec is the error of an invalid text of a target.
 var ErrSpec = errors.New("invalid target")
 
-// A Spec is the text of a target, taken apart: lab:vxlan?mtu=9000&label=jumbo.
+// A Spec is the parsed text of a target: lab:vxlan?mtu=9000&label=jumbo.
 type Spec struct {
 	Kind    string // lab, kube, local
 	Name    string // vxlan, a context
@@ -23,7 +23,8 @@ type Spec struct {
 	Text    string // as given
 }
 
-// ParseSpec takes the text of a target apart. What the options mean is the kind's own matter.
+// ParseSpec parses the text of a target. It does not interpret the options, which depend on the kind. The error Is
+// [ErrSpec].
 func ParseSpec(text string) (Spec, error) {
 	kind, rest, ok := strings.Cut(text, ":")
 	if !ok || kind == "" {
@@ -37,8 +38,8 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{Kind: kind, Name: name, Options: values, Text: text}, nil
 }
 
-// parseQuery is url.ParseQuery, but "+" and a "%" that begins no escape stay themselves (loss=1%), and an option given
-// twice is an error.
+// parseQuery parses options like url.ParseQuery, but keeps "+", and "%" unless it begins an escape (loss=1%), and
+// returns an error if an option is given twice.
 func parseQuery(query string) (map[string]string, error) {
 	options := map[string]string{}
 	if query == "" {
@@ -57,17 +58,17 @@ func parseQuery(query string) (map[string]string, error) {
 	return options, nil
 }
 
-// unescape decodes the escapes of a text, as url.PathUnescape does, and leaves what is none.
+// unescape decodes escapes like url.PathUnescape, but keeps invalid ones.
 func unescape(text string) string {
-	return escapes.ReplaceAllStringFunc(text, func(escape string) string {
+	return escapePattern.ReplaceAllStringFunc(text, func(escape string) string {
 		char, _ := url.PathUnescape(escape)
 		return char
 	})
 }
 
-var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+var escapePattern = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// Label is the target's name in all output: its label option, else its text.
+// Label returns the target's name in all output: its label option, else its text.
 func (s Spec) Label() string {
 	if l := s.Options["label"]; l != "" {
 		return l
@@ -75,14 +76,15 @@ func (s Spec) Label() string {
 	return s.Text
 }
 
-// Deploy is the value of an application's option for one that the target makes for each block.
+// Deploy is the value of an application's option that makes the target deploy the application for each block.
 const Deploy = "deploy"
 
-// Deploys reports whether the target makes an application that is asked.
+// Deploys reports whether the target deploys an application.
 func (s Spec) Deploys(application string) bool { return s.Options[application] == Deploy }
 
-// check finds options that there are not, or that are refused. No error repeats the value of one that is refused.
-func (s Spec) check(options []Option) error {
+// checkKnown returns an error if an option is unknown or refused. The error does not contain the value of a refused
+// option, which may be a secret.
+func (s Spec) checkKnown(options []Option) error {
 	var known []string
 	for _, o := range options {
 		_, given := s.Options[o.Name]
@@ -103,24 +105,24 @@ func (s Spec) check(options []Option) error {
 	return nil
 }
 
-// needs finds an option without the one that it needs.
-func (s Spec) needs(options []Option) error {
+// checkNeeds returns an error if an option is given without the one that it needs.
+func (s Spec) checkNeeds(options []Option) error {
 	for _, o := range options {
-		if _, given := s.Options[o.Name]; given && !s.has(o.Needs) {
+		if _, given := s.Options[o.Name]; given && !s.satisfies(o.Needs) {
 			return fmt.Errorf("%w: %s: option %s needs %s too", ErrSpec, s.Label(), o.Name, o.Needs)
 		}
 	}
 	return nil
 }
 
-// has says whether an option is given, by its name or with its value; nothing always is.
-func (s Spec) has(option string) bool {
+// satisfies reports whether the target has an option, given as NAME or NAME=VALUE; an empty one is always satisfied.
+func (s Spec) satisfies(option string) bool {
 	name, wanted, valued := strings.Cut(option, "=")
 	value, given := s.Options[name]
 	return option == "" || given && (!valued || value == wanted)
 }
 
-// With adds the options that the text does not give. The target keeps its label.
+// With returns the target with options added that its text does not give. The target keeps its label.
 func (s Spec) With(options map[string]string) Spec {
 	with := Spec{Kind: s.Kind, Name: s.Name, Text: s.Text, Options: maps.Clone(s.Options)}
 	if with.Options == nil {
@@ -138,12 +140,12 @@ func (s Spec) With(options map[string]string) Spec {
 		with.Options["label"] = s.Label()
 	}
 	for _, key := range added {
-		with.Text += separator(with.Text) + key + "=" + escaping.Replace(with.Options[key])
+		with.Text += separator(with.Text) + key + "=" + valueEscaper.Replace(with.Options[key])
 	}
 	return with
 }
 
-// Set is the target with another value of an option, or with one more.
+// Set returns the target with an option set to a value.
 func (s Spec) Set(key, value string) Spec {
 	set := Spec{Kind: s.Kind, Name: s.Name, Text: s.Kind + ":" + s.Name, Options: maps.Clone(s.Options)}
 	if set.Options == nil {
@@ -151,14 +153,15 @@ func (s Spec) Set(key, value string) Spec {
 	}
 	set.Options[key] = value
 	for _, name := range slices.Sorted(maps.Keys(set.Options)) {
-		set.Text += separator(set.Text) + name + "=" + escaping.Replace(set.Options[name])
+		set.Text += separator(set.Text) + name + "=" + valueEscaper.Replace(set.Options[name])
 	}
 	return set
 }
 
-// escaping writes the value of an option so that it can be read again.
-var escaping = strings.NewReplacer("%", "%25", "&", "%26")
+// valueEscaper escapes the value of an option for the text of a target.
+var valueEscaper = strings.NewReplacer("%", "%25", "&", "%26")
 
+// separator returns the text between a target and a further option.
 func separator(text string) string {
 	switch _, query, is := strings.Cut(text, "?"); {
 	case !is:

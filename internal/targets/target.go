@@ -1,7 +1,7 @@
-// Package targets is where things are measured: a Target opens a fresh site for each block, tells the
-// facts about itself, and removes what it made. Targets never see tools.
+// Package targets defines where experiments measure: a [Target] opens a fresh site for each block, returns facts about
+// itself, and removes what it created. Targets never see tools.
 //
-// The conformance suite that every target passes, and the in-memory twin, are in targettest.
+// Package targettest has the conformance suite that every target passes, and an in-memory target for tests.
 package targets
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Path is between which kinds of places the traffic of a network case goes.
+// A Path names the ends of the traffic of a network case.
 type Path string
 
-// The nine paths. /same means the other end is on the client's node, /other on another.
+// The nine paths. With /same the server is on the client's node, with /other on another one.
 const (
 	NodeNode     Path = "node-node"
 	PodNodeSame  Path = "pod-node/same"
@@ -38,10 +38,10 @@ var paths = []Path{
 	NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther,
 }
 
-// Same says whether the path stays on the client's node.
+// Same reports whether the path stays on the client's node.
 func (p Path) Same() bool { return strings.HasSuffix(string(p), "/same") }
 
-// Between is the path with the same ends on two nodes.
+// Between returns the path with the same ends on two nodes.
 func (p Path) Between() Path {
 	if kind, is := strings.CutSuffix(string(p), "/same"); is {
 		return Path(kind + "/other")
@@ -49,35 +49,35 @@ func (p Path) Between() Path {
 	return p
 }
 
-// Other says whether the path leaves the client's node.
+// Other reports whether the path leaves the client's node.
 func (p Path) Other() bool { return p == NodeNode || strings.HasSuffix(string(p), "/other") }
 
-// Service says whether the client dials a Service and not the server itself.
+// Service reports whether the client dials a Service and not the server itself.
 func (p Path) Service() bool { return strings.Contains(string(p), "-svc/") }
 
-// ClientPod says whether the client is in a pod.
+// ClientPod reports whether the client is in a pod.
 func (p Path) ClientPod() bool { return strings.HasPrefix(string(p), "pod-") }
 
-// ServerPod says whether the server is in a pod.
+// ServerPod reports whether the server is in a pod.
 func (p Path) ServerPod() bool { return p.Service() || strings.HasPrefix(string(p), "pod-pod/") }
 
-// A Placement is what a run needs of its place: a path with a host at each end, or a client alone that has a volume,
-// asks an API server or asks an application. The zero value is a client and nothing else.
+// A Placement is what a run requires of a target: a path with a host at each end, or a client without a server that has
+// a volume, or sends requests to an API server or an application. The zero value is a client and nothing else.
 type Placement struct {
-	Path   Path // from the client to the server; empty: there is no server
-	Volume bool // the client has one
-	// Call is what the run asks of an API server; the zero value: nothing.
+	Path   Path // from client to server; empty: no server
+	Volume bool // the client has a volume
+	// Call is the request to the API server; the zero value: none.
 	Call Call
-	// Application is what the run asks and the target has to know, or to deploy, by the name of the target's option that
-	// says where it is: vault. Empty: none, or one that the workload itself names.
+	// Application is the application that the target has to locate or deploy, by the name of the target's option: vault.
+	// Empty: none, or one that the workload itself names.
 	Application string
-	// Program is what the run starts on its hosts besides the agent; empty: nothing.
+	// Program is the external program that the run starts on its hosts; empty: only the agent.
 	Program string
-	// Rotation picks the nodes where there is a choice: equal rotations give equal nodes.
+	// Rotation selects the nodes if there is a choice: equal rotations give equal nodes.
 	Rotation int
 }
 
-// Check is nil for what a target may offer; else it is an error that Is result.ErrNotSupported.
+// Check returns an error that Is result.ErrNotSupported if no target can offer the placement.
 func (p Placement) Check() error {
 	if p.Path != "" && !slices.Contains(paths, p.Path) {
 		return result.NotSupported(fmt.Sprintf("there is no path %q", p.Path))
@@ -89,83 +89,82 @@ func (p Placement) Check() error {
 	return nil
 }
 
-// AsksAPI reports whether the run asks an API server.
+// AsksAPI reports whether the run sends requests to an API server.
 func (p Placement) AsksAPI() bool { return p.Call != Call{} }
 
-// A Call is what a run asks of an API server, by the words of the case: create of configmap. A run that is about no
-// single resource has none.
+// A Call is the request of a run to an API server, in the words of the case: create, configmap. Resource is empty if
+// the run concerns no single resource.
 type Call struct{ Resource, Operation string }
 
-// Effect is the operation of runs that change a resource and see what that does to traffic: networkpolicy, pod,
+// Effect is the operation of runs that change a resource and measure the effect on traffic: networkpolicy, pod,
 // endpoint, service or deployment.
 const Effect = "effect"
 
-// A Site is everything that a block needs on one target: its fresh places, which one run after another uses.
+// A Site holds the fresh places of a block on one target, which its runs use one after another.
 type Site struct {
-	Places []Place // one for each placement, in that order
-	// Close removes everything that Open made and returns when it is gone. It is called once.
+	Places []Place // one for each placement, in the same order
+	// Close removes everything that Open created, and returns when it is gone. It is called once.
 	Close func(ctx context.Context) error
-	// Spent is asked after Close: what the site took of the target beside the load of its runs, such as pods and requests
-	// to an API server, as metrics that are shown and not compared. It is nil where there is nothing to tell.
+	// Spent returns, after Close, what the site used of the target besides the load of its runs, such as pods and requests
+	// to an API server, as metrics that are shown and not compared. It may be nil.
 	Spent func() []result.Value
 }
 
-// A Place is what the runs of a placement have. Its pair has a server where there is a path, and a volume or an
-// endpoint where the placement needs that.
+// A Place is what a target provides for the runs of a placement. Its pair has a server, a volume or an endpoint if the
+// placement requires one.
 type Place struct {
 	host.Pair
 	// Facts of this place: which nodes, what the datapath check saw, MTU, offloads.
 	Facts []result.Fact
-	// Warnings are what a reader of its runs should know.
+	// Warnings are recorded with its runs.
 	Warnings []result.Warning
-	// Health is asked when a run has ended, before the next one and before Close: what became of the place since it was
-	// opened, or asked last, that makes what was measured count for nothing, each a sentence without full stop that says
-	// what happened. No run that follows can rely on such a place. It is nil where nothing can become of it.
+	// Health is called after a run, before the next one and before Close. It returns what happened to the place since Open
+	// or the last call that invalidates the run, each a sentence without full stop. Later runs cannot use such a place. It
+	// may be nil.
 	Health func(ctx context.Context) []string
-	// Err is why there is no such place, while the others are there; nothing else is set then.
+	// Err is why this place could not be opened, while others were; nothing else is set then.
 	Err error
 }
 
-// A Plan is what an experiment is going to do on a target.
+// A Plan describes what an experiment is going to do on a target.
 type Plan struct {
-	Experiment string      // its ID, which all of its targets have in common, and its later sessions too
+	Experiment string      // ID, the same for all targets and resumed sessions
 	Version    string      // of this program
-	Placements []Placement // of the cases that are planned on the target, one for each
-	Share      bool        // begin even if another experiment runs there
-	// InTurn is set where commands of the user's change what is below the target between its sites: nothing that a site
-	// made may outlast it.
+	Placements []Placement // one for each case planned on the target
+	Share      bool        // begin even if another experiment uses the target
+	// InTurn is set if switch commands of the user change the system below the target between sites: nothing that a site
+	// created may outlast it.
 	InTurn bool
-	// Earlier are the facts that a resumed experiment has recorded of the target. One that turns out to be another
-	// cluster or machine by them does not begin.
+	// Earlier are the facts that a resumed experiment has recorded of the target. Begin returns an error if they show that
+	// the target was another cluster or machine.
 	Earlier []result.Fact
 }
 
 // A Target offers places to run and facts about itself. Its methods are called one at a time, and so are the functions
 // of its sites.
 type Target interface {
-	// Supports is cheap and touches nothing: nil, or an error that Is result.ErrNotSupported and
-	// names what is missing for the placement.
+	// Supports returns an error that Is result.ErrNotSupported and names what is missing for the placement, or nil. It is
+	// cheap and changes nothing.
 	Supports(p Placement) error
-	// Begin is called at most once, before anything is written or measured: it reaches the target and claims it for the
-	// experiment until Close. An error names the target that is not reached, or the other experiment that runs there, and
-	// what to do. With Plan.Share the other experiment is a warning instead, which belongs into the results; each warning
-	// is a sentence without full stop. What the target cannot do of the plan is for Supports to tell, not for Begin.
+	// Begin connects to the target and claims it for the experiment until Close. It is called at most once, before
+	// anything is written or measured. The error names the unreachable target, or the other experiment that uses it, and a
+	// remedy. With Plan.Share the other experiment is a warning for the results instead, a sentence without full stop.
+	// Begin does not check whether the target supports the placements of the plan.
 	Begin(ctx context.Context, p Plan) (warnings []string, err error)
-	// Facts are recorded once per experiment, or once per visit of targets that are measured in turn. What cannot be found
-	// out is result.Unknown.
+	// Facts returns facts that are recorded once per experiment, or once per visit of targets measured in turn. Facts that
+	// cannot be determined are result.Unknown.
 	Facts(ctx context.Context) ([]result.Fact, error)
-	// Open makes a site with a fresh place for each placement, and checks that they are what the target's name says. They
-	// have the same rotation; what several can share, such as a pod, is there once. An error is about all of them, and
-	// then nothing is left behind; what is about one is that place's Err.
+	// Open creates a site with a fresh place for each placement, and checks that the places are as the target's name
+	// promises. All placements have the same rotation; places share what they can, such as pods. An error concerns all
+	// places, and nothing is left behind then; an error of one place is its Err.
 	Open(ctx context.Context, placements []Placement) (Site, error)
-	// Close ends what the target holds between sites. It is called once, also after errors.
+	// Close releases what the target holds between sites, and its claim. It is called once, also after errors.
 	Close() error
 }
 
-// ErrUnavailable is what an error of Open is while nothing can be measured on the target, whatever the case: it
-// cannot be reached, or what is needed there was taken away. The target has waited as long as it makes sense.
+// ErrUnavailable is the error of Open if no case can be measured on the target now: it cannot be reached, or something
+// that all sites need was removed. Open has already waited for it.
 var ErrUnavailable = errors.New("the target is not available")
 
-// ErrLeft is what an error of Close is when something may be left that Open or Close should have removed, and that
-// `knotmeter clean` removes.
+// ErrLeft is the error of Close if objects may be left behind, which `knotmeter clean` removes.
 var ErrLeft = errors.New("something may be left behind")

@@ -21,7 +21,7 @@ import (
 func twinPair(t *testing.T, label string) (host.Pair, *targettest.Twin) {
 	t.Helper()
 	twin := &targettest.Twin{Label: label}
-	site, err := targets.One(t.Context(), twin, targets.Placement{Path: targets.PodPodOther})
+	site, err := targets.OpenOne(t.Context(), twin, targets.Placement{Path: targets.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}

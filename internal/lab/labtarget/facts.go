@@ -16,9 +16,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// halves splits the CPUs that this process may use: the first half for clients, the second for servers, the same for
-// every lab on this machine. A single CPU is for both.
-func halves() (client, server []int, err error) {
+// splitCPUs splits the CPUs that this process may use into a first half for clients and a second half for servers. A
+// single CPU is used for both.
+func splitCPUs() (client, server []int, err error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, nil, fmt.Errorf("read the CPUs that this process may use: %w", err)
@@ -35,7 +35,7 @@ func halves() (client, server []int, err error) {
 	return allowed[:len(allowed)/2], allowed[len(allowed)/2:], nil
 }
 
-// Facts are those of the target's text, of this machine, and of a site that is opened for them.
+// Facts returns the facts of the target's options, of this machine, and of a site that is opened for them.
 func (l *labTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	t := l.topology
 	family, limit := "4", "unlimited"
@@ -76,7 +76,7 @@ func (l *labTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	return append(facts, l.siteFacts(ctx)...), nil
 }
 
-// siteFacts are what only a site can tell; without one, that is unknown.
+// siteFacts returns the facts that only a site has. They are unknown if no site can be opened.
 func (l *labTarget) siteFacts(ctx context.Context) []result.Fact {
 	own := []string{"client", "server", "dial", "mtu"}
 	paths := targets.Paths()
@@ -85,7 +85,7 @@ func (l *labTarget) siteFacts(ctx context.Context) []result.Fact {
 		return p.Other() && l.Supports(targets.Placement{Path: p}) == nil
 	})
 	if i >= 0 {
-		if site, err := targets.One(ctx, l, targets.Placement{Path: paths[i]}); err == nil {
+		if site, err := targets.OpenOne(ctx, l, targets.Placement{Path: paths[i]}); err == nil {
 			_ = site.Close(ctx)
 			return slices.DeleteFunc(site.Facts, func(f result.Fact) bool { return slices.Contains(own, f.Name) })
 		}

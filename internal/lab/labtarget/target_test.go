@@ -21,11 +21,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What the test binary does instead of testing, by its first argument.
+// First arguments that make the test binary another program.
 const (
 	holdArg  = "lab-holder"
 	agentArg = "agent"
-	// cookieArg has the agent print what cookie wants.
+	// cookieArg makes the agent print the cookie of its namespace.
 	cookieArg = "cookie"
 )
 
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		}
 	case len(os.Args) == 2 && os.Args[1] == agentArg:
 		verbs := agentprogram.Verbs()
-		verbs[whoVerb] = who()
+		verbs[whoVerb] = identify()
 		if agent.Serve(context.Background(), os.Stdin, os.Stdout, agent.Program{Verbs: verbs}) != nil {
 			os.Exit(1)
 		}
@@ -84,7 +84,7 @@ func newTarget(t *testing.T, text string) targets.Target {
 
 func site(t *testing.T, tg targets.Target, p targets.Placement) targets.Single {
 	t.Helper()
-	s, err := targets.One(context.Background(), tg, p)
+	s, err := targets.OpenOne(context.Background(), tg, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestRunCarriesInputOutputAndStatus(t *testing.T) {
 	}
 }
 
-// TestPodsAreSetUp: what options say of pods is what their kernel says.
+// TestPodsAreSetUp checks that the pods' kernel has the settings of the options.
 func TestPodsAreSetUp(t *testing.T) {
 	s := site(t, open(t, "lab:native?pod-mtu=1300&offloads=off&congestion=reno&buffer=64KiB&backlog=7"),
 		targets.Placement{Path: targets.PodPodOther})
@@ -138,10 +138,10 @@ func TestPodsAreSetUp(t *testing.T) {
 	}
 }
 
-// TestPodsCannotHave: what this kernel refuses is not supported, with the reason.
+// TestPodsCannotHave checks that a setting that this kernel refuses is not supported, with the reason.
 func TestPodsCannotHave(t *testing.T) {
 	tg := open(t, "lab:native?congestion=there-is-none")
-	_, err := targets.One(t.Context(), tg, targets.Placement{Path: targets.PodPodOther})
+	_, err := targets.OpenOne(t.Context(), tg, targets.Placement{Path: targets.PodPodOther})
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "there-is-none") {
 		t.Error(err)
 	}
@@ -194,7 +194,7 @@ func TestCancelKillsTheCommandAndItsChildren(t *testing.T) {
 	}
 }
 
-// signalling says when something was written to it.
+// A signalling is a writer that closes found at the first write.
 type signalling struct{ found chan struct{} }
 
 func (s *signalling) Write(data []byte) (int, error) {
@@ -244,12 +244,12 @@ func TestSupportsSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What the kernel could not do before a switch is asked again after it.
+// TestSettle checks that the kernel is probed again after a switch.
 func TestSettle(t *testing.T) {
 	tg := open(t, "lab:native")
 	tg.(*labTarget).probed[targets.PodPodOther] = result.NotSupported("the module is not loaded")
 	if err := tg.Supports(targets.Placement{Path: targets.PodPodOther}); err == nil {
-		t.Error("the answer of before is not remembered")
+		t.Error("the earlier answer is not remembered")
 	}
 	if err := tg.(targets.Switched).Settle(t.Context()); err != nil {
 		t.Error(err)
@@ -291,7 +291,7 @@ func TestFactsAreComplete(t *testing.T) {
 	}
 }
 
-// Labs that differ above the underlay alone share their references.
+// TestUnderlay checks that labs that differ only above the underlay share their references.
 func TestUnderlay(t *testing.T) {
 	underlay := func(text string) string {
 		spec, err := targets.ParseSpec(text)

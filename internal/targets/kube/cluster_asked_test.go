@@ -21,14 +21,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-func apiSite() targets.Placement { return targets.Placement{Call: targets.Call{Operation: "floor"}} }
+func apiPlacement() targets.Placement {
+	return targets.Placement{Call: targets.Call{Operation: "floor"}}
+}
 
-// accountsIn are the rights of ours that there are.
-func accountsIn(t *testing.T, c *cluster.Cluster) []string {
+// listAccounts returns our accounts, roles and bindings on the cluster.
+func listAccounts(t *testing.T, c *cluster.Cluster) []string {
 	t.Helper()
 	var names []string
 	for _, collection := range slices.Concat(cleanup.ClusterKinds, cleanup.AccountKinds) {
-		// cleanups ask too
+		// also called from t.Cleanup, where t.Context is cancelled
 		found, err := cleanup.List(context.WithoutCancel(t.Context()), c, collection, "", manifest.ManagedSelector())
 		if err != nil {
 			t.Fatal(err)
@@ -40,12 +42,12 @@ func accountsIn(t *testing.T, c *cluster.Cluster) []string {
 	return names
 }
 
-// The pod of an API site has a token bound to it, and the account may do what the cases do and nothing else; other pods
-// have no token.
+// The pod of an API site has a token bound to it, whose account may do only what the cases do. Other pods have no
+// token.
 func TestAPIAccount(t *testing.T) {
 	c := admin(t)
-	k := open(t, realCluster(t))
-	site, err := targets.One(t.Context(), k, apiSite())
+	k := newTestTarget(t, realCluster(t))
+	site, err := targets.OpenOne(t.Context(), k, apiPlacement())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func TestAPIAccount(t *testing.T) {
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	site, err = targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+	site, err = targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +81,11 @@ func TestAPIAccount(t *testing.T) {
 			t.Errorf("a pod that asks nobody has a token: %+v", p.Spec)
 		}
 	}
-	leavesNothing(t, c, k, site)
+	closeAndCheck(t, c, k, site)
 }
 
-// leavesNothing closes a site and its target, after which there is nothing of them on the cluster.
-func leavesNothing(t *testing.T, c *cluster.Cluster, k *kubeTarget, site targets.Single) {
+// closeAndCheck closes a site and its target, and checks that nothing of them is left on the cluster.
+func closeAndCheck(t *testing.T, c *cluster.Cluster, k *kubeTarget, site targets.Single) {
 	t.Helper()
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -91,32 +93,32 @@ func leavesNothing(t *testing.T, c *cluster.Cluster, k *kubeTarget, site targets
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := append(leftIn(t, c), accountsIn(t, c)...); len(left) > 0 {
+	if left := append(leftovers(t, c), listAccounts(t, c)...); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// With the rights that are printed the API server can be asked; each rule is needed for that. In a namespace that is
-// given no right in the whole cluster is granted, whatever the user may do.
+// The printed rights suffice to measure the API server, and each rule is needed. In the user's namespace no
+// cluster-wide right is granted, whatever the user may do.
 func TestAPIRights(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-asks"
-	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	all := cluster.Roles(read(t, text).need())
+	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	all := cluster.Roles(parseOptions(t, text).need())
 	measuring, asking := all[0].(rbacv1.Role), all[1].(rbacv1.Role)
 	try := func(t *testing.T, rules []rbacv1.PolicyRule, more ...any) (host.Endpoint, error) {
 		t.Helper()
 		role := measuring
 		role.Rules = slices.Concat(measuring.Rules, rules)
 		defer grant(t, c, user, append([]any{role}, more...))()
-		k := open(t, text)
+		k := newTestTarget(t, text)
 		defer func() {
 			if err := k.Close(); err != nil {
 				t.Error(err)
 			}
 		}()
-		site, err := targets.One(t.Context(), k, apiSite())
+		site, err := targets.OpenOne(t.Context(), k, apiPlacement())
 		if err != nil {
 			return host.Endpoint{}, err
 		}
@@ -126,10 +128,10 @@ func TestAPIRights(t *testing.T) {
 	if err != nil || len(e.Names) > 0 {
 		t.Errorf("with the first part alone: %d names, %v", len(e.Names), err)
 	}
-	more := cluster.Roles(read(t, as(t, user)).need())
+	more := cluster.Roles(parseOptions(t, asUser(t, user)).need())
 	e, err = try(t, asking.Rules, more...)
-	if err != nil || len(e.Names) == 0 || e.Lacks[cluster.ForNamespaces] != cluster.ErrGiven.Error() ||
-		e.Lacks[cluster.ForMetrics] != cluster.ErrGiven.Error() {
+	if err != nil || len(e.Names) == 0 || e.Lacks[cluster.ForNamespaces] != cluster.ErrGivenNamespace.Error() ||
+		e.Lacks[cluster.ForMetrics] != cluster.ErrGivenNamespace.Error() {
 		t.Errorf("with all rights: %v, %d names, %v", e.Lacks, len(e.Names), err)
 	}
 	for i, left := range asking.Rules {
@@ -142,18 +144,17 @@ func TestAPIRights(t *testing.T) {
 			}
 		})
 	}
-	if left := append(leftIn(t, c), accountsIn(t, c)...); len(left) > 0 {
+	if left := append(leftovers(t, c), listAccounts(t, c)...); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// What a program that was killed has left of objects of runs is found by clean, and nothing else of the kind is
-// touched.
+// Clean removes objects of runs that a killed program left, and nothing else of the same kind.
 func TestAPIClean(t *testing.T) {
 	c := admin(t)
 	text := realCluster(t)
-	k := open(t, text)
-	if _, err := targets.One(t.Context(), k, apiSite()); err != nil {
+	k := newTestTarget(t, text)
+	if _, err := targets.OpenOne(t.Context(), k, apiPlacement()); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"knotmeter-x-0", "not-ours"} {
@@ -175,12 +176,12 @@ func TestAPIClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), spec, nil, everything())
+	removed, err := Clean(t.Context(), spec, nil, cleanAll())
 	if err != nil || !slices.Contains(removed, "namespace knotmeter-x-0") ||
 		slices.Contains(removed, "namespace not-ours") {
 		t.Errorf("%v, %v", removed, err)
 	}
-	if still := append(leftIn(t, c), accountsIn(t, c)...); len(still) > 0 {
+	if still := append(leftovers(t, c), listAccounts(t, c)...); len(still) > 0 {
 		t.Errorf("left: %v", still)
 	}
 	if _, err := c.CoreV1().Namespaces().Get(t.Context(), "not-ours", metav1.GetOptions{}); err != nil {
@@ -188,7 +189,7 @@ func TestAPIClean(t *testing.T) {
 	}
 }
 
-// From here the credentials of the kubeconfig are used, and what cannot be asked directly is refused with the reason.
+// With vantage=here the kubeconfig's credentials are used. A connection that is not direct is refused with the reason.
 func TestAPIFromHere(t *testing.T) {
 	admin(t)
 	spec, err := targets.ParseSpec(realCluster(t) + "&vantage=here")
@@ -199,7 +200,7 @@ func TestAPIFromHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, err := targets.One(t.Context(), made, apiSite())
+	site, err := targets.OpenOne(t.Context(), made, apiPlacement())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestAPIFromHere(t *testing.T) {
 	if made, err = New(spec, builtAgent, "knotmeter", "agent"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := targets.One(t.Context(), made, apiSite()); !errors.Is(err, result.ErrNotSupported) {
+	if _, err := targets.OpenOne(t.Context(), made, apiPlacement()); !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("without a check of the certificate: %v", err)
 	}
 	if err := made.Close(); err != nil {

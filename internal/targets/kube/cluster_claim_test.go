@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-func planned(experiment string, share bool) targets.Plan {
+func testPlan(experiment string, share bool) targets.Plan {
 	return targets.Plan{Experiment: experiment, Version: "test", Share: share,
 		Placements: []targets.Placement{{Path: targets.PodPodOther}}}
 }
@@ -31,15 +31,14 @@ func closeTarget(t *testing.T, k *kubeTarget) {
 	}
 }
 
-// Two experiments on one cluster learn of each other, whatever their namespaces; the targets of one do not mind each
-// other.
+// Two experiments on one cluster see each other, whatever their namespaces; targets of one experiment do not conflict.
 func TestClaim(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
-	before := leftIn(t, c)
-	a, again := open(t, realCluster(t)), open(t, realCluster(t)+"&namespace="+given)
+	before := leftovers(t, c)
+	a, again := newTestTarget(t, realCluster(t)), newTestTarget(t, realCluster(t)+"&namespace="+given)
 	for _, k := range []*kubeTarget{a, again} {
-		if warnings, err := k.Begin(t.Context(), planned("a", false)); err != nil || len(warnings) != 0 {
+		if warnings, err := k.Begin(t.Context(), testPlan("a", false)); err != nil || len(warnings) != 0 {
 			t.Fatalf("%q, %v", warnings, err)
 		}
 	}
@@ -49,38 +48,39 @@ func TestClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said, err := targets.ParseClaim(held.Annotations[cleanup.AnnotationClaim]); err != nil || said.Experiment != "a" ||
-		*held.Spec.HolderIdentity != said.By || c.Now().Sub(held.Spec.RenewTime.Time) > cleanup.LivesFor {
+		*held.Spec.HolderIdentity != said.By || c.Now().Sub(held.Spec.RenewTime.Time) > cleanup.LeaseDuration {
 		t.Errorf("%+v, %v", held, err)
 	}
-	refused := open(t, realCluster(t)+"&namespace="+given)
-	if _, err := refused.Begin(t.Context(), planned("b", false)); !errors.Is(err, targets.ErrBusy) ||
+	refused := newTestTarget(t, realCluster(t)+"&namespace="+given)
+	if _, err := refused.Begin(t.Context(), testPlan("b", false)); !errors.Is(err, targets.ErrBusy) ||
 		!strings.Contains(err.Error(), "the experiment a of ") {
 		t.Errorf("%v", err)
 	}
 	closeTarget(t, refused)
-	sharing := open(t, realCluster(t)+"&namespace="+given)
-	if warnings, err := sharing.Begin(t.Context(), planned("b", true)); err != nil || len(warnings) != 1 ||
+	sharing := newTestTarget(t, realCluster(t)+"&namespace="+given)
+	if warnings, err := sharing.Begin(t.Context(), testPlan("b", true)); err != nil || len(warnings) != 1 ||
 		!strings.Contains(warnings[0], "was shared with the experiment a of") {
 		t.Errorf("%q, %v", warnings, err)
 	}
-	if looked := "looked for in the whole cluster"; sharing.hold.looked != looked {
-		t.Errorf("%q, want %q", sharing.hold.looked, looked)
+	if looked := "looked for in the whole cluster"; sharing.claim.searched != looked {
+		t.Errorf("%q, want %q", sharing.claim.searched, looked)
 	}
 	for _, k := range []*kubeTarget{a, again} {
 		closeTarget(t, k)
 	}
-	if _, err := open(t, realCluster(t)+"&namespace="+given).claimed(t, "c"); !errors.Is(err, targets.ErrBusy) {
+	third := newTestTarget(t, realCluster(t)+"&namespace="+given)
+	if _, err := third.beginAndClose(t, "c"); !errors.Is(err, targets.ErrBusy) {
 		t.Errorf("one that shares is not seen: %v", err)
 	}
 	closeTarget(t, sharing)
-	if left := leftIn(t, c); len(left) != len(before) {
+	if left := leftovers(t, c); len(left) != len(before) {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// The cluster is known by the UID of kube-system, and by its address alone to users who may not list that.
+// A cluster is identified by the UID of kube-system, or by its address for users who may not list that namespace.
 func TestIdentity(t *testing.T) {
-	k := open(t, realCluster(t))
+	k := newTestTarget(t, realCluster(t))
 	defer closeTarget(t, k)
 	if err := k.survey(t.Context()); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,8 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("%q, want %q", uid, system.UID)
 	}
 	given := namespaceFor(t, admin(t), "restricted")
-	stranger := open(t, as(t, "knotmeter-test-identity")+"&namespace="+given+"&client-node=node-1&server-node=node-2")
+	stranger := newTestTarget(t, asUser(t, "knotmeter-test-identity")+"&namespace="+given+
+		"&client-node=node-1&server-node=node-2")
 	defer closeTarget(t, stranger)
 	if err := stranger.survey(t.Context()); err != nil {
 		t.Fatal(err)
@@ -102,28 +103,28 @@ func TestIdentity(t *testing.T) {
 	if uid := result.FactOf(stranger.identity(t.Context()), clusterFact); uid != result.Unknown {
 		t.Errorf("a user without rights sees %q", uid)
 	}
-	if err := stranger.same(t.Context(), facts); err != nil {
+	if err := stranger.checkIdentity(t.Context(), facts); err != nil {
 		t.Error(err)
 	}
 }
 
-// claimed begins and closes a target.
-func (k *kubeTarget) claimed(t *testing.T, experiment string) (warnings []string, err error) {
+func (k *kubeTarget) beginAndClose(t *testing.T, experiment string) (warnings []string, err error) {
 	t.Helper()
 	defer closeTarget(t, k)
-	return k.Begin(t.Context(), planned(experiment, false))
+	return k.Begin(t.Context(), testPlan(experiment, false))
 }
 
-// With rights in one namespace, others are looked for there, which is said; without any on Leases, --share is needed.
+// A user with rights in one namespace sees other experiments only there, which a fact states. Without rights on Leases,
+// --share is needed.
 func TestClaimWithFewRights(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-claim"
-	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	role := cluster.Roles(read(t, text).need())[0].(rbacv1.Role)
+	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	role := cluster.Roles(parseOptions(t, text).need())[0].(rbacv1.Role)
 	undo := grant(t, c, user, []any{role})
-	k := open(t, text)
-	if warnings, err := k.Begin(t.Context(), planned("a", false)); err != nil || len(warnings) != 0 {
+	k := newTestTarget(t, text)
+	if warnings, err := k.Begin(t.Context(), testPlan("a", false)); err != nil || len(warnings) != 0 {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	facts, err := k.Facts(t.Context())
@@ -131,7 +132,7 @@ func TestClaimWithFewRights(t *testing.T) {
 		""+given+" alone") {
 		t.Errorf("%q, %v", seen, err)
 	}
-	if _, err := open(t, text).claimed(t, "b"); !errors.Is(err, targets.ErrBusy) {
+	if _, err := newTestTarget(t, text).beginAndClose(t, "b"); !errors.Is(err, targets.ErrBusy) {
 		t.Errorf("%v", err)
 	}
 	closeTarget(t, k)
@@ -139,27 +140,26 @@ func TestClaimWithFewRights(t *testing.T) {
 
 	role.Rules = cluster.SiteRules
 	defer grant(t, c, user, []any{role})()
-	if _, err := open(t, text).claimed(t, "b"); err == nil || !strings.Contains(err.Error(), "may not create leases") ||
-		!strings.Contains(err.Error(), "--share") {
+	if _, err := newTestTarget(t, text).beginAndClose(t, "b"); err == nil ||
+		!strings.Contains(err.Error(), "may not create leases") || !strings.Contains(err.Error(), "--share") {
 		t.Errorf("%v", err)
 	}
-	k = open(t, text)
-	if warnings, err := k.Begin(t.Context(), planned("b", true)); err != nil || len(warnings) != 2 {
+	k = newTestTarget(t, text)
+	if warnings, err := k.Begin(t.Context(), testPlan("b", true)); err != nil || len(warnings) != 2 {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	closeTarget(t, k)
 }
 
-// An experiment that ends and could not remove something leaves its Lease too, by which clean knows at once that it is
-// over.
+// An experiment that ends with leftovers leaves its Lease, marked as over, so that clean removes both at once.
 func TestReleaseWithLeftovers(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
-	k := open(t, realCluster(t)+"&namespace="+given)
-	if _, err := k.Begin(t.Context(), planned("left", true)); err != nil {
+	k := newTestTarget(t, realCluster(t)+"&namespace="+given)
+	if _, err := k.Begin(t.Context(), testPlan("left", true)); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.release(t.Context(), true); err != nil {
+	if err := k.releaseClaim(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	name := manifest.ExperimentName(k.experiment)
@@ -168,25 +168,25 @@ func TestReleaseWithLeftovers(t *testing.T) {
 		t.Errorf("%+v, %v", held, err)
 	}
 	removed, err := cleanup.Clean(t.Context(), c, given, targets.Cleaning{Found: func(targets.Leftover) {}},
-		cleanup.LivesFor)
+		cleanup.LeaseDuration)
 	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + name}) {
 		t.Errorf("%v, %v", removed, err)
 	}
 }
 
-// Of a running experiment clean leaves everything, of a killed one nothing when it has not been heard of for long
-// enough, and what only has our label it does not touch. A dry run removes nothing.
+// Clean keeps everything of a running experiment, and removes everything of a killed one once its last heartbeat is old
+// enough. It keeps objects that only have our label. A dry run removes nothing.
 func TestCleanLeavesWhatRuns(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
 	const lives = 10 * time.Second
 	begun := func(options, experiment string, renewal time.Duration) *kubeTarget {
-		k := open(t, realCluster(t)+options)
-		k.renewal = renewal
-		if _, err := k.Begin(t.Context(), planned(experiment, true)); err != nil {
+		k := newTestTarget(t, realCluster(t)+options)
+		k.heartbeat = renewal
+		if _, err := k.Begin(t.Context(), testPlan(experiment, true)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther}); err != nil {
+		if _, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther}); err != nil {
 			t.Fatal(err)
 		}
 		return k
@@ -209,14 +209,14 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		}
 	})
 	left := func(k *kubeTarget) (n int) {
-		for _, name := range leftIn(t, c) {
+		for _, name := range leftovers(t, c) {
 			if strings.Contains(name, k.experiment) {
 				n++
 			}
 		}
 		return n
 	}
-	o := read(t, realCluster(t))
+	o := parseOptions(t, realCluster(t))
 	var found []targets.Leftover
 	clean := func(dry bool, lives time.Duration) []string {
 		t.Helper()
@@ -228,10 +228,10 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		}
 		return removed
 	}
-	if removed := clean(false, cleanup.LivesFor); len(removed) != 0 || len(found) < 3*4+2 {
+	if removed := clean(false, cleanup.LeaseDuration); len(removed) != 0 || len(found) < 3*4+2 {
 		t.Errorf("what was heard of lately is removed: %v, of %+v", removed, found)
 	}
-	before := leftIn(t, c)
+	before := leftovers(t, c)
 	taken := func() int {
 		clean(true, lives)
 		return len(slices.DeleteFunc(slices.Clone(found), func(l targets.Leftover) bool { return !l.Removed }))
@@ -241,14 +241,14 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		time.Sleep(time.Second)
 	}
 	time.Sleep(time.Second) // API servers tell their time in whole seconds
-	if n := taken(); n != 9 || !slices.Equal(before, leftIn(t, c)) {
-		t.Fatalf("a dry run would remove %d of %+v, and there is %v of %v", n, found, leftIn(t, c), before)
+	if n := taken(); n != 9 || !slices.Equal(before, leftovers(t, c)) {
+		t.Fatalf("a dry run would remove %d of %+v, and there is %v of %v", n, found, leftovers(t, c), before)
 	}
 	removed := clean(false, lives)
 	if left(killed[0]) != 0 || left(killed[1]) != 0 || left(running) != 5 {
-		t.Errorf("removed %v, and there is %v", removed, leftIn(t, c))
+		t.Errorf("removed %v, and there is %v", removed, leftovers(t, c))
 	}
-	if now := leftIn(t, c); !slices.Contains(now, "namespace "+labelled.Name) {
+	if now := leftovers(t, c); !slices.Contains(now, "namespace "+labelled.Name) {
 		t.Errorf("%s is gone: %v", labelled.Name, now)
 	}
 }

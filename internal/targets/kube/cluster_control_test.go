@@ -21,16 +21,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// A gateway stands before the API server, with the administrator's rights, and lets some upgrades pass.
-type gateway struct {
+// An upgradeGateway is a proxy in front of the API server, with the administrator's rights, that passes only some
+// upgrades.
+type upgradeGateway struct {
 	to     *httputil.ReverseProxy
-	passes map[string]bool // what of websocket and SPDY/3.1
+	passes map[string]bool // by protocol: websocket, SPDY/3.1
 
 	mu   sync.Mutex
-	seen map[string]int // upgrades asked for
+	seen map[string]int // requested upgrades
 }
 
-func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *upgradeGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wanted := r.Header.Get("Upgrade"); wanted != "" {
 		g.mu.Lock()
 		g.seen[wanted]++
@@ -43,18 +44,18 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.to.ServeHTTP(w, r)
 }
 
-func (g *gateway) asked(protocol string) int {
+func (g *upgradeGateway) count(protocol string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.seen[protocol]
 }
 
-// behind is a target on the cluster as seen through a gateway.
-func behind(t *testing.T, c *cluster.Cluster, passes ...string) (*kubeTarget, *gateway) {
+// targetBehindGateway returns a target that reaches the cluster through a gateway.
+func targetBehindGateway(t *testing.T, c *cluster.Cluster, passes ...string) (*kubeTarget, *upgradeGateway) {
 	t.Helper()
 	config := rest.CopyConfig(c.Config)
 	config.WrapTransport = nil
-	config.NextProtos = []string{"http/1.1"} // which alone can be upgraded
+	config.NextProtos = []string{"http/1.1"} // only HTTP/1.1 can be upgraded
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func behind(t *testing.T, c *cluster.Cluster, passes ...string) (*kubeTarget, *g
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{passes: map[string]bool{}, seen: map[string]int{}, to: &httputil.ReverseProxy{
+	g := &upgradeGateway{passes: map[string]bool{}, seen: map[string]int{}, to: &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, // watches
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
 	}}
@@ -85,10 +86,10 @@ func behind(t *testing.T, c *cluster.Cluster, passes ...string) (*kubeTarget, *g
 		t.Fatal(err)
 	}
 	_, image, _ := strings.Cut(realCluster(t), "&")
-	return open(t, "kube:?kubeconfig="+file+"&"+image), g
+	return newTestTarget(t, "kube:?kubeconfig="+file+"&"+image), g
 }
 
-// Where WebSocket is refused, SPDY carries everything, and is taken at once from the second connection on.
+// If WebSocket is refused, SPDY is used, from the second connection on without trying WebSocket.
 func TestFallback(t *testing.T) {
 	c := admin(t)
 	for name, test := range map[string]struct {
@@ -98,8 +99,8 @@ func TestFallback(t *testing.T) {
 		"both": {[]string{"websocket", "SPDY/3.1"}, true},
 		"SPDY": {[]string{"SPDY/3.1"}, false},
 	} {
-		k, g := behind(t, c, test.passes...)
-		site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+		k, g := targetBehindGateway(t, c, test.passes...)
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -117,23 +118,23 @@ func TestFallback(t *testing.T) {
 		if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		websocket, spdy := g.asked("websocket"), g.asked("SPDY/3.1")
+		websocket, spdy := g.count("websocket"), g.count("SPDY/3.1")
 		t.Logf("%s: %d upgrades to WebSocket and %d to SPDY were asked for", name, websocket, spdy)
-		// Both ends of a site connect at the same time, so two may find out for themselves.
+		// Both ends of a site connect at the same time, so each may be refused once.
 		if test.websocket && spdy > 0 || !test.websocket && (spdy < 3 || websocket > 2) {
 			t.Errorf("%s: %d times WebSocket, %d times SPDY", name, websocket, spdy)
 		}
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// Where neither passes, the error says so and what to do.
+// If neither upgrade passes, the error says so and names a remedy.
 func TestNoUpgrade(t *testing.T) {
 	c := admin(t)
-	k, _ := behind(t, c)
-	_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	k, _ := targetBehindGateway(t, c)
+	_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 	t.Log(err)
 	for _, words := range []string{"lets neither WebSocket nor SPDY pass", "header Upgrade", "server=",
 		"502 Bad Gateway"} {
@@ -144,7 +145,7 @@ func TestNoUpgrade(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// nodeNetwork is the network namespace of a node of a test cluster, which has the number of its first process beside
-// its kubeconfig.
+// nodeNetwork returns the network namespace of a node of a test cluster. The PID of the cluster's first process is in a
+// file next to its kubeconfig.
 func nodeNetwork(t *testing.T, node string) string {
 	t.Helper()
 	realCluster(t)
@@ -40,17 +40,18 @@ func nodeNetwork(t *testing.T, node string) string {
 	return fmt.Sprintf("/proc/%d/root/run/netns/%s", pid, node)
 }
 
-// openTime is what an experiment gives a place to open: what is known to be in the way is said before it is over.
+// openTime is the time in which an experiment opens a site; errors must be reported within it.
 const openTime = time.Minute
 
-// expect opens a site that cannot be, and wants the error to say something, in time and with nothing left.
-func expect(t *testing.T, c *cluster.Cluster, text string, path targets.Path, says ...string) error {
+// expectOpenError opens a site that cannot be opened, and checks that the error has the words, comes in time, and
+// leaves nothing.
+func expectOpenError(t *testing.T, c *cluster.Cluster, text string, path targets.Path, says ...string) error {
 	t.Helper()
-	k := open(t, text)
+	k := newTestTarget(t, text)
 	ctx, cancel := context.WithTimeout(t.Context(), openTime)
 	defer cancel()
 	began := time.Now()
-	_, err := targets.One(ctx, k, targets.Placement{Path: path})
+	_, err := targets.OpenOne(ctx, k, targets.Placement{Path: path})
 	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 	for _, words := range says {
 		if err == nil || !strings.Contains(err.Error(), words) {
@@ -63,13 +64,13 @@ func expect(t *testing.T, c *cluster.Cluster, text string, path targets.Path, sa
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	return err
 }
 
-// podConfig writes a file for config=.
+// podConfig writes a file and returns config= with it.
 func podConfig(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pods.yaml")
@@ -79,7 +80,7 @@ func podConfig(t *testing.T, text string) string {
 	return "&config=" + file
 }
 
-// taint puts a taint on a node until the test ends.
+// taint adds a taint to a node until the test ends.
 func taint(t *testing.T, c *cluster.Cluster, node string) {
 	t.Helper()
 	change := func(ctx context.Context, do func(*corev1.Node)) error {
@@ -116,10 +117,10 @@ func TestTaint(t *testing.T) {
 	c := admin(t)
 	taint(t, c, "node-1")
 	named := realCluster(t) + "&client-node=node-1&server-node=node-2"
-	expect(t, c, named, targets.PodPodOther, "client-node: node node-1 has the taint test.example/keep-off:NoSchedule",
-		"tolerate the taint in config=")
-	k := open(t, named+podConfig(t, "tolerations: [{key: test.example/keep-off, operator: Exists}]"))
-	site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	expectOpenError(t, c, named, targets.PodPodOther,
+		"client-node: node node-1 has the taint test.example/keep-off:NoSchedule", "tolerate the taint in config=")
+	k := newTestTarget(t, named+podConfig(t, "tolerations: [{key: test.example/keep-off, operator: Exists}]"))
+	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 	if err == nil {
 		err = site.Close(t.Context())
 	}
@@ -128,16 +129,16 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// A taint that comes when the nodes have been chosen already keeps pods pending.
+// A taint that is added after the nodes were chosen keeps pods pending.
 func TestLateTaint(t *testing.T) {
 	c := admin(t)
-	k := open(t, realCluster(t)+"&client-node=node-1&server-node=node-2")
+	k := newTestTarget(t, realCluster(t)+"&client-node=node-1&server-node=node-2")
 	if err := k.survey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	taint(t, c, "node-2")
 	began := time.Now()
-	_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 	if err == nil || !strings.Contains(err.Error(), "cannot be scheduled") ||
 		!strings.Contains(err.Error(), "tolerate the taint in config=") {
@@ -174,7 +175,7 @@ func TestPodErrors(t *testing.T) {
 			[]string{"node paths need pods in the network of their node", given, "without namespace="}},
 	} {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
-			err := expect(t, c, test.text, test.path, test.says...)
+			err := expectOpenError(t, c, test.text, test.path, test.says...)
 			if unsupported := test.path == targets.PodNodeOther; errors.Is(err, result.ErrNotSupported) != unsupported {
 				t.Errorf("not supported: %v", !unsupported)
 			}
@@ -182,7 +183,7 @@ func TestPodErrors(t *testing.T) {
 	}
 }
 
-// A runtime that the nodes do not have keeps the sandbox from being made, which only events tell.
+// A runtime class without a runtime on the nodes keeps the sandbox from being created, which only events show.
 func TestSandboxError(t *testing.T) {
 	c := admin(t)
 	class, err := c.NodeV1().RuntimeClasses().Create(t.Context(),
@@ -196,11 +197,11 @@ func TestSandboxError(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	expect(t, c, realCluster(t)+"&runtime-class="+class.Name, targets.PodPodOther, "FailedCreatePodSandBox",
+	expectOpenError(t, c, realCluster(t)+"&runtime-class="+class.Name, targets.PodPodOther, "FailedCreatePodSandBox",
 		"there-is-none", "another runtime-class=")
 }
 
-// Quotas and limits of a namespace, of several kinds.
+// Quotas and limits of a namespace are explained.
 func TestNamespaceErrors(t *testing.T) {
 	c := admin(t)
 	quota := func(name corev1.ResourceName, value string) func(*testing.T, string) {
@@ -246,12 +247,12 @@ func TestNamespaceErrors(t *testing.T) {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
 			namespace := namespaceFor(t, c, "restricted")
 			test.prepare(t, namespace)
-			expect(t, c, realCluster(t)+"&namespace="+namespace, test.path, test.says...)
+			expectOpenError(t, c, realCluster(t)+"&namespace="+namespace, test.path, test.says...)
 		})
 	}
 }
 
-// A namespace that is being removed takes nothing new.
+// A namespace that is being removed accepts nothing new.
 func TestNamespaceTerminating(t *testing.T) {
 	c := admin(t)
 	namespace := namespaceFor(t, c, "restricted")
@@ -261,7 +262,7 @@ func TestNamespaceTerminating(t *testing.T) {
 		Finalizers: []string{finalizer}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // before the namespace's own
+	t.Cleanup(func() { // runs before the namespace's cleanup
 		if _, err := maps.Update(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays"}},
 			metav1.UpdateOptions{}); err != nil {
 			t.Error(err)
@@ -270,12 +271,12 @@ func TestNamespaceTerminating(t *testing.T) {
 	if err := c.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c, realCluster(t)+"&namespace="+namespace, targets.PodPodOther,
+	expectOpenError(t, c, realCluster(t)+"&namespace="+namespace, targets.PodPodOther,
 		"the namespace "+namespace+" is being removed", "wait until it is gone")
 }
 
-// When traffic does not pass, the policies that forbid it are named, or that none does. The test cluster does not carry
-// out policies, so what they forbid is dropped on the node.
+// When traffic does not pass, the error names the policies that forbid it, or says that there is none. The test cluster
+// does not enforce policies, so the node drops the traffic instead.
 func TestNoTraffic(t *testing.T) {
 	c := admin(t)
 	network := nodeNetwork(t, "node-2")
@@ -297,8 +298,8 @@ func TestNoTraffic(t *testing.T) {
 	})
 	namespace := namespaceFor(t, c, "restricted")
 	text := realCluster(t) + "&client-node=node-1&server-node=node-2&namespace=" + namespace
-	expect(t, c, text, targets.PodPodOther, "node-1/client does not reach node-2/server", "policies of the whole cluster",
-		"firewalls")
+	expectOpenError(t, c, text, targets.PodPodOther, "node-1/client does not reach node-2/server",
+		"policies of the whole cluster", "firewalls")
 	deny := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "deny-all"},
 		Spec: networkingv1.NetworkPolicySpec{
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
@@ -307,6 +308,7 @@ func TestNoTraffic(t *testing.T) {
 		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c, text, targets.PodPodOther, "the NetworkPolicies deny-all of the namespace "+namespace+" select the "+
-		"server's pod", "no ingress with the client on TCP and UDP port 5201", manifest.LabelManaged)
+	expectOpenError(t, c, text, targets.PodPodOther,
+		"the NetworkPolicies deny-all of the namespace "+namespace+" select the server's pod",
+		"no ingress with the client on TCP and UDP port 5201", manifest.LabelManaged)
 }

@@ -33,11 +33,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// opened is a site of a target, and the target; both are closed when the test ends.
-func opened(t *testing.T, text string) (targets.Single, *kubeTarget) {
+// openSingle returns a site and its target, which are closed when the test ends.
+func openSingle(t *testing.T, text string) (targets.Single, *kubeTarget) {
 	t.Helper()
-	c, k := admin(t), open(t, text)
-	s, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	c, k := admin(t), newTestTarget(t, text)
+	s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 	if err != nil {
 		t.Fatal(errors.Join(err, k.Close()))
 	}
@@ -45,15 +45,15 @@ func opened(t *testing.T, text string) (targets.Single, *kubeTarget) {
 		if err := errors.Join(s.Close(context.WithoutCancel(t.Context())), k.Close()); err != nil {
 			t.Error(err)
 		}
-		if left := leftIn(t, c); len(left) > 0 {
+		if left := leftovers(t, c); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	})
 	return s, k
 }
 
-// news waits until the site says something of its health: a watch tells a moment later what was done.
-func news(t *testing.T, s targets.Single) string {
+// awaitHealthReport waits until the site reports a problem; watches are a moment late.
+func awaitHealthReport(t *testing.T, s targets.Single) string {
 	t.Helper()
 	for range 100 {
 		if said := s.Health(t.Context()); len(said) > 0 {
@@ -66,9 +66,9 @@ func news(t *testing.T, s targets.Single) string {
 	return ""
 }
 
-// A run that nothing happens to is in good health, and to know that takes no request.
+// A run without incidents is healthy, and checking that costs no request.
 func TestGoodHealth(t *testing.T) {
-	s, k := opened(t, realCluster(t))
+	s, k := openSingle(t, realCluster(t))
 	if err := s.Client.Run(t.Context(), host.Cmd{Args: []string{"echo", "x"}}); err != nil {
 		t.Error(err)
 	}
@@ -84,10 +84,10 @@ func TestGoodHealth(t *testing.T) {
 	}
 }
 
-// Pressure on a node counts, however short it was: the kubelet itself takes the condition back within seconds.
+// Pressure on a node counts however short it was: the kubelet itself resets the condition within seconds.
 func TestNodePressure(t *testing.T) {
 	c := admin(t)
-	s, k := opened(t, realCluster(t))
+	s, k := openSingle(t, realCluster(t))
 	node := k.nodes.Pairs[0][1].Name
 	set := func(status corev1.ConditionStatus) {
 		patch, err := json.Marshal(object{"status": object{"conditions": []object{{
@@ -104,10 +104,10 @@ func TestNodePressure(t *testing.T) {
 	}
 	set(corev1.ConditionTrue)
 	set(corev1.ConditionFalse)
-	if said := news(t, s); said != "node "+node+" was under MemoryPressure: ForATest a test says so" {
+	if said := awaitHealthReport(t, s); said != "node "+node+" was under MemoryPressure: ForATest a test says so" {
 		t.Error(said)
 	}
-	// It is no fault of the next run. The taint that came with the condition goes a moment after it.
+	// The next run is not affected. The taint of the condition is removed a moment after the condition.
 	for range 100 {
 		n, err := c.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 		if err == nil && len(n.Spec.Taints) == 0 {
@@ -115,7 +115,7 @@ func TestNodePressure(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	next, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+	next, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,10 +127,10 @@ func TestNodePressure(t *testing.T) {
 	}
 }
 
-// A pod that is evicted ends its command with that reason, and the run is invalid for it.
+// The command of an evicted pod ends with that reason, which invalidates the run.
 func TestEvicted(t *testing.T) {
 	c := admin(t)
-	s, k := opened(t, realCluster(t))
+	s, k := openSingle(t, realCluster(t))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
 	awaitProgram(t, s.Server, "sleep", true)
@@ -139,7 +139,7 @@ func TestEvicted(t *testing.T) {
 	if !errors.Is(err, remote.ErrLost) || !strings.Contains(err.Error(), "was evicted through the API server") {
 		t.Error(err)
 	}
-	if said := news(t, s); !strings.Contains(said, "was evicted through the API server") {
+	if said := awaitHealthReport(t, s); !strings.Contains(said, "was evicted through the API server") {
 		t.Error(said)
 	}
 }
@@ -158,10 +158,10 @@ func evict(t *testing.T, c *cluster.Cluster, k *kubeTarget, r manifest.Role) {
 	}
 }
 
-// A container whose first process is killed ends, and with it the run.
+// If the first process of a container is killed, the container and the run end.
 func TestContainerKilled(t *testing.T) {
 	c := admin(t)
-	s, k := opened(t, realCluster(t))
+	s, k := openSingle(t, realCluster(t))
 	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(),
 		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=client"})
 	if err != nil || len(pods.Items) != 1 {
@@ -174,13 +174,13 @@ func TestContainerKilled(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if said := news(t, s); !strings.Contains(said, "the container agent of pod "+pods.Items[0].Name) ||
+	if said := awaitHealthReport(t, s); !strings.Contains(said, "the container agent of pod "+pods.Items[0].Name) ||
 		!strings.Contains(said, "ended with status 137") {
 		t.Error(said)
 	}
 }
 
-// firstProcess is the process that waits in a pod's container, as this machine counts it; 0 if it is not here.
+// firstProcess returns the PID on this machine of the first process of a pod's container; 0 if it is not here.
 func firstProcess(pod types.UID) int {
 	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, file := range groups {
@@ -197,7 +197,7 @@ func firstProcess(pod types.UID) int {
 	return 0
 }
 
-// Pods with a limit that they reach are throttled; where a namespace gives them one, nobody asked for it.
+// Pods that exceed a limit of the namespace are throttled, which the user did not ask for.
 func TestThrottled(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -210,18 +210,19 @@ func TestThrottled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _ := opened(t, realCluster(t)+"&namespace="+given)
-	// The agent alone takes more than the 10 ms of a period.
+	s, _ := openSingle(t, realCluster(t)+"&namespace="+given)
+	// The agent alone uses more than the 10 ms of CPU time in a period.
 	for range 5 {
 		if err := s.Server.Run(t.Context(),
 			host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}\n")}); err == nil {
 			t.Error("an empty request was carried out")
 		}
 	}
-	if said := news(t, s); !strings.Contains(said, "was throttled") || !strings.Contains(said, "by its limit of 100m") {
+	if said := awaitHealthReport(t, s); !strings.Contains(said, "was throttled") ||
+		!strings.Contains(said, "by its limit of 100m") {
 		t.Error(said)
 	}
-	for range 100 { // for once: what the next run is told is what happened during it
+	for range 100 { // only new throttling counts
 		if len(s.Health(t.Context())) == 0 {
 			return
 		}
@@ -229,7 +230,7 @@ func TestThrottled(t *testing.T) {
 	t.Error("what throttled one run is counted for all that follow")
 }
 
-// resources of plugins that the test cluster does not have, as their authors define them but for the schema.
+// definition returns a CustomResourceDefinition like those of network plugins, but without their schemas.
 func definition(group, plural, kind, scope, version string) object {
 	return object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -243,8 +244,8 @@ func definition(group, plural, kind, scope, version string) object {
 	}
 }
 
-// post makes something of a kind that no client here knows, and removes it when the test ends.
-func post(t *testing.T, c *cluster.Cluster, path string, what object) {
+// createObject creates an object of a kind without a typed client, and removes it when the test ends.
+func createObject(t *testing.T, c *cluster.Cluster, path string, what object) {
 	t.Helper()
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -269,19 +270,20 @@ func post(t *testing.T, c *cluster.Cluster, path string, what object) {
 	})
 }
 
-// pluginResources makes what Calico and Cilium would have in the cluster, and a policy in the namespace.
+// pluginResources creates resources as Calico and Cilium have them, and a policy in the namespace.
 func pluginResources(t *testing.T, c *cluster.Cluster, namespace string) {
 	t.Helper()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	post(t, c, definitions, definition("crd.projectcalico.org", "ippools", "IPPool", "Cluster", "v1"))
-	post(t, c, definitions, definition("crd.projectcalico.org", "felixconfigurations", "FelixConfiguration", "Cluster",
-		"v1"))
-	post(t, c, definitions, definition("cilium.io", "ciliumnodeconfigs", "CiliumNodeConfig", "Namespaced", "v2"))
-	post(t, c, definitions, definition("cilium.io", "ciliumnetworkpolicies", "CiliumNetworkPolicy", "Namespaced", "v2"))
-	post(t, c, definitions, definition("cilium.io", "ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy",
-		"Cluster", "v2"))
+	createObject(t, c, definitions, definition("crd.projectcalico.org", "ippools", "IPPool", "Cluster", "v1"))
+	createObject(t, c, definitions,
+		definition("crd.projectcalico.org", "felixconfigurations", "FelixConfiguration", "Cluster", "v1"))
+	createObject(t, c, definitions, definition("cilium.io", "ciliumnodeconfigs", "CiliumNodeConfig", "Namespaced", "v2"))
+	createObject(t, c, definitions,
+		definition("cilium.io", "ciliumnetworkpolicies", "CiliumNetworkPolicy", "Namespaced", "v2"))
+	createObject(t, c, definitions,
+		definition("cilium.io", "ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy", "Cluster", "v2"))
 	make := func(api, kind, name string, path string, spec object) {
-		post(t, c, path, object{"apiVersion": api, "kind": kind, "metadata": object{"name": name}, "spec": spec})
+		createObject(t, c, path, object{"apiVersion": api, "kind": kind, "metadata": object{"name": name}, "spec": spec})
 	}
 	make("crd.projectcalico.org/v1", "IPPool", "test-pool", cluster.CalicoGroup+"/ippools",
 		object{"vxlanMode": "CrossSubnet", "ipipMode": "Never", "natOutgoing": true})
@@ -293,7 +295,7 @@ func pluginResources(t *testing.T, c *cluster.Cluster, namespace string) {
 		cluster.CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies", object{})
 	make("cilium.io/v2", "CiliumClusterwideNetworkPolicy", "of-all",
 		cluster.CiliumGroup+"/ciliumclusterwidenetworkpolicies", object{})
-	post(t, c, "/api/v1/namespaces/kube-system/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap",
+	createObject(t, c, "/api/v1/namespaces/kube-system/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": object{"name": "cilium-config"}, "data": object{"ipam": "test"}})
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "test-plugin", Namespace: namespace},
 		Spec: appsv1.DaemonSetSpec{
@@ -309,24 +311,23 @@ func pluginResources(t *testing.T, c *cluster.Cluster, namespace string) {
 	}
 }
 
-// What plugins keep in resources of their own is read, and of the rights to it each rule is needed: without it
-// something that was known is unknown.
+// Custom resources of plugins are read, and each right is needed: without it a known fact is unknown.
 func TestFactRules(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	pluginResources(t, c, given)
 	const user = "knotmeter-test-facts"
-	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	learn := func(rules []rbacv1.PolicyRule) map[string]bool {
+	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	gather := func(rules []rbacv1.PolicyRule) map[string]bool {
 		undo := grant(t, c, user, []any{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "facts"}, Rules: rules}})
 		defer undo()
-		k := open(t, text)
+		k := newTestTarget(t, text)
 		if err := k.survey(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		nodes := cluster.NewNodes(k.cluster.CoreV1().Nodes())
 		defer nodes.End()
-		nodes.From(t.Context(), "node-1", "node-2")
+		nodes.StartPeriod(t.Context(), "node-1", "node-2")
 		e := cluster.Gather(t.Context(), k.cluster)
 		return map[string]bool{
 			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0,
@@ -336,9 +337,9 @@ func TestFactRules(t *testing.T) {
 			"nodes":              len(k.listed) == 2 && nodes.Watched(),
 		}
 	}
-	all := cluster.Roles(read(t, text).need())
+	all := cluster.Roles(parseOptions(t, text).need())
 	rules := all[len(all)-1].(rbacv1.ClusterRole).Rules
-	for name, is := range learn(rules) {
+	for name, is := range gather(rules) {
 		if !is {
 			t.Errorf("with all rules nothing is known of %s", name)
 		}
@@ -348,7 +349,7 @@ func TestFactRules(t *testing.T) {
 		if strings.HasSuffix(name, "policies") {
 			name = "policies of Cilium"
 		}
-		got := learn(slices.Delete(slices.Clone(rules), i, i+1))
+		got := gather(slices.Delete(slices.Clone(rules), i, i+1))
 		for what, is := range got {
 			if is == (what == name) {
 				t.Errorf("without the rule on %s: %s is known: %v", r.Resources[0], what, is)
@@ -357,9 +358,9 @@ func TestFactRules(t *testing.T) {
 	}
 }
 
-// The facts of a real cluster: none is empty, and those that every cluster of ours has are known.
+// On a real cluster no fact is empty, and those that all our test clusters have are known.
 func TestClusterFacts(t *testing.T) {
-	k := open(t, realCluster(t))
+	k := newTestTarget(t, realCluster(t))
 	facts, err := k.Facts(t.Context())
 	if err := errors.Join(err, k.Close()); err != nil {
 		t.Fatal(err)

@@ -18,10 +18,10 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// ownImages names, up to the last word, images without an agent that the nodes have, as .ci/images makes them.
+// ownImages names the variable with the prefix of the names of images without an agent, as .ci/images builds them.
 const ownImages = "KNOTMETER_E2E_OWN_IMAGES"
 
-// builtAgent is the agent's program of this source.
+// builtAgent builds the agent from this source.
 func builtAgent(arch string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "knotmeter-agent")
 	if err != nil {
@@ -39,8 +39,8 @@ func builtAgent(arch string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// injected is the text of a target whose pods have an image without an agent.
-func injected(t *testing.T, image string) string {
+// injectTarget returns the text of a target whose pods have an image without an agent.
+func injectTarget(t *testing.T, image string) string {
 	t.Helper()
 	realCluster(t)
 	prefix := os.Getenv(ownImages)
@@ -50,25 +50,25 @@ func injected(t *testing.T, image string) string {
 	return "kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" + prefix + image + ":1"
 }
 
-// The contract holds for places whose agent was put into them, too.
+// Places whose agent was copied fulfil the contract of all targets.
 func TestInjectedConformance(t *testing.T) {
 	c := admin(t)
-	text := injected(t, "debian") + "&rotate-nodes=yes"
+	text := injectTarget(t, "debian") + "&rotate-nodes=yes"
 	targettest.Suite(t, targettest.Config{
-		New:     func(t *testing.T) targets.Target { return open(t, text) },
+		New:     func(t *testing.T) targets.Target { return newTestTarget(t, text) },
 		Offers:  targettest.On(targets.PodPodOther, targets.NodeSvcSame),
-		Left:    func(t *testing.T) []string { return leftIn(t, c) },
+		Left:    func(t *testing.T) []string { return leftovers(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, time.Second, 1500 * time.Millisecond},
 	})
 }
 
-// All nine paths open, and the run's agent answers in both places of each.
+// All nine paths open, and the agent answers at both ends of each.
 func TestInjectedNinePaths(t *testing.T) {
 	c := admin(t)
-	k := open(t, injected(t, "debian"))
+	k := newTestTarget(t, injectTarget(t, "debian"))
 	for _, p := range targets.Paths() {
-		s, err := targets.One(t.Context(), k, targets.Placement{Path: p})
+		s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: p})
 		if err != nil {
 			t.Errorf("%s: %v", p, err)
 			continue
@@ -87,19 +87,19 @@ func TestInjectedNinePaths(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// factOf is a fact of a site.
+// factOf returns a fact of a site.
 func factOf(s targets.Single, name string) string { return result.FactOf(s.Facts, name) }
 
-// timed opens a site and says how long that took, and how long the copies of it.
-func timed(t *testing.T, k *kubeTarget) targets.Single {
+// openTimed opens a site and logs how long that took, with the copies.
+func openTimed(t *testing.T, k *kubeTarget) targets.Single {
 	t.Helper()
 	began := time.Now()
-	s, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +107,8 @@ func timed(t *testing.T, k *kubeTarget) targets.Single {
 	return s
 }
 
-// Whatever programs the image has for it, the copy is the agent; what it costs is shown beside what an image costs that
-// has the agent. In a restricted namespace.
+// Whichever programs an image has, the copy is the agent, also in a restricted namespace. The log compares the times
+// with those of an image that has the agent.
 func TestInjectedWays(t *testing.T) {
 	c := admin(t)
 	namespace := namespaceFor(t, c, "restricted")
@@ -116,9 +116,9 @@ func TestInjectedWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := open(t, realCluster(t)+"&namespace="+namespace)
+	with := newTestTarget(t, realCluster(t)+"&namespace="+namespace)
 	for range 3 {
-		if err := timed(t, with).Close(t.Context()); err != nil {
+		if err := openTimed(t, with).Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -127,10 +127,10 @@ func TestInjectedWays(t *testing.T) {
 	}
 	for image, way := range map[string]string{"debian": "gzip", "busybox": "gzip", "raw": "cat", "tar": "tar"} {
 		t.Run(image, func(t *testing.T) {
-			k := open(t, injected(t, image)+"&namespace="+namespace)
+			k := newTestTarget(t, injectTarget(t, image)+"&namespace="+namespace)
 			k.injector.Agents = func(string) ([]byte, error) { return program, nil }
-			for range 3 { // the first asks the image what it has
-				s := timed(t, k)
+			for range 3 { // only the first probes the image
+				s := openTimed(t, k)
 				if copied := factOf(s, "agent-copy"); factOf(s, "agent") != "injected" || !strings.HasSuffix(copied, " by "+way) ||
 					!strings.HasPrefix(factOf(s, "agent-digest"), "sha256:") {
 					t.Errorf("%v", s.Facts)
@@ -146,17 +146,17 @@ func TestInjectedWays(t *testing.T) {
 	}
 }
 
-// An image that lacks what is needed is named, with what it lacks.
+// The error names an image that cannot take the agent, and what it lacks.
 func TestInjectedErrors(t *testing.T) {
 	c := admin(t)
 	for image, says := range map[string][]string{
-		injected(t, "bare"): {"cannot be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
+		injectTarget(t, "bare"): {"cannot be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
 		"kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" +
 			manifest.DefaultImage: {"has no sh", "inject=yes needs a shell"},
 	} {
-		k := open(t, image)
+		k := newTestTarget(t, image)
 		began := time.Now()
-		_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
 		t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 		for _, words := range says {
 			if err == nil || !strings.Contains(err.Error(), words) {
@@ -166,23 +166,23 @@ func TestInjectedErrors(t *testing.T) {
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
-		if left := leftIn(t, c); len(left) > 0 {
+		if left := leftovers(t, c); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	}
 }
 
-// The rights that are printed are enough to put the agent into pods.
+// The printed rights suffice to copy the agent into pods.
 func TestInjectedRBAC(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-inject"
 	file := e2e.Kubeconfig(t)
 	for _, options := range []string{"", "&client-node=node-1&server-node=node-2"} { // the latter may not list nodes
-		text := strings.Replace(injected(t, "debian")+"&namespace="+given+options, file, asFile(t, user), 1)
-		undo := grant(t, c, user, cluster.Roles(read(t, text).need()))
-		k := open(t, text)
-		site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		text := strings.Replace(injectTarget(t, "debian")+"&namespace="+given+options, file, kubeconfigAs(t, user), 1)
+		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))
+		k := newTestTarget(t, text)
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
 		if err == nil {
 			err = site.Close(t.Context())
 		}
@@ -196,10 +196,10 @@ func TestInjectedRBAC(t *testing.T) {
 	}
 }
 
-// asFile is a kubeconfig by which the cluster sees another user.
-func asFile(t *testing.T, user string) string {
+// kubeconfigAs returns a kubeconfig that impersonates a user.
+func kubeconfigAs(t *testing.T, user string) string {
 	t.Helper()
-	text := as(t, user)
+	text := asUser(t, user)
 	_, rest, _ := strings.Cut(text, "kubeconfig=")
 	file, _, _ := strings.Cut(rest, "&")
 	return file

@@ -18,8 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// mutated has each new pod of a namespace changed, as meshes do, from when it returns until the end of the test.
-func mutated(
+// mutatePods makes an admission policy change each new pod of a namespace until the test ends, as meshes do.
+func mutatePods(
 	t *testing.T, c *cluster.Cluster, namespace string, m []admissionv1.Mutation,
 	conditions ...admissionv1.MatchCondition,
 ) {
@@ -58,10 +58,10 @@ func mutated(
 			t.Error(err)
 		}
 	})
-	probe := plan(t, "kube:", targets.PodPodOther).Pod(manifest.Client)
+	probe := blueprint(t, "kube:", targets.PodPodOther).Pod(manifest.Client)
 	probe.Namespace, probe.Labels, probe.Annotations = namespace, map[string]string{"any": "other"}, nil
 	var last error
-	for range 300 { // until the API server knows it
+	for range 300 { // until the API server applies the policy
 		made, err := c.CoreV1().Pods(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil && len(made.Spec.Containers)+len(made.Spec.InitContainers) > 1 {
 			return
@@ -72,46 +72,46 @@ func mutated(
 	t.Fatalf("pods are not changed: %v", last)
 }
 
-// waiter is a container that waits, as an expression.
-func waiter(kind, name string) string {
+// waitingContainer returns a container that waits, as a CEL expression.
+func waitingContainer(kind, name string) string {
 	return fmt.Sprintf(`Object.spec.%[1]s{
 		name: %[2]q, image: "%[3]s", imagePullPolicy: "Never", command: ["/knotmeter-agent", "wait"],
 		securityContext: Object.spec.%[1]s.securityContext{allowPrivilegeEscalation: false,
 			capabilities: Object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, manifest.DefaultImage)
 }
 
-// withProxy puts a container before ours, and withInit one that has to end before ours begins, and does not.
-func withProxy() []admissionv1.Mutation {
-	return []admissionv1.Mutation{patched("add", "/spec/containers/0", waiter("containers", "istio-proxy"))}
+// addSidecar inserts a container before ours; addInitContainer adds an init container that never ends.
+func addSidecar() []admissionv1.Mutation {
+	return []admissionv1.Mutation{jsonPatch("add", "/spec/containers/0", waitingContainer("containers", "istio-proxy"))}
 }
 
-func withInit() []admissionv1.Mutation {
+func addInitContainer() []admissionv1.Mutation {
 	const first = `Object{spec: Object.spec{initContainers: ` +
 		`[Object.spec.initContainers{name: "mesh-init", image: "any"}]}}`
 	return []admissionv1.Mutation{
 		{PatchType: admissionv1.PatchTypeApplyConfiguration,
 			ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: first}},
-		patched("replace", "/spec/initContainers/0", waiter("initContainers", "mesh-init")),
+		jsonPatch("replace", "/spec/initContainers/0", waitingContainer("initContainers", "mesh-init")),
 	}
 }
 
-func patched(op, path, value string) admissionv1.Mutation {
+func jsonPatch(op, path, value string) admissionv1.Mutation {
 	patch := fmt.Sprintf("[JSONPatch{op: %q, path: %q, value: %s}]", op, path, value)
 	return admissionv1.Mutation{PatchType: admissionv1.PatchTypeJSONPatch,
 		JSONPatch: &admissionv1.JSONPatch{Expression: patch}}
 }
 
-// A run with sidecars measures and says so; a mesh that heeds the opt-out adds none; and what holds a pod up is found
-// soon.
+// A run with sidecars is measured with a warning, a mesh that honours the opt-out adds none, and an init container that
+// blocks the pod is named soon.
 func TestMesh(t *testing.T) {
 	c := admin(t)
 	t.Run("all", func(t *testing.T) {
 		t.Run("sidecar", func(t *testing.T) {
 			t.Parallel()
 			n := namespaceFor(t, c, "restricted")
-			mutated(t, c, n, withProxy())
-			k := open(t, realCluster(t)+"&namespace="+n)
-			site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+			mutatePods(t, c, n, addSidecar())
+			k := newTestTarget(t, realCluster(t)+"&namespace="+n)
+			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,11 +130,11 @@ func TestMesh(t *testing.T) {
 		t.Run("opt-out", func(t *testing.T) {
 			t.Parallel()
 			n := namespaceFor(t, c, "restricted")
-			mutated(t, c, n, withProxy(), admissionv1.MatchCondition{
+			mutatePods(t, c, n, addSidecar(), admissionv1.MatchCondition{
 				Name: "as-istio", Expression: `object.metadata.labels[?"sidecar.istio.io/inject"].orValue("") != "false"`,
 			})
-			k := open(t, realCluster(t)+"&namespace="+n)
-			site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+			k := newTestTarget(t, realCluster(t)+"&namespace="+n)
+			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,10 +148,10 @@ func TestMesh(t *testing.T) {
 		t.Run("held up", func(t *testing.T) {
 			t.Parallel()
 			n := namespaceFor(t, c, "restricted")
-			mutated(t, c, n, withInit())
-			k := open(t, realCluster(t)+"&namespace="+n)
+			mutatePods(t, c, n, addInitContainer())
+			k := newTestTarget(t, realCluster(t)+"&namespace="+n)
 			began := time.Now()
-			_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+			_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 			t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 			if err == nil || !strings.Contains(err.Error(), "the container mesh-init of pod") {
 				t.Errorf("%v", err)
@@ -161,7 +161,7 @@ func TestMesh(t *testing.T) {
 			}
 		})
 	})
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -31,15 +31,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Every case runs with the rights that are planned for it, cleans up with them, and reads the server's metrics where
-// they are planned. Changes whose effect is seen take a pod for that, and tests of their own.
+// Every case runs and cleans up with the rights planned for it, and reads the server's metrics if that is planned.
+// Cases that measure the effect of changes need a pod, and have their own tests.
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
 	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: manifest.DefaultImage,
 		Labels: map[string]string{manifest.LabelExperiment: "rights"}}
-	_, config, err := read(t, realCluster(t)).Kubeconfig.Load()
+	_, config, err := parseOptions(t, realCluster(t)).Kubeconfig.Load()
 	if err == nil {
-		err = cluster.Credentials(t.Context(), config, &e)
+		err = cluster.AddCredentials(t.Context(), config, &e)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -72,19 +72,19 @@ func TestRightsAreEnough(t *testing.T) {
 	}
 }
 
-// roles are rights as a test grants them.
+// roles returns rights as roles to grant.
 func roles(namespace string, r cluster.Rights) []any {
-	list := []any{rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: namespace}, Rules: r.Here}}
-	for purpose, rules := range r.Wide() {
+	list := []any{rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: namespace}, Rules: r.InNamespace}}
+	for purpose, rules := range r.ClusterWide() {
 		list = append(list, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: purpose}, Rules: rules})
 	}
 	return list
 }
 
-// begun is a target with a plan of cases of the API server.
-func begun(t *testing.T, text string, calls ...targets.Call) *kubeTarget {
+// beginTarget returns a target with a plan of calls of the API server.
+func beginTarget(t *testing.T, text string, calls ...targets.Call) *kubeTarget {
 	t.Helper()
-	k, p := open(t, text), targets.Plan{Experiment: "test", Version: "test", Share: true}
+	k, p := newTestTarget(t, text), targets.Plan{Experiment: "test", Version: "test", Share: true}
 	for _, c := range calls {
 		p.Placements = append(p.Placements, targets.Placement{Call: c})
 	}
@@ -94,17 +94,16 @@ func begun(t *testing.T, text string, calls ...targets.Call) *kubeTarget {
 	return k
 }
 
-// Where no case of namespaces is planned nobody gets a right on them, and the namespace of the experiment is
-// restricted.
+// Without planned cases of namespaces nobody gets a right on them, and the experiment's namespace is restricted.
 func TestPlannedRights(t *testing.T) {
 	c := admin(t)
-	k := begun(t, realCluster(t),
+	k := beginTarget(t, realCluster(t),
 		targets.Call{Resource: "configmap", Operation: "watch"}, targets.Call{Operation: "floor"})
-	site, err := targets.One(t.Context(), k, k.plan.Placements[0])
+	site, err := targets.OpenOne(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range accountsIn(t, c) {
+	for _, name := range listAccounts(t, c) {
 		if strings.Contains(name, "clusterrole") {
 			t.Errorf("there is %s", name)
 		}
@@ -114,18 +113,18 @@ func TestPlannedRights(t *testing.T) {
 		t.Errorf("%v, %v", n.Labels, err)
 	}
 	role, err := c.RbacV1().Roles(k.namespace).Get(t.Context(), k.account.Name, metav1.GetOptions{})
-	if want := cluster.RightsFor(k.calls()).Here; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
+	if want := cluster.RightsFor(k.calls()).InNamespace; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
 		t.Errorf("%v, not %v, %v", role.Rules, want, err)
 	}
 	if _, err := k.Facts(t.Context()); err != nil { // without pods in the network of their node
 		t.Error(err)
 	}
-	leavesNothing(t, c, k, site)
+	closeAndCheck(t, c, k, site)
 }
 
-// What the image lacks is known with the facts, and no run of it is begun.
+// Facts find which programs an image lacks, and no run that needs them starts.
 func TestMissingProgram(t *testing.T) {
-	k := open(t, realCluster(t))
+	k := newTestTarget(t, realCluster(t))
 	lacks := targets.Placement{Path: targets.PodPodSame, Program: "no-such-program"}
 	has := targets.Placement{Path: targets.PodPodSame, Program: "echo"}
 	if _, err := k.Begin(t.Context(), targets.Plan{Experiment: "test", Share: true, Placements: []targets.Placement{lacks,
@@ -135,7 +134,7 @@ func TestMissingProgram(t *testing.T) {
 	if _, err := k.Facts(t.Context()); err != nil {
 		t.Error(err)
 	}
-	_, opened := targets.One(t.Context(), k, lacks)
+	_, opened := targets.OpenOne(t.Context(), k, lacks)
 	for _, err := range []error{k.Supports(lacks), opened} {
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "no-such-program is not on the pods "+
 			"of the image") {
@@ -150,12 +149,12 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// A program with an account, for the test below: it tells its token and waits to be killed.
-func askUntilKilled(t *testing.T) {
-	k := begun(t, realCluster(t), targets.Call{Resource: "namespace", Operation: "get"},
+// printTokenAndWait has an account, prints its token, and waits to be killed.
+func printTokenAndWait(t *testing.T) {
+	k := beginTarget(t, realCluster(t), targets.Call{Resource: "namespace", Operation: "get"},
 		targets.Call{Resource: "configmap", Operation: "get"})
-	k.termTime = shortTerm
-	site, err := targets.One(t.Context(), k, k.plan.Placements[0])
+	k.accountTerm = shortTerm
+	site, err := targets.OpenOne(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,21 +167,21 @@ func askUntilKilled(t *testing.T) {
 	time.Sleep(time.Hour)
 }
 
-// shortTerm is the time of an account in tests, and killedVariable makes this program the one that is killed.
+// shortTerm is the lifetime of an account in tests; killedEnv makes this program the one that is killed.
 const (
-	shortTerm      = 20 * time.Second
-	killedVariable = "KNOTMETER_TEST_KILLED"
+	shortTerm = 20 * time.Second
+	killedEnv = "KNOTMETER_TEST_KILLED"
 )
 
-// An account lasts as long as the program runs, beyond its term; when that is killed, it ends with its term, and its
-// token is worth nothing.
+// An account lives as long as the program, beyond its term. After the program is killed, it ends with its term, and its
+// token becomes invalid.
 func TestAccountEndsAfterKill(t *testing.T) {
-	if os.Getenv(killedVariable) != "" {
-		askUntilKilled(t)
+	if os.Getenv(killedEnv) != "" {
+		printTokenAndWait(t)
 	}
 	c := admin(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env, cmd.Stderr = append(os.Environ(), killedVariable+"=yes"), os.Stderr
+	cmd.Env, cmd.Stderr = append(os.Environ(), killedEnv+"=yes"), os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -198,9 +197,9 @@ func TestAccountEndsAfterKill(t *testing.T) {
 			t.Fatal(in.Text())
 		}
 	}
-	namespace, asker := words[1], withToken(t, c, words[2])
+	namespace, client := words[1], clientWithToken(t, c, words[2])
 	time.Sleep(shortTerm + 10*time.Second)
-	for _, err := range asked(t.Context(), asker, namespace) {
+	for _, err := range tryRequests(t.Context(), client, namespace) {
 		if err != nil {
 			t.Errorf("while the program runs: %v", err)
 		}
@@ -209,34 +208,34 @@ func TestAccountEndsAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, 2*time.Minute, "the account to end", func() bool {
-		return !slices.ContainsFunc(asked(t.Context(), asker, namespace),
+		return !slices.ContainsFunc(tryRequests(t.Context(), client, namespace),
 			func(err error) bool { return !apierrors.IsUnauthorized(err) })
 	})
 	await(t, time.Minute, "pods and accounts to go", func() bool {
 		pods, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
-		return err == nil && len(pods.Items) == 0 && !slices.ContainsFunc(accountsIn(t, c), func(name string) bool {
+		return err == nil && len(pods.Items) == 0 && !slices.ContainsFunc(listAccounts(t, c), func(name string) bool {
 			return !strings.Contains(name, "clusterrole")
 		})
 	})
-	// What is left gives rights to nobody, and goes with the namespace.
+	// The remaining bindings have no subject, and are removed with the namespace.
 	if err := cleanup.RemoveNamespace(t.Context(), c, namespace); err != nil {
 		t.Error(err)
 	}
-	await(t, time.Minute, "the bindings to go with the namespace", func() bool { return len(accountsIn(t, c)) == 0 })
-	if left := leftIn(t, c); len(left) > 0 {
+	await(t, time.Minute, "the bindings to go with the namespace", func() bool { return len(listAccounts(t, c)) == 0 })
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// asked are the answers to who has a token: what it may do in the namespace, and in the whole cluster.
-func asked(ctx context.Context, asker kubernetes.Interface, namespace string) []error {
-	_, maps := asker.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
-	_, namespaces := asker.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+// tryRequests returns the errors of a request in the namespace and of one in the whole cluster.
+func tryRequests(ctx context.Context, client kubernetes.Interface, namespace string) []error {
+	_, maps := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
+	_, namespaces := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	return []error{maps, namespaces}
 }
 
-// withToken is a way to the cluster as who has a token.
-func withToken(t *testing.T, c *cluster.Cluster, token string) kubernetes.Interface {
+// clientWithToken returns a client that authenticates with a token.
+func clientWithToken(t *testing.T, c *cluster.Cluster, token string) kubernetes.Interface {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token
@@ -259,15 +258,15 @@ func await(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Logf("%s: %.0f s", what, time.Since(began).Seconds())
 }
 
-// An account whose term has ended, as after a night in which the machine slept, is made again for the next run.
+// An account that expired, for example while the machine slept, is replaced before the next run.
 func TestAccountIsMadeAgain(t *testing.T) {
 	c := admin(t)
-	k := begun(t, realCluster(t), targets.Call{Resource: "configmap", Operation: "get"})
-	k.termTime = shortTerm
+	k := beginTarget(t, realCluster(t), targets.Call{Resource: "configmap", Operation: "get"})
+	k.accountTerm = shortTerm
 	if err := openAndClose(t, k); err != nil {
 		t.Fatal(err)
 	}
-	k.account.End() // nobody extends it
+	k.account.End() // no longer extended
 	await(t, 2*time.Minute, "the account to go", func() bool {
 		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(),
 			metav1.ListOptions{LabelSelector: manifest.ManagedSelector()})
@@ -279,14 +278,14 @@ func TestAccountIsMadeAgain(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := append(leftIn(t, c), accountsIn(t, c)...); len(left) > 0 {
+	if left := append(leftovers(t, c), listAccounts(t, c)...); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
 func openAndClose(t *testing.T, k *kubeTarget) error {
 	t.Helper()
-	site, err := targets.One(t.Context(), k, k.plan.Placements[0])
+	site, err := targets.OpenOne(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
 		return err
 	}

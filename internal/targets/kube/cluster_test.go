@@ -32,8 +32,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// realCluster is the text of a target on a real cluster, to which options can be added. Its nodes must have the image
-// KNOTMETER_E2E_IMAGE (default: the agent's own), made with --tools echo,cat,sleep,false.
+// realCluster returns the text of a target on a real cluster, to which options can be added. Its nodes must have the
+// image KNOTMETER_E2E_IMAGE (default: the agent's own), built with --tools echo,cat,sleep,false.
 func realCluster(t *testing.T) string {
 	t.Helper()
 	file := e2e.Kubeconfig(t)
@@ -44,7 +44,7 @@ func realCluster(t *testing.T) string {
 	return "kube:?kubeconfig=" + file + "&image=" + image
 }
 
-func open(t *testing.T, text string) *kubeTarget {
+func newTestTarget(t *testing.T, text string) *kubeTarget {
 	t.Helper()
 	spec, err := targets.ParseSpec(text)
 	if err != nil {
@@ -57,19 +57,19 @@ func open(t *testing.T, text string) *kubeTarget {
 	return made.(*kubeTarget)
 }
 
-// admin is a way to the cluster beside what is tested.
+// admin returns a separate client of the cluster.
 func admin(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c, err := read(t, realCluster(t)).Kubeconfig.Connect()
+	c, err := parseOptions(t, realCluster(t)).Kubeconfig.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func leftIn(t *testing.T, c *cluster.Cluster) []string {
+func leftovers(t *testing.T, c *cluster.Cluster) []string {
 	t.Helper()
-	names, err := leftOn(context.WithoutCancel(t.Context()), c) // cleanups ask too
+	names, err := listLeftovers(context.WithoutCancel(t.Context()), c) // also called from t.Cleanup
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,22 +82,21 @@ func TestConformance(t *testing.T) {
 	targettest.Suite(t, targettest.Config{
 		New: func(t *testing.T) targets.Target {
 			text := realCluster(t) + "&rotate-nodes=yes"
-			// Kubernetes takes seconds to remove a namespace. One of our own is made where that may be cut short, and where it
-			// is filled with what the suite's own checks find.
+			// Kubernetes takes seconds to remove a namespace, so only the tests of cancelled and of full sites create one.
 			if !strings.HasSuffix(t.Name(), "/CancelFirstOpen") && !strings.HasSuffix(t.Name(), "/Open") {
 				text += "&namespace=" + given
 			}
-			return open(t, text)
+			return newTestTarget(t, text)
 		},
 		Offers: append(targettest.On(targets.PodPodOther, targets.NodeSvcSame),
 			targets.Placement{Call: targets.Call{Operation: "floor"}}),
-		Left:    func(t *testing.T) []string { return leftIn(t, c) },
+		Left:    func(t *testing.T) []string { return leftovers(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
 	})
 }
 
-// hostname is a pod's name, which is never used again.
+// hostname returns a pod's name, which is never used again.
 func hostname(t *testing.T, h host.Host) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -107,7 +106,7 @@ func hostname(t *testing.T, h host.Host) string {
 	return out.String()
 }
 
-// namespaceFor makes a namespace for a test, with something in it.
+// namespaceFor creates a namespace for a test; level is its Pod Security level, or "".
 func namespaceFor(t *testing.T, c *cluster.Cluster, level string) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{}}}
@@ -128,7 +127,7 @@ func namespaceFor(t *testing.T, c *cluster.Cluster, level string) string {
 	return n.Name
 }
 
-// What is in the way has a cause and a remedy, within seconds and with nothing left.
+// An obstacle is reported within seconds, with its cause and a remedy, and leaves nothing.
 func TestFaults(t *testing.T) {
 	c := admin(t)
 	quota := func(t *testing.T, namespace string) {
@@ -188,9 +187,9 @@ func TestFaults(t *testing.T) {
 					test.prepare(t, n)
 				}
 			}
-			k := open(t, text)
+			k := newTestTarget(t, text)
 			began := time.Now()
-			_, err := targets.One(t.Context(), k, targets.Placement{Path: test.path})
+			_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: test.path})
 			t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 			if err == nil || errors.Is(err, result.ErrNotSupported) != test.unsupported {
 				t.Errorf("not supported: %v", errors.Is(err, result.ErrNotSupported))
@@ -203,18 +202,18 @@ func TestFaults(t *testing.T) {
 			if err := k.Close(); err != nil {
 				t.Error(err)
 			}
-			if left := leftIn(t, c); len(left) > 0 {
+			if left := leftovers(t, c); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
 	}
 }
 
-// A pod that is removed underneath a command ends it with an error, and nothing is left.
+// A command whose pod is removed ends with an error, and nothing is left.
 func TestPodRemoved(t *testing.T) {
 	c := admin(t)
-	k := open(t, realCluster(t))
-	site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	k := newTestTarget(t, realCluster(t))
+	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,25 +232,25 @@ func TestPodRemoved(t *testing.T) {
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
 		t.Error(err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// through is a target whose connections to the API server can be cut.
-func through(t *testing.T) (string, *e2e.Proxy) {
+// targetThroughProxy returns a target whose connections to the API server can be cut.
+func targetThroughProxy(t *testing.T) (string, *e2e.Proxy) {
 	t.Helper()
 	direct, file := realCluster(t), filepath.Join(t.TempDir(), "kubeconfig")
 	proxy := e2e.Between(t, e2e.Kubeconfig(t), file)
 	return strings.Replace(direct, e2e.Kubeconfig(t), file, 1), proxy
 }
 
-// A connection that is cut costs the run and no more: its command ends at both ends, and the site can be removed.
+// A cut connection costs only the run: its command ends at both ends, and the site can be removed.
 func TestConnectionCut(t *testing.T) {
 	c := admin(t)
-	text, proxy := through(t)
-	k := open(t, text)
-	site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	text, proxy := targetThroughProxy(t)
+	k := newTestTarget(t, text)
+	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +267,7 @@ func TestConnectionCut(t *testing.T) {
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
 		t.Error(err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -293,12 +292,12 @@ func awaitProgram(t *testing.T, h host.Host, name string, wanted bool) {
 	t.Fatalf("%s runs on %s: %v", name, h.Name(), !wanted)
 }
 
-// What a killed experiment leaves is found by its label and removed.
+// Clean finds the leftovers of a killed experiment by their label and removes them.
 func TestClean(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
 	for _, options := range []string{"", "&namespace=" + given} {
-		if _, err := targets.One(t.Context(), open(t, realCluster(t)+options),
+		if _, err := targets.OpenOne(t.Context(), newTestTarget(t, realCluster(t)+options),
 			targets.Placement{Path: targets.PodSvcOther}); err != nil {
 			t.Fatal(err)
 		}
@@ -311,26 +310,26 @@ func TestClean(t *testing.T) {
 		len(removed) != 0 {
 		t.Errorf("what no Lease tells of is removed: %v, %v", removed, err)
 	}
-	removed, err := Clean(t.Context(), spec, nil, everything())
+	removed, err := Clean(t.Context(), spec, nil, cleanAll())
 	// Of each site two pods and a Service, and the one namespace that was made.
 	if err != nil || len(removed) != 7 {
 		t.Errorf("removed %v, %v", removed, err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if removed, err := Clean(t.Context(), spec, nil, everything()); err != nil || len(removed) != 0 {
+	if removed, err := Clean(t.Context(), spec, nil, cleanAll()); err != nil || len(removed) != 0 {
 		t.Errorf("removed again: %v, %v", removed, err)
 	}
 }
 
-// everything is also what runs, or may.
-func everything() targets.Cleaning {
+// cleanAll returns the options to remove also what belongs to running experiments.
+func cleanAll() targets.Cleaning {
 	return targets.Cleaning{All: true, Found: func(targets.Leftover) {}}
 }
 
-// as is a target as another user sees the cluster.
-func as(t *testing.T, user string) string {
+// asUser returns a target that impersonates another user.
+func asUser(t *testing.T, user string) string {
 	t.Helper()
 	realCluster(t)
 	config, err := clientcmd.LoadFromFile(e2e.Kubeconfig(t))
@@ -347,25 +346,25 @@ func as(t *testing.T, user string) string {
 	return strings.Replace(realCluster(t), e2e.Kubeconfig(t), file, 1)
 }
 
-// The RBAC that is printed is enough for a site and for the facts; without it the right that is missing is named.
+// The printed rights suffice for a site and for facts; without them the missing right is named.
 func TestRBACIsEnough(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	for i, options := range []string{"", "&namespace=" + given, "&namespace=" + given +
 		"&client-node=node-1&server-node=node-2"} {
 		user := fmt.Sprintf("knotmeter-test-%d", i)
-		text := as(t, user) + options
-		k := open(t, text)
-		_, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		text := asUser(t, user) + options
+		k := newTestTarget(t, text)
+		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
 		if err == nil || !strings.Contains(err.Error(), "user "+user+" may not") {
 			t.Errorf("%q without rights: %v", options, err)
 		}
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
-		undo := grant(t, c, user, cluster.Roles(read(t, text).need()))
-		k = open(t, text)
-		site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))
+		k = newTestTarget(t, text)
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
 		if err == nil {
 			err = site.Close(t.Context())
 		}
@@ -386,14 +385,14 @@ func TestRBACIsEnough(t *testing.T) {
 	}
 }
 
-// What more than network paths takes is known to be missing until it is given.
+// Rights beyond those of network paths are reported as missing until they are granted.
 func TestAllowed(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-allowed"
-	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
 	roles := map[string]any{}
-	for _, d := range cluster.Roles(read(t, text).need()) {
+	for _, d := range cluster.Roles(parseOptions(t, text).need()) {
 		switch role := d.(type) {
 		case rbacv1.Role:
 			roles[role.Name] = role
@@ -401,7 +400,7 @@ func TestAllowed(t *testing.T) {
 			roles[role.Name] = role
 		}
 	}
-	k := open(t, text)
+	k := newTestTarget(t, text)
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -435,23 +434,23 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// Each rule is needed: without it there is no run, or something stays unknown.
+// Each rule is needed: without it there is no run, or a fact is unknown.
 func TestRBACIsNotMore(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-less"
-	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
 	for i, left := range cluster.SiteRules {
 		name := left.Resources[0]
 		if name == "events" {
 			continue // they explain pods that do not start, of which this cluster has none
 		}
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
-			role := cluster.Roles(read(t, text).need())[0].(rbacv1.Role)
+			role := cluster.Roles(parseOptions(t, text).need())[0].(rbacv1.Role)
 			role.Rules = slices.Delete(slices.Clone(cluster.SiteRules), i, i+1)
 			defer grant(t, c, user, []any{role})()
-			k := open(t, text)
-			site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+			k := newTestTarget(t, text)
+			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
 			if err == nil {
 				defer func() {
 					if err := site.Close(t.Context()); err != nil {
@@ -472,16 +471,16 @@ func TestRBACIsNotMore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What could not be removed without the right, somebody with it removes.
-			if _, err := Clean(t.Context(), spec, nil, everything()); err != nil {
+			// Objects that could not be removed without the right are removed with it.
+			if _, err := Clean(t.Context(), spec, nil, cleanAll()); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// grant gives a user the rights, under names of the test's own, and waits until the API server knows of them. No name
-// comes twice: the API server may know a role's removal after its next binding.
+// grant grants a user roles, waits until the API server applies them, and returns a function that removes them. Names
+// are unique, because the API server may learn of a role's removal after the next binding to that name.
 func grant(t *testing.T, c *cluster.Cluster, user string, documents []any) (undo func()) {
 	t.Helper()
 	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: user}}
@@ -519,7 +518,7 @@ func grant(t *testing.T, c *cluster.Cluster, user string, documents []any) (undo
 	}
 }
 
-// must is a value without an error, or the end of the test.
+// must returns a value, and fails the test if there is an error.
 func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -530,7 +529,7 @@ func must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// awaitRights waits until the API server lets a user do the first that each rule allows.
+// awaitRights waits until the API server allows a user the first verb of each rule.
 func awaitRights(t *testing.T, c *cluster.Cluster, user, namespace string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	for _, r := range rules {

@@ -26,7 +26,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// withVolumes is the text of a target on a cluster that has the test cluster's classes of volumes.
+// withVolumes returns the text of a target with options, or skips the test if the cluster lacks the test cluster's
+// storage classes.
 func withVolumes(t *testing.T, c *cluster.Cluster, options string) string {
 	t.Helper()
 	text := realCluster(t)
@@ -36,14 +37,14 @@ func withVolumes(t *testing.T, c *cluster.Cluster, options string) string {
 	return text + "&" + options
 }
 
-func onVolume(t *testing.T, k *kubeTarget) (targets.Single, error) {
+func openVolume(t *testing.T, k *kubeTarget) (targets.Single, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	return targets.One(ctx, k, targets.Placement{Volume: true})
+	return targets.OpenOne(ctx, k, targets.Placement{Volume: true})
 }
 
-// Volumes of each kind come into a pod, are what they were asked to be, can be written, and go with it.
+// Volumes of each kind are mounted in a pod, are as requested, can be written, and are removed with the site.
 func TestVolumeSites(t *testing.T) {
 	c := admin(t)
 	t.Run("all", func(t *testing.T) {
@@ -58,14 +59,14 @@ func TestVolumeSites(t *testing.T) {
 			})
 		}
 	})
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
 func checkVolumeSite(t *testing.T, c *cluster.Cluster, text, filesystem string) {
 	t.Helper()
-	k := open(t, text)
+	k := newTestTarget(t, text)
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -74,7 +75,7 @@ func checkVolumeSite(t *testing.T, c *cluster.Cluster, text, filesystem string) 
 	if err := k.Supports(targets.Placement{Volume: true}); err != nil {
 		t.Error(err)
 	}
-	site, err := onVolume(t, k)
+	site, err := openVolume(t, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func checkVolumeSite(t *testing.T, c *cluster.Cluster, text, filesystem string) 
 	}
 }
 
-// The root directory of a container can be written, is none of a volume, and takes no rights on volumes.
+// The root directory of a container can be written, is not on a volume, and needs no rights on volumes.
 func TestVolumeRoot(t *testing.T) {
 	c := admin(t)
 	n := namespaceFor(t, c, "restricted")
@@ -119,11 +120,11 @@ func TestVolumeRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := realCluster(t) + "&volume=root&namespace=" + n
-	k := open(t, text+"&size=64Mi")
+	k := newTestTarget(t, text+"&size=64Mi")
 	if err := k.Supports(targets.Placement{Volume: true}); err != nil {
 		t.Error(err)
 	}
-	site, err := onVolume(t, k)
+	site, err := openVolume(t, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,25 +149,25 @@ func TestVolumeRoot(t *testing.T) {
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
 		t.Error(err)
 	}
-	k = open(t, text+"&size=1Gi")
-	if _, err := onVolume(t, k); err == nil || !strings.Contains(err.Error(), "size=") {
+	k = newTestTarget(t, text+"&size=1Gi")
+	if _, err := openVolume(t, k); err == nil || !strings.Contains(err.Error(), "size=") {
 		t.Errorf("more than the LimitRange allows: %v", err)
 	}
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// A volume for all blocks is the same in each, and goes with the target.
+// A reused volume is the same in each block, and is removed with the target.
 func TestVolumeReused(t *testing.T) {
 	c := admin(t)
-	k := open(t, withVolumes(t, c, "storage-class=loop-ext4&size=64Mi&volume=reuse"))
+	k := newTestTarget(t, withVolumes(t, c, "storage-class=loop-ext4&size=64Mi&volume=reuse"))
 	var seen []host.Volume
 	for range 2 {
-		site, err := onVolume(t, k)
+		site, err := openVolume(t, k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,12 +182,12 @@ func TestVolumeReused(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// storageClass makes a class that lasts as long as a test.
+// storageClass creates a storage class until the test ends.
 func storageClass(t *testing.T, c *cluster.Cluster, name string, change func(*storagev1.StorageClass)) {
 	t.Helper()
 	made := &storagev1.StorageClass{
@@ -205,7 +206,7 @@ func storageClass(t *testing.T, c *cluster.Cluster, name string, change func(*st
 	})
 }
 
-// What is in the way of a volume is said with what to do, within seconds, and nothing is left.
+// What prevents a volume is reported within seconds, with a remedy, and nothing is left.
 func TestVolumeFaults(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
@@ -217,7 +218,7 @@ func TestVolumeFaults(t *testing.T) {
 	storageClass(t, c, "test-read-only", func(s *storagev1.StorageClass) { s.MountOptions = []string{"ro"} })
 	storageClass(t, c, "test-no-mount",
 		func(s *storagev1.StorageClass) { s.MountOptions = []string{"there-is-no-such-option"} })
-	somebodys(t, c, "test-there")
+	createForeignVolume(t, c, "test-there")
 	t.Run("all", func(t *testing.T) {
 		for name, test := range map[string]struct {
 			options     string
@@ -253,9 +254,9 @@ func TestVolumeFaults(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				k := open(t, withVolumes(t, c, test.options)+"&namespace="+n)
+				k := newTestTarget(t, withVolumes(t, c, test.options)+"&namespace="+n)
 				began := time.Now()
-				_, err := onVolume(t, k)
+				_, err := openVolume(t, k)
 				t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 				if err == nil || errors.Is(err, result.ErrNotSupported) != test.unsupported {
 					t.Errorf("not supported: %v", errors.Is(err, result.ErrNotSupported))
@@ -271,13 +272,13 @@ func TestVolumeFaults(t *testing.T) {
 			})
 		}
 	})
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// somebodys is a volume that is not Knotmeter's. It must be as it was when the test ends.
-func somebodys(t *testing.T, c *cluster.Cluster, class string) {
+// createForeignVolume creates a volume of another owner, and checks at the end of the test that it is unchanged.
+func createForeignVolume(t *testing.T, c *cluster.Cluster, class string) {
 	t.Helper()
 	made, err := c.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "test-somebodys"},
@@ -302,7 +303,7 @@ func somebodys(t *testing.T, c *cluster.Cluster, class string) {
 			t.Error(err)
 		}
 	})
-	for range 100 { // the controller has to see it
+	for range 100 { // until the controller has processed it
 		if now, err := c.CoreV1().PersistentVolumes().Get(t.Context(), made.Name, metav1.GetOptions{}); err == nil &&
 			now.Status.Phase == corev1.VolumeAvailable {
 			return
@@ -312,12 +313,12 @@ func somebodys(t *testing.T, c *cluster.Cluster, class string) {
 	t.Error("the volume is not available")
 }
 
-// A volume of a class that retains is one for all blocks, is named by runs and by clean, and is not removed by either.
+// With a class that retains, all blocks use one volume. Runs and clean name it, and neither removes it.
 func TestVolumeRetained(t *testing.T) {
 	c := admin(t)
 	text := withVolumes(t, c, "storage-class=loop-retain&size=64Mi")
-	k := open(t, text)
-	site, err := onVolume(t, k)
+	k := newTestTarget(t, text)
+	site, err := openVolume(t, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,14 +335,14 @@ func TestVolumeRetained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 100 { // the claim is gone, and the volume is released a moment later
+	for range 100 { // the volume is released a moment after its claim is removed
 		if now, err := c.CoreV1().PersistentVolumes().Get(t.Context(), pv, metav1.GetOptions{}); err != nil ||
 			now.Status.Phase == corev1.VolumeReleased {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if removed, err := Clean(t.Context(), spec, nil, everything()); err == nil ||
+	if removed, err := Clean(t.Context(), spec, nil, cleanAll()); err == nil ||
 		!strings.Contains(err.Error(), command) || len(removed) > 0 {
 		t.Errorf("clean: %v, %v", removed, err)
 	}
@@ -354,11 +355,11 @@ func TestVolumeRetained(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := cluster.Gone(ctx, cluster.Named(pv), c.CoreV1().PersistentVolumes().List,
+	if err := cluster.AwaitGone(ctx, cluster.ByName(pv), c.CoreV1().PersistentVolumes().List,
 		c.CoreV1().PersistentVolumes().Watch); err != nil {
 		t.Error(err)
 	}
-	// What it is on stays, as it does at a provider.
+	// Its storage stays, as at a cloud provider.
 	device, file := kept.Annotations["test.knotmeter.dev/device"], kept.Annotations["test.knotmeter.dev/file"]
 	if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -368,11 +369,11 @@ func TestVolumeRetained(t *testing.T) {
 	}
 }
 
-// A claim and a volume that are removed underneath make the run count for nothing.
+// A claim or a volume that somebody removes invalidates the run.
 func TestVolumeRemoved(t *testing.T) {
 	c := admin(t)
-	k := open(t, withVolumes(t, c, "storage-class=loop-ext4&size=64Mi"))
-	site, err := onVolume(t, k)
+	k := newTestTarget(t, withVolumes(t, c, "storage-class=loop-ext4&size=64Mi"))
+	site, err := openVolume(t, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,29 +403,29 @@ func TestVolumeRemoved(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := cluster.Gone(ctx, cluster.Named(pv), c.CoreV1().PersistentVolumes().List,
+	if err := cluster.AwaitGone(ctx, cluster.ByName(pv), c.CoreV1().PersistentVolumes().List,
 		c.CoreV1().PersistentVolumes().Watch); err != nil {
 		t.Error(err)
 	}
 }
 
-// The rights that are printed are enough for storage, and each of them is needed or something stays unknown.
+// The printed rights suffice for storage, and without each of them a run or a fact is missing.
 func TestVolumeRBAC(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-storage"
-	text := as(t, user) + "&namespace=" + given +
+	text := asUser(t, user) + "&namespace=" + given +
 		"&client-node=node-1&server-node=node-2&storage-class=loop-ext4&size=64Mi"
 	for _, left := range []string{"", "persistentvolumeclaims", "storageclasses", "persistentvolumes"} {
 		t.Run("without "+left, func(t *testing.T) {
-			docs := cluster.Roles(read(t, text).need())
+			docs := cluster.Roles(parseOptions(t, text).need())
 			for i := range docs {
 				docs[i] = withoutRule(docs[i], left)
 			}
 			defer grant(t, c, user, docs)()
-			k := open(t, text)
-			site, err := onVolume(t, k)
+			k := newTestTarget(t, text)
+			site, err := openVolume(t, k)
 			switch {
 			case left == "persistentvolumeclaims":
 				if err == nil || !strings.Contains(err.Error(), "may not create persistentvolumeclaims") {
@@ -451,12 +452,12 @@ func TestVolumeRBAC(t *testing.T) {
 			}
 		})
 	}
-	if left := leftIn(t, c); len(left) > 0 {
+	if left := leftovers(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// withoutRule is a role without the rule for a resource.
+// withoutRule returns a role without the rule for a resource.
 func withoutRule(document any, resource string) any {
 	keep := func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool {

@@ -124,7 +124,7 @@ func TestVolumes(t *testing.T) {
 		}
 		var seen []host.Volume
 		for range 2 {
-			site, err := targets.One(t.Context(), d, targets.Placement{Volume: true})
+			site, err := targets.OpenOne(t.Context(), d, targets.Placement{Volume: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,14 +258,14 @@ func TestOnlyOwnFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := make1(t, "local:"+dir)
-		site, err := targets.One(t.Context(), d, targets.Placement{Volume: true})
+		site, err := targets.OpenOne(t.Context(), d, targets.Placement{Volume: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(plant(site.Volume.Path, theirs), site.Close(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		_, err = targets.One(t.Context(), d, targets.Placement{Volume: true})
+		_, err = targets.OpenOne(t.Context(), d, targets.Placement{Volume: true})
 		if err == nil || !strings.Contains(err.Error(), "left as it is") {
 			t.Errorf("%s: %v", name, err)
 		}

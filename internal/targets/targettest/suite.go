@@ -117,7 +117,7 @@ func name(p targets.Placement) string {
 func warmUp(t *testing.T, c Config, tg targets.Target) {
 	t.Helper()
 	for _, p := range c.Offers {
-		site, err := targets.One(patient(t, c), tg, p)
+		site, err := targets.OpenOne(patient(t, c), tg, p)
 		if err != nil {
 			t.Fatalf("open %s: %v", name(p), err)
 		}
@@ -137,7 +137,7 @@ func patient(t *testing.T, c Config) context.Context {
 func use(t *testing.T, c Config, tg targets.Target, p targets.Placement, f func(targets.Single)) {
 	t.Helper()
 	before := c.Left(t)
-	site, err := targets.One(patient(t, c), tg, p)
+	site, err := targets.OpenOne(patient(t, c), tg, p)
 	if err != nil {
 		t.Fatalf("open %s: %v", name(p), err)
 	}
@@ -230,7 +230,7 @@ func testSupports(t *testing.T, c Config, tg targets.Target) {
 		}
 		CheckNotSupported(t, "Supports "+name(p), err)
 		before := c.Left(t)
-		site, err := targets.One(patient(t, c), tg, p)
+		site, err := targets.OpenOne(patient(t, c), tg, p)
 		if err == nil {
 			t.Errorf("%s is not supported, but opens", name(p))
 			_ = site.Close(patient(t, c))
@@ -495,7 +495,7 @@ func cancelOpen(t *testing.T, c Config, tg targets.Target, check func()) {
 		if moment == 0 {
 			cancel()
 		}
-		site, err := targets.One(ctx, tg, c.Offers[0])
+		site, err := targets.OpenOne(ctx, tg, c.Offers[0])
 		timer.Stop()
 		cancel()
 		switch {

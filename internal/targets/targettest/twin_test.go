@@ -63,10 +63,10 @@ func TestTwinFails(t *testing.T) {
 		return nil
 	}}
 	p := targets.Placement{Path: targets.PodPodOther}
-	if _, err := targets.One(t.Context(), twin, p); !errors.Is(err, broken) {
+	if _, err := targets.OpenOne(t.Context(), twin, p); !errors.Is(err, broken) {
 		t.Errorf("first Open: %v", err)
 	}
-	site, err := targets.One(t.Context(), twin, p)
+	site, err := targets.OpenOne(t.Context(), twin, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,20 +17,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// window is how long each measurement of a selftest lasts; all of them take well under a minute.
+// window is the length of each measurement of a selftest; all of them take well under a minute.
 const window = 500 * time.Millisecond
 
-// repeats of each ceiling, of which the median is told.
+// repeats is the number of measurements of each ceiling; their median is reported.
 const repeats = 3
 
-// A selftest is what the checks are made with.
+// A selftest opens targets for checks and reports their results.
 type selftest struct {
 	open   func(spec string) (targets.Target, error)
 	report func(family.Check)
 }
 
-// Selftest tells what the generator reaches at most here, what a run takes besides its window, and how well it measures
-// what is known.
+// Selftest checks the highest rates that the generator reaches here, the overhead of a run, and the accuracy with which
+// it measures known rates, delays and losses.
 func (*Tool) Selftest(
 	ctx context.Context, open func(spec string) (targets.Target, error), report func(family.Check),
 ) (failed int, err error) {
@@ -48,7 +48,8 @@ func (*Tool) Selftest(
 	return failed, nil
 }
 
-// measure does one workload from node to node on a lab, and returns its value of a metric.
+// measure runs one workload from node to node on a lab target, and returns the value of a metric and the total
+// duration.
 func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 	of string) (value float64, took time.Duration, err error) {
 	began := time.Now()
@@ -57,7 +58,7 @@ func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	site, err := targets.One(ctx, t, targets.Placement{Path: targets.NodeNode})
+	site, err := targets.OpenOne(ctx, t, targets.Placement{Path: targets.NodeNode})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -77,7 +78,7 @@ func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 	return m.Values[i].Number, time.Since(began), nil
 }
 
-// ceilings tells what the generator reaches where the path costs least, and what a run takes besides its window.
+// ceilings reports the rates that the generator reaches on the fastest path, and the overhead of a run.
 func (s selftest) ceilings(ctx context.Context) error {
 	var overheads []float64
 	for _, c := range []struct {
@@ -107,11 +108,11 @@ func (s selftest) ceilings(ctx context.Context) error {
 	return nil
 }
 
-// payloadShare is the share of a link's rate that is TCP payload, at an MTU in bytes: each segment bears 20 bytes of
-// IPv4, 20 of TCP and 12 of its time-stamp option, and 14 of Ethernet.
+// payloadShare returns the share of a link's rate that is TCP payload, at an MTU in bytes: each segment has 20 bytes of
+// IPv4 header, 20 of TCP, 12 of its time-stamp option, and 14 of Ethernet.
 func payloadShare(mtu int) float64 { return float64(mtu-52) / float64(mtu+14) }
 
-// rates measures underlays whose rate is known.
+// rates measures links whose rate is known.
 func (s selftest) rates(ctx context.Context) error {
 	for _, rate := range []float64{100e6, 1e9} {
 		text := unit.Format(rate, unit.BitPerSecond)
@@ -126,7 +127,7 @@ func (s selftest) rates(ctx context.Context) error {
 	return nil
 }
 
-// compare completes a check of a measured value against a truth with a relative tolerance.
+// compare reports a check of a measured value against a truth with a relative tolerance.
 func (s selftest) compare(c family.Check, saw, truth, tolerance float64, u unit.Unit) {
 	off := saw/truth - 1
 	c.Saw = fmt.Sprintf("%s (%s)", unit.Format(saw, u), unit.FormatChange(off))
@@ -135,11 +136,10 @@ func (s selftest) compare(c family.Check, saw, truth, tolerance float64, u unit.
 	s.report(c)
 }
 
-// knownDelay is added to each round trip by a forwarder of the lab.
+// knownDelay is the delay that the lab adds to each round trip.
 const knownDelay = 10 * time.Millisecond
 
-// delays measures by how much a known delay raises the round trip: the same path with the forwarder
-// that delays nothing is the zero.
+// delays measures by how much a known delay raises the round trip, compared with the same path and a delay of 0.
 func (s selftest) delays(ctx context.Context) error {
 	var p50 [2]float64
 	for i, delay := range []time.Duration{0, knownDelay} {
@@ -158,7 +158,7 @@ func (s selftest) delays(ctx context.Context) error {
 	return nil
 }
 
-// losses measures a known random loss: it must lie inside its binomial interval of 99.9 %.
+// losses measures a known random loss, which must be inside its binomial interval of 99.9 %.
 func (s selftest) losses(ctx context.Context) error {
 	const loss, rate = 0.01, 20000.0
 	w := network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: window / 5}
@@ -179,11 +179,11 @@ func (s selftest) losses(ctx context.Context) error {
 	return nil
 }
 
-// lossInterval is half the width of the 99.9 % interval of an observed share, of a binomial with
-// probability p and n trials, by its normal approximation (n p well above 10).
+// lossInterval returns half the width of the 99.9 % interval of an observed share, for a binomial with probability p
+// and n trials, by its normal approximation (n p well above 10).
 func lossInterval(p, n float64) float64 { return 3.29 * math.Sqrt(p*(1-p)/n) }
 
-// skipped reports a check that this machine cannot make, if that is what the error says.
+// skipped reports whether err means that this machine cannot make a check, and then reports the check as not tried.
 func (s selftest) skipped(name string, err error) bool {
 	if !errors.Is(err, result.ErrNotSupported) {
 		return false

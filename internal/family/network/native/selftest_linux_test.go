@@ -28,7 +28,7 @@ func open(text string) (targets.Target, error) {
 		Argv: []string{self, holderArgument}, Agent: []string{self, agentArgument}})
 }
 
-// measure does one workload from node to node on a lab.
+// measure runs one workload from node to node on a lab target.
 func measure(t *testing.T, spec string, w network.Spec) map[string]float64 {
 	t.Helper()
 	tg, err := open(spec)
@@ -36,7 +36,7 @@ func measure(t *testing.T, spec string, w network.Spec) map[string]float64 {
 		t.Fatal(err)
 	}
 	defer tg.Close()
-	site, err := targets.One(t.Context(), tg, targets.Placement{Path: targets.NodeNode})
+	site, err := targets.OpenOne(t.Context(), tg, targets.Placement{Path: targets.NodeNode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,30 +60,29 @@ func numbers(values []result.Value) map[string]float64 {
 	return n
 }
 
-// A reading is one measurement of something known. On a machine that had no CPU to spare meanwhile it is contended:
-// links that are made of software did not do then what they are set to, and what they did nobody knows.
+// A reading is one measurement of a known quantity. It is contended if the machine had no spare CPU: software links
+// then do not behave as configured, and the true value is unknown.
 type reading struct {
 	value     float64
 	contended bool
 }
 
-// read takes a value out of what a run measured.
+// read returns the reading of a metric.
 func read(n map[string]float64, metric string) reading {
-	const busiest, steal = 0.8, 0.02 // the generator itself takes half of two CPUs at most
+	const busiest, steal = 0.8, 0.02 // the generator itself uses half of two CPUs at most
 	return reading{n[metric], n["cpu-busy"] > busiest || n["cpu-steal"] > steal}
 }
 
-// A truth is what a value has to be, to within a fraction.
+// A truth is the expected value with a relative tolerance.
 type truth struct{ value, tolerance float64 }
 
-// The median of so many readings has to be right; those that are contended do not count, and there are not more than
-// most.
+// The median of so many readings must be right. Contended ones do not count; at most maxReadings are taken.
 const (
-	readings = 5
-	most     = 10
+	readings    = 5
+	maxReadings = 10
 )
 
-// judge says whether the median of all readings can be told from those seen, and whether it is right.
+// judge reports whether the median of all readings is determined by those seen, and whether it is right.
 func (want truth) judge(seen []float64) (decided, right bool) {
 	const half = readings/2 + 1
 	below, above, left := 0, 0, readings-len(seen)
@@ -91,7 +90,7 @@ func (want truth) judge(seen []float64) (decided, right bool) {
 		switch off := v/want.value - 1; {
 		case off < -want.tolerance:
 			below++
-		case !(off <= want.tolerance): // what is no number is not right
+		case !(off <= want.tolerance): // also NaN
 			above++
 		}
 	}
@@ -100,11 +99,11 @@ func (want truth) judge(seen []float64) (decided, right bool) {
 	return wrong || right, right
 }
 
-// check reads until the median is decided.
+// check takes readings until the median is decided.
 func (want truth) check(t *testing.T, read func() reading) {
 	t.Helper()
 	var seen, contended []float64
-	for len(seen)+len(contended) < most {
+	for len(seen)+len(contended) < maxReadings {
 		r := read()
 		if r.contended {
 			contended = append(contended, r.value)
@@ -121,7 +120,7 @@ func (want truth) check(t *testing.T, read func() reading) {
 	t.Skipf("this machine has no CPU to spare: %v do not count, %v are too few to tell", contended, seen)
 }
 
-// TestJudge: one reading that is right is not enough, and no more are taken than it needs.
+// TestJudge checks that one right reading is not enough, and that no more are taken than needed.
 func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		seen           []float64
@@ -155,8 +154,8 @@ func TestAccuracyOfThroughput(t *testing.T) {
 	}
 }
 
-// TestAccuracyOfSearch: what a search finds is the rate of the link, and its window keeps the threshold, although the
-// link's queue and the receiver's buffer hold more than a short trial sends too much.
+// TestAccuracyOfSearch checks that a search finds the rate of a link and that its window stays within the threshold,
+// although the link's queue and the receive buffer hold the excess of a short trial.
 func TestAccuracyOfSearch(t *testing.T) {
 	for _, rate := range []float64{50e6, 200e6} {
 		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
@@ -180,12 +179,12 @@ func TestAccuracyOfRoundTrip(t *testing.T) {
 		return read(measure(t, fmt.Sprintf("lab:host?delay=%v", d), w), "p50")
 	}
 	truth{delay.Seconds(), 0.05}.check(t, func() reading {
-		with, without := p50(delay), p50(0) // which needs all of the machine that it can have
+		with, without := p50(delay), p50(0) // contention hardly affects the run without delay
 		return reading{with.value - without.value, with.contended}
 	})
 }
 
-// TestAccuracyOfLayers: what the layers took adds up to the CPU time that the kernel accounts for.
+// TestAccuracyOfLayers checks that the layers add up to the CPU time that the kernel accounts for.
 func TestAccuracyOfLayers(t *testing.T) {
 	p := pair(t, "127.0.0.1")
 	w, err := network.Spec{Kind: network.TCPRR, Warmup: 200 * time.Millisecond, Duration: 2 * time.Second}.Resolved()
@@ -216,15 +215,15 @@ func TestAccuracyOfLoss(t *testing.T) {
 	w := network.Spec{
 		Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond,
 	}
-	// The link draws which datagrams it drops, however busy the machine is. One time in a thousand the truth lies
-	// outside of the interval.
+	// The link drops datagrams at random, even on a busy machine. One time in a thousand the truth is outside of the
+	// interval.
 	truth{loss, lossInterval(loss, 2*rate) / loss}.check(t, func() reading {
 		return reading{value: measure(t, fmt.Sprintf("lab:host?loss=%g", loss), w)["loss"]}
 	})
 }
 
-// TestAccuracyChecks makes every check, and lets those that compare with a truth fail: how near a busy
-// machine comes to it is the other tests' matter.
+// TestAccuracyChecks makes every check and accepts those that miss their truth: accuracy on a busy machine is covered
+// by the other tests.
 func TestAccuracyChecks(t *testing.T) {
 	var checks []family.Check
 	failed, err := New().Selftest(t.Context(), open, func(c family.Check) { checks = append(checks, c) })
