@@ -1,5 +1,5 @@
-// Package admission holds new connections of a listener until each has presented its token, and bounds how many may
-// wait and for how long. The load generators and the preflight checks admit their connections by it.
+// Package admission tracks new connections of a listener until each has presented its token, and bounds how many may
+// wait and for how long. The load generators and the preflight checks use it.
 package admission
 
 import (
@@ -10,8 +10,8 @@ import (
 
 // Limits of a [Queue].
 const (
-	Timeout  = time.Second // for the whole opening of one connection
-	Capacity = 64          // connections that wait at once; one more evicts the oldest
+	Timeout  = time.Second // for reading the whole opening of one connection
+	Capacity = 64          // connections that wait at once; another one evicts the oldest
 )
 
 // A Queue tracks connections that have not presented their token yet. Each is read by a goroutine of its own, so that a
@@ -25,12 +25,12 @@ type Queue struct {
 
 type connection struct{ evict func() }
 
-// Add runs read and then finish in a goroutine: read reads the connection's opening, finish accepts or closes the
+// Add calls read and then finish in a goroutine: read reads the connection's opening, finish accepts or closes the
 // connection. evict must make read return early, even if read has not begun; it is called at most once, and never after
-// finish has been called.
+// finish has begun.
 func (q *Queue) Add(read, evict, finish func()) {
 	c := &connection{evict}
-	q.enter(c) // not in the goroutine: the queue is in order of arrival
+	q.enter(c) // before the goroutine starts, to keep the order of arrival
 	q.group.Go(func() {
 		read()
 		q.remove(c)
@@ -38,6 +38,7 @@ func (q *Queue) Add(read, evict, finish func()) {
 	})
 }
 
+// enter adds c to the queue. It evicts the oldest connection of a full queue, and c itself if the queue is closed.
 func (q *Queue) enter(c *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +62,7 @@ func (q *Queue) remove(c *connection) {
 	}
 }
 
-// Close evicts every waiting connection and returns once each has been finished.
+// Close evicts every waiting connection and returns when finish has been called for each.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true

@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// Nobody waits for another's silence; the oldest leaves when there are too many, and all when the queue is closed.
+// TestQueue checks that a silent connection delays no other, that the oldest is evicted when there are too many, and
+// that Close evicts all.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q Queue
@@ -50,7 +51,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// Who came last is not the oldest, however late the goroutines of those before it begin.
+// TestEvictionOrder checks that the oldest connections are evicted, whatever the order in which their goroutines begin.
 func TestEvictionOrder(t *testing.T) {
 	for range 100 {
 		var q Queue
