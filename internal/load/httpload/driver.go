@@ -33,27 +33,27 @@ type driver struct {
 	zero   time.Time // when the run began, by the monotonic clock
 	shards []*shard
 
-	mu      sync.Mutex
-	free    []lane // idle lanes, used in turn so that all connections carry requests
-	lanes   map[lane]bool
-	due     uint64    // operations that are due so far
-	begun   uint64    // those that were given to a lane
-	opening int       // connections being opened
-	coming  int       // replacements that another has requested and replace has not finished
-	turn    int       // selects the next address
-	opened  int       // connections opened so far
-	atOnce  int       // largest number of connections open at once
-	failing time.Time // when a connection attempt failed last
-	closed  bool
+	mu          sync.Mutex
+	free        []lane // idle lanes, used in turn so that all connections carry requests
+	lanes       map[lane]bool
+	due         uint64    // operations that are due so far
+	begun       uint64    // those that were given to a lane
+	opening     int       // connections being opened
+	coming      int       // replacements that openAnother has requested and replace has not finished
+	turn        int       // selects the next address
+	opened      int       // connections opened so far
+	atOnce      int       // largest number of connections open at once
+	lastFailure time.Time // when a connection attempt failed last
+	closed      bool
 
-	flying   atomic.Int64 // requests that were taken and have no outcome yet
-	over     atomic.Bool  // no new request begins
-	waited   uint64       // operations before this one had to wait for a lane; used by the pacing thread only
-	late     *netload.Histogram
-	connects *netload.Histogram
-	secures  *netload.Histogram
-	planned  uint64
-	cpu      [2]usage // at the beginning and the end of the window
+	inFlight     atomic.Int64 // requests that were taken and have no outcome yet
+	over         atomic.Bool  // no new request begins
+	waited       uint64       // operations before this one had to wait for a lane; used by the pacing thread only
+	late         *netload.Histogram
+	connectTimes *netload.Histogram
+	tlsTimes     *netload.Histogram
+	planned      uint64
+	cpu          [2]usage // at the beginning and the end of the window
 
 	ended, failed, timedOut atomic.Uint64 // requests since the last pulse
 	took                    atomic.Int64  // total duration of these requests, ns
@@ -65,7 +65,7 @@ type driver struct {
 func newDriver(c Config) *driver {
 	d := &driver{
 		Config: c, line: netload.NewTimeline(c.Warmup, c.Window), zero: time.Now(), lanes: map[lane]bool{},
-		late: netload.NewHistogram(), connects: netload.NewHistogram(), secures: netload.NewHistogram(),
+		late: netload.NewHistogram(), connectTimes: netload.NewHistogram(), tlsTimes: netload.NewHistogram(),
 	}
 	if c.Rate > 0 {
 		d.pacer = netload.NewPacer(c.Rate, 0, 1)
@@ -124,7 +124,7 @@ func (d *driver) connect(ctx context.Context, o *pending) error {
 	d.mu.Lock()
 	d.opening--
 	if err != nil {
-		d.failing = time.Now()
+		d.lastFailure = time.Now()
 		d.mu.Unlock()
 		return err
 	}
@@ -138,9 +138,9 @@ func (d *driver) connect(ctx context.Context, o *pending) error {
 		d.lanes[l] = true
 	}
 	d.atOnce = max(d.atOnce, (len(d.lanes)+len(made)-1)/len(made))
-	d.connects.Record(int64(took.connect))
+	d.connectTimes.Record(int64(took.connect))
 	if d.Server.TLS != nil {
-		d.secures.Record(int64(took.tls))
+		d.tlsTimes.Record(int64(took.tls))
 	}
 	d.mu.Unlock()
 	if o != nil {
@@ -201,7 +201,7 @@ func (d *driver) next(now int64) pending {
 		o.planned = d.pacer.Planned(o.n)
 	}
 	d.begun++
-	d.flying.Add(1)
+	d.inFlight.Add(1)
 	return o
 }
 
@@ -214,15 +214,15 @@ func (d *driver) lost(l lane) {
 		d.free = slices.Delete(d.free, i, i+1)
 	}
 	if known && !d.closed && !d.over.Load() && (d.Clients > 0 || d.begun < d.due) {
-		d.another()
+		d.openAnother()
 	}
 	d.mu.Unlock()
 	l.close()
 }
 
-// another opens a connection in the background. The caller holds mu. The connection counts from now on: on a busy
+// openAnother opens a connection in the background. The caller holds mu. The connection counts from now on: on a busy
 // machine the next call may come long before the goroutine runs.
-func (d *driver) another() {
+func (d *driver) openAnother() {
 	d.coming++
 	go func() {
 		d.replace()
@@ -250,7 +250,7 @@ func (d *driver) replace() {
 		}
 		if o == nil {
 			o = &pending{planned: began}
-			d.flying.Add(1)
+			d.inFlight.Add(1)
 		}
 		d.fail(*o, err)
 		time.Sleep(retryPause)
@@ -274,7 +274,7 @@ func (d *driver) fail(o pending, err error) {
 	now := d.now()
 	d.record(0, outcome{kind: d.Source.Request(o.n).Kind,
 		planned: o.planned, sent: now, end: now, failure: failureOf(err)})
-	d.flying.Add(-1)
+	d.inFlight.Add(-1)
 }
 
 // record counts an outcome for the next pulse, and for the report if its request belongs to the window.
@@ -292,8 +292,8 @@ func (d *driver) record(lane int, o outcome) {
 	}
 }
 
-// kick gives the operations that are due to free lanes, and opens another connection if no lane is free.
-func (d *driver) kick() {
+// dispatch gives the operations that are due to free lanes, and opens another connection if no lane is free.
+func (d *driver) dispatch() {
 	for {
 		d.mu.Lock()
 		if d.begun == d.due {
@@ -301,8 +301,8 @@ func (d *driver) kick() {
 			return
 		}
 		if len(d.free) == 0 {
-			if len(d.lanes)+max(d.opening, d.coming) < d.Most && time.Since(d.failing) > retryPause {
-				d.another()
+			if len(d.lanes)+max(d.opening, d.coming) < d.Most && time.Since(d.lastFailure) > retryPause {
+				d.openAnother()
 			}
 			d.waited = d.due
 			d.mu.Unlock()
@@ -349,7 +349,7 @@ func (d *driver) pace(ctx context.Context) {
 			d.sleep(time.Duration(min(wait, next-now, d.line.End-now)))
 			continue
 		}
-		d.kick()
+		d.dispatch()
 	}
 	if d.stopped != "" {
 		return
@@ -358,7 +358,7 @@ func (d *driver) pace(ctx context.Context) {
 	d.mu.Lock()
 	d.due = max(d.due, d.pacer.Until(d.line.End))
 	d.mu.Unlock()
-	d.kick()
+	d.dispatch()
 }
 
 // runClosedLoop lets each client send its next request when it is answered, until the window ends.
@@ -435,11 +435,11 @@ func (d *driver) drain(ctx context.Context) {
 		d.mu.Lock()
 		left := d.Rate > 0 && d.begun < d.due
 		d.mu.Unlock()
-		if !left && d.flying.Load() == 0 {
+		if !left && d.inFlight.Load() == 0 {
 			break
 		}
 		if left {
-			d.kick()
+			d.dispatch()
 		}
 		d.watch(d.now())
 		time.Sleep(time.Millisecond)
@@ -495,7 +495,7 @@ func (d *driver) report() Report {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.Connect, r.TLS = d.connects.Encode(), d.secures.Encode()
+	r.Connect, r.TLS = d.connectTimes.Encode(), d.tlsTimes.Encode()
 	r.Connections, r.AtOnce = d.opened, d.atOnce
 	r.Planned, r.Stopped = d.planned, d.stopped
 	if d.Clients > 0 {

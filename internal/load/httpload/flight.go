@@ -37,7 +37,7 @@ func (f *flight) end(sent int64, o outcome) bool {
 	}
 	o.kind, o.planned, o.sent = f.request.Kind, f.taken.planned, sent
 	f.d.record(f.id, o)
-	f.d.flying.Add(-1)
+	f.d.inFlight.Add(-1)
 	return true
 }
 
@@ -56,7 +56,7 @@ func (f *flight) expire(before int64) (sent int64, expired bool) {
 	return sent, false
 }
 
-// fails reports whether the body of an answer lacks what it must contain.
-func (r *Request) fails(body []byte) bool {
+// lacksContent reports whether the body of an answer lacks what it must contain.
+func (r *Request) lacksContent(body []byte) bool {
 	return r.Contains != nil && !bytes.Contains(body, r.Contains)
 }

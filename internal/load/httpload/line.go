@@ -29,16 +29,16 @@ func (l *line) begin(o pending) {
 	l.take(o)
 	text := l.text(l.request)
 	l.sent()
-	if len(text) > neverBlocks {
+	if len(text) > maxNonblocking {
 		go l.write(text) // a server that does not read must not delay the other requests
 		return
 	}
 	l.write(text)
 }
 
-// neverBlocks is how many bytes a connection without a request under way accepts without blocking: a quarter of the
+// maxNonblocking is how many bytes a connection without a request under way accepts without blocking: a quarter of the
 // kernel's usual send buffer.
-const neverBlocks = 4 << 10
+const maxNonblocking = 4 << 10
 
 func (l *line) write(text []byte) {
 	if _, err := l.conn.Write(text); err != nil {
@@ -85,7 +85,7 @@ func (l *line) read() {
 func (l *line) outcome(a answer) outcome {
 	o := outcome{end: l.d.now(), status: a.status, good: l.request.good(a.status),
 		bytes: a.bytes, retryAfter: a.retryAfter}
-	if o.good && l.request.fails(a.body) {
+	if o.good && l.request.lacksContent(a.body) {
 		o.good, o.failure = false, Unlike
 	}
 	return o

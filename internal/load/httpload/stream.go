@@ -188,7 +188,7 @@ func (s *stream) readAnswer(r *Request, answer *http.Response) (outcome, error) 
 		rest, err = io.Copy(io.Discard, answer.Body)
 		o.bytes += int(rest)
 	}
-	if err == nil && o.good && r.fails(kept) {
+	if err == nil && o.good && r.lacksContent(kept) {
 		o.good, o.failure = false, Unlike
 	}
 	if err != nil {
