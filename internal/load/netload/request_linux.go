@@ -376,7 +376,7 @@ const (
 	shortOpeningTimeout = 500 * time.Microsecond
 )
 
-// readConnection reads the first bytes of a connection. It returns EAGAIN if none came in time.
+// readOpening reads the first bytes of a connection. It returns EAGAIN if none came in time.
 func (w *worker) readOpening(fd int, b []byte) (n int, e syscall.Errno) {
 	if w.foreignSeen.Load() && !readable(fd, shortOpeningTimeout) {
 		return 0, syscall.EAGAIN

@@ -27,7 +27,7 @@ type server struct {
 	handedOver    atomic.Bool // the listening socket belongs to the workers
 	closing       atomic.Bool
 	refused       atomic.Uint64
-	late          atomic.Uint64 // cycles answered by answerLate
+	lateCycles    atomic.Uint64 // cycles answered by answerLate
 	taken         []atomic.Bool // by index in the plan: the flow is open
 	loops         sync.WaitGroup
 }
@@ -46,7 +46,7 @@ func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, e
 		err = cause
 	}
 	r.Refused += s.refused.Load()
-	r.Answered += s.late.Load()
+	r.Answered += s.lateCycles.Load()
 	return r, err
 }
 
@@ -175,7 +175,7 @@ func (s *server) answerLate(fd int) {
 		return
 	}
 	if _, err := conn.Write(s.payload[:s.config.Workload.Response]); err == nil {
-		s.late.Add(1)
+		s.lateCycles.Add(1)
 	}
 }
 

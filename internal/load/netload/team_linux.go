@@ -185,7 +185,7 @@ func (t *team) prepare(w *worker) error {
 		return setTimeouts(w.fd, spec.Timeout)
 	case workRequest, workDatagram, workCycle:
 		if w.flow.Work == workDatagram && w.role == Client {
-			// Only here an answer may be lost, so only here a wait needs a time-out.
+			// An answer may be lost, so the wait needs a time-out.
 			if err := setTimeouts(w.fd, spec.Timeout); err != nil {
 				return err
 			}
