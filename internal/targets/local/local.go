@@ -1,10 +1,9 @@
 //go:build unix
 
-// Package local is this machine as a target: local:<dir>, where storage is measured without a cluster, and
-// local:, from where applications are asked.
+// Package local provides this machine as a target: local:<dir> measures storage without a cluster, and local: is a
+// client of applications.
 //
-// It makes a directory of its own within the one that is named, tells the facts of what it is on, and removes it again;
-// that of a program that was killed is found by its name.
+// Runs work in a new directory within <dir>, which is removed afterwards. Clean finds those of killed programs by name.
 package local
 
 import (
@@ -34,8 +33,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// New reads the text of a local target; agent is the command line of this program's agent, which asks applications. It
-// touches nothing yet. Every error Is targets.ErrSpec.
+// New returns the local target of a parsed text. agent is the command line of this program's agent, which sends
+// requests to applications. New changes nothing. Every error Is targets.ErrSpec.
 func New(spec targets.Spec, agent ...string) (targets.Target, error) {
 	d, err := parse(spec)
 	if err != nil {
@@ -45,27 +44,26 @@ func New(spec targets.Spec, agent ...string) (targets.Target, error) {
 	return d, nil
 }
 
-// Directory is a directory as a target, with everything as it is without options. Every error Is targets.ErrSpec.
+// Directory returns the target of a directory without options. Every error Is targets.ErrSpec.
 func Directory(path string) (targets.Target, error) {
 	return New(targets.Spec{Kind: "local", Name: path, Text: "local:" + path})
 }
 
-// Most that is used of a file system unless somebody says otherwise: of a larger file a run would not tell more
-// than it takes longer to write.
-const mostUsed = 16 << 30
+// maxDefaultSize limits the bytes used of a file system by default: larger files take longer to write and add little.
+const maxDefaultSize = 16 << 30
 
 // A directory is a local target.
 type directory struct {
-	path  string         // empty: none, and no storage
-	vault vault.Instance // to ask
-	agent []string
-	size  int64 // that may be used; 0: half of what is free, up to mostUsed
-	fresh bool  // a file for each site
-	claim *targets.MachineClaim
-	held  *workDir // that of all sites, unless fresh
+	path      string         // empty: no storage cases
+	vault     vault.Instance // for application cases
+	agent     []string       // command line of the agent
+	size      int64          // usable bytes; 0: half of the free space, up to maxDefaultSize
+	fresh     bool           // each site has a new working directory
+	claim     *targets.MachineClaim
+	sharedDir *workDir // of all sites, unless fresh; nil until one needs it
 }
 
-// Supports looks at the directory.
+// Supports checks the placement, and for storage the directory. It writes nothing.
 func (d *directory) Supports(p targets.Placement) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -79,7 +77,7 @@ func (d *directory) Supports(p targets.Placement) error {
 	case d.path == "":
 		return result.NotSupported("which directory? for example local:/var/tmp")
 	}
-	if err := d.there(); err != nil {
+	if err := d.checkDirectory(); err != nil {
 		return err
 	}
 	switch err := unix.Access(d.path, unix.W_OK); {
@@ -95,8 +93,8 @@ func (d *directory) Supports(p targets.Placement) error {
 	return CheckProgram(p.Program)
 }
 
-// there says why there is no directory where one is named.
-func (d *directory) there() error {
+// checkDirectory returns an error unless the target's path is a directory.
+func (d *directory) checkDirectory() error {
 	info, err := os.Stat(d.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -110,15 +108,15 @@ func (d *directory) there() error {
 	return nil
 }
 
-// Begin looks whether what the target names is there, the directory or the Vault, and claims the machine. What may be
-// unmounted between sites has new files in each.
+// Begin checks that the directory or the Vault exists, and claims the machine. If a switch command may unmount the
+// directory between sites, each site has a new working directory.
 func (d *directory) Begin(ctx context.Context, p targets.Plan) (warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	d.fresh = d.fresh || p.InTurn
 	if d.path != "" {
-		if err := d.there(); err != nil {
+		if err := d.checkDirectory(); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +135,7 @@ func (d *directory) Begin(ctx context.Context, p targets.Plan) (warnings []strin
 	return warnings, err
 }
 
-// usable is how many bytes a run may use.
+// usable returns how many bytes a run may use.
 func (d *directory) usable() (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(d.path, &fs); err != nil {
@@ -151,10 +149,10 @@ func (d *directory) usable() (int64, error) {
 	if d.size > 0 {
 		return d.size, nil
 	}
-	return min(free/2, mostUsed), nil
+	return min(free/2, maxDefaultSize), nil
 }
 
-// Facts are those of the directory, of what it is on, and of this machine.
+// Facts returns facts about the directory, its file system and disk, and this machine.
 func (d *directory) Facts(context.Context) ([]result.Fact, error) {
 	files := "one for all blocks"
 	if d.fresh {
@@ -172,14 +170,14 @@ func (d *directory) Facts(context.Context) ([]result.Fact, error) {
 	return append(append(facts, machine.Volume(d.path)...), machine.Facts()...), nil
 }
 
-// Open makes this machine the client of all places, each with what it measures: one directory, and one Vault.
+// Open returns places whose client is this machine. They share one working directory.
 func (d *directory) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	if ctx.Err() != nil {
 		return targets.Site{}, ctx.Err()
 	}
 	here := host.NewScoped(host.NewLocal("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...))
-	crew := agent.NewCrew()
-	client := crew.On(here)
+	agents := agent.NewCrew()
+	client := agents.On(here)
 	var work *workDir
 	var site targets.Site
 	for _, p := range placements {
@@ -187,13 +185,13 @@ func (d *directory) Open(ctx context.Context, placements []targets.Placement) (t
 		switch {
 		case place.Err != nil:
 		case !p.Volume:
-			place = d.caller(p)
+			place = d.clientPlace(p)
 		default:
 			if work == nil {
 				work, place.Err = d.workDir()
 			}
 			if place.Err == nil {
-				place.Volume, place.Err = d.volume(work)
+				place.Volume, place.Err = d.hostVolume(work)
 			}
 		}
 		if place.Err == nil {
@@ -202,7 +200,7 @@ func (d *directory) Open(ctx context.Context, placements []targets.Placement) (t
 		site.Places = append(site.Places, place)
 	}
 	site.Close = func(context.Context) error {
-		crew.Close()
+		agents.Close()
 		here.End()
 		if d.fresh && work != nil {
 			return work.remove()
@@ -212,19 +210,19 @@ func (d *directory) Open(ctx context.Context, placements []targets.Placement) (t
 	return site, nil
 }
 
-// volume is a directory as what is measured, and stays as it is from run to run.
-func (d *directory) volume(at *workDir) (host.Volume, error) {
+// hostVolume returns a working directory as the volume of runs, which keeps their files.
+func (d *directory) hostVolume(dir *workDir) (host.Volume, error) {
 	size, err := d.usable()
 	if err == nil {
-		err = at.check()
+		err = dir.check()
 	}
 	if err != nil {
 		return host.Volume{}, err
 	}
-	return host.Volume{Path: at.path, Size: size, Kept: at.path}, nil
+	return host.Volume{Path: dir.path, Size: size, Kept: dir.path}, nil
 }
 
-// CheckProgram is nil if this machine has a program that runs start, or if they start none.
+// CheckProgram returns an error if this machine lacks a program that runs start; empty is none.
 func CheckProgram(program string) error {
 	if program == "" {
 		return nil
@@ -235,8 +233,8 @@ func CheckProgram(program string) error {
 	return nil
 }
 
-// supportsClient says whether this machine can be a client: a description says where an application is, Vault must be
-// given.
+// supportsClient returns an error if this machine cannot be the client of a placement. The location of Vault must be
+// given as an option; workloads give that of other applications.
 func (d *directory) supportsClient(p targets.Placement) error {
 	if len(d.agent) == 0 {
 		return result.NotSupported("this machine is not asked from here")
@@ -244,13 +242,13 @@ func (d *directory) supportsClient(p targets.Placement) error {
 	return cmp.Or(d.vault.Supports(vault.Here(), p), CheckProgram(p.Program))
 }
 
-// Applications is a Vault that was given.
+// Applications returns the destination of the Vault in the options.
 func (d *directory) Applications() map[string]host.Destination {
 	return d.vault.Applications(vault.Here())
 }
 
-// caller is this machine as a client.
-func (d *directory) caller(p targets.Placement) targets.Place {
+// clientPlace returns the place of a client without a volume.
+func (d *directory) clientPlace(p targets.Placement) targets.Place {
 	place := targets.Place{Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
 	if p.Application != "" {
 		place.Endpoint, place.Err = d.vault.Endpoint(vault.Here())
@@ -258,37 +256,38 @@ func (d *directory) caller(p targets.Placement) targets.Place {
 	return place
 }
 
-// workDir is where the runs of a site work: a new directory, or that of the target.
+// workDir returns the directory in which the runs of a site work: a new one, or the shared one.
 func (d *directory) workDir() (*workDir, error) {
 	if d.fresh {
 		return newWorkDir(d.path)
 	}
 	var err error
-	if d.held == nil {
-		d.held, err = newWorkDir(d.path)
+	if d.sharedDir == nil {
+		d.sharedDir, err = newWorkDir(d.path)
 	}
-	return d.held, err
+	return d.sharedDir, err
 }
 
-// Close removes what the target keeps from site to site, and gives the machine back.
+// Close removes the shared working directory and ends the claim.
 func (d *directory) Close() error {
-	defer d.claim.Close() // the lock ends with the process at the latest
-	if d.held == nil {
+	defer d.claim.Close() // ignore errors: the lock ends with the process
+	if d.sharedDir == nil {
 		return nil
 	}
-	return d.held.remove()
+	return d.sharedDir.remove()
 }
 
-// A workDir is a directory that a run may write all over, locked by who made it.
+// A workDir is a directory that runs may fill, locked by the process that made it.
 type workDir struct {
 	path string
 	lock *os.File
 }
 
-// names are what such directories are called: by the process that made them, a word that no other has, and on a file
-// system that other machines may use, the machine of the process.
-var names = regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}(?:-([A-Za-z0-9._-]+))?$`)
+// workDirName matches the names of working directories: process ID, random word, and on a file system that other
+// machines may use, the name of the machine.
+var workDirName = regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}(?:-([A-Za-z0-9._-]+))?$`)
 
+// newWorkDir makes and locks a working directory.
 func newWorkDir(parent string) (*workDir, error) {
 	var word [4]byte
 	rand.Read(word[:]) // never fails
@@ -306,16 +305,16 @@ func newWorkDir(parent string) (*workDir, error) {
 	return &workDir{path, dir}, nil
 }
 
-// machineName is the name of this machine as a part of a file's; empty if it has none.
+// machineName returns the name of this machine as part of a file name; empty if it has none.
 func machineName() string {
 	name, _ := os.Hostname()
-	return notInNames.ReplaceAllString(name, "_")
+	return invalidInName.ReplaceAllString(name, "_")
 }
 
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+var invalidInName = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// lock opens a directory and takes its lock, which the kernel gives back when the program ends. On a file system
-// without locks it is not held.
+// lock opens and locks a directory; the kernel releases the lock when the process ends. held is false if the file
+// system does not support locks.
 func lock(path string) (dir *os.File, held bool, err error) {
 	if dir, err = os.Open(path); err != nil {
 		return nil, false, err
@@ -327,7 +326,7 @@ func lock(path string) (dir *os.File, held bool, err error) {
 	return dir, held, nil
 }
 
-// lockHeld reports whether a lock was taken, by what flock(2) has answered. That a file system has none is no error.
+// lockHeld reports whether flock(2) took a lock. Missing support of the file system is not returned as an error.
 func lockHeld(err error) (bool, error) {
 	for _, none := range []error{unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOLCK, unix.ENOSYS, unix.EBADF} {
 		if errors.Is(err, none) {
@@ -337,9 +336,9 @@ func lockHeld(err error) (bool, error) {
 	return err == nil, err
 }
 
-// unsure says why the lock of a directory does not tell whether a program still works in it; empty if it does. Network
-// file systems such as NFS do not tell one machine of the locks that another has on directories.
-func unsure(maker string, shared, held bool) string {
+// lockDoubt returns the reason why an unlocked directory may still be in use; empty if it is not. maker is the machine
+// in its name. Network file systems such as NFS do not show the locks on directories of other machines.
+func lockDoubt(maker string, shared, held bool) string {
 	const remedy = "if no program does, remove it with --all, or by hand"
 	switch {
 	case shared && maker == "":
@@ -354,7 +353,7 @@ func unsure(maker string, shared, held bool) string {
 	return ""
 }
 
-// remove removes a directory unless there is something in it that no run makes.
+// remove removes the directory, unless it contains other files than those of runs, and releases the lock.
 func (w *workDir) remove() error {
 	if err := w.check(); err != nil {
 		return errors.Join(err, w.lock.Close())
@@ -362,9 +361,9 @@ func (w *workDir) remove() error {
 	return errors.Join(os.RemoveAll(w.path), w.lock.Close())
 }
 
-// Clean removes what programs that were killed left in the directories of these targets, and in the Vaults that they
-// name, and returns the names of it. What a program works on stays; without how.All, so does what a program may work on
-// where locks do not tell.
+// Clean removes leftovers of killed programs in the directories of these targets, and in the Vaults that they name, and
+// returns their names. It keeps directories in use, and without how.All also those whose locks do not show whether they
+// are.
 func Clean(ctx context.Context, specs []targets.Spec, how targets.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
@@ -385,13 +384,13 @@ func Clean(ctx context.Context, specs []targets.Spec, how targets.Cleaning) ([]s
 	return removed, errors.Join(errs...)
 }
 
-// cleanIn is Clean in a directory, whose file system other machines may share.
+// cleanIn removes leftovers in a directory. shared is set if other machines may use its file system.
 func cleanIn(parent string, shared bool, how targets.Cleaning) ([]string, error) {
 	entries, err := os.ReadDir(parent)
 	var removed []string
 	errs := []error{err}
 	for _, e := range entries {
-		path, name := filepath.Join(parent, e.Name()), names.FindStringSubmatch(e.Name())
+		path, name := filepath.Join(parent, e.Name()), workDirName.FindStringSubmatch(e.Name())
 		if !e.IsDir() || name == nil {
 			continue
 		}
@@ -400,7 +399,7 @@ func cleanIn(parent string, shared bool, how targets.Cleaning) ([]string, error)
 			how.Found(targets.Leftover{Name: path, Doubt: "a program that runs works on it"}) // even with --all
 			continue
 		}
-		if err == nil && !how.Report(path, unsure(name[1], shared, held)) {
+		if err == nil && !how.Report(path, lockDoubt(name[1], shared, held)) {
 			err = dir.Close()
 		} else if err == nil {
 			if err = (&workDir{path, dir}).remove(); err == nil {
@@ -412,33 +411,34 @@ func cleanIn(parent string, shared bool, how targets.Cleaning) ([]string, error)
 	return removed, errors.Join(errs...)
 }
 
-// ourFile is how a run names the files that fio writes to.
-var ourFile = regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
+// runFileName matches the names of the files that runs of fio write to.
+var runFileName = regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
 
-// check says what in a directory no run made: what fio would write to is a file of ours alone, which no link leads
-// out of.
+// check returns an error if the directory was replaced, or contains anything but regular run files without further
+// links, so that fio writes to no other files.
 func (w *workDir) check() error {
-	held, err := w.lock.Stat()
+	locked, err := w.lock.Stat()
 	if err != nil {
 		return err
 	}
-	if now, err := os.Lstat(w.path); err != nil || !os.SameFile(held, now) {
+	if now, err := os.Lstat(w.path); err != nil || !os.SameFile(locked, now) {
 		return fmt.Errorf("%s is not the directory any more that Knotmeter made: left as it is", w.path)
 	}
 	entries, err := os.ReadDir(w.path)
 	for _, e := range entries {
-		info, cannot := e.Info()
+		info, infoErr := e.Info()
 		switch {
-		case cannot != nil:
-			err = errors.Join(err, cannot)
-		case !ourFile.MatchString(e.Name()) || !info.Mode().IsRegular() || links(info) > 1:
+		case infoErr != nil:
+			err = errors.Join(err, infoErr)
+		case !runFileName.MatchString(e.Name()) || !info.Mode().IsRegular() || linkCount(info) > 1:
 			err = errors.Join(err, fmt.Errorf("%s has %s in it, which is not Knotmeter's: left as it is", w.path, e.Name()))
 		}
 	}
 	return err
 }
 
-func links(info os.FileInfo) uint64 {
+// linkCount returns the number of hard links to a file.
+func linkCount(info os.FileInfo) uint64 {
 	if stat, is := info.Sys().(*syscall.Stat_t); is {
 		return uint64(stat.Nlink)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-func make1(t *testing.T, text string) targets.Target {
+func newTarget(t *testing.T, text string) targets.Target {
 	t.Helper()
 	spec, err := targets.ParseSpec(text)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 		t.Run("fresh="+strconv.FormatBool(strings.Contains(options, "fresh")), func(t *testing.T) {
 			dir := t.TempDir()
 			targettest.Suite(t, targettest.Config{
-				New:    func(t *testing.T) targets.Target { return make1(t, "local:"+dir+options) },
+				New:    func(t *testing.T) targets.Target { return newTarget(t, "local:"+dir+options) },
 				Offers: []targets.Placement{{Volume: true}},
 				Left: func(t *testing.T) []string {
 					found, err := filepath.Glob(dir + "/*")
@@ -79,7 +79,7 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-func TestPlacesThatCannot(t *testing.T) {
+func TestUnsupportedPaths(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -103,22 +103,22 @@ func TestPlacesThatCannot(t *testing.T) {
 		tests[dir+"/shut"] = "may not write"
 	}
 	for path, want := range tests {
-		err := make1(t, "local:"+path).Supports(targets.Placement{Volume: true})
+		err := newTarget(t, "local:"+path).Supports(targets.Placement{Volume: true})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
 }
 
-// A volume is the same in all sites of a target or another in each, as where targets are measured in turn, and gone
-// with the target.
+// All sites of a target share a volume, or each has a new one, as with targets measured in turn. None is left after
+// Close.
 func TestVolumes(t *testing.T) {
 	for _, test := range []struct {
 		option string
 		inTurn bool
 	}{{}, {option: "?volume=fresh"}, {inTurn: true}} {
 		dir := t.TempDir()
-		d, fresh := make1(t, "local:"+dir+test.option), test.option != "" || test.inTurn
+		d, fresh := newTarget(t, "local:"+dir+test.option), test.option != "" || test.inTurn
 		if _, err := d.Begin(t.Context(), targets.Plan{InTurn: test.inTurn}); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// Clean removes what nobody holds any more, and nothing else.
+// Clean removes unlocked working directories, and nothing else.
 func TestClean(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"knotmeter-12-0123abcd/knotmeter-data.fio",
@@ -197,7 +197,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Where other machines use the file system too, locks do not tell of them: what may be theirs stays, and is named.
+// On a shared file system, locks do not show the use by other machines: directories that may be theirs are kept and
+// named.
 func TestCleanShared(t *testing.T) {
 	dir, other := t.TempDir(), "another.example"
 	ours := filepath.Join(dir, "knotmeter-12-0123abcd-"+machineName())
@@ -224,15 +225,15 @@ func TestCleanShared(t *testing.T) {
 	}
 }
 
-// A file system without locks is no error, and no sign that a directory is not in use.
+// A file system without locks is no error, but its directories may be in use.
 func TestLockHeld(t *testing.T) {
 	for _, none := range []error{unix.ENOLCK, unix.EOPNOTSUPP, unix.EBADF} {
 		held, err := lockHeld(none)
-		if held || err != nil || !strings.Contains(unsure("", false, held), "has no locks") {
+		if held || err != nil || !strings.Contains(lockDoubt("", false, held), "has no locks") {
 			t.Errorf("%v: %t, %v", none, held, err)
 		}
 	}
-	if held, err := lockHeld(nil); !held || err != nil || unsure("", false, held) != "" {
+	if held, err := lockHeld(nil); !held || err != nil || lockDoubt("", false, held) != "" {
 		t.Errorf("a lock that was taken: %t, %v", held, err)
 	}
 	if held, err := lockHeld(unix.EWOULDBLOCK); held || !errors.Is(err, unix.EWOULDBLOCK) {
@@ -240,7 +241,7 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
-// A run writes only to a file that is ours alone: not through a link, nor into a directory that took the place of ours.
+// A run writes only to its own files: not through a link, nor into a directory that replaced its own.
 func TestOnlyOwnFiles(t *testing.T) {
 	for name, plant := range map[string]func(place, theirs string) error{
 		"symbolic link": func(place, theirs string) error {
@@ -257,7 +258,7 @@ func TestOnlyOwnFiles(t *testing.T) {
 		if err := os.WriteFile(theirs, []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d := make1(t, "local:"+dir)
+		d := newTarget(t, "local:"+dir)
 		site, err := targets.OpenOne(t.Context(), d, targets.Placement{Volume: true})
 		if err != nil {
 			t.Fatal(err)
@@ -278,7 +279,7 @@ func TestOnlyOwnFiles(t *testing.T) {
 	}
 }
 
-// Paths are completed by the directories that there are.
+// Paths are completed by existing directories.
 func TestDirectories(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"disk", "other"} {

@@ -15,27 +15,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
+// settings are all options of a local target.
 var settings = slices.Concat(storageSettings,
 	targets.Within(func(d *directory) *vault.Instance { return &d.vault }, vault.Settings()))
 
-// storageSettings are about a directory.
+// storageSettings are the options about a directory.
 var storageSettings = []targets.Setting[directory]{
 	targets.NewSetting(targets.Option{
 		Name: "size", Example: "4GiB", Help: "the most that may be used (default: half of what is free, up to 16 GiB)",
-	}, func(d *directory) *int64 { return &d.size }, size),
+	}, func(d *directory) *int64 { return &d.size }, parseSize),
 	targets.NewSetting(targets.Option{
 		Name: "volume", Example: "reuse",
 		Help: "reuse: one file for all blocks, written once; fresh: a new file in each block",
 	}, func(d *directory) *bool { return &d.fresh }, targets.Choice("reuse", "fresh")),
 }
 
-// Options lists the options of a local target.
+// Options returns the options of a local target.
 func Options() []targets.Option { return targets.Options(settings) }
 
-// paths are what job files can name.
-var paths = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
+// pathPattern matches paths that fio's job files can contain.
+var pathPattern = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
 
-// parse reads the text of a target. Every error Is targets.ErrSpec.
+// parse returns the target of a parsed text. Every error Is targets.ErrSpec.
 func parse(spec targets.Spec) (*directory, error) {
 	d := &directory{}
 	err := targets.Read(spec, settings, d)
@@ -53,7 +54,7 @@ func parse(spec targets.Spec) (*directory, error) {
 	case d.path != "" && !filepath.IsAbs(spec.Name):
 		err = fmt.Errorf("%s is not an absolute path, and where it is would depend on where the program is started",
 			spec.Name)
-	case d.path != "" && !paths.MatchString(spec.Name):
+	case d.path != "" && !pathPattern.MatchString(spec.Name):
 		err = errors.New("the path has other characters than letters, digits, spaces and ._/@+,=:- " +
 			"and so no job file can name it")
 	}
@@ -63,7 +64,8 @@ func parse(spec targets.Spec) (*directory, error) {
 	return d, nil
 }
 
-func size(value string) (int64, error) {
+// parseSize parses a size from 1 MiB to 1 EiB, in bytes.
+func parseSize(value string) (int64, error) {
 	n, err := unit.ParseAs(value, unit.Byte)
 	if err != nil || n < 1<<20 || n > 1<<60 {
 		return 0, errors.New("it is a size from 1MiB on, such as 4GiB")
@@ -71,17 +73,17 @@ func size(value string) (int64, error) {
 	return int64(n), nil
 }
 
-// Directories are the directories that the path of a target may go on with, for completion.
+// Directories returns directories that complete the path of a target.
 func Directories(spec targets.Spec) []string {
 	if !filepath.IsAbs(spec.Name) {
 		return []string{"/"}
 	}
-	in := filepath.Dir(spec.Name + "x") // the whole of a path that ends in a slash
-	entries, _ := os.ReadDir(in)        // without what cannot be read
+	parent := filepath.Dir(spec.Name + "x") // of a path that ends in a slash, the path itself
+	entries, _ := os.ReadDir(parent)        // unreadable directories complete to nothing
 	var list []string
 	for _, e := range entries {
 		if e.IsDir() {
-			list = append(list, filepath.Join(in, e.Name())+"/")
+			list = append(list, filepath.Join(parent, e.Name())+"/")
 		}
 	}
 	return list

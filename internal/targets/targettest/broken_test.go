@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// brokenEnv names the defect that the test binary, run again, gives to a twin.
-const brokenEnv = "TARGETTEST_BROKEN"
+// defectEnv is the environment variable with the defect that a second process of the test gives to a twin.
+const defectEnv = "TARGETTEST_BROKEN"
 
 // A broken target is a twin with one defect.
 type broken struct {
@@ -55,8 +55,8 @@ func (b *broken) Facts(ctx context.Context) ([]result.Fact, error) {
 	return b.Twin.Facts(ctx)
 }
 
-// change is an Open that spoils the site.
-func change(spoil func(*targets.Site)) func(context.Context, *Twin, []targets.Placement) (targets.Site, error) {
+// openAndSpoil returns an Open that spoils the site that it opens.
+func openAndSpoil(spoil func(*targets.Site)) func(context.Context, *Twin, []targets.Placement) (targets.Site, error) {
 	return func(ctx context.Context, t *Twin, placements []targets.Placement) (targets.Site, error) {
 		site, err := t.Open(ctx, placements)
 		if err == nil {
@@ -66,7 +66,7 @@ func change(spoil func(*targets.Site)) func(context.Context, *Twin, []targets.Pl
 	}
 }
 
-// defects are ways to break the contract, with what the suite must say.
+// defects returns violations of the contract, with the message of the suite.
 func defects() map[string]struct {
 	spoil func(*broken)
 	says  string
@@ -80,7 +80,7 @@ func defects() map[string]struct {
 	}
 	return map[string]defect{
 		"leaks": {func(b *broken) {
-			b.open = change(func(s *targets.Site) { s.Close = func(context.Context) error { return nil } })
+			b.open = openAndSpoil(func(s *targets.Site) { s.Close = func(context.Context) error { return nil } })
 		}, "left behind after"},
 		"same node": {func(b *broken) {
 			b.open = func(ctx context.Context, t *Twin, placements []targets.Placement) (targets.Site, error) {
@@ -88,7 +88,9 @@ func defects() map[string]struct {
 				return t.Open(ctx, same)
 			}
 		}, "the hosts are"},
-		"no service": {func(b *broken) { b.open = change(func(s *targets.Site) { s.Places[0].Dial = s.Places[0].Listen }) },
+		"no service": {func(b *broken) {
+			b.open = openAndSpoil(func(s *targets.Site) { s.Places[0].Dial = s.Places[0].Listen })
+		},
 			"the client dials"},
 		"deaf": {func(b *broken) {
 			b.open = func(ctx context.Context, t *Twin, placements []targets.Placement) (targets.Site, error) {
@@ -112,8 +114,9 @@ func defects() map[string]struct {
 			"is empty"},
 		"no exit code": {program("false", func(context.Context, host.Host, host.Cmd) error { return nil }), "no ExitError"},
 		"loses output": {program("echo", func(context.Context, host.Host, host.Cmd) error { return nil }), "echo on"},
-		"same places": {program("place", func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, "7") }),
-			"used again"},
+		"same places": {program("place", func(_ context.Context, _ host.Host, c host.Cmd) error {
+			return writeOutput(c, "7")
+		}), "used again"},
 		"finds all": {program("no-such-program-anywhere", cat), "is not ErrNoCommand"},
 		"deaf beginner": {func(b *broken) {
 			b.begin = func(context.Context, targets.Plan) ([]string, error) { return nil, nil }
@@ -142,16 +145,16 @@ func defects() map[string]struct {
 	}
 }
 
-// The suite is only worth something if it finds what is wrong, so it is run on broken twins.
+// TestSuiteFindsDefects runs the suite on broken twins, which it must fail.
 func TestSuiteFindsDefects(t *testing.T) {
-	if name := os.Getenv(brokenEnv); name != "" {
-		runBroken(t, name)
+	if name := os.Getenv(defectEnv); name != "" {
+		runDefect(t, name)
 		return
 	}
 	for name, defect := range defects() {
 		t.Run(name, func(t *testing.T) {
 			again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuiteFindsDefects$", "-test.count=1")
-			again.Env = append(os.Environ(), brokenEnv+"="+name)
+			again.Env = append(os.Environ(), defectEnv+"="+name)
 			out, err := again.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || !strings.Contains(string(out), defect.says) {
@@ -161,7 +164,7 @@ func TestSuiteFindsDefects(t *testing.T) {
 	}
 }
 
-func runBroken(t *testing.T, name string) {
+func runDefect(t *testing.T, name string) {
 	var b *broken
 	Suite(t, Config{
 		New: func(*testing.T) targets.Target {
@@ -176,8 +179,8 @@ func runBroken(t *testing.T, name string) {
 			}
 			return b.Left()
 		},
-		Place:    placeOf,
-		Moments:  []time.Duration{0, time.Millisecond},
-		Patience: 2 * time.Second,
+		Place:   placeOf,
+		Moments: []time.Duration{0, time.Millisecond},
+		Timeout: 2 * time.Second,
 	})
 }

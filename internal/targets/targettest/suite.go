@@ -1,5 +1,5 @@
-// Package targettest is what holds all targets to the same contract: a conformance suite that every
-// implementation passes, and a twin in memory for the tests of everything that uses targets.
+// Package targettest tests targets: it has the conformance suite that every implementation passes, and an in-memory
+// target for tests of everything that uses targets.
 package targettest
 
 import (
@@ -17,25 +17,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Config is a target to be held to the contract. Its hosts have the commands echo, cat, sleep and false.
+// A Config describes the target under test. Its hosts must have the commands echo, cat, sleep and false.
 type Config struct {
-	// New makes a target; the suite closes it.
+	// New returns a target, which the suite closes.
 	New func(t *testing.T) targets.Target
-	// Offers are what the target must offer here, at least one.
+	// Offers lists placements that the target must support, at least one.
 	Offers []targets.Placement
-	// Left lists what exists now of what targets of this kind make: namespaces, interfaces, pods,
-	// processes. The suite compares it before and after.
+	// Left returns the existing objects of the kinds that such targets create: namespaces, interfaces, pods, processes.
+	// The suite compares them before and after.
 	Left func(t *testing.T) []string
-	// Place says what identifies the place that a pod's host is, and is never used again. nil
-	// leaves out the test that places are fresh.
+	// Place returns an identifier of a pod's host that is never used again. If it is nil, the suite does not test that
+	// places are fresh.
 	Place func(t *testing.T, h host.Host) string
-	// Moments into Open at which it is cancelled; nil is a choice up to 100 ms.
+	// Moments are the times after the start of Open at which tests cancel it; nil: several up to 100 ms.
 	Moments []time.Duration
-	// Patience is how long something may take before it counts as hanging; 0 is 60 s. It is no claim on speed.
-	Patience time.Duration
+	// Timeout limits each operation, so that a hanging one fails; 0: 60 s.
+	Timeout time.Duration
 }
 
-// On are placements on some paths.
+// On returns a placement for each path.
 func On(paths ...targets.Path) []targets.Placement {
 	var list []targets.Placement
 	for _, p := range paths {
@@ -49,8 +49,8 @@ func Suite(t *testing.T, c Config) {
 	if len(c.Offers) == 0 {
 		t.Fatal("name at least one placement that the target must offer")
 	}
-	if c.Patience == 0 {
-		c.Patience = 60 * time.Second
+	if c.Timeout == 0 {
+		c.Timeout = 60 * time.Second
 	}
 	if c.Moments == nil {
 		for _, ms := range []int{0, 1, 3, 10, 30, 100} {
@@ -59,7 +59,7 @@ func Suite(t *testing.T, c Config) {
 	}
 	tests := []struct {
 		name   string
-		opened bool // the test wants a target that has been opened before
+		opened bool // the test needs a target that was opened before
 		run    func(*testing.T, Config, targets.Target)
 	}{
 		{"Begin", false, testBegin},
@@ -98,8 +98,8 @@ func Suite(t *testing.T, c Config) {
 	}
 }
 
-// name is a placement in the messages of the suite.
-func name(p targets.Placement) string {
+// nameOf returns the name of a placement in messages of the suite.
+func nameOf(p targets.Placement) string {
 	switch {
 	case p.Volume:
 		return "a volume"
@@ -113,43 +113,45 @@ func name(p targets.Placement) string {
 	return string(p.Path)
 }
 
-// warmUp opens and closes a place for each placement, so that what a target keeps between sites is there.
+// warmUp opens and closes a place for each placement, so that the target has all that it keeps between sites.
 func warmUp(t *testing.T, c Config, tg targets.Target) {
 	t.Helper()
 	for _, p := range c.Offers {
-		site, err := targets.OpenOne(patient(t, c), tg, p)
+		site, err := targets.OpenOne(withTimeout(t, c), tg, p)
 		if err != nil {
-			t.Fatalf("open %s: %v", name(p), err)
+			t.Fatalf("open %s: %v", nameOf(p), err)
 		}
-		if err := site.Close(patient(t, c)); err != nil {
-			t.Fatalf("close %s: %v", name(p), err)
+		if err := site.Close(withTimeout(t, c)); err != nil {
+			t.Fatalf("close %s: %v", nameOf(p), err)
 		}
 	}
 }
 
-func patient(t *testing.T, c Config) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), c.Patience)
+// withTimeout returns the context of an operation.
+func withTimeout(t *testing.T, c Config) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), c.Timeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// use opens places for p, calls f and closes them, and checks that nothing is left.
+// use opens a site for p, calls f, closes the site, and checks that nothing is left.
 func use(t *testing.T, c Config, tg targets.Target, p targets.Placement, f func(targets.Single)) {
 	t.Helper()
 	before := c.Left(t)
-	site, err := targets.OpenOne(patient(t, c), tg, p)
+	site, err := targets.OpenOne(withTimeout(t, c), tg, p)
 	if err != nil {
-		t.Fatalf("open %s: %v", name(p), err)
+		t.Fatalf("open %s: %v", nameOf(p), err)
 	}
 	defer func() {
-		if err := site.Close(patient(t, c)); err != nil {
-			t.Errorf("close %s: %v", name(p), err)
+		if err := site.Close(withTimeout(t, c)); err != nil {
+			t.Errorf("close %s: %v", nameOf(p), err)
 		}
 		checkLeft(t, c, before, "a site was closed")
 	}()
 	f(site)
 }
 
+// checkLeft fails the test if other objects exist than before.
 func checkLeft(t *testing.T, c Config, before []string, when string) {
 	t.Helper()
 	if after := c.Left(t); !slices.Equal(before, after) {
@@ -158,8 +160,7 @@ func checkLeft(t *testing.T, c Config, before []string, when string) {
 	}
 }
 
-// What Begin claims is seen when the target is closed, and no claim of an experiment is in the way of its other
-// targets.
+// testBegin tests that an experiment can claim several targets. Suite checks that their claims end with the targets.
 func testBegin(t *testing.T, c Config, tg targets.Target) {
 	plan := targets.Plan{Experiment: "conformance", Version: "test", Share: true, Placements: c.Offers}
 	second := c.New(t)
@@ -169,7 +170,7 @@ func testBegin(t *testing.T, c Config, tg targets.Target) {
 		}
 	}()
 	for _, one := range []targets.Target{tg, second} {
-		warnings, err := one.Begin(patient(t, c), plan)
+		warnings, err := one.Begin(withTimeout(t, c), plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +192,7 @@ func testCancelBegin(t *testing.T, c Config, tg targets.Target) {
 }
 
 func testFacts(t *testing.T, c Config, tg targets.Target) {
-	facts, err := tg.Facts(patient(t, c))
+	facts, err := tg.Facts(withTimeout(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +202,7 @@ func testFacts(t *testing.T, c Config, tg targets.Target) {
 	checkFacts(t, facts)
 }
 
+// checkFacts tests that facts have valid, distinct names and values.
 func checkFacts(t *testing.T, facts []result.Fact) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -220,41 +222,42 @@ func checkFacts(t *testing.T, facts []result.Fact) {
 
 func testSupports(t *testing.T, c Config, tg targets.Target) {
 	for _, p := range append(On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
-		targets.Placement{Call: floor}) {
+		targets.Placement{Call: floorCall}) {
 		err := tg.Supports(p)
 		if err == nil {
 			continue
 		}
 		if slices.Contains(c.Offers, p) {
-			t.Errorf("%s must be offered: %v", name(p), err)
+			t.Errorf("%s must be offered: %v", nameOf(p), err)
 		}
-		CheckNotSupported(t, "Supports "+name(p), err)
+		CheckNotSupported(t, "Supports "+nameOf(p), err)
 		before := c.Left(t)
-		site, err := targets.OpenOne(patient(t, c), tg, p)
+		site, err := targets.OpenOne(withTimeout(t, c), tg, p)
 		if err == nil {
-			t.Errorf("%s is not supported, but opens", name(p))
-			_ = site.Close(patient(t, c))
+			t.Errorf("%s is not supported, but opens", nameOf(p))
+			_ = site.Close(withTimeout(t, c))
 			continue
 		}
-		CheckNotSupported(t, "Open "+name(p), err)
+		CheckNotSupported(t, "Open "+nameOf(p), err)
 		checkLeft(t, c, before, "an Open that is not supported")
 	}
 	for what, p := range map[string]targets.Placement{
-		"nowhere": nowhere, "an unknown application": {Application: "no-such-application"},
+		"nowhere": unknownPath, "an unknown application": {Application: "no-such-application"},
 		"a path with a volume": {Path: targets.PodPodOther, Volume: true},
-		"a volume with a call": {Volume: true, Call: floor},
+		"a volume with a call": {Volume: true, Call: floorCall},
 	} {
 		CheckNotSupported(t, "Supports "+what, tg.Supports(p))
 	}
 }
 
-// nowhere is a placement that no target offers, and floor is a call of an API server that has one.
 var (
-	nowhere = targets.Placement{Path: "nowhere"}
-	floor   = targets.Call{Operation: "floor"}
+	// unknownPath is a placement that no target offers.
+	unknownPath = targets.Placement{Path: "nowhere"}
+	// floorCall is a request that every API server answers.
+	floorCall = targets.Call{Operation: "floor"}
 )
 
-// CheckNotSupported holds what says that something is not supported to its form.
+// CheckNotSupported fails the test unless err is a well-formed result.ErrNotSupported.
 func CheckNotSupported(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, result.ErrNotSupported) {
@@ -272,16 +275,17 @@ func testOpen(t *testing.T, c Config, tg targets.Target) {
 	}
 }
 
-// A site has a place for each placement, in their order, and one that cannot be is in the way of no other.
+// testSeveral tests that a site has a place for each placement, in order, and that an unsupported one does not affect
+// the others.
 func testSeveral(t *testing.T, c Config, tg targets.Target) {
-	placements := append([]targets.Placement{nowhere}, c.Offers...)
+	placements := append([]targets.Placement{unknownPath}, c.Offers...)
 	before := c.Left(t)
-	site, err := tg.Open(patient(t, c), placements)
+	site, err := tg.Open(withTimeout(t, c), placements)
 	if err != nil {
 		t.Fatalf("an Open of several: %v", err)
 	}
 	defer func() {
-		if err := site.Close(patient(t, c)); err != nil {
+		if err := site.Close(withTimeout(t, c)); err != nil {
 			t.Errorf("close a site of several: %v", err)
 		}
 		checkLeft(t, c, before, "a site of several was closed")
@@ -293,7 +297,7 @@ func testSeveral(t *testing.T, c Config, tg targets.Target) {
 	for i, place := range site.Places[1:] {
 		p := c.Offers[i]
 		if place.Err != nil {
-			t.Errorf("%s: %v", name(p), place.Err)
+			t.Errorf("%s: %v", nameOf(p), place.Err)
 			continue
 		}
 		single := targets.Single{Place: place}
@@ -304,6 +308,7 @@ func testSeveral(t *testing.T, c Config, tg targets.Target) {
 	}
 }
 
+// checkSite checks a place and its facts.
 func checkSite(t *testing.T, p targets.Placement, s targets.Single) {
 	t.Helper()
 	if p.Path == "" {
@@ -339,11 +344,11 @@ func checkEnds(t *testing.T, path targets.Path, s targets.Single) {
 	}
 }
 
-// checkClient checks a place with one host: with something to write on, or somebody to ask and a place for objects.
+// checkClient checks a place without a server, and its volume or its endpoint of the API server.
 func checkClient(t *testing.T, p targets.Placement, s targets.Single) {
 	t.Helper()
 	if s.Client == nil || s.Server != nil || s.Client.Name() == "" {
-		t.Fatalf("%s: a site has a client and no server: %v, %v", name(p), s.Client, s.Server)
+		t.Fatalf("%s: a site has a client and no server: %v, %v", nameOf(p), s.Client, s.Server)
 	}
 	if p.Volume && (!strings.HasPrefix(s.Volume.Path, "/") || s.Volume.Size < 0) {
 		t.Errorf("the volume is %+v", s.Volume)
@@ -353,7 +358,7 @@ func checkClient(t *testing.T, p targets.Placement, s targets.Single) {
 	}
 }
 
-// hosts are those of a site.
+// hosts returns the hosts of a site, the client first.
 func hosts(s targets.Single) []host.Host {
 	if s.Server == nil {
 		return []host.Host{s.Client}
@@ -361,7 +366,7 @@ func hosts(s targets.Single) []host.Host {
 	return []host.Host{s.Client, s.Server}
 }
 
-// node is the part of a host's name that says on which node it is.
+// node returns the node in the name of a host.
 func node(h host.Host) string {
 	name, _, _ := strings.Cut(h.Name(), "/")
 	return name
@@ -401,7 +406,7 @@ func testFresh(t *testing.T, c Config, tg targets.Target) {
 		}
 		slices.Sort(seen)
 		if len(slices.Compact(slices.Clone(seen))) != len(seen) {
-			t.Errorf("%s: places were used again: %v", name(p), seen)
+			t.Errorf("%s: places were used again: %v", nameOf(p), seen)
 		}
 	}
 }
@@ -414,27 +419,28 @@ func testCommands(t *testing.T, c Config, tg targets.Target) {
 	})
 }
 
+// checkCommands tests output, input, and errors of commands on a host.
 func checkCommands(t *testing.T, c Config, h host.Host) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"echo", "a b", "c"}, Stdout: &out}); err != nil ||
+	if err := h.Run(withTimeout(t, c), host.Cmd{Args: []string{"echo", "a b", "c"}, Stdout: &out}); err != nil ||
 		out.String() != "a b c\n" {
 		t.Errorf("echo on %s: %q, %v", h.Name(), out.String(), err)
 	}
 	out.Reset()
 	long := strings.Repeat("0123456789abcdef\n", 1<<14)
-	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long),
+	if err := h.Run(withTimeout(t, c), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long),
 		Stdout: &out}); err != nil || out.String() != long {
 		t.Errorf("cat on %s: %d of %d bytes, %v", h.Name(), out.Len(), len(long), err)
 	}
-	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"echo", "nobody reads this"}}); err != nil {
+	if err := h.Run(withTimeout(t, c), host.Cmd{Args: []string{"echo", "unread output"}}); err != nil {
 		t.Errorf("echo without Stdout on %s: %v", h.Name(), err)
 	}
 	var exit *host.ExitError
-	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) || exit.Status != 1 {
+	if err := h.Run(withTimeout(t, c), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) || exit.Status != 1 {
 		t.Errorf("false on %s: %v is no ExitError with status 1", h.Name(), err)
 	}
-	err := h.Run(patient(t, c), host.Cmd{Args: []string{"no-such-program-anywhere"}})
+	err := h.Run(withTimeout(t, c), host.Cmd{Args: []string{"no-such-program-anywhere"}})
 	if !errors.Is(err, host.ErrNoCommand) {
 		t.Errorf("a missing program on %s: %v is not ErrNoCommand", h.Name(), err)
 	}
@@ -442,7 +448,7 @@ func checkCommands(t *testing.T, c Config, h host.Host) {
 
 func testConcurrent(t *testing.T, c Config, tg targets.Target) {
 	use(t, c, tg, c.Offers[0], func(s targets.Single) {
-		ctx := patient(t, c)
+		ctx := withTimeout(t, c)
 		var wg sync.WaitGroup
 		for _, h := range append(hosts(s), hosts(s)...) {
 			wg.Go(func() {
@@ -461,7 +467,7 @@ func testCancelCommand(t *testing.T, c Config, tg targets.Target) {
 	use(t, c, tg, c.Offers[0], func(s targets.Single) {
 		before := c.Left(t)
 		for _, h := range hosts(s) {
-			ctx, cancel := context.WithCancel(patient(t, c))
+			ctx, cancel := context.WithCancel(withTimeout(t, c))
 			timer := time.AfterFunc(50*time.Millisecond, cancel)
 			if err := h.Run(ctx, host.Cmd{Args: []string{"sleep", "600"}}); !errors.Is(err, context.Canceled) {
 				t.Errorf("a cancelled command on %s: %v is not context.Canceled", h.Name(), err)
@@ -478,7 +484,7 @@ func testCancelCommand(t *testing.T, c Config, tg targets.Target) {
 	})
 }
 
-// What is left of the first Open is seen when the target is closed.
+// testCancelFirstOpen tests cancelling the first Open. Suite checks afterwards that nothing is left.
 func testCancelFirstOpen(t *testing.T, c Config, tg targets.Target) {
 	cancelOpen(t, c, tg, func() {})
 }
@@ -488,9 +494,10 @@ func testCancelOpen(t *testing.T, c Config, tg targets.Target) {
 	cancelOpen(t, c, tg, func() { checkLeft(t, c, before, "a cancelled Open") })
 }
 
+// cancelOpen cancels Open at all moments of the config, calls check after each, and tests that Open still works.
 func cancelOpen(t *testing.T, c Config, tg targets.Target, check func()) {
 	for _, moment := range c.Moments {
-		ctx, cancel := context.WithCancel(patient(t, c))
+		ctx, cancel := context.WithCancel(withTimeout(t, c))
 		timer := time.AfterFunc(moment, cancel)
 		if moment == 0 {
 			cancel()
@@ -503,7 +510,7 @@ func cancelOpen(t *testing.T, c Config, tg targets.Target, check func()) {
 			t.Error("Open went ahead with a context that had ended")
 			fallthrough
 		case err == nil:
-			if err := site.Close(patient(t, c)); err != nil {
+			if err := site.Close(withTimeout(t, c)); err != nil {
 				t.Errorf("close: %v", err)
 			}
 		case !errors.Is(err, context.Canceled):
@@ -515,7 +522,7 @@ func cancelOpen(t *testing.T, c Config, tg targets.Target, check func()) {
 	use(t, c, tg, c.Offers[0], func(s targets.Single) { checkSite(t, c.Offers[0], s) })
 }
 
-// A tool that does not end must not keep the places alive.
+// testCloseEndsCommands tests that a running command does not keep places from being removed.
 func testCloseEndsCommands(t *testing.T, c Config, tg targets.Target) {
 	ended := make(chan error, 1)
 	use(t, c, tg, c.Offers[0], func(s targets.Single) {
@@ -525,14 +532,14 @@ func testCloseEndsCommands(t *testing.T, c Config, tg targets.Target) {
 			ended <- hosts(s)[len(hosts(s))-1].Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}})
 		}()
 		<-started
-		time.Sleep(50 * time.Millisecond) // for the command to begin; an earlier Close is as good a test
+		time.Sleep(50 * time.Millisecond) // lets the command begin; the test is also valid if it has not
 	})
 	select {
 	case err := <-ended:
 		if err == nil {
 			t.Error("a command that was cut off by Close ended without an error")
 		}
-	case <-time.After(c.Patience):
+	case <-time.After(c.Timeout):
 		t.Error("a command outlived its place")
 	}
 }

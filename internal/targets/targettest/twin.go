@@ -19,36 +19,36 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Program is what a host of a [Twin] runs in place of a process. It ends when ctx ends.
+// A Program is the function that a host of a [Twin] runs instead of a process. It must return when ctx ends.
 type Program func(ctx context.Context, h host.Host, c host.Cmd) error
 
-// A Twin is a target in memory: its places are Go values and its commands Go functions. The zero
-// value offers all nine paths and never fails; fields are set before first use.
+// A Twin is an in-memory target: its places are Go values and its commands Go functions. The zero value offers all nine
+// paths and never fails. Fields must be set before the first use.
 type Twin struct {
-	Label       string                  // begins the name of every host, up to "!"
-	Environment []result.Fact           // its facts, besides that it is a twin
-	Unsupported map[targets.Path]string // paths that it does not offer, with the reason
+	Label       string                  // prefix of the names of hosts, followed by "!"
+	Environment []result.Fact           // facts besides target.kind
+	Unsupported map[targets.Path]string // unsupported paths, with the reasons
 	Programs    map[string]Program      // by Args[0], besides echo, cat, sleep, false and place
-	OpenTakes   time.Duration           // how long Open waits
-	On          string                  // its underlay
-	Uses        []string                // what it shares with those that use it too
-	BeginFails  error                   // what Begin returns
-	Life        time.Duration           // of its sites; 0: they do not end by themselves
-	Busy        string                  // the other experiment that runs on it; empty: none
-	// OpenFails is asked for each place of every Open, which are counted from 1; nil never fails.
+	OpenTakes   time.Duration           // duration of Open
+	On          string                  // result of Underlay
+	Uses        []string                // result of Shares
+	BeginFails  error                   // error of Begin
+	Life        time.Duration           // result of SiteLife; 0: unlimited
+	Busy        string                  // ID of another experiment that uses the target; empty: none
+	// OpenFails returns the error of a place of the n-th Open, counted from 1; nil never fails.
 	OpenFails func(n int, p targets.Placement) error
-	// CloseFails is what closing a site returns, after closing it.
+	// CloseFails is the error of closing a site, which is closed anyway.
 	CloseFails error
 
 	mu      sync.Mutex
 	opens   int
-	places  map[string]bool // names of hosts that are open
-	running int             // programs
+	places  map[string]bool // open hosts, by hostKey
+	running int             // number of running programs
 	closed  bool
 	begun   []targets.Plan
 }
 
-// Label of the target that a host of a twin belongs to, empty for hosts of other kinds.
+// Label returns the label of the twin that a host belongs to; empty for hosts of other targets.
 func Label(h host.Host) string {
 	label, _, ok := strings.Cut(h.Name(), "!")
 	if !ok {
@@ -57,7 +57,7 @@ func Label(h host.Host) string {
 	return label
 }
 
-// Supports is Target's.
+// Supports implements targets.Target.
 func (t *Twin) Supports(p targets.Placement) error {
 	if reason, ok := t.Unsupported[p.Path]; ok {
 		return result.NotSupported(reason)
@@ -74,7 +74,7 @@ func (t *Twin) Supports(p targets.Placement) error {
 	return nil
 }
 
-// Begin is Target's.
+// Begin implements targets.Target.
 func (t *Twin) Begin(ctx context.Context, p targets.Plan) ([]string, error) {
 	t.mu.Lock()
 	t.begun = append(t.begun, p)
@@ -90,31 +90,31 @@ func (t *Twin) Begin(ctx context.Context, p targets.Plan) ([]string, error) {
 	return []string{fmt.Sprintf("the experiment %s runs here too", t.Busy)}, nil
 }
 
-// Begun is what Begin was called with.
+// Begun returns the plans of all calls of Begin.
 func (t *Twin) Begun() []targets.Plan {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.begun)
 }
 
-// Facts is Target's.
+// Facts implements targets.Target.
 func (t *Twin) Facts(ctx context.Context) ([]result.Fact, error) {
 	facts := []result.Fact{{Name: "target.kind", Value: "twin"}}
 	return append(facts, t.Environment...), ctx.Err()
 }
 
-// Underlay is Underlaid's.
+// Underlay implements targets.Underlaid.
 func (t *Twin) Underlay() string { return t.On }
 
-// SiteLife is Mortal's.
+// SiteLife implements targets.Expiring.
 func (t *Twin) SiteLife() time.Duration { return cmp.Or(t.Life, math.MaxInt64) }
 
-// Shares is Sharer's.
+// Shares implements targets.Sharer.
 func (t *Twin) Shares(ctx context.Context) ([]string, error) { return t.Uses, ctx.Err() }
 
-// Open is Target's.
+// Open implements targets.Target.
 func (t *Twin) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
-	n, err := t.begin()
+	n, err := t.countOpen()
 	if err != nil {
 		return targets.Site{}, err
 	}
@@ -141,7 +141,8 @@ func (t *Twin) Open(ctx context.Context, placements []targets.Placement) (target
 	return targets.Site{Places: places, Close: s.close}, nil
 }
 
-func (t *Twin) begin() (int, error) {
+// countOpen counts a call of Open and returns its number.
+func (t *Twin) countOpen() (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -161,6 +162,7 @@ type twinSite struct {
 	hosts    map[string]*twinHost // by name
 }
 
+// place returns the place of a placement on two nodes, which swap roles in odd rotations.
 func (s *twinSite) place(p targets.Placement) targets.Place {
 	client, server := 1+p.Rotation%2, 1+p.Rotation%2
 	if p.Path.Other() {
@@ -182,6 +184,7 @@ func (s *twinSite) place(p targets.Placement) targets.Place {
 	}
 }
 
+// host returns the host of the site with a name; last is the last byte of the address of a new one.
 func (s *twinSite) host(name string, last byte) *twinHost {
 	if s.hosts[name] == nil {
 		addr := netip.AddrFrom4([4]byte{10, byte(s.number >> 8), byte(s.number), last})
@@ -191,16 +194,17 @@ func (s *twinSite) host(name string, last byte) *twinHost {
 		if s.twin.places == nil {
 			s.twin.places = map[string]bool{}
 		}
-		s.twin.places[s.key(name)] = true
+		s.twin.places[s.hostKey(name)] = true
 	}
 	return s.hosts[name]
 }
 
-func (s *twinSite) key(name string) string { return fmt.Sprintf("%s#%d", name, s.number) }
+// hostKey returns the key of a host in Twin.places.
+func (s *twinSite) hostKey(name string) string { return fmt.Sprintf("%s#%d", name, s.number) }
 
 // close removes the hosts of a site and returns when their programs have ended.
 func (s *twinSite) close(ctx context.Context) error {
-	// A real target could do nothing now, so whoever closes with a context that has ended must notice.
+	// A real target could send no request now, so a caller that passes a context that has ended must get an error.
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -212,11 +216,12 @@ func (s *twinSite) close(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name := range s.hosts {
-		delete(t.places, s.key(name))
+		delete(t.places, s.hostKey(name))
 	}
 	return t.CloseFails
 }
 
+// hostName returns the name of a host, as real targets build it.
 func (t *Twin) hostName(node int, role string, pod bool) string {
 	name := fmt.Sprintf("%s!node%d", t.Label, node)
 	switch {
@@ -228,7 +233,7 @@ func (t *Twin) hostName(node int, role string, pod bool) string {
 	return name
 }
 
-// Close is Target's.
+// Close implements targets.Target.
 func (t *Twin) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -239,7 +244,7 @@ func (t *Twin) Close() error {
 	return nil
 }
 
-// Left lists what exists of the twin now: its open places and running programs.
+// Left returns the open places and running programs of the twin.
 func (t *Twin) Left() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -250,7 +255,7 @@ func (t *Twin) Left() []string {
 	return left
 }
 
-// Opens is how often a site was asked for.
+// Opens returns how often Open was called.
 func (t *Twin) Opens() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -276,10 +281,10 @@ func (h *twinHost) Run(ctx context.Context, c host.Cmd) error {
 	if program == nil {
 		return fmt.Errorf("on %s: %s: %w", h.name, c, host.ErrNoCommand)
 	}
-	if !h.begin() {
+	if !h.beginProgram() {
 		return fmt.Errorf("on %s: %s: the host is gone", h.name, c)
 	}
-	defer h.ended()
+	defer h.endProgram()
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.site.life, cancel)()
@@ -290,8 +295,8 @@ func (h *twinHost) Run(ctx context.Context, c host.Cmd) error {
 	return err
 }
 
-// begin counts a program in, unless the site is closed.
-func (h *twinHost) begin() bool {
+// beginProgram counts a program as running; it returns false if the site is closed.
+func (h *twinHost) beginProgram() bool {
 	h.site.twin.mu.Lock()
 	defer h.site.twin.mu.Unlock()
 	if h.site.life.Err() != nil {
@@ -302,13 +307,15 @@ func (h *twinHost) begin() bool {
 	return true
 }
 
-func (h *twinHost) ended() {
+// endProgram counts a program as ended.
+func (h *twinHost) endProgram() {
 	h.site.twin.mu.Lock()
 	h.site.twin.running--
 	h.site.twin.mu.Unlock()
 	h.site.programs.Done()
 }
 
+// program returns the program of a command; nil if there is none.
 func (h *twinHost) program(c host.Cmd) Program {
 	if len(c.Args) == 0 {
 		return nil
@@ -319,12 +326,14 @@ func (h *twinHost) program(c host.Cmd) Program {
 	switch c.Args[0] {
 	case "echo":
 		return func(_ context.Context, _ host.Host, c host.Cmd) error {
-			return print(c, strings.Join(c.Args[1:], " ")+"\n")
+			return writeOutput(c, strings.Join(c.Args[1:], " ")+"\n")
 		}
 	case "cat":
 		return cat
 	case "place":
-		return func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, fmt.Sprint(h.site.number)) }
+		return func(_ context.Context, _ host.Host, c host.Cmd) error {
+			return writeOutput(c, fmt.Sprint(h.site.number))
+		}
 	case "sleep":
 		return sleep
 	case "false":
@@ -335,7 +344,8 @@ func (h *twinHost) program(c host.Cmd) Program {
 	return nil
 }
 
-func print(c host.Cmd, text string) error {
+// writeOutput writes text to the standard output of a command, if it has one.
+func writeOutput(c host.Cmd, text string) error {
 	if c.Stdout == nil {
 		return nil
 	}
@@ -359,7 +369,7 @@ func sleep(ctx context.Context, h host.Host, c host.Cmd) error {
 	return Pause(ctx, d)
 }
 
-// Pause waits, or returns the error of ctx when that ends before.
+// Pause waits for d. It returns the error of ctx if that ends earlier.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// placeOf asks a twin's host which place it is.
+// placeOf returns the identifier of a twin's host.
 func placeOf(t *testing.T, h host.Host) string {
 	var out bytes.Buffer
 	if err := h.Run(t.Context(), host.Cmd{Args: []string{"place"}, Stdout: &out}); err != nil {
