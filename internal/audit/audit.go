@@ -1,43 +1,43 @@
-// Package audit looks for what is implausible in numbers, ours, imported or published: rules that
-// are small and pure, each with a name, and what each of them saw.
+// Package audit finds implausible numbers, our own, imported or published. Each rule is a small pure function with a
+// name, and returns findings with the numbers that it saw.
 //
-// It stands between result and compare in the data flow. It changes no number and decides no
-// verdict; it says what a reader should know before believing one.
+// It stands between result and compare in the data flow. It changes no number and decides no verdict; its findings tell
+// a reader what to check before relying on a number.
 package audit
 
 import "github.com/knotmeter/knotmeter/internal/result"
 
-// A Severity says how much of a number is left after a finding.
+// A Severity is how much a finding calls a number into question.
 type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // the number cannot be what it says it is
-	Warning Severity = "warning" // the number, or what is concluded from it, needs an explanation
-	Note    Severity = "note"    // good to know while reading it
+	Error   Severity = "error"   // the number cannot be what it claims to be
+	Warning Severity = "warning" // the number, or a conclusion from it, needs an explanation
+	Note    Severity = "note"    // useful context for the number
 )
 
-// Severities are the kinds of findings, the gravest first.
+// Severities lists the severities, the gravest first.
 var Severities = []Severity{Error, Warning, Note}
 
-// A Finding is something implausible, beside the numbers that it touches. Empty fields mean that it
-// is about more than one.
+// A Finding is something implausible about the numbers that it names. A field is empty if the finding is about more
+// than one value of it.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
 	Case     string   `json:"case"`
 	Target   string   `json:"target"`
 	Metric   string   `json:"metric"`
-	Runs     []string `json:"runs,omitempty"`  // ids of the runs it is about, if not about all
-	Place    string   `json:"place,omitempty"` // file and line, of a table
-	Saw      string   `json:"saw"`             // with the numbers; a sentence
-	Why      string   `json:"why"`             // it matters; a sentence
+	Runs     []string `json:"runs,omitempty"`  // ids of the runs concerned, if not all
+	Place    string   `json:"place,omitempty"` // file and line, for tables
+	Saw      string   `json:"saw"`             // the observation with its numbers; a sentence
+	Why      string   `json:"why"`             // why it matters; a sentence
 	More     string   `json:"more,omitempty"`  // where to read more
 }
 
-// Evidence is what is audited. A cell of a published table is a run there, with its value, and with
-// facts for what the table says of it.
+// Evidence is the input of an audit. A cell of a published table is a run with the cell's value, and with facts for
+// what the table states about it.
 type Evidence struct {
 	result.Results
-	Source string // file or directory that it is from
+	Source string // file or directory of the results
 }

@@ -23,10 +23,10 @@ var update = flag.Bool("update", false, "rewrite the lists in the documentation"
 
 var families = family.List{network.Family(), storage.Family()}
 
-// A change makes a run or the evidence of a test what it should be.
+// A change adds runs, facts or other evidence to a test.
 type change func(*Evidence)
 
-// evidence is nothing but what the changes add.
+// evidence returns evidence with only what the changes add.
 func evidence(changes ...change) Evidence {
 	e := Evidence{Results: result.Results{Facts: map[string][]result.Fact{}}}
 	e.Experiment.Baseline = "a"
@@ -80,8 +80,8 @@ func run(caseName, target, values, facts string) change {
 	}
 }
 
-// sampled gives the last run a histogram of so many.
-func sampled(n int64) change {
+// withHistogram gives the last run a histogram of n operations.
+func withHistogram(n int64) change {
 	return func(e *Evidence) {
 		r := &e.Runs[len(e.Runs)-1]
 		r.Histograms = []result.Histogram{{Name: "latency", Count: n}}
@@ -95,13 +95,13 @@ func cell(n int, caseName, target, values string) change {
 	}
 }
 
-// output is what a tool printed in a line of the same text.
+// output adds a line of a tool's output in the same text.
 func output(line int, caseName, target, values string) change {
 	return run(caseName, target, values, fmt.Sprintf("place: x.md:%d; table: %s", line, TableOutput))
 }
 
-// about adds facts of a target.
-func about(name, facts string) change {
+// withFacts adds facts of a target.
+func withFacts(name, facts string) change {
 	return func(e *Evidence) {
 		for part := range strings.SplitSeq(facts, ";") {
 			key, text, _ := strings.Cut(strings.TrimSpace(part), ": ")
@@ -113,7 +113,7 @@ func about(name, facts string) change {
 	}
 }
 
-// blocks adds runs of a case on a target, one with each value.
+// blocks adds a run of a case on a target for each value.
 func blocks(caseName, target, metric, unitName string, values ...float64) change {
 	return func(e *Evidence) {
 		for _, v := range values {
@@ -129,8 +129,8 @@ const (
 	rr    = "pod-pod/other/tcp-rr"
 )
 
-// tests holds for each rule evidence in which it finds something, with a part of what it saw, and
-// evidence in which it looks and finds nothing.
+// tests returns for each rule evidence with one finding, with a part of its text, and evidence that the rule checks
+// without finding.
 func tests() []struct {
 	rule string
 	saw  string
@@ -150,8 +150,8 @@ func tests() []struct {
 			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=110us", "loop: closed")),
 			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=100us", "loop: closed"))},
 		{"closed-loop", "0.50 requests outstanding instead of 1", // of 100, 1 lost: 99 in 100 µs, 1 in 200 ms
-			evidence(run("udp-rr", "a", "rate=99/s;mean=5ms;loss=1%;max=1ms", ""), sampled(100)),
-			evidence(run("udp-rr", "a", "rate=99/s;mean=10.1ms;loss=1%;max=1ms", ""), sampled(100))},
+			evidence(run("udp-rr", "a", "rate=99/s;mean=5ms;loss=1%;max=1ms", ""), withHistogram(100)),
+			evidence(run("udp-rr", "a", "rate=99/s;mean=10.1ms;loss=1%;max=1ms", ""), withHistogram(100))},
 		{"closed-loop", "instead of 1300",
 			evidence(run("vault/sign", "a", "rate=500/s;mean=1.6s", "concurrency: 1300")),
 			evidence(run("vault/sign", "a", "rate=780/s;mean=1.63s", "workers: 1300"))},
@@ -159,9 +159,9 @@ func tests() []struct {
 			evidence(run(pods, "a", "throughput=3 Gbit/s;throughput-sent=2 Gbit/s", "")),
 			evidence(run(pods, "a", "throughput=2.01 Gbit/s;throughput-sent=2 Gbit/s", ""))},
 		{"above-link", "1.40 Gbit/s over a link of 1.25 Gbit/s",
-			evidence(run(pods, "a", "throughput=1.4 Gbit/s", ""), about("a", "link-rate: 1.25 Gbit/s")),
+			evidence(run(pods, "a", "throughput=1.4 Gbit/s", ""), withFacts("a", "link-rate: 1.25 Gbit/s")),
 			evidence(run(pods, "a", "throughput=1.2 Gbit/s", ""),
-				about("a", "link-rate: 1.25 Gbit/s"), run(same, "a", "throughput=30 Gbit/s", ""))},
+				withFacts("a", "link-rate: 1.25 Gbit/s"), run(same, "a", "throughput=30 Gbit/s", ""))},
 		{"above-link", "both directions of a link of 10.0 Gbit/s",
 			evidence(run(pods+":direction=both", "a", "throughput=23 Gbit/s", "link-rate: 10 Gbit/s")),
 			evidence(run(pods+":direction=both", "a", "throughput=19 Gbit/s", "link-rate: 10 Gbit/s"))},
@@ -169,11 +169,11 @@ func tests() []struct {
 			evidence(run("pod-pod/other/tcp-rr-loaded", "a", "load-throughput=2.1 Gbit/s", "link-rate: 1 Gbit/s")),
 			evidence(run("pod-pod/other/tcp-rr-loaded", "a", "load-throughput=1.9 Gbit/s", "link-rate: 1 Gbit/s"))},
 		{"above-link", "70.0 Mbit/s over",
-			evidence(run(pods, "a", "throughput=70 Mbit/s", ""), about("a", "underlay-rate: 60.0 Mbit/s")),
-			evidence(run(pods, "a", "throughput=59 Mbit/s", ""), about("a", "underlay-rate: 60.0 Mbit/s"))},
+			evidence(run(pods, "a", "throughput=70 Mbit/s", ""), withFacts("a", "underlay-rate: 60.0 Mbit/s")),
+			evidence(run(pods, "a", "throughput=59 Mbit/s", ""), withFacts("a", "underlay-rate: 60.0 Mbit/s"))},
 		{"above-link", "7.00 Mbit/s over a link of 5.00 Mbit/s", // of 1 s, in which 128 KiB more are 1.05 Mbit/s
-			evidence(run(pods, "a", "throughput=7 Mbit/s", ""), about("a", "link-rate: 5 Mbit/s")),
-			evidence(run(pods, "a", "throughput=6 Mbit/s", ""), about("a", "link-rate: 5 Mbit/s"))},
+			evidence(run(pods, "a", "throughput=7 Mbit/s", ""), withFacts("a", "link-rate: 5 Mbit/s")),
+			evidence(run(pods, "a", "throughput=6 Mbit/s", ""), withFacts("a", "link-rate: 5 Mbit/s"))},
 		{"zero", "throughput is 0",
 			evidence(run(pods, "a", "throughput=0 Gbit/s", "")),
 			evidence(run(pods, "a", "throughput=1 bit/s;retransmits=0;loss=0%", ""))},
@@ -299,12 +299,12 @@ func tests() []struct {
 				run("x", "a", "throughput=8 Gbit/s", "aggregate: mean"))},
 		{"unlisted", "c has figures and is not among the 2 configurations",
 			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"),
-				cell(1, "x", "c", "rate=3/s"), about("a", "listed: x:1"), about("b", "listed: x:2")),
+				cell(1, "x", "c", "rate=3/s"), withFacts("a", "listed: x:1"), withFacts("b", "listed: x:2")),
 			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"),
-				about("a", "listed: x:1"), about("b", "listed: x:2"))},
+				withFacts("a", "listed: x:1"), withFacts("b", "listed: x:2"))},
 		{"unlisted", "b is listed as tested and has no figures",
-			evidence(cell(1, "x", "a", "rate=1/s"), about("a", "listed: x:1"), about("b", "listed: x:2")),
-			evidence(cell(1, "x", "a", "rate=1/s"), about("a", "listed: x:1"))},
+			evidence(cell(1, "x", "a", "rate=1/s"), withFacts("a", "listed: x:1"), withFacts("b", "listed: x:2")),
+			evidence(cell(1, "x", "a", "rate=1/s"), withFacts("a", "listed: x:1"))},
 		{"no-data", "2 comparisons in words, without a figure: lines 7, 9",
 			evidence(sentence(7, SaidClaim), sentence(9, SaidClaim)),
 			evidence(sentence(7, SaidClaim), cell(1, "x", "a", "rate=1/s"))},
@@ -318,43 +318,44 @@ func tests() []struct {
 			evidence(sentence(7, SaidEmpty), cell(1, "x", "a", "rate=1/s")),
 			evidence(sentence(7, SaidFigure), cell(1, "x", "a", "rate=1/s"))},
 		{"links-differ", "The link of b has 1.25 Gbit/s, that of a 12.5 Gbit/s",
-			evidence(about("a", "link-rate: 12.5 Gbit/s"), about("b", "link-rate: 1.25 Gbit/s")),
-			evidence(about("a", "link-rate: 12.5 Gbit/s"), about("b", "link-rate: 12.5 Gbit/s"))},
+			evidence(withFacts("a", "link-rate: 12.5 Gbit/s"), withFacts("b", "link-rate: 1.25 Gbit/s")),
+			evidence(withFacts("a", "link-rate: 12.5 Gbit/s"), withFacts("b", "link-rate: 12.5 Gbit/s"))},
 		{"above-storage-limit", "5.90 kop/s, where the class promises 2.40 kop/s at most",
-			evidence(run("randread", "a", "iops=5900/s", ""), about("a", "limit-iops: 2400/s")),
-			evidence(run("randread", "a", "iops=2450/s", ""), about("a", "limit-iops: 2400/s"))},
+			evidence(run("randread", "a", "iops=5900/s", ""), withFacts("a", "limit-iops: 2400/s")),
+			evidence(run("randread", "a", "iops=2450/s", ""), withFacts("a", "limit-iops: 2400/s"))},
 		{"above-storage-limit", "7.00 kop/s, where the size of the VM promises 6.40 kop/s at most",
 			evidence(run("storage/randread-4k-qd64", "a", "rate=7000/s", "limit-iops: 16000/s"),
-				about("a", "vm-limit-iops: 6400/s")),
+				withFacts("a", "vm-limit-iops: 6400/s")),
 			evidence(run("storage/randread-4k-qd64", "a", "rate=6500/s", "limit-iops: 16000/s"),
-				about("a", "vm-limit-iops: 6400/s"))},
+				withFacts("a", "vm-limit-iops: 6400/s"))},
 		{"links-differ", "The link of b has 5.00 Gbit/s, that of a 12.5 Gbit/s",
-			evidence(about("a", "vm-link-rate: 12.5 Gbit/s"), about("b", "vm-link-rate: 5 Gbit/s")),
-			evidence(about("a", "vm-link-rate: 12.5 Gbit/s"), about("b", "vm-link-rate: 5 Gbit/s; link-rate: 12.5 Gbit/s"))},
+			evidence(withFacts("a", "vm-link-rate: 12.5 Gbit/s"), withFacts("b", "vm-link-rate: 5 Gbit/s")),
+			evidence(withFacts("a", "vm-link-rate: 12.5 Gbit/s"),
+				withFacts("b", "vm-link-rate: 5 Gbit/s; link-rate: 12.5 Gbit/s"))},
 		{"burst", "3.00 kop/s in the first 2 s, 500 op/s in the second half",
 			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""),
 				3000, 3000, 700, 500, 500, 500, 500, 500, 500, 500)),
 			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""), 600, 500, 500, 500, 500, 500, 500))},
 		{"memory-volume", "in memory (tmpfs)",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
-				about("a", "backing: memory"), about("a", "filesystem: tmpfs")),
-			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), about("a", "backing: disk"))},
+				withFacts("a", "backing: memory"), withFacts("a", "filesystem: tmpfs")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), withFacts("a", "backing: disk"))},
 		{"faster-than-disk", "2.00 µs for a random read.",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=2us", "")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""))},
 		{"faster-than-disk", "90.0 µs for a random read, of a disk that is said to rotate",
-			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), about("a", "device-rotational: yes")),
-			evidence(run("storage/randread-4k-qd1", "a", "p50=6ms", ""), about("a", "device-rotational: yes"))},
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), withFacts("a", "device-rotational: yes")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=6ms", ""), withFacts("a", "device-rotational: yes"))},
 		{"faster-than-disk", "of a disk that is said to rotate",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
-				about("a", "device-rotational: yes"), about("a", "device: sda1 on sda")),
+				withFacts("a", "device-rotational: yes"), withFacts("a", "device: sda1 on sda")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
-				about("a", "device-rotational: yes"), about("a", "device: vda"))},
+				withFacts("a", "device-rotational: yes"), withFacts("a", "device: vda"))},
 		{"faster-than-local", "90.0 µs for a random read, where a, a disk of the machine itself, takes 200 µs",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=200us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""),
-				about("a", "kind: local"), about("a", "backing: disk"), about("b", "kind: kube")),
+				withFacts("a", "kind: local"), withFacts("a", "backing: disk"), withFacts("b", "kind: kube")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=80us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""),
-				about("a", "kind: local"), about("a", "backing: disk"), about("b", "kind: kube"))},
+				withFacts("a", "kind: local"), withFacts("a", "backing: disk"), withFacts("b", "kind: kube"))},
 		{"page-cache", "went through the page cache",
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 0")),
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 1"))},
@@ -403,7 +404,7 @@ func seconds(add change, values ...float64) change {
 	}
 }
 
-// apiLatencies are cells of a table in milliseconds.
+// apiLatencies returns cells of a table in milliseconds.
 func apiLatencies(ms ...float64) (changes []change) {
 	for i, v := range ms {
 		changes = append(changes, cell(i+1, "verb"+strconv.Itoa(i), "a", fmt.Sprintf("p50=%gms", v)))
@@ -429,13 +430,13 @@ func TestRules(t *testing.T) {
 	tested := map[string]bool{}
 	for _, c := range tests() {
 		tested[c.rule] = true
-		bad, good := of(c.rule, Examine(c.bad)), of(c.rule, Examine(c.good))
+		bad, good := examinationOf(c.rule, Examine(c.bad)), examinationOf(c.rule, Examine(c.good))
 		if len(bad.Findings) != 1 || !strings.Contains(bad.Findings[0].Saw, c.saw) {
 			t.Errorf("%s: wanted one finding with %q, got %+v", c.rule, c.saw, bad.Findings)
 		}
-		if len(good.Findings) != 0 || good.Looked == 0 {
+		if len(good.Findings) != 0 || good.Checked == 0 {
 			t.Errorf("%s: wanted nothing in clean evidence, after a look: looked at %d, got %+v",
-				c.rule, good.Looked, good.Findings)
+				c.rule, good.Checked, good.Findings)
 		}
 		for _, f := range bad.Findings {
 			if f.Rule != c.rule || f.Why == "" || f.Severity == "" {
@@ -447,13 +448,13 @@ func TestRules(t *testing.T) {
 		if !tested[r.Name] {
 			t.Errorf("rule %s has no test", r.Name)
 		}
-		if (r.one == nil) == (r.all == nil) || r.About == "" || r.Why == "" {
+		if (r.checkRun == nil) == (r.checkAll == nil) || r.About == "" || r.Why == "" {
 			t.Errorf("rule %s is not complete", r.Name)
 		}
 	}
 }
 
-func of(rule string, all []Examination) Examination {
+func examinationOf(rule string, all []Examination) Examination {
 	i := slices.IndexFunc(all, func(x Examination) bool { return x.Rule.Name == rule })
 	if i < 0 {
 		return Examination{}
@@ -472,7 +473,7 @@ func TestCheckIsStable(t *testing.T) {
 	}
 }
 
-// What needs only the run, CheckRun sees as well; every error of one run names it.
+// TestCheckRun checks that CheckRun finds everything that needs only the run, and names the run.
 func TestCheckRun(t *testing.T) {
 	e := evidence(run("udp-rr", "a", "rate=3540/s;mean=125us", ""))
 	found := CheckRun(e.Experiment.Cases[0], e.Runs[0])
@@ -485,8 +486,7 @@ func TestCheckRun(t *testing.T) {
 	}
 }
 
-// Runs that do not count are not looked at: those that failed a gate, and those of a block that was
-// repeated.
+// TestOnlyWhatCounts checks that invalid runs, and runs of repeated attempts, are skipped.
 func TestOnlyWhatCounts(t *testing.T) {
 	e := evidence(run(rr, "a", "p50=0s", ""), run(rr, "a", "p50=0s", ""))
 	e.Runs[0].Invalid = []result.Warning{{Code: result.ShortWindow, Text: "the window was short"}}
@@ -495,20 +495,20 @@ func TestOnlyWhatCounts(t *testing.T) {
 	again.ID, again.Attempt, again.Values = "0003", 2, []result.Value{{Metric: "p50",
 		Unit: unit.Second, Number: 1, Better: metric.Lower}}
 	e.Runs = append(e.Runs, again)
-	if x := of("zero", Examine(e)); len(x.Findings) != 0 || x.Looked != 1 {
-		t.Errorf("looked at %d, found %+v", x.Looked, x.Findings)
+	if x := examinationOf("zero", Examine(e)); len(x.Findings) != 0 || x.Checked != 1 {
+		t.Errorf("looked at %d, found %+v", x.Checked, x.Findings)
 	}
 }
 
 func TestMergesRunsThatAreAlike(t *testing.T) {
-	x := of("zero", Examine(evidence(blocks(pods, "a", "throughput", "Gbit/s", 0, 1, 0, 0))))
+	x := examinationOf("zero", Examine(evidence(blocks(pods, "a", "throughput", "Gbit/s", 0, 1, 0, 0))))
 	if len(x.Findings) != 1 || !slices.Equal(x.Findings[0].Runs, []string{"0001", "0003", "0004"}) ||
 		!strings.Contains(x.Findings[0].Saw, "3 runs are alike") {
 		t.Errorf("got %+v", x.Findings)
 	}
 }
 
-// A request under way at the end of a short window is in neither number.
+// TestClosedLoopAllowsForTheEndsOfTheWindow checks that a request under way at the end of a short window is tolerated.
 func TestClosedLoopAllowsForTheEndsOfTheWindow(t *testing.T) {
 	e := evidence(run(rr, "a", "rate=9000/s;mean=100us;max=100ms", "loop: closed"))
 	if found := CheckRun(e.Experiment.Cases[0], e.Runs[0]); len(found) != 0 {
@@ -520,7 +520,7 @@ func TestClosedLoopAllowsForTheEndsOfTheWindow(t *testing.T) {
 	}
 }
 
-// In a run of a few requests the one that is under way at its end makes a difference: no error.
+// TestClosedLoopOfFewRequests checks that a run of few requests gives a warning instead of an error.
 func TestClosedLoopOfFewRequests(t *testing.T) {
 	e := evidence(run(rr, "a", "rate=80/s;mean=3ms;max=5ms", "loop: closed"))
 	if found := CheckRun(e.Experiment.Cases[0], e.Runs[0]); len(found) != 1 || found[0].Severity != Warning {
@@ -538,13 +538,13 @@ func TestOutstanding(t *testing.T) {
 		{pods, "", 0}, {"vault", "concurrency: 1300", 1300}, {"vault", "workers: unknown", 0}, {"vault", "loop: closed", 1},
 	} {
 		e := evidence(run(c.caseName, "a", "", c.facts))
-		if got := outstanding(measured{Run: &e.Runs[0], of: e.Experiment.Cases[0]}); got != c.want {
+		if got := outstanding(measuredRun{Run: &e.Runs[0], planned: e.Experiment.Cases[0]}); got != c.want {
 			t.Errorf("%s with %q: %g outstanding, wanted %g", c.caseName, c.facts, got, c.want)
 		}
 	}
 }
 
-// Numbers that are no numbers make no finding and no panic.
+// TestOddNumbers checks that NaN, infinities and extreme numbers do not cause a panic.
 func TestOddNumbers(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1),
 		math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64} {
@@ -562,7 +562,8 @@ func TestOddNumbers(t *testing.T) {
 	}
 }
 
-// The documentation lists every rule, in the words of the rule; -update writes the list.
+// TestDocumentationListsTheRules checks that the documentation lists every rule in its own words; -update writes the
+// list.
 func TestDocumentationListsTheRules(t *testing.T) {
 	const path, end = "../../docs/audit.md", "<!-- end of rules -->"
 	const begin = "<!-- rules: written by go test ./internal/audit -update -->\n"

@@ -12,35 +12,35 @@ import (
 
 // Thresholds of the rules about claimed changes.
 const (
-	rounding = 0.006 // of a percentage, as a part of it
-	basePart = 0.03  // of a percentage, that the base may make of it
+	rounding   = 0.006 // relative rounding error of a percentage
+	baseMargin = 0.03  // relative error of a percentage that may come from its base
 )
 
-// claimRules are the rules that hold a claimed difference beside the numbers that it is of.
+// claimRules compare a claimed difference with the numbers that it is derived from.
 var claimRules = []Rule{
-	{Name: "percent-base", Severity: Warning, all: percentBase,
+	{Name: "percent-base", Severity: Warning, checkAll: percentBase,
 		About: "A percentage between two targets is a fraction of the first one, and follows from the given numbers.",
 		Why: "As a fraction of the second, increases look smaller and decreases larger: 25 % of one are 33 % of the " +
 			"other."},
-	{Name: "not-carried", Severity: Warning, all: notCarried,
+	{Name: "not-carried", Severity: Warning, checkAll: insignificantClaims,
 		About: "A claimed difference excludes zero in the 95 % interval that the given means, spreads and counts make.",
 		Why:   "The next runs could give the opposite result: the numbers do not show which target is faster.",
 		More:  "Welch, Biometrika 34 (1947)"},
 }
 
-// A claim is a change that a table claims, with the numbers that it is of.
+// A claim is a change that a table claims, with the numbers that it is derived from.
 type claim struct {
 	run                *result.Run
 	metric             string // without ChangeSuffix
-	said               float64
+	claimed            float64
 	from, to           float64 // means
 	unit               unit.Unit
-	fromSD, toSD       float64 // of the runs; 0: not given
+	fromSD, toSD       float64 // standard deviations over runs; 0: not given
 	fromCount, toCount int
 	target, against    string
 }
 
-// claims lists the claimed changes whose numbers are there.
+// claims lists the claimed changes whose numbers are known.
 func (recs *records) claims() []claim {
 	var all []claim
 	for _, r := range recs.runs {
@@ -53,7 +53,7 @@ func (recs *records) claims() []claim {
 			if !ok {
 				continue
 			}
-			c := claim{run: r, metric: metric, said: v.Number, target: r.Target, against: against}
+			c := claim{run: r, metric: metric, claimed: v.Number, target: r.Target, against: against}
 			if recs.fill(&c) {
 				all = append(all, c)
 			}
@@ -62,7 +62,7 @@ func (recs *records) claims() []claim {
 	return all
 }
 
-// fill finds the numbers of a claim.
+// fill finds the numbers of a claim, and reports whether both sides have them.
 func (recs *records) fill(c *claim) bool {
 	var hasFrom, hasTo bool
 	for _, r := range recs.byCase[c.run.Case][c.target] {
@@ -80,12 +80,14 @@ func (recs *records) fill(c *claim) bool {
 	return hasFrom && hasTo && c.from > 0 && c.to > 0
 }
 
-// change is what the claim says if its base is the target that it is of.
+// change returns the change relative to the first target.
 func (c claim) change() float64 { return c.to/c.from - 1 }
 
-// isOf says of which target the claim is in percent: the first or the second, "" of neither.
-func (c claim) isOf() string {
-	near := func(v float64) bool { return math.Abs(math.Abs(v)-math.Abs(c.said)) <= rounding*math.Abs(c.said)+5e-5 }
+// base returns which target the claimed percentage is relative to: "first", "second", or "" for neither.
+func (c claim) base() string {
+	near := func(v float64) bool {
+		return math.Abs(math.Abs(v)-math.Abs(c.claimed)) <= rounding*math.Abs(c.claimed)+5e-5
+	}
 	switch {
 	case near(1 - c.from/c.to):
 		return "second"
@@ -95,9 +97,9 @@ func (c claim) isOf() string {
 	return ""
 }
 
-// percentBase makes one finding of all percentages between two targets that have the other base: they
-// have one formula.
-func percentBase(recs *records) (found []Finding, looked int) {
+// percentBase makes one finding of all percentages between two targets that are relative to the second, because one
+// formula explains them.
+func percentBase(recs *records) (found []Finding, checked int) {
 	type group struct {
 		at, n int
 		worst float64
@@ -105,8 +107,8 @@ func percentBase(recs *records) (found []Finding, looked int) {
 	}
 	groups := map[[2]string]*group{}
 	for _, c := range recs.claims() {
-		looked++
-		of, off := c.isOf(), math.Abs(math.Abs(c.change())-math.Abs(c.said))
+		checked++
+		of, off := c.base(), math.Abs(math.Abs(c.change())-math.Abs(c.claimed))
 		key := [2]string{c.target, c.against}
 		switch g := groups[key]; {
 		case of == "first":
@@ -128,21 +130,21 @@ func percentBase(recs *records) (found []Finding, looked int) {
 			words += fmt.Sprintf(" The other %d between the two have that base too.", g.n-1)
 		}
 		found[g.at] = g.claim.finding(words)
-		if g.worst < basePart*math.Abs(g.claim.said) {
+		if g.worst < baseMargin*math.Abs(g.claim.claimed) {
 			found[g.at].Severity = Note
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// finding is about the claim.
-func (c claim) finding(saw string) Finding {
+// finding returns a finding about the claim.
+func (c claim) finding(findings string) Finding {
 	return Finding{Case: c.run.Case, Target: c.target, Metric: c.metric,
-		Place: result.FactOf(c.run.Facts, FactPlace), Saw: saw}
+		Place: result.FactOf(c.run.Facts, FactPlace), Saw: findings}
 }
 
 func (c claim) baseWords(of string) string {
-	said, is := percent(c.said), percent(c.change())
+	said, is := percent(c.claimed), percent(c.change())
 	numbers := fmt.Sprintf("from %s with %s to %s with %s",
 		c.target, unit.Format(c.from, c.unit), c.against, unit.Format(c.to, c.unit))
 	if of == "" {
@@ -151,7 +153,7 @@ func (c claim) baseWords(of string) string {
 	return fmt.Sprintf("%s of %s is relative to %s: %s it is %s.", said, c.metric, c.against, numbers, is)
 }
 
-// percent renders a fraction with its sign and three digits.
+// percent formats a fraction as a percentage with its sign and three digits.
 func percent(fraction float64) string {
 	text := unit.Format(fraction, unit.Ratio)
 	if fraction > 0 {
@@ -160,24 +162,24 @@ func percent(fraction float64) string {
 	return text
 }
 
-func notCarried(recs *records) (found []Finding, looked int) {
+func insignificantClaims(recs *records) (found []Finding, checked int) {
 	for _, c := range recs.claims() {
 		lo, hi, ok := c.welch()
 		if !ok {
 			continue
 		}
-		looked++
+		checked++
 		if lo <= 0 && hi >= 0 {
 			found = append(found, c.finding(fmt.Sprintf(
 				"%s of %s between %s and %s: with the spreads of %d and %d runs it lies between %s and %s.",
 				percent(c.change()), c.metric, c.target, c.against, c.fromCount, c.toCount, percent(lo), percent(hi))))
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// welch is the 95 % interval of the difference of two means by Welch's approximation, as fractions of
-// the first mean. It needs the spread and the count of both sides.
+// welch returns the 95 % interval of the difference of two means by Welch's approximation, as fractions of the first
+// mean. It needs the spread and the count of both sides.
 func (c claim) welch() (lo, hi float64, ok bool) {
 	n, m := float64(c.fromCount), float64(c.toCount)
 	if c.fromCount < fewBlocks || c.toCount < fewBlocks || c.fromSD <= 0 || c.toSD <= 0 {

@@ -15,23 +15,23 @@ import (
 // Thresholds of the rules about numbers that repeat.
 const (
 	fewRepeats   = 3     // equal numbers that two targets may share by chance
-	nearQuantum  = 0.025 // of a value, to the next multiple
-	byChance     = 1e-4  // probability that so many values are near a multiple by chance
-	mostQuantum  = 0.6   // share of the values near a multiple
-	eachMultiple = 0.2   // share of the values at each of two different multiples
+	nearQuantum  = 0.025 // relative distance of a value to the next multiple
+	byChance     = 1e-4  // probability of so many values near a multiple by chance
+	mostQuantum  = 0.6   // minimum share of values near a multiple
+	eachMultiple = 0.2   // minimum share of values at each of two different multiples
 )
 
-// copyRules are the rules about numbers that are more alike than measurements are.
+// copyRules find numbers that are more alike than measurements are.
 var copyRules = []Rule{
-	{Name: "identical-numbers", Severity: Warning, all: identical,
+	{Name: "identical-numbers", Severity: Warning, checkAll: identical,
 		About: "Two targets do not share the same raw numbers: not in every block, nor in three or more cells of their " +
 			"columns.",
 		Why: "Two measurements never give identical numbers: one was copied, or measured once and shown twice."},
-	{Name: "measured-once", Severity: Warning, all: measuredOnce,
+	{Name: "measured-once", Severity: Warning, checkAll: measuredOnce,
 		About: "A row of a table does not have the same number for three or more targets.",
 		Why: "It was measured once, for one of them or for none: for the others it is no baseline, because it has another " +
 			"time and place."},
-	{Name: "quantised", Severity: Warning, all: quantised,
+	{Name: "quantised", Severity: Warning, checkAll: quantised,
 		About: "Latencies do not gather at multiples of one time: of eight or more values, 60 % within 2.5 % of a " +
 			"multiple, at two multiples at least, with less than 1 in 10 000 by chance.",
 		Why: "Then a limiter or a timer is measured: the rate limiter of a client of 5 requests per second makes " +
@@ -39,15 +39,15 @@ var copyRules = []Rule{
 		More: "client-go: rest.Config.QPS and Burst, 5 and 10 by default"},
 }
 
-func identical(recs *records) (found []Finding, looked int) {
+func identical(recs *records) (found []Finding, checked int) {
 	for _, name := range recs.cases {
 		byTarget := recs.byCase[name]
 		targets := slices.DeleteFunc(recs.targets(name), func(target string) bool { return published(byTarget[target][0]) })
 		for i, a := range targets {
 			for _, b := range targets[i+1:] {
-				saw, n := identicalRuns(byTarget[a], byTarget[b])
-				looked += n
-				for _, f := range saw {
+				findings, n := identicalRuns(byTarget[a], byTarget[b])
+				checked += n
+				for _, f := range findings {
 					f.Case, f.Target = name, b
 					f.Saw = fmt.Sprintf("%s and %s %s", a, b, f.Saw)
 					found = append(found, f)
@@ -56,11 +56,11 @@ func identical(recs *records) (found []Finding, looked int) {
 		}
 	}
 	columns, n := identicalColumns(recs)
-	return append(found, columns...), looked + n
+	return append(found, columns...), checked + n
 }
 
-// identicalRuns compares the runs of two targets, block by block.
-func identicalRuns(a, b []*result.Run) (found []Finding, looked int) {
+// identicalRuns compares the runs of two targets block by block.
+func identicalRuns(a, b []*result.Run) (found []Finding, checked int) {
 	blocks := map[int]*result.Run{}
 	for _, r := range a {
 		blocks[r.Block] = r
@@ -95,18 +95,18 @@ func identicalRuns(a, b []*result.Run) (found []Finding, looked int) {
 		if both < fewRepeats {
 			continue
 		}
-		looked++
-		// A rate that was asked for is the same in every run; what was measured differs from block to block.
+		checked++
+		// A configured rate is the same in every run; a measured one differs from block to block.
 		if equal == both && len(values) > 1 {
 			found = append(found, Finding{Metric: v.Metric, Saw: fmt.Sprintf("report the same value in all %d blocks.", both)})
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// identicalRun compares the metrics of two single runs: three with three digits that are all the same
+// identicalRun compares the metrics of two single runs. At least three metrics with three digits that are all equal
 // were not measured twice.
-func identicalRun(a, b *result.Run) (found []Finding, looked int) {
+func identicalRun(a, b *result.Run) (found []Finding, checked int) {
 	equal, both := 0, 0
 	for _, v := range b.Values {
 		w, ok := a.Value(v.Metric)
@@ -127,19 +127,18 @@ func identicalRun(a, b *result.Run) (found []Finding, looked int) {
 	return found, 1
 }
 
-// A column is a target in a table, with its cells by case and metric.
+// A column holds the cells of a target in a table by case, row label and metric.
 type column struct {
 	table, target string
 	cells         map[string]result.Value
 	places        []string
 }
 
-// columnsBehind is with how many of the columns behind it a column is compared, so that the work grows with the cells
-// alone.
+// columnsBehind is the number of following columns that a column is compared with, so that the work grows linearly.
 const columnsBehind = 256
 
 // identicalColumns compares the columns of tables with each other.
-func identicalColumns(recs *records) (found []Finding, looked int) {
+func identicalColumns(recs *records) (found []Finding, checked int) {
 	columns := slices.DeleteFunc(recs.columns(), func(c column) bool { return len(c.cells) < fewRepeats })
 	for i, a := range columns {
 		for _, b := range columns[i+1 : min(len(columns), i+1+columnsBehind)] {
@@ -161,17 +160,17 @@ func identicalColumns(recs *records) (found []Finding, looked int) {
 			if both < fewRepeats {
 				continue
 			}
-			looked++
+			checked++
 			if equal == both && len(values) >= fewRepeats {
 				found = append(found, Finding{Target: b.target, Place: first(b.places),
 					Saw: fmt.Sprintf("All %d figures of %s in %s are those of %s in %s.", both, b.target, b.table, a.target, a.table)})
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// columns lists the columns of all tables, without the rows that were measured once.
+// columns lists the columns of all tables, without rows that were measured once.
 func (recs *records) columns() []column {
 	var columns []column
 	for _, table := range recs.tables {
@@ -201,12 +200,12 @@ func (recs *records) columns() []column {
 	return columns
 }
 
-// cellKey is what tells the numbers of a column apart, also in another table.
+// cellKey identifies a number within a column, also across tables.
 func cellKey(r *result.Run, metric string) string {
 	return strings.Join([]string{r.Case, r.Fact(FactRow), metric}, "\x00")
 }
 
-// A row is a line of a table: one thing on all targets.
+// A row is a line of a table: one quantity on all targets.
 type row struct {
 	key, caseName, metric, label string
 	values                       []result.Value
@@ -214,7 +213,7 @@ type row struct {
 	places                       []string
 }
 
-// constant says whether three or more targets share one number that has three digits.
+// constant reports whether three or more targets share one number with three digits.
 func (r row) constant() bool {
 	if len(r.values) < fewRepeats {
 		return false
@@ -224,7 +223,7 @@ func (r row) constant() bool {
 	return same && v.Number != 0 && digits(v.Number) >= 3
 }
 
-// digits counts the significant digits of a decimal number.
+// digits returns the number of significant digits of a decimal number.
 func digits(v float64) int {
 	text := fmt.Sprintf("%.12e", v)
 	mantissa, _, _ := strings.Cut(strings.TrimLeft(text, "-"), "e")
@@ -251,13 +250,13 @@ func rowsOf(cells []*result.Run) []row {
 	return rows
 }
 
-func measuredOnce(recs *records) (found []Finding, looked int) {
+func measuredOnce(recs *records) (found []Finding, checked int) {
 	for _, table := range recs.tables {
 		for _, row := range rowsOf(recs.cells[table]) {
 			if len(row.values) < fewRepeats {
 				continue
 			}
-			looked++
+			checked++
 			if row.constant() {
 				v := row.values[0]
 				found = append(found, Finding{Case: row.caseName, Metric: row.metric, Place: first(row.places),
@@ -265,11 +264,11 @@ func measuredOnce(recs *records) (found []Finding, looked int) {
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// quantised looks at the latencies of each table, and of each case and target of ours.
-func quantised(recs *records) (found []Finding, looked int) {
+// quantised checks the latencies of each table, and of each case and target of ours.
+func quantised(recs *records) (found []Finding, checked int) {
 	for _, table := range recs.tables {
 		var values []float64
 		var places []string
@@ -280,7 +279,7 @@ func quantised(recs *records) (found []Finding, looked int) {
 			}
 		}
 		if f, ok := quantum(values); ok {
-			looked++
+			checked++
 			if f.Saw != "" {
 				f.Place = first(places)
 				found = append(found, f)
@@ -295,17 +294,17 @@ func quantised(recs *records) (found []Finding, looked int) {
 			}
 		}
 		if f, ok := quantum(values); ok {
-			looked++
+			checked++
 			if f.Saw != "" {
 				f.Case, f.Target, f.Metric = of.name, of.target, metric.P50
 				found = append(found, f)
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// latencies are the times of a run that a limiter would show in.
+// latencies returns the times of a run that a limiter would affect.
 func latencies(r *result.Run) []float64 {
 	var x []float64
 	for _, v := range r.Values {
@@ -317,12 +316,12 @@ func latencies(r *result.Run) []float64 {
 	return x
 }
 
-// fewLatencies is from how many values on a quantum is looked for.
+// fewLatencies is the minimum number of values for a search for a quantum.
 const fewLatencies = 8
 
-// quantum looks for a time at whose multiples the values gather, and says whether there were values
-// enough. The probability is of at least so many values near a multiple if each lies anywhere.
-func quantum(values []float64) (f Finding, looked bool) {
+// quantum searches for a time whose multiples attract the values; checked reports whether there were enough values. The
+// probability is that of at least so many values near a multiple if each is uniformly distributed.
+func quantum(values []float64) (f Finding, checked bool) {
 	if len(values) < fewLatencies {
 		return f, false
 	}
@@ -352,7 +351,7 @@ func quantum(values []float64) (f Finding, looked bool) {
 	return f, true
 }
 
-// spread says whether two multiples have a good part of the values each: what has one size is a
+// spread reports whether at least two multiples have a large share of the values each: values of a single size are a
 // latency, not a timer.
 func spread(at map[int]int, n int) bool {
 	large := 0
@@ -364,7 +363,7 @@ func spread(at map[int]int, n int) bool {
 	return large >= 2
 }
 
-// atLeast is the probability of k or more successes in n with probability p each.
+// atLeast returns the probability of k or more successes in n trials with probability p each.
 func atLeast(n, k int, p float64) float64 {
 	if p >= 1 {
 		return 1
@@ -379,7 +378,7 @@ func atLeast(n, k int, p float64) float64 {
 	return min(total, 1)
 }
 
-// first is where a finding about several places begins: at the smallest line.
+// first returns the place with the smallest line.
 func first(places []string) string {
 	if len(places) == 0 {
 		return ""

@@ -8,34 +8,33 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The facts of runs and targets that rules understand. Whoever reads foreign results records them;
-// values of quantities have a unit, as in "12.5 Gbit/s".
+// Facts of runs and targets that rules use. Importers record them; quantities have a unit, as in "12.5 Gbit/s".
 const (
-	FactPlace       = "place"       // file:line of a cell of a table, which is published; with a dot and a metric: its
-	FactTable       = "table"       // which table the cell is of
-	FactDigit       = "digit"       // with a dot and a metric: what one of a cell's last digit is, in the metric's unit
-	FactRow         = "row"         // the label of its row, as it stands
-	FactTool        = "tool"        // what measured it, where the table has more than one
-	FactRuns        = "runs"        // how many runs the number is an aggregate of
-	FactAggregate   = "aggregate"   // what it is over those runs, or over the samples: mean, median, max, min
-	FactSamples     = "samples"     // operations behind a percentile
-	FactConcurrency = "concurrency" // requests outstanding at any time in a closed loop
-	FactLoop        = "loop"        // open or closed
-	FactDirection   = "direction"   // forward, reverse or both
-	FactAgainst     = "against"     // the target that a change is relative to, as the table says
-	FactSaid        = "said"        // what a sentence of the text does; one of the Said constants
-	FactQuote       = "quote"       // the sentence
-	FactLink        = "link-rate"   // of the slowest link of the path
-	FactUnderlay    = "underlay-rate"
-	FactLimitIOPS   = "limit-iops" // that a storage class promises at most
-	FactLimitBytes  = "limit-throughput"
-	FactLimitSource = "limit-source" // of both
-	FactLimitNote   = "limit-note"
-	FactTold        = "told"   // the names of facts that users gave
-	FactListed      = "listed" // file:line where a configuration is listed as tested
+	FactPlace        = "place"       // file:line of a published cell; with a dot and a metric: of that metric
+	FactTable        = "table"       // table of the cell
+	FactDigit        = "digit"       // with a dot and a metric: 1 in the cell's last digit, in the metric's unit
+	FactRow          = "row"         // label of the cell's row, verbatim
+	FactTool         = "tool"        // tool of the row, if the table has more than one
+	FactRuns         = "runs"        // number of runs that the number aggregates
+	FactAggregate    = "aggregate"   // aggregate over those runs, or over the samples: mean, median, max, min
+	FactSamples      = "samples"     // operations behind a percentile
+	FactConcurrency  = "concurrency" // outstanding requests of a closed loop
+	FactLoop         = "loop"        // open or closed
+	FactDirection    = "direction"   // forward, reverse or both
+	FactAgainst      = "against"     // target that a change is relative to, as the table states
+	FactSaid         = "said"        // kind of a sentence in the text; one of the Said constants
+	FactQuote        = "quote"       // the sentence
+	FactLink         = "link-rate"   // rate of the slowest link of the path
+	FactUnderlay     = "underlay-rate"
+	FactLimitIOPS    = "limit-iops" // maximum that a storage class promises
+	FactLimitBytes   = "limit-throughput"
+	FactLimitSource  = "limit-source" // source of both
+	FactLimitNote    = "limit-note"
+	FactStatedByUser = "told"   // names of the facts that users gave
+	FactListed       = "listed" // file:line that lists a configuration as tested
 )
 
-// The facts of limits that the size of a virtual machine has.
+// Facts of limits that depend on the size of a virtual machine.
 const (
 	FactMachineLink       = "vm-link-rate"
 	FactMachineLinkSource = "vm-link-source"
@@ -49,14 +48,14 @@ const (
 const (
 	SaidFigure    = "figure"    // a number in a sentence
 	SaidClaim     = "claim"     // a comparison in words without a number
-	SaidShare     = "share"     // a comparison in percent, without the figures that it is of
-	SaidAnnounced = "announced" // figures that should follow, and do not
-	SaidEmpty     = "empty"     // a cell without a figure in a table that has them
-	SaidColumn    = "column"    // a column with a name and without any figure
+	SaidShare     = "share"     // a comparison in percent without its figures
+	SaidAnnounced = "announced" // announced figures that are missing
+	SaidEmpty     = "empty"     // a cell without a figure in a table that has figures
+	SaidColumn    = "column"    // a column with a name and no figure
 	SaidBeyond    = "beyond"    // results beyond a stated limit
 )
 
-// The values of FactAggregate that rules know.
+// Values of FactAggregate that rules use.
 const (
 	AggregateMean   = "mean"
 	AggregateMedian = "median"
@@ -64,14 +63,13 @@ const (
 	AggregateMin    = "min"
 )
 
-// The spread of a metric over runs is the metric's name with SpreadSuffix, a change of it that a table claims the name
-// with ChangeSuffix.
+// A metric's name with SpreadSuffix is its standard deviation over runs; with ChangeSuffix it is a claimed change.
 const (
 	SpreadSuffix = ".sd"
 	ChangeSuffix = ".change"
 )
 
-// count reads a fact that is a whole number above 0; 0 means that there is none.
+// count returns a fact that is a positive integer; 0 if it is missing or invalid.
 func count(facts []result.Fact, name string) int {
 	n, err := strconv.Atoi(result.FactOf(facts, name))
 	if err != nil || n < 0 {
@@ -80,8 +78,7 @@ func count(facts []result.Fact, name string) int {
 	return n
 }
 
-// quantity reads a fact that has a unit, from the first list that has it; 0 means that there is none, or
-// an unlimited one.
+// quantity returns a fact in the wanted unit, from the first list that has it; 0 if it is missing or unlimited.
 func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 	for _, facts := range lists {
 		text := result.FactOf(facts, name)
@@ -95,10 +92,10 @@ func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 	return 0
 }
 
-// published says whether a run is a cell of a table or a sentence, and not a run of ours.
+// published reports whether a run is a cell of a table or a sentence, and not a run of ours.
 func published(r *result.Run) bool { return r.Fact(FactPlace) != "" }
 
-// placeOf is where a metric of a run stands.
+// placeOf returns the place of a metric of a run.
 func placeOf(r *result.Run, metric string) string {
 	if place := r.Fact(FactPlace + "." + metric); place != "" {
 		return place
@@ -106,9 +103,8 @@ func placeOf(r *result.Run, metric string) string {
 	return r.Fact(FactPlace)
 }
 
-// outstanding is how many requests were under way at any time in the closed loop of a run; 0 means
-// that it is none, or not known.
-func outstanding(r measured) float64 {
+// outstanding returns the number of outstanding requests in the closed loop of a run; 0 for other runs, or if unknown.
+func outstanding(r measuredRun) float64 {
 	loop := r.Fact(FactLoop)
 	if loop == "open" {
 		return 0
@@ -118,13 +114,13 @@ func outstanding(r measured) float64 {
 			return float64(n)
 		}
 	}
-	if n := r.of.Load.Outstanding; n > 0 || loop != "closed" {
+	if n := r.planned.Load.Outstanding; n > 0 || loop != "closed" {
 		return float64(n)
 	}
 	return 1
 }
 
-// number returns a metric of a run, and whether it has a finite one.
+// number returns a metric of a run, and whether it is finite.
 func number(r *result.Run, metric string) (float64, bool) {
 	v, ok := r.Value(metric)
 	return v.Number, ok && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0)

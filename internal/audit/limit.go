@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Resource is something of which a provider, the lab or a user states the most that there is.
+// A Resource is something with a maximum that a provider, the lab or a user states.
 type Resource string
 
 // The resources.
@@ -22,7 +22,7 @@ const (
 	MachineBandwidth Resource = "VM disk bandwidth"
 )
 
-// Resources are all of them, in the order in which they are shown.
+// Resources returns all resources, in the order in which they are shown.
 func Resources() []Resource {
 	var list []Resource
 	for _, r := range resources {
@@ -44,73 +44,76 @@ func StatedUnit(fact string) (u unit.Unit, ok bool) {
 	return "", false
 }
 
-// A Limit is the most of a resource.
+// A Limit is the maximum of a resource.
 type Limit struct {
 	Resource Resource
-	Most     float64 // of a link in one direction
+	Most     float64 // of a link: in one direction
 	Unit     unit.Unit
-	Source   string // where the figure is from; "" if nothing says so
-	Note     string // what it leaves out; "" if nothing
+	Source   string // source of the figure; "" if unknown
+	Note     string // restrictions of the figure; "" if none
 	fact     string
 }
 
-// A statement is the name of a fact that has a limit, and of those with its source and what it leaves out.
+// A statement names the fact that states a limit, and the facts with its source and restrictions.
 type statement struct{ fact, source, note string }
 
-// resources are what limits are known of, with the facts that state them, the best first.
+// resources lists the resources with the facts that state their limits, the most reliable first.
 var resources = []struct {
 	name       Resource
 	unit       unit.Unit
 	statements []statement
-	metrics    []string // that it bounds
+	metrics    []string // metrics that it limits
 }{
 	{LinkRate, unit.BitPerSecond, []statement{
 		{fact: FactLink}, {fact: FactUnderlay}, {fact: FactMachineLink, source: FactMachineLinkSource},
-	}, carried},
-	{VolumeIOPS, unit.PerSecond, []statement{{FactLimitIOPS, FactLimitSource, FactLimitNote}}, operations},
-	{VolumeBandwidth, unit.BitPerSecond, []statement{{FactLimitBytes, FactLimitSource, FactLimitNote}}, moved},
-	{MachineIOPS, unit.PerSecond, []statement{{FactMachineIOPS, FactMachineSource, FactMachineNote}}, operations},
-	{MachineBandwidth, unit.BitPerSecond, []statement{{FactMachineBytes, FactMachineSource, FactMachineNote}}, moved},
+	}, linkMetrics},
+	{VolumeIOPS, unit.PerSecond, []statement{{FactLimitIOPS, FactLimitSource, FactLimitNote}}, iopsMetrics},
+	{VolumeBandwidth, unit.BitPerSecond, []statement{{FactLimitBytes, FactLimitSource, FactLimitNote}}, bandwidthMetrics},
+	{MachineIOPS, unit.PerSecond, []statement{{FactMachineIOPS, FactMachineSource, FactMachineNote}}, iopsMetrics},
+	{MachineBandwidth, unit.BitPerSecond, []statement{{FactMachineBytes, FactMachineSource, FactMachineNote}},
+		bandwidthMetrics},
 }
 
-// The metrics that a link, and those that a disk limits.
+// Metrics that links and disks limit.
 var (
-	carried = []string{metric.Throughput, metric.ThroughputTX, metric.ThroughputRX, metric.ThroughputSent,
+	linkMetrics = []string{metric.Throughput, metric.ThroughputTX, metric.ThroughputRX, metric.ThroughputSent,
 		metric.LoadThroughput}
-	operations = []string{metric.IOPS, metric.Rate}
-	moved      = []string{metric.Throughput, "bandwidth"}
+	iopsMetrics      = []string{metric.IOPS, metric.Rate}
+	bandwidthMetrics = []string{metric.Throughput, "bandwidth"}
 )
 
-// Sources of limits that no fact names.
+// Sources of limits without a source fact.
 const (
-	sourceTold = "told by --fact"
+	sourceUser = "told by --fact"
 	sourceLab  = "set by the lab"
 )
 
-// A Held is a metric of a run with the limit that holds for it.
-type Held struct {
+// An AppliedLimit is a metric of a run with the limit that applies to it.
+type AppliedLimit struct {
 	Limit
 	Metric   string
 	Value    float64
-	BothWays bool // it counts both directions of a link, and may be twice the limit
+	BothWays bool // the metric counts both directions of a link, and may be twice the limit
 }
 
-// Bound is the most that the metric can be.
-func (h Held) Bound() float64 {
+// Bound returns the maximum of the metric.
+func (h AppliedLimit) Bound() float64 {
 	if h.BothWays {
 		return 2 * h.Most
 	}
 	return h.Most
 }
 
-// looserThan reports whether another limit of the same metric is smaller.
-func (h Held) looserThan(other Held) bool { return other.Metric == h.Metric && other.Most < h.Most }
+// exceedsOther reports whether another limit of the same metric is smaller.
+func (h AppliedLimit) exceedsOther(other AppliedLimit) bool {
+	return other.Metric == h.Metric && other.Most < h.Most
+}
 
-// Hold returns the metrics of a run that limits hold for. What facts of the run state counts before those of its
-// target. Those of links hold for what leaves a node, those of disks for what is on a volume; where a case does not
-// tell, as in published tables, both do.
-func Hold(of result.Case, r *result.Run, facts []result.Fact) []Held {
-	var held []Held
+// AppliedLimits returns the metrics of a run that limits apply to. Facts of the run take precedence over those of its
+// target. Limits of links apply to traffic that leaves a node, limits of disks to volumes; if a case does not tell
+// which it is, as in published tables, both apply.
+func AppliedLimits(of result.Case, r *result.Run, facts []result.Fact) []AppliedLimit {
+	var held []AppliedLimit
 	for _, resource := range resources {
 		onLink := resource.name == LinkRate
 		if onLink && (of.Load.Volume || targets.Path(of.Path).Same()) || !onLink && !of.Load.Volume && of.Path != "" {
@@ -118,7 +121,7 @@ func Hold(of result.Case, r *result.Run, facts []result.Fact) []Held {
 		}
 		var l Limit
 		for _, s := range resource.statements {
-			if l = s.limit(resource.unit, r.Facts, facts); l.Most > 0 {
+			if l = s.read(resource.unit, r.Facts, facts); l.Most > 0 {
 				break
 			}
 		}
@@ -130,25 +133,25 @@ func Hold(of result.Case, r *result.Run, facts []result.Fact) []Held {
 		for _, name := range resource.metrics {
 			if v, ok := number(r, name); ok {
 				twice := onLink && (name == metric.LoadThroughput || both && name == metric.Throughput)
-				held = append(held, Held{l, name, v, twice})
+				held = append(held, AppliedLimit{l, name, v, twice})
 			}
 		}
 	}
 	return held
 }
 
-// limit is what the first list of facts with the statement says; its Most is 0 if none has it.
-func (s statement) limit(want unit.Unit, lists ...[]result.Fact) Limit {
+// read returns the limit of the first list of facts with the statement; its Most is 0 if none has it.
+func (s statement) read(want unit.Unit, lists ...[]result.Fact) Limit {
 	for _, facts := range lists {
 		most := quantity(s.fact, want, facts)
 		if most == 0 {
 			continue
 		}
 		l := Limit{Most: most, Unit: want, fact: s.fact}
-		told := strings.Split(result.FactOf(facts, FactTold), ", ")
+		told := strings.Split(result.FactOf(facts, FactStatedByUser), ", ")
 		switch {
 		case slices.Contains(told, s.fact):
-			l.Source = sourceTold
+			l.Source = sourceUser
 		case s.fact == FactUnderlay:
 			l.Source = sourceLab
 		case s.source != "":

@@ -12,35 +12,36 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TableOutput is the [FactTable] of what a tool printed into a block of code.
+// TableOutput is the [FactTable] of a tool's output in a code block.
 const TableOutput = "the output of the tools"
 
-// copied is how far a cell may be from the output that it was copied from, as a part of it, besides the last digit.
-const copied = 0.01
+// copyTolerance is the relative difference allowed between a cell and the output that it was copied from, in addition
+// to the last digit.
+const copyTolerance = 0.01
 
-// outputRules are the rules about tables next to the output that they sum up.
+// outputRules compare tables with the output that they summarise.
 var outputRules = []Rule{
-	{Name: "table-and-output", Severity: Warning, all: unlikeOutput,
+	{Name: "table-and-output", Severity: Warning, checkAll: outputMismatches,
 		About: "A cell of a table has the number that the output of a tool on the same page has, for the same target, " +
 			"within its last digit or 1 %.",
 		Why: "One of the two is not of the test that it claims to be of: the table was not made from this output."},
 }
 
-// printedAs lists the metrics of an output that a cell may have under a less exact name.
+// printedAs maps a less exact metric of a cell to the metrics of an output that it may stand for.
 var printedAs = map[string][]string{
 	metric.Throughput: {metric.Throughput, metric.ThroughputSent, metric.ThroughputTX, metric.ThroughputRX},
 	metric.Latency:    {metric.Mean, metric.P50},
 }
 
-// A closest is the printed number that is nearest to a cell's.
-type closest struct {
+// A nearestPrinted is the printed number that is nearest to a cell's.
+type nearestPrinted struct {
 	apart  float64
 	number float64
 	place  string
 }
 
-// unlikeOutput looks at each cell of which the same page has the output.
-func unlikeOutput(recs *records) (found []Finding, looked int) {
+// outputMismatches checks each cell that has its output on the same page.
+func outputMismatches(recs *records) (found []Finding, checked int) {
 	printed := map[string][]*result.Run{} // by target
 	for _, r := range recs.cells[TableOutput] {
 		printed[r.Target] = append(printed[r.Target], r)
@@ -58,12 +59,12 @@ func unlikeOutput(recs *records) (found []Finding, looked int) {
 			if !known {
 				continue
 			}
-			looked++
+			checked++
 			digit, _ := strconv.ParseFloat(r.Fact(FactDigit+"."+v.Metric), 64)
-			if near.apart <= math.Max(digit*(1+1e-9), copied*math.Abs(near.number)) {
+			if near.apart <= math.Max(digit*(1+1e-9), copyTolerance*math.Abs(near.number)) {
 				continue
 			}
-			says := nameOf(r)
+			says := sourceName(r)
 			if r.Fact(FactPlace+"."+v.Metric) != "" {
 				says = "The table" // in another row
 			}
@@ -73,11 +74,14 @@ func unlikeOutput(recs *records) (found []Finding, looked int) {
 					unit.Format(near.number, v.Unit))})
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// nearest finds the printed number that a cell can be of: of the same test, or between several that a cell sums up.
-func (recs *records) nearest(cell *result.Run, v result.Value, printed []*result.Run) (near closest, known bool) {
+// nearest returns the printed number of the same test that is nearest to a cell's; the cell may lie between several
+// numbers that it summarises.
+func (recs *records) nearest(
+	cell *result.Run, v result.Value, printed []*result.Run,
+) (near nearestPrinted, known bool) {
 	names := printedAs[v.Metric]
 	if names == nil {
 		names = []string{v.Metric}
@@ -106,20 +110,20 @@ func (recs *records) nearest(cell *result.Run, v result.Value, printed []*result
 				apart = 0
 			}
 			if !known || apart < near.apart {
-				near, known = closest{apart: apart, number: n, place: r.Fact(FactPlace)}, true
+				near, known = nearestPrinted{apart: apart, number: n, place: r.Fact(FactPlace)}, true
 			}
 		}
 	}
 	return near, known
 }
 
-// sameTest reports whether the output of one case can be what a cell of another is of: the same kind of traffic, with
-// the parameters that the cell names.
+// sameTest reports whether a cell of one case can summarise the output of another: the same kind of traffic, with the
+// parameters that the cell names.
 func (recs *records) sameTest(cell, printed string) bool {
 	kind := func(name string) (kind, params string) {
 		name, params, _ = strings.Cut(strings.TrimPrefix(name, recs.planned[name].Path+"/"), ":")
 		if strings.HasPrefix(name, "udp-stream") {
-			name = "udp-stream" // that nothing paced it only the output shows
+			name = "udp-stream" // only the output shows whether it was paced
 		}
 		return name, params
 	}

@@ -15,94 +15,94 @@ import (
 
 // Thresholds of the rules about paths.
 const (
-	clearly   = 0.05 // beyond node-node, of single numbers
-	slower    = 0.02 // within a node than between nodes, of single numbers
-	fewBlocks = 6    // below which nothing is said of runs of ours
-	toolsPart = 0.10 // two tools may differ by, on one path
-	apart     = 0.05 // from where on two targets are ranked
+	clearMargin  = 0.05 // excess over node-node, for single numbers
+	slowerMargin = 0.02 // slower within a node than between nodes, for single numbers
+	fewBlocks    = 6    // minimum number of blocks of our runs
+	toolMargin   = 0.10 // accepted difference of two tools on one path
+	rankMargin   = 0.05 // minimum difference of two targets that are ranked
 )
 
-// pathRules are the rules that hold one path beside another, or one tool beside another.
+// pathRules compare one path with another, or one tool with another.
 var pathRules = []Rule{
-	{Name: "above-bound", Severity: Warning, all: aboveBound,
+	{Name: "above-bound", Severity: Warning, checkAll: aboveBound,
 		About: "A path between nodes is not clearly faster than node-node: not beyond the smallest difference that " +
 			"matters in paired runs, not by more than 5 % in single numbers.",
 		Why: "A pod network is seldom faster than the nodes' own. Either the two were not measured alike (other nodes, " +
 			"another time, another MTU, traffic that never left the node), or eBPF takes pods' packets past the netfilter " +
 			"of the node, which packets between nodes pass, as Cilium can."},
-	{Name: "same-node-slower", Severity: Warning, all: sameSlower,
+	{Name: "same-node-slower", Severity: Warning, checkAll: sameSlower,
 		About: "A path within a node is not slower than the same kind of path between nodes.",
 		Why: "The path between nodes has the same ends and an additional wire: the two were not measured alike, were " +
 			"mixed up, or the node had no CPU left for both ends."},
-	{Name: "sources-disagree", Severity: Warning, all: disagree,
+	{Name: "sources-disagree", Severity: Warning, checkAll: sourcesDisagree,
 		About: "Two tools, or two rows of a table, that measure the same thing on the same target differ by less than 10 " +
 			"%.",
 		Why: "At least one of them measures something else, or the target changed in between; neither can be compared " +
 			"with a third."},
-	{Name: "sources-rank-otherwise", Severity: Warning, all: rankOtherwise,
+	{Name: "sources-rank-otherwise", Severity: Warning, checkAll: rankReversals,
 		About: "Two rows of a table that measure the same thing put two targets in the same order, where both have them 5 " +
 			"% apart.",
 		Why: "Then the better target depends on the tool, or on the moment: the table supports no ranking of the two."},
 }
 
-// bounded lists the metrics by which paths are held beside each other, the most telling first.
-var bounded = []string{
+// comparedMetrics lists the metrics by which paths are compared, the most significant first.
+var comparedMetrics = []string{
 	metric.Throughput, metric.P50, metric.Mean, metric.Latency, metric.Rate, metric.P90, metric.P99,
 }
 
-// aboveBound looks at each case between nodes beside node-node of the same workload.
-func aboveBound(recs *records) (found []Finding, looked int) {
+// aboveBound compares each case between nodes with node-node of the same workload.
+func aboveBound(recs *records) (found []Finding, checked int) {
 	for _, name := range recs.cases {
 		of := recs.planned[name]
 		if path := targets.Path(of.Path); !path.Other() || path == targets.NodeNode {
 			continue
 		}
-		bound := recs.byCase[cmp.Or(of.Bound, recs.on[way{targets.NodeNode, of.Workload}])]
+		bound := recs.byCase[cmp.Or(of.Bound, recs.caseOn[pathAndWorkload{targets.NodeNode, of.Workload}])]
 		for _, target := range recs.targets(name) {
 			on := recs.Experiment.BoundsOf(target)
 			if bound[on] == nil && recs.Experiment.Imported != "" {
-				on = recs.Experiment.Baseline // a table's targets are of one testbed
+				on = recs.Experiment.Baseline // targets of a table share a testbed
 			}
-			c := recs.beside(name, bound[on], recs.byCase[name][target])
+			c := recs.comparePaths(name, bound[on], recs.byCase[name][target])
 			if !c.known {
 				continue
 			}
-			looked++
+			checked++
 			if c.least > math.Max(recs.margin(c), 0) {
 				found = append(found, Finding{
 					Case: name, Target: target, Metric: c.metric, Runs: ids(recs.byCase[name][target]), Place: c.place,
-					Saw: fmt.Sprintf("%s, where node-node %s.", c.words(c.y), c.tells(c.x, on, target)),
+					Saw: fmt.Sprintf("%s, where node-node %s.", c.words(c.y), c.boundWords(c.x, on, target)),
 				})
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// margin is by how much a path may be faster than its bound.
-func (recs *records) margin(c contrast) float64 {
+// margin returns by how much a path may be faster than its bound.
+func (recs *records) margin(c pathDifference) float64 {
 	if c.paired && recs.Experiment.Design.Delta > 0 {
 		return recs.Experiment.Design.Delta
 	}
-	return clearly
+	return clearMargin
 }
 
-func sameSlower(recs *records) (found []Finding, looked int) {
+func sameSlower(recs *records) (found []Finding, checked int) {
 	for _, name := range recs.cases {
 		of := recs.planned[name]
 		path := targets.Path(of.Path)
 		if !path.Same() {
 			continue
 		}
-		between := recs.byCase[recs.on[way{path.Between(), of.Workload}]]
+		between := recs.byCase[recs.caseOn[pathAndWorkload{path.Between(), of.Workload}]]
 		for _, target := range recs.targets(name) {
-			// The path between nodes takes the part of the one that should not be the better.
-			c := recs.beside(name, recs.byCase[name][target], between[target])
+			// Here the path between nodes is the one that should not be better.
+			c := recs.comparePaths(name, recs.byCase[name][target], between[target])
 			if !c.known {
 				continue
 			}
-			looked++
-			if c.least > slower {
+			checked++
+			if c.least > slowerMargin {
 				found = append(found, Finding{
 					Case: name, Target: target, Metric: c.metric, Runs: ids(recs.byCase[name][target]), Place: c.placeX,
 					Saw: fmt.Sprintf("%s within a node, %s between nodes.", c.words(c.x), c.words(c.y)),
@@ -110,43 +110,43 @@ func sameSlower(recs *records) (found []Finding, looked int) {
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// A contrast is by how much y is better than x, as a logarithm.
-type contrast struct {
+// A pathDifference is the improvement of y over x.
+type pathDifference struct {
 	known         bool
 	metric        string
 	unit          unit.Unit
 	x, y          float64 // medians
-	least         float64 // by how much at least, as a fraction; of single numbers by how much
+	least         float64 // lower end of the improvement as a fraction; for single numbers the improvement
 	paired        bool
 	place, placeX string // of y, of x
 }
 
-// beside contrasts runs of two cases in the first metric that both have and that has a better.
-func (recs *records) beside(caseName string, x, y []*result.Run) contrast {
+// comparePaths compares runs of two cases by the first metric that both have and that has a better direction.
+func (recs *records) comparePaths(caseName string, x, y []*result.Run) pathDifference {
 	for _, metric := range recs.metrics(caseName) {
-		c := contrastOf(metric, x, y)
+		c := newPathDifference(metric, x, y)
 		if c.known {
 			return c
 		}
 	}
-	return contrast{}
+	return pathDifference{}
 }
 
-// metrics are those of the plan's case, or all that paths are held beside each other by.
+// metrics returns the metric of the plan's case, or all metrics by which paths are compared.
 func (recs *records) metrics(caseName string) []string {
 	if metric := recs.planned[caseName].Metric; metric != "" {
 		return []string{metric}
 	}
-	return bounded
+	return comparedMetrics
 }
 
-// contrastOf is unknown unless both sides have the metric, in one unit, and are published numbers or
-// enough blocks of ours.
-func contrastOf(of string, x, y []*result.Run) contrast {
-	c := contrast{metric: of}
+// newPathDifference compares two sides by one metric. The result is unknown unless both sides have the metric in one
+// unit, and are published numbers or enough blocks of ours.
+func newPathDifference(of string, x, y []*result.Run) pathDifference {
+	c := pathDifference{metric: of}
 	a, b := map[int]float64{}, map[int]float64{}
 	var better metric.Better
 	for side, runs := range [][]*result.Run{x, y} {
@@ -182,8 +182,8 @@ func contrastOf(of string, x, y []*result.Run) contrast {
 	return c.judge(logs, better)
 }
 
-// judge fills in what is known of the difference.
-func (c contrast) judge(logs []float64, better metric.Better) contrast {
+// judge sets the lower end of the improvement, if it can be known.
+func (c pathDifference) judge(logs []float64, better metric.Better) pathDifference {
 	sign := 1.0
 	if better == metric.Lower {
 		sign = -1
@@ -202,8 +202,8 @@ func (c contrast) judge(logs []float64, better metric.Better) contrast {
 	return c
 }
 
-// words is a value with its metric, for a sentence.
-func (c contrast) words(v float64) string {
+// words formats a value with its metric.
+func (c pathDifference) words(v float64) string {
 	text := unit.Format(v, c.unit)
 	if c.metric != metric.Throughput {
 		text = c.metric + " " + text
@@ -211,8 +211,8 @@ func (c contrast) words(v float64) string {
 	return text
 }
 
-// tells says what the bound reaches, and where if that is elsewhere.
-func (c contrast) tells(v float64, on, target string) string {
+// boundWords describes what the bound reaches, and on which target if that is another one.
+func (c pathDifference) boundWords(v float64, on, target string) string {
 	verb := "needs "
 	if c.unit != unit.Second {
 		verb = "carries "
@@ -224,7 +224,7 @@ func (c contrast) tells(v float64, on, target string) string {
 	return text
 }
 
-// ids are the names of runs, but not of published numbers, which have a place.
+// ids returns the ids of runs, without published numbers, which have a place.
 func ids(runs []*result.Run) []string {
 	var names []string
 	for _, r := range runs {
@@ -235,8 +235,9 @@ func ids(runs []*result.Run) []string {
 	return names
 }
 
-// disagree looks at numbers of the same thing that two tools or two rows give. Output is held to its table elsewhere.
-func disagree(recs *records) (found []Finding, looked int) {
+// sourcesDisagree compares numbers of the same quantity from two tools or two rows. Output is compared with its table
+// by another rule.
+func sourcesDisagree(recs *records) (found []Finding, checked int) {
 	printed := func(r *result.Run) bool { return r.Fact(FactTable) == TableOutput }
 	for of, runs := range recs.pairs() {
 		if !slices.ContainsFunc(runs, printed) {
@@ -244,40 +245,40 @@ func disagree(recs *records) (found []Finding, looked int) {
 		} else if own := slices.DeleteFunc(slices.Clone(runs), printed); len(own) > 0 {
 			runs = own
 		}
-		for _, metric := range bounded {
-			saw, n := disagreeIn(runs, metric)
-			looked += n
-			for _, f := range saw {
+		for _, metric := range comparedMetrics {
+			findings, n := sourcesDisagreeIn(runs, metric)
+			checked += n
+			for _, f := range findings {
 				f.Case, f.Target, f.Metric = of.name, of.target, metric
 				found = append(found, f)
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// An origin is where numbers of the same thing come from: a tool, or a row of a table.
+// An origin is a source of numbers of a quantity: a tool, or a row of a table.
 type origin struct {
 	name, place string
 	unit        unit.Unit
 	values      []float64
 }
 
-func disagreeIn(runs []*result.Run, metric string) (found []Finding, looked int) {
+func sourcesDisagreeIn(runs []*result.Run, metric string) (found []Finding, checked int) {
 	origins := originsOf(runs, metric)
 	for i := 1; i < len(origins); i++ {
 		a, b := origins[0], origins[i]
 		if a.unit != b.unit {
 			continue
 		}
-		looked++
+		checked++
 		x, y := stats.Median(a.values), stats.Median(b.values)
-		if math.Abs(math.Log(y/x)) > math.Log1p(toolsPart) {
+		if math.Abs(math.Log(y/x)) > math.Log1p(toolMargin) {
 			found = append(found, Finding{Place: b.place, Saw: fmt.Sprintf("%s says %s, %s %s: a factor of %.2f.",
 				a.name, unit.Format(x, a.unit), b.name, unit.Format(y, b.unit), math.Max(x/y, y/x))})
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
 func originsOf(runs []*result.Run, of string) []origin {
@@ -289,7 +290,7 @@ func originsOf(runs []*result.Run, of string) []origin {
 		if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || extreme {
 			continue
 		}
-		name, place := nameOf(r), placeOf(r, of)
+		name, place := sourceName(r), placeOf(r, of)
 		key := r.Fact(FactTable) + "\x00" + name
 		i, seen := at[key]
 		if !seen {
@@ -305,12 +306,12 @@ func originsOf(runs []*result.Run, of string) []origin {
 	return origins
 }
 
-// neighbours is with how many rows behind it a row is compared, and a target with how many before it, so that the work
-// grows with the cells of a table alone.
+// neighbours is the number of following rows that a row is compared with, and of preceding targets that a target is
+// compared with, so that the work grows linearly with the cells of a table.
 const neighbours = 64
 
-// rankOtherwise looks at rows of a table that are of the same case and metric.
-func rankOtherwise(recs *records) (found []Finding, looked int) {
+// rankReversals compares rows of a table about the same case and metric.
+func rankReversals(recs *records) (found []Finding, checked int) {
 	for _, table := range recs.tables {
 		behind := map[[2]string][]row{}
 		rows := rowsOf(recs.cells[table])
@@ -326,17 +327,17 @@ func rankOtherwise(recs *records) (found []Finding, looked int) {
 				if a.label == b.label {
 					continue
 				}
-				saw, n := otherwise(a, b)
-				looked += n
-				found = append(found, saw...)
+				findings, n := rankReversal(a, b)
+				checked += n
+				found = append(found, findings...)
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// otherwise finds the two targets of two rows that differ most in how they are ranked.
-func otherwise(a, b row) (found []Finding, looked int) {
+// rankReversal finds the two targets of two rows whose ranking differs most.
+func rankReversal(a, b row) (found []Finding, checked int) {
 	worst, at := 0.0, map[string]int{}
 	for k, target := range slices.Backward(b.targets) {
 		at[target] = k
@@ -352,10 +353,10 @@ func otherwise(a, b row) (found []Finding, looked int) {
 			if !known {
 				continue
 			}
-			looked++
+			checked++
 			first, second := math.Log(a.values[i].Number/a.values[j].Number), math.Log(b.values[k].Number/b.values[l].Number)
 			least := math.Min(math.Abs(first), math.Abs(second))
-			if !(first*second < 0) || !(least > math.Log1p(apart)) || least <= worst {
+			if !(first*second < 0) || !(least > math.Log1p(rankMargin)) || least <= worst {
 				continue
 			}
 			worst = least
@@ -364,11 +365,11 @@ func otherwise(a, b row) (found []Finding, looked int) {
 					y, x, percent(math.Expm1(first)), a.label, percent(math.Expm1(second)), b.label)}}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// nameOf is what gave the numbers of a run: its row in a table, or its tool.
-func nameOf(r *result.Run) string {
+// sourceName returns the source of a run's numbers: its row in a table, or its tool.
+func sourceName(r *result.Run) string {
 	if label := r.Fact(FactRow); label != "" {
 		return fmt.Sprintf("%q", label)
 	}

@@ -10,47 +10,47 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Rule is one way in which numbers can be implausible.
+// A Rule checks for one kind of implausible numbers.
 type Rule struct {
 	Name     string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	About    string   `json:"about"` // what it looks at and from where on it speaks; a sentence
-	Why      string   `json:"why"`   // that matters; a sentence
+	About    string   `json:"about"` // what it expects and its thresholds; a sentence
+	Why      string   `json:"why"`   // why that matters; a sentence
 	More     string   `json:"more,omitempty"`
 
-	// A rule has one of the two: one judges a run by itself, all judges the evidence as a whole. Both return how many
-	// things there were to look at.
-	one func(r measured) (saw []Finding, looked int)
-	all func(e *records) (saw []Finding, looked int)
+	// A rule has one of these functions: checkRun checks a single run, checkAll the whole evidence. Both return the number
+	// of things that they could check.
+	checkRun func(r measuredRun) (findings []Finding, checked int)
+	checkAll func(e *records) (findings []Finding, checked int)
 }
 
-// A measured is a run with what it is of.
-type measured struct {
+// A measuredRun is a run with its planned case and the facts of its target.
+type measuredRun struct {
 	*result.Run
-	of     result.Case
-	target []result.Fact // nil where they are not known
+	planned     result.Case
+	targetFacts []result.Fact // nil if unknown
 }
 
-// An Examination is what came of one rule.
+// An Examination is the result of one rule.
 type Examination struct {
 	Rule     Rule
-	Looked   int // things that the rule could judge: 0 means that it had nothing to look at
+	Checked  int // number of things that the rule could check
 	Findings []Finding
 }
 
-// rules are all rules, those that find errors first.
-var rules = gravestFirst(
-	slices.Concat(runRules, runDoubts, pathRules, outputRules, copyRules, textRules, volumeRules, jobRules, claimRules))
+// rules lists all rules, those that find errors first.
+var rules = sortBySeverity(
+	slices.Concat(runRules, runWarnings, pathRules, outputRules, copyRules, textRules, volumeRules, jobRules, claimRules))
 
-func gravestFirst(rules []Rule) []Rule {
+func sortBySeverity(rules []Rule) []Rule {
 	slices.SortStableFunc(rules, func(a, b Rule) int {
 		return slices.Index(Severities, a.Severity) - slices.Index(Severities, b.Severity)
 	})
 	return rules
 }
 
-// Check applies all rules. The findings are in the order of rules, and within a rule in the order
-// of the runs. Runs that are invalid, or of an attempt that was repeated, are not looked at.
+// Check applies all rules. The findings are in the order of rules, and within a rule in the order of runs. Invalid
+// runs, and those of attempts that were repeated, are skipped.
 func Check(e Evidence) []Finding {
 	found := []Finding{}
 	for _, x := range Examine(e) {
@@ -59,48 +59,48 @@ func Check(e Evidence) []Finding {
 	return found
 }
 
-// CheckRun applies the rules that one run of a case can fail alone. Facts of its target are not known here: what
-// needs them, such as the rate of the link, only [Check] sees.
+// CheckRun applies the rules for single runs to a run of a case. Facts of its target are not known here, so rules that
+// need them, such as the one on the rate of the link, find nothing.
 func CheckRun(of result.Case, r result.Run) []Finding {
 	found := []Finding{}
 	for _, rule := range rules {
-		if rule.one == nil {
+		if rule.checkRun == nil {
 			continue
 		}
-		saw, _ := rule.one(measured{&r, of, nil})
-		found = append(found, rule.complete(saw, &r)...)
+		findings, _ := rule.checkRun(measuredRun{&r, of, nil})
+		found = append(found, rule.complete(findings, &r)...)
 	}
 	return found
 }
 
-// Examine is [Check] with what each rule had to look at.
+// Examine applies all rules as [Check] does, and returns the findings and the number of things checked for each rule.
 func Examine(e Evidence) []Examination {
 	recs := newRecords(e)
 	var all []Examination
 	for _, rule := range rules {
 		x := Examination{Rule: rule}
-		if rule.all != nil {
-			var saw []Finding
-			saw, x.Looked = rule.all(recs)
-			x.Findings = rule.complete(saw, &result.Run{})
+		if rule.checkAll != nil {
+			var findings []Finding
+			findings, x.Checked = rule.checkAll(recs)
+			x.Findings = rule.complete(findings, &result.Run{})
 		}
 		for _, r := range recs.runs {
-			if rule.one != nil {
-				saw, looked := rule.one(measured{r, recs.planned[r.Case], e.Facts[r.Target]})
-				x.Looked += looked
-				x.Findings = append(x.Findings, rule.complete(saw, r)...)
+			if rule.checkRun != nil {
+				findings, checked := rule.checkRun(measuredRun{r, recs.planned[r.Case], e.Facts[r.Target]})
+				x.Checked += checked
+				x.Findings = append(x.Findings, rule.complete(findings, r)...)
 			}
 		}
-		x.Findings = merge(x.Findings)
+		x.Findings = mergeRuns(x.Findings)
 		all = append(all, x)
 	}
 	return all
 }
 
-// complete fills in what the rule and the run know.
-func (rule Rule) complete(saw []Finding, r *result.Run) []Finding {
-	for i := range saw {
-		f := &saw[i]
+// complete fills in the fields that follow from the rule and the run.
+func (rule Rule) complete(findings []Finding, r *result.Run) []Finding {
+	for i := range findings {
+		f := &findings[i]
 		f.Rule, f.Why, f.More = rule.Name, rule.Why, rule.More
 		if f.Severity == "" {
 			f.Severity = rule.Severity
@@ -113,12 +113,12 @@ func (rule Rule) complete(saw []Finding, r *result.Run) []Finding {
 			f.Place = placeOf(r, f.Metric)
 		}
 	}
-	return saw
+	return findings
 }
 
-// merge makes one finding of those of the same rule about many runs of the same numbers; it tells
-// the first and counts the rest. Cells of tables stay apart: each has its place.
-func merge(found []Finding) []Finding {
+// mergeRuns combines findings of one rule about the same case, target and metric of several runs: it keeps the first
+// and counts the rest. Cells of tables stay separate, because each has its place.
+func mergeRuns(found []Finding) []Finding {
 	type key struct{ caseName, target, metric, place string }
 	at := map[key]int{}
 	var merged []Finding
@@ -142,23 +142,23 @@ func merge(found []Finding) []Finding {
 	return merged
 }
 
-// records is evidence, sorted so that it can be found.
+// A records holds the evidence, indexed.
 type records struct {
 	Evidence
-	runs   []*result.Run // valid, of the last attempt of their block
-	said   []*result.Run // sentences of a text
-	byCase map[string]map[string][]*result.Run
-	cases  []string                 // of runs, in the order in which they first appear
-	tables []string                 // likewise
-	cells  map[string][]*result.Run // of each table
-	// The plan's cases by name, the first of each, and where its targets stand in it, below 0.
+	runs      []*result.Run // valid, of the last attempt of their block
+	sentences []*result.Run // sentences of a text
+	byCase    map[string]map[string][]*result.Run
+	cases     []string                 // of runs, in the order in which they first appear
+	tables    []string                 // in the order in which they first appear
+	cells     map[string][]*result.Run // cells of each table
+	// planned has the plan's cases by name, the first of each; rank has the position of its targets in the plan, below 0.
 	planned map[string]result.Case
 	rank    map[string]int
-	on      map[way]string // the names of the plan's cases
+	caseOn  map[pathAndWorkload]string // names of the plan's cases
 }
 
-// A way is what a workload is measured on.
-type way struct {
+// A pathAndWorkload identifies a case by its path and workload.
+type pathAndWorkload struct {
 	path     targets.Path
 	workload string
 }
@@ -166,7 +166,7 @@ type way struct {
 func newRecords(e Evidence) *records {
 	recs := &records{
 		Evidence: e, byCase: map[string]map[string][]*result.Run{}, cells: map[string][]*result.Run{},
-		planned: map[string]result.Case{}, rank: map[string]int{}, on: map[way]string{},
+		planned: map[string]result.Case{}, rank: map[string]int{}, caseOn: map[pathAndWorkload]string{},
 	}
 	for i, t := range e.Experiment.Targets {
 		recs.rank[t.Name] = i - len(e.Experiment.Targets)
@@ -174,21 +174,21 @@ func newRecords(e Evidence) *records {
 	for _, c := range e.Experiment.Cases {
 		if _, twice := recs.planned[c.Name]; !twice {
 			recs.planned[c.Name] = c
-			recs.on[way{targets.Path(c.Path), c.Workload}] = c.Name
+			recs.caseOn[pathAndWorkload{targets.Path(c.Path), c.Workload}] = c.Name
 		}
 	}
 	last, number := result.LastAttempts(e.Runs), map[[2]string]int{}
 	for _, r := range e.Runs {
 		number[[2]string{r.Case, r.Target}]++
 	}
-	recs.runs = make([]*result.Run, 0, len(e.Runs)) // of many runs, what growing wastes is much
+	recs.runs = make([]*result.Run, 0, len(e.Runs)) // growing a large slice would waste memory
 	for i := range e.Runs {
 		r := &e.Runs[i]
 		if !r.Valid() || !last(r) {
 			continue
 		}
 		if r.Fact(FactSaid) != "" {
-			recs.said = append(recs.said, r)
+			recs.sentences = append(recs.sentences, r)
 			continue
 		}
 		recs.runs = append(recs.runs, r)
@@ -213,7 +213,7 @@ func newRecords(e Evidence) *records {
 // A pair is a case on a target.
 type pair struct{ name, target string }
 
-// pairs are all cases on all targets that have runs.
+// pairs iterates over all cases on all targets with runs.
 func (recs *records) pairs() iter.Seq2[pair, []*result.Run] {
 	return func(yield func(pair, []*result.Run) bool) {
 		for _, name := range recs.cases {

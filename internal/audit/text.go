@@ -10,43 +10,43 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// linksApart is the factor by which the links of targets that are compared may differ.
+// linksApart is the factor by which the links of compared targets may differ.
 const linksApart = 1.2
 
-// textRules are the rules about what a source leaves out, or says without numbers.
+// textRules find what a source omits, or states without numbers.
 var textRules = []Rule{
-	{Name: "no-counts", Severity: Warning, all: noCounts,
+	{Name: "no-counts", Severity: Warning, checkAll: noCounts,
 		About: "Numbers state how many runs they are from; six runs a side can be distinguished without assuming the " +
 			"shape of the noise.",
 		Why: "One run is no basis for a ranking: the next one gives another number, by an unknown difference."},
-	{Name: "peak", Severity: Warning, all: peak,
+	{Name: "peak", Severity: Warning, checkAll: peak,
 		About: "A throughput or a latency is not given by its maximum alone.",
 		Why:   "A peak happened once. It grows with the duration of the measurement, and is not what a user gets."},
-	{Name: "unlisted", Severity: Warning, all: unlisted,
+	{Name: "unlisted", Severity: Warning, checkAll: unlisted,
 		About: "The configurations that a text lists as tested are those of its tables.",
 		Why: "Numbers of a configuration that the set-up does not list cannot be judged, and a configuration without " +
 			"numbers was left out for a reason."},
-	{Name: "no-data", Severity: Warning, all: noData,
+	{Name: "no-data", Severity: Warning, checkAll: noData,
 		About: "Comparisons and announced figures state their numbers.",
 		Why:   "A comparison without its numbers, their count and their spread can be neither checked nor repeated."},
-	{Name: "links-differ", Severity: Warning, all: linksDiffer,
+	{Name: "links-differ", Severity: Warning, checkAll: linksDiffer,
 		About: "Compared targets have links within 20 % of each other.",
 		Why: "Otherwise the machines are compared, not their software: the slower link limits its side whatever the " +
 			"software does."},
-	{Name: "above-storage-limit", Severity: Warning, all: aboveStorage,
+	{Name: "above-storage-limit", Severity: Warning, checkAll: aboveStorage,
 		About: "Operations and bytes per second of storage stay within what the class of the volume and the size of the VM " +
 			"promise, the smaller of both, plus 5 %.",
 		Why: "More than the limit comes from a cache or a burst credit, and ends with it."},
 }
 
-// noCounts looks at each table and at runs of ours.
-func noCounts(recs *records) (found []Finding, looked int) {
+// noCounts checks each table, and the runs of ours.
+func noCounts(recs *records) (found []Finding, checked int) {
 	for _, table := range recs.tables {
 		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), noFigure)
 		if len(cells) == 0 {
 			continue
 		}
-		looked++
+		checked++
 		without, figures, places := 0, 0, []string{}
 		for _, r := range cells {
 			figures += len(r.Values)
@@ -56,15 +56,14 @@ func noCounts(recs *records) (found []Finding, looked int) {
 			}
 		}
 		if without > 0 {
-			found = append(found, Finding{Place: first(places), Saw: fewWords(table, cells, without, figures)})
+			found = append(found, Finding{Place: first(places), Saw: fewRunsText(table, cells, without, figures)})
 		}
 	}
-	saw, n := fewRuns(recs)
-	return append(found, saw...), looked + n
+	findings, n := fewRuns(recs)
+	return append(found, findings...), checked + n
 }
 
-// runsBehind is how many runs a cell is of, or how many runs of its kind the table has, if it lists
-// each.
+// runsBehind returns how many runs a cell aggregates, or the number of runs of its kind if the table lists each.
 func (recs *records) runsBehind(r *result.Run) int {
 	if n := count(r.Facts, FactRuns); n > 0 || r.Fact(FactRow) != "" {
 		return n
@@ -72,8 +71,8 @@ func (recs *records) runsBehind(r *result.Run) int {
 	return len(recs.byCase[r.Case][r.Target])
 }
 
-// fewWords says of which figures the counts are missing or small.
-func fewWords(table string, cells []*result.Run, without, figures int) string {
+// fewRunsText describes which figures have no counts or small ones.
+func fewRunsText(table string, cells []*result.Run, without, figures int) string {
 	least := 0
 	for _, r := range cells {
 		if n := count(r.Facts, FactRuns); n > 0 && (least == 0 || n < least) {
@@ -87,15 +86,15 @@ func fewWords(table string, cells []*result.Run, without, figures int) string {
 	return fmt.Sprintf("%s from fewer than %d runs, down to %d.", some, fewBlocks, least)
 }
 
-// fewRuns notes the cases of ours with less runs than any test needs, in one finding.
-func fewRuns(recs *records) (found []Finding, looked int) {
+// fewRuns counts the cases of ours with fewer runs than any test needs, in one finding.
+func fewRuns(recs *records) (found []Finding, checked int) {
 	few, least := 0, 0
 	for _, runs := range recs.pairs() {
 		runs = slices.DeleteFunc(slices.Clone(runs), published)
 		if len(runs) == 0 {
 			continue
 		}
-		looked++
+		checked++
 		if len(runs) < fewBlocks {
 			few++
 			if least == 0 || len(runs) < least {
@@ -104,38 +103,38 @@ func fewRuns(recs *records) (found []Finding, looked int) {
 		}
 	}
 	if few == 0 {
-		return nil, looked
+		return nil, checked
 	}
 	f := Finding{Severity: Note, Saw: fmt.Sprintf(
-		"Fewer than %d valid runs in %d of %d pairs of case and target; the least is %d.", fewBlocks, few, looked, least)}
+		"Fewer than %d valid runs in %d of %d pairs of case and target; the least is %d.", fewBlocks, few, checked, least)}
 	if least == 1 {
 		f.Severity = Warning
 	}
-	return []Finding{f}, looked
+	return []Finding{f}, checked
 }
 
-// claimed says whether a run is a change that a table claims.
+// claimed reports whether a run is a change that a table claims.
 func claimed(r *result.Run) bool {
 	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return strings.HasSuffix(v.Metric, ChangeSuffix) })
 }
 
-// noFigure says whether a run measures nothing by itself.
+// noFigure reports whether a run has no measured value.
 func noFigure(r *result.Run) bool { return len(r.Values) == 0 || claimed(r) }
 
-func peak(recs *records) (found []Finding, looked int) {
+func peak(recs *records) (found []Finding, checked int) {
 	for of, runs := range recs.pairs() {
 		runs = slices.DeleteFunc(slices.Clone(runs), noFigure)
 		if len(runs) == 0 {
 			continue
 		}
-		looked++
+		checked++
 		if !slices.ContainsFunc(runs, func(r *result.Run) bool { return !onlyPeak(r) }) {
 			v := runs[0].Values[0]
 			found = append(found, Finding{Case: of.name, Target: of.target, Runs: ids(runs), Place: runs[0].Fact(FactPlace),
 				Saw: fmt.Sprintf("The only figure is a maximum: %s.", unit.Format(v.Number, v.Unit))})
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
 func onlyPeak(r *result.Run) bool {
@@ -146,7 +145,7 @@ func onlyPeak(r *result.Run) bool {
 }
 
 // unlisted compares the columns of tables with the configurations that the text lists.
-func unlisted(recs *records) (found []Finding, looked int) {
+func unlisted(recs *records) (found []Finding, checked int) {
 	var listed []string
 	for name, facts := range recs.Facts {
 		if result.FactOf(facts, FactListed) != "" {
@@ -178,14 +177,14 @@ func unlisted(recs *records) (found []Finding, looked int) {
 	return found, len(listed)
 }
 
-// noData collects what sentences say without figures, by what they do.
-func noData(recs *records) (found []Finding, looked int) {
+// noData collects sentences without figures, by their kind.
+func noData(recs *records) (found []Finding, checked int) {
 	quotes := map[string][]*result.Run{}
-	for _, r := range recs.said {
+	for _, r := range recs.sentences {
 		said := r.Fact(FactSaid)
 		quotes[said] = append(quotes[said], r)
 	}
-	looked = len(recs.said) - len(quotes[SaidBeyond])
+	checked = len(recs.sentences) - len(quotes[SaidBeyond])
 	add := func(said, format string) {
 		runs := quotes[said]
 		if len(runs) == 0 {
@@ -205,17 +204,17 @@ func noData(recs *records) (found []Finding, looked int) {
 		add(SaidShare, "%s in percent, without the figures behind them:")
 		add(SaidClaim, "%s in words, without a figure:")
 	}
-	return found, looked
+	return found, checked
 }
 
-// plural counts what sentences do.
+// plural counts sentences of a kind.
 func plural(n int, said string) string {
 	one := map[string]string{SaidAnnounced: "announcement", SaidEmpty: "empty cell",
 		SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
 	return unit.Plural(n, one)
 }
 
-// linesOf lists the lines that places name, at most eight.
+// linesOf lists the lines of the runs' places, at most eight.
 func linesOf(runs []*result.Run) string {
 	var lines []string
 	for _, r := range runs {
@@ -236,7 +235,7 @@ func linesOf(runs []*result.Run) string {
 	return word + " " + strings.Join(lines, ", ") + more + "."
 }
 
-func linksDiffer(recs *records) (found []Finding, looked int) {
+func linksDiffer(recs *records) (found []Finding, checked int) {
 	var slow, fast string
 	var least, most float64
 	for _, t := range recs.Experiment.Targets {
@@ -247,7 +246,7 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 		if link == 0 {
 			continue
 		}
-		looked++
+		checked++
 		if least == 0 || link < least {
 			slow, least = t.Name, link
 		}
@@ -255,39 +254,39 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 			fast, most = t.Name, link
 		}
 	}
-	if looked < 2 || most <= least*linksApart {
-		return nil, looked / 2
+	if checked < 2 || most <= least*linksApart {
+		return nil, checked / 2
 	}
 	return []Finding{{Target: slow, Place: result.FactOf(recs.Facts[slow], FactPlace),
 		Saw: fmt.Sprintf("The link of %s has %s, that of %s %s.",
-			slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, looked
+			slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, checked
 }
 
-func aboveStorage(recs *records) (found []Finding, looked int) {
-	for _, r := range recs.said {
+func aboveStorage(recs *records) (found []Finding, checked int) {
+	for _, r := range recs.sentences {
 		if r.Fact(FactSaid) == SaidBeyond {
-			looked++
+			checked++
 			found = append(found, Finding{Place: r.Fact(FactPlace),
 				Saw: "The text says itself that results are above what the class promises."})
 		}
 	}
 	for _, r := range recs.runs {
-		held := slices.DeleteFunc(Hold(recs.planned[r.Case], r, recs.Facts[r.Target]),
-			func(h Held) bool { return h.Resource == LinkRate })
-		looked += len(held)
+		held := slices.DeleteFunc(AppliedLimits(recs.planned[r.Case], r, recs.Facts[r.Target]),
+			func(h AppliedLimit) bool { return h.Resource == LinkRate })
+		checked += len(held)
 		for _, h := range held {
-			if h.Value > h.Most*(1+clearly) && !slices.ContainsFunc(held, h.looserThan) {
+			if h.Value > h.Most*(1+clearMargin) && !slices.ContainsFunc(held, h.exceedsOther) {
 				found = append(found, Finding{Case: r.Case, Target: r.Target,
 					Metric: h.Metric, Runs: ids([]*result.Run{r}), Place: placeOf(r, h.Metric),
 					Saw: fmt.Sprintf("%s, where the %s promises %s at most.",
-						unit.Format(h.Value, h.Unit), promiser[h.Resource], unit.Format(h.Most, h.Unit))})
+						unit.Format(h.Value, h.Unit), limitOwners[h.Resource], unit.Format(h.Most, h.Unit))})
 			}
 		}
 	}
-	return found, looked
+	return found, checked
 }
 
-// promiser is what promises the most of a disk's resource.
-var promiser = map[Resource]string{
+// limitOwners names what sets the maximum of a disk's resource.
+var limitOwners = map[Resource]string{
 	VolumeIOPS: "class", VolumeBandwidth: "class", MachineIOPS: "size of the VM", MachineBandwidth: "size of the VM",
 }

@@ -71,7 +71,7 @@ func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) e
 	planned := 0
 	for i, x := range l.Causes {
 		of, _ := l.Experiment.Case(x.Case)
-		t, ok := explain.NewTrial(x, l.Experiment)
+		t, ok := explain.NewConfirmationPlan(x, l.Experiment)
 		if !ok || of.Role != result.Primary {
 			continue
 		}
@@ -98,7 +98,7 @@ func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) e
 const leastTrial = 8
 
 // trialArgs are the arguments of run for a trial, with windows as the experiment had them.
-func trialArgs(t explain.Trial, d result.Design, out string, yes bool) []string {
+func trialArgs(t explain.ConfirmationPlan, d result.Design, out string, yes bool) []string {
 	seconds := func(v float64) string { return time.Duration(v * float64(time.Second)).String() }
 	args := []string{"--out", out, "--blocks", strconv.Itoa(leastTrial), "--primary", "*",
 		"--duration", seconds(d.Duration), "--warmup", seconds(d.Warmup)}
@@ -118,7 +118,7 @@ func trialArgs(t explain.Trial, d result.Design, out string, yes bool) []string 
 func confirmed(dir string, e result.Experiment, list []explain.Explanation) error {
 	for i := range list {
 		x := &list[i]
-		t, ok := explain.NewTrial(*x, e)
+		t, ok := explain.NewConfirmationPlan(*x, e)
 		if _, err := os.Stat(trialDir(dir, i)); err != nil || !ok {
 			continue
 		}
@@ -126,7 +126,7 @@ func confirmed(dir string, e result.Experiment, list []explain.Explanation) erro
 		if err != nil {
 			return fmt.Errorf("trial of %s: %w", x.Case, err)
 		}
-		if t.Of(r.Experiment) {
+		if t.Matches(r.Experiment) {
 			x.Confirmations = t.Confirm(r.Results, x.Metric)
 		}
 	}

@@ -47,7 +47,7 @@ func (t told) check(targets ...string) error {
 		switch of, _, foreign := cutLast(name, ":"); {
 		case foreign:
 			return fmt.Errorf("--fact: there is no target %s; the targets are %s", of, prose.Choices(of, targets))
-		case !is || name == "" || value == "" || name == audit.FactTold:
+		case !is || name == "" || value == "" || name == audit.FactStatedByUser:
 			return fmt.Errorf("--fact: %q is not NAME=VALUE or TARGET:NAME=VALUE", text)
 		}
 		if err := checkUnit(name, value); err != nil {
@@ -84,7 +84,7 @@ func factOfTold(given []result.Fact) result.Fact {
 	for _, f := range given {
 		names = append(names, f.Name)
 	}
-	return result.Fact{Name: audit.FactTold, Value: strings.Join(names, ", ")}
+	return result.Fact{Name: audit.FactStatedByUser, Value: strings.Join(names, ", ")}
 }
 
 // A toldSink has the facts that users gave among those of targets, in the place of what was found out.

@@ -140,7 +140,7 @@ func (o *importOrder) check() error {
 	}
 	for _, text := range o.facts {
 		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" || value == "" || name == audit.FactTold {
+		if !ok || name == "" || value == "" || name == audit.FactStatedByUser {
 			return fmt.Errorf("--fact: %q is not NAME=VALUE", text)
 		}
 		if err := checkUnit(name, value); err != nil {

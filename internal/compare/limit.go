@@ -75,7 +75,7 @@ func (t *runTable) limitsOf(rc result.Case, target string, facts []result.Fact) 
 	at, values := map[key]int{}, map[key][]float64{}
 	runs := t.valid(rc.Name, target)
 	for _, block := range slices.Sorted(maps.Keys(runs)) {
-		for _, h := range audit.Hold(rc, runs[block], facts) {
+		for _, h := range audit.AppliedLimits(rc, runs[block], facts) {
 			if v, _ := runs[block].Value(h.Metric); v.Better != metric.Higher || v.Unit != h.Unit {
 				continue // an offered load, such as the rate of a sender, does not use the resource
 			}

@@ -14,15 +14,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Factor is one thing in which the better target can be made like the worse one while the rest of it stays: by an
+// A Factor is one property in which the better target can be made equal to the worse one without other changes: by an
 // option of the target, or by a parameter of the workload.
 type Factor struct {
 	Name     string `json:"name"`               // mss=1410
-	Target   string `json:"target,omitempty"`   // the better target with it; empty: as it is
-	Workload string `json:"workload,omitempty"` // what the workload gets; empty: nothing
+	Target   string `json:"target,omitempty"`   // the better target with the option; "": unchanged
+	Workload string `json:"workload,omitempty"` // additional parameter of the workload; "": none
 }
 
-// option is a factor by the first of these options in which the targets differ.
+// option returns a factor for the first of these options in which the targets differ.
 func option(names ...string) func(evidence) *Factor {
 	return func(e evidence) *Factor {
 		worse, err1 := targets.ParseSpec(e.specs[e.worse])
@@ -40,7 +40,7 @@ func option(names ...string) func(evidence) *Factor {
 	}
 }
 
-// optionOf adds a parameter of the workload for where the targets have no option.
+// optionOf returns a factor as option does, or one by a parameter of the workload if the targets have no such option.
 func optionOf(parameter func(evidence) string, names ...string) func(evidence) *Factor {
 	return func(e evidence) *Factor {
 		if f := option(names...)(e); f != nil {
@@ -53,18 +53,18 @@ func optionOf(parameter func(evidence) string, names ...string) func(evidence) *
 	}
 }
 
-// timeStamps are what TCP's time stamps take of each segment, in bytes (RFC 7323).
-const timeStamps = 12
+// timestampBytes is the size of TCP's timestamps in each segment (RFC 7323).
+const timestampBytes = 12
 
-func segment(e evidence) string {
-	d, ok := e.metric(metric.MSS)
+func segmentParameter(e evidence) string {
+	d, ok := e.metricDifference(metric.MSS)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("mss=%d", int(d.worse)+timeStamps)
+	return fmt.Sprintf("mss=%d", int(d.worse)+timestampBytes)
 }
 
-func control(e evidence) string {
+func congestionParameter(e evidence) string {
 	worse, _, ok := e.fact("tcp.congestion")
 	if !ok {
 		return ""
@@ -72,25 +72,26 @@ func control(e evidence) string {
 	return "congestion=" + worse
 }
 
-// A Trial is the experiment that confirms an explanation: its case on its two targets, and the better one again with
-// each factor for itself.
-type Trial struct {
-	Targets []string // texts, the better one first, then the worse one
+// A ConfirmationPlan is the experiment that confirms an explanation: its case on its two targets, and the better target
+// again with each factor alone.
+type ConfirmationPlan struct {
+	Targets []string // specifications, the better target first, then the worse one
 	Cases   []string // names
 	worse   string   // labels
 	better  string
 	arms    []arm
 }
 
-// An arm is a cause and where the runs are in which its factor alone is made equal.
+// An arm is a cause with the target and case of the runs in which its factor alone is made equal.
 type arm struct {
 	cause        Cause
 	target, name string // label, case
 }
 
-// NewTrial plans the trial of an explanation; ok is false if none of its causes can be made equal here.
-func NewTrial(x Explanation, e result.Experiment) (t Trial, ok bool) {
-	t = Trial{worse: x.worse, better: x.better, Cases: []string{x.Case}}
+// NewConfirmationPlan plans the confirmation of an explanation; ok is false if none of its causes can be made equal
+// here.
+func NewConfirmationPlan(x Explanation, e result.Experiment) (t ConfirmationPlan, ok bool) {
+	t = ConfirmationPlan{worse: x.worse, better: x.better, Cases: []string{x.Case}}
 	for _, label := range []string{x.better, x.worse} {
 		i := slices.IndexFunc(e.Targets, func(o result.Target) bool { return o.Name == label })
 		if i < 0 {
@@ -119,7 +120,7 @@ func NewTrial(x Explanation, e result.Experiment) (t Trial, ok bool) {
 	return t, len(t.arms) > 0
 }
 
-// withParameter is a case's name with a parameter more of its workload.
+// withParameter adds a parameter to the workload in a case's name.
 func withParameter(name, parameter string) string {
 	if strings.Contains(name, ":") {
 		return name + "," + parameter
@@ -127,8 +128,8 @@ func withParameter(name, parameter string) string {
 	return name + ":" + parameter
 }
 
-// Of says whether an experiment is the trial's.
-func (t Trial) Of(e result.Experiment) bool {
+// Matches reports whether an experiment has the targets of the plan.
+func (t ConfirmationPlan) Matches(e result.Experiment) bool {
 	var specs []string
 	for _, o := range e.Targets {
 		specs = append(specs, o.Spec)
@@ -136,7 +137,7 @@ func (t Trial) Of(e result.Experiment) bool {
 	return slices.Equal(specs, t.Targets)
 }
 
-// A Confirmation is what making one factor equal did.
+// A Confirmation is the effect of making one factor equal.
 type Confirmation struct {
 	Rule   string           `json:"rule"`
 	Factor string           `json:"factor"`
@@ -148,9 +149,9 @@ type Confirmation struct {
 	Sentence string `json:"sentence"`
 }
 
-// Confirm reads what came of a trial about a metric.
-func (t Trial) Confirm(r result.Results, name string) []Confirmation {
-	runs := countingRuns(r.Runs)
+// Confirm evaluates the results of the planned experiment for the named metric.
+func (t ConfirmationPlan) Confirm(r result.Results, name string) []Confirmation {
+	runs := validRuns(r.Runs)
 	base := runs[t.Cases[0]]
 	var list []Confirmation
 	for _, a := range t.arms {

@@ -13,25 +13,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// alpha is the error probability of the interval of a piece of evidence.
+// alpha is the error probability of each interval of the evidence.
 const alpha = 0.05
 
-// mostPairs are looked at: more would tell nothing else, and the time for an interval grows with their square.
+// mostPairs limits the pairs used: more add little, and the time for an interval grows with their square.
 const mostPairs = 60
 
-// A pair is the runs of one block, on the target that is worse and on the other.
+// A pair holds the runs of one block on the worse target and on the other.
 type pair struct{ worse, better *result.Run }
 
-// Evidence is what is known of both sides of a comparison.
+// An evidence holds the data about both sides of a comparison.
 type evidence struct {
 	row           compare.Row
 	worse, better string // targets
 	pairs         []pair
 	facts         map[string][]result.Fact // by target
-	specs         map[string]string        // texts of the targets, by their labels
+	specs         map[string]string        // specifications of the targets, by label
 	workload      string
-	cost          string       // that the runs have layers of; empty if they have none
-	layers        []difference // in which the worse target takes more of it
+	cost          string       // cost metric that the runs have layers of; "" if none
+	layers        []difference // layers in which the worse target needs more of it
 }
 
 func newEvidence(
@@ -52,11 +52,11 @@ func newEvidence(
 		}
 	}
 	e.cost = e.sampledCost()
-	e.layers = e.costlier()
+	e.layers = e.costlierLayers()
 	return e
 }
 
-// newPathEvidence is of one target, where a case is worse than its bound in the same blocks.
+// newPathEvidence returns the evidence of a single target whose case is worse than its bound in the same blocks.
 func newPathEvidence(of result.Case, target string, runs, bound map[int]*result.Run) evidence {
 	row := compare.Row{Case: of.Name, Metric: of.Metric, Unit: metric.Named(of.Metric).Unit, Target: target,
 		Baseline: of.Bound}
@@ -67,21 +67,24 @@ func newPathEvidence(of result.Case, target string, runs, bound map[int]*result.
 		}
 	}
 	e.cost = e.sampledCost()
-	e.layers = e.costlier()
+	e.layers = e.costlierLayers()
 	return e
 }
 
-// A difference is how much more the worse target has of something than the other, with the interval.
+// A difference is the worse target's value minus the other's, with its interval.
 type difference struct {
 	subject          string
 	unit             unit.Unit
 	worse, better    float64 // medians
 	estimate, lo, hi float64
-	every            []float64 // of the pairs
+	byPair           []float64 // by pair
 }
 
-// of reads something of every run; ok is false if a run does not have it, or there are too few for an interval.
-func (e evidence) of(subject string, u unit.Unit, read func(*result.Run) (float64, bool)) (d difference, ok bool) {
+// pairedDifference reads a value of every run; ok is false if a run does not have it, or there are too few pairs for an
+// interval.
+func (e evidence) pairedDifference(
+	subject string, u unit.Unit, read func(*result.Run) (float64, bool),
+) (d difference, ok bool) {
 	var worse, better, apart []float64
 	for _, p := range e.pairs {
 		w, hasW := read(p.worse)
@@ -96,18 +99,18 @@ func (e evidence) of(subject string, u unit.Unit, read func(*result.Run) (float6
 		return d, false
 	}
 	return difference{subject: subject, unit: u, worse: stats.Median(worse), better: stats.Median(better),
-		estimate: estimate.Shift, lo: estimate.Lo, hi: estimate.Hi, every: apart}, true
+		estimate: estimate.Shift, lo: estimate.Lo, hi: estimate.Hi, byPair: apart}, true
 }
 
-// metric is the difference in a metric.
-func (e evidence) metric(name string) (difference, bool) {
-	return e.of(name, metric.Named(name).Unit, func(r *result.Run) (float64, bool) {
+// metricDifference returns the difference in a metric.
+func (e evidence) metricDifference(name string) (difference, bool) {
+	return e.pairedDifference(name, metric.Named(name).Unit, func(r *result.Run) (float64, bool) {
 		v, has := r.Value(name)
 		return v.Number, has
 	})
 }
 
-// String is a difference as a clause: "mss 1398 B, on the other 1448 B".
+// String formats a difference as a clause: "mss 1398 B instead of 1448 B".
 func (d difference) String() string {
 	worse, better := unit.Format(d.worse, d.unit), unit.Format(d.better, d.unit)
 	if worse == better {
@@ -116,7 +119,7 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s %s instead of %s", d.subject, worse, better)
 }
 
-// change is a difference with its interval: "+7.5 µs [6.9, 8.1]".
+// change formats the difference with its interval: "+7.5 µs [6.9, 8.1]".
 func (d difference) change() string {
 	lo, hi := unit.Format(d.lo, d.unit), unit.Format(d.hi, d.unit)
 	number, symbol, _ := strings.Cut(hi, " ")
@@ -134,7 +137,7 @@ func signed(v float64, u unit.Unit) string {
 	return text
 }
 
-// fact is what all runs of both sides say, if each side says one thing.
+// fact returns a fact of the runs of each side; ok is false if it varies within a side, or is missing or unknown.
 func (e evidence) fact(name string) (worse, better string, ok bool) {
 	for i, p := range e.pairs {
 		w, b := p.worse.Fact(name), p.better.Fact(name)
@@ -146,26 +149,26 @@ func (e evidence) fact(name string) (worse, better string, ok bool) {
 	return worse, better, len(e.pairs) > 0
 }
 
-// targetFact is what both targets say.
+// targetFact returns a fact of both targets; ok is false if it is unknown on one.
 func (e evidence) targetFact(name string) (worse, better string, ok bool) {
 	worse, better = result.FactOf(e.facts[e.worse], name), result.FactOf(e.facts[e.better], name)
 	unknown := func(text string) bool { return text == "" || strings.HasPrefix(text, result.Unknown) }
 	return worse, better, !unknown(worse) && !unknown(better)
 }
 
-// A finding is what came of a rule.
+// A finding is the result of a rule.
 type finding struct {
 	state    State
 	evidence []string
 	share    *Share
 }
 
-// unseen is what cannot be judged here, with its reason.
-func unseen(why string) finding { return finding{state: NotObservable, evidence: []string{why}} }
+// unobservable returns the finding for something that cannot be observed here, with the reason.
+func unobservable(why string) finding { return finding{state: NotObservable, evidence: []string{why}} }
 
-// judged is the state of a difference of which at least so much, in its own unit, does harm; harm is 1 where more does
-// and -1 where less does.
-func (d difference) judged(harm, least float64) State {
+// state judges a difference: it is supported if it does harm by at least least, in its own unit. harm is 1 if higher
+// values do harm, and -1 if lower values do.
+func (d difference) state(harm, least float64) State {
 	lo, hi := d.lo*harm, d.hi*harm
 	if harm < 0 {
 		lo, hi = hi, lo
@@ -179,22 +182,22 @@ func (d difference) judged(harm, least float64) State {
 	return NotObservable
 }
 
-// shareOf is which part of the row's own difference a difference in the same unit accounts for, block by block.
+// shareOf returns the part of the row's own difference that a difference in the same unit accounts for, block by block.
 func (e evidence) shareOf(d difference) *Share {
 	var parts []float64
 	for i, p := range e.pairs {
 		worse, _ := p.worse.Value(e.row.Metric)
 		better, has := p.better.Value(e.row.Metric)
 		whole := worse.Number - better.Number
-		if !has || whole == 0 || i >= len(d.every) {
+		if !has || whole == 0 || i >= len(d.byPair) {
 			return nil
 		}
-		parts = append(parts, d.every[i]/whole)
+		parts = append(parts, d.byPair[i]/whole)
 	}
 	return newShare(parts)
 }
 
-// newShare is that of the parts of all blocks; nil if they are too few for an interval.
+// newShare returns the share from its values by block; nil if there are too few for an interval.
 func newShare(parts []float64) *Share {
 	s := stats.Paired(parts, alpha, stats.OneLook{})
 	if !s.Bounded() {

@@ -1,9 +1,9 @@
 // Package explain finds causes of the differences that a comparison decided.
 //
-// It stands next to compare and audit: verdicts come from compare, runs from result, and what it makes are candidates
-// for the cause of each difference, each with its evidence. A candidate is supported, contradicted or not observable
-// here. It is supported only by what differs between the two targets in the blocks of the verdict itself, in the
-// direction that harms, never by an absolute level. "No cause found" is an answer.
+// It stands next to compare and audit: verdicts come from compare and runs from result; explain adds candidates for the
+// cause of each difference, with their evidence. A candidate is supported, contradicted or not observable. It is
+// supported only by a difference between the two targets in the blocks of the verdict itself, in the harmful direction,
+// never by an absolute level. "No cause found" is a valid answer.
 package explain
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A State is what the evidence says about a candidate.
+// A State is the conclusion of the evidence about a candidate.
 type State string
 
 // The states.
@@ -34,46 +34,45 @@ type Cause struct {
 	Cause    string   `json:"cause"` // in a few words
 	State    State    `json:"state"`
 	Evidence []string `json:"evidence"` // clauses without full stop
-	// Share is the part of the difference that the evidence accounts for, as a fraction with its interval; absent where
-	// that was not measured.
+	// Share is the part of the difference that the evidence accounts for, as a fraction with its interval; omitted if it
+	// was not measured.
 	Share  *Share `json:"share,omitempty"`
-	Remedy string `json:"remedy,omitempty"` // of a supported one
+	Remedy string `json:"remedy,omitempty"` // for supported causes
 	Source string `json:"source,omitempty"`
-	// Factor is what a trial can make equal, of a supported one; nil where nothing can.
+	// Factor is what a confirmation experiment can make equal, for supported causes; nil if there is nothing.
 	Factor *Factor `json:"factor,omitempty"`
 	kind   kind
 }
 
-// A Share is a fraction of a difference; above 1 where something else makes up for a part of it.
+// A Share is a fraction of a difference; it is above 1 if something else compensates for a part.
 type Share struct {
 	Estimate compare.Number   `json:"estimate"`
 	CI       compare.Interval `json:"ci"`
 }
 
-// An Explanation is what is known of the causes of one comparison that came out different.
+// An Explanation holds the causes of one comparison with the verdict different.
 type Explanation struct {
 	Case     string  `json:"case"`
 	Metric   string  `json:"metric"`
 	Target   string  `json:"target"`
 	Baseline string  `json:"baseline"`
-	Causes   []Cause `json:"causes"`   // the supported ones first, of these what is set up before what comes of it
+	Causes   []Cause `json:"causes"`   // supported ones first, and among these settings before their effects
 	Sentence string  `json:"sentence"` // in plain words
-	// Confirmations are what a trial found, in which one factor at a time was made equal.
+	// Confirmations are the results of an experiment in which one factor at a time was made equal.
 	Confirmations []Confirmation `json:"confirmations,omitempty"`
 
 	worse, better string // targets
 }
 
-// Supported are the causes that the evidence supports.
+// Supported returns the causes that the evidence supports.
 func (x Explanation) Supported() []Cause {
 	return slices.DeleteFunc(slices.Clone(x.Causes), func(c Cause) bool { return c.State != Supported })
 }
 
-// Explain explains each comparison by blocks that is about the metric of its case and came out different, in the order
-// of the comparison. Of a target that is alone it explains what each case loses against its bound, the same load
-// between nodes.
+// Explain explains each paired comparison by its case's own metric with the verdict different, in the order of the
+// comparison. With a single target it explains how much worse each case is than its bound, the same load between nodes.
 func Explain(r result.Results, c compare.Comparison) []Explanation {
-	runs := countingRuns(r.Runs)
+	runs := validRuns(r.Runs)
 	if len(r.Experiment.Targets) == 1 {
 		return explainAlone(r.Experiment, runs)
 	}
@@ -92,7 +91,7 @@ func Explain(r result.Results, c compare.Comparison) []Explanation {
 	return list
 }
 
-// leastLoss is what a case has to lose against its bound to be explained.
+// leastLoss is the minimum difference of a case to its bound, as a fraction, that is explained.
 const leastLoss = 0.02
 
 // explainAlone compares the cases of the only target with their bounds.
@@ -109,7 +108,7 @@ func explainAlone(x result.Experiment, runs map[string]map[string]map[int]*resul
 		if m.Better == metric.Higher {
 			harm = -1
 		}
-		if d, ok := e.metric(of.Metric); ok && d.judged(harm, leastLoss*d.better) == Supported {
+		if d, ok := e.metricDifference(of.Metric); ok && d.state(harm, leastLoss*d.better) == Supported {
 			list = append(list, explain(e))
 		}
 	}
@@ -135,24 +134,25 @@ func explain(e evidence) Explanation {
 	}
 	slices.SortStableFunc(x.Causes, func(a, b Cause) int {
 		return cmp.Or(slices.Index(states, a.State)-slices.Index(states, b.State), int(a.kind-b.kind),
-			-cmp.Compare(a.weight(), b.weight()))
+			-cmp.Compare(a.shareEstimate(), b.shareEstimate()))
 	})
 	x.Sentence = sentence(e, x)
 	return x
 }
 
-// states are in the order of an explanation.
+// states lists the states in the order of an explanation.
 var states = []State{Supported, NotObservable, Contradicted}
 
-// weight orders causes of the same state: measured shares come first.
-func (c Cause) weight() float64 {
+// shareEstimate returns the estimate of the share, 0 if it was not measured. It orders causes of the same state and
+// kind.
+func (c Cause) shareEstimate() float64 {
 	if c.Share == nil {
 		return 0
 	}
 	return float64(c.Share.Estimate)
 }
 
-// sentence is an explanation in a line.
+// sentence summarises an explanation in a line.
 func sentence(e evidence, x Explanation) string {
 	supported := x.Supported()
 	if len(supported) == 0 {
@@ -179,8 +179,8 @@ func sentence(e evidence, x Explanation) string {
 	return e.worse + " has " + prose.Enumerate(words) + "."
 }
 
-// countingRuns are the runs that comparisons rest on, by case, target and block.
-func countingRuns(runs []result.Run) map[string]map[string]map[int]*result.Run {
+// validRuns returns the valid runs of last attempts, by case, target and block.
+func validRuns(runs []result.Run) map[string]map[string]map[int]*result.Run {
 	last := result.LastAttempts(runs)
 	all := map[string]map[string]map[int]*result.Run{}
 	for i := range runs {

@@ -16,14 +16,14 @@ import (
 
 const blocks = 8
 
-// A side is what the runs of a target have besides what every run has.
+// A side holds the values of a target in addition to those that every run has.
 type side struct {
 	values map[string]float64
 	facts  []result.Fact // of each run
 	target []result.Fact
 }
 
-// experiment has a case in a metric on the targets base and other.
+// experiment returns results of a case in a metric on the targets base and other.
 func experiment(name string, base, other side) result.Results {
 	role := result.Primary
 	r := result.Results{
@@ -38,7 +38,7 @@ func experiment(name string, base, other side) result.Results {
 			run := result.Run{ID: fmt.Sprintf("%d-%d", block, i), Case: "path/load", Target: []string{"base", "other"}[i],
 				Block: block, Attempt: 1, Slot: i + 1, Window: 1, Facts: s.facts}
 			for metricName, v := range s.values {
-				// Each block has its own level, and each run a little of its own.
+				// Each block has its own level, and each run a small deviation.
 				v *= 1 + 0.001*float64(block) + 0.0001*float64((block*7+i*3)%5)
 				run.Values = append(run.Values, result.NewValue(metric.Named(metricName), v))
 			}
@@ -65,8 +65,8 @@ func facts(pairs ...string) []result.Fact {
 	return list
 }
 
-// counting is a side whose runs count; of some counters a good deal, and of a share nearly all.
-func counting(values map[string]float64, counters ...string) side {
+// withCounters returns a side whose runs have counters: high values of the given ones, and nearly 1 for shares.
+func withCounters(values map[string]float64, counters ...string) side {
 	s := side{values: maps.Clone(values),
 		facts: facts("counters.client", "here", "counters.server", "here and on the node")}
 	for _, c := range counters {
@@ -79,8 +79,8 @@ func counting(values map[string]float64, counters ...string) side {
 	return s
 }
 
-// TestRules: each rule is supported by what it is about, contradicted where nothing differs or the other side has it,
-// and not observable where nothing tells.
+// TestRules checks that each rule is supported by the difference it is about, contradicted without it or with the
+// opposite one, and not observable without data.
 func TestRules(t *testing.T) {
 	fast, slow := map[string]float64{metric.Throughput: 10e9}, map[string]float64{metric.Throughput: 8e9}
 	with := func(values map[string]float64, more map[string]float64) map[string]float64 {
@@ -134,7 +134,7 @@ func TestRules(t *testing.T) {
 			side{values: slow, target: facts("encryption", "wireguard (a config map)")}},
 		{"encapsulation", metric.Throughput, side{values: fast, target: facts("underlay-header", "bare packets")},
 			side{values: slow, target: facts("underlay-header", "ipv4 udp:8472 vxlan:1 ethernet")}},
-		{"rate-limit", metric.Throughput, counting(fast), counting(slow, metric.QueueOverlimits)},
+		{"rate-limit", metric.Throughput, withCounters(fast), withCounters(slow, metric.QueueOverlimits)},
 		{"rate-limit", metric.Throughput, side{values: fast, target: facts("node-speed", "25000 Mbit/s")},
 			side{values: slow, target: facts("node-speed", "9000 Mbit/s")}},
 		{"flow-limit", metric.Throughput,
@@ -142,27 +142,27 @@ func TestRules(t *testing.T) {
 			side{values: map[string]float64{metric.Throughput: 4.9e9}, target: facts("provider", "aws")}},
 		{"bounce-buffers", metric.P50, side{values: quick}, side{values: with(busy, map[string]float64{
 			metric.OfLayer(metric.CPUPerOp, "bounce"): 4e-6})}},
-		{"throttling", metric.Throughput, counting(fast), counting(slow, metric.CPUThrottled)},
+		{"throttling", metric.Throughput, withCounters(fast), withCounters(slow, metric.CPUThrottled)},
 		{"receiver-window", metric.Throughput, side{values: with(fast, map[string]float64{metric.RwndLimited: 0.1})},
 			side{values: with(slow, map[string]float64{metric.RwndLimited: 0.9})}},
 		{"send-buffer", metric.Throughput, side{values: with(fast, map[string]float64{metric.SndLimited: 0.1})},
 			side{values: with(slow, map[string]float64{metric.SndLimited: 0.9})}},
 		{"legacy-routing", metric.Throughput, side{values: fast, target: facts("cni-settings", "routing-mode=native")},
 			side{values: slow, target: facts("cni-settings", "enable-host-legacy-routing=true routing-mode=native")}},
-		{"starved", metric.Throughput, counting(fast), counting(slow, metric.CPUPressure)},
-		{"listen-overflows", metric.Throughput, counting(fast), counting(slow, metric.ListenOverflows)},
-		{"conntrack-full", metric.Throughput, counting(fast), counting(slow, metric.ConntrackDrops)},
-		{"conntrack-full", metric.Throughput, counting(fast), counting(slow, metric.ConntrackUsed)},
-		{"conntrack-races", metric.Throughput, counting(fast), counting(slow, metric.ConntrackInsertFailed)},
-		{"receive-buffer", metric.Throughput, counting(fast), counting(slow, metric.ReceiveBufferErrors)},
-		{"checksums", metric.Throughput, counting(fast), counting(slow, metric.ChecksumErrors)},
-		{"fragments", metric.Throughput, counting(fast), counting(slow, metric.Fragments)},
-		{"queue-drops", metric.Throughput, counting(fast), counting(slow, metric.QueueDrops)},
-		{"nic-allowance", metric.Throughput, counting(fast), counting(slow, metric.AllowanceExceeded)},
-		{"ring-drops", metric.Throughput, counting(fast), counting(slow, metric.RingDrops)},
-		{"softnet-drops", metric.Throughput, counting(fast), counting(slow, metric.SoftnetDrops)},
-		{"softnet-squeezes", metric.Throughput, counting(fast), counting(slow, metric.SoftnetSqueezes)},
-		{"connection-retries", metric.Throughput, counting(fast), counting(slow, metric.SYNRetransmitted)},
+		{"starved", metric.Throughput, withCounters(fast), withCounters(slow, metric.CPUPressure)},
+		{"listen-overflows", metric.Throughput, withCounters(fast), withCounters(slow, metric.ListenOverflows)},
+		{"conntrack-full", metric.Throughput, withCounters(fast), withCounters(slow, metric.ConntrackDrops)},
+		{"conntrack-full", metric.Throughput, withCounters(fast), withCounters(slow, metric.ConntrackUsed)},
+		{"conntrack-races", metric.Throughput, withCounters(fast), withCounters(slow, metric.ConntrackInsertFailed)},
+		{"receive-buffer", metric.Throughput, withCounters(fast), withCounters(slow, metric.ReceiveBufferErrors)},
+		{"checksums", metric.Throughput, withCounters(fast), withCounters(slow, metric.ChecksumErrors)},
+		{"fragments", metric.Throughput, withCounters(fast), withCounters(slow, metric.Fragments)},
+		{"queue-drops", metric.Throughput, withCounters(fast), withCounters(slow, metric.QueueDrops)},
+		{"nic-allowance", metric.Throughput, withCounters(fast), withCounters(slow, metric.AllowanceExceeded)},
+		{"ring-drops", metric.Throughput, withCounters(fast), withCounters(slow, metric.RingDrops)},
+		{"softnet-drops", metric.Throughput, withCounters(fast), withCounters(slow, metric.SoftnetDrops)},
+		{"softnet-squeezes", metric.Throughput, withCounters(fast), withCounters(slow, metric.SoftnetSqueezes)},
+		{"connection-retries", metric.Throughput, withCounters(fast), withCounters(slow, metric.SYNRetransmitted)},
 		{"softirq-cpu", metric.Throughput, side{values: with(fast, map[string]float64{metric.CPUSoftest: 0.5})},
 			side{values: with(slow, map[string]float64{metric.CPUSoftest: 0.9})}},
 		{"packet-filter", metric.P50, side{values: quick}, side{values: with(quick, map[string]float64{metric.P50: 30e-6,
@@ -191,7 +191,7 @@ func TestRules(t *testing.T) {
 				poor.values[name] = v
 			}
 			poor.values[main] = test.bad.values[main]
-			// The rest of a latency waits, and a flow's limit shows in its rate.
+			// The rest of a latency is waiting, and a flow's limit appears in its rate.
 			if test.rule != "waiting" && test.rule != "flow-limit" {
 				check(test.good, poor, Contradicted)
 			}
@@ -201,7 +201,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestLayersShare: of a latency the CPU time is a part, block by block.
+// TestLayersShare checks the share of CPU time in a latency, block by block.
 func TestLayersShare(t *testing.T) {
 	list := explained(t, experiment(metric.P50,
 		side{values: map[string]float64{metric.P50: 20e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 18e-6}},
@@ -216,8 +216,8 @@ func TestLayersShare(t *testing.T) {
 	}
 }
 
-// TestBusyMachine: what other programs take all the time is no part of an operation, though more of it falls into a
-// longer one.
+// TestBusyMachine checks that constant CPU time of other programs is not part of an operation, although longer
+// operations contain more of it.
 func TestBusyMachine(t *testing.T) {
 	const busy = 0.5 // CPUs
 	of := func(latency float64) side {
@@ -230,8 +230,8 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
-// TestTrial: a trial has the two targets and the better one with each factor, and says how much of the difference each
-// makes.
+// TestTrial checks that a plan has the two targets and the better one with each factor, and that results give the
+// effect of each factor.
 func TestTrial(t *testing.T) {
 	values := func(v float64) side { return side{values: map[string]float64{metric.Throughput: v, metric.MSS: 1448}} }
 	fast, slow := values(10e9), values(5e9)
@@ -240,13 +240,13 @@ func TestTrial(t *testing.T) {
 	r := experiment(metric.Throughput, fast, slow)
 	r.Experiment.Cases[0].Workload = "tcp-stream"
 	r.Experiment.Targets[0].Spec, r.Experiment.Targets[1].Spec = "lab:native", "lab:native?rate=5.5Gbit/s"
-	trial, ok := NewTrial(explained(t, r)[0], r.Experiment)
+	trial, ok := NewConfirmationPlan(explained(t, r)[0], r.Experiment)
 	const limited = "lab:native?label=base with rate=5.5Gbit/s&rate=5.5Gbit/s"
 	if want := []string{"lab:native", "lab:native?rate=5.5Gbit/s", limited}; !ok || !slices.Equal(trial.Targets, want) ||
 		!slices.Equal(trial.Cases, []string{"path/load", "path/load:mss=1406"}) {
 		t.Fatalf("%+v", trial)
 	}
-	if trial.Of(r.Experiment) {
+	if trial.Matches(r.Experiment) {
 		t.Error("the experiment is taken for its own trial")
 	}
 	for _, run := range slices.Clone(r.Runs) {
@@ -269,12 +269,12 @@ func TestTrial(t *testing.T) {
 		list[1].Share == nil || !strings.Contains(list[1].Sentence, "are smaller packets (mss=1406)") {
 		t.Errorf("%+v", list)
 	}
-	if _, ok := NewTrial(Explanation{better: "base", worse: "other"}, r.Experiment); ok {
+	if _, ok := NewConfirmationPlan(Explanation{better: "base", worse: "other"}, r.Experiment); ok {
 		t.Error("a trial of nothing")
 	}
 }
 
-// TestAlone: what the only target's case loses against its bound is explained, and nothing where it loses nothing.
+// TestAlone checks that a single target's loss against its bound is explained, and that no loss is not.
 func TestAlone(t *testing.T) {
 	node := map[string]float64{metric.P50: 20e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 15e-6}
 	pod := map[string]float64{metric.P50: 30e-6, metric.OfLayer(metric.CPUPerOp, "tcp"): 15e-6,
@@ -305,7 +305,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestNothingToExplain: what does not differ has no cause, and where nothing tells none is found.
+// TestNothingToExplain checks that equal targets have no explanation, and that missing data give no cause.
 func TestNothingToExplain(t *testing.T) {
 	same := side{values: map[string]float64{metric.Throughput: 10e9}}
 	if list := explained(t, experiment(metric.Throughput, same, same)); len(list) > 0 {
@@ -319,7 +319,7 @@ func TestNothingToExplain(t *testing.T) {
 	}
 }
 
-// TestPage: the page for readers has every rule.
+// TestPage checks that the documentation has every rule.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/explain.md")
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Limits of what a reader is told of layers.
+// Thresholds of reports about layers.
 const (
-	leastCost   = 0.02 // of the better target's CPU time, by which the whole has to differ
-	leastLayer  = 0.03 // of the whole difference
-	mostLayers  = 4    // named in a line
-	fullCPU     = 0.95 // of the window, from where on the CPU limits throughput
+	leastCost   = 0.02 // minimum difference of the total, relative to the better target's CPU time
+	leastLayer  = 0.03 // minimum share of the total difference
+	mostLayers  = 4    // maximum named in a line
+	fullCPU     = 0.95 // share of the window from which the CPU limits throughput
 	sampledFact = "layers.client"
 )
 
@@ -25,16 +25,16 @@ var costs = []struct{ metric, name string }{
 	{metric.CPUPerOp, "CPU time per operation"}, {metric.CPUPerGB, "CPU time per GB"},
 }
 
-// judgeLayers compares the CPU time of the path by layer of the kernel.
+// judgeLayers compares the CPU time of the path by kernel layer.
 func judgeLayers(e evidence) finding {
 	if e.cost == "" {
-		return unseen(unsampled(e))
+		return unobservable(missingSamplesReason(e))
 	}
-	whole, ok := e.whole()
+	whole, ok := e.totalCost()
 	if !ok {
-		return unseen("there are too few blocks with samples")
+		return unobservable("there are too few blocks with samples")
 	}
-	f := finding{state: whole.judged(1, leastCost*whole.better)}
+	f := finding{state: whole.state(1, leastCost*whole.better)}
 	if f.state != Supported {
 		f.evidence = []string{whole.subject + " " + whole.change()}
 		return f
@@ -59,40 +59,42 @@ func judgeLayers(e evidence) finding {
 	return f
 }
 
-// judgePrograms compares how busy CPUs were with other programs. Some of them may be on the path, such as a mesh's
-// proxies; the rest of them is there in any case, so that it is time per second that counts and not per operation.
+// judgePrograms compares how busy other programs kept the CPUs. Some of them, such as the proxies of a mesh, may be on
+// the path; the others run in any case, so it compares CPU time per second, not per operation.
 func judgePrograms(e evidence) finding {
 	if e.cost == "" {
-		return unseen(unsampled(e))
+		return unobservable(missingSamplesReason(e))
 	}
-	d, ok := e.of("CPUs busy with other programs", unit.Count, func(r *result.Run) (float64, bool) {
+	d, ok := e.pairedDifference("CPUs busy with other programs", unit.Count, func(r *result.Run) (float64, bool) {
 		v, _ := r.Value(metric.OfLayer(e.cost, metric.Programs))
 		per, amount := metric.Rate, 1.0
 		if e.cost == metric.CPUPerGB {
 			per, amount = metric.Throughput, 8e9
 		}
 		rate, has := r.Value(per)
-		_, ok := sampled(r, e.cost)
+		_, ok := sampledCPUTime(r, e.cost)
 		return v.Number * rate.Number / amount, has && ok
 	})
 	if !ok {
-		return unseen("there are too few blocks with samples")
+		return unobservable("there are too few blocks with samples")
 	}
-	return finding{state: d.judged(1, leastPrograms), evidence: []string{d.String()}}
+	return finding{state: d.state(1, leastPrograms), evidence: []string{d.String()}}
 }
 
-// whole is the difference in all of the sampled CPU time, but for other programs'.
-func (e evidence) whole() (difference, bool) {
+// totalCost returns the difference in all sampled CPU time except that of other programs.
+func (e evidence) totalCost() (difference, bool) {
 	i := slices.IndexFunc(costs, func(c struct{ metric, name string }) bool { return c.metric == e.cost })
-	return e.of(costs[i].name, unit.Second, func(r *result.Run) (float64, bool) { return sampled(r, e.cost) })
+	return e.pairedDifference(costs[i].name, unit.Second, func(r *result.Run) (float64, bool) {
+		return sampledCPUTime(r, e.cost)
+	})
 }
 
-// sampledCost is the cost that runs have layers of; empty if they have none.
+// sampledCost returns the cost metric that the runs have layers of; "" if they have none.
 func (e evidence) sampledCost() string {
 	for _, cost := range costs {
 		has := func(p pair) bool {
-			_, worse := sampled(p.worse, cost.metric)
-			_, better := sampled(p.better, cost.metric)
+			_, worse := sampledCPUTime(p.worse, cost.metric)
+			_, better := sampledCPUTime(p.better, cost.metric)
 			return worse && better
 		}
 		if slices.ContainsFunc(e.pairs, has) {
@@ -102,8 +104,8 @@ func (e evidence) sampledCost() string {
 	return ""
 }
 
-// unsampled says why there are no samples.
-func unsampled(e evidence) string {
+// missingSamplesReason returns why there are no samples.
+func missingSamplesReason(e evidence) string {
 	for _, p := range e.pairs {
 		for _, r := range []*result.Run{p.worse, p.better} {
 			if why := r.Fact(sampledFact); why != "" {
@@ -114,8 +116,8 @@ func unsampled(e evidence) string {
 	return "the runs have no samples of CPU time"
 }
 
-// sampled is the CPU time of all layers of a run, but for what other programs took.
-func sampled(r *result.Run, cost string) (sum float64, ok bool) {
+// sampledCPUTime returns the CPU time of all layers of a run except other programs.
+func sampledCPUTime(r *result.Run, cost string) (sum float64, ok bool) {
 	for _, v := range r.Values {
 		if of, layer := metric.Layer(v.Metric); of == cost && layer != metric.Programs {
 			sum, ok = sum+v.Number, true
@@ -124,9 +126,9 @@ func sampled(r *result.Run, cost string) (sum float64, ok bool) {
 	return sum, ok
 }
 
-// costlier are the layers in which the worse target certainly takes more time, the largest difference first. A layer
-// without a sample took none.
-func (e evidence) costlier() []difference {
+// costlierLayers returns the layers in which the worse target certainly needs more time, the largest difference first.
+// A layer without samples counts as 0.
+func (e evidence) costlierLayers() []difference {
 	if e.cost == "" {
 		return nil
 	}
@@ -136,9 +138,9 @@ func (e evidence) costlier() []difference {
 			continue
 		}
 		name := metric.OfLayer(e.cost, layer.Name)
-		d, ok := e.of(layer.Name, unit.Second, func(r *result.Run) (float64, bool) {
+		d, ok := e.pairedDifference(layer.Name, unit.Second, func(r *result.Run) (float64, bool) {
 			v, _ := r.Value(name)
-			_, ok := sampled(r, e.cost)
+			_, ok := sampledCPUTime(r, e.cost)
 			return v.Number, ok
 		})
 		if ok && d.lo > 0 {
@@ -149,18 +151,18 @@ func (e evidence) costlier() []difference {
 	return list
 }
 
-// costShare is the part of the row's difference that CPU time accounts for: of a latency the time itself, since the
-// steps of an operation that waits for its answer come one after another; of throughput what a CPU that is full can no
-// longer carry.
+// costShare returns the part of the row's difference that CPU time accounts for. For a latency it is the time itself,
+// because the steps of an operation that waits for its answer are sequential; for throughput it is the capacity that a
+// full CPU loses.
 func (e evidence) costShare(whole difference) *Share {
 	switch {
 	case e.row.Unit == unit.Second && e.cost == metric.CPUPerOp:
 		return e.shareOf(whole)
-	case e.row.Metric == metric.Throughput && e.full():
+	case e.row.Metric == metric.Throughput && e.cpuFull():
 		var parts []float64
 		for _, p := range e.pairs {
-			worse, ok1 := sampled(p.worse, e.cost)
-			better, ok2 := sampled(p.better, e.cost)
+			worse, ok1 := sampledCPUTime(p.worse, e.cost)
+			better, ok2 := sampledCPUTime(p.better, e.cost)
 			if !ok1 || !ok2 {
 				continue
 			}
@@ -173,8 +175,8 @@ func (e evidence) costShare(whole difference) *Share {
 	return nil
 }
 
-// full says whether a CPU was full in all runs.
-func (e evidence) full() bool {
-	d, ok := e.metric(metric.CPUBusiest)
+// cpuFull reports whether a CPU was full on both targets.
+func (e evidence) cpuFull() bool {
+	d, ok := e.metricDifference(metric.CPUBusiest)
 	return ok && min(d.worse, d.better) >= fullCPU
 }

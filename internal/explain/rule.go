@@ -11,58 +11,58 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A rule is one way in which a target can be worse than another.
+// A rule checks for one way in which a target can be worse than another.
 type rule struct {
 	name           string
 	kind           kind
 	cause          string
 	remedy, source string
-	metrics        []string // of the comparisons that it can explain; none: all
+	metrics        []string // metrics whose comparisons it can explain; none: all
 	judge          func(evidence) finding
-	factor         func(evidence) *Factor // what can be made equal; nil where nothing can
+	factor         func(evidence) *Factor // factor that can be made equal; nil if there is none
 }
 
-// A kind says how far from the result a rule looks. A setting makes events, and events cost time: of what is supported,
-// what comes first in this order is nearer to what can be changed.
+// A kind is the distance of a cause from the result. A setting causes events, and events cost time, so supported causes
+// of a lower kind are closer to something that can be changed.
 type kind int
 
 const (
-	setting kind = iota // how a target is set up, and limits that it has
+	setting kind = iota // configuration of a target, and its limits
 	event               // what happens in the kernel
 	effect              // where the time goes
 )
 
-// Limits from which on a difference is a candidate. What decides is that both targets differ; these keep out what
-// cannot matter.
+// Minimum differences of candidates. The decision depends on whether the targets differ; these exclude differences that
+// are too small to matter.
 const (
 	leastSegment    = 0.01 // of the segment's size
-	leastRepeated   = 1e-4 // of the segments: where the loss of one in ten thousand shows on a path of 1 ms and 10 Gbit/s
+	leastRepeated   = 1e-4 // of the segments: losing one in ten thousand is noticeable on a path of 1 ms and 10 Gbit/s
 	leastStolen     = 0.01 // of the machine's time
 	leastWait       = 0.03 // of the latency
-	leastOfLimit    = 0.85 // of a limit, that payload alone reaches
+	leastOfLimit    = 0.85 // of a limit that includes headers, reached by payload
 	windowTolerance = 0.15 // between the rate and window / RTT
-	leastEvents     = 1    // per second, of what should not happen at all
+	leastEvents     = 1    // per second, of events that should not happen at all
 	leastHeld       = 10   // per second, of packets that a queue holds back to keep a rate
-	leastSqueezes   = 50   // per second, of what also happens to a CPU that keeps up
-	leastHindered   = 0.1  // of the window, in which TCP could not send
+	leastSqueezes   = 50   // per second, of events that also occur on a CPU that keeps up
+	leastHindered   = 0.1  // of the window, during which TCP could not send
 	leastPressure   = 0.15 // of the window
 	leastSoftIRQ    = 0.1  // of a CPU
 	fullSoftIRQ     = 0.85 // likewise
-	fullTable       = 0.9  // of the connections that are tracked
+	fullTable       = 0.9  // of the table of tracked connections
 	leastFuller     = 0.05 // likewise
 	leastFiltering  = 0.3  // of the difference in CPU time
 	leastBouncing   = 0.1  // likewise
-	nearLimit       = 0.1  // below a limit of a flow, that its rate is
+	nearLimit       = 0.1  // relative distance of a rate below a limit of a flow
 	leastPrograms   = 0.1  // of a CPU
 )
 
-// The comparisons that are about transfers, about datagrams and about latency.
+// Metrics of comparisons of bulk transfers and of datagrams.
 var (
 	bulk      = []string{metric.Throughput}
 	datagrams = []string{metric.Throughput, metric.Rate, metric.Loss, metric.P50}
 )
 
-// rules are all rules, in the order in which causes of one kind and equal weight are listed.
+// rules lists all rules, in the order in which causes of one kind and equal share are listed.
 var rules = []rule{
 	{name: "rate-limit", cause: "a limit of the rate", kind: setting, metrics: bulk, judge: judgeRate,
 		remedy: "raise the limit, or measure below it", source: "facts of the targets; tc-tbf(8), tc-htb(8)",
@@ -100,11 +100,11 @@ var rules = []rule{
 		factor: option("buffer", "delay")},
 	{name: "smaller-segments", cause: "smaller packets", kind: setting, metrics: bulk, judge: judgeSegments,
 		remedy: "raise the MTU of the pods, or of the nodes for what a tunnel adds", source: "RFC 879, RFC 8899",
-		factor: optionOf(segment, "mtu", "pod-mtu")},
+		factor: optionOf(segmentParameter, "mtu", "pod-mtu")},
 	{name: "congestion-control", cause: "another congestion control", kind: setting, metrics: bulk,
 		judge:  judgeFact("tcp.congestion"),
 		remedy: "set net.ipv4.tcp_congestion_control alike", source: "tcp(7)",
-		factor: optionOf(control, "congestion")},
+		factor: optionOf(congestionParameter, "congestion")},
 	{name: "legacy-routing", cause: "packets that take the node's own way", kind: setting, judge: judgeLegacy,
 		remedy: "let Cilium route with BPF: enable-host-legacy-routing=false, with BPF masquerading",
 		source: "docs.cilium.io, tuning guide"},
@@ -192,18 +192,18 @@ var rules = []rule{
 // nothing happens beside another.
 func judgeWaiting(e evidence) finding {
 	if e.row.Metric != metric.P50 || e.cost != metric.CPUPerOp {
-		return unseen("the CPU time of an operation was not sampled")
+		return unobservable("the CPU time of an operation was not sampled")
 	}
-	d, ok := e.of("waiting", unit.Second, func(r *result.Run) (float64, bool) {
+	d, ok := e.pairedDifference("waiting", unit.Second, func(r *result.Run) (float64, bool) {
 		latency, has := r.Value(metric.P50)
-		cpu, sampled := sampled(r, metric.CPUPerOp)
+		cpu, sampled := sampledCPUTime(r, metric.CPUPerOp)
 		return latency.Number - cpu, has && sampled
 	})
 	if !ok {
-		return unseen("there are too few blocks with samples")
+		return unobservable("there are too few blocks with samples")
 	}
-	whole, _ := e.metric(metric.P50)
-	f := finding{state: d.judged(1, leastWait*whole.better), evidence: []string{d.subject + " " + d.change()}}
+	whole, _ := e.metricDifference(metric.P50)
+	f := finding{state: d.state(1, leastWait*whole.better), evidence: []string{d.subject + " " + d.change()}}
 	if f.state == Supported {
 		f.share = e.shareOf(d)
 	}
@@ -212,11 +212,11 @@ func judgeWaiting(e evidence) finding {
 
 // judgeRate reads limits that targets know of, and holds the throughput to them; or what queues held back.
 func judgeRate(e evidence) finding {
-	f := unseen("the targets do not tell their limits")
+	f := unobservable("the targets do not tell their limits")
 	for _, fact := range []string{"underlay-rate", "bandwidth", "node-speed"} {
 		worse, better, ok := e.targetFact(fact)
 		limit, err := unit.ParseAs(worse, unit.BitPerSecond)
-		rate, has := e.metric(metric.Throughput)
+		rate, has := e.metricDifference(metric.Throughput)
 		switch {
 		case !ok || !has:
 			continue
@@ -233,18 +233,18 @@ func judgeRate(e evidence) finding {
 }
 
 func judgeSegments(e evidence) finding {
-	d, ok := e.metric(metric.MSS)
+	d, ok := e.metricDifference(metric.MSS)
 	if !ok {
-		return unseen("the runs have no segment size")
+		return unobservable("the runs have no segment size")
 	}
-	return finding{state: d.judged(-1, leastSegment*d.better), evidence: []string{d.String()}}
+	return finding{state: d.state(-1, leastSegment*d.better), evidence: []string{d.String()}}
 }
 
-// judgeRoom reads what preflight checks of clusters and labs found out about the tunnel.
+// judgeRoom uses the result of preflight checks of clusters and labs on the MTU of the tunnel.
 func judgeRoom(e evidence) finding {
 	worse, better, ok := e.targetFact("tunnel-mtu")
 	if !ok {
-		return unseen("the targets do not tell what their tunnels add")
+		return unobservable("the targets do not tell what their tunnels add")
 	}
 	tight := func(text string) bool { return strings.HasPrefix(text, "does not fit") }
 	f := finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
@@ -255,7 +255,7 @@ func judgeRoom(e evidence) finding {
 }
 
 func judgeRepeated(e evidence) finding {
-	d, ok := e.of("segments sent again", unit.Ratio, func(r *result.Run) (float64, bool) {
+	d, ok := e.pairedDifference("segments sent again", unit.Ratio, func(r *result.Run) (float64, bool) {
 		again, has := r.Value(metric.Retransmits)
 		mss, sized := r.Value(metric.MSS)
 		rate, moved := r.Value(metric.Throughput)
@@ -266,18 +266,18 @@ func judgeRepeated(e evidence) finding {
 		return again.Number / segments, true
 	})
 	if !ok {
-		return unseen("the runs do not count retransmissions")
+		return unobservable("the runs do not count retransmissions")
 	}
-	return finding{state: d.judged(1, leastRepeated), evidence: []string{d.String()}}
+	return finding{state: d.state(1, leastRepeated), evidence: []string{d.String()}}
 }
 
-// judgeFact supports a cause where the sides differ in what all their runs say.
+// judgeFact returns a judge that supports a cause if the sides differ in a fact that is constant over the runs of each.
 func judgeFact(name string) func(evidence) finding {
 	return func(e evidence) finding {
 		worse, better, ok := e.fact(name)
 		switch {
 		case !ok:
-			return unseen("the runs do not tell " + name)
+			return unobservable("the runs do not tell " + name)
 		case worse == better:
 			return finding{state: Contradicted, evidence: []string{"both have " + worse}}
 		}
@@ -285,7 +285,7 @@ func judgeFact(name string) func(evidence) finding {
 	}
 }
 
-// judgeOffloads looks for what is off at an end of the worse target and on at the same end of the other.
+// judgeOffloads looks for offloads that are off at one end of the worse target and on at the same end of the other.
 func judgeOffloads(e evidence) finding {
 	seen := false
 	var off []string
@@ -304,18 +304,18 @@ func judgeOffloads(e evidence) finding {
 	}
 	switch {
 	case !seen:
-		return unseen("the runs do not tell their offloads")
+		return unobservable("the runs do not tell their offloads")
 	case len(off) == 0:
 		return finding{state: Contradicted, evidence: []string{"none is off on the one and on on the other"}}
 	}
 	return finding{state: Supported, evidence: []string{strings.Join(off, ", ")}}
 }
 
-// judgeLegacy reads whether Cilium leaves routing to the node.
+// judgeLegacy checks whether Cilium uses the node's routing on the worse target only.
 func judgeLegacy(e evidence) finding {
 	worse, better, ok := e.targetFact("cni-settings")
 	if !ok {
-		return unseen("the targets do not tell their CNI's settings")
+		return unobservable("the targets do not tell their CNI's settings")
 	}
 	const legacy = "enable-host-legacy-routing=true"
 	if strings.Contains(worse, legacy) && !strings.Contains(better, legacy) {
@@ -324,13 +324,14 @@ func judgeLegacy(e evidence) finding {
 	return finding{state: Contradicted, evidence: []string{"not on the worse target alone: " + legacy}}
 }
 
-// judgeLayer supports a cause where a layer makes up at least so much of the difference in CPU time.
+// judgeLayer returns a judge that supports a cause if a layer accounts for at least the given share of the difference
+// in CPU time.
 func judgeLayer(name string, least float64) func(evidence) finding {
 	return func(e evidence) finding {
 		if e.cost == "" {
-			return unseen(unsampled(e))
+			return unobservable(missingSamplesReason(e))
 		}
-		whole, ok := e.whole()
+		whole, ok := e.totalCost()
 		i := slices.IndexFunc(e.layers, func(d difference) bool { return d.subject == name })
 		if !ok || i < 0 || e.layers[i].estimate < least*whole.estimate {
 			return finding{state: Contradicted, evidence: []string{"little of what takes more CPU time is " + name}}
@@ -343,17 +344,18 @@ func judgeLayer(name string, least float64) func(evidence) finding {
 	}
 }
 
-// flowLimits are what providers let one flow have at most, in bit/s; within a placement group it may be the larger one.
+// flowLimits are the maximum rates of a single flow by provider, in bit/s; the larger one may apply within a placement
+// group.
 var flowLimits = map[string][]float64{"aws": {5e9, 10e9}}
 
-// judgeFlow holds a single flow's rate to its provider's limits, below which the other target is not held.
+// judgeFlow compares the rate of a single flow with its provider's limits, if the other target exceeds them.
 func judgeFlow(e evidence) finding {
 	provider, _, ok := e.targetFact("provider")
-	rate, has := e.metric(metric.Throughput)
+	rate, has := e.metricDifference(metric.Throughput)
 	limits, known := flowLimits[provider]
 	switch {
 	case !ok || !known || !has:
-		return unseen("of the nodes' provider no limit of a flow is known")
+		return unobservable("of the nodes' provider no limit of a flow is known")
 	case strings.Contains(e.workload, "flows="):
 		return finding{state: Contradicted, evidence: []string{"there are more flows than one"}}
 	}
@@ -366,26 +368,26 @@ func judgeFlow(e evidence) finding {
 	return finding{state: Contradicted, evidence: []string{rate.String()}}
 }
 
-// judgeWindow compares the rate with that of a window per round trip, where the window is what the worse target has
-// less of, or the round trip what it has more of.
+// judgeWindow compares the rate with one window per round trip, and supports the cause if that is lower on the worse
+// target, by a smaller window or a longer round trip.
 func judgeWindow(e evidence) finding {
-	worth, ok := e.of("window per round trip", unit.BitPerSecond, func(r *result.Run) (float64, bool) {
+	worth, ok := e.pairedDifference("window per round trip", unit.BitPerSecond, func(r *result.Run) (float64, bool) {
 		cwnd, hasC := r.Value(metric.Cwnd)
 		mss, hasM := r.Value(metric.MSS)
 		rtt, hasR := r.Value(metric.RTT)
 		return cwnd.Number * mss.Number * 8 / rtt.Number, hasC && hasM && hasR && rtt.Number > 0
 	})
-	rate, has := e.metric(metric.Throughput)
+	rate, has := e.metricDifference(metric.Throughput)
 	switch {
 	case !ok || !has:
-		return unseen("the runs have no window and round trip")
-	case e.full():
+		return unobservable("the runs have no window and round trip")
+	case e.cpuFull():
 		return finding{state: Contradicted, evidence: []string{"a CPU is full on both"}}
 	case math.Abs(worth.worse/rate.worse-1) > windowTolerance:
 		return finding{state: Contradicted, evidence: []string{fmt.Sprintf("%s, and throughput %s",
 			worth, unit.Format(rate.worse, rate.unit))}}
 	}
-	return finding{state: worth.judged(-1, leastSegment*worth.better), evidence: []string{worth.String()}}
+	return finding{state: worth.state(-1, leastSegment*worth.better), evidence: []string{worth.String()}}
 }
 
 func judgeOneCPU(e evidence) finding {
@@ -394,7 +396,7 @@ func judgeOneCPU(e evidence) finding {
 	shared, _, okShared := e.fact("cpu.shared")
 	switch {
 	case !okC || !okS || !okShared:
-		return unseen("the runs differ in the CPUs that they were on, or do not tell")
+		return unobservable("the runs differ in the CPUs that they were on, or do not tell")
 	case shared != "true" || wc != ws || bc == bs:
 		cpus := fmt.Sprintf("CPUs %s and %s instead of %s and %s", wc, ws, bc, bs)
 		return finding{state: Contradicted, evidence: []string{cpus}}
@@ -403,16 +405,16 @@ func judgeOneCPU(e evidence) finding {
 }
 
 func judgeStolen(e evidence) finding {
-	d, ok := e.metric(metric.CPUSteal)
+	d, ok := e.metricDifference(metric.CPUSteal)
 	if !ok {
-		return unseen("the runs do not tell")
+		return unobservable("the runs do not tell")
 	}
 	d.subject = "stolen"
-	return finding{state: d.judged(1, leastStolen), evidence: []string{d.String()}}
+	return finding{state: d.state(1, leastStolen), evidence: []string{d.String()}}
 }
 
-// judgeEncryption and judgeEncapsulation want the worse target to have what the other one has not, by what was seen on
-// the wire or by the targets' facts. CPU time in its layers is further evidence.
+// judgeEncryption and judgeEncapsulation require that the worse target has a feature which the other lacks, by a
+// capture of packets or else by facts of the targets. CPU time in its layers is additional evidence.
 func judgeEncryption(e evidence) finding {
 	return e.feature("encryption", []string{"wireguard", "esp"}, "crypto")
 }
@@ -421,9 +423,10 @@ func judgeEncapsulation(e evidence) finding {
 	return e.feature("encapsulation", []string{"ipv4", "ipv6"}, "vxlan", "ipip", "udp", "crypto")
 }
 
-// headerFact is what was captured between the nodes, such as "ipv4 udp:8472 vxlan:1 ethernet".
+// headerFact is the captured encapsulation between the nodes, such as "ipv4 udp:8472 vxlan:1 ethernet".
 const headerFact = "underlay-header"
 
+// feature judges whether only the worse target has a feature.
 func (e evidence) feature(fact string, headers []string, layers ...string) finding {
 	worse, better, ok := e.targetFact(fact)
 	has := func(text string) bool { return !strings.HasPrefix(text, "none") }
@@ -435,7 +438,7 @@ func (e evidence) feature(fact string, headers []string, layers ...string) findi
 	}
 	switch {
 	case !ok:
-		return unseen("the targets do not tell their " + fact)
+		return unobservable("the targets do not tell their " + fact)
 	case !has(worse) || has(better):
 		return finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
 	}
@@ -445,7 +448,7 @@ func (e evidence) feature(fact string, headers []string, layers ...string) findi
 			f.evidence = append(f.evidence, d.subject+" "+d.change())
 		}
 	}
-	if d, ok := e.metric(metric.CPUBusiest); ok && fact == "encryption" && d.worse >= fullCPU {
+	if d, ok := e.metricDifference(metric.CPUBusiest); ok && fact == "encryption" && d.worse >= fullCPU {
 		f.evidence = append(f.evidence, "one CPU is full, so that more flows may carry more")
 	}
 	return f
