@@ -1,8 +1,8 @@
-// Package metric has every metric once: its name, unit, direction and meaning.
+// Package metric defines every metric: its name, unit, direction and meaning.
 //
 // Tools, importers and targets report values of these metrics, analysis and reports find them by their names, and
-// docs/metrics.md lists them. A name in code is a constant of this package and never text of its own, so that a typo
-// does not compile; a test holds the other packages to that. Tables of other people may have metrics that are not here.
+// docs/metrics.md lists them. Code uses the constants of this package instead of literal names, so that a typo does not
+// compile; a test checks that. Imported tables may have metrics that are not defined here.
 package metric
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Better says which way a metric improves.
+// Better is the direction in which a metric improves.
 type Better string
 
-// The directions. Neutral metrics are shown, never compared.
+// The directions. Neutral metrics are shown but not compared.
 const (
 	Higher  Better = "higher"
 	Lower   Better = "lower"
 	Neutral Better = ""
 )
 
-// A Metric is a quantity that a run may have a value of.
+// A Metric is a quantity that runs can have values of.
 type Metric struct {
 	Name    string
 	Unit    unit.Unit
@@ -31,21 +31,21 @@ type Metric struct {
 	Meaning string // one sentence, without full stop
 }
 
-// A Part says what a metric is of, if not of everything that a run did. Most stand before the metric's name.
+// A Part restricts a metric to a part of what a run did. All but [OfServer] are prefixes of the metric's name.
 type Part struct {
 	Name    string
 	Meaning string
-	Neutral bool // its metrics are shown, never compared
+	Neutral bool // its metrics are shown but not compared
 }
 
-// All returns every metric, in the order of the documentation.
+// All returns the metrics of the table, in the order of the documentation.
 func All() []Metric { return slices.Clone(table) }
 
-// Parts returns what a metric may be of.
+// Parts returns the parts that metrics can be restricted to.
 func Parts() []Part { return slices.Clone(parts) }
 
-// Of returns the metrics of these names, of a part: one of [Parts] or the name of a kind of requests with a dash; "" is
-// everything. It panics as [Named] does.
+// Of returns the named metrics restricted to a part: one of [Parts], or the name of a kind of requests with a dash; ""
+// is no restriction. It panics as [Named] does.
 func Of(part string, names ...string) []Metric {
 	list := make([]Metric, len(names))
 	for i, name := range names {
@@ -55,7 +55,7 @@ func Of(part string, names ...string) []Metric {
 	return list
 }
 
-// Named is [Find] for names that are constants of this package. It panics if there is no metric of that name.
+// Named returns the metric of a name that is a constant of this package. It panics if there is no such metric.
 func Named(name string) Metric {
 	m, ok := Find(name)
 	if !ok {
@@ -64,10 +64,10 @@ func Named(name string) Metric {
 	return m
 }
 
-// Find returns the metric of a name: one of the table, a percentile, a share of answers, or one of these of a part. It
-// knows no kinds of requests.
+// Find returns the metric of a name: one of the table, a percentile, a share of answers, a layer's share of CPU time, a
+// kernel counter, or one of these restricted to one of [Parts]. It does not know the names of kinds of requests.
 func Find(name string) (Metric, bool) {
-	if m, ok := plain(name); ok {
+	if m, ok := findPlain(name); ok {
 		return m, true
 	}
 	for _, p := range parts {
@@ -75,7 +75,7 @@ func Find(name string) (Metric, bool) {
 		if p.Name == OfServer {
 			rest, cut = strings.CutSuffix(name, p.Name)
 		}
-		m, ok := plain(rest)
+		m, ok := findPlain(rest)
 		if !cut || !ok {
 			continue
 		}
@@ -88,8 +88,8 @@ func Find(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// plain finds a metric that is of no part.
-func plain(name string) (Metric, bool) {
+// findPlain finds a metric without a part.
+func findPlain(name string) (Metric, bool) {
 	if i := slices.IndexFunc(table, func(m Metric) bool { return m.Name == name }); i >= 0 {
 		return table[i], true
 	}
@@ -97,10 +97,10 @@ func plain(name string) (Metric, bool) {
 		percent := strings.TrimPrefix(name, percentile)
 		return Metric{name, unit.Second, Lower, percent + "th percentile of the latency"}, true
 	}
-	if m, ok := ofLayer(name); ok {
+	if m, ok := findLayer(name); ok {
 		return m, true
 	}
-	if m, ok := ofCounter(name); ok {
+	if m, ok := findCounter(name); ok {
 		return m, true
 	}
 	if class := StatusClass(name); class != "" {
@@ -109,65 +109,67 @@ func plain(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Programs is the layer of what else runs on the machine, which no packet has to go through.
+// Programs is the layer of other programs on the machine, which packets do not pass through.
 const Programs = "programs"
 
-// Layers returns the parts of the kernel that [OfLayer] is about, and user space.
+// Layers returns the parts of the kernel, and user space, that [OfLayer] accepts.
 func Layers() []Part { return slices.Clone(layers) }
 
-// OfLayer is the part of a cost that is in a layer: [CPUPerOp] or [CPUPerGB] as far as sampling tells.
+// OfLayer returns the name of the metric for the part of a cost, [CPUPerOp] or [CPUPerGB], that sampling finds in a
+// layer.
 func OfLayer(cost, layer string) string { return cost + layerSign + layer }
 
-// Layer is what [OfLayer] is of: cpu-per-op and vxlan of cpu-per-op.vxlan. Both are empty for any other metric.
+// Layer splits a name from [OfLayer]: cpu-per-op and vxlan for cpu-per-op.vxlan. Both results are empty for other
+// metrics.
 func Layer(name string) (cost, layer string) {
 	cost, layer, ok := strings.Cut(name, layerSign)
-	if !ok || per[cost] == "" || layerOf(layer) < 0 {
+	if !ok || costUnits[cost] == "" || layerIndex(layer) < 0 {
 		return "", ""
 	}
 	return cost, layer
 }
 
-// per are the costs that have parts in layers.
-var per = map[string]string{CPUPerOp: "per operation", CPUPerGB: "per 10^9 bytes"}
+// costUnits describes the costs that have parts in layers.
+var costUnits = map[string]string{CPUPerOp: "per operation", CPUPerGB: "per 10^9 bytes"}
 
-func layerOf(name string) int {
+func layerIndex(name string) int {
 	return slices.IndexFunc(layers, func(p Part) bool { return p.Name == name })
 }
 
-// ofLayer finds a metric of a layer. It is compared as a difference, by explain: of a layer that one target does not
-// have there is no ratio.
-func ofLayer(name string) (Metric, bool) {
+// findLayer finds a metric of a layer. It is neutral, because a layer that one target does not have gives no ratio;
+// package explain compares differences.
+func findLayer(name string) (Metric, bool) {
 	cost, layer := Layer(name)
 	if cost == "" {
 		return Metric{}, false
 	}
-	m, _ := plain(cost)
-	meaning := "CPU time of both nodes " + layers[layerOf(layer)].Meaning + ", " + per[cost] + ", by sampling"
+	m, _ := findPlain(cost)
+	meaning := "CPU time of both nodes " + layers[layerIndex(layer)].Meaning + ", " + costUnits[cost] + ", by sampling"
 	return Metric{name, m.Unit, Neutral, meaning}, true
 }
 
-// Counters returns the kernel's counters that [OfCounter] is about.
+// Counters returns the kernel's counters that [OfCounter] accepts.
 func Counters() []Metric { return slices.Clone(counters) }
 
-// OfNode stands before the name of a counter that is of the node and not of the pod on it.
+// OfNode is the prefix of the name of a counter that is read on the node and not in the pod.
 const OfNode = "node-"
 
-// IsShare says whether a counter is a share of a limit, which neither adds up nor goes up alone.
+// IsShare reports whether a counter is a share of a limit, which cannot be summed and may fall.
 func IsShare(counter string) bool {
 	return slices.ContainsFunc(counters, func(m Metric) bool { return m.Name == counter && m.Unit == unit.Ratio })
 }
 
-// OfMachine says whether a counter is of a whole machine and not of a network namespace.
+// OfMachine reports whether a counter belongs to a whole machine and not to a network namespace.
 func OfMachine(counter string) bool {
 	return counter == SoftnetDrops || counter == SoftnetSqueezes || counter == CPUPressure
 }
 
-// OfCounter is a counter's name as a metric: how much it rose at the client in the window.
+// OfCounter returns the name of the metric for the increase of a counter at the client in the window.
 func OfCounter(counter string) string { return kernel + counter }
 
-// ofCounter finds a metric of a counter. One says that something happened, not how bad that is: it is compared as a
-// difference, by explain.
-func ofCounter(name string) (Metric, bool) {
+// findCounter finds a metric of a counter. It is neutral, because a counter does not show how harmful its events are;
+// package explain compares differences.
+func findCounter(name string) (Metric, bool) {
 	counter, is := strings.CutPrefix(name, kernel)
 	bare, ofNode := strings.CutPrefix(counter, OfNode)
 	i := slices.IndexFunc(counters, func(m Metric) bool { return m.Name == bare })
@@ -181,16 +183,16 @@ func ofCounter(name string) (Metric, bool) {
 	return Metric{name, counters[i].Unit, Neutral, meaning}, true
 }
 
-// Names of metrics that stand for many.
+// Parts of composed metric names.
 const (
-	kernel     = "kernel."
-	layerSign  = "."
-	percentile = "p"
-	status     = "status-"
-	classEnd   = "xx"
+	kernel            = "kernel."
+	layerSign         = "."
+	percentile        = "p"
+	status            = "status-"
+	statusClassSuffix = "xx"
 )
 
-// Quantile is what a percentile is of the whole: 0.999 for p99.9. It is 0 for any other metric.
+// Quantile returns the quantile of a percentile as a fraction: 0.999 for p99.9. It is 0 for other metrics.
 func Quantile(name string) float64 {
 	text, ok := strings.CutPrefix(name, percentile)
 	if !ok {
@@ -203,11 +205,12 @@ func Quantile(name string) float64 {
 	return q
 }
 
-// Status is the share of answers whose status begins with this digit; 0 is for requests without an answer.
-func Status(digit int) string { return status + strconv.Itoa(digit) + classEnd }
+// Status returns the name of the share of answers whose status begins with this digit; 0 is for requests without an
+// answer.
+func Status(digit int) string { return status + strconv.Itoa(digit) + statusClassSuffix }
 
-// StatusClass is what [Status] is of, such as 4xx, or the status itself in a table that has single ones. It is empty
-// for any other metric.
+// StatusClass returns the class of a name from [Status], such as 4xx, or the status itself if a table has single ones.
+// It is empty for other metrics.
 func StatusClass(name string) string {
 	class, ok := strings.CutPrefix(name, status)
 	if !ok {

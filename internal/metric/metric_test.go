@@ -6,7 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TestTable: every metric and every part is there once, and says what it means.
+// TestTable checks that every metric and every part is defined once, with a meaning.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range All() {

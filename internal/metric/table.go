@@ -2,7 +2,7 @@ package metric
 
 import "github.com/knotmeter/knotmeter/internal/unit"
 
-// The names of metrics.
+// Names of metrics.
 const (
 	Throughput       = "throughput"
 	LoadThroughput   = "load-throughput"
@@ -107,7 +107,7 @@ const (
 	APICalls = "api-calls"
 )
 
-// The names of parts: Sync + P99 is the metric sync-p99, CPUBusy + OfServer is cpu-busy-server.
+// Names of parts: Sync + P99 is the metric sync-p99, CPUBusy + OfServer is cpu-busy-server.
 const (
 	Reads     = "read-"
 	Writes    = "write-"
@@ -130,7 +130,7 @@ const (
 	OfServer  = "-server"
 )
 
-// layers are the parts of the kernel that CPU time is spent in, from the program to the wire and back.
+// layers are the parts of the kernel that use CPU time, from the program to the wire and back.
 var layers = []Part{
 	{Name: "user", Meaning: "in user space, of the agents"},
 	{Name: Programs, Meaning: "in other programs, and in the kernel for their system calls"},
@@ -154,7 +154,7 @@ var layers = []Part{
 	{Name: "other", Meaning: "in other parts of the kernel"},
 }
 
-// The names of the kernel's counters: [OfCounter] makes metrics of them.
+// Names of kernel counters; [OfCounter] returns the names of their metrics.
 const (
 	TCPRetransmitted      = "tcp-retransmitted"
 	TCPTimeouts           = "tcp-timeouts"
@@ -182,7 +182,7 @@ const (
 	CPUThrottled          = "cpu-throttled"
 )
 
-// counters are what the kernel counts of packets that it loses, delays or repeats, and of what was short.
+// counters are kernel counters of lost, delayed and repeated packets, and of exhausted resources.
 var counters = []Metric{
 	{TCPRetransmitted, unit.Count, Neutral, "segments that TCP sent again"},
 	{TCPTimeouts, unit.Count, Neutral, "times that TCP waited in vain for an acknowledgement"},

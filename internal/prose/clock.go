@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock renders seconds as 0:07 or 1:02:33.
+// Clock formats seconds as 0:07 or 1:02:33.
 func Clock(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Choices are the known names with commas between, and the one that was probably meant by name.
+// Choices joins the known names with commas, and appends the one that name probably stands for.
 func Choices(name string, known []string) string {
 	return strings.Join(known, ", ") + DidYouMean(name, known)
 }
 
-// DidYouMean is the end of a sentence that asks about the name that was probably meant; empty if none is near.
+// DidYouMean returns the end of a sentence that suggests the known name nearest to name; "" if none is near.
 func DidYouMean(name string, known []string) string {
 	meant, near := nearest(name, known)
 	if !near {
@@ -20,11 +20,11 @@ func DidYouMean(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", meant)
 }
 
-// partFrom is how long a part of a name has to be to stand for it.
-const partFrom = 3
+// minSubstring is the minimum length of a part of a name that identifies it.
+const minSubstring = 3
 
-// nearest is the known name that differs from name in the fewest characters, if that is less than about a third of
-// them, or the first that has it as a part.
+// nearest returns the known name with the smallest distance to name, if that is less than about a third of its
+// characters, or the first known name that contains it.
 func nearest(name string, known []string) (meant string, near bool) {
 	name = strings.ToLower(name)
 	size := len([]rune(name))
@@ -34,7 +34,7 @@ func nearest(name string, known []string) (meant string, near bool) {
 			meant, least, near = k, d, true
 		}
 	}
-	if near || size < partFrom {
+	if near || size < minSubstring {
 		return meant, near
 	}
 	i := slices.IndexFunc(known, func(k string) bool { return strings.Contains(strings.ToLower(k), name) })
@@ -44,7 +44,7 @@ func nearest(name string, known []string) (meant string, near bool) {
 	return known[i], true
 }
 
-// distance is how many characters have to be inserted, deleted, replaced or swapped with the next to make b of a.
+// distance returns the number of insertions, deletions, replacements and swaps of neighbours that turn a into b.
 func distance(a, b []rune) int {
 	d := make([][]int, len(a)+1) // between the beginnings of a and those of b
 	for i := range d {

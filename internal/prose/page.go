@@ -1,6 +1,6 @@
-// Package prose is plain text for readers: what of it is safe to print, how wide it is on a terminal, and lines,
-// paragraphs, aligned columns and enumerations made of it, and the name that a user probably meant. It knows nothing of
-// what the text is about.
+// Package prose formats plain text for users: it escapes unsafe characters, measures the width on a terminal, lays out
+// lines, paragraphs, aligned columns and enumerations, and suggests names for misspelled ones. It is independent of the
+// content.
 package prose
 
 import (
@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Columns is the most that a line of a [Page] takes that has no width of its own.
+// Columns is the default width of a [Page].
 const Columns = 80
 
 // A Page is text for a terminal, written line by line.
 type Page struct {
-	Width int // of its lines; 0 is [Columns]
+	Width int // of its lines in columns; 0 is [Columns]
 
 	b strings.Builder
 }
@@ -25,13 +25,13 @@ func (p *Page) columns() int {
 	return Columns
 }
 
-// String is what has been written.
+// String returns the text written so far.
 func (p *Page) String() string { return p.b.String() }
 
-// Line writes a line as it is, without blanks at its end.
+// Line writes a line without trailing spaces.
 func (p *Page) Line(s string) { p.b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// Paragraph writes text in lines: the first begins with first, the others with rest.
+// Paragraph writes text in lines; first is the prefix of the first line, rest that of the others.
 func (p *Page) Paragraph(first, rest, text string) {
 	lead := first
 	for _, l := range wrap(Plain(text), p.columns()-Width(first), p.columns()-Width(rest)) {
@@ -40,8 +40,8 @@ func (p *Page) Paragraph(first, rest, text string) {
 	}
 }
 
-// Row writes cells in columns of these widths and the text behind them. The text is
-// below the cells where these are too long for it, or where it has words that have no room behind them.
+// Row writes cells in columns of the given widths, followed by the text. The text starts below the cells if they are
+// too long, or if one of its words does not fit next to them.
 func (p *Page) Row(indent string, widths []int, cells []string, text string) {
 	lead, column := indent, indent
 	for i, w := range widths {
@@ -53,7 +53,7 @@ func (p *Page) Row(indent string, widths []int, cells []string, text string) {
 		p.Line(lead)
 		lead = column
 	}
-	if longest(text) <= room {
+	if longestWord(text) <= room {
 		p.Paragraph(lead, column, text)
 		return
 	}
@@ -63,8 +63,8 @@ func (p *Page) Row(indent string, widths []int, cells []string, text string) {
 	p.Paragraph(indent+"  ", indent+"  ", text)
 }
 
-// longest is the width of the longest word.
-func longest(text string) int {
+// longestWord returns the width of the longest word.
+func longestWord(text string) int {
 	most := 0
 	for _, w := range words(Plain(text)) {
 		most = max(most, Width(w))
@@ -72,17 +72,17 @@ func longest(text string) int {
 	return most
 }
 
-// A Section is rows of cells below a heading.
+// A Section holds rows of cells below a heading.
 type Section struct {
 	Heading string     // may be empty
-	Rows    [][]string // of as many cells each
+	Rows    [][]string // with the same number of cells each
 }
 
-// widestColumn is how wide a column of a [List] gets. Cells that are wider have the text below them.
+// widestColumn is the maximum width of a column of a [List]; the text of a row with wider cells starts below them.
 const widestColumn = 34
 
-// List writes sections with blank lines between them. The columns of a section are as wide as their widest cell, the
-// last takes the rest of the line.
+// List formats sections, separated by blank lines. The columns of a section are as wide as their widest cell; the last
+// column uses the rest of the line.
 func List(sections []Section) string {
 	var p Page
 	for i, s := range sections {
@@ -103,7 +103,7 @@ func List(sections []Section) string {
 	return p.String()
 }
 
-// widths are those of all columns but the last, with two blanks between.
+// widths returns the widths of all columns but the last, including two spaces between them.
 func (s Section) widths() []int {
 	if len(s.Rows) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (s Section) widths() []int {
 	return widths
 }
 
-// Enumerate is "a", "a and b" or "a, b and c".
+// Enumerate returns "a", "a and b" or "a, b and c".
 func Enumerate(names []string) string {
 	n := len(names)
 	if n < 2 {
@@ -126,7 +126,7 @@ func Enumerate(names []string) string {
 	return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 }
 
-// Some is at most five of the names, and how many more there are.
+// Some joins at most five of the names, and appends the number of the others.
 func Some(names []string) string {
 	const most = 5
 	if len(names) > most {

@@ -23,7 +23,8 @@ func TestParagraph(t *testing.T) {
 	}
 }
 
-// Paragraphs fit into a terminal, also with characters that take two columns, and lose no word.
+// TestParagraphFits checks that paragraphs fit into a terminal, also with characters of two columns, and keep all
+// words.
 func TestParagraphFits(t *testing.T) {
 	for _, text := range []string{
 		"", "word", strings.Repeat("some words ", 40), strings.Repeat("节点间 同节点 ", 30),
@@ -46,7 +47,7 @@ func TestParagraphFits(t *testing.T) {
 	}
 }
 
-// The text of a row is behind its cells, or below cells that are too long.
+// TestRow checks that the text of a row follows its cells, or starts below cells that are too long.
 func TestRow(t *testing.T) {
 	long, digest := strings.Repeat("n", 30), strings.Repeat("f", 60)
 	for _, tt := range []struct{ name, text, want string }{

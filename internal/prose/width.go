@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Plain makes text from outside safe for a terminal and for formats of one line: what is not
-// printable, escape sequences above all, becomes its Go escape.
+// Plain makes external text safe for a terminal and for single-line formats: unprintable characters, in particular
+// escape sequences, become Go escapes.
 func Plain(s string) string { return escaped(s, "") }
 
-// PlainLines is [Plain] for formats that have lines and the replacement character in their texts.
+// PlainLines escapes text as [Plain] does, but keeps line feeds and the replacement character.
 func PlainLines(s string) string { return escaped(s, "\n\uFFFD") }
 
-// escaped has the Go escapes of what is neither printable nor among those that are kept.
+// escaped replaces characters that are neither printable nor in kept by Go escapes.
 func escaped(s, kept string) string {
 	escape := func(r rune) bool { return !printable(r) && !strings.ContainsRune(kept, r) }
 	if !strings.ContainsFunc(s, escape) {
@@ -31,10 +31,10 @@ func escaped(s, kept string) string {
 	return b.String()
 }
 
-// printable is unicode.IsPrint without the characters that reorder or hide what surrounds them.
+// printable reports whether r is printable and not the replacement character.
 func printable(r rune) bool { return unicode.IsPrint(r) && r != unicode.ReplacementChar }
 
-// Width is how many columns of a terminal s takes: none for combining marks, two for wide characters.
+// Width returns the number of terminal columns of s: none for combining marks, two for wide characters.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -55,7 +55,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// wide is a coarse form of what Unicode's EastAsianWidth.txt calls W and F: whole blocks.
+// wide approximates the characters that Unicode's EastAsianWidth.txt lists as W and F, by whole blocks.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, // Hangul Jamo
@@ -84,7 +84,7 @@ func Left(s string, n int) string { return s + strings.Repeat(" ", max(n-Width(s
 // Right pads s with spaces on its left to n columns.
 func Right(s string, n int) string { return strings.Repeat(" ", max(n-Width(s), 0)) + s }
 
-// words are the parts of s that a line may end between; a percent sign stays with its number.
+// words splits s where a line may end; a percent sign stays with its number.
 func words(s string) []string {
 	var list []string
 	for _, word := range strings.Fields(s) {
@@ -97,11 +97,11 @@ func words(s string) []string {
 	return list
 }
 
-// Wrap breaks s between words into lines of at most n columns. A word that is longer is broken, unless it is a URL,
-// which has to be copied whole.
+// Wrap breaks s between words into lines of at most n columns. Longer words are broken, except URLs, which stay whole
+// so that they can be copied.
 func Wrap(s string, n int) []string { return wrap(s, n, n) }
 
-// wrap is Wrap with another width for the first line.
+// wrap is Wrap with a different width for the first line.
 func wrap(s string, first, rest int) []string {
 	var lines []string
 	line, room := "", first
@@ -127,7 +127,7 @@ func wrap(s string, first, rest int) []string {
 	return lines
 }
 
-// Cut is s in at most n columns, with an ellipsis in place of its end where it is longer.
+// Cut shortens s to at most n columns, with an ellipsis in place of its end.
 func Cut(s string, n int) string {
 	if Width(s) <= n {
 		return s
@@ -136,7 +136,7 @@ func Cut(s string, n int) string {
 	return head + "…"
 }
 
-// CutMiddle is s in at most n columns, with an ellipsis in place of its middle where it is longer.
+// CutMiddle shortens s to at most n columns, with an ellipsis in place of its middle.
 func CutMiddle(s string, n int) string {
 	if Width(s) <= n {
 		return s

@@ -1,7 +1,7 @@
-// Package unit holds the base units of every measured value, and turns values into text and text into values.
+// Package unit defines the base units of measured values, formats values as text and parses them.
 //
-// It stands at the right end of the data flow: everything that carries a number uses it, and it uses nothing of ours.
-// Inside the program a value is always in its base unit; only what a person reads or writes has prefixes.
+// Inside the program a value is always in its base unit; prefixes appear only in text for users. The package imports no
+// other package of the module.
 package unit
 
 import (
@@ -27,13 +27,13 @@ const (
 	SecondPerOp  Unit = "s/op" // CPU time per operation
 )
 
-// Units that readers of storage expect; no value is kept in them, see [Spoken].
+// Units for text about storage; values are never stored in them, see [Spoken].
 const (
 	BytePerSecond Unit = "B/s"  // with binary prefixes
 	IOPS          Unit = "IOPS" // operations per second
 )
 
-// ErrSyntax is what every error of a parser in this package is.
+// ErrSyntax is wrapped by every error of the parsers in this package.
 var ErrSyntax = errors.New("not a value with a unit")
 
 type prefix struct {
@@ -41,17 +41,17 @@ type prefix struct {
 	scale float64
 }
 
-// large are the decimal prefixes of rates and sizes, small those of times and ratios; largest first.
+// Prefixes, the largest first: large for rates and sizes, small for times.
 var (
 	large = []prefix{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}}
 	small = []prefix{{"", 1}, {"m", 1e-3}, {"µ", 1e-6}, {"n", 1e-9}}
-	// binary are those of MiB/s: no table of storage goes beyond.
+	// binary prefixes are for MiB/s; published figures of storage use no larger ones.
 	binary = []prefix{{"Mi", 1 << 20}, {"Ki", 1 << 10}, {"", 1}}
 )
 
-// Format renders v, given in the base unit u, with three significant digits and a decimal prefix:
-// 9.13e9 bit/s becomes "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage.
-// Values that are not finite become "-".
+// Format formats v, given in the base unit u, with three significant digits and a decimal prefix: 9.13e9 bit/s becomes
+// "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage, [BytePerSecond] has binary prefixes, and
+// values that are not finite become "-".
 func Format(v float64, u Unit) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"
@@ -75,7 +75,7 @@ func scaled(v float64, u Unit, prefixes []prefix) string {
 		return "0 " + string(u)
 	}
 	for _, p := range prefixes {
-		// 0.9995 and not 1: 999.6 k is printed as 1.00 M.
+		// The factor 0.9995 makes 999.6 k print as 1.00 M.
 		if math.Abs(v) >= p.scale*0.9995 {
 			return digits(v/p.scale) + " " + p.name + string(u)
 		}
@@ -84,7 +84,7 @@ func scaled(v float64, u Unit, prefixes []prefix) string {
 	return digits(v/last.scale) + " " + last.name + string(u)
 }
 
-// digits prints v with three significant digits and no exponent.
+// digits formats v with three significant digits and no exponent.
 func digits(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -105,11 +105,11 @@ func digits(v float64) string {
 	}
 }
 
-// maxDecimals is where digits stops: what is smaller is 0 to a reader.
+// maxDecimals limits the decimals of digits; smaller values print as 0.
 const maxDecimals = 12
 
-// Join makes a range of two values that [Format] or [FormatFactor] wrote, with their unit once if both have the same:
-// "22.7 to 22.9 µs". It is one of them where they do not differ.
+// Join formats a range of two values written by [Format] or [FormatFactor], with the unit once if both have the same:
+// "22.7 to 22.9 µs". Equal values are written once.
 func Join(lo, hi string) string {
 	if lo == hi {
 		return lo
@@ -120,7 +120,7 @@ func Join(lo, hi string) string {
 	return lo + " to " + hi
 }
 
-// Plural is a number of things with their noun, whose plural ends in s: "1 run", "2 runs".
+// Plural formats a number of things, with an s appended to the noun unless n is 1: "1 run", "2 runs".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -128,7 +128,7 @@ func Plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// FormatChange renders a fraction as a signed percentage with one decimal: 0.0312 is "+3.1 %".
+// FormatChange formats a fraction as a signed percentage with one decimal: 0.0312 is "+3.1 %".
 func FormatChange(fraction float64) string {
 	if math.IsNaN(fraction) || math.IsInf(fraction, 0) {
 		return "-"
@@ -136,10 +136,10 @@ func FormatChange(fraction float64) string {
 	return fmt.Sprintf("%+.1f %%", fraction*100)
 }
 
-// FactorFrom is the change from which a factor is easier to read than a percentage.
+// FactorFrom is the fraction from which [FormatFactor] writes a factor instead of a percentage.
 const FactorFrom = 2
 
-// FormatFactor renders a fraction as a short signed percentage, or from threefold on as a factor: -0.254 is "-25 %",
+// FormatFactor formats a fraction as a short signed percentage, or from threefold on as a factor: -0.254 is "-25 %",
 // 0.031 "+3.1 %", 9.2 "×10.2".
 func FormatFactor(fraction float64) string {
 	switch {
@@ -153,7 +153,7 @@ func FormatFactor(fraction float64) string {
 	return fmt.Sprintf("%+.1f %%", fraction*100)
 }
 
-// factor is a number with one decimal below a hundred, and with an exponent from ten thousand on.
+// factor formats a number with one decimal below a hundred, and with an exponent from ten thousand on.
 func factor(v float64) string {
 	switch {
 	case v < 99.95:
@@ -164,7 +164,8 @@ func factor(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// Spoken is a value in the unit that readers expect: of a volume MiB/s and IOPS, where all else is in bit/s and op/s.
+// Spoken converts a value to the unit for text: for volumes, bit/s to B/s and op/s to IOPS; everything else stays as it
+// is.
 func Spoken(v float64, u Unit, volume bool) (float64, Unit) {
 	switch {
 	case volume && u == BitPerSecond:
@@ -175,7 +176,7 @@ func Spoken(v float64, u Unit, volume bool) (float64, Unit) {
 	return v, u
 }
 
-// symbol is a spelling of a unit that people and tools use, with what one of it is in the base unit.
+// A symbol is a spelling of a unit used by users and tools, with its size in the base unit.
 type symbol struct {
 	unit  Unit
 	scale float64
@@ -207,12 +208,12 @@ var prefixes = map[string]float64{
 	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
 }
 
-// Parse reads "9.4 Gbit/s", "45us", "6056 trans/s", "128KiB" or "3.4 %" and returns the value in
-// its base unit. A bare number is a Count. Every error Is ErrSyntax and quotes the text.
+// Parse reads "9.4 Gbit/s", "45us", "6056 trans/s", "128KiB" or "3.4 %" and returns the value in its base unit. A bare
+// number has the unit [Count]. Every error wraps [ErrSyntax] and quotes the text.
 func Parse(text string) (float64, Unit, error) {
 	s := strings.TrimSpace(text)
 	rest := strings.TrimLeft(s, "+-.0123456789eE")
-	// "1e3" is a number, but in "5 e" or "3E" the letter belongs to the unit.
+	// "1e3" is a number, but in "5 e" and "3E" the letter belongs to the unit.
 	number := strings.TrimRight(s[:len(s)-len(rest)], "eE")
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || math.IsInf(v, 0) {
@@ -228,7 +229,8 @@ func Parse(text string) (float64, Unit, error) {
 	return v, u, nil
 }
 
-// lookUp finds a spelling, with or without a prefix; the spelling alone wins, so "m" alone is no unit.
+// lookUp finds a spelling, with or without a prefix. A spelling without prefix takes precedence; a prefix alone, such
+// as "m", is no unit.
 func lookUp(name string) (scale float64, u Unit, ok bool) {
 	if s, found := symbols[name]; found {
 		return s.scale, s.unit, true
@@ -245,7 +247,8 @@ func lookUp(name string) (scale float64, u Unit, ok bool) {
 	return 0, "", false
 }
 
-// ParseAs is Parse for a place that wants one unit; a bare number is taken as being in the base unit.
+// ParseAs reads a value as Parse does and returns an error unless its unit is want; a bare number is taken to be in
+// that unit.
 func ParseAs(text string, want Unit) (float64, error) {
 	v, u, err := Parse(text)
 	if err != nil {
@@ -257,7 +260,7 @@ func ParseAs(text string, want Unit) (float64, error) {
 	return v, nil
 }
 
-// ParseSize reads a size in bytes: "1400", "64KiB", "128k" (1000 bytes each).
+// ParseSize reads a size in bytes from 0 to 2 GiB: "1400", "64KiB" (1024 bytes each), "128k" (1000 bytes each).
 func ParseSize(text string) (int, error) {
 	s := strings.TrimSpace(text)
 	if s != "" && !strings.HasSuffix(s, "B") && !strings.HasSuffix(s, "bytes") {
@@ -267,7 +270,7 @@ func ParseSize(text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// 1.1k is 1100, although 1.1 times 1000 may not be quite.
+	// Rounding: 1.1 times 1000 may differ slightly from 1100.
 	whole := math.Round(v)
 	if whole < 0 || math.Abs(v-whole) > 1e-6 || whole > math.MaxInt32 {
 		return 0, fmt.Errorf("%w: %q is not a whole number of bytes from 0 to 2 GiB", ErrSyntax, text)

@@ -136,7 +136,7 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// What a person reads can be read back, to the three digits that were printed.
+// FuzzRoundTrip checks that formatted values can be parsed, to the three digits that were written.
 func FuzzRoundTrip(f *testing.F) {
 	for i, v := range []float64{9.13e9, 4.52e-5, 0.999, 0.9995, 999.5, 1e-9, -3.4, 0} {
 		f.Add(v, uint8(i))
