@@ -95,7 +95,7 @@ func targetWords(spec targets.Spec) string {
 func sends(e result.Experiment) []family.Sent {
 	var list []family.Sent
 	for _, w := range workloads(e) {
-		if r, is := w.(family.Request); is && r.Sends().To.URL != "" {
+		if r, is := w.(family.Sender); is && r.Sends().To.URL != "" {
 			list = append(list, r.Sends())
 		}
 	}

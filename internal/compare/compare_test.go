@@ -52,7 +52,7 @@ func newWorld(blocks int, targets ...string) *world {
 }
 
 func (w *world) addCase(name string, role result.Role, metric string) {
-	c := family.List{network.Family(), storage.Family()}.Known(name)
+	c := family.List{network.Family(), storage.Family()}.ImportedCase(name)
 	c.Role, c.Metric = role, metric
 	w.e.Cases = append(w.e.Cases, c)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// confidence is that of the interval which a percentile must have samples enough for.
+// confidence is the confidence of the interval for which a percentile must have enough samples.
 const confidence = 0.95
 
-// largest is the greatest number that is believed to be one.
-const largest = 1e18
+// maxNumber is the largest value that is accepted.
+const maxNumber = 1e18
 
 // A Builder collects the measurement of a run.
 type Builder struct {
 	result.Measurement
 	metrics map[string]metric.Metric
-	// AnySamples keeps percentiles of whatever number of samples: they are another's.
+	// AnySamples keeps percentiles whatever their number of samples, for those that another program computed.
 	AnySamples bool
 }
 
-// NewBuilder is a builder of a measurement that may have these metrics.
+// NewBuilder returns a builder of a measurement that may have these metrics.
 func NewBuilder(metrics []metric.Metric) *Builder {
 	b := &Builder{metrics: map[string]metric.Metric{}}
 	for _, m := range metrics {
@@ -31,9 +31,9 @@ func NewBuilder(metrics []metric.Metric) *Builder {
 	return b
 }
 
-// Add adds a value of a metric. What the run cannot have, and what is no number, is left out.
+// Add adds a value of a metric. It ignores metrics that the measurement may not have, negative values and NaN.
 func (b *Builder) Add(name string, number float64) {
-	if m, has := b.metrics[name]; has && number >= 0 && number <= largest {
+	if m, has := b.metrics[name]; has && number >= 0 && number <= maxNumber {
 		b.Values = append(b.Values, result.NewValue(m, number))
 	}
 }
@@ -43,13 +43,13 @@ func (b *Builder) Fact(name, value string) {
 	b.Facts = append(b.Facts, result.Fact{Name: name, Value: value})
 }
 
-// The facts about whether the generator itself was what limited the run, and why.
+// The facts about whether the generator limited the run, and why.
 const (
 	factLimited    = "generator.limited" // yes or no
 	factLimitedWhy = "generator.limited.why"
 )
 
-// Limited adds the facts about why the generator was the limit; it was not if there is no reason.
+// Limited adds the facts about whether the generator was the limit; an empty reason means that it was not.
 func (b *Builder) Limited(why string) {
 	if why == "" {
 		b.Fact(factLimited, "no")
@@ -59,18 +59,17 @@ func (b *Builder) Limited(why string) {
 	b.Fact(factLimitedWhy, why)
 }
 
-// Warn adds what a reader should know about the run.
+// Warn adds a warning about the run.
 func (b *Builder) Warn(code result.Code, format string, a ...any) {
 	b.Warnings = append(b.Warnings, result.Warning{Code: code, Text: fmt.Sprintf(format, a...)})
 }
 
-// Refuse adds a gate that the run failed: it must not count.
+// Refuse makes the run invalid, for a reason.
 func (b *Builder) Refuse(code result.Code, format string, a ...any) {
 	b.Invalid = append(b.Invalid, result.Warning{Code: code, Text: fmt.Sprintf(format, a...)})
 }
 
-// RefuseWithout is a gate for the metric that verdicts are about: a run that is too short for it must not count. Other
-// reasons not to are enough.
+// RefuseWithout makes the run invalid if it was too short for the metric of verdicts and is not invalid already.
 func (b *Builder) RefuseWithout(name string) {
 	if _, has := (result.Run{Values: b.Values}).Value(name); !has && len(b.Invalid) == 0 {
 		b.Refuse(result.MetricMissing, "%s, which the verdict is about, takes more operations than there were; a longer "+
@@ -78,14 +77,14 @@ func (b *Builder) RefuseWithout(name string) {
 	}
 }
 
-// Steps adds a metric step by step over the window; step is in seconds.
+// Steps adds the series of a metric over the window; step is in seconds.
 func (b *Builder) Steps(name string, step float64, values []float64) {
 	if len(values) > 0 {
 		b.Series = append(b.Series, result.Series{Name: name, Unit: metric.Named(name).Unit, Step: step, Values: values})
 	}
 }
 
-// A Distribution is of latencies in seconds. A statistic that it does not have is NaN.
+// A Distribution is a distribution of latencies in seconds. Statistics that it does not have are NaN.
 type Distribution interface {
 	Count() int64
 	Quantile(q float64) float64
@@ -94,8 +93,8 @@ type Distribution interface {
 	Mean() float64
 }
 
-// Latencies adds these statistics of a part, "" for all operations, and warns of percentiles for which there are too
-// few operations.
+// Latencies adds the named statistics of d, with part as the prefix of their names, and a warning for each percentile
+// with too few operations.
 func (b *Builder) Latencies(part string, d Distribution, names ...string) {
 	for _, name := range b.Distribution(part, d, names...) {
 		need := stats.MinSamples(metric.Quantile(name), confidence)
@@ -104,7 +103,8 @@ func (b *Builder) Latencies(part string, d Distribution, names ...string) {
 	}
 }
 
-// Distribution adds these statistics of a part, and returns the percentiles that it left out for want of operations.
+// Distribution adds the named statistics of d, with part as the prefix of their names. It returns the percentiles that
+// it left out because of too few operations.
 func (b *Builder) Distribution(part string, d Distribution, names ...string) (lacking []string) {
 	if d.Count() <= 0 && !b.AnySamples {
 		return nil
@@ -120,12 +120,12 @@ func (b *Builder) Distribution(part string, d Distribution, names ...string) (la
 	return lacking
 }
 
-// Carries says whether a distribution has samples enough for an interval of a quantile.
+// Carries reports whether a distribution has enough samples for a confidence interval of a quantile.
 func Carries(d Distribution, q float64) bool {
 	return d.Count() >= int64(stats.MinSamples(q, confidence))
 }
 
-// statistic is one of a distribution.
+// statistic returns the named statistic of a distribution.
 func statistic(d Distribution, name string) float64 {
 	switch name {
 	case metric.Min:

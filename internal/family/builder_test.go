@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// flat is a distribution of n equal latencies, which knows no percentile above a limit.
+// flat is a distribution of n equal latencies without percentiles above a limit.
 type flat struct {
 	n     int64
 	limit float64
@@ -39,7 +39,7 @@ func TestBuilderAdd(t *testing.T) {
 	b := NewBuilder(metric.Of("", metric.Rate, metric.Loss))
 	b.Add(metric.Rate, 7)
 	b.Add(metric.Throughput, 7) // the run cannot have it
-	for _, no := range []float64{-1, math.NaN(), math.Inf(1), 2 * largest} {
+	for _, no := range []float64{-1, math.NaN(), math.Inf(1), 2 * maxNumber} {
 		b.Add(metric.Loss, no)
 	}
 	if len(b.Values) != 1 || b.Values[0] != result.NewValue(metric.Named(metric.Rate), 7) {
@@ -47,8 +47,7 @@ func TestBuilderAdd(t *testing.T) {
 	}
 }
 
-// A percentile takes operations enough; without them it is left out, and a warning says so where the latencies are the
-// run's.
+// A percentile with too few operations is left out; Latencies adds a warning for it, Distribution does not.
 func TestBuilderLatencies(t *testing.T) {
 	all := []string{metric.P50, metric.P99, metric.P999, metric.Mean, metric.Operations}
 	metrics := slices.Concat(metric.Of("", all...), metric.Of(metric.Reads, all...))

@@ -1,6 +1,7 @@
-// Package family says what can be measured. A Family is a kind of thing that is measured: network paths, storage, API
-// servers, applications. All that is particular to one is in its own folder below this one: workloads with their text
-// form and limits, cases, suites, what it needs of a target. Everything else knows workloads by the types here alone.
+// Package family defines what can be measured. A Family is a kind of measurement: network paths, storage, API servers,
+// applications. Everything that is particular to a family is in its own folder below this one: workloads with their
+// text form and limits, cases, suites, and what they need of a target. All other packages know only the types defined
+// here.
 package family
 
 import (
@@ -16,34 +17,35 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Workload is what a case measures, never how: a resolved, immutable value that == compares.
+// A Workload is what a case measures, not how: a resolved, immutable value that is comparable with ==.
 type Workload interface {
-	// String is the full name of its case, which its family parses: pod-pod/other/tcp-rr:flows=4.
+	// String returns the full name of its case, which its family parses: pod-pod/other/tcp-rr:flows=4.
 	String() string
-	// Traits are what is known of it outside its family.
+	// Traits returns the properties that other packages need.
 	Traits() Traits
 }
 
-// Traits are what is known of a workload outside its family.
+// Traits are the properties of a workload that packages outside of its family need.
 type Traits struct {
-	Path   string            // the first part of its name: pod-pod/other, storage
-	Kind   string            // the rest of its name: tcp-rr:flows=4
-	Metric string            // that a verdict on it is about
-	Load   result.Load       // by which its numbers are judged
-	Words  result.Words      // by which readers know it
-	Needs  targets.Placement // of a target
+	Path   string            // first part of the name: pod-pod/other, storage
+	Kind   string            // rest of the name: tcp-rr:flows=4
+	Metric string            // metric of verdicts
+	Load   result.Load       // properties that the audit checks results against
+	Words  result.Words      // names for readers
+	Needs  targets.Placement // what it needs of a target
 	Limits Limits
-	// Alone says that it has sites of its own: it would leave something in them that others would feel, or takes long.
+	// Alone means that it has sites of its own, because it would affect later workloads there or takes long.
 	Alone bool
-	// Nominal is what it usually takes; the zero value is the windows alone.
+	// Nominal is its usual time outside of its windows.
 	Nominal Nominal
-	// Reference is what it can reach at most or at best, such as the same from node to node; nil: nothing is.
+	// Reference is the workload whose result is the best that this one can reach, such as the same one from node to node;
+	// nil: there is none.
 	Reference Workload
-	// Definition is what the name alone does not say: the text of a user's own job or requests.
+	// Definition is the text of a user's job or requests, which the name does not contain.
 	Definition string
 }
 
-// Sitting names the cases of a block that are measured in the same sites: all but those that are alone.
+// Sitting returns a key that is equal for the cases of a block that share sites: all but those with Alone.
 func (t Traits) Sitting() string {
 	if t.Alone {
 		return t.Path + "/" + t.Kind
@@ -51,83 +53,85 @@ func (t Traits) Sitting() string {
 	return ""
 }
 
-// Limits are what a run may take besides what every run may. The zero value is nothing.
+// Limits are the time limits of a workload in addition to those of every run. The zero value adds nothing.
 type Limits struct {
-	Open, Close time.Duration // making and removing its places
-	Run         time.Duration // the tool, besides its windows
-	Windows     int           // that the tool may take, each with its warm-up; 0 is 1
+	Open, Close time.Duration // opening and closing its site
+	Run         time.Duration // the tool, outside of its windows
+	Windows     int           // windows that the tool may use, each with its warm-up; 0 means 1
 }
 
-// Nominal is what a workload usually takes, by which plans predict how long an experiment takes before anything of it
-// was measured.
+// Nominal is the usual time of a workload outside of its window. Plans predict the length of an experiment with it
+// before anything is measured. The zero value adds nothing.
 type Nominal struct {
-	Site    time.Duration // making and removing what a cluster has to make for it besides pods
-	First   time.Duration // the first run in a site that was made, besides what every run takes
-	Run     time.Duration // every run, besides its windows
-	Windows float64       // of a search, besides the one that counts, each with its warm-up
+	Site    time.Duration // creating and removing what a cluster needs for it in addition to pods
+	First   time.Duration // the first run in a new site, in addition to Run
+	Run     time.Duration // every run
+	Windows float64       // windows of a search in addition to the one that counts, each with its warm-up
 }
 
-// Times are those of a run, and what it draws random numbers from.
+// Times holds the times and the random seed of a run.
 type Times struct {
-	Warmup time.Duration `json:"warmup"`
-	Window time.Duration `json:"window"`
-	Seed   uint64        `json:"seed,omitempty"` // another one for each run of an experiment
+	Warmup time.Duration `json:"warmup"`         // ns
+	Window time.Duration `json:"window"`         // ns
+	Seed   uint64        `json:"seed,omitempty"` // differs between the runs of an experiment
 }
 
-// TimesOf are those of every run in a design.
+// TimesOf returns the times of every run in a design, without a seed.
 func TimesOf(d result.Design) Times {
 	seconds := func(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 	return Times{Warmup: seconds(d.Warmup), Window: seconds(d.Duration)}
 }
 
-// Total is how long a window takes with its warm-up.
+// Total returns the time of a window with its warm-up.
 func (t Times) Total() time.Duration { return t.Warmup + t.Window }
 
-// Bound is how long the tool may take, with some grace.
+// Bound returns how long the tool may run, plus a grace period.
 func (l Limits) Bound(t Times, grace time.Duration) time.Duration {
 	return time.Duration(max(1, l.Windows))*t.Total() + l.Run + grace
 }
 
-// A Disturbing workload may be felt by other users of what it is measured on.
+// A Disturbing workload may disturb other users of the system under test.
 type Disturbing interface {
-	// Disturbs says what of it, with these times, is beyond what no other user should feel; empty if nothing is.
+	// Disturbs returns the reason why it may disturb others with these times, empty if it does not.
 	Disturbs(t Times) string
 }
 
-// A Request is a workload that sends what users gave it.
-type Request interface {
-	// Sends is what it names itself; zero if its target says where requests go.
+// A Sender is a workload that sends requests.
+type Sender interface {
+	// Sends returns where its requests go and what they contain; zero if the target determines that.
 	Sends() Sent
 }
 
-// Sent is where requests go that a user describes, and what of this machine they take with them.
+// Sent holds where the requests of a user's description go, and what of this machine they contain.
 type Sent struct {
 	To        host.Destination
-	Files     []string // that are read
-	Variables []string // of the environment
+	Files     []string // files of this machine
+	Variables []string // environment variables of this machine
 }
 
-// A Paced workload has another rate per second, or so many clients in a closed loop; each 0 leaves it as it is.
+// A Paced workload can have another rate or number of clients.
 type Paced interface {
+	// At returns the workload at a rate per second, or with so many clients in a closed loop. A 0 changes nothing.
 	At(rate float64, clients int) Workload
 }
 
-// A Capped workload can be limited to so many bits per second in each direction. One that sends nothing in bulk stays
-// as it is; what cannot be limited is an error.
+// A Capped workload can have its throughput limited.
 type Capped interface {
+	// Capped returns the workload limited to so many bits per second in each direction. A workload without bulk traffic is
+	// returned unchanged; it is an error if a workload cannot be limited.
 	Capped(bitsPerSecond float64) (Workload, error)
 }
 
-// A Case is a workload, and what it is measured for.
+// A Case is a workload with its role in the experiment.
 type Case struct {
 	Workload Workload
 	Role     result.Role
 }
 
-// Name is <path>/<workload>, for example pod-pod/other/tcp-rr.
+// Name returns <path>/<workload>, for example pod-pod/other/tcp-rr.
 func (c Case) Name() string { return c.Workload.String() }
 
-// Planned is the case in the plan of an experiment.
+// Planned returns the case as the plan of an experiment contains it.
 func (c Case) Planned() result.Case {
 	t := c.Workload.Traits()
 	return result.Case{
@@ -138,56 +142,54 @@ func (c Case) Planned() result.Case {
 
 // A Suite is a named list of cases.
 type Suite struct {
-	Name  string // network:quick
-	About string // one line for list
+	Name  string // such as network:quick
+	About string // one line for the command list
 	Cases []Case
-	// Duration is the window of a run unless somebody says otherwise; 0: as the design has it.
+	// Duration is the default window of a run; 0: the design's.
 	Duration time.Duration
 }
 
-// A SuiteFile makes a suite of a user's own file: --suite storage:jobs.fio.
+// A SuiteFile reads a suite from a user's file: --suite storage:jobs.fio.
 type SuiteFile struct {
 	About string
-	// Read makes the suite. Name is the file's, for errors and the suite's name.
+	// Read returns the suite. name is the name of the file, for errors and the suite's name.
 	Read func(name string, data []byte) (Suite, error)
 }
 
-// A Sample is a workload that stands for others of its family, under the name that they have in lists.
+// A Sample is a workload that represents others of its family, with their name in lists.
 type Sample struct {
 	Name     string
 	Workload Workload
 }
 
-// A Family is a kind of thing that is measured.
+// A Family is a kind of measurement.
 type Family struct {
-	Name  string   // network; what --suite NAME:FILE begins with
-	Paths []string // that the names of its cases begin with
-	// Parse reads what follows a path and a slash in a name, and the definition, which most workloads do not have. Its
-	// errors are about the workload.
+	Name  string   // such as network; --suite NAME:FILE uses it too
+	Paths []string // first parts of the names of its cases
+	// Parse returns a workload from its path, the rest of its name, and its definition, which most workloads do not have.
 	Parse  func(path, name, definition string) (Workload, error)
 	Suites []Suite
-	File   *SuiteFile // nil: it has none
-	// Kinds are its kinds of workloads, for the list of what tools can do; Offers what a target is asked for to tell what
-	// it offers.
+	File   *SuiteFile // nil: it reads no files
+	// Kinds has a sample of each kind of workload, to list what tools support. Offers has the samples that show what a
+	// target supports.
 	Kinds, Offers []Sample
 	Tools         []Tool
 }
 
-// Errors about the name of a case, and about what is a workload's part of it.
+// Errors about names of cases.
 var (
-	ErrNoCase  = errors.New("no such case")
-	ErrInvalid = errors.New("invalid workload")
+	ErrNoCase  = errors.New("no such case")     // wrapped by errors about the whole name
+	ErrInvalid = errors.New("invalid workload") // wrapped by errors about the workload's part of the name
 )
 
-// A List is all families that there are.
+// A List is a list of all families.
 type List []Family
 
-// Parse reads a case from its full name and its definition; exploratory until somebody says otherwise. Every error Is
-// ErrNoCase.
+// Parse returns the exploratory case with a full name and a definition. Every error wraps [ErrNoCase].
 func (l List) Parse(name, definition string) (Case, error) {
 	f, path, rest := l.split(name)
 	if path == "" {
-		return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as %s", ErrNoCase, name, l.heads())
+		return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as %s", ErrNoCase, name, l.examplePaths())
 	}
 	w, err := f.Parse(path, rest, definition)
 	if err != nil {
@@ -196,9 +198,9 @@ func (l List) Parse(name, definition string) (Case, error) {
 	return Case{Workload: w, Role: result.Exploratory}, nil
 }
 
-// Known is the exploratory case that other people's numbers are of, with as much of its path, workload and load as
-// follows from its name. The name may be without a path.
-func (l List) Known(name string) result.Case {
+// ImportedCase returns the exploratory case of an imported or published result, with the path, workload and load as far
+// as they follow from its name. The name may lack a path, and need not be that of a known workload.
+func (l List) ImportedCase(name string) result.Case {
 	f, path, rest := l.split(name)
 	known := result.Case{Name: name, Path: path, Workload: rest, Role: result.Exploratory}
 	if path != "" {
@@ -214,7 +216,7 @@ func (l List) Known(name string) result.Case {
 	return known
 }
 
-// split finds the family and the path of a name, and the rest of it: all of it if it begins with no path.
+// split returns the family and the path of a name, and the rest of the name. Without a known path the rest is the name.
 func (l List) split(name string) (f Family, path, rest string) {
 	for _, f := range l {
 		for _, path := range f.Paths {
@@ -226,16 +228,16 @@ func (l List) split(name string) (f Family, path, rest string) {
 	return Family{}, "", name
 }
 
-// heads are examples of what names of cases begin with.
-func (l List) heads() string {
-	var heads []string
+// examplePaths returns one path of each family, for errors.
+func (l List) examplePaths() string {
+	var paths []string
 	for _, f := range l {
-		heads = append(heads, f.Paths[len(f.Paths)-1]+"/")
+		paths = append(paths, f.Paths[len(f.Paths)-1]+"/")
 	}
-	return strings.Join(heads, ", ")
+	return strings.Join(paths, ", ")
 }
 
-// Suites are those of all families.
+// Suites returns the suites of all families.
 func (l List) Suites() []Suite {
 	var suites []Suite
 	for _, f := range l {
@@ -244,7 +246,7 @@ func (l List) Suites() []Suite {
 	return suites
 }
 
-// Tools are those of all families, each once.
+// Tools returns the tools of all families, each once.
 func (l List) Tools() Set {
 	var tools Set
 	for _, f := range l {
@@ -257,8 +259,8 @@ func (l List) Tools() Set {
 	return tools
 }
 
-// Cases are those of the names in order, each with the role. A name that its parser refuses is a mistake in the
-// program.
+// Cases returns the cases with these names, each with the role. It panics if parse returns an error, because the names
+// are constants of the program.
 func Cases(role result.Role, parse func(name string) (Workload, error), names ...string) []Case {
 	cases := make([]Case, 0, len(names))
 	for _, name := range names {
@@ -271,8 +273,8 @@ func Cases(role result.Role, parse func(name string) (Workload, error), names ..
 	return cases
 }
 
-// Once leaves out cases that come a second time.
-func Once(cases []Case) []Case {
+// Unique returns the cases without repeated ones.
+func Unique(cases []Case) []Case {
 	var kept []Case
 	for _, c := range cases {
 		if !slices.ContainsFunc(kept, func(k Case) bool { return k.Name() == c.Name() }) {

@@ -15,7 +15,7 @@ import (
 
 var families = family.List{network.Family(), storage.Family()}
 
-// Every path with every workload has a name that is read back as the same case.
+// The name of every path with every workload is parsed as the same case.
 func TestNamesRoundTrip(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range targets.Paths() {
@@ -58,7 +58,7 @@ func TestParseCaseErrors(t *testing.T) {
 	}
 }
 
-func TestKnown(t *testing.T) {
+func TestImportedCase(t *testing.T) {
 	one := result.Load{Outstanding: 1}
 	for name, want := range map[string]result.Case{
 		"pod-pod/other/tcp-rr": {Path: "pod-pod/other", Workload: "tcp-rr", Load: one},
@@ -81,7 +81,7 @@ func TestKnown(t *testing.T) {
 		"a page": {Workload: "a page"},
 	} {
 		want.Name, want.Role = name, result.Exploratory
-		if got := families.Known(name); got != want {
+		if got := families.ImportedCase(name); got != want {
 			t.Errorf("%q is %+v, wanted %+v", name, got, want)
 		}
 	}

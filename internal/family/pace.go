@@ -17,37 +17,38 @@ const (
 	maxKnee    = time.Minute
 )
 
-// DefaultRate is requests per second, where neither a rate, clients nor a knee is given.
+// DefaultRate is the rate, in requests per second, if neither a rate, clients nor a knee is given.
 const DefaultRate = 20
 
-// Beyond these, load needs consent where there are other users, who may feel it.
+// Load above these limits may disturb other users of a server and needs consent.
 const (
 	GentleRate    = 100 // requests, or new connections, per second
-	GentleClients = 10  // of a closed loop, and connections at once
+	GentleClients = 10  // of a closed loop, and simultaneous connections
 )
 
-// What a search takes beside its window: so many others, each with the time that its last answers may take.
+// The windows of a search, in addition to the one that counts.
 const (
-	searchWindows = 20
-	drain         = 10 * time.Second
-	usualWindows  = 5 // that its short trials take together, as a rule
+	searchWindows = 20               // at most
+	drain         = 10 * time.Second // that the last responses of each window may take
+	usualWindows  = 5                // sum of its short trials, usually
 )
 
-// A Pace is how often something is asked over HTTP: at planned times, as fast as it answers, or ever faster until it
-// does not keep up. It has one of Rate, Clients and Knee. Every value of it is comparable.
+// A Pace is how often requests are sent over HTTP: at planned times (Rate), as fast as the server answers (Clients), or
+// in a search for the server's limit. It has exactly one of Rate, Clients and Knee. It is comparable with ==.
 type Pace struct {
 	Rate    float64 `json:"rate,omitempty"`    // open loop: requests per second
-	Clients int     `json:"clients,omitempty"` // closed loop: each asks as soon as it is answered
-	// MostClients makes Clients the lower end of a search for the smallest number that saturates what is asked; 0: none.
+	Clients int     `json:"clients,omitempty"` // closed loop: each client sends its next request after its last response
+	// MostClients is the upper end of a search for the smallest number of clients that saturates the server; Clients is
+	// the lower end. 0: no search.
 	MostClients int `json:"most_clients,omitempty"`
-	// Knee is the limit of the 99th percentile in a search for the highest rate that keeps below it.
+	// Knee is the limit on the 99th percentile, ns, in a search for the highest rate below it.
 	Knee time.Duration `json:"knee,omitempty"`
 }
 
-// searches reports whether the pace is searched, which brings what is asked to its limit.
+// searches reports whether the pace is a search, which brings the server to its limit.
 func (p Pace) searches() bool { return p.Knee > 0 || p.MostClients > 0 }
 
-// Quantity is what the metric of a pace tells, in plain words.
+// Quantity returns a name of the pace's metric for readers.
 func (p Pace) Quantity() string {
 	switch {
 	case p.Knee > 0:
@@ -58,18 +59,19 @@ func (p Pace) Quantity() string {
 	return "latency"
 }
 
-// PaceParameters are those of a Pace in the text of a workload, in the order of the documentation.
+// PaceParameters lists the parameters of a Pace in the text of a workload, in the order of the documentation.
 var PaceParameters = []string{"rate", "clients", "knee"}
 
-// Set takes one of [PaceParameters]. Where 0 would silently become the default it is an error.
+// Set sets one of [PaceParameters] and ignores other keys. Values must be above 0, because a 0 would silently become
+// the default.
 func (p *Pace) Set(key, value string) (err error) {
 	switch key {
 	case "rate":
 		p.Rate, err = Positive(unit.ParseAs(value, unit.PerSecond))
 	case "clients":
-		least, most, search := strings.Cut(value, "-")
-		if p.Clients, err = Positive(strconv.Atoi(least)); err == nil && search {
-			p.MostClients, err = Positive(strconv.Atoi(most))
+		low, high, search := strings.Cut(value, "-")
+		if p.Clients, err = Positive(strconv.Atoi(low)); err == nil && search {
+			p.MostClients, err = Positive(strconv.Atoi(high))
 		}
 	case "knee":
 		p.Knee, err = Positive(time.ParseDuration(value))
@@ -77,7 +79,7 @@ func (p *Pace) Set(key, value string) (err error) {
 	return err
 }
 
-// Or is the pace, or another one where nothing is said.
+// Or returns p, or otherwise if p is zero.
 func (p Pace) Or(otherwise Pace) Pace {
 	if p == (Pace{}) {
 		return otherwise
@@ -85,18 +87,19 @@ func (p Pace) Or(otherwise Pace) Pace {
 	return p
 }
 
-// Validate is nil, or an error that Is ErrInvalid and names what is out of range for what is asked.
+// Validate returns nil, or an error that wraps [ErrInvalid] and names the value that is out of range. what names the
+// workload in errors.
 func (p Pace) Validate(what string) error {
-	ways := 0
+	kinds := 0
 	for _, given := range []bool{p.Rate != 0, p.Clients != 0, p.Knee != 0} {
 		if given {
-			ways++
+			kinds++
 		}
 	}
 	switch {
 	case p.Knee < 0 || p.Knee > maxKnee:
 		return fmt.Errorf("%w: a time of %s is out of range", ErrInvalid, what)
-	case ways != 1:
+	case kinds != 1:
 		return fmt.Errorf("%w: %s has one of rate (open loop), clients (closed loop) and knee (a search for the rate)",
 			ErrInvalid, what)
 	case !(p.Rate >= 0 && p.Rate <= MaxRate):
@@ -110,7 +113,7 @@ func (p Pace) Validate(what string) error {
 	return nil
 }
 
-// Options are what of the pace is not the default, as Set reads it.
+// Options returns the parameters in which p differs from def, in the form that Set reads.
 func (p Pace) Options(def Pace) []string {
 	var options []string
 	switch {
@@ -128,7 +131,7 @@ func (p Pace) Options(def Pace) []string {
 	return options
 }
 
-// Title is a name with its options.
+// Title returns a name with its options: name:key=value,key=value.
 func Title(name string, options []string) string {
 	if len(options) == 0 {
 		return name
@@ -136,7 +139,8 @@ func Title(name string, options []string) string {
 	return name + ":" + strings.Join(options, ",")
 }
 
-// At is another rate, or so many clients in a closed loop; each 0 leaves it as it is. A search keeps its own pace.
+// At returns the pace at a rate, if it has no clients, or else with so many clients in a closed loop. A 0 changes
+// nothing, and a search stays as it is.
 func (p Pace) At(rate float64, clients int) Pace {
 	switch {
 	case p.searches():
@@ -149,7 +153,7 @@ func (p Pace) At(rate float64, clients int) Pace {
 	return p
 }
 
-// Metric is what a verdict is about.
+// Metric returns the metric of verdicts.
 func (p Pace) Metric() string {
 	if p.searches() {
 		return metric.Rate
@@ -157,10 +161,10 @@ func (p Pace) Metric() string {
 	return metric.P50
 }
 
-// Due is how many requests are planned; 0 where that is not known before.
+// Due returns how many requests an open loop plans in a run; 0 for other paces.
 func (p Pace) Due(t Times) float64 { return p.Rate * (t.Warmup + t.Window).Seconds() }
 
-// Disturbs says what is beyond what no other user of a server should feel; empty if nothing is.
+// Disturbs returns the reason why the pace may disturb other users of a server, empty if it does not.
 func (p Pace) Disturbs() string {
 	switch {
 	case p.Knee > 0:
@@ -175,46 +179,45 @@ func (p Pace) Disturbs() string {
 	return ""
 }
 
-// Alone says that what is asked is to be asked by nobody else before or after: a search leaves it as overload does, and
-// takes long.
+// Alone reports whether the workload needs sites of its own: a search overloads the server and takes long.
 func (p Pace) Alone() bool { return p.searches() }
 
-// Limits are the limits of a run with so much time for what is particular to it.
-func (p Pace) Limits(besides time.Duration) Limits {
-	l := Limits{Run: besides}
+// Limits returns the limits of a run with the time extra outside of its windows.
+func (p Pace) Limits(extra time.Duration) Limits {
+	l := Limits{Run: extra}
 	if p.searches() {
 		l.Windows, l.Run = 1+searchWindows, l.Run+searchWindows*drain
 	}
 	return l
 }
 
-// Nominal is what a run usually takes with so much time for what is particular to it.
-func (p Pace) Nominal(besides time.Duration) Nominal {
-	n := Nominal{Run: besides}
+// Nominal returns the usual time of a run with the time extra outside of its windows.
+func (p Pace) Nominal(extra time.Duration) Nominal {
+	n := Nominal{Run: extra}
 	if p.searches() {
 		n.Windows = usualWindows
 	}
 	return n
 }
 
-// Asked is what a tool has to know of something that is asked over HTTP.
-type Asked struct {
+// HTTPTraits are the properties of a workload over HTTP that its tool needs.
+type HTTPTraits struct {
 	Pace
-	Kinds     []string   // of request in a mix, each of which is reported; empty: there is one kind
-	Parts     []string   // of the latency that are reported besides those of every request
+	Kinds     []string   // kinds of requests in a mix, which are reported separately; empty: there is one kind
+	Parts     []string   // parts of the latency that are reported in addition to those of every workload
 	Values    []string   // metrics that the agent computes itself
 	Objective *Objective // nil: there is none
 }
 
-// An Objective is an official limit of the 99th percentile of a latency, in its own words.
+// An Objective is an official limit on the 99th percentile of a latency, with its original wording.
 type Objective struct {
 	Limit     time.Duration
-	Indicator string // what is to be measured
-	Words     string // what is to be reached
-	Source    string
+	Indicator string // what is measured
+	Words     string // the objective
+	Source    string // URL
 }
 
-// An Environment is where what a user's description names is found: variables and files of this machine.
+// An Environment gives access to the variables and files of this machine that a user's description names.
 type Environment struct {
 	Getenv   func(string) string
 	ReadFile func(string) ([]byte, error)

@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// Parameters hands the parameters of a workload's text, key=value with commas between, to set, each once. Errors name
-// the parameter, those of set too, and Is ErrInvalid.
+// Parameters calls set for each of the parameters, key=value separated by commas. A repeated key is an error. Errors,
+// also those of set, name the parameter and the workload's text, and wrap [ErrInvalid].
 func Parameters(text, parameters string, set func(key, value string) error) error {
 	if parameters == "" {
 		return nil
@@ -33,8 +33,9 @@ func Parameters(text, parameters string, set func(key, value string) error) erro
 	return nil
 }
 
-// Known is nil for a parameter that what has; else it names those that it has.
-func Known(what, key string, known []string) error {
+// CheckParameter returns nil if key is one of the known parameters, else an error that lists them. what names the
+// workload.
+func CheckParameter(what, key string, known []string) error {
 	if slices.Contains(known, key) {
 		return nil
 	}
@@ -44,7 +45,8 @@ func Known(what, key string, known []string) error {
 	return fmt.Errorf("%s has no such parameter; it has %s", what, prose.Choices(key, known))
 }
 
-// Positive is an error for a value that is not above 0, which would silently become the default.
+// Positive returns v, with an error if it is not above 0, because a 0 would silently become the default. It returns err
+// unchanged if that is not nil.
 func Positive[T int | float64 | time.Duration](v T, err error) (T, error) {
 	if err == nil && v <= 0 {
 		err = errors.New("it has to be above 0")

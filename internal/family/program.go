@@ -8,11 +8,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Printout is what a program prints, as long as that is not more than it may be.
+// A Printout is a buffer for a program's output with a size limit, beyond which Write fails.
 type Printout struct {
 	bytes.Buffer
 	Program string
-	Most    int // bytes
+	Most    int // limit, bytes
 }
 
 func (p *Printout) Write(text []byte) (int, error) {
@@ -22,7 +22,7 @@ func (p *Printout) Write(text []byte) (int, error) {
 	return p.Buffer.Write(text)
 }
 
-// Excerpt says how something begins that a program printed, and that cannot be read.
+// Excerpt returns a text about the beginning of a program's output, for errors about output that cannot be parsed.
 func Excerpt(text []byte) string {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "it printed nothing"
@@ -30,7 +30,7 @@ func Excerpt(text []byte) string {
 	return fmt.Sprintf("it begins with %q", strings.ToValidUTF8(string(text[:min(len(text), 80)]), "?"))
 }
 
-// OrUnknown is a text without blanks around it, or that it is not known.
+// OrUnknown returns text without surrounding white space, or result.Unknown if it is empty.
 func OrUnknown(text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return result.Unknown

@@ -13,10 +13,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Set is several tools as one: each workload is carried out by the first of them that can.
+// A Set is a tool that consists of several: the first that supports a workload runs it.
 type Set []Tool
 
-// Name is the tools' names, in their order, with commas between.
+// Name returns the tools' names, in their order, separated by commas.
 func (s Set) Name() string {
 	names := make([]string, len(s))
 	for i, t := range s {
@@ -25,7 +25,7 @@ func (s Set) Name() string {
 	return strings.Join(names, ",")
 }
 
-// Supports is nil if one of them can; else it says of each why not.
+// Supports returns nil if one of the tools supports w, else an error with the reason of each.
 func (s Set) Supports(w Workload) error {
 	var reasons []string
 	for _, t := range s {
@@ -38,7 +38,7 @@ func (s Set) Supports(w Workload) error {
 	return result.NotSupported(strings.Join(reasons, "; "))
 }
 
-// Program is that of the first that can.
+// Program returns the program of the first tool that supports w.
 func (s Set) Program(w Workload) string {
 	t := For(s, w)
 	if t == nil {
@@ -47,7 +47,7 @@ func (s Set) Program(w Workload) string {
 	return t.Program(w)
 }
 
-// Metrics are those of the first that can do it.
+// Metrics returns the metrics of the first tool that supports w.
 func (s Set) Metrics(w Workload) []metric.Metric {
 	if t := For(s, w); t != nil {
 		return t.Metrics(w)
@@ -55,16 +55,16 @@ func (s Set) Metrics(w Workload) []metric.Metric {
 	return nil
 }
 
-// Run lets the first that can do it.
+// Run runs w with the first tool that supports it.
 func (s Set) Run(ctx context.Context, p host.Pair, w Workload, t Times) (result.Measurement, error) {
-	by := For(s, w)
-	if by == nil {
+	tool := For(s, w)
+	if tool == nil {
 		return result.Measurement{}, s.Supports(w)
 	}
-	return by.Run(ctx, p, w, t)
+	return tool.Run(ctx, p, w, t)
 }
 
-// For is the tool that carries out w: of a [Set] the first that can, nil if none; else t itself.
+// For returns the tool that runs w: of a [Set] the first that supports w, nil if none does; else t itself.
 func For(t Tool, w Workload) Tool {
 	set, is := t.(Set)
 	if !is {
@@ -77,7 +77,7 @@ func For(t Tool, w Workload) Tool {
 	return set[i]
 }
 
-// Only is the part of t with these names, in their order, as [Set.Name] writes them.
+// Only returns the tools of t with these names, in their order. The names are separated by commas, as in [Set.Name].
 func Only(t Tool, names string) (Tool, error) {
 	if t.Name() == names {
 		return t, nil

@@ -18,40 +18,40 @@ const (
 	fio   kind = "fio"
 )
 
-// A kind is a workload of that name.
+// A kind is a workload with that name.
 type kind string
 
 func (k kind) String() string { return "test/" + string(k) }
 
 func (k kind) Traits() family.Traits { return family.Traits{Path: "test", Kind: string(k)} }
 
-// one carries out one kind of workload.
-type one struct {
+// oneTool is a tool that supports one kind of workload.
+type oneTool struct {
 	name string
 	kind kind
 }
 
-func (o *one) Name() string { return o.name }
+func (t *oneTool) Name() string { return t.name }
 
-func (o *one) Supports(w family.Workload) error {
-	if w != o.kind {
-		return result.NotSupported("it knows nothing but " + string(o.kind))
+func (t *oneTool) Supports(w family.Workload) error {
+	if w != t.kind {
+		return result.NotSupported("it knows nothing but " + string(t.kind))
 	}
 	return nil
 }
 
-func (o *one) Metrics(family.Workload) []metric.Metric {
-	return []metric.Metric{{Name: "of-" + o.name}}
+func (t *oneTool) Metrics(family.Workload) []metric.Metric {
+	return []metric.Metric{{Name: "of-" + t.name}}
 }
 
-func (o *one) Program(family.Workload) string { return "/bin/" + o.name }
+func (t *oneTool) Program(family.Workload) string { return "/bin/" + t.name }
 
-func (o *one) Run(_ context.Context, _ host.Pair, w family.Workload, _ family.Times) (result.Measurement, error) {
-	return result.Measurement{Facts: []result.Fact{{Name: "by", Value: o.name}}}, o.Supports(w)
+func (t *oneTool) Run(_ context.Context, _ host.Pair, w family.Workload, _ family.Times) (result.Measurement, error) {
+	return result.Measurement{Facts: []result.Fact{{Name: "by", Value: t.name}}}, t.Supports(w)
 }
 
 func TestSet(t *testing.T) {
-	set := family.Set{&one{"a", tcpRR}, &one{"b", fio}, &one{"c", fio}}
+	set := family.Set{&oneTool{"a", tcpRR}, &oneTool{"b", fio}, &oneTool{"c", fio}}
 	if set.Name() != "a,b,c" {
 		t.Error(set.Name())
 	}
@@ -80,7 +80,7 @@ func TestSet(t *testing.T) {
 }
 
 func TestOnly(t *testing.T) {
-	set := family.Set{&one{"a", tcpRR}, &one{"b", fio}, &one{"c", fio}}
+	set := family.Set{&oneTool{"a", tcpRR}, &oneTool{"b", fio}, &oneTool{"c", fio}}
 	for names, want := range map[string]string{"a,b,c": "", "c": "", "c,a": "", "a,x": `no "x"; there are a, b, c`,
 		"": `no ""`} {
 		part, err := family.Only(set, names)

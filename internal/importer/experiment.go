@@ -194,7 +194,7 @@ func (b *builder) add(e entry, o Options) {
 	i := slices.IndexFunc(b.e.Cases, func(c result.Case) bool { return c.Name == name })
 	switch {
 	case i < 0:
-		c := o.Families.Known(name)
+		c := o.Families.ImportedCase(name)
 		c.Role, c.Synonym = role(name, o.Primary), e.synonym()
 		b.e.Cases = append(b.e.Cases, c)
 	case b.e.Cases[i].Synonym != e.synonym(): // jobs of several names

@@ -225,7 +225,7 @@ func (o Options) suiteCases() []family.Case {
 	for _, s := range o.Suites {
 		cases = append(cases, s.Cases...)
 	}
-	return family.Once(cases)
+	return family.Unique(cases)
 }
 
 // chooseCases returns the cases that the patterns of --case choose or add.
@@ -255,7 +255,7 @@ func (o Options) chooseCases() ([]family.Case, error) {
 		for _, c := range cases {
 			chosen[c.Name()], found = true, true
 		}
-		if all = family.Once(slices.Concat(all, cases, bounds)); found {
+		if all = family.Unique(slices.Concat(all, cases, bounds)); found {
 			continue
 		}
 		c, err := o.Families.Parse(pattern, "")
@@ -263,7 +263,7 @@ func (o Options) chooseCases() ([]family.Case, error) {
 			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w%s",
 				ErrOption, pattern, o.suiteNames(), err, prose.DidYouMean(pattern, verdictNames(all)))
 		}
-		all = family.Once(append(all, c))
+		all = family.Unique(append(all, c))
 		chosen[c.Name()] = true
 	}
 	return keepChosen(all, chosen), nil

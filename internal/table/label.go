@@ -222,7 +222,7 @@ func (m measure) typed(label string, families family.List) result.Case {
 	if m.params != "" {
 		name += ":" + m.params
 	}
-	c := families.Known(name)
+	c := families.ImportedCase(name)
 	if c.Load.BothWays = m.bothWays; m.path != "" {
 		c.Name, c.Path = m.path+"/"+name, m.path
 	}

@@ -126,7 +126,7 @@ func (b *builder) add(r result.Run) {
 	b.doc.Runs = append(b.doc.Runs, r)
 	b.compare(r.Target)
 	if !b.cases[r.Case] {
-		b.measures(b.families.Known(r.Case), r.Values)
+		b.measures(b.families.ImportedCase(r.Case), r.Values)
 	}
 }
 

@@ -1,22 +1,21 @@
-// Package api is the family of what is asked of a Kubernetes API server, one resource and one verb at a time.
+// Package api is the family of calls to a Kubernetes API server, one resource and one verb at a time.
 //
-// What the cases tell, and what they do not:
+// What the cases measure, and what they do not:
 //
-//   - configmap/* tells what the API server and etcd take by themselves: no controller, no scheduler and no node has
-//     to do with ConfigMaps. It does not tell what admission webhooks for other resources take.
-//   - namespace/*, service/* and deployment/* tell how soon the API server answers while controllers work on what was
-//     asked: finalizers, addresses, ReplicaSets. They do not tell when the controllers are done.
-//   - pod/* tells the same of pods that no node can have. It does not tell how long pods take to start.
-//   - deployment/*:replicas=N and pod/*:start=true tell it while pods start, or run, on a node.
-//   - list tells what reading takes that is not of one object: from the API server's memory, or consistent=true as of
-//     now.
-//   - watch tells how long after its request those who watch learn of a new object.
-//   - floor tells the round trip with hardly any work (GET /version); the others are not below it.
-//   - pod-startup tells how long a pod takes from the request until it is seen to be ready, of an image that is on
-//     the node; not what pulling images takes. pod-deletion tells how long one takes to be gone.
+//   - configmap/* measures the API server and etcd alone: no controller, scheduler or node acts on ConfigMaps. It does
+//     not measure admission webhooks for other resources.
+//   - namespace/*, service/* and deployment/* measure how soon the API server answers while controllers act on the
+//     calls: finalizers, addresses, ReplicaSets. They do not measure when the controllers are done.
+//   - pod/* measures the same for pods that fit no node. It does not measure how long pods take to start.
+//   - deployment/*:replicas=N and pod/*:start=true measure it while pods start, or run, on a node.
+//   - list measures reading many objects: from the API server's memory, or with consistent=true as of now.
+//   - watch measures how long after its request a watcher sees a new object.
+//   - floor measures the round trip with hardly any work (GET /version); no other case is below it.
+//   - pod-startup measures how long a pod takes from the request until it is seen to be ready, with an image that is on
+//     the node; it does not measure pulling images. pod-deletion measures how long a pod takes to be gone.
 //
-// All are asked one by one at planned times, at a rate that a healthy server does not feel; none tells what it can
-// carry (knee= does).
+// Calls are made one by one at planned times, at a rate that does not disturb a healthy server. None measures the
+// server's capacity; knee= does.
 package api
 
 import (
@@ -33,10 +32,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// path is what the names of cases begin with.
+// path begins the names of all cases.
 const path = "api"
 
-// Family is the family of calls of an API server, as the tools measure them.
+// Family returns the family of calls to an API server, measured by the tools.
 func Family(tools ...family.Tool) family.Family {
 	get := Workload{Call{Resource: "configmap", Verb: "get"}, family.Pace{Rate: family.DefaultRate}}
 	return family.Family{
@@ -47,32 +46,32 @@ func Family(tools ...family.Tool) family.Family {
 	}
 }
 
-// A Workload is a call, again and again.
+// A Workload is a call that is repeated at a pace. It is comparable with ==.
 type Workload struct {
 	Call
 	family.Pace
 }
 
-// What a run needs time for besides: the objects that it begins with, those that it removes, pods that start.
+// objectsTime limits the time of a run outside of its windows: creating and removing objects, starting pods.
 const objectsTime = 3 * time.Minute
 
-// What that usually takes.
+// The usual time of a run outside of its windows.
 const (
-	usualObjects = 500 * time.Millisecond
-	usualPods    = 3 * time.Second
+	usualObjects = 500 * time.Millisecond // without pods that start
+	usualPods    = 3 * time.Second        // with pods that start
 )
 
-// Beyond these, a run needs consent: other users of the server may feel it.
+// A run above these limits may disturb other users of the server and needs consent.
 const (
-	gentleObjects = 2000 // that one run makes
-	gentlePods    = 30   // that one run starts
+	gentleObjects = 2000 // objects created by a run
+	gentlePods    = 30   // pods started by a run
 )
 
-// churn is the most pods per second that Kubernetes' own objectives are about.
-const churn = 20
+// maxChurn is the highest pod churn, per second, that Kubernetes' own objectives cover.
+const maxChurn = 20
 
-// Parse reads what is asked, as Title writes it: configmap/create, configmap/list:objects=100,consistent=true,
-// floor:rate=50. Every error Is family.ErrInvalid.
+// Parse reads a workload as Title writes it: configmap/create, configmap/list:objects=100,consistent=true,
+// floor:rate=50. Every error wraps family.ErrInvalid.
 func Parse(text string) (Workload, error) {
 	name, options, _ := strings.Cut(text, ":")
 	var w Workload
@@ -93,7 +92,7 @@ func Parse(text string) (Workload, error) {
 	return w.Resolved()
 }
 
-// parameters of a call, in the order of the documentation.
+// parameters lists the parameters of a workload, in the order of the documentation.
 var parameters = append([]string{"objects", "consistent", "replicas", "start"}, family.PaceParameters...)
 
 func (w *Workload) set(key, value string) (err error) {
@@ -107,7 +106,7 @@ func (w *Workload) set(key, value string) (err error) {
 	case "start":
 		w.Start, err = strconv.ParseBool(value)
 	default:
-		if err := family.Known("api", key, parameters); err != nil {
+		if err := family.CheckParameter("api", key, parameters); err != nil {
 			return err
 		}
 		return w.Pace.Set(key, value)
@@ -115,7 +114,8 @@ func (w *Workload) set(key, value string) (err error) {
 	return err
 }
 
-// Resolved is the workload with its defaults, or an error that Is family.ErrInvalid and names what is out of range.
+// Resolved returns the workload with its defaults, or an error that wraps family.ErrInvalid and names the value that is
+// out of range.
 func (w Workload) Resolved() (Workload, error) {
 	if w.Verb == "list" && w.Objects == 0 {
 		w.Objects = 1
@@ -124,7 +124,8 @@ func (w Workload) Resolved() (Workload, error) {
 	return w, w.validate()
 }
 
-// defaultPace of pods is SIG Scalability's: starting pods disturbs the start of others.
+// defaultPace returns the pace of a workload without parameters. That of pods is SIG Scalability's, since starting pods
+// delays the start of others.
 func (w Workload) defaultPace() family.Pace {
 	if w.churns() {
 		return family.Pace{Rate: 1}
@@ -136,14 +137,14 @@ func (w Workload) validate() error {
 	if err := w.Pace.Validate("api"); err != nil {
 		return err
 	}
-	if w.churns() && (w.Rate == 0 || w.Rate > churn) {
+	if w.churns() && (w.Rate == 0 || w.Rate > maxChurn) {
 		return fmt.Errorf("%w: %s has a rate up to %d per second, the churn that Kubernetes' own objectives are about",
-			family.ErrInvalid, w.Call, churn)
+			family.ErrInvalid, w.Call, maxChurn)
 	}
 	return w.Call.validate()
 }
 
-// Title is the workload's part of its case's name.
+// Title returns the workload's part of its case's name.
 func (w Workload) Title() string {
 	var options []string
 	if w.Objects > 1 {
@@ -161,11 +162,11 @@ func (w Workload) Title() string {
 	return family.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
 }
 
-// groups are the names of resources in the plural; calls on one are shown side by side.
+// groups holds the headings under which reports show the calls of a resource together.
 var groups = map[string]string{"configmap": "ConfigMaps", "namespace": "Namespaces", "service": "Services",
 	"deployment": "Deployments", "pod": "Pods"}
 
-// subject is what is asked in plain words: "API: list 100 configmaps, consistent".
+// subject returns a description of the call for readers: "API: list 100 configmaps, consistent".
 func (w Workload) subject() string {
 	switch w.Verb {
 	case "floor":
@@ -193,28 +194,24 @@ func (w Workload) subject() string {
 
 func (w Workload) String() string { return path + "/" + w.Title() }
 
-// Traits are those of a case.
+// Traits returns the traits of the workload.
 func (w Workload) Traits() family.Traits {
+	usual := usualObjects
+	if w.Starts() {
+		usual = usualPods
+	}
 	return family.Traits{
 		Path: path, Kind: w.Title(), Metric: w.Pace.Metric(),
 		Words: result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity(),
 			Group: groups[w.Resource], Member: strings.TrimPrefix(w.Title(), w.Resource+"/")},
-		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(w.usual()),
+		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(usual),
 		Needs: targets.Placement{Call: targets.Call{Resource: w.Resource, Operation: w.Verb}},
 	}
 }
 
-// usual is the time that is usually needed besides.
-func (w Workload) usual() time.Duration {
-	if w.Starts() {
-		return usualPods
-	}
-	return usualObjects
-}
-
-// Disturbs says what of the workload other users of the server may feel.
+// Disturbs returns the reason why the workload may disturb other users of the server, empty if there is none.
 func (w Workload) Disturbs(t family.Times) string {
-	made := w.Due(t)
+	calls := w.Due(t)
 	switch why := w.Pace.Disturbs(); {
 	case why != "":
 		return why
@@ -222,18 +219,19 @@ func (w Workload) Disturbs(t family.Times) string {
 		return "how many objects the clients make is not known before"
 	case w.Objects > gentleObjects:
 		return fmt.Sprintf("%d objects are more than %d", w.Objects, gentleObjects)
-	case w.Pods(made) > gentlePods:
-		return fmt.Sprintf("%.0f pods in a run are more than %d", w.Pods(made), gentlePods)
-	case slices.Contains([]string{"create", "delete", "watch"}, w.Verb) && made > gentleObjects:
-		return fmt.Sprintf("%.0f objects in a run are more than %d", made, gentleObjects)
+	case w.Pods(calls) > gentlePods:
+		return fmt.Sprintf("%.0f pods in a run are more than %d", w.Pods(calls), gentlePods)
+	case slices.Contains([]string{"create", "delete", "watch"}, w.Verb) && calls > gentleObjects:
+		return fmt.Sprintf("%.0f objects in a run are more than %d", calls, gentleObjects)
 	}
 	return ""
 }
 
-// Sends is nothing of the user's: a target knows its API server.
+// Sends returns nothing of the user's: the target knows its API server.
 func (w Workload) Sends() family.Sent { return family.Sent{To: host.Destination{}} }
 
-// At is another pace, but for what starts pods, and for what begins with objects that have to be counted before.
+// At returns the workload at another rate or number of clients. Workloads that start or end pods stay as they are, and
+// delete and watch stay open loops, because a run must know the number of their calls beforehand.
 func (w Workload) At(rate float64, clients int) family.Workload {
 	counted := slices.Contains([]string{"delete", "watch"}, w.Verb)
 	switch {
@@ -246,9 +244,9 @@ func (w Workload) At(rate float64, clients int) family.Workload {
 	return w
 }
 
-// Asked is how often it is asked, and what is known of it besides its latency.
-func (w Workload) Asked() family.Asked {
-	a := family.Asked{Pace: w.Pace}
+// HTTPTraits returns the pace, the objective, and the metrics besides latency.
+func (w Workload) HTTPTraits() family.HTTPTraits {
+	a := family.HTTPTraits{Pace: w.Pace}
 	if w.Rate > 0 {
 		// A closed loop hardly samples the time in which a server stalls, and a search brings it to its limit.
 		a.Objective = w.objective()
@@ -264,24 +262,27 @@ func (w Workload) Asked() family.Asked {
 	return a
 }
 
-// Verb is the agent's, with a [Run] as its body.
+// Verb is the agent's verb; its body is a [Run].
 const Verb = "api"
 
-// A Run is what an agent is asked to do.
+// A Run is the request to an agent.
 type Run struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Workload Workload      `json:"workload"`
 	Times    family.Times  `json:"times"`
 }
 
-// Open is the run without its secrets, to be kept.
+// Open returns the run without its secrets, for the results directory.
 func (r Run) Open() any {
 	r.Endpoint = r.Endpoint.Open()
 	return r
 }
 
-// Ask is what an agent is asked to do at an endpoint. An error that Is result.ErrNotSupported says why it cannot be.
-func (w Workload) Ask(e host.Endpoint, t family.Times, _ family.Environment) (verb string, body any, err error) {
+// AgentRequest returns the verb and body of the request to an agent. The error wraps result.ErrNotSupported if the
+// endpoint lacks what the workload needs.
+func (w Workload) AgentRequest(
+	e host.Endpoint, t family.Times, _ family.Environment,
+) (verb string, body any, err error) {
 	if why := e.Lacks["namespaces"]; why != "" && w.Resource == "namespace" {
 		return "", nil, result.NotSupported(why)
 	}

@@ -10,41 +10,41 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// MaxObjects is how many objects a list may have, and a run may make.
+// MaxObjects is how many objects a list may have, and how many a run may create.
 const MaxObjects = 5000
 
-// A Call is what is asked of an API server. Every value of it is comparable.
+// A Call is a call to an API server. It is comparable with ==.
 type Call struct {
-	// Resource is a configmap, namespace, service, deployment or pod; empty where the verb says all.
+	// Resource is configmap, namespace, service, deployment or pod; empty for the verbs in [Whole].
 	Resource string `json:"resource,omitempty"`
 	Verb     string `json:"verb,omitempty"`    // create, get, …; floor, pod-startup and pod-deletion without a resource
-	Objects  int    `json:"objects,omitempty"` // that a list has
-	// Consistent lists are read from etcd; others, with resourceVersion=0, from the API server's memory.
+	Objects  int    `json:"objects,omitempty"` // number of objects in a list
+	// Consistent reads lists from etcd; without it, resourceVersion=0 reads them from the API server's memory.
 	Consistent bool `json:"consistent,omitempty"`
-	// Replicas of each Deployment, from 1 to [MaxReplicas], whose pods start; 0: it has none.
+	// Replicas is the number of pods of each Deployment, from 1 to [MaxReplicas], which start; 0: none.
 	Replicas int `json:"replicas,omitempty"`
-	// Start is for pods that fit a node, and start there.
+	// Start makes pods fit a node and start there.
 	Start bool `json:"start,omitempty"`
 }
 
-// MaxReplicas is the most that a Deployment may have.
+// MaxReplicas is the highest number of replicas of a Deployment.
 const MaxReplicas = 10
 
-// StartedObjects is how many objects there are to get, update, patch or scale if their pods start.
+// StartedObjects is how many objects a run creates to get, update, patch or scale if their pods start.
 const StartedObjects = 4
 
 // Starts reports whether pods start.
-func (c Call) Starts() bool { return c.wholePods() || c.Replicas > 0 || c.Start }
+func (c Call) Starts() bool { return c.podLifecycle() || c.Replicas > 0 || c.Start }
 
-// wholePods reports whether the call is about pods from their request to their start or end.
-func (c Call) wholePods() bool { return strings.HasPrefix(c.Verb, "pod-") }
+// podLifecycle reports whether the call is pod-startup or pod-deletion.
+func (c Call) podLifecycle() bool { return strings.HasPrefix(c.Verb, "pod-") }
 
-// churns reports whether each call starts pods, or ends them.
+// churns reports whether each call starts or ends pods.
 func (c Call) churns() bool {
-	return c.wholePods() || c.Starts() && slices.Contains([]string{"create", "delete", "watch", "scale"}, c.Verb)
+	return c.podLifecycle() || c.Starts() && slices.Contains([]string{"create", "delete", "watch", "scale"}, c.Verb)
 }
 
-// Pods returns how many pods so many calls start, with those that are there before.
+// Pods returns how many pods a run with so many calls starts, including those that exist before the first call.
 func (c Call) Pods(calls float64) float64 {
 	each := float64(max(c.Replicas, 1))
 	switch {
@@ -60,12 +60,12 @@ func (c Call) Pods(calls float64) float64 {
 	return StartedObjects * each
 }
 
-// Resources of cases, in the order of the documentation, and what is done with each.
+// Resources returns the resources of cases, in the order of the documentation.
 func Resources() []string { return resources }
 
 var resources = []string{"configmap", "namespace", "service", "deployment", "pod"}
 
-// Verbs of a resource, in the order of the documentation.
+// Verbs returns the verbs of a resource, in the order of the documentation.
 func Verbs(resource string) []string {
 	verbs := []string{"create", "get", "list", "update", "patch", "delete", "watch"}
 	if resource == "deployment" {
@@ -74,8 +74,7 @@ func Verbs(resource string) []string {
 	return verbs
 }
 
-// Whole are the calls that are about no single resource: the round trip without any work, and how
-// long pods take to start and to go.
+// Whole returns the verbs that have no resource: floor, pod-startup and pod-deletion.
 func Whole() []string { return whole }
 
 var whole = []string{"floor", "pod-startup", "pod-deletion"}
@@ -121,8 +120,8 @@ func (c Call) validateName() error {
 	return nil
 }
 
-// objective is the service level objective that Kubernetes' SIG Scalability has for the call; nil where there is none:
-// for watches, deletions of pods until they are gone, and the floor.
+// objective returns the service level objective of Kubernetes' SIG Scalability for the call, nil if there is none: for
+// watch, pod-deletion and floor.
 func (c Call) objective() *family.Objective {
 	switch c.Verb {
 	case "create", "update", "patch", "delete", "scale":

@@ -71,7 +71,7 @@ func TestKBenchStartsFewPods(t *testing.T) {
 	}
 }
 
-// The cases of K-Bench are those of the published table, which stands beside them.
+// The cases of K-Bench are those of the published table, with which reports compare them.
 func TestKBenchNames(t *testing.T) {
 	table, err := os.ReadFile("../../reference/tables/constellation-2.0-kbench.yaml")
 	if err != nil {

@@ -15,25 +15,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// An entry is a description of a file.
+// An entry is one description in a file.
 type entry struct {
 	webapp.Description
-	// Loads are the ways in which it is asked, as parameters of the workload: rate=100, clients=10, knee=50ms.
+	// Loads lists the paces at which the requests are sent, as parameters of a workload: rate=100, clients=10, knee=50ms.
 	Loads []string `json:"loads,omitempty"`
 }
 
-// text is the description alone, in the form that Workload.Description reads.
-func (e entry) text() (string, error) {
+// definition returns the description without the loads, in the form that Workload.Description reads.
+func (e entry) definition() (string, error) {
 	text, err := yaml.Marshal(e.Description)
 	return string(text), err
 }
 
-// parseFile reads a file: a description, or several, by their names. Every error Is webapp.ErrDescription and says
-// where in the file, as far as that is known.
+// parseFile reads one description, which gets the file's name, or several by their names. Every error wraps
+// webapp.ErrDescription and has the line in the file, if that is known.
 func parseFile(name string, data []byte) (map[string]entry, error) {
 	var top map[string]any
 	if err := userfile.Decode(data, &top); err != nil {
-		return nil, fail(name, data, err)
+		return nil, fileError(name, data, err)
 	}
 	if len(top) == 0 {
 		return nil, fmt.Errorf("%w: %s: it describes nothing", webapp.ErrDescription, name)
@@ -48,21 +48,21 @@ func parseFile(name string, data []byte) (map[string]entry, error) {
 		into = &one
 	}
 	if err := userfile.Decode(data, into); err != nil {
-		return nil, fail(name, data, err)
+		return nil, fileError(name, data, err)
 	}
 	if several == nil {
 		several = map[string]entry{strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)): one}
 	}
 	for _, key := range slices.Sorted(maps.Keys(several)) {
 		if err := several[key].Validate(); err != nil {
-			return nil, fail(name, data, fmt.Errorf("%s: %w", key, err))
+			return nil, fileError(name, data, fmt.Errorf("%s: %w", key, err))
 		}
 	}
 	return several, nil
 }
 
-// fail puts the file and, where the error names a field or an entry that is in it just once, the line before an error.
-func fail(name string, data []byte, err error) error {
+// fileError returns the error with the name of the file and, if it is known, the line in front.
+func fileError(name string, data []byte, err error) error {
 	place := name
 	if wrong, is := errors.AsType[*userfile.Error](err); is {
 		if wrong.Line > 0 {
@@ -76,29 +76,28 @@ func fail(name string, data []byte, err error) error {
 	return fmt.Errorf("%w: %s: %w", webapp.ErrDescription, place, err)
 }
 
-// lineOf is the line that an error is about, 0 if that is not known: that of the field which is invalid, or of the
-// request by whose name it is called.
+// lineOf returns the line of the request or field that an error names, 0 if there is none or it is on several lines.
 func lineOf(data []byte, text string) int {
 	if m := wrongRequest.FindStringSubmatch(text); m != nil {
 		name := `(^|[\s{,])name\s*:\s*["']?` + regexp.QuoteMeta(m[1]) + `["']?\s*([,}#]|$)`
-		if line := only(data, regexp.MustCompile(name)); line > 0 {
+		if line := onlyLine(data, regexp.MustCompile(name)); line > 0 {
 			return line
 		}
 	}
 	if m := wrongField.FindStringSubmatch(text); m != nil {
-		return only(data, regexp.MustCompile(`(^|[\s{,])`+m[1]+`\s*:`))
+		return onlyLine(data, regexp.MustCompile(`(^|[\s{,])`+m[1]+`\s*:`))
 	}
 	return 0
 }
 
-// What errors of a description call what is wrong.
+// The parts of a description's errors that name the invalid request or field.
 var (
 	wrongRequest = regexp.MustCompile(`requests\[\d+\] \(([^)]+)\)`)
 	wrongField   = regexp.MustCompile(`invalid description of requests: ([a-z]+): `)
 )
 
-// only is the number of the one line that matches, 0 if there is none or several.
-func only(data []byte, pattern *regexp.Regexp) int {
+// onlyLine returns the number of the only line that matches, 0 if there is none or there are several.
+func onlyLine(data []byte, pattern *regexp.Regexp) int {
 	found, n := 0, 0
 	for line := range strings.Lines(string(data)) {
 		n++

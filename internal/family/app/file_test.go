@@ -36,7 +36,7 @@ func TestParseFile(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, e := range list {
-		text, err := e.text()
+		text, err := e.definition()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-// Errors say where.
+// Errors have the line.
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":            "f.yaml: it describes nothing",
@@ -84,7 +84,7 @@ func FuzzParseFile(f *testing.F) {
 			return
 		}
 		for _, e := range list {
-			text, err := e.text()
+			text, err := e.definition()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,10 +13,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// window of all runs, as of the published ones.
+// window is the window of all runs, that of published measurements.
 const window = 10 * time.Second
 
-// suites are all of them but those that a file makes.
+// suites returns the built-in suites.
 func suites() []family.Suite {
 	vault := family.Suite{Name: "app:vault", About: "Vault's transit engine: latency at a fixed rate, and the highest " +
 		"rate with a p99 up to 100 ms", Duration: window}
@@ -35,12 +35,12 @@ func cases(role result.Role, names ...string) []family.Case {
 	return family.Cases(role, func(name string) (family.Workload, error) { return Parse("vault/"+name, "") }, names...)
 }
 
-// defaultLoad is how a description is asked that does not say it.
+// defaultLoad is the load of a description without loads.
 const defaultLoad = "rate=100"
 
-// file makes cases of each description in a file, one for each load, all of them primary. Every error Is
-// webapp.ErrDescription and says where.
-func file(name string, data []byte) (family.Suite, error) {
+// fileSuite returns a suite with one primary case for each load of each description in a file. Every error wraps
+// webapp.ErrDescription and has the place in the file.
+func fileSuite(name string, data []byte) (family.Suite, error) {
 	entries, err := parseFile(name, data)
 	if err != nil {
 		return family.Suite{}, err
@@ -49,7 +49,7 @@ func file(name string, data []byte) (family.Suite, error) {
 		About: "the requests of " + name, Duration: window}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[key]
-		text, err := e.text()
+		text, err := e.definition()
 		if err != nil {
 			return family.Suite{}, fmt.Errorf("%w: %s: %w", webapp.ErrDescription, name, err)
 		}

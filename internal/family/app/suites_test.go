@@ -27,7 +27,7 @@ func TestSuites(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	s, err := file("dir/my,apps.yaml", []byte("shop:\n  url: http://x\n  loads: [rate=50, knee=20ms]\n  requests: "+
+	s, err := fileSuite("dir/my,apps.yaml", []byte("shop:\n  url: http://x\n  loads: [rate=50, knee=20ms]\n  requests: "+
 		"[{name: a, path: /}]\ncart:\n  url: http://y\n  requests: [{name: a, path: /}]\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestFile(t *testing.T) {
 		"'a b':\n  url: http://x\n  requests: [{name: a, path: /}]\n":                "a name is letters",
 		"url: http://x\nloads: ['rate=1,clients=2']\nrequests: [{name: a, path: /}]": "one of rate",
 	} {
-		if _, err := file("f.yaml", []byte(text)); !errors.Is(err, webapp.ErrDescription) ||
+		if _, err := fileSuite("f.yaml", []byte(text)); !errors.Is(err, webapp.ErrDescription) ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v does not say %q", text, err, want)
 		}

@@ -1,17 +1,16 @@
-// Package app is the family of what is asked of applications: Vault's transit engine, and whatever a user describes.
+// Package app is the family of requests to applications: Vault's transit engine, and requests that a user describes.
 //
-// What the cases tell, and what they do not:
+// What the cases measure, and what they do not:
 //
-//   - vault/encrypt, decrypt, sign and verify at a fixed rate tell how long a request takes from the time it was
-//     planned for, with Vault far from its limit. They tell nothing of what Vault can carry.
-//   - vault/mix is a quarter of each; with a knee it tells the highest rate at which the 99th percentile stays below
+//   - vault/encrypt, decrypt, sign and verify at a fixed rate measure how long a request takes from its planned time,
+//     with Vault far from its limit. They do not measure Vault's capacity.
+//   - vault/mix has a quarter of each; with knee= it measures the highest rate at which the 99th percentile stays below
 //     that limit and nothing fails.
-//   - vault/published is the mix as it was measured for publications: 1300 clients, each of which waits for its
-//     answer. Vault is saturated all the while, so that the mean latency is 1300 over the rate: a throughput by
-//     another name.
-//   - http/NAME is what its description says.
+//   - vault/published is the mix as published measurements have it: 1300 clients, each of which waits for its response.
+//     Vault is saturated all the time, so that the mean latency is 1300 divided by the rate, and measures throughput.
+//   - http/NAME has the requests of its description.
 //
-// None tells what storage a busy Vault needs, since transit writes nothing, nor what clients far away see.
+// None measures the storage that a busy Vault needs, since transit writes nothing, nor what distant clients see.
 package app
 
 import (
@@ -33,29 +32,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// What runs need time for besides. A Vault may be deployed for a run, and removed with its volumes; and it may take its
-// time to say how it is and to remove what a run had there: without a leader its replicas keep such requests waiting.
+// Limits of the time outside of the windows.
 const (
-	deployTime = 4 * time.Minute
-	mountTime  = time.Minute
+	deployTime = 4 * time.Minute // to deploy a Vault, and to remove it with its volumes
+	mountTime  = time.Minute     // to read its state and to remove the run's mount; replicas without a leader delay both
 )
 
-// What a Vault usually takes: a cluster of it is begun and removed, and a run has an engine of its own there.
+// The usual times outside of the windows.
 const (
-	usualDeploy = 11 * time.Second
-	usualMount  = 300 * time.Millisecond
+	usualDeploy = 11 * time.Second       // to deploy and remove a Vault
+	usualMount  = 300 * time.Millisecond // to create and remove a run's mount
 )
 
-// Path is what the names of cases begin with.
+// Path begins the names of all cases.
 const Path = "app"
 
-// Family is the family of requests to applications, as the tools measure them.
+// Family returns the family of requests to applications, measured by the tools.
 func Family(tools ...family.Tool) family.Family {
 	published := Workload{Of: Vault, Name: vault.Published}
 	published.Pace = published.defaultPace()
 	return family.Family{
 		Name: "app", Paths: []string{Path}, Parse: parse, Suites: suites(), Tools: tools,
-		File:  &family.SuiteFile{About: "each description of requests in a YAML file is a case", Read: file},
+		File:  &family.SuiteFile{About: "each description of requests in a YAML file is a case", Read: fileSuite},
 		Kinds: []family.Sample{{Name: "app", Workload: published}},
 		Offers: []family.Sample{
 			{Name: "applications", Workload: Workload{Of: HTTP}}, {Name: "Vault", Workload: published},
@@ -63,32 +61,32 @@ func Family(tools ...family.Tool) family.Family {
 	}
 }
 
-// What is asked.
+// Values of Workload.Of.
 const (
 	HTTP  = "http"     // requests that the user describes
 	Vault = vault.Name // Vault's transit engine
 )
 
-// A Workload is what is asked of an application. Every value of it is comparable.
+// A Workload is a load of requests to an application. It is comparable with ==.
 type Workload struct {
 	Of   string // HTTP or Vault
-	Name string // of a description, or what is asked of Vault
-	Text string // the description, as YAML
+	Name string // the name of a description, or one of vaultLoads
+	Text string // the description in YAML, for HTTP
 	family.Pace
 }
 
-// publishedWorkers are those of the published measurements, each with one request at a time.
+// publishedWorkers is the number of clients in published measurements, each with one request at a time.
 const publishedWorkers = 1300
 
-// work is what can be asked of Vault.
-var work = append(slices.Clip(vault.Operations), vault.Mix, vault.Published)
+// vaultLoads lists the names of Vault's workloads.
+var vaultLoads = append(slices.Clip(vault.Operations), vault.Mix, vault.Published)
 
 var descriptionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func parse(_, name, definition string) (family.Workload, error) { return Parse(name, definition) }
 
-// Parse reads what is asked of an application, as Title writes it: http/NAME, vault/encrypt:rate=500,
-// vault/mix:knee=100ms; text is the description of http/NAME. Every error Is family.ErrInvalid.
+// Parse reads a workload as Title writes it: http/NAME, vault/encrypt:rate=500, vault/mix:knee=100ms. text is the
+// description of http/NAME. Every error wraps family.ErrInvalid.
 func Parse(name, text string) (Workload, error) {
 	head, options, _ := strings.Cut(name, ":")
 	of, what, _ := strings.Cut(head, "/")
@@ -97,7 +95,7 @@ func Parse(name, text string) (Workload, error) {
 		return Workload{}, err
 	}
 	set := func(key, value string) error {
-		if err := family.Known(of, key, family.PaceParameters); err != nil {
+		if err := family.CheckParameter(of, key, family.PaceParameters); err != nil {
 			return err
 		}
 		return w.Pace.Set(key, value)
@@ -108,7 +106,8 @@ func Parse(name, text string) (Workload, error) {
 	return w.Resolved()
 }
 
-// Resolved is the workload with its defaults, or an error that Is family.ErrInvalid and names what is out of range.
+// Resolved returns the workload with its defaults, or an error that wraps family.ErrInvalid and names the value that is
+// out of range.
 func (w Workload) Resolved() (Workload, error) {
 	if w.Name == vault.Published && w.Of == Vault && w.Clients == 0 {
 		w.Clients = publishedWorkers
@@ -127,15 +126,15 @@ func (w Workload) defaultPace() family.Pace {
 	return family.Pace{Rate: family.DefaultRate}
 }
 
-// validateName checks what is asked, under the name that the user gave.
+// validateName checks the parts of the name; given is the name that the user wrote, for errors.
 func (w Workload) validateName(given string) error {
 	switch {
 	case w.Of != HTTP && w.Of != Vault:
 		return fmt.Errorf("%w: %q is neither http/NAME nor vault/%s",
-			family.ErrInvalid, given, strings.Join(work, ", vault/"))
-	case w.Of == Vault && !slices.Contains(work, w.Name):
+			family.ErrInvalid, given, strings.Join(vaultLoads, ", vault/"))
+	case w.Of == Vault && !slices.Contains(vaultLoads, w.Name):
 		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s",
-			family.ErrInvalid, w.Name, prose.Choices(w.Name, work))
+			family.ErrInvalid, w.Name, prose.Choices(w.Name, vaultLoads))
 	case w.Of == Vault:
 		return nil
 	case !descriptionName.MatchString(w.Name):
@@ -147,12 +146,12 @@ func (w Workload) validateName(given string) error {
 	return nil
 }
 
-// Title is the workload's part of its case's name.
+// Title returns the workload's part of its case's name.
 func (w Workload) Title() string {
 	return family.Title(w.Of+"/"+w.Name, w.Pace.Options(w.defaultPace()))
 }
 
-// subject is what is asked in plain words: "Vault encrypt".
+// subject returns a description of the requests for readers: "Vault encrypt".
 func (w Workload) subject() string {
 	if w.Of == Vault {
 		return "Vault " + w.Name
@@ -162,8 +161,8 @@ func (w Workload) subject() string {
 
 func (w Workload) String() string { return Path + "/" + w.Title() }
 
-// Metric is what a verdict is about. That of the published measurements is the mean, which at saturation is workers /
-// rate.
+// Metric returns the metric of verdicts. That of published measurements is the mean, which at saturation is the number
+// of clients divided by the rate.
 func (w Workload) Metric() string {
 	if w.Of == Vault && w.Name == vault.Published && w.MostClients == 0 {
 		return metric.Mean
@@ -171,7 +170,7 @@ func (w Workload) Metric() string {
 	return w.Pace.Metric()
 }
 
-// Traits are those of a case.
+// Traits returns the traits of the workload.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
 		Path: Path, Kind: w.Title(), Metric: w.Metric(), Definition: w.Text,
@@ -186,10 +185,10 @@ func (w Workload) Traits() family.Traits {
 	return t
 }
 
-// Disturbs says what of the workload other users of the application may feel.
+// Disturbs returns the reason why the workload may disturb other users of the application, empty if there is none.
 func (w Workload) Disturbs(family.Times) string { return w.Pace.Disturbs() }
 
-// Sends is what a description names; a target knows its Vault.
+// Sends returns the destination, files and variables of a description. It is zero for Vault, which the target knows.
 func (w Workload) Sends() family.Sent {
 	d, err := w.Description()
 	if err != nil {
@@ -198,7 +197,7 @@ func (w Workload) Sends() family.Sent {
 	return family.Sent{To: d.Destination(), Files: d.Files(), Variables: d.Variables()}
 }
 
-// Description is what a user describes, read strictly. Every error Is webapp.ErrDescription.
+// Description returns the user's description; unknown fields are errors. Every error wraps webapp.ErrDescription.
 func (w Workload) Description() (webapp.Description, error) {
 	var d webapp.Description
 	if err := userfile.Decode([]byte(w.Text), &d); err != nil {
@@ -207,15 +206,15 @@ func (w Workload) Description() (webapp.Description, error) {
 	return d, d.Validate()
 }
 
-// At is another pace.
+// At returns the workload at another rate or number of clients.
 func (w Workload) At(rate float64, clients int) family.Workload {
 	w.Pace = w.Pace.At(rate, clients)
 	return w
 }
 
-// Asked is how often it is asked, and the kinds of its requests.
-func (w Workload) Asked() family.Asked {
-	a := family.Asked{Pace: w.Pace}
+// HTTPTraits returns the pace and the kinds of requests.
+func (w Workload) HTTPTraits() family.HTTPTraits {
+	a := family.HTTPTraits{Pace: w.Pace}
 	if w.Of == Vault {
 		if !slices.Contains(vault.Operations, w.Name) {
 			a.Kinds = vault.Operations
@@ -230,9 +229,11 @@ func (w Workload) Asked() family.Asked {
 	return a
 }
 
-// Ask is what an agent is asked to do, with what a description names in the user's environment. What is drawn is drawn
-// from the workload's name, so that every target is asked the same.
-func (w Workload) Ask(e host.Endpoint, t family.Times, from family.Environment) (verb string, body any, err error) {
+// AgentRequest returns the verb and body of the request to an agent, with the files and secrets that a description
+// names. The seed is derived from the workload's name, so that every target gets the same requests.
+func (w Workload) AgentRequest(
+	e host.Endpoint, t family.Times, from family.Environment,
+) (verb string, body any, err error) {
 	sum := sha256.Sum256([]byte(w.Title()))
 	seed := binary.LittleEndian.Uint64(sum[:])
 	if w.Of == Vault {
@@ -242,14 +243,14 @@ func (w Workload) Ask(e host.Endpoint, t family.Times, from family.Environment) 
 		return vault.Verb, vault.Config{Endpoint: e, Ask: w.Name, Seed: seed, Pace: w.Pace, Times: t}, nil
 	}
 	c := webapp.Config{Seed: seed, Pace: w.Pace, Times: t}
-	if err := w.describe(&c, from); err != nil {
+	if err := w.addDescription(&c, from); err != nil {
 		return "", nil, fmt.Errorf("%s: %w", w, err)
 	}
 	return webapp.Verb, c, nil
 }
 
-// describe adds the description, with what it names in the user's environment.
-func (w Workload) describe(c *webapp.Config, from family.Environment) (err error) {
+// addDescription adds the description, with its CA certificate and secrets from the user's environment.
+func (w Workload) addDescription(c *webapp.Config, from family.Environment) (err error) {
 	if c.Description, err = w.Description(); err != nil {
 		return err
 	}

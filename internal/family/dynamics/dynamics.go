@@ -112,7 +112,7 @@ func (w *Workload) set(key, value string) (err error) {
 	case "interval":
 		w.Interval, err = family.Positive(time.ParseDuration(value))
 	default:
-		return family.Known(path, key, parameters)
+		return family.CheckParameter(path, key, parameters)
 	}
 	return err
 }

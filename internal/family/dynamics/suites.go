@@ -16,7 +16,7 @@ func suites() []family.Suite {
 	quick := cases(result.Primary, string(PolicyDeny), string(ServiceProgramming), "endpoint-gone:how=abrupt")
 	return []family.Suite{
 		{Name: path, About: "policies, endpoints, Services and pods that come and go: how long it takes, what is lost",
-			Cases: family.Once(append(quick[:len(quick):len(quick)], cases(result.Exploratory, all...)...))},
+			Cases: family.Unique(append(quick[:len(quick):len(quick)], cases(result.Exploratory, all...)...))},
 		{Name: path + ":quick", About: "a policy, a new Service, a pod that dies, and the start of a pod",
 			Cases: append(quick[:len(quick):len(quick)], cases(result.Exploratory, "first-packet")...)},
 	}

@@ -365,7 +365,7 @@ func (s *Spec) set(key, val string) (err error) {
 	case s.Kind == TCPStream && key == "rate":
 		// The error of Resolved recommends an alternative.
 	default:
-		if err := family.Known(string(s.Kind), key, known); err != nil {
+		if err := family.CheckParameter(string(s.Kind), key, known); err != nil {
 			return err
 		}
 	}

@@ -16,28 +16,30 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps
-// up.
-const keepsUpFrom = 0.95
+// saturatedBelow is the share of the planned requests below which a server is saturated, counting the responses within
+// the window.
+const saturatedBelow = 0.95
 
-// merge turns what an agent was answered into a measurement. It is pure.
-func merge(a asking, r httpload.Result) (result.Measurement, error) {
-	b := &builder{spec: a, got: r, Builder: family.NewBuilder(new(Tool).Metrics(a.workload))}
+// merge turns an agent's result into a measurement. It is pure.
+func merge(planned plannedRun, r httpload.Result) (result.Measurement, error) {
+	b := &builder{planned: planned, got: r, Builder: family.NewBuilder(new(Tool).Metrics(planned.workload))}
 	b.Window = r.Window
-	if err := b.work(); err != nil {
+	if err := b.addTotals(); err != nil {
 		return result.Measurement{}, err
 	}
-	if err := b.phases(); err != nil {
+	if err := b.addPhases(); err != nil {
 		return result.Measurement{}, err
 	}
-	if err := b.kinds(); err != nil {
+	if err := b.addKinds(); err != nil {
 		return result.Measurement{}, err
 	}
-	b.cost()
-	b.facts()
-	b.outcomes()
-	b.saturation()
-	b.series()
+	if r.Elapsed > 0 {
+		b.Add(metric.CPUAgents, r.CPU/r.Elapsed)
+	}
+	b.addFacts()
+	b.addOutcomes()
+	b.addSaturation()
+	b.addSeries()
 	if r.Stopped != "" {
 		b.Refuse(result.StoppedEarly, "stopped before its time: %s", r.Stopped)
 	}
@@ -46,17 +48,17 @@ func merge(a asking, r httpload.Result) (result.Measurement, error) {
 	return b.Measurement, nil
 }
 
-// A builder collects the measurement.
+// A builder collects the measurement of a run.
 type builder struct {
 	*family.Builder
-	spec    asking
+	planned plannedRun
 	got     httpload.Result
 	latency *netload.Histogram
-	limited bool // the generator, and not the server, made the latency
+	limited bool // the generator, not the server, caused the latency
 }
 
-// work adds what the workload is about.
-func (b *builder) work() (err error) {
+// addTotals adds the rate, latency, failures and throughput of all requests.
+func (b *builder) addTotals() (err error) {
 	if b.latency, err = b.got.Total.Histogram(); err != nil {
 		return fmt.Errorf("the agent's result: %w", err)
 	}
@@ -68,13 +70,13 @@ func (b *builder) work() (err error) {
 		b.Add(metric.Clients, float64(b.got.Clients))
 	}
 	b.Latencies("", b.latency, latencies...)
-	if err := b.objective(); err != nil {
+	if err := b.addObjective(); err != nil {
 		return err
 	}
 	if b.got.Planned > 0 {
 		b.Add(metric.Failed, float64(b.got.Total.Failed())/float64(b.got.Planned))
 	}
-	if b.spec.Clients == 0 {
+	if b.planned.Clients == 0 {
 		b.Add(metric.Offered, float64(b.got.Planned)/b.got.Window)
 	}
 	b.Add(metric.ThroughputIn, float64(b.got.Total.Bytes)*8/b.got.Window)
@@ -82,10 +84,10 @@ func (b *builder) work() (err error) {
 	return nil
 }
 
-// objective adds how many requests are above the official limit for what is asked, if there is one. A request without
-// success is above every limit: the latency that it counts with elsewhere may be that of a fast error.
-func (b *builder) objective() error {
-	o := b.spec.Objective
+// addObjective adds how many requests are above the official limit of the workload, if there is one. A failed request
+// is above every limit: the latency that it counts with elsewhere may be that of a fast error.
+func (b *builder) addObjective() error {
+	o := b.planned.Objective
 	if o == nil || b.latency.Count() == 0 {
 		return nil
 	}
@@ -101,27 +103,27 @@ func (b *builder) objective() error {
 	return nil
 }
 
-// phases adds the parts of a request's time, and other distributions.
-func (b *builder) phases() error {
+// addPhases adds the parts of a request's time, other distributions and values, and the generator's lateness.
+func (b *builder) addPhases() error {
 	encoded := map[string]string{
 		metric.Service: b.got.Service, metric.FirstByte: b.got.FirstByte,
 		metric.Connect: b.got.Connect, metric.TLS: b.got.TLS,
 	}
 	for _, phase := range phases {
-		h, err := b.phase(phase, encoded[phase])
+		h, err := b.addPhase(phase, encoded[phase])
 		if err != nil {
 			return err
 		}
 		if h.Count() > 0 && (phase == metric.Connect || phase == metric.TLS) {
-			b.Add(phase+metric.Mean, h.Mean()) // of few connections there is nothing else
+			b.Add(phase+metric.Mean, h.Mean()) // the only statistic for few connections
 		}
 	}
 	for _, d := range b.got.Distributions {
-		if _, err := b.phase(d.Name+"-", d.Encoded); err != nil {
+		if _, err := b.addPhase(d.Name+"-", d.Encoded); err != nil {
 			return err
 		}
 	}
-	for _, name := range b.spec.Values {
+	for _, name := range b.planned.Values {
 		if v, has := b.got.Values[name]; has {
 			b.Add(name, v)
 		}
@@ -132,29 +134,29 @@ func (b *builder) phases() error {
 	}
 	if late.Count() > 0 {
 		b.Add(metric.LatenessP99, late.Quantile(0.99))
-		b.late(late)
+		b.checkLateness(late)
 	}
-	return b.wake()
+	return b.checkCPUWait()
 }
 
-// phase adds what is reported of a part of a request's time.
-func (b *builder) phase(part, encoded string) (*netload.Histogram, error) {
+// addPhase adds a part of a request's time, and returns its histogram.
+func (b *builder) addPhase(part, encoded string) (*netload.Histogram, error) {
 	h, err := netload.DecodeHistogram(encoded)
 	if err != nil {
 		return nil, fmt.Errorf("the agent's result: %s: %w", strings.TrimSuffix(part, "-"), err)
 	}
-	b.Distribution(part, h, ofPhase...)
+	b.Distribution(part, h, phaseMetrics...)
 	return h, nil
 }
 
-// wake makes a run invalid in which answers waited for the generator rather than the generator for answers.
-func (b *builder) wake() error {
+// checkCPUWait makes the run invalid if responses waited for the generator rather than the generator for responses.
+func (b *builder) checkCPUWait() error {
 	service, err := netload.DecodeHistogram(b.got.Service)
 	if err != nil {
 		return err
 	}
-	// One wait is compared with a whole answer, which may take several to read: a tenth is much. Where none was read at
-	// all, any is.
+	// One wait is compared with the time of a whole response, which may take several reads, so that a tenth of it is much.
+	// If no response was read at all, any wait is.
 	took, words := 0.0, "no request was answered"
 	if service.Count() > 0 {
 		took = service.Quantile(0.5)
@@ -168,12 +170,12 @@ func (b *builder) wake() error {
 	return nil
 }
 
-// late makes a run invalid whose generator did not keep to its plan.
-func (b *builder) late(h *netload.Histogram) {
+// checkLateness makes the run invalid if the generator did not keep to its schedule.
+func (b *builder) checkLateness(h *netload.Histogram) {
 	if b.latency.Count() == 0 {
 		return
 	}
-	// The 99th percentile of few requests would be a single one, which the median does not feel.
+	// The 99th percentile of few requests would be a single request, which does not change the median.
 	q, words := 0.99, "a hundred"
 	if !family.Carries(h, q) {
 		q, words = 0.9, "ten"
@@ -185,8 +187,8 @@ func (b *builder) late(h *netload.Histogram) {
 	}
 }
 
-// kinds adds each kind of request of a mix.
-func (b *builder) kinds() error {
+// addKinds adds each kind of request in a mix.
+func (b *builder) addKinds() error {
 	if len(b.got.Kinds) < 2 {
 		return nil
 	}
@@ -196,7 +198,7 @@ func (b *builder) kinds() error {
 			return fmt.Errorf("the agent's result: %s: %w", k.Name, err)
 		}
 		b.Add(k.Name+"-"+metric.Rate, float64(k.OK)/b.got.Window)
-		b.Distribution(k.Name+"-", h, ofPhase...)
+		b.Distribution(k.Name+"-", h, phaseMetrics...)
 		if all := k.OK + k.Failed(); all > 0 {
 			b.Add(k.Name+"-"+metric.Failed, float64(k.Failed())/float64(all))
 		}
@@ -204,21 +206,14 @@ func (b *builder) kinds() error {
 	return nil
 }
 
-func (b *builder) cost() {
-	if b.got.Elapsed <= 0 {
-		return
-	}
-	b.Add(metric.CPUAgents, b.got.CPU/b.got.Elapsed)
-}
-
-func (b *builder) facts() {
+func (b *builder) addFacts() {
 	loop := "open"
-	if b.spec.Clients > 0 {
+	if b.planned.Clients > 0 {
 		loop = "closed"
-		// By which the audit checks rate and latency.
-		b.Fact("concurrency", strconv.Itoa(cmp.Or(b.got.Clients, b.spec.Clients)))
+		// The audit checks the rate and latency with it.
+		b.Fact("concurrency", strconv.Itoa(cmp.Or(b.got.Clients, b.planned.Clients)))
 	}
-	b.Fact("workload", b.spec.String())
+	b.Fact("workload", b.planned.String())
 	b.Fact("loop", loop)
 	b.Fact("connections", strconv.Itoa(b.got.Connections))
 	b.Fact("connections.at-once", strconv.Itoa(b.got.AtOnce))
@@ -231,14 +226,14 @@ func (b *builder) facts() {
 		b.Warn(result.LowerBound, "the rate is a lower bound: the generator, not the server, ended the search")
 	}
 	b.Limited(limited)
-	b.search()
+	b.addSearch()
 	for _, name := range slices.Sorted(maps.Keys(b.got.Facts)) {
 		b.Fact(name, b.got.Facts[name])
 	}
 }
 
-// search adds the trials of a search, and what it found of clients.
-func (b *builder) search() {
+// addSearch adds the trials of a search, and the number of clients that it found.
+func (b *builder) addSearch() {
 	for i, t := range b.got.Trials {
 		words := fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed", t.Rate, t.P99, t.Failed, t.Planned)
 		if t.Clients > 0 {
@@ -265,9 +260,9 @@ func (b *builder) search() {
 	}
 }
 
-// saturation says that an open loop asked for more than was answered meanwhile: a queue grew.
-func (b *builder) saturation() {
-	if b.spec.Clients > 0 || b.got.Planned == 0 || len(b.got.Steps) == 0 {
+// addSaturation adds whether an open loop sent more than was answered within the window, so that a queue grew.
+func (b *builder) addSaturation() {
+	if b.planned.Clients > 0 || b.got.Planned == 0 || len(b.got.Steps) == 0 {
 		return
 	}
 	var answered uint64
@@ -276,7 +271,7 @@ func (b *builder) saturation() {
 	}
 	saturated := "no"
 	switch {
-	case float64(answered) >= keepsUpFrom*float64(b.got.Planned):
+	case float64(answered) >= saturatedBelow*float64(b.got.Planned):
 	case b.limited:
 		saturated = "unknown: the generator was the limit"
 	default:
@@ -288,8 +283,8 @@ func (b *builder) saturation() {
 	b.Fact("saturated", saturated)
 }
 
-// outcomes says what failed, and judges it.
-func (b *builder) outcomes() {
+// addOutcomes adds what failed, and makes the run invalid if too much did.
+func (b *builder) addOutcomes() {
 	failed := b.got.Total.Failed()
 	for _, s := range slices.Sorted(maps.Keys(b.got.Total.Statuses)) {
 		b.Fact(fmt.Sprintf("status.%d", s), strconv.FormatUint(b.got.Total.Statuses[s], 10))
@@ -310,7 +305,7 @@ func (b *builder) outcomes() {
 	}
 }
 
-// failures are the outcomes that are none, most first.
+// failures returns the four most frequent failures as text, the most frequent first.
 func (b *builder) failures() string {
 	type count struct {
 		name string
@@ -336,8 +331,8 @@ func (b *builder) failures() string {
 	return strings.Join(parts, ", ")
 }
 
-// series are the successes of each step.
-func (b *builder) series() {
+// addSeries adds the rate of successes in each step.
+func (b *builder) addSeries() {
 	step := netload.Step.Seconds()
 	values := make([]float64, len(b.got.Steps))
 	for i, n := range b.got.Steps {

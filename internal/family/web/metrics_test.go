@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestMetrics: a workload has the metric that its verdict is about, those of its kinds of request, and each once.
+// A workload has the metric of its verdict and those of its kinds of request, each once.
 func TestMetrics(t *testing.T) {
 	mix := "url: http://a\nrequests:\n- {name: read, path: /}\n- {name: write, path: /}\n"
 	for _, test := range []struct {
-		w           asking
+		w           plannedRun
 		has, hasNot string
 	}{
 		{call(t, "configmap/get"), "p99.9 slo-above connect-mean", "request-p50 get-p50"},

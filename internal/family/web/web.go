@@ -1,6 +1,6 @@
-// Package web is the tool that measures whatever is asked over HTTP, API servers and applications, with
-// this program's own generator: it starts one agent on the client, gives it the endpoint and what to ask,
-// and turns its result into a measurement.
+// Package web is the tool that measures servers over HTTP, API servers and applications, with this program's own
+// generator: it starts one agent on the client, sends it the endpoint and the workload, and turns its result into a
+// measurement.
 package web
 
 import (
@@ -17,90 +17,86 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// A Tool asks. It is safe for concurrent use, though concurrent runs disturb each other.
+// A Tool measures servers over HTTP. It is safe for concurrent use, though concurrent runs disturb each other.
 type Tool struct{ from family.Environment }
 
-// New returns the tool. Secrets of descriptions come from the environment and files of this machine.
+// New returns the tool. It reads the secrets of descriptions from the environment and files of this machine.
 func New() *Tool {
 	return &Tool{family.Environment{Getenv: os.Getenv, ReadFile: func(name string) ([]byte, error) {
 		return userfile.Read(name, userfile.Limit)
 	}}}
 }
 
-// Name is what results say.
+// Name returns the tool's name in results.
 func (t *Tool) Name() string { return "web" }
 
-// A workload is what the tool carries out: whatever an agent can ask over HTTP.
+// A workload is a workload that an agent can run over HTTP.
 type workload interface {
 	family.Workload
-	Asked() family.Asked
-	// Ask is what an agent is asked to do at an endpoint: the verb, and what comes with it.
-	Ask(e host.Endpoint, t family.Times, from family.Environment) (verb string, body any, err error)
+	HTTPTraits() family.HTTPTraits
+	// AgentRequest returns the verb and body of the request to an agent, for an endpoint.
+	AgentRequest(e host.Endpoint, t family.Times, from family.Environment) (verb string, body any, err error)
 }
 
-// asking is a workload as it is asked in a run.
-type asking struct {
+// A plannedRun is a workload with its HTTP traits and the times of a run.
+type plannedRun struct {
 	workload
-	family.Asked
+	family.HTTPTraits
 	family.Times
 }
 
-func take(w family.Workload, t family.Times) (asking, error) {
-	of, is := w.(workload)
+// planRun returns a run of w, or an error that wraps result.ErrNotSupported.
+func planRun(w family.Workload, t family.Times) (plannedRun, error) {
+	own, is := w.(workload)
 	if !is {
-		return asking{}, result.NotSupported(fmt.Sprintf("the generator of requests over HTTP has no workload %q", w))
+		return plannedRun{}, result.NotSupported(fmt.Sprintf("the generator of requests over HTTP has no workload %q", w))
 	}
-	return asking{of, of.Asked(), t}, nil
+	return plannedRun{own, own.HTTPTraits(), t}, nil
 }
 
-// Supports says that what is asked over HTTP is supported, and nothing else.
+// Supports returns nil for workloads over HTTP; other errors wrap result.ErrNotSupported.
 func (t *Tool) Supports(w family.Workload) error {
-	_, err := take(w, family.Times{})
+	_, err := planRun(w, family.Times{})
 	return err
 }
 
-// Program is none: the agent is this program.
+// Program returns "": the tool needs only the agent.
 func (t *Tool) Program(family.Workload) string { return "" }
 
-// Run does w once.
+// Run runs w once, on an agent on the client.
 func (t *Tool) Run(
 	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
 ) (result.Measurement, error) {
-	a, err := take(w, times)
+	planned, err := planRun(w, times)
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	request, err := t.plan(p, a)
+	request, err := t.agentRequest(p, planned)
 	if err != nil {
 		return result.Measurement{}, err
 	}
 	var said agent.Transcript
-	answers, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Hear)
-	raw := evidence(p, request, &said)
-	if err != nil {
-		return result.Measurement{Raw: raw}, err
-	}
-	m, err := merge(a, answers)
-	m.Raw = raw
-	return m, err
-}
-
-// plan is the request to the agent.
-func (t *Tool) plan(p host.Pair, a asking) (agent.Request, error) {
-	if a.Rate > 0 {
-		if err := netload.CheckMedian(a.Rate, a.Warmup, a.Window); err != nil {
-			return agent.Request{}, err
-		}
-	}
-	verb, body, err := a.Ask(p.Endpoint, a.Times, t.from)
-	return agent.Request{Verb: verb, Body: body}, err
-}
-
-// evidence is the request without its secrets, and what the agent said.
-func evidence(p host.Pair, request agent.Request, said *agent.Transcript) []result.File {
-	return []result.File{
+	got, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Hear)
+	raw := []result.File{
 		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", p.Client.Name(), host.Agent)},
 		{Name: "client.request.json", Data: request.Record()},
 		{Name: "client.events.ndjson", Data: said.Bytes()},
 	}
+	if err != nil {
+		return result.Measurement{Raw: raw}, err
+	}
+	m, err := merge(planned, got)
+	m.Raw = raw
+	return m, err
+}
+
+// agentRequest returns the request to the agent. It is an error if the run is too short for a median.
+func (t *Tool) agentRequest(p host.Pair, r plannedRun) (agent.Request, error) {
+	if r.Rate > 0 {
+		if err := netload.CheckMedian(r.Rate, r.Warmup, r.Window); err != nil {
+			return agent.Request{}, err
+		}
+	}
+	verb, body, err := r.AgentRequest(p.Endpoint, r.Times, t.from)
+	return agent.Request{Verb: verb, Body: body}, err
 }

@@ -25,9 +25,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/app"
-	"github.com/knotmeter/knotmeter/internal/family/network"
-
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
@@ -48,7 +47,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func here(t *testing.T) host.Pair {
+// localPair returns this machine as the client, with an agent.
+func localPair(t *testing.T) host.Pair {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -58,8 +58,8 @@ func here(t *testing.T) host.Pair {
 		Shared: true}
 }
 
-// application and call are what is asked of an application and of an API server.
-func application(t *testing.T, name, text string) asking {
+// application returns a short run of a workload of the family app.
+func application(t *testing.T, name, text string) plannedRun {
 	t.Helper()
 	w, err := app.Parse(name, text)
 	if err != nil {
@@ -68,7 +68,8 @@ func application(t *testing.T, name, text string) asking {
 	return timed(t, w)
 }
 
-func call(t *testing.T, text string) asking {
+// call returns a short run of a workload of the family api.
+func call(t *testing.T, text string) plannedRun {
 	t.Helper()
 	w, err := api.Parse(text)
 	if err != nil {
@@ -77,16 +78,16 @@ func call(t *testing.T, text string) asking {
 	return timed(t, w)
 }
 
-func timed(t *testing.T, w family.Workload) asking {
+func timed(t *testing.T, w family.Workload) plannedRun {
 	t.Helper()
-	a, err := take(w, family.Times{Warmup: 50 * time.Millisecond, Window: 500 * time.Millisecond})
+	a, err := planRun(w, family.Times{Warmup: 50 * time.Millisecond, Window: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func do(t *testing.T, tool *Tool, p host.Pair, a asking) (result.Measurement, error) {
+func runTool(t *testing.T, tool *Tool, p host.Pair, a plannedRun) (result.Measurement, error) {
 	t.Helper()
 	return tool.Run(t.Context(), p, a.workload, a.Times)
 }
@@ -104,8 +105,8 @@ requests:
 `, url)
 }
 
-// A real agent finds how many clients a real server takes that does two things at a time. What it finds depends on the
-// machine; that it is a number of the range, the rate that of the whole window and the fact of each trial do not.
+// A real agent searches the number of clients that saturates a real server, which serves two requests at a time. The
+// result depends on the machine, but is within the range, and the trials are facts.
 func TestRunSearchesClients(t *testing.T) {
 	two := make(chan struct{}, 2)
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -115,7 +116,7 @@ func TestRunSearchesClients(t *testing.T) {
 	}))
 	defer s.Close()
 	w := application(t, "http/shop:clients=1-8", "url: "+s.URL+"\nrequests:\n- {name: read, path: /}\n")
-	m, err := do(t, New(), here(t), w)
+	m, err := runTool(t, New(), localPair(t), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func TestRunSearchesClients(t *testing.T) {
 	}
 }
 
-// A real agent asks a real server, and what it is told becomes a measurement, without the secret.
+// The result of a real agent and a real server becomes a measurement, without the secret.
 func TestRun(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" && r.Header.Get("Authorization") != "Bearer s3cret" {
@@ -139,7 +140,7 @@ func TestRun(t *testing.T) {
 	for _, name := range []string{"http/shop:rate=100", "http/shop:clients=2"} {
 		t.Run(name, func(t *testing.T) {
 			w := application(t, name, description(s.URL))
-			m, err := do(t, tool, here(t), w)
+			m, err := runTool(t, tool, localPair(t), w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,11 +185,12 @@ func TestErrors(t *testing.T) {
 		"no token": {description("http://127.0.0.1:1"), webapp.ErrDescription},
 		"no CA":    {"{url: 'https://x', ca: /nonexistent, requests: [{name: a, path: /}]}", os.ErrNotExist},
 	} {
-		if _, err := do(t, tool, here(t), application(t, "http/x", test.text)); !errors.Is(err, test.want) {
+		if _, err := runTool(t, tool, localPair(t), application(t, "http/x", test.text)); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := do(t, tool, here(t), application(t, "http/x", "{url: 'http://127.0.0.1:1', requests: [{name: a, path: /}]}"))
+	_, err := runTool(t, tool, localPair(t),
+		application(t, "http/x", "{url: 'http://127.0.0.1:1', requests: [{name: a, path: /}]}"))
 	if err == nil || !strings.Contains(err.Error(), "no connection to [127.0.0.1:1]") {
 		t.Errorf("nobody listens: %v", err)
 	}
@@ -197,15 +199,15 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A window in which too little is due for a median is told before anything is asked, with one that would do.
+// A window that is too short for a median is an error before any request, which names a window that is long enough.
 func TestFewDue(t *testing.T) {
-	p := here(t)
+	p := localPair(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x"}
 	for duration, want := range map[time.Duration]bool{500 * time.Millisecond: true,
 		5 * time.Second: true, 6 * time.Second: false} {
 		w := call(t, "pod-startup")
 		w.Times = family.Times{Warmup: 200 * time.Millisecond, Window: duration}
-		_, err := do(t, New(), p, w)
+		_, err := runTool(t, New(), p, w)
 		if err == nil || errors.Is(err, result.ErrNotSupported) != want ||
 			strings.Contains(err.Error(), "and a median takes 6: a window of 6s has them") != want {
 			t.Errorf("%v: %v", duration, err)
@@ -213,7 +215,7 @@ func TestFewDue(t *testing.T) {
 	}
 }
 
-// A server that refuses is a run that does not count, whatever its speed.
+// A run is invalid if the server refuses requests, whatever its speed.
 func TestFailures(t *testing.T) {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -222,7 +224,7 @@ func TestFailures(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	m, err := do(t, New(), here(t), application(t, "http/x:rate=100",
+	m, err := runTool(t, New(), localPair(t), application(t, "http/x:rate=100",
 		fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
 	said := strings.Join(result.Texts(m.Invalid), ";")
 	if err != nil || len(m.Invalid) == 0 || !strings.Contains(said, "× status 307") {
@@ -230,7 +232,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// One limit for all that is asked over HTTP: what fails, and how fast it does, makes no latency better.
+// All workloads have the same limit on failures, and failures, however fast, make no latency better.
 func TestFailuresInLatency(t *testing.T) {
 	encode := func(n int64, d time.Duration) string {
 		h := netload.NewHistogram()
@@ -242,7 +244,7 @@ func TestFailuresInLatency(t *testing.T) {
 	get := call(t, "configmap/get")
 	open, closed := application(t, "vault/mix:rate=400", ""), application(t, "vault/mix:clients=4", "")
 	near := func(got, want float64) bool { return math.Abs(got/want-1) < 2e-3 }
-	for name, w := range map[string]asking{"open": open, "closed": closed, "api": get} {
+	for name, w := range map[string]plannedRun{"open": open, "closed": closed, "api": get} {
 		for _, test := range []struct {
 			failed  uint64
 			after   time.Duration
@@ -277,7 +279,7 @@ func TestFailuresInLatency(t *testing.T) {
 	}
 }
 
-// A server that can do 50 requests per second and is asked for 200 is told to be saturated, and one that can is not.
+// A server that can serve 50 requests per second is reported as saturated at 200, and not at 10.
 func TestSaturation(t *testing.T) {
 	var one sync.Mutex
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -290,7 +292,7 @@ func TestSaturation(t *testing.T) {
 	for name, want := range map[string]string{"http/x:rate=200": "yes", "http/x:rate=10": "no"} {
 		w := application(t, name, text)
 		w.Window = time.Second
-		m, err := do(t, New(), here(t), w)
+		m, err := runTool(t, New(), localPair(t), w)
 		if result.FactOf(m.Facts, "saturated") != want || err != nil {
 			t.Errorf("%s: saturated is %q, %v, %v", name, result.FactOf(m.Facts, "saturated"), m.Invalid, err)
 		}
@@ -301,9 +303,9 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// confetti answers every request with many chunks of one byte. They are made once, so that a server sends them in one
-// piece, while who reads has work with each: a generator has the more to do, however fast the machine is.
-func confetti(t *testing.T) string {
+// startChunkServer starts a server that answers every request with many chunks of one byte. It writes a response at
+// once, but each chunk is work for the generator, which therefore needs more CPU than the server on every machine.
+func startChunkServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -335,16 +337,16 @@ func confetti(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// A generator that has not CPU enough to read the answers is told to be the limit, with a run that does not count, and
-// the server is not told to be saturated, though as many requests go unanswered as with one that is.
+// A generator without enough CPU to read the responses is reported as the limit, and the run is invalid. The server is
+// not reported as saturated, though many requests go unanswered.
 func TestGeneratorLimited(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
-	url := confetti(t)
+	url := startChunkServer(t)
 	for name, load := range map[string]string{"open": "rate=20000", "closed": "clients=64"} {
 		w := application(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, "+
 			"path: /}]}", url))
 		w.Window = 2 * time.Second
-		m, err := do(t, New(), here(t), w)
+		m, err := runTool(t, New(), localPair(t), w)
 		if err != nil || !strings.Contains(strings.Join(result.Texts(m.Invalid), "; "), "the generator was ") ||
 			!strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
 			t.Errorf("%s: %v, %v, %v; %s", name, m.Invalid, m.Facts, err, regexp.MustCompile(`"wake":[^,]*`).Find(m.Raw[2].Data))
@@ -361,7 +363,7 @@ func TestGeneratorLimited(t *testing.T) {
 	}
 }
 
-// Who has nothing to say of answers can still have been the limit; who waited for no CPU was not.
+// A generator that read no response can still have been the limit; one that did not wait for a CPU was not.
 func TestMergeWake(t *testing.T) {
 	h := netload.NewHistogram()
 	for range 400 {
@@ -387,7 +389,7 @@ func TestMergeWake(t *testing.T) {
 	}
 }
 
-// What a search tells: its trials, and whether its end was the generator's.
+// A search reports its trials, and whether the generator ended it.
 func TestMergeSearch(t *testing.T) {
 	h := netload.NewHistogram()
 	for i := range int64(400) {
@@ -424,7 +426,7 @@ func TestMergeSearch(t *testing.T) {
 		!strings.Contains(all, said) {
 		t.Error(all)
 	}
-	// What only the agent can compute is a value of the cases that have it.
+	// Values that the agent computes are in the cases that list them.
 	r.Values = map[string]float64{"pods-per-minute": 55}
 	if _, has := (result.Run{Values: m.Values}).Value("pods-per-minute"); has {
 		t.Error("a watch starts pods")
@@ -433,19 +435,19 @@ func TestMergeSearch(t *testing.T) {
 	if v, has := (result.Run{Values: starts.Values}).Value("pods-per-minute"); err != nil || !has || v.Number != 55 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	// A rate at which requests fail is none that the server can do.
+	// The run is invalid if requests fail at the rate that a search found.
 	r.Total.OK, r.Total.Statuses[429] = 405, 4
 	if m, err = merge(application(t, "vault/mix:knee=100ms", ""), r); err != nil || len(m.Invalid) != 1 {
 		t.Errorf("%v, %v", m.Invalid, err)
 	}
-	// An agent of another version may say anything.
+	// An agent of another version may return anything.
 	r.Total.Latency = "nonsense"
 	if _, err := merge(application(t, "vault/mix", ""), r); err == nil {
 		t.Error("a histogram that is none was taken")
 	}
 }
 
-// What a search for clients tells: how many saturate the server, the trials, and that a rate that still rose is a lower
+// A search for clients reports how many saturate the server, its trials, and that a rate that still rose is a lower
 // bound.
 func TestMergeSaturation(t *testing.T) {
 	h := netload.NewHistogram()
@@ -499,16 +501,16 @@ func TestMergeSaturation(t *testing.T) {
 	}
 }
 
-// What an endpoint says that it cannot be asked is not supported, with its reason; what can be is not touched by that.
+// What an endpoint lacks is not supported, with the reason; other cases are not affected.
 func TestLacks(t *testing.T) {
-	p := here(t)
+	p := localPair(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x",
 		Lacks: map[string]string{"namespaces": "somebody may not", "metrics": "nor that"}}
 	for text, want := range map[string]bool{"namespace/create": true,
 		"namespace/list": true, "configmap/get": false, "floor": false} {
 		w := call(t, text)
 		w.Window = time.Second
-		_, err := do(t, New(), p, w)
+		_, err := runTool(t, New(), p, w)
 		if errors.Is(err, result.ErrNotSupported) != want || err == nil ||
 			strings.Contains(err.Error(), "somebody may not") != want {
 			t.Errorf("%s: %v", text, err)
@@ -516,8 +518,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// A run counts the requests above the official limit for what was asked, with those that failed fast; where there is no
-// limit it has no count.
+// A run counts the requests above the official limit of its workload, including those that failed fast. Without a limit
+// it has no count.
 func TestObjectiveValues(t *testing.T) {
 	h := netload.NewHistogram()
 	for _, d := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond, 5 * time.Second} {

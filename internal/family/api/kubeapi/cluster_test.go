@@ -18,8 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// realServer is the endpoint of a real API server, with a namespace that the test has for itself: that of one of
-// test/cluster's, whose kubeconfig is JSON and whose nodes have the agent's image.
+// realServer returns the endpoint of a real API server with a namespace for this test: that of a cluster of
+// test/cluster, whose kubeconfig is JSON and whose nodes have the agent's image.
 func realServer(t *testing.T) host.Endpoint {
 	t.Helper()
 	file := e2e.Kubeconfig(t)
@@ -73,7 +73,7 @@ func namespaceFor(t *testing.T, e host.Endpoint) string {
 	return name
 }
 
-// call is a run of what is asked.
+// call returns a short run of a workload.
 func call(t *testing.T, e host.Endpoint, text string) api.Run {
 	t.Helper()
 	w, err := api.Parse(text)
@@ -87,7 +87,7 @@ func call(t *testing.T, e host.Endpoint, text string) api.Run {
 	return api.Run{Endpoint: e, Workload: w, Times: times}
 }
 
-// Every case works on a real API server, with every request answered and nothing left.
+// On a real API server every case has all its requests answered, and leaves nothing.
 func TestEveryCall(t *testing.T) {
 	e := realServer(t)
 	cases := api.Whole()
@@ -109,7 +109,7 @@ func TestEveryCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What a watch has to see may come late on a busy machine: a late event, which the run counts, is no failed test.
+			// Events may come late on a busy machine; the run counts them as failures, and the test accepts them.
 			late := uint64(0)
 			if w.Workload.Call.Verb == "watch" || strings.HasPrefix(w.Workload.Call.Verb, "pod-") {
 				late = r.Total.Errors[httpload.TimedOut]
@@ -126,7 +126,7 @@ func TestEveryCall(t *testing.T) {
 	}
 }
 
-// nothingLeft checks that there is nothing of ours in the test's namespace, and no namespace of a run.
+// nothingLeft checks that no object of a run is left in the test's namespace, and no namespace of a run.
 func nothingLeft(t *testing.T, e host.Endpoint) {
 	t.Helper()
 	c, err := apiserver.Connect(e)

@@ -18,34 +18,32 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/api"
 )
 
-// What the API server says of its own latencies stands beside ours as a fact, and is never the measurement: it does not
-// see the way to the server, and its histograms are too coarse for small latencies.
+// The latencies that the API server reports itself are facts of a run and never the measurement: they exclude the
+// network, and their histograms are too coarse for small latencies.
 
-// The histograms: without the time that requests spent in webhooks and in queues, and with all of it; and when the
-// server began to count.
 const (
-	sliMetric   = "apiserver_request_sli_duration_seconds"
-	wholeMetric = "apiserver_request_duration_seconds"
-	startMetric = "process_start_time_seconds"
+	sliMetric   = "apiserver_request_sli_duration_seconds" // without the time in webhooks and queues
+	wholeMetric = "apiserver_request_duration_seconds"     // with all of it
+	startMetric = "process_start_time_seconds"             // when the server began to count
 )
 
-// A count is a histogram as it stands at one time: cumulative counts by upper bounds in seconds.
+// A count is a histogram at one time.
 type count struct {
-	buckets map[float64]float64
-	sum     float64
+	buckets map[float64]float64 // cumulative counts by upper bounds in seconds
+	sum     float64             // s
 	n       float64
 }
 
-// A scrape is what of a server's metrics matters here.
+// A scrape holds the metrics of a server that are needed here.
 type scrape struct {
 	start      float64 // of the server, seconds since 1970
 	sli, whole count
 }
 
-// A series names the histograms of a call: labels that they have to have.
+// A series holds the labels of a call's histograms.
 type series struct{ verb, resource, subresource string }
 
-// seriesOf is where the API server counts a call; false where it does not count it as one.
+// seriesOf returns the series in which the API server counts a call, and false if it has none.
 func seriesOf(c api.Call) (series, bool) {
 	verbs := map[string]string{"create": "POST", "get": "GET", "list": "LIST",
 		"update": "PUT", "patch": "PATCH", "scale": "PATCH", "delete": "DELETE"}
@@ -60,14 +58,14 @@ func seriesOf(c api.Call) (series, bool) {
 	return s, true
 }
 
-// maxMetrics bounds what is read of a server's metrics, in bytes; large clusters have tens of megabytes.
+// maxMetrics limits how much of a server's metrics is read, in bytes; large clusters have tens of megabytes.
 const maxMetrics = 256 << 20
 
-// errMetrics is what every error about a server's metrics is.
+// errMetrics is wrapped by every error about a server's metrics.
 var errMetrics = errors.New("the API server's metrics")
 
 // parseMetrics reads the text format of Prometheus and adds up the histograms of a series over all other labels.
-func parseMetrics(r io.Reader, of series) (scrape, error) {
+func parseMetrics(r io.Reader, wanted series) (scrape, error) {
 	s := scrape{sli: count{buckets: map[float64]float64{}}, whole: count{buckets: map[float64]float64{}}}
 	in := bufio.NewScanner(io.LimitReader(r, maxMetrics))
 	in.Buffer(make([]byte, 64<<10), 1<<20)
@@ -81,7 +79,7 @@ func parseMetrics(r io.Reader, of series) (scrape, error) {
 		if err != nil {
 			return s, fmt.Errorf("%w: %w", errMetrics, err)
 		}
-		s.take(m, of)
+		s.add(m, wanted)
 	}
 	if err := in.Err(); err != nil {
 		return s, fmt.Errorf("%w: %w", errMetrics, err)
@@ -92,13 +90,13 @@ func parseMetrics(r io.Reader, of series) (scrape, error) {
 	return s, nil
 }
 
-// take adds a sample to where it belongs.
-func (s *scrape) take(m sample, of series) {
+// add adds a sample to its histogram if it belongs to the wanted series.
+func (s *scrape) add(m sample, wanted series) {
 	if m.name == startMetric {
 		s.start = m.value
 		return
 	}
-	if m.labels["verb"] != of.verb || m.labels["resource"] != of.resource || m.labels["subresource"] != of.subresource {
+	if (series{m.labels["verb"], m.labels["resource"], m.labels["subresource"]}) != wanted {
 		return
 	}
 	for metric, c := range map[string]*count{sliMetric: &s.sli, wholeMetric: &s.whole} {
@@ -145,7 +143,8 @@ func parseSample(line string) (sample, error) {
 	return s, nil
 }
 
-// since is what was counted between two scrapes. An error says why that cannot be told.
+// since returns what was counted between two scrapes, or an error if the server was restarted or another replica
+// answered.
 func (s scrape) since(before scrape) (sli, whole count, err error) {
 	if s.start != before.start {
 		return sli, whole, fmt.Errorf("%w are of several replicas, or of one that was started again: they began to be "+
@@ -159,21 +158,21 @@ func (s scrape) since(before scrape) (sli, whole count, err error) {
 
 func (c count) minus(before count) (count, error) {
 	d := count{buckets: map[float64]float64{}, sum: c.sum - before.sum, n: c.n - before.n}
-	back := d.n < 0
+	decreased := d.n < 0
 	for le, n := range before.buckets {
-		back = back || c.buckets[le] < n
+		decreased = decreased || c.buckets[le] < n
 	}
 	for le, n := range c.buckets {
 		d.buckets[le] = n - before.buckets[le]
 	}
-	if back {
+	if decreased {
 		return d, fmt.Errorf("%w have gone back: there are several replicas behind the address", errMetrics)
 	}
 	return d, nil
 }
 
-// below is the bucket that a quantile is in: the bounds between which it is, in seconds. False if nothing was counted.
-func (c count) below(q float64) (low, high float64, ok bool) {
+// quantile returns the bounds, in seconds, of the bucket that contains a quantile, and false if nothing was counted.
+func (c count) quantile(q float64) (low, high float64, ok bool) {
 	bounds := slices.Sorted(maps.Keys(c.buckets))
 	for _, le := range bounds {
 		if c.n > 0 && c.buckets[le] >= q*c.n {
@@ -185,7 +184,7 @@ func (c count) below(q float64) (low, high float64, ok bool) {
 }
 
 // scrape reads the server's metrics as they are now.
-func (r *run) scrape(ctx context.Context, of series) (scrape, error) {
+func (r *run) scrape(ctx context.Context, wanted series) (scrape, error) {
 	answer, err := r.Ask(ctx, http.MethodGet, r.Client.Prefix+"/metrics", "", nil)
 	if err != nil {
 		return scrape{}, fmt.Errorf("%w: %w", errMetrics, err)
@@ -194,16 +193,16 @@ func (r *run) scrape(ctx context.Context, of series) (scrape, error) {
 	if answer.StatusCode != http.StatusOK {
 		return scrape{}, fmt.Errorf("%w may not be read: GET /metrics has status %d", errMetrics, answer.StatusCode)
 	}
-	return parseMetrics(answer.Body, of)
+	return parseMetrics(answer.Body, wanted)
 }
 
-// checked does the run between two looks at the server's own histograms, and keeps as facts what they say.
-func (r *run) checked(ctx context.Context, do func(context.Context) error) error {
-	of, counted := seriesOf(r.Workload.Call)
+// withServerMetrics calls do between two scrapes of the server's histograms, and adds their difference to the facts.
+func (r *run) withServerMetrics(ctx context.Context, do func(context.Context) error) error {
+	wanted, counted := seriesOf(r.Workload.Call)
 	if !counted {
 		return do(ctx)
 	}
-	before, err := r.scrape(ctx, of)
+	before, err := r.scrape(ctx, wanted)
 	if err != nil {
 		r.serverFact("", err.Error())
 		return do(ctx)
@@ -211,7 +210,7 @@ func (r *run) checked(ctx context.Context, do func(context.Context) error) error
 	if err := do(ctx); err != nil {
 		return err
 	}
-	after, err := r.scrape(ctx, of)
+	after, err := r.scrape(ctx, wanted)
 	if err != nil {
 		r.serverFact("", err.Error())
 		return nil
@@ -226,15 +225,15 @@ func (r *run) checked(ctx context.Context, do func(context.Context) error) error
 	return nil
 }
 
-// serverFacts keeps a histogram: how many, the mean, and between which bounds the 99th percentile is. Requests of
-// others are in it too, and those that make and remove the run's objects.
+// serverFacts adds a histogram to the facts: the count, the mean, and the bounds of the 99th percentile. It includes
+// the requests of others, and those that create and remove the run's objects.
 func (r *run) serverFacts(name string, c count) {
 	if c.n <= 0 {
 		r.serverFact("."+name, "nothing was counted")
 		return
 	}
 	text := fmt.Sprintf("%.0f requests, mean %.3g ms", c.n, 1e3*c.sum/c.n)
-	if low, high, ok := c.below(0.99); ok {
+	if low, high, ok := c.quantile(0.99); ok {
 		if math.IsInf(high, 1) {
 			text += fmt.Sprintf(", p99 above %g ms", 1e3*low)
 		} else {

@@ -42,18 +42,18 @@ func TestMetrics(t *testing.T) {
 		s.sli.buckets[0.05] != 8 || s.sli.buckets[math.Inf(1)] != 10 || s.whole.n != 11 {
 		t.Errorf("%+v", s)
 	}
-	if low, high, ok := s.sli.below(0.5); !ok || low != 0 || high != 0.05 {
+	if low, high, ok := s.sli.quantile(0.5); !ok || low != 0 || high != 0.05 {
 		t.Errorf("p50 in (%g, %g] %v", low, high, ok)
 	}
-	if low, high, ok := s.sli.below(0.99); !ok || low != 0.1 || !math.IsInf(high, 1) {
+	if low, high, ok := s.sli.quantile(0.99); !ok || low != 0.1 || !math.IsInf(high, 1) {
 		t.Errorf("p99 in (%g, %g] %v", low, high, ok)
 	}
-	if _, _, ok := (count{}).below(0.99); ok {
+	if _, _, ok := (count{}).quantile(0.99); ok {
 		t.Error("a quantile of nothing")
 	}
 }
 
-// What was counted in between is told; not where another replica answers, or the counters go back.
+// The difference of two scrapes is an error if another replica answers, or the counters decrease.
 func TestMetricsDelta(t *testing.T) {
 	before := parsed(t, someMetrics)
 	more := strings.NewReplacer(`"0.05"} 8`, `"0.05"} 18`, `"0.1"} 9`, `"0.1"} 19`,
@@ -111,7 +111,7 @@ func FuzzMetrics(f *testing.F) {
 			}
 			return
 		}
-		s.sli.below(0.99)
+		s.sli.quantile(0.99)
 		if _, _, err := s.since(s); err != nil {
 			t.Errorf("nothing went back, but %v", err)
 		}

@@ -13,12 +13,12 @@ import (
 // counter is the annotation that updates change.
 const counter = "knotmeter.dev/n"
 
-// body is what an object of the kind has besides its name: little, so that the server's work is measured
-// and not the encoding of a large object.
+// body returns the fields of an object besides its metadata, which i.Object adds. They are few, so that the server's
+// work is measured and not the encoding of a large object.
 func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
 	spec := i.PodSpec(apiserver.UnschedulableLabel)
 	if c.Starts() {
-		spec = startable(i, node)
+		spec = startableSpec(i, node)
 	}
 	switch i.Name {
 	case "ConfigMap":
@@ -28,9 +28,10 @@ func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
 			"selector": i.Labels(), "ports": []any{map[string]any{"port": 80, "protocol": "TCP"}},
 		}}
 	case "Deployment":
+		delete(spec, "restartPolicy") // a Deployment allows only Always, the default
 		return map[string]any{"spec": map[string]any{
 			"replicas": c.Replicas, "selector": map[string]any{"matchLabels": i.Labels()},
-			"template": map[string]any{"metadata": i.PodMeta(), "spec": always(spec)},
+			"template": map[string]any{"metadata": i.PodMeta(), "spec": spec},
 		}}
 	case "Pod":
 		return map[string]any{"spec": spec}
@@ -38,26 +39,19 @@ func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
 	return nil
 }
 
-// startable is the spec of a pod that starts, on a node if one is named.
-func startable(i apiserver.Inventory, node string) map[string]any {
+// startableSpec returns the spec of a pod that starts, on the node if one is given.
+func startableSpec(i apiserver.Inventory, node string) map[string]any {
 	spec := i.PodSpec("")
 	if node != "" {
-		// By a label and not by its name: the scheduler's work is part of a start.
+		// By a label and not by nodeName, since the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": node}
 	}
 	maps.Copy(spec, i.Pod)
 	return spec
 }
 
-// always is the only policy that a Deployment's pods can have.
-func always(spec map[string]any) map[string]any {
-	delete(spec, "restartPolicy")
-	return spec
-}
-
-// updated is an object as the server has it, made ready to be written again and again: without a version, so that
-// no writer conflicts with another, and with the counter to be changed. The two parts are what is before and after its
-// value.
+// updated turns an object as the server stores it into a template for updates: without its version, so that updates do
+// not conflict, and with the annotation [counter]. It returns the JSON before and after the counter's value.
 func updated(text []byte) (before, after []byte, err error) {
 	var o map[string]any
 	if err := json.Unmarshal(text, &o); err != nil {
@@ -88,8 +82,8 @@ func updated(text []byte) (before, after []byte, err error) {
 	return []byte(first), []byte(last), nil
 }
 
-// objects is how many a run begins with, of which it has planned so many calls.
-func objects(c api.Call, calls uint64) uint64 {
+// initialObjects returns how many objects a run creates before its first call, for so many planned calls.
+func initialObjects(c api.Call, calls uint64) uint64 {
 	some := uint64(20)
 	if c.Starts() {
 		some = api.StartedObjects

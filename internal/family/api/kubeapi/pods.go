@@ -12,13 +12,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// startTime is how long a pod may take to start or to go: twelve times the objective.
+// startTime is how long a pod may take to start or to be gone: twelve times the objective for starting.
 const startTime = 60 * time.Second
 
-// podSource creates pods that really run, or deletes them.
+// A podSource is the source of requests that create pods that start, or delete them.
 type podSource struct {
 	*source
-	removes bool
+	deletes bool
 }
 
 func (p podSource) spec() map[string]any { return body(p.Inventory, p.call, p.node) }
@@ -26,61 +26,61 @@ func (p podSource) spec() map[string]any { return body(p.Inventory, p.call, p.no
 func (p podSource) Names() []string { return []string{p.call.String()} }
 
 func (p podSource) Request(n uint64) *httpload.Request {
-	if p.removes {
+	if p.deletes {
 		return &httpload.Request{Method: http.MethodDelete, Path: p.Path(n), Header: p.auth, Statuses: []int{200, 202}}
 	}
 	return p.write(http.MethodPost, p.All(), "application/json", p.Object(n, p.spec()), 201)
 }
 
-// startPods starts pods at the schedule's pace, and sees them start.
+// startPods creates pods at the schedule's pace, and measures when each reaches the phases of its start.
 func (r *run) startPods(ctx context.Context) error {
 	created, scheduled, initialized := newDelay("created"), newDelay("scheduled"), newDelay("initialized")
 	started, containers, ready := newDelay("started"), newDelay("containers-ready"), newDelay("ready")
 	var last apiserver.PodStatus
-	var all throughput
-	sent := newMarks(podSource{source: r.source})
-	see := func(e apiserver.Event, n uint64, took time.Duration) {
+	var becameReady throughput
+	sent := newSendTimes(podSource{source: r.source})
+	record := func(e apiserver.Event, n uint64, took time.Duration) {
 		var s apiserver.PodStatus
 		if e.Type == "DELETED" || json.Unmarshal(e.Object.Status, &s) != nil {
 			return
 		}
 		last = s
-		counts := r.inWindow(n)
-		created.once(n, took, counts)
+		inWindow := r.inWindow(n)
+		created.record(n, took, inWindow)
 		if s.IsTrue("PodScheduled") {
-			scheduled.once(n, took, counts)
+			scheduled.record(n, took, inWindow)
 		}
 		if s.IsTrue("Initialized") {
-			initialized.once(n, took, counts)
+			initialized.record(n, took, inWindow)
 		}
 		if s.Started() {
-			started.once(n, took, counts)
+			started.record(n, took, inWindow)
 		}
 		if s.IsTrue("ContainersReady") {
-			containers.once(n, took, counts)
+			containers.record(n, took, inWindow)
 		}
-		if s.IsTrue("Ready") && ready.once(n, took, counts) && counts {
-			all.add(sent.at(n), took)
+		if s.IsTrue("Ready") && ready.record(n, took, inWindow) && inWindow {
+			becameReady.add(sent.at(n), took)
 		}
 	}
-	err := r.watched(ctx, sent, startTime, sent.count, see,
+	err := r.measureEvents(ctx, sent, startTime, sent.count, record,
 		created, scheduled, initialized, started, containers, ready)
-	if all.pods > 0 {
-		r.result.Values = map[string]float64{metric.PodsPerMinute: all.perMinute()}
+	if becameReady.pods > 0 {
+		r.result.Values = map[string]float64{metric.PodsPerMinute: becameReady.perMinute()}
 	}
-	if err == nil && ready.has() < sent.count() {
+	if err == nil && ready.seenCount() < sent.count() {
 		r.result.Facts["pods.waiting"] = last.WaitReason()
 	}
 	return err
 }
 
-// A throughput counts pods from the first request until the last of them is ready.
+// A throughput is a rate of pods, from the first request until the last pod is ready.
 type throughput struct {
 	pods        int
 	first, last time.Time
 }
 
-// add counts a pod by when it was requested, and how long it took to be ready.
+// add adds a pod that was requested at sent and took so long to be ready.
 func (t *throughput) add(sent time.Time, took time.Duration) {
 	if t.pods == 0 || sent.Before(t.first) {
 		t.first = sent
@@ -91,24 +91,24 @@ func (t *throughput) add(sent time.Time, took time.Duration) {
 	t.pods++
 }
 
-// perMinute returns the pods per minute of at least one pod.
+// perMinute returns the pods per minute. It needs at least one pod.
 func (t *throughput) perMinute() float64 { return float64(t.pods) / t.last.Sub(t.first).Minutes() }
 
-// deletePods starts pods first, and then deletes them at the schedule's pace.
+// deletePods starts pods, deletes them at the schedule's pace, and measures when each is gone.
 func (r *run) deletePods(ctx context.Context) error {
-	source := podSource{source: r.source, removes: true}
+	source := podSource{source: r.source, deletes: true}
 	if err := r.startAll(ctx, source, r.calls()); err != nil {
 		return fmt.Errorf("start the pods that are to be deleted: %w", err)
 	}
-	sent, gone := newMarks(source), newDelay("gone")
-	return r.watched(ctx, sent, startTime, sent.count, func(e apiserver.Event, n uint64, took time.Duration) {
+	sent, gone := newSendTimes(source), newDelay("gone")
+	return r.measureEvents(ctx, sent, startTime, sent.count, func(e apiserver.Event, n uint64, took time.Duration) {
 		if e.Type == "DELETED" {
-			gone.once(n, took, r.inWindow(n))
+			gone.record(n, took, r.inWindow(n))
 		}
 	}, gone)
 }
 
-// awaitPods waits until the pods of so many objects are ready.
+// awaitPods waits until the pods of want objects are ready.
 func (r *run) awaitPods(ctx context.Context, want uint64) error {
 	var list struct {
 		Items []struct {
@@ -131,7 +131,8 @@ func (r *run) awaitPods(ctx context.Context, want uint64) error {
 		}
 		ready := uint64(0)
 		for _, o := range list.Items {
-			if r.Workload.Start && o.Status.IsTrue("Ready") || r.Workload.Replicas > 0 && o.Status.Available >= r.Workload.Replicas {
+			started := r.Workload.Start && o.Status.IsTrue("Ready")
+			if started || r.Workload.Replicas > 0 && o.Status.Available >= r.Workload.Replicas {
 				ready++
 			}
 		}
@@ -153,7 +154,7 @@ func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
 		var s apiserver.PodStatus
 		n, ours := r.source.Number(e.Object.Metadata.Name)
 		if ours && json.Unmarshal(e.Object.Status, &s) == nil && s.IsTrue("Ready") {
-			ready.once(n, 0, false)
+			ready.record(n, 0, false)
 		}
 	})
 	if err != nil {
@@ -163,8 +164,8 @@ func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
 	if _, err := r.Create(ctx, r.source.Inventory, 0, pods, p.spec()); err != nil {
 		return err
 	}
-	r.await(ctx, w, startTime, func() bool { return ready.has() >= pods })
-	if n := ready.has(); n < pods {
+	r.await(ctx, w, startTime, func() bool { return ready.seenCount() >= pods })
+	if n := ready.seenCount(); n < pods {
 		return fmt.Errorf("only %d of %d were ready within %v", n, pods, startTime)
 	}
 	return nil

@@ -22,9 +22,9 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// behind is a real API server behind a proxy that does something to requests first; do returns true where it has
-// answered.
-func behind(t *testing.T, e host.Endpoint, do func(w http.ResponseWriter, body []byte) bool) host.Endpoint {
+// startProxy starts a proxy in front of an API server and returns its endpoint. intercept returns true if it has
+// answered the request.
+func startProxy(t *testing.T, e host.Endpoint, intercept func(w http.ResponseWriter, body []byte) bool) host.Endpoint {
 	t.Helper()
 	target, err := url.Parse(e.URL)
 	if err != nil {
@@ -46,7 +46,7 @@ func behind(t *testing.T, e host.Endpoint, do func(w http.ResponseWriter, body [
 		if err != nil {
 			return
 		}
-		if do(w, body) {
+		if intercept(w, body) {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -61,20 +61,20 @@ func behind(t *testing.T, e host.Endpoint, do func(w http.ResponseWriter, body [
 	return e
 }
 
-// number finds which patch of the schedule a request is.
+// number matches the number of a patch of the schedule.
 var number = regexp.MustCompile(`"knotmeter\.dev/n":"([0-9]+)"`)
 
-// A proxy delays every patch by 50 ms, refuses one in ten with 429, one with 500, and drops one: all of this is
-// measured as it was done, and nothing of it as a fast answer.
+// A proxy delays every patch by 50 ms and, of each ten, refuses one with 429, one with 500 and drops one. The result
+// has exactly these faults, and none of them as a fast answer.
 func TestFaultsAsScheduled(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	real := realServer(t)
 	for version, name := range map[int]string{1: "HTTP1", 2: "HTTP2"} {
 		t.Run(name, func(t *testing.T) {
-			e := behind(t, real, func(w http.ResponseWriter, body []byte) bool {
+			e := startProxy(t, real, func(w http.ResponseWriter, body []byte) bool {
 				m := number.FindSubmatch(body)
 				if m == nil {
-					return false // not of the schedule
+					return false // not a patch of the schedule
 				}
 				time.Sleep(delay)
 				switch n, _ := strconv.Atoi(string(m[1])); n % 10 {
@@ -114,7 +114,7 @@ func TestFaultsAsScheduled(t *testing.T) {
 	}
 }
 
-// An API server that is restarted is seen as failures that end, and nothing is left.
+// The restart of an API server causes failures that end, and leaves nothing.
 func TestRestart(t *testing.T) {
 	e := realServer(t)
 	e2e.NeedParts(t)

@@ -1,6 +1,6 @@
-// Package kubeapi is what is asked of a Kubernetes API server: calls on objects of its own making, watches, and
-// pods that start and go. It speaks plain HTTP, so that no library's limit on requests is measured instead of the
-// server. It stands between the agent, which runs it on a host, and the generator.
+// Package kubeapi runs the cases of package api on the agent: calls on objects that it creates, watches, and pods that
+// start and end. It speaks plain HTTP, because the rate limit of a client library would be measured instead of the
+// server.
 package kubeapi
 
 import (
@@ -22,15 +22,15 @@ import (
 
 // Limits of a run, so that no run is an attack.
 const (
-	MaxObjects = api.MaxObjects // that a run makes
-	maxMade    = 2 * MaxObjects // that a run makes whose number of calls is not known before
-	maxPods    = 60             // that a run starts, since nodes have room for about a hundred
+	MaxObjects = api.MaxObjects // objects that a run creates
+	maxCreated = 2 * MaxObjects // the same, in runs whose number of calls is not known beforehand
+	maxPods    = 60             // pods that a run starts; a node has room for about a hundred
 )
 
 // requestTimeout is the API server's own limit on requests.
 const requestTimeout = 60 * time.Second
 
-// A run is one case on one API server.
+// A run is one run of a case on an API server.
 type run struct {
 	api.Run
 	*apiserver.Client
@@ -38,22 +38,22 @@ type run struct {
 	result httpload.Result
 }
 
-// Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are
-// apiserver.ErrEndpoint, or the server's own words.
+// Run measures a case, and removes everything that it created, also when ctx ends. Errors wrap apiserver.ErrEndpoint or
+// an *apiserver.Refusal, or are the generator's.
 func Run(ctx context.Context, c api.Run) (result httpload.Result, err error) {
-	way, err := apiserver.Connect(c.Endpoint)
+	client, err := apiserver.Connect(c.Endpoint)
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	r := &run{Run: c, Client: way, source: newSource(c, way)}
+	r := &run{Run: c, Client: client, source: newSource(c, client)}
 	r.result.Facts = map[string]string{}
-	if err := r.look(ctx); err != nil {
+	if err := r.readVersion(ctx); err != nil {
 		return httpload.Result{}, err
 	}
 	defer func() {
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cleanTime())
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.removeTime())
 		defer cancel()
-		if cleanErr := r.clean(cleanup); cleanErr != nil {
+		if cleanErr := r.removeObjects(cleanup); cleanErr != nil {
 			err = errors.Join(err, fmt.Errorf("remove what the run made: %w", cleanErr))
 		}
 	}()
@@ -61,22 +61,22 @@ func Run(ctx context.Context, c api.Run) (result httpload.Result, err error) {
 	return r.result, err
 }
 
-func newSource(c api.Run, way *apiserver.Client) *source {
-	run := fmt.Sprintf("%08x", rand.Uint32())
+func newSource(c api.Run, client *apiserver.Client) *source {
+	id := fmt.Sprintf("%08x", rand.Uint32())
 	i := apiserver.Inventory{
-		Kind: apiserver.KindOf(c.Workload.Call.Resource), Run: run, Namespace: c.Endpoint.Namespace,
-		Prefix: way.Prefix, Own: c.Endpoint.Labels, Pod: c.Endpoint.Pod,
+		Kind: apiserver.KindOf(c.Workload.Call.Resource), Run: id, Namespace: c.Endpoint.Namespace,
+		Prefix: client.Prefix, Own: c.Endpoint.Labels, Pod: c.Endpoint.Pod,
 		PodLabels: c.Endpoint.PodLabels, PodAnnotations: c.Endpoint.PodAnnotations,
 		Image: c.Endpoint.Image, PullPolicy: c.Endpoint.PullPolicy,
 	}
 	if c.Workload.Resource == "" && c.Workload.Starts() {
 		i.Kind = apiserver.KindOf("pod")
 	}
-	return &source{Inventory: i, call: c.Workload.Call, auth: way.Auth, node: c.Endpoint.Node}
+	return &source{Inventory: i, call: c.Workload.Call, auth: client.Auth, node: c.Endpoint.Node}
 }
 
-// look asks the server what it is, which also says whether it lets us in.
-func (r *run) look(ctx context.Context) error {
+// readVersion adds the server's version to the facts, which also checks that the server accepts the credentials.
+func (r *run) readVersion(ctx context.Context) error {
 	answer, err := r.Ask(ctx, http.MethodGet, r.Client.Prefix+"/version", "", nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", apiserver.ErrEndpoint, err)
@@ -90,7 +90,7 @@ func (r *run) look(ctx context.Context) error {
 	}
 	r.result.Facts["api.version"] = version.GitVersion
 	r.result.Facts["api.protocol"] = answer.Proto
-	// Which of the priorities that the server has for requests is ours (API Priority and Fairness).
+	// The priority that API Priority and Fairness gives these requests.
 	for fact, field := range map[string]string{"api.flow-schema": "X-Kubernetes-Pf-Flowschema-Uid",
 		"api.priority-level": "X-Kubernetes-Pf-Prioritylevel-Uid"} {
 		if v := answer.Header.Get(field); v != "" {
@@ -103,10 +103,10 @@ func (r *run) look(ctx context.Context) error {
 	return nil
 }
 
-// do makes what the run needs, and runs it.
+// do creates what the case needs, and measures it.
 func (r *run) do(ctx context.Context) error {
 	call := r.Workload.Call
-	if err := r.check(); err != nil {
+	if err := r.checkLimits(); err != nil {
 		return err
 	}
 	switch call.Verb {
@@ -121,20 +121,20 @@ func (r *run) do(ctx context.Context) error {
 	if call.Verb == "watch" {
 		return r.watchDelay(ctx)
 	}
-	return r.checked(ctx, func(ctx context.Context) error {
-		result, err := httpload.Do(ctx, r.web(r.source))
-		r.take(result)
+	return r.withServerMetrics(ctx, func(ctx context.Context) error {
+		result, err := httpload.Do(ctx, r.loadConfig(r.source))
+		r.setResult(result)
 		return err
 	})
 }
 
-// take keeps what was found out before.
-func (r *run) take(result httpload.Result) {
+// setResult sets the result and keeps the facts that the run already has.
+func (r *run) setResult(result httpload.Result) {
 	result.Facts = r.result.Facts
 	r.result = result
 }
 
-// calls is how many calls the schedule has, 0 if that is not known before.
+// calls returns how many calls the schedule has, 0 if that is not known beforehand.
 func (r *run) calls() uint64 {
 	if r.Workload.Rate == 0 {
 		return 0
@@ -143,8 +143,8 @@ func (r *run) calls() uint64 {
 	return netload.NewPacer(r.Workload.Rate, 0, 1).Until(line.End)
 }
 
-// check refuses what would need more than a run may make.
-func (r *run) check() error {
+// checkLimits returns an error if the run would create too many objects or pods, or lacks a namespace.
+func (r *run) checkLimits() error {
 	call, calls := r.Workload.Call, r.calls()
 	pods := call.Pods(float64(calls))
 	switch {
@@ -161,42 +161,42 @@ func (r *run) check() error {
 	return nil
 }
 
-// web is the run of the generator.
-func (r *run) web(s httpload.Source) httpload.Config {
+// loadConfig returns the generator's configuration.
+func (r *run) loadConfig(s httpload.Source) httpload.Config {
 	w := r.Workload
 	return httpload.Config{
 		Server: r.Server, Source: s, Rate: w.Rate, Clients: w.Clients, Knee: w.Knee, MostClients: w.MostClients,
 		Connections: 1, Seed: r.Times.Seed, Warmup: r.Times.Warmup, Window: r.Times.Window,
-		Timeout: requestTimeout, Distress: r.enough,
+		Timeout: requestTimeout, Distress: r.stopReason,
 	}
 }
 
-// enough says why the run has to end: the server shows distress, or there are as many objects as a run may make, which
-// in a closed loop or a search for the rate is not known before.
-func (r *run) enough(p httpload.Pulse) string {
-	if made := r.source.created.Load(); made > maxMade {
-		return fmt.Sprintf("it has made %d objects, and %d is the most", made, maxMade)
+// stopReason returns the reason why the run must stop, empty if there is none: the server is in distress, or the run
+// has created too many objects, whose number is not known beforehand in a closed loop or a search.
+func (r *run) stopReason(p httpload.Pulse) string {
+	if made := r.source.created.Load(); made > maxCreated {
+		return fmt.Sprintf("it has made %d objects, and %d is the most", made, maxCreated)
 	}
 	return httpload.Distress(p)
 }
 
-// prepare makes the objects that the calls are about.
+// prepare creates the objects of the calls, and the requests that can be prepared.
 func (r *run) prepare(ctx context.Context) error {
 	s, call := r.source, r.Workload.Call
 	if call.Verb == "floor" {
 		s.prepareFixed()
 		return nil
 	}
-	s.have = objects(call, r.calls())
-	if s.have == 0 && call.Verb != "create" && call.Verb != "watch" {
-		s.have = 1
+	s.objects = initialObjects(call, r.calls())
+	if s.objects == 0 && call.Verb != "create" && call.Verb != "watch" {
+		s.objects = 1
 	}
-	made, err := r.Create(ctx, s.Inventory, 0, s.have, s.body())
+	made, err := r.Create(ctx, s.Inventory, 0, s.objects, s.body())
 	if err != nil {
 		return err
 	}
-	if s.call.Starts() && s.have > 0 {
-		if err := r.awaitPods(ctx, s.have); err != nil {
+	if s.call.Starts() && s.objects > 0 {
+		if err := r.awaitPods(ctx, s.objects); err != nil {
 			return err
 		}
 	}
@@ -206,11 +206,12 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 	}
 	s.prepareFixed()
-	r.result.Facts["api.objects"] = strconv.FormatUint(s.have, 10)
+	r.result.Facts["api.objects"] = strconv.FormatUint(s.objects, 10)
 	return nil
 }
 
-// prepareUpdates reads the objects once controllers and defaults had their turn.
+// prepareUpdates reads each object again, with the server's defaults and the controllers' changes, and prepares its
+// updates.
 func (s *source) prepareUpdates(ctx context.Context, c *apiserver.Client, made [][]byte) error {
 	for n := range made {
 		text, err := c.Do(ctx, http.MethodGet, s.Path(uint64(n)), "", nil)
@@ -226,26 +227,25 @@ func (s *source) prepareUpdates(ctx context.Context, c *apiserver.Client, made [
 	return nil
 }
 
-// leastCleanTime is how long the objects of a run may take to go at least, and mostCleanTime at most, within the time
-// that a run may take in all.
+// The limits of removeTime. The upper one lies within the time that a run may take in all.
 const (
-	leastCleanTime = 30 * time.Second
-	mostCleanTime  = 2 * time.Minute
+	minRemoveTime = 30 * time.Second
+	maxRemoveTime = 2 * time.Minute
 )
 
-// cleanTime is how long the objects of the run may take to go: a server removes some hundreds in a second, but
-// namespaces and pods go when controllers and nodes have emptied and stopped them.
-func (r *run) cleanTime() time.Duration {
+// removeTime returns how long the removal of the run's objects may take. A server removes some hundreds per second, but
+// namespaces and pods end only when controllers have emptied them and nodes have stopped them.
+func (r *run) removeTime() time.Duration {
 	each := 10 * time.Millisecond
 	switch r.Workload.Resource {
 	case "namespace", "deployment", "pod":
 		each = 500 * time.Millisecond
 	}
-	return min(leastCleanTime+time.Duration(max(r.source.have, r.source.created.Load()))*each, mostCleanTime)
+	return min(minRemoveTime+time.Duration(max(r.source.objects, r.source.created.Load()))*each, maxRemoveTime)
 }
 
-// clean removes the objects of the run.
-func (r *run) clean(ctx context.Context) error {
+// removeObjects removes the objects of the run, and adds a warning if some are left.
+func (r *run) removeObjects(ctx context.Context) error {
 	if r.Workload.Call.Verb == "floor" {
 		return nil
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
-// A model is as much of an API server as a test needs: it keeps objects by their paths. It notes who asked for what.
+// A model is a model of an API server that stores objects by their paths and records the requests.
 type model struct {
 	mu      sync.Mutex
 	objects map[string][]byte
-	asked   []string
-	header  http.Header // of the last request
-	answer  func(w http.ResponseWriter, r *http.Request) bool
+	asked   []string                                          // method and path of each request
+	header  http.Header                                       // of the last request
+	answer  func(w http.ResponseWriter, r *http.Request) bool // if set, reports whether it has answered
 }
 
 func (s *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -87,8 +87,8 @@ func (s *model) serve(t *testing.T) host.Endpoint {
 	return host.Endpoint{URL: server.URL, Namespace: "x"}
 }
 
-// A run behind a path, as proxies of several clusters have it, with the header fields of the kubeconfig; its objects
-// have the labels that were given, its priority has a name, and nothing is left.
+// A run works behind a path prefix, as proxies of several clusters have it, with the header fields of the kubeconfig.
+// Its objects have the given labels, its priority has a name, and nothing is left.
 func TestBehindAPath(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -121,7 +121,7 @@ func TestBehindAPath(t *testing.T) {
 	}
 }
 
-// A server that refuses most requests is left alone.
+// A run stops early if the server refuses most requests.
 func TestDistress(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -141,7 +141,7 @@ func TestDistress(t *testing.T) {
 	}
 }
 
-// What would make too much is refused before anything is made.
+// A run that would create too much is refused before it creates anything.
 func TestLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		"configmap/create:rate=10000": "5000 is the most",
@@ -167,7 +167,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A server that is away while a run is removed is waited for.
+// The removal of a run's objects retries while the server is unavailable.
 func TestRemoveWaits(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -186,16 +186,16 @@ func TestRemoveWaits(t *testing.T) {
 	}
 }
 
-// A pod that a controller makes of a deployment that is gone already is removed too.
+// A pod that a controller creates for a deployment that is already gone is removed too.
 func TestRemoveSettles(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
 	const pods = "/api/v1/namespaces/x/pods"
-	deleted, looks := false, 0
+	deleted, lists := false, 0
 	s.answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		deleted = deleted || r.Method == http.MethodDelete
 		if deleted && r.Method == http.MethodGet && r.URL.Path == pods {
-			if looks++; looks == 3 { // at the first there was still the deployment, and at the second nothing
+			if lists++; lists == 3 { // the deployment still existed at the first, and nothing at the second
 				s.objects[pods+"/late"] = []byte(`{"metadata":{"name":"late"}}`)
 			}
 		}
@@ -207,7 +207,7 @@ func TestRemoveSettles(t *testing.T) {
 	}
 }
 
-// An object is written again and again without its version, so that nobody conflicts with anybody.
+// An update has no version of the object, so that it never conflicts.
 func TestUpdated(t *testing.T) {
 	before, after, err := updated([]byte(
 		`{"metadata":{"name":"x","resourceVersion":"7","managedFields":[{}]},"data":{"key":"y"},"status":{}}`))
@@ -226,7 +226,7 @@ func TestUpdated(t *testing.T) {
 	}
 }
 
-// Events that never came, and requests that were refused, are failures with their waits, and make no event look faster.
+// Missing events and refused requests are failures with their waits, and make no event look faster.
 func TestMissingEvents(t *testing.T) {
 	histogram := func(n int, d time.Duration) *netload.Histogram {
 		h := netload.NewHistogram()
@@ -238,7 +238,7 @@ func TestMissingEvents(t *testing.T) {
 	refused := histogram(1, time.Millisecond).Encode()
 	r := &run{}
 	r.result.Total = httpload.Tally{OK: 10, Statuses: map[int]uint64{429: 1}, Waited: refused}
-	if err := r.latency(histogram(8, 10*time.Millisecond), histogram(2, 20*time.Second)); err != nil {
+	if err := r.setLatency(histogram(8, 10*time.Millisecond), histogram(2, 20*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	total := r.result.Total
@@ -249,8 +249,8 @@ func TestMissingEvents(t *testing.T) {
 	}
 }
 
-// Pods, and templates of pods, have what keeps meshes out, the user that the cluster chooses, and the image with its
-// pull policy; no other object has.
+// Pods and pod templates, and no other objects, have the labels and annotations that keep meshes out, the cluster's
+// security context, and the image with its pull policy.
 func TestPodMarks(t *testing.T) {
 	for name, want := range map[string]int{"pod": 1, "deployment": 1, "configmap": 0} {
 		i := apiserver.Inventory{

@@ -10,19 +10,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
-// A source is the calls of one case.
+// A source is the source of one case's requests.
 type source struct {
 	apiserver.Inventory
 	call    api.Call
 	auth    []httpload.Field
-	node    string     // that pods start on
-	have    uint64     // objects that there are
-	fixed   []*request // one for each object, where the call does not differ otherwise
-	updates [][2][]byte
-	created atomic.Uint64 // objects so far; a search creates in several rounds
+	node    string              // node on which pods start, empty for any
+	objects uint64              // objects that exist before the first call
+	fixed   []*httpload.Request // requests that do not depend on the operation, used in turn
+	updates [][2][]byte         // by object, what updated returns
+	created atomic.Uint64       // objects created so far; a search creates in several rounds
 }
-
-type request = httpload.Request
 
 func (s *source) Names() []string { return []string{s.call.String()} }
 
@@ -36,22 +34,23 @@ func (s *source) Request(n uint64) *httpload.Request {
 	case "watch":
 		return s.write("POST", s.All(), "application/json", s.Object(n, s.body()), 201)
 	case "update":
-		u := s.updates[n%s.have]
+		u := s.updates[n%s.objects]
 		body := strconv.AppendUint(append([]byte{}, u[0]...), n, 10)
-		return s.write("PUT", s.Path(n%s.have), "application/json", append(body, u[1]...), 200)
+		return s.write("PUT", s.Path(n%s.objects), "application/json", append(body, u[1]...), 200)
 	case "patch":
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, counter, n)
-		return s.write("PATCH", s.Path(n%s.have), "application/merge-patch+json", body, 200)
+		return s.write("PATCH", s.Path(n%s.objects), "application/merge-patch+json", body, 200)
 	case "scale":
-		// Another number in every round, so that each call changes something: of none one up first, else one down.
-		replicas := 1 - n/s.have%2
+		// The number changes in every round, so that each call has an effect: from 0 to 1 and back, or from N to N-1 and
+		// back.
+		replicas := 1 - n/s.objects%2
 		if s.call.Replicas > 0 {
-			replicas = uint64(s.call.Replicas) - 1 + n/s.have%2
+			replicas = uint64(s.call.Replicas) - 1 + n/s.objects%2
 		}
 		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-		return s.write("PATCH", s.Path(n%s.have)+"/scale", "application/merge-patch+json", body, 200)
+		return s.write("PATCH", s.Path(n%s.objects)+"/scale", "application/merge-patch+json", body, 200)
 	}
-	// delete; a namespace is accepted for deletion, which goes on behind the answer.
+	// The verb is delete. Status 202 accepts the deletion of a namespace, which goes on after the response.
 	return &httpload.Request{Method: "DELETE", Path: s.Path(n), Header: s.auth, Statuses: []int{200, 202}}
 }
 
@@ -62,7 +61,7 @@ func (s *source) write(method, path, contentType string, body []byte, status int
 	return &httpload.Request{Method: method, Path: path, Header: header, Body: body, Statuses: []int{status}}
 }
 
-// prepareFixed makes the calls that are the same each time.
+// prepareFixed prepares the requests that do not depend on the operation.
 func (s *source) prepareFixed() {
 	read := func(path string) {
 		s.fixed = append(s.fixed, &httpload.Request{Method: "GET", Path: path, Header: s.auth, Statuses: []int{200}})
@@ -77,7 +76,7 @@ func (s *source) prepareFixed() {
 		}
 		read(path)
 	case "get":
-		for n := range s.have {
+		for n := range s.objects {
 			read(s.Path(n))
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// A kubelet is a model whose watches show every object as soon as it is there, with the same status.
+// A kubelet is a model whose watches show every object as soon as it exists, with the same status.
 type kubelet struct {
 	model
 	status string
@@ -56,7 +56,7 @@ func (k *kubelet) serve(t *testing.T) host.Endpoint {
 const running = `{"containerStatuses":[{"state":{"running":{}}}],"conditions":[{"type":"PodScheduled","status":"True"},
 	{"type":"Initialized","status":"True"},{"type":"ContainersReady","status":"True"},{"type":"Ready","status":"True"}]}`
 
-// A start of pods has its phases, and how many became ready in a minute.
+// A run of pod-startup reports the phases of a start, and how many pods became ready per minute.
 func TestStartup(t *testing.T) {
 	k := &kubelet{status: strings.ReplaceAll(running, "\n", "")}
 	w, err := api.Parse("pod-startup:rate=20")
@@ -72,7 +72,7 @@ func TestStartup(t *testing.T) {
 	for _, d := range r.Distributions {
 		parts = append(parts, d.Name+"-")
 	}
-	if want := w.Asked().Parts; !slices.Equal(parts, want) || len(r.Invalid) > 0 {
+	if want := w.HTTPTraits().Parts; !slices.Equal(parts, want) || len(r.Invalid) > 0 {
 		t.Errorf("%v and not %v, %v", parts, want, r.Invalid)
 	}
 	if n := r.Values[metric.PodsPerMinute]; r.Total.OK != 10 || !(n > 0) {
@@ -80,11 +80,11 @@ func TestStartup(t *testing.T) {
 	}
 }
 
-// Deployments with replicas have pods that start on the client's node. They are there before the first call, and each
-// call changes their number.
+// Deployments with replicas have pods that start on the client's node. They exist before the first call, and each call
+// changes their number.
 func TestReplicas(t *testing.T) {
 	var numbers []string
-	available := 0 // one more each time that somebody looks
+	available := 0 // one more for each list
 	s := &model{}
 	s.answer = func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
@@ -126,14 +126,14 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// The time of a throughput is from the first request until the last pod is ready, in whatever order they come.
+// The time of a throughput is from the first request until the last pod is ready, whatever their order.
 func TestThroughput(t *testing.T) {
-	var all throughput
+	var rate throughput
 	began := time.Now()
-	all.add(began.Add(2*time.Second), 3*time.Second)
-	all.add(began, 30*time.Second)
-	all.add(began.Add(time.Second), time.Second)
-	if n := all.perMinute(); n != 6 {
+	rate.add(began.Add(2*time.Second), 3*time.Second)
+	rate.add(began, 30*time.Second)
+	rate.add(began.Add(time.Second), time.Second)
+	if n := rate.perMinute(); n != 6 {
 		t.Errorf("%g a minute", n)
 	}
 }

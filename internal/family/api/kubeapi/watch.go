@@ -14,17 +14,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// marks are when the requests of a run were sent, by operation. The generator sends a request as soon as
-// it has asked its source for it.
-type marks struct {
+// sendTimes is a source that records when each request is sent: the generator sends a request as soon as it has it from
+// its source.
+type sendTimes struct {
 	httpload.Source
 	mu   sync.Mutex
-	sent map[uint64]time.Time
+	sent map[uint64]time.Time // by operation
 }
 
-func newMarks(s httpload.Source) *marks { return &marks{Source: s, sent: map[uint64]time.Time{}} }
+func newSendTimes(s httpload.Source) *sendTimes {
+	return &sendTimes{Source: s, sent: map[uint64]time.Time{}}
+}
 
-func (m *marks) Request(n uint64) *httpload.Request {
+func (m *sendTimes) Request(n uint64) *httpload.Request {
 	r := m.Source.Request(n)
 	m.mu.Lock()
 	m.sent[n] = time.Now()
@@ -32,69 +34,71 @@ func (m *marks) Request(n uint64) *httpload.Request {
 	return r
 }
 
-// count is how many were sent.
-func (m *marks) count() uint64 {
+// count returns how many requests were sent.
+func (m *sendTimes) count() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return uint64(len(m.sent))
 }
 
-// since is the time that passed from sending operation n until at; false if it was never sent.
-func (m *marks) since(n uint64, at time.Time) (time.Duration, bool) {
+// since returns the time from sending operation n until at, and false if it was not sent.
+func (m *sendTimes) since(n uint64, at time.Time) (time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sent, ok := m.sent[n]
 	return at.Sub(sent), ok
 }
 
-// at is when operation n was sent.
-func (m *marks) at(n uint64) time.Time {
+// at returns when operation n was sent.
+func (m *sendTimes) at(n uint64) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sent[n]
 }
 
-// inWindow says whether operation n of the schedule is measured.
+// inWindow reports whether operation n of the schedule is planned for the window.
 func (r *run) inWindow(n uint64) bool {
 	line := netload.NewTimeline(r.Times.Warmup, r.Times.Window)
 	return line.In(netload.NewPacer(r.Workload.Rate, 0, 1).Planned(n))
 }
 
-// A delay is a distribution of how long after its request something was seen.
+// A delay is the distribution of the time from a request until its event.
 type delay struct {
 	name string
 	mu   sync.Mutex
-	h    *netload.Histogram
-	seen map[uint64]bool
+	h    *netload.Histogram // of the operations in the window
+	seen map[uint64]bool    // all operations whose event came
 }
 
 func newDelay(name string) *delay {
 	return &delay{name: name, h: netload.NewHistogram(), seen: map[uint64]bool{}}
 }
 
-// once counts the first time that something is seen of operation n, and reports whether this is it.
-func (d *delay) once(n uint64, took time.Duration, counts bool) bool {
+// record records the event of operation n, in the histogram if inWindow is set. It ignores repeated events, and reports
+// whether this is the first one.
+func (d *delay) record(n uint64, took time.Duration, inWindow bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.seen[n] {
 		return false
 	}
 	d.seen[n] = true
-	if counts {
+	if inWindow {
 		d.h.Record(int64(took))
 	}
 	return true
 }
 
-func (d *delay) has() uint64 {
+// seenCount returns how many operations had their event.
+func (d *delay) seenCount() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return uint64(len(d.seen))
 }
 
-// missing is how long at most so many of the requests whose end was never seen have waited for it. Which of them were
-// refused, and have no end, is not known; those that waited longest are counted.
-func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) *netload.Histogram {
+// missing returns how long the requests without an event have waited for it, at most limit of them. Some of these
+// requests were refused and have no event, but it is not known which; those that waited longest are counted.
+func (d *delay) missing(m *sendTimes, limit uint64, inWindow func(uint64) bool) *netload.Histogram {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,26 +106,26 @@ func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) *netloa
 	defer d.mu.Unlock()
 	var waits []time.Duration
 	for n, at := range m.sent {
-		if !d.seen[n] && counts(n) {
+		if !d.seen[n] && inWindow(n) {
 			waits = append(waits, now.Sub(at))
 		}
 	}
 	slices.SortFunc(waits, func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	h := netload.NewHistogram()
-	for _, w := range waits[:min(uint64(len(waits)), most)] {
+	for _, w := range waits[:min(uint64(len(waits)), limit)] {
 		h.Record(int64(w))
 	}
 	return h
 }
 
-// counted is how many were seen in the window.
-func (d *delay) counted() uint64 {
+// inWindowCount returns how many operations in the window had their event.
+func (d *delay) inWindowCount() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return uint64(d.h.Count())
 }
 
-// histogram is what was seen so far.
+// histogram returns a copy of the histogram.
 func (d *delay) histogram() *netload.Histogram {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,89 +134,91 @@ func (d *delay) histogram() *netload.Histogram {
 	return h
 }
 
-// watchDelay measures how long after a request its event comes, in an open loop of creations.
+// watchDelay measures how long after a request to create an object its event comes, in an open loop.
 func (r *run) watchDelay(ctx context.Context) error {
 	if r.Workload.Rate == 0 {
 		return errors.New("a watch's delay is measured at a rate: give it one")
 	}
 	seen := newDelay("watch")
 	answered := func() uint64 { return r.result.Total.OK }
-	return r.watched(ctx, newMarks(r.source), eventTime, answered, func(e apiserver.Event, n uint64, took time.Duration) {
+	record := func(e apiserver.Event, n uint64, took time.Duration) {
 		if e.Type == "ADDED" {
-			seen.once(n, took, r.inWindow(n))
+			seen.record(n, took, r.inWindow(n))
 		}
-	}, seen)
+	}
+	return r.measureEvents(ctx, newSendTimes(r.source), eventTime, answered, record, seen)
 }
 
-// watched has requests sent, and sees by one watch what becomes of them: see is called with each event of operation n,
-// and how long after its request it came. It waits until the last of the delays, which is the latency of the case, has
-// seen all that are awaited, or the time for that is over.
-func (r *run) watched(
-	ctx context.Context, sent *marks, limit time.Duration, awaited func() uint64,
-	see func(e apiserver.Event, n uint64, took time.Duration), delays ...*delay,
+// measureEvents sends the requests and watches their objects. It calls record for each event with the operation n and
+// the time since its request. The last of the delays is the latency of the case: measureEvents waits until it has as
+// many operations as awaited returns, at most for limit after the load.
+func (r *run) measureEvents(
+	ctx context.Context, sent *sendTimes, limit time.Duration, awaited func() uint64,
+	record func(e apiserver.Event, n uint64, took time.Duration), delays ...*delay,
 ) error {
 	w, err := r.Watch(ctx, r.source.Inventory, func(e apiserver.Event, at time.Time) {
 		n, ours := r.source.Number(e.Object.Metadata.Name)
 		if took, known := sent.since(n, at); ours && known {
-			see(e, n, took)
+			record(e, n, took)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	result, err := httpload.Do(ctx, r.web(sent))
+	result, err := httpload.Do(ctx, r.loadConfig(sent))
 	if err == nil {
-		r.take(result)
+		r.setResult(result)
 		main := delays[len(delays)-1]
-		r.await(ctx, w, limit, func() bool { return main.has() >= awaited() })
+		r.await(ctx, w, limit, func() bool { return main.seenCount() >= awaited() })
 	}
-	failed := w.Err()
+	watchErr := w.Err()
 	w.Close()
 	if err != nil {
 		return err
 	}
-	return r.conclude(failed, sent, delays)
+	return r.setDelays(watchErr, sent, delays)
 }
 
-// eventTime is how long an event may be on its way after the last request was answered.
+// eventTime is how long after the last response events may still come.
 const eventTime = 10 * time.Second
 
-// await waits until all was seen, the watch ends or the time is over.
-func (r *run) await(ctx context.Context, w *apiserver.Watch, limit time.Duration, all func() bool) {
-	for end := time.Now().Add(limit); !all() && time.Now().Before(end) && ctx.Err() == nil && w.Err() == nil; {
+// await waits until done returns true, the watch ends, or limit is over.
+func (r *run) await(ctx context.Context, w *apiserver.Watch, limit time.Duration, done func() bool) {
+	for end := time.Now().Add(limit); !done() && time.Now().Before(end) && ctx.Err() == nil && w.Err() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// conclude puts the last of the delays in the place of the requests' own latency, and the others beside it.
-func (r *run) conclude(watched error, sent *marks, delays []*delay) error {
-	if watched != nil {
-		r.result.Invalid = append(r.result.Invalid, result.Warning{Code: result.WatchFailed, Text: watched.Error()})
+// setDelays replaces the latency of the requests by the last of the delays, and adds the others, and the requests' own
+// latency, as distributions.
+func (r *run) setDelays(watchErr error, sent *sendTimes, delays []*delay) error {
+	if watchErr != nil {
+		r.result.Invalid = append(r.result.Invalid, result.Warning{Code: result.WatchFailed, Text: watchErr.Error()})
 	}
 	requests, err := r.result.Total.Histogram()
 	if err != nil {
 		return err
 	}
-	r.distribution("request", requests)
+	r.addDistribution("request", requests)
 	answered := r.result.Total.OK
 	for i, d := range delays {
-		seen, waited := d.histogram(), d.missing(sent, answered-min(answered, d.counted()), r.inWindow)
+		seen, waited := d.histogram(), d.missing(sent, answered-min(answered, d.inWindowCount()), r.inWindow)
 		if i == len(delays)-1 {
-			return r.latency(seen, waited)
+			return r.setLatency(seen, waited)
 		}
 		seen.AddFailed(waited)
-		r.distribution(d.name, seen)
+		r.addDistribution(d.name, seen)
 	}
 	return nil
 }
 
-func (r *run) distribution(name string, h *netload.Histogram) {
+func (r *run) addDistribution(name string, h *netload.Histogram) {
 	r.result.Distributions = append(r.result.Distributions, httpload.Distribution{Name: name, Encoded: h.Encode()})
 }
 
-// latency puts what was seen in the place of the answers' latency. Requests that were answered, and whose end was never
-// seen, are failures, beside those that were refused.
-func (r *run) latency(seen, waited *netload.Histogram) error {
+// setLatency replaces the latency of the responses by seen. Requests that were answered but had no event, with their
+// waits in waited, become failures, in addition to those that were refused.
+func (r *run) setLatency(seen, waited *netload.Histogram) error {
 	t, n := &r.result.Total, uint64(waited.Count())
 	refused, err := netload.DecodeHistogram(t.Waited)
 	if err != nil {

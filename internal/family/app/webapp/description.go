@@ -1,6 +1,5 @@
-// Package webapp is requests that a user describes, to whatever is asked over HTTP. A description becomes a source of
-// requests: it stands between the agent, which hands the source to the generator, and the family, which reads the
-// description where the user is.
+// Package webapp sends the HTTP requests that a user describes. The family reads a description on the user's machine;
+// the agent turns it into a source of requests for the generator.
 package webapp
 
 import (
@@ -17,18 +16,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// ErrDescription is what every error about a description is.
+// ErrDescription is wrapped by every error about a description.
 var ErrDescription = errors.New("invalid description of requests")
 
-// A Description is requests on an application, as a user writes them in YAML.
+// A Description describes requests to an application, as users write it in YAML.
 type Description struct {
-	URL string `json:"url,omitempty"` // of the application: https://shop.example:8443
-	// Service is NAME.NAMESPACE:PORT in the cluster that it is asked from, in place of a URL; https where there is a ca.
+	URL string `json:"url,omitempty"` // such as https://shop.example:8443
+	// Service is NAME.NAMESPACE:PORT in the client's cluster, instead of a URL. The scheme is https if there is a CA.
 	Service   string   `json:"service,omitempty"`
 	Addresses []string `json:"addresses,omitempty"` // host:port of each replica, connected to in turn; empty: the URL's
 	HTTP      int      `json:"http,omitempty"`      // 1, the default, or 2
-	CA        string   `json:"ca,omitempty"`        // a file with the certificates that vouch for it
-	// Connections that are opened before the run; in an open loop there are up to MaxConnections of them.
+	CA        string   `json:"ca,omitempty"`        // file with the CA certificates of the server
+	// Connections is how many connections are opened before the run; an open loop has up to MaxConnections.
 	Connections    int       `json:"connections,omitempty"`
 	MaxConnections int       `json:"maxConnections,omitempty"`
 	Reconnect      bool      `json:"reconnect,omitempty"` // a new connection for every request
@@ -36,22 +35,22 @@ type Description struct {
 	Requests       []Request `json:"requests"`
 }
 
-// A Request is one kind of request in the mix. In path, header and body {{n}} is the number of the
-// operation, {{random N}} are N random hexadecimal digits, and {{uuid}} is a random UUID.
+// A Request is one kind of request in the mix. In path, header and body, {{n}} stands for the number of the operation,
+// {{random N}} for N random hexadecimal digits, and {{uuid}} for a random UUID.
 type Request struct {
 	Name     string            `json:"name"`
 	Weight   int               `json:"weight,omitempty"` // share of the mix, default 1
 	Method   string            `json:"method,omitempty"` // default GET
 	Path     string            `json:"path"`             // with the query
 	Header   map[string]string `json:"header,omitempty"`
-	Secrets  map[string]Secret `json:"secrets,omitempty"` // header fields whose value is not to be kept
+	Secrets  map[string]Secret `json:"secrets,omitempty"` // header fields whose value is not kept in results
 	Body     string            `json:"body,omitempty"`
-	Status   []int             `json:"status,omitempty"`   // that are successes; default 200 to 299
-	Contains string            `json:"contains,omitempty"` // that the answer's body has to contain
+	Status   []int             `json:"status,omitempty"`   // of successful responses; default 200 to 299
+	Contains string            `json:"contains,omitempty"` // required in the response's body
 }
 
-// A Secret is a value that is taken from the environment or a file when a run begins, with a prefix such as
-// "Bearer ". Nothing of it is kept.
+// A Secret is a value from the environment or a file, with a prefix such as "Bearer ". It is read when a run begins,
+// and not kept in results.
 type Secret struct {
 	Env    string `json:"env,omitempty"`
 	File   string `json:"file,omitempty"`
@@ -65,7 +64,7 @@ const (
 	maxTimeout  = 10 * time.Minute
 )
 
-// What descriptions may have.
+// The syntax of fields.
 var (
 	address   = regexp.MustCompile(`^[^\s/]+:\d{1,5}$`)
 	service   = regexp.MustCompile(`^` + label + `\.` + label + `:\d{1,5}$`)
@@ -73,10 +72,10 @@ var (
 	fieldName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// label is one of a name in DNS.
+// label matches a label of a DNS name.
 const label = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
 
-// Validate returns an error that Is ErrDescription and names the entry, or nil.
+// Validate returns nil, or an error that wraps [ErrDescription] and names the invalid field.
 func (d Description) Validate() error {
 	if err := d.validateService(); err != nil {
 		return err
@@ -120,7 +119,7 @@ func (d Description) validateService() error {
 	return nil
 }
 
-// url is where the application is. Pods find Services by the name that the cluster's DNS gives them.
+// url returns the application's URL; that of a Service has its name in the cluster's DNS.
 func (d Description) url() string {
 	if d.Service == "" {
 		return d.URL
@@ -133,23 +132,23 @@ func (d Description) url() string {
 	return scheme + "://" + name + ".svc:" + port
 }
 
-// Destination is where the requests go.
+// Destination returns where the requests go.
 func (d Description) Destination() host.Destination {
 	secret := slices.ContainsFunc(d.Requests, func(r Request) bool { return len(r.Secrets) > 0 })
 	return host.Destination{URL: d.url(), Addresses: d.Addresses, Secret: secret}
 }
 
-// Files are those of this machine that are read for the requests.
+// Files returns the files of this machine that the description names.
 func (d Description) Files() []string {
 	return d.names(d.CA, func(s Secret) string { return s.File })
 }
 
-// Variables are those of the environment that the requests take with them.
+// Variables returns the environment variables that the description names.
 func (d Description) Variables() []string {
 	return d.names("", func(s Secret) string { return s.Env })
 }
 
-// names are the first and those that of gives of each secret, without empty ones.
+// names returns first and the name that of returns for each secret, without empty ones.
 func (d Description) names(first string, of func(Secret) string) []string {
 	names := []string{first}
 	for _, r := range d.Requests {
@@ -228,7 +227,7 @@ func (r Request) validateSecrets() error {
 	return nil
 }
 
-// checkField keeps requests whole: no field may end the header, or say what the generator says.
+// checkField returns an error for a header field that would end the header, or that the generator sets itself.
 func checkField(name, value string) error {
 	switch http.CanonicalHeaderKey(name) {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection":

@@ -8,36 +8,37 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
-// Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.
+// Verb is the agent's verb; its body is a [Config], its result an [httpload.Result].
 const Verb = "http"
 
-// A Config is a run of a description.
+// A Config describes a run with the requests of a description.
 type Config struct {
 	Description Description `json:"description"`
-	CA          []byte      `json:"ca,omitempty"` // PEM, what Description.CA names
-	// Secrets are values, by the request's name and the header field's.
+	CA          []byte      `json:"ca,omitempty"` // PEM, the content of Description.CA
+	// Secrets holds the secret values, by the names of the request and the header field.
 	Secrets map[string]map[string]string `json:"secrets,omitempty"`
 	Seed    uint64                       `json:"seed"`
 	Pace    family.Pace                  `json:"pace"`
 	Times   family.Times                 `json:"times"`
 }
 
-// Open is the configuration without its secrets, to be kept.
+// Open returns the configuration without its secrets, for the results directory.
 func (c Config) Open() any {
 	c.Secrets = nil
 	return c
 }
 
-// Run asks what the description says. Errors are web's, and ErrDescription.
+// Run sends the requests of the description. Errors are the generator's, or wrap [ErrDescription].
 func Run(ctx context.Context, c Config) (httpload.Result, error) {
-	w, err := c.web()
+	load, err := c.loadConfig()
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	return httpload.Do(ctx, w)
+	return httpload.Do(ctx, load)
 }
 
-func (c Config) web() (httpload.Config, error) {
+// loadConfig returns the generator's configuration.
+func (c Config) loadConfig() (httpload.Config, error) {
 	d := c.Description
 	if err := d.Validate(); err != nil {
 		return httpload.Config{}, err

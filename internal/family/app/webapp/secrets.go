@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 )
 
-// ReadSecrets reads the secret header fields of all requests, by the request's name and the field's. What is
-// missing is an error that names where it was looked for, never what was found.
+// ReadSecrets returns the secret header fields of all requests, by the names of the request and the field. Its errors
+// name the source of a secret, never its value.
 func (d Description) ReadSecrets(from family.Environment) (map[string]map[string]string, error) {
 	all := map[string]map[string]string{}
 	for _, r := range d.Requests {

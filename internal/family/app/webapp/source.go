@@ -9,22 +9,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
-// A mix is a source of requests in random order with weights. The order depends on the seed and the
-// number of the operation alone, so that every target is asked the same.
+// A mix is a source of requests in random order with weights. The order depends on the seed and the number of the
+// operation only, so that every target gets the same requests.
 type mix struct {
 	seed  uint64
 	names []string
-	upTo  []int // sums of weights
+	sums  []int // sums[i] is the sum of the weights of kinds 0 to i
 	kinds []compiled
 }
 
+// A compiled request is a [Request] with parsed templates.
 type compiled struct {
 	method     string
 	path, body template
 	header     []compiledField
 	statuses   []int
 	contains   []byte
-	fixed      *httpload.Request // if nothing in it differs from operation to operation
+	fixed      *httpload.Request // the request if it is the same in every operation, else nil
 }
 
 type compiledField struct {
@@ -32,8 +33,8 @@ type compiledField struct {
 	value template
 }
 
-// Source is the requests of a valid description. secrets are the values of each request's secret header
-// fields, by the request's name and the field's.
+// Source returns the source of a valid description's requests. secrets holds the values of secret header fields, by the
+// names of the request and the field.
 func (d Description) Source(seed uint64, secrets map[string]map[string]string) (httpload.Source, error) {
 	m := &mix{seed: seed}
 	total := 0
@@ -46,7 +47,7 @@ func (d Description) Source(seed uint64, secrets map[string]map[string]string) (
 			c.fixed = c.request(i, 0, nil)
 		}
 		total += max(r.Weight, 1)
-		m.names, m.kinds, m.upTo = append(m.names, r.Name), append(m.kinds, c), append(m.upTo, total)
+		m.names, m.kinds, m.sums = append(m.names, r.Name), append(m.kinds, c), append(m.sums, total)
 	}
 	return m, nil
 }
@@ -92,16 +93,16 @@ func (c compiled) request(kind int, n uint64, random *rand.Rand) *httpload.Reque
 	return r
 }
 
-// Names of the requests.
+// Names returns the names of the requests.
 func (m *mix) Names() []string { return m.names }
 
-// Request draws the request of operation n.
+// Request returns the request of operation n.
 func (m *mix) Request(n uint64) *httpload.Request {
 	kind := 0
 	var random *rand.Rand
 	if len(m.kinds) > 1 || m.kinds[0].fixed == nil {
 		random = rand.New(rand.NewPCG(m.seed, n))
-		kind = sort.SearchInts(m.upTo, 1+random.IntN(m.upTo[len(m.upTo)-1]))
+		kind = sort.SearchInts(m.sums, 1+random.IntN(m.sums[len(m.sums)-1]))
 	}
 	if fixed := m.kinds[kind].fixed; fixed != nil {
 		return fixed

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A template is text with places that differ from operation to operation.
+// A template is text with placeholders.
 type template struct {
 	parts  []part
-	static bool
+	static bool // without placeholders
 }
 
 type part struct {
@@ -21,14 +21,15 @@ type part struct {
 	digits      int    // of random
 }
 
-// maxRandom is the most random digits for one placeholder.
+// maxRandom is the highest number of digits of a {{random N}}.
 const maxRandom = 1 << 20
 
 var placeholders = regexp.MustCompile(`\{\{\s*(n|uuid|random\s+\d+)\s*\}\}`)
 
+// outsideTemplates returns the text without its placeholders.
 func outsideTemplates(text string) string { return placeholders.ReplaceAllString(text, "") }
 
-// compile takes a text apart. What looks like a placeholder and is none is an error.
+// compile parses a template. Unknown placeholders are errors.
 func compile(text string) (template, error) {
 	var t template
 	last := 0
@@ -54,8 +55,8 @@ func compile(text string) (template, error) {
 	return t, nil
 }
 
-// render writes the text of operation n. The same operation has the same text again, except that it is
-// drawn from random, which the caller seeds.
+// render returns the text of operation n. Random parts are drawn from random, which the caller seeds with the
+// operation.
 func (t template) render(n uint64, random *rand.Rand) []byte {
 	var b []byte
 	for _, p := range t.parts {
@@ -81,7 +82,7 @@ func hexDigits(random *rand.Rand, n int) string {
 	return hex.EncodeToString(raw)[:n]
 }
 
-// uuid is a random one (RFC 9562, version 4).
+// uuid returns a random UUID (RFC 9562, version 4).
 func uuid(random *rand.Rand) string {
 	h := []byte(hexDigits(random, 32))
 	h[12] = '4'

@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The mix has the weights that were asked for, is the same for the same seed, and places differ.
+// The mix has the given weights and is the same for the same seed, and placeholders have different values.
 func TestSource(t *testing.T) {
 	d := good()
 	d.Requests = []Request{
@@ -150,7 +150,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A whole run on a server that checks what it gets.
+// A whole run against a server that checks the requests.
 func TestRun(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -168,7 +168,7 @@ func TestRun(t *testing.T) {
 		Description: d, Secrets: map[string]map[string]string{"write": {"Authorization": "Bearer x"}}, Seed: 1,
 		Pace: family.Pace{Rate: 200}, Times: family.Times{Window: 500 * time.Millisecond},
 	}
-	if load, err := c.web(); err != nil || load.Distress == nil {
+	if load, err := c.loadConfig(); err != nil || load.Distress == nil {
 		t.Errorf("nothing stops the load on an application in distress: %v", err)
 	}
 	r, err := Run(t.Context(), c)
