@@ -28,8 +28,8 @@ type kind int
 
 const (
 	setting kind = iota // configuration of a target, and its limits
-	event               // what happens in the kernel
-	effect              // where the time goes
+	event // events in the kernel
+	effect // use of time
 )
 
 // Minimum differences of candidates. The decision depends on whether the targets differ; these exclude differences that
@@ -188,8 +188,8 @@ var rules = []rule{
 		factor: option("delay")},
 }
 
-// judgeWaiting looks at the part of a latency that no sample accounts for. It is of operations one at a time, of which
-// nothing happens beside another.
+// judgeWaiting judges the part of a latency that no sample accounts for. It needs operations one at a time, without
+// concurrent work.
 func judgeWaiting(e evidence) finding {
 	if e.row.Metric != metric.P50 || e.cost != metric.CPUPerOp {
 		return unobservable("the CPU time of an operation was not sampled")
@@ -210,7 +210,8 @@ func judgeWaiting(e evidence) finding {
 	return f
 }
 
-// judgeRate reads limits that targets know of, and holds the throughput to them; or what queues held back.
+// judgeRate compares the throughput with limits that facts of the targets state; without such limits it compares how
+// often queues held packets back.
 func judgeRate(e evidence) finding {
 	f := unobservable("the targets do not tell their limits")
 	for _, fact := range []string{"underlay-rate", "bandwidth", "node-speed"} {
