@@ -13,15 +13,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// namespaces are those of a plan that has been applied, and what came with them.
+// A namespaces holds the network namespaces of an applied plan, and what belongs to them.
 type namespaces struct {
 	names   []string
 	spaces  map[string]*namespace
 	facts   []result.Fact
 	onClose []func() error
-	shared  map[string]any                               // by the name that ops give it
-	counts  map[string]func() (rx, tx uint64, err error) // of the tunnel, by namespace
-	group   Group                                        // of the site's processes; nil: none
+	shared  map[string]any                               // values that ops share, by name
+	counts  map[string]func() (rx, tx uint64, err error) // packet counters of tunnels without a device, by namespace
+	group   Group                                        // control group of the site's processes; nil: none
 }
 
 func newNamespaces() *namespaces {
@@ -29,17 +29,17 @@ func newNamespaces() *namespaces {
 		counts: map[string]func() (rx, tx uint64, err error){}}
 }
 
-// apply does the steps of a plan, in order. After an error nothing is left.
+// apply carries out the steps of a plan in order. After an error nothing remains.
 func apply(p Plan) (*namespaces, error) {
 	n := newNamespaces()
 	err := netns.Each(func(s *netns.Switcher) error {
 		for _, name := range p.Namespaces {
-			if err := n.add(s, name); err != nil {
+			if err := n.addNamespace(s, name); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 		for _, step := range p.Steps {
-			if err := n.do(s, step); err != nil {
+			if err := n.applyStep(s, step); err != nil {
 				return fmt.Errorf("%s: %s: %w", step.Namespace, step.Op, err)
 			}
 		}
@@ -51,7 +51,7 @@ func apply(p Plan) (*namespaces, error) {
 	return n, nil
 }
 
-func (n *namespaces) add(s *netns.Switcher, name string) error {
+func (n *namespaces) addNamespace(s *netns.Switcher, name string) error {
 	ns, err := s.New()
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (n *namespaces) add(s *netns.Switcher, name string) error {
 	return nil
 }
 
-func (n *namespaces) do(s *netns.Switcher, step Step) error {
+func (n *namespaces) applyStep(s *netns.Switcher, step Step) error {
 	space, ok := n.spaces[step.Namespace]
 	if !ok {
 		return errors.New("the plan has no such namespace")
@@ -76,9 +76,9 @@ func (n *namespaces) do(s *netns.Switcher, step Step) error {
 	return step.Op.Apply(&Env{n, step.Namespace})
 }
 
-// quiesce closes the sockets that served to build and check. The kernel lets a namespace go only some time after the
-// last of its sockets, and nothing must be left to wait for when a site is closed.
-func (n *namespaces) quiesce() {
+// closeNetlink closes the sockets that were used to build and check the site. The kernel releases a namespace only some
+// time after its last socket, and closing a site must not wait for that.
+func (n *namespaces) closeNetlink() {
 	for _, name := range n.names {
 		if s := n.spaces[name]; s.netlink != nil {
 			s.netlink.Close()
@@ -87,14 +87,14 @@ func (n *namespaces) quiesce() {
 	}
 }
 
-// hangUp ends the connections that killed processes have left.
-func (n *namespaces) hangUp() error {
+// abortConnections aborts the connections that killed processes have left.
+func (n *namespaces) abortConnections() error {
 	return netns.Each(func(s *netns.Switcher) error {
 		for _, name := range n.names {
 			if err := s.Enter(n.spaces[name].ns); err != nil {
 				return err
 			}
-			if err := netns.HangUp(); err != nil {
+			if err := netns.AbortConnections(); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -102,15 +102,14 @@ func (n *namespaces) hangUp() error {
 	})
 }
 
-// close lets all of it go; the kernel removes it in its own time.
+// close releases everything; the kernel removes it later.
 func (n *namespaces) close() error {
-	// Connections cannot count on ending by themselves: a link may lose their last words, and what ends now may be what
-	// carries them.
-	errs := []error{n.hangUp()}
+	// Connections may not end by themselves: a link may lose their last segments, or be removed before them.
+	errs := []error{n.abortConnections()}
 	for _, f := range slices.Backward(n.onClose) {
 		errs = append(errs, f())
 	}
-	n.quiesce()
+	n.closeNetlink()
 	spaces := make([]*netns.NS, 0, len(n.names))
 	for _, name := range n.names {
 		spaces = append(spaces, n.spaces[name].ns)
@@ -118,14 +117,14 @@ func (n *namespaces) close() error {
 	return errors.Join(append(errs, netns.CloseAll(spaces))...)
 }
 
-// features remembers what the kernel was found to have (nil) or not to have. It is safe for concurrent use.
+// features remembers which features the kernel has (nil) or lacks. It is safe for concurrent use.
 type features struct {
 	mu    sync.Mutex
 	known map[string]error
 }
 
-// probe tries what a plan needs of the kernel for a path, each feature once and in a scratch namespace. A "no" wins
-// over "could not tell", which is not remembered.
+// probe checks the features that a plan needs for a path, each once and in a scratch namespace. A missing feature takes
+// precedence over one that could not be checked. The latter is not remembered.
 func (f *features) probe(p Plan, path targets.Path) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,12 +132,12 @@ func (f *features) probe(p Plan, path targets.Path) error {
 	for _, op := range p.probers(path) {
 		err, known := f.known[op.Feature()]
 		if !known {
-			err = try(op.Probe)
+			err = tryInScratch(op.Probe)
 		}
-		switch no := errors.Is(err, result.ErrNotSupported); {
-		case err == nil, no:
+		switch missing := errors.Is(err, result.ErrNotSupported); {
+		case err == nil, missing:
 			f.known[op.Feature()] = err
-			if no {
+			if missing {
 				return err
 			}
 		default:
@@ -148,20 +147,20 @@ func (f *features) probe(p Plan, path targets.Path) error {
 	return errors.Join(doubts...)
 }
 
-// find tries features.
-func find(features []Feature) []Finding {
+// tryFeatures tries features and returns a finding for each.
+func tryFeatures(features []Feature) []Finding {
 	var all []Finding
 	for _, f := range features {
-		all = append(all, f.finding(try(f.Try)))
+		all = append(all, f.finding(tryInScratch(f.Try)))
 	}
 	return all
 }
 
-// try runs f in a scratch namespace.
-func try(f func(e *Env) error) error {
+// tryInScratch runs f in a scratch namespace.
+func tryInScratch(f func(e *Env) error) error {
 	n := newNamespaces()
 	err := netns.Each(func(s *netns.Switcher) error {
-		if err := n.add(s, scratch); err != nil {
+		if err := n.addNamespace(s, scratch); err != nil {
 			return err
 		}
 		return f(&Env{n, scratch})

@@ -13,22 +13,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// runTime stands for the run between opening and closing a site. The kernel ends what the check used meanwhile.
+// runTime is the time of a run between opening and closing a site. Meanwhile the kernel removes what the check used.
 const runTime = 100 * time.Millisecond
 
-// quick are the paths of network:quick.
-var quick = []targets.Path{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode}
+// quickPaths are the paths of network:quick.
+var quickPaths = []targets.Path{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode}
 
 func BenchmarkOpen(b *testing.B)  { benchmark(b, true) }
 func BenchmarkClose(b *testing.B) { benchmark(b, false) }
 
-// benchmark times one of the two; a site is two nodes and four pods, with those places of network:quick that it has.
+// benchmark times opening or closing a site of two nodes and four pods, with those places of network:quick that the
+// datapath carries.
 func benchmark(b *testing.B, opening bool) {
 	for _, d := range datapath.Kit.Datapaths {
 		b.Run(d.Name(), func(b *testing.B) {
-			l := start(b, config())
+			l := startLab(b, config())
 			var placements []targets.Placement
-			for _, path := range quick {
+			for _, path := range quickPaths {
 				if d.Carries(lab.Default(), path) == nil && l.Probe(d.Name(), lab.Default(), path) == nil {
 					placements = append(placements, targets.Placement{Path: path})
 				}
@@ -39,13 +40,13 @@ func benchmark(b *testing.B, opening bool) {
 			b.ResetTimer()
 			b.StopTimer()
 			for range b.N {
-				once(b, l, d.Name(), placements, opening)
+				measureOnce(b, l, d.Name(), placements, opening)
 			}
 		})
 	}
 }
 
-func once(b *testing.B, l *lab.Lab, datapath string, placements []targets.Placement, opening bool) {
+func measureOnce(b *testing.B, l *lab.Lab, datapath string, placements []targets.Placement, opening bool) {
 	timed := func(on bool, f func()) {
 		if on {
 			b.StartTimer()

@@ -25,13 +25,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// bulkArg as the first argument makes the test binary one end of a bulk transfer: serve or fetch, and an address.
+// bulkArg as the first argument makes the test binary an end of a bulk transfer. The next ones are serve or fetch, and
+// an address.
 const bulkArg = "bulk"
 
-// bulkSize is more than any buffer or window on the way holds, in bytes.
+// bulkSize is larger than all buffers and windows of a path together, in bytes.
 const bulkSize = 24 << 20
 
-// bulkSeeds are of what the client sends and of what it gets back.
+// bulkSeeds are the seeds of what the client sends and of what it receives.
 var bulkSeeds = [2]byte{1, 2}
 
 func stream(seed byte) io.Reader {
@@ -44,8 +45,9 @@ func digest(r io.Reader) ([]byte, int64, error) {
 	return h.Sum(nil), n, err
 }
 
-// bulk sends its stream and reads the other's, both at once, and compares what came with what should have come.
-func bulk(args []string) error {
+// runBulk sends its stream and reads the other end's at the same time, and compares what it received with what was
+// sent.
+func runBulk(args []string) error {
 	mine, theirs := bulkSeeds[0], bulkSeeds[1]
 	var conn net.Conn
 	var err error
@@ -83,8 +85,8 @@ func bulk(args []string) error {
 	return nil
 }
 
-// transfer has the ends of a site send each other a lot at once.
-func transfer(t *testing.T, l *lab.Lab, site single) {
+// transfer runs a bulk transfer in both directions between the ends of a site.
+func transfer(t *testing.T, l *lab.Lab, site singleSite) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -116,14 +118,14 @@ func TestBulkTransfers(t *testing.T) {
 				t.Parallel()
 				topology := lab.Default()
 				topology.Services = services
-				bulkOver(t, d, topology)
+				checkBulk(t, d, topology)
 			})
 		}
 	}
 }
 
-func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
-	l := start(t, config())
+func checkBulk(t *testing.T, d lab.Datapath, topology lab.Topology) {
+	l := startLab(t, config())
 	paths := []targets.Path{targets.PodSvcOther, targets.PodPodOther, targets.NodeNode}
 	path := paths[slices.IndexFunc(paths, func(p targets.Path) bool { return d.Carries(topology, p) == nil })]
 	err := l.Probe(d.Name(), topology, path)
@@ -143,20 +145,20 @@ func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	}
 }
 
-// TestConnectionsLeftOverALossyLink closes sites whose processes were killed while they talked. What a connection would
-// say at its end is lost, and the namespace of one end is gone before the other has heard of it.
+// TestConnectionsLeftOverALossyLink closes sites whose processes were killed during a transfer. The link loses the last
+// segments of a connection, and the namespace of one end is removed before the other end learns of it.
 func TestConnectionsLeftOverALossyLink(t *testing.T) {
-	l := start(t, config())
+	l := startLab(t, config())
 	topology := lab.Default()
 	topology.Loss = 0.05
 	closed := 0
 	for range 20 {
 		site, err := openOne(t.Context(), l, "host", topology, targets.Placement{Path: targets.NodeNode})
 		if err != nil {
-			t.Log(err) // one time in a hundred the link loses the questions of the datapath check too
+			t.Log(err) // one time in a hundred the link also loses too many packets of the datapath check
 			continue
 		}
-		cutOff(t, l, site)
+		killTransfer(t, l, site)
 		if err := l.CloseSite(site.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +169,8 @@ func TestConnectionsLeftOverALossyLink(t *testing.T) {
 	}
 }
 
-// cutOff kills both ends of a transfer while it is under way.
-func cutOff(t *testing.T, l *lab.Lab, site single) {
+// killTransfer kills both ends of a transfer in progress.
+func killTransfer(t *testing.T, l *lab.Lab, site singleSite) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	listening, stdout := io.Pipe()
@@ -186,13 +188,14 @@ func cutOff(t *testing.T, l *lab.Lab, site single) {
 		fetch := host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "fetch", site.Dial.String()}}
 		ended <- l.Run(ctx, site.ID, site.Client.Name, fetch)
 	}()
-	time.Sleep(100 * time.Millisecond) // connected, most times, and far from done
+	time.Sleep(100 * time.Millisecond) // usually connected, and far from complete
 	cancel()
 	<-ended
 	<-ended
 }
 
-// Services by eBPF change how Services are reached, and nothing about the other paths, of which one shows it.
+// TestServicesAtConnect checks the paths to Services with Services by eBPF, and one other path, which they must not
+// affect.
 func TestServicesAtConnect(t *testing.T) {
 	servicesAtConnect(t, targets.PodPodOther, targets.NodeSvcSame,
 		targets.NodeSvcOther, targets.PodSvcSame, targets.PodSvcOther)
@@ -201,24 +204,24 @@ func TestServicesAtConnect(t *testing.T) {
 func TestStressServicesAtConnect(t *testing.T) { servicesAtConnect(t, targets.Paths()...) }
 
 func servicesAtConnect(t *testing.T, paths ...targets.Path) {
-	t.Cleanup(func() { noGroupsLeft(t) }) // when the parallel ones are done too
+	t.Cleanup(func() { checkNoGroups(t) }) // after the parallel subtests
 	for _, d := range datapath.Kit.Datapaths {
 		for _, ipv6 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/ipv6=%t", d.Name(), ipv6), func(t *testing.T) {
 				t.Parallel()
 				topology := lab.Default()
 				topology.Services, topology.IPv6 = "ebpf", ipv6
-				try(t, start(t, config()), d, topology, paths...)
+				checkPaths(t, startLab(t, config()), d, topology, paths...)
 			})
 		}
 	}
 }
 
-// noGroupsLeft fails if there are control groups of sites that nobody holds. Those of a program that another test has
-// just killed are gone in a moment.
-func noGroupsLeft(t *testing.T) {
+// checkNoGroups fails the test if control groups of sites are left that no process holds. Groups of a program that
+// another test has just killed disappear soon.
+func checkNoGroups(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(leftoverTimeout); ; time.Sleep(10 * time.Millisecond) {
 		var left []string
 		_, err := cgroup.Clean(func(dir string) bool {
 			left = append(left, dir)
@@ -239,17 +242,18 @@ func TestServicesAtConnectNeedRoot(t *testing.T) {
 	c.UserNamespace = true
 	topology := lab.Default()
 	topology.Services = "ebpf"
-	err := start(t, c).Probe("native", topology, targets.PodSvcOther)
+	err := startLab(t, c).Probe("native", topology, targets.PodSvcOther)
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "root") {
 		t.Errorf("in a user namespace: %v", err)
 	}
 }
 
-// Two sites at once, each with its own control group; a command of one is not in that of the other.
+// TestTwoSitesAtConnect opens two sites at once, each with its own control group. A command of one must not be in the
+// other's group.
 func TestTwoSitesAtConnect(t *testing.T) {
 	topology := lab.Default()
 	topology.Services = "ebpf"
-	l := start(t, config())
+	l := startLab(t, config())
 	if err := l.Probe("native", topology, targets.PodSvcOther); errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
 	}

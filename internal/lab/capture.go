@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// snap is how much of a frame is kept: all headers of any datapath, and the token.
+	// snap is how much of a frame is kept, in bytes: all headers of any datapath, and the token.
 	snap = 512
-	// captureBuffer holds the check's packets many times over, in bytes.
+	// captureBuffer is a multiple of what the check sends, in bytes.
 	captureBuffer = 4 << 20
-	// ignoreOutgoing is PACKET_IGNORE_OUTGOING of <linux/if_packet.h>: what the switch sends came in before.
+	// ignoreOutgoing is PACKET_IGNORE_OUTGOING of <linux/if_packet.h>, since what the switch sends has already arrived.
 	ignoreOutgoing = 23
 )
 
-// A capture sees every frame that comes into the underlay's switch. The kernel puts a frame into it before the switch
-// forwards it, so when an answer is there, its frames are too.
+// A capture records every frame that enters the underlay's switch. The kernel records a frame before the switch
+// forwards it, so that once an answer has arrived, its frames are recorded too.
 type capture struct{ fd int }
 
 func (s *site) capture() (*capture, error) {
@@ -44,7 +44,7 @@ func (s *site) capture() (*capture, error) {
 	return &c, nil
 }
 
-// drain returns the frames since the last time.
+// drain returns the frames since the last call.
 func (c *capture) drain() ([][]byte, error) {
 	var frames [][]byte
 	buf := make([]byte, snap)
@@ -62,7 +62,7 @@ func (c *capture) drain() ([][]byte, error) {
 	}
 }
 
-// close stops the capture at once, but returns only when every CPU has seen that, some ten milliseconds later.
+// close stops the capture at once, but returns only after every CPU has noticed, some ten milliseconds later.
 func (c *capture) close() { _ = unix.Close(c.fd) }
 
 func bigEndian(v uint16) uint16 { return v<<8 | v>>8 }

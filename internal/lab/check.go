@@ -17,7 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A checker is the datapath check of one place: its ends talk, and what was seen meanwhile is judged.
+// A checker checks the datapath of one place: the two ends exchange packets, and what was seen meanwhile is compared
+// with what the datapath promises.
 type checker struct {
 	site     *site
 	capture  *capture
@@ -35,39 +36,39 @@ func newChecker(s *site, capture *capture, ends Ends, w Wire, plan Plan) *checke
 	return &checker{site: s, capture: capture, ends: ends, wire: w, tunnel: plan.Tunnel, mtu: plan.PodMTU}
 }
 
-// check has the ends talk and judges what was seen.
+// check runs the exchange and judges what was seen.
 func (c *checker) check() (PlaceInfo, error) {
-	if err := c.pathMTU(); err != nil {
+	if err := c.correctMTU(); err != nil {
 		return PlaceInfo{}, err
 	}
 	if _, err := c.capture.drain(); err != nil {
 		return PlaceInfo{}, err
 	}
-	before, err := c.counters()
+	before, err := c.readCounters()
 	if err != nil {
 		return PlaceInfo{}, err
 	}
-	talk := newTalk(c.ends, c.mtu)
-	err = talk.run(c.site.namespaces)
+	ex := newExchange(c.ends, c.mtu)
+	err = ex.run(c.site.namespaces)
 	frames, captureErr := c.capture.drain()
 	if err := errors.Join(err, captureErr); err != nil {
-		return PlaceInfo{}, fmt.Errorf("%w%s", err, sample(frames))
+		return PlaceInfo{}, fmt.Errorf("%w%s", err, sampleText(frames))
 	}
-	after, err := c.counters()
+	after, err := c.readCounters()
 	if err != nil {
 		return PlaceInfo{}, err
 	}
-	c.evidence = evidence{frames: frames, token: talk.token, client: c.ends.Client.Addr, server: c.ends.Server.Addr}
-	c.macs()
-	if err := errors.Join(judge(c.wire, c.evidence), c.moved(before, after)); err != nil {
+	c.evidence = evidence{frames: frames, token: ex.token, client: c.ends.Client.Addr, server: c.ends.Server.Addr}
+	c.setMACs()
+	if err := errors.Join(judge(c.wire, c.evidence), c.checkCounters(before, after)); err != nil {
 		return PlaceInfo{}, err
 	}
-	facts, err := c.facts(talk)
+	facts, err := c.facts(ex)
 	return PlaceInfo{Ends: c.ends, MTU: c.mtu, Facts: facts}, err
 }
 
-// pathMTU corrects the planned MTU for two nodes, whose packets no datapath wraps.
-func (c *checker) pathMTU() error {
+// correctMTU replaces the planned MTU if both ends are nodes, whose packets are not encapsulated.
+func (c *checker) correctMTU() error {
 	if strings.Contains(c.ends.Client.Name+c.ends.Server.Name, "/") {
 		return nil
 	}
@@ -76,8 +77,8 @@ func (c *checker) pathMTU() error {
 	return err
 }
 
-// macs says which hardware addresses the packets of both ends must bear on the underlay.
-func (c *checker) macs() {
+// setMACs sets the source hardware addresses that packets of both ends must have on the underlay.
+func (c *checker) setMACs() {
 	of := func(host Host, node int) net.HardwareAddr {
 		m := 0
 		if _, err := fmt.Sscanf(host.Name, Node(node)+"/pod%d", &m); err == nil && c.wire.PodMAC {
@@ -89,15 +90,15 @@ func (c *checker) macs() {
 	c.evidence.serverMAC = of(c.ends.Server, c.ends.ServerNode)
 }
 
-// counts are the packets of the tunnel's device in the nodes of both ends.
+// counts are the packets that the tunnel device of each end's node received and sent.
 type counts struct{ rx, tx [2]uint64 }
 
-// device is the tunnel's; none for native routing.
-func (c *checker) device() string { return cmp.Or(c.wire.Device, c.tunnel) }
+// tunnelDevice returns the name of the tunnel's device, or "" for native routing.
+func (c *checker) tunnelDevice() string { return cmp.Or(c.wire.Device, c.tunnel) }
 
-func (c *checker) counters() (counts, error) {
+func (c *checker) readCounters() (counts, error) {
 	var all counts
-	if c.device() == "" {
+	if c.tunnelDevice() == "" {
 		return all, nil
 	}
 	for i, n := range []int{c.ends.ClientNode, c.ends.ServerNode} {
@@ -108,7 +109,7 @@ func (c *checker) counters() (counts, error) {
 			}
 			continue
 		}
-		d, err := c.site.namespaces.spaces[Node(n)].netlink.Device(c.device())
+		d, err := c.site.namespaces.spaces[Node(n)].netlink.Device(c.tunnelDevice())
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", Node(n), err)
 		}
@@ -117,26 +118,27 @@ func (c *checker) counters() (counts, error) {
 	return all, nil
 }
 
-// moved compares the tunnel's counters with what the path should do: each protocol sent at least a packet each way.
-func (c *checker) moved(before, after counts) error {
+// checkCounters compares the increase of the tunnel's counters with what the path should cause: each protocol sends at
+// least one packet each way.
+func (c *checker) checkCounters(before, after counts) error {
 	const least = 2
 	for i, n := range []int{c.ends.ClientNode, c.ends.ServerNode} {
 		rx, tx := after.rx[i]-before.rx[i], after.tx[i]-before.tx[i]
 		switch {
-		case c.device() == "":
+		case c.tunnelDevice() == "":
 		case c.wire.Device == "" && rx+tx > 0:
 			return fmt.Errorf("%s: %s received %d and sent %d packets; expected none, because this path does not use it",
-				Node(n), c.device(), rx, tx)
+				Node(n), c.tunnelDevice(), rx, tx)
 		case c.wire.Device != "" && (rx < least || tx < least):
 			return fmt.Errorf("%s: %s received %d and sent %d packets while the two ends talked; expected at least %d each",
-				Node(n), c.device(), rx, tx, least)
+				Node(n), c.tunnelDevice(), rx, tx, least)
 		}
 	}
 	return nil
 }
 
-// facts are those of the site, and what the check saw of the place.
-func (c *checker) facts(t *talk) ([]result.Fact, error) {
+// facts returns the facts of the site and those of the place that the check found out.
+func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 	header := "bare packets"
 	switch {
 	case c.wire.Quiet:
@@ -164,7 +166,7 @@ func (c *checker) facts(t *talk) ([]result.Fact, error) {
 	return facts, nil
 }
 
-// offloads is a text with the offloads of a host's device.
+// offloads lists the offloads of a host's device: "tso on, gso off".
 func (n *namespaces) offloads(name string) (string, error) {
 	var all []string
 	err := n.spaces[name].ns.Do(func() (err error) {
@@ -177,7 +179,7 @@ func (n *namespaces) offloads(name string) (string, error) {
 	return strings.Join(all, ", "), nil
 }
 
-// evidence is what was seen on the underlay while two ends talked.
+// evidence is what was captured on the underlay during an exchange.
 type evidence struct {
 	frames               [][]byte
 	token                []byte // in every datagram and in the stream, both ways
@@ -185,8 +187,8 @@ type evidence struct {
 	clientMAC, serverMAC net.HardwareAddr
 }
 
-// judge compares the evidence with what the name of the datapath promises. Its error says what was expected and what
-// was seen.
+// judge compares the evidence with what the datapath's name promises. The error says what was expected and what was
+// seen.
 func judge(w Wire, e evidence) error {
 	switch {
 	case w.Quiet:
@@ -197,35 +199,35 @@ func judge(w Wire, e evidence) error {
 	return judgeOpen(w, e)
 }
 
-// judgeQuiet: the underlay has seen no IP packet of anybody's. Address resolution and group management may be.
+// judgeQuiet returns an error if the underlay carried any IP packet other than address resolution and group management.
 func judgeQuiet(e evidence) error {
 	for _, data := range e.frames {
 		f := dissect(data)
 		if bytes.Contains(data, e.token) {
 			return fmt.Errorf("the path stays within a node, but its data was on the underlay: %s", f)
 		}
-		if f.IP && !chatter(f) {
+		if f.IP && !isBackground(f) {
 			return fmt.Errorf("the path stays within a node, but there was a packet on the underlay: %s", f)
 		}
 	}
 	return nil
 }
 
-// chatter is what hosts send of themselves.
-func chatter(f frame) bool {
+// isBackground reports whether hosts send such a packet on their own.
+func isBackground(f frame) bool {
 	return f.Inner.Proto == "icmpv6" || f.Inner.Dst.Addr().IsMulticast() || f.Outer.Dst.Addr().IsMulticast()
 }
 
-// exchanged is what a talk sends, and what must be seen on the underlay.
+// exchanged are the packets of an exchange that must be seen on the underlay.
 var exchanged = []string{"udp from the client", "udp from the server", "tcp from the client", "tcp from the server"}
 
-// judgeOpen: the data was seen both ways over both protocols, always within the right headers, between the right
-// addresses, from the right device.
+// judgeOpen returns an error unless the data were seen both ways over both protocols, always within the right headers,
+// between the right addresses, and from the right device.
 func judgeOpen(w Wire, e evidence) error {
 	seen := map[string]bool{}
 	for _, data := range e.frames {
 		f := dissect(data)
-		// A message of ICMP that has the data quotes it.
+		// An ICMP error quotes the packet that it is about.
 		if !bytes.Contains(data, e.token) || strings.HasPrefix(f.Inner.Proto, "icmp") {
 			continue
 		}
@@ -246,13 +248,13 @@ func judgeOpen(w Wire, e evidence) error {
 	}
 	for _, want := range exchanged {
 		if !seen[want] {
-			return fmt.Errorf("expected %s with %s on the underlay, saw none%s", want, headers(w), sample(e.frames))
+			return fmt.Errorf("expected %s with %s on the underlay, saw none%s", want, headers(w), sampleText(e.frames))
 		}
 	}
 	return nil
 }
 
-// judgeSealed: packets with the right headers went both ways, and the data was seen nowhere.
+// judgeSealed returns an error unless packets with the right headers went both ways and the data were not readable.
 func judgeSealed(w Wire, e evidence) error {
 	const least = 2 // one for each protocol
 	var there, back int
@@ -261,7 +263,7 @@ func judgeSealed(w Wire, e evidence) error {
 		if bytes.Contains(data, e.token) {
 			return fmt.Errorf("the datapath encrypts, but the data was readable on the underlay: %s", f)
 		}
-		if !f.IP || chatter(f) {
+		if !f.IP || isBackground(f) {
 			continue
 		}
 		if err := judgeHeaders(w, f); err != nil {
@@ -276,7 +278,7 @@ func judgeSealed(w Wire, e evidence) error {
 	}
 	if there < least || back < least {
 		return fmt.Errorf("expected at least %d packets each way with %s on the underlay, saw %d and %d%s",
-			least, headers(w), there, back, sample(e.frames))
+			least, headers(w), there, back, sampleText(e.frames))
 	}
 	return nil
 }
@@ -298,8 +300,8 @@ func headers(w Wire) string {
 	return "[" + strings.Join(w.Layers, " ") + "]"
 }
 
-// sample is the first few frames, for an error.
-func sample(frames [][]byte) string {
+// sampleText describes the first few frames for an error.
+func sampleText(frames [][]byte) string {
 	const most = 4
 	if len(frames) == 0 {
 		return "; nothing was on the underlay"

@@ -20,10 +20,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// endTimeout is how long the holder may take to end when it is told to.
+// endTimeout is how long the holder may take to end after its control socket is closed.
 const endTimeout = 10 * time.Second
 
-// A Lab is a running holder, as the process that started it sees it. It is safe for concurrent use.
+// A Lab is a running holder as seen by the process that started it. It is safe for concurrent use.
 type Lab struct {
 	config  Config
 	control *link
@@ -34,46 +34,46 @@ type Lab struct {
 	mu      sync.Mutex
 	waiting map[int]chan reply
 	last    int
-	broken  error // why no request can be made any more
+	broken  error // why no more requests can be made; nil: they can
 }
 
-// Start starts a holder. It ends with this process, however that ends.
+// Start starts a holder, which ends when this process ends for any reason.
 func Start(c Config) (*Lab, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("the lab does not know how to start its holder")
 	}
-	control, theirs, err := pair()
+	control, theirs, err := newLinkPair()
 	if err != nil {
 		return nil, err
 	}
 	l := &Lab{config: c, control: control, ended: make(chan struct{}), waiting: map[int]chan reply{}}
 	started := make(chan error, 1)
-	go l.process(theirs, started)
+	go l.runHolder(theirs, started)
 	err = <-started
 	if err := errors.Join(err, theirs.Close()); err != nil {
 		return nil, errors.Join(err, control.conn.Close())
 	}
-	if err := l.greeted(); err != nil {
+	if err := l.awaitHello(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	go l.read()
+	go l.dispatch()
 	return l, nil
 }
 
-// greeted waits for the holder's first message, which says whether it can work.
-func (l *Lab) greeted() error {
+// awaitHello waits for the holder's first message, which reports whether it can work.
+func (l *Lab) awaitHello() error {
 	var hello reply
 	files, err := l.control.receive(&hello)
 	closeAll(files)
 	if err != nil {
-		return l.lost(err)
+		return l.explainLoss(err)
 	}
 	return hello.Error.err()
 }
 
-// process starts the holder and waits for its end on one thread, because the signal that the holder gets when its
-// parent is gone is bound to the thread that started it.
-func (l *Lab) process(control *os.File, started chan<- error) {
+// runHolder starts the holder and waits for its end on one thread, because the holder gets its signal when the thread
+// that started it ends.
+func (l *Lab) runHolder(control *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(l.ended)
@@ -82,7 +82,7 @@ func (l *Lab) process(control *os.File, started chan<- error) {
 		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 			Pdeathsig:  syscall.SIGTERM,
-			// A terminal's interrupt is for this process; it decides what becomes of the lab.
+			// The terminal's interrupt must reach this process only, which then decides about the lab.
 			Setsid: true,
 		},
 	}
@@ -100,24 +100,24 @@ func (l *Lab) process(control *os.File, started chan<- error) {
 	_ = cmd.Wait()
 }
 
-// Unprivileged says whether the lab is in a user namespace.
+// Unprivileged reports whether the lab is in a user namespace.
 func (c Config) Unprivileged() bool { return c.UserNamespace || os.Geteuid() != 0 }
 
 func (c Config) startError(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
-		return forbidden(err)
+		return namespacesForbidden(err)
 	}
 	return fmt.Errorf("start the lab's holder: %w", err)
 }
 
-// read hands replies to those who wait, until the holder's end.
-func (l *Lab) read() {
+// dispatch passes replies to the requests that wait for them, until the holder ends.
+func (l *Lab) dispatch() {
 	for {
 		var r reply
 		files, err := l.control.receive(&r)
 		closeAll(files)
 		if err != nil {
-			l.fail(err)
+			l.failAll(err)
 			return
 		}
 		l.mu.Lock()
@@ -130,22 +130,22 @@ func (l *Lab) read() {
 	}
 }
 
-// lost is what an error of the control socket means.
-func (l *Lab) lost(err error) error {
+// explainLoss returns the error to report for an error of the control socket.
+func (l *Lab) explainLoss(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
 		return err
 	}
-	// Its last words may come after the end of the socket.
+	// The holder's last output may come after the end of the socket.
 	select {
 	case <-l.ended:
 	case <-time.After(time.Second):
 	}
-	return fmt.Errorf("the lab's holder has ended%s", l.lastWords())
+	return fmt.Errorf("the lab's holder has ended%s", l.stderrSuffix())
 }
 
-// fail ends all requests.
-func (l *Lab) fail(err error) {
-	err = l.lost(err)
+// failAll ends all requests with an error.
+func (l *Lab) failAll(err error) {
+	err = l.explainLoss(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = err
@@ -155,8 +155,8 @@ func (l *Lab) fail(err error) {
 	l.waiting = map[int]chan reply{}
 }
 
-// ask makes a request. The answer comes through the channel, in any case.
-func (l *Lab) ask(r request, files ...*os.File) (int, <-chan reply, error) {
+// submit sends a request and returns its ID and the channel that receives its reply, which always comes.
+func (l *Lab) submit(r request, files ...*os.File) (int, <-chan reply, error) {
 	l.mu.Lock()
 	if l.broken != nil {
 		defer l.mu.Unlock()
@@ -171,13 +171,13 @@ func (l *Lab) ask(r request, files ...*os.File) (int, <-chan reply, error) {
 		l.mu.Lock()
 		delete(l.waiting, r.ID)
 		l.mu.Unlock()
-		return 0, nil, fmt.Errorf("the lab's holder does not answer: %w%s", err, l.lastWords())
+		return 0, nil, fmt.Errorf("the lab's holder does not answer: %w%s", err, l.stderrSuffix())
 	}
 	return r.ID, wait, nil
 }
 
 func (l *Lab) call(r request) (reply, error) {
-	_, wait, err := l.ask(r)
+	_, wait, err := l.submit(r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -185,22 +185,22 @@ func (l *Lab) call(r request) (reply, error) {
 	return answer, answer.Error.err()
 }
 
-// Probe says whether the kernel has what a datapath needs for a path: nil is yes, an error that Is
-// result.ErrNotSupported is no, any other error is "could not tell".
+// Probe returns nil if the kernel has what a datapath needs for a path, and an error that Is result.ErrNotSupported if
+// it does not. With any other error the answer is unknown.
 func (l *Lab) Probe(datapath string, t Topology, path targets.Path) error {
 	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Path: path})
 	return err
 }
 
-// Features says which of the kit's features the kernel has, where sites are made.
+// Features returns which of the kit's features the kernel has where sites are made.
 func (l *Lab) Features() ([]Finding, error) {
 	answer, err := l.call(request{Do: doFind})
 	return answer.Found, err
 }
 
-// Open makes a site and checks its places, one for each placement. An error is about the whole site, of which nothing
-// is left then. It is not interrupted, as it takes long only where ends do not reach each other: if ctx has ended
-// meanwhile, the site is undone again.
+// Open makes a site and checks its places, one for each placement. After an error nothing of the site remains; errors
+// of single places are in the SiteInfo. The end of ctx does not interrupt Open, which takes long only if ends do not
+// reach each other; the site is closed again if ctx has ended meanwhile.
 func (l *Lab) Open(
 	ctx context.Context, datapath string, t Topology, placements []targets.Placement,
 ) (SiteInfo, error) {
@@ -220,13 +220,13 @@ func (l *Lab) Open(
 	return *answer.Site, nil
 }
 
-// CloseSite kills what runs in a site, undoes it and returns when the kernel has removed it.
+// CloseSite kills the commands of a site, removes the site, and returns when the kernel has removed it.
 func (l *Lab) CloseSite(id int) error {
 	_, err := l.call(request{Do: doClose, Site: id})
 	return err
 }
 
-// Close ends the holder and all that it holds.
+// Close ends the holder and everything that it holds.
 func (l *Lab) Close() error {
 	err := l.control.conn.Close()
 	select {
@@ -238,7 +238,7 @@ func (l *Lab) Close() error {
 	}
 }
 
-// Run runs a command in a namespace of a site, as host.Host says.
+// Run runs a command in a namespace of a site, as [host.Host] describes.
 func (l *Lab) Run(ctx context.Context, site int, name string, c host.Cmd) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("on %s: a command without a name", name)
@@ -250,14 +250,15 @@ func (l *Lab) Run(ctx context.Context, site int, name string, c host.Cmd) error 
 	if err != nil {
 		return fmt.Errorf("on %s: %w", name, err)
 	}
-	id, wait, err := l.ask(request{Do: doExec, Site: site, Host: name, Args: c.Argv(l.config.Agent...)}, pipes.theirs...)
-	pipes.handOver()
+	r := request{Do: doExec, Site: site, Host: name, Args: c.Argv(l.config.Agent...)}
+	id, wait, err := l.submit(r, pipes.theirs...)
+	pipes.closeTheirs()
 	if err != nil {
-		pipes.drop()
+		pipes.closeOurs()
 		return fmt.Errorf("on %s: %s: %w", name, c, err)
 	}
-	answer := l.await(ctx, id, wait)
-	// Nothing has the other ends any more, so the copying comes to its end.
+	answer := l.awaitCommand(ctx, id, wait)
+	// No process has the other ends of the pipes any more, so copying ends.
 	stderr := pipes.finish()
 	switch {
 	case ctx.Err() != nil && (answer.Error != nil || answer.Status != 0):
@@ -270,26 +271,26 @@ func (l *Lab) Run(ctx context.Context, site int, name string, c host.Cmd) error 
 	return pipes.err
 }
 
-// await waits for the end of a command, and kills it when ctx ends first.
-func (l *Lab) await(ctx context.Context, id int, wait <-chan reply) reply {
+// awaitCommand waits for the reply to a command, and kills the command when ctx ends first.
+func (l *Lab) awaitCommand(ctx context.Context, id int, wait <-chan reply) reply {
 	select {
 	case answer := <-wait:
 		return answer
 	case <-ctx.Done():
 	}
 	if err := l.control.send(request{Do: doKill, Kill: id}); err != nil {
-		// Then the holder is gone, and the command with it.
-		l.fail(err)
+		// The holder has ended, and the command with it.
+		l.failAll(err)
 	}
 	return <-wait
 }
 
-// pipes are between a Cmd's streams and the command.
+// pipes connect a Cmd's streams with the command.
 type pipes struct {
-	theirs []*os.File
-	stdin  *os.File // our end
+	theirs []*os.File // the command's ends
+	stdin  *os.File   // this process's end
 	copies sync.WaitGroup
-	outs   []*os.File // our ends
+	outs   []*os.File // this process's ends
 	errs   host.Tail
 	err    error // of writing output
 	mu     sync.Mutex
@@ -309,8 +310,8 @@ func newPipes(c host.Cmd) (*pipes, error) {
 	for _, to := range []io.Writer{stdout, p.errs.Tee(c.Stderr)} {
 		read, write, err := os.Pipe()
 		if err != nil {
-			p.handOver()
-			p.drop()
+			p.closeTheirs()
+			p.closeOurs()
 			return nil, err
 		}
 		p.theirs, p.outs = append(p.theirs, write), append(p.outs, read)
@@ -320,7 +321,7 @@ func newPipes(c host.Cmd) (*pipes, error) {
 	return p, nil
 }
 
-// copy drains from even if to fails, so that the command is not held up.
+// copy reads from to its end even if to fails, so that the command does not block.
 func (p *pipes) copy(to io.Writer, from *os.File) {
 	_, err := io.Copy(to, from)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
@@ -331,7 +332,7 @@ func (p *pipes) copy(to io.Writer, from *os.File) {
 	}
 }
 
-// feed writes the input until it ends or the command does. A reader that blocks for ever is its owner's.
+// feed copies the input until it ends or the command does. A blocked read outlives the command.
 func (p *pipes) feed(from io.Reader) {
 	if from != nil {
 		_, _ = io.Copy(p.stdin, from)
@@ -339,25 +340,25 @@ func (p *pipes) feed(from io.Reader) {
 	_ = p.stdin.Close()
 }
 
-// handOver closes the command's ends here; the holder has its own.
-func (p *pipes) handOver() { closeAll(p.theirs) }
+// closeTheirs closes the command's ends in this process; the holder has its own descriptors.
+func (p *pipes) closeTheirs() { closeAll(p.theirs) }
 
-// drop gives up.
-func (p *pipes) drop() {
+// closeOurs closes this process's ends and waits for copying to end.
+func (p *pipes) closeOurs() {
 	_ = p.stdin.Close()
 	closeAll(p.outs)
 	p.copies.Wait()
 }
 
-// finish waits until all output is copied and returns the last lines of the errors.
+// finish waits until all output is copied and returns the end of standard error.
 func (p *pipes) finish() string {
 	p.copies.Wait()
-	p.drop()
+	p.closeOurs()
 	return p.errs.String()
 }
 
-// lastWords is what the holder has said, as the end of an error's text.
-func (l *Lab) lastWords() string {
+// stderrSuffix returns what the holder wrote to standard error, as the end of an error's text.
+func (l *Lab) stderrSuffix() string {
 	if text := l.stderr.String(); text != "" {
 		return ": " + text
 	}

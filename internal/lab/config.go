@@ -1,12 +1,12 @@
 package lab
 
-// A Config is how a lab is started.
+// A Config holds the settings of a lab.
 type Config struct {
 	Kit Kit
-	// Argv starts this program again as the holder: the command must call Hold with the same kit.
+	// Argv starts this program again as the holder. The command must call Hold with the same kit.
 	Argv []string
-	// Agent is what host.Agent as the first argument of a command stands for.
+	// Agent replaces host.Agent as the first argument of a command.
 	Agent []string
-	// UserNamespace makes the lab in a user namespace even for root; without root it always is in one.
+	// UserNamespace puts the lab into a user namespace even for root. Other users' labs always are in one.
 	UserNamespace bool
 }

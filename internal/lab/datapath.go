@@ -8,78 +8,78 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Datapath is what carries a packet from pod to pod. All its methods are pure.
+// A Datapath carries packets from pod to pod. All its methods are pure.
 type Datapath interface {
-	// Name is what follows "lab:".
+	// Name is the text after "lab:" in a target.
 	Name() string
-	// About is who uses it, for the documentation and the facts.
+	// About says which products use it, for the documentation and the facts.
 	About() string
-	// Plan builds the namespaces, the underlay, the pods and the ways between them; not the Services.
+	// Plan plans the namespaces, the underlay, the pods and the routes between them, but not the Services.
 	Plan(t Topology) (Plan, error)
-	// Carries is nil, or an error that Is result.ErrNotSupported and says why this datapath has no such path.
+	// Carries returns nil, or an error that Is result.ErrNotSupported with the reason why there is no such path.
 	Carries(t Topology, p targets.Path) error
-	// Wire is what the packets of a path that it carries look like on the underlay.
+	// Wire describes the packets of a path on the underlay. The datapath must carry the path.
 	Wire(p targets.Path) Wire
 }
 
-// A Wire is what the packets of a path look like at the ports of the underlay's switch. The datapath check
-// compares it with what is really there.
+// A Wire describes the packets of a path at the ports of the underlay's switch. The datapath check compares it with
+// what it captures there.
 type Wire struct {
-	// Quiet: nothing of the path may be seen there, because it stays within its node.
+	// Quiet: no packet may be seen, because the path stays within its node.
 	Quiet bool
-	// Layers are the headers around the path's own packets, from the outside in, between Ethernet and the path's own IP
-	// header, in the words of dissect: ipv4, udp:8472, vxlan:1, ethernet. None means that the packets are bare. Layers6
-	// are those of IPv6, if they are other ones.
+	// Layers are the headers between Ethernet and the path's own IP header, from the outside in, as dissect names them:
+	// ipv4, udp:8472, vxlan:1, ethernet. None: the packets are bare. Layers6 are those of IPv6 traffic if they differ.
 	Layers, Layers6 []string
-	// Sealed: what is within Layers is encrypted, so the path's own packets must be seen nowhere.
+	// Sealed: what is within Layers is encrypted, so that the path's own packets must not be readable.
 	Sealed bool
-	// PodMAC: a pod's packets bear the pod's hardware address, else its node's.
+	// PodMAC: a pod's packets have the pod's hardware address as their source; false: its node's.
 	PodMAC bool
-	// Device in the nodes of both ends whose counters must move, if any.
+	// Device is the device in the nodes of both ends that must count the packets; empty: none.
 	Device string
 }
 
-// A Services is how the addresses of Services become those of their endpoints.
+// Services translate the addresses of Kubernetes Services to those of their endpoints.
 type Services interface {
-	// Name is what the option services= takes.
+	// Name is the value of the option services=.
 	Name() string
-	// Extend adds to a plan that a datapath has made. It is pure.
+	// Extend adds the translation to a datapath's plan. It is pure.
 	Extend(p *Plan, t Topology)
 }
 
-// A Layer is what carries packets from node to node: the underlay, or a tunnel on top of another layer.
+// A Layer carries packets from node to node: the underlay, or a tunnel on top of another layer.
 type Layer struct {
 	Device string // in every node
-	MTU    int    // bytes of what it carries
-	// Via is the next hop to a node's pods, reached directly through Device; of the zero Dual, none is needed.
+	MTU    int    // of the packets that it carries, bytes
+	// Via returns the next hop to a node's pods, which is reached directly through Device; the zero Dual: none is needed.
 	Via func(node int) Dual
-	// Outer is a node's address for tunnels on top of this layer.
+	// Outer returns a node's address for tunnels on top of this layer.
 	Outer func(node int) netip.Addr
-	// Wire is what packets look like in the end.
+	// Wire describes the packets on the underlay.
 	Wire Wire
 }
 
-// A Tunnel puts a layer on top of another one.
+// A Tunnel is a layer on top of another one.
 type Tunnel interface {
-	// Over adds the tunnel of every node to the plan.
+	// Over adds the tunnel's devices of every node to the plan.
 	Over(p *Plan, t Topology, below Layer) (Layer, error)
 }
 
-// A Kit is what labs can be built from; package datapath makes it.
+// A Kit has everything that labs can be built from; package datapath has the kit of all datapaths.
 type Kit struct {
 	Datapaths []Datapath
 	Services  []Services
-	// Features of the kernel that all of them together make use of.
+	// Features are the kernel's features that the datapaths and Services use.
 	Features []Feature
 }
 
-// Datapath finds a datapath by its name.
+// Datapath returns the datapath with a name, or an error that lists the names.
 func (k Kit) Datapath(name string) (Datapath, error) {
-	return named(k.Datapaths, name, "there is no datapath %q; there are %s")
+	return findByName(k.Datapaths, name, "there is no datapath %q; there are %s")
 }
 
-// named finds one of a list; if there is none, the problem is told with the name and those that there are.
-func named[T interface{ Name() string }](list []T, name, problem string) (none T, err error) {
+// findByName returns the item with a name. Otherwise the error is problem, formatted with the name and the names that
+// exist.
+func findByName[T interface{ Name() string }](list []T, name, problem string) (none T, err error) {
 	var names []string
 	for _, one := range list {
 		if one.Name() == name {

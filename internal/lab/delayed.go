@@ -13,10 +13,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Delayed is a Veth on which packets that leave the Name end wait, carried by the holder between two TAP devices.
+// A Delayed is a Veth on which packets from the Name end are delayed: the holder carries them between two TAP devices.
 type Delayed struct {
 	Veth
-	Wait time.Duration
+	Wait time.Duration // of each packet
 }
 
 func (o Delayed) String() string {
@@ -24,11 +24,11 @@ func (o Delayed) String() string {
 		o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS, o.Wait)
 }
 
-// Apply makes both devices, and the forwarder between them.
+// Apply makes both devices and starts the forwarder between them.
 func (o Delayed) Apply(e *Env) error {
 	near, err := makeTap(o.Name)
 	if err != nil {
-		return noTap(err)
+		return explainTap(err)
 	}
 	far := -1
 	peer, ok := e.namespaces.spaces[o.PeerNS]
@@ -58,12 +58,12 @@ func (o Delayed) Feature() string { return "TAP devices" }
 func (o Delayed) Probe(*Env) error {
 	fd, err := makeTap(scratch)
 	if err != nil {
-		return noTap(err)
+		return explainTap(err)
 	}
 	return unix.Close(fd)
 }
 
-func noTap(err error) error {
+func explainTap(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrPermission) {
 		const missing = "a delay needs TAP devices, which this kernel or user does not have (/dev/net/tun, CONFIG_TUN): "
 		return result.NotSupported(missing + err.Error())

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// The ports by which tunnels over UDP are known.
+// UDP ports of tunnels.
 const (
-	VXLANPort     = 8472 // Linux's own, which flannel and Cilium keep; that of RFC 7348 is 4789
+	VXLANPort     = 8472 // the default of Linux, flannel and Cilium; RFC 7348 has 4789
 	WireGuardPort = 51820
 )
 
-// A packet is one IP packet's addresses, with ports if it is TCP or UDP.
+// A packet has the addresses of an IP packet, and the ports of TCP and UDP.
 type packet struct {
 	Proto    string // tcp, udp, icmp, icmpv6, proto:N
 	Src, Dst netip.AddrPort
@@ -28,28 +28,28 @@ func (p packet) String() string {
 	return fmt.Sprintf("%s %s > %s", p.Proto, p.Src, p.Dst)
 }
 
-// between says whether the packet is from one of the addresses to the other.
+// between reports whether the packet goes from one of the addresses to the other.
 func (p packet) between(a, b netip.Addr) bool {
 	return p.Src.Addr() == a && p.Dst.Addr() == b || p.Src.Addr() == b && p.Dst.Addr() == a
 }
 
-// A frame is what was found in an Ethernet frame, as far as the datapath check needs: which headers are around a
-// packet, and between which addresses and ports the innermost one is.
+// A frame describes an Ethernet frame as far as the datapath check needs: the headers around the innermost packet, and
+// that packet's addresses and ports.
 type frame struct {
 	Src, Dst net.HardwareAddr // of the outermost Ethernet header
 	// Layers are the headers between Ethernet and the innermost IP header, from the outside in: "ipv4", "udp:8472",
-	// "vxlan:1", "ethernet", "wireguard", "esp". None means a bare packet.
+	// "vxlan:1", "ethernet", "wireguard", "esp". None: a bare packet.
 	Layers []string
-	// Outer is the outermost IP packet, Inner the innermost; of a bare packet they are the same, and within a sealed
-	// layer (wireguard, esp) there is no Inner.
+	// Outer is the outermost IP packet and Inner the innermost. They are equal for a bare packet; Inner is zero within an
+	// encrypted layer (wireguard, esp).
 	Outer, Inner packet
-	// IP says whether there is an IP packet at all.
+	// IP reports whether there is any IP packet.
 	IP bool
-	// Sealed says that the last of the layers is encrypted.
+	// Sealed reports that the content of the last layer is encrypted.
 	Sealed bool
 }
 
-// String is the frame as an error message shows it.
+// String formats the frame for error messages.
 func (f frame) String() string {
 	if !f.IP {
 		return fmt.Sprintf("%s > %s: not IP", f.Src, f.Dst)
@@ -67,7 +67,7 @@ func (f frame) String() string {
 	return text + " " + f.Inner.String()
 }
 
-// dissect reads a frame, which is foreign input: whatever cannot be read ends the list of layers, it is never an error.
+// dissect parses a frame. Any input is valid: the list of layers ends at the first header that cannot be parsed.
 func dissect(data []byte) frame {
 	var f frame
 	if len(data) < 14 {
@@ -105,7 +105,7 @@ func (f *frame) ipv4(data []byte) {
 	}
 	src, _ := netip.AddrFromSlice(data[12:16])
 	dst, _ := netip.AddrFromSlice(data[16:20])
-	// The length of a segmented packet that the kernel has not yet cut may be 0.
+	// The length may be 0 in a large packet that the kernel has not segmented yet.
 	if total >= header && total < len(data) {
 		data = data[:total]
 	}
@@ -122,7 +122,8 @@ func (f *frame) ipv6(data []byte) {
 	f.packet("ipv6", data[6], false, src, dst, data[40:])
 }
 
-// packet reads what is in an IP packet. The header itself becomes a layer only if something else is inside.
+// packet parses the content of an IP packet. Its header becomes a layer only if a tunnel is inside, or if it is a
+// fragment.
 func (f *frame) packet(ip string, proto byte, fragment bool, src, dst netip.Addr, data []byte) {
 	p := packet{Src: netip.AddrPortFrom(src, 0), Dst: netip.AddrPortFrom(dst, 0)}
 	if !f.IP {
@@ -162,7 +163,7 @@ func (f *frame) packet(ip string, proto byte, fragment bool, src, dst netip.Addr
 	}
 }
 
-// udp reads a tunnel over UDP, if it is one.
+// udp parses a tunnel over UDP, and reports whether the datagram belongs to one.
 func (f *frame) udp(ip string, p packet, data []byte) bool {
 	if len(data) < 16 {
 		return false

@@ -104,7 +104,8 @@ func TestDissect(t *testing.T) {
 	}
 }
 
-// An error of ICMPv6 quotes the datagram that it is about, and comes from a router or a host's local address.
+// TestQuotedDataIsNoData checks that ICMPv6 errors, which quote a datagram and come from other addresses, do not count
+// as data.
 func TestQuotedDataIsNoData(t *testing.T) {
 	const client, server, token = "fd00::1", "fd00::2", "the token"
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
@@ -123,7 +124,7 @@ func TestQuotedDataIsNoData(t *testing.T) {
 	}
 	e.frames[1] = ethernet(v6, ip6(17, "fe80::2", server, udp(1, 2, []byte(token))))
 	if err := judge(Wire{}, e); err == nil {
-		t.Error("data from another address is not noticed")
+		t.Error("data from another address are not noticed")
 	}
 }
 
@@ -135,7 +136,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// Whatever comes, a frame is taken apart in some way, and in the same way when it is cut where it ends anyway.
+// FuzzDissect checks that any frame can be dissected, without a change of it or a reference to it in the result.
 func FuzzDissect(f *testing.F) {
 	pods := ip4(17, "10.244.1.11", "10.244.2.11", udp(40000, 5201, []byte("hello")))
 	for _, seed := range [][]byte{

@@ -1,12 +1,12 @@
-// Package lab is the embedded lab: nodes and pods are network namespaces on this machine, joined by
-// a virtual switch, and a datapath carries their packets as one of the products in the field would.
+// Package lab runs the embedded lab: nodes and pods are network namespaces on this machine, joined by a virtual switch,
+// and a datapath carries their packets as a CNI product would.
 //
-// It stands under lab/labtarget in the data flow. A [Topology] and a [Datapath] give a [Plan], which is
-// text that can be read and compared; only the holder, a process of its own, applies it to the kernel:
+// Package lab/labtarget makes it a target. A [Topology] and a [Datapath] give a [Plan], which is text that can be read
+// and compared; only the holder, a separate process, applies it to the kernel:
 //
 //	Topology -> Datapath.Plan -> Plan -> holder: apply, check -> Site
 //
-// The holder is PID 1 of a process-id namespace, and everything that is made belongs to it: it holds the
-// namespaces by file descriptors alone. When it ends, in whatever way, the kernel removes all of it.
-// Nothing has a name outside, and this machine's own network is not touched.
+// The holder is PID 1 of a process ID namespace. It holds the network namespaces by file descriptors only, so that the
+// kernel removes everything when it ends for any reason. Nothing has a name outside of the lab, and this machine's own
+// network is not changed.
 package lab

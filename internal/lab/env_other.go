@@ -4,11 +4,11 @@ package lab
 
 import "github.com/knotmeter/knotmeter/internal/result"
 
-// NeedsLinux is why there is no lab here.
+// NeedsLinux is the reason why there is no lab on this system.
 const NeedsLinux = result.NotSupported("the lab needs Linux: its nodes are network namespaces")
 
-// An Env is what an Op works in. There is none but on Linux.
+// An Env is the environment of an Op. It exists on Linux only.
 type Env struct{}
 
-// Hold says that there is nothing to hold.
+// Hold returns NeedsLinux.
 func Hold(Kit) error { return NeedsLinux }

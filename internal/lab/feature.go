@@ -7,23 +7,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Feature is something of the kernel that not every kernel has, and what the lab needs it for.
+// A Feature is a feature that not every kernel has, and its use in the lab.
 type Feature struct {
 	Name   string // ipvlan
 	Use    string // what needs it: "lab:ipvlan"
-	Remedy string // what would change it, if it is missing
-	// Try tries it, in a scratch namespace that is thrown away afterwards, with the three answers of Prober.Probe.
+	Remedy string // how to get it if it is missing
+	// Try tries it in a scratch namespace that is removed afterwards. Its results are those of Prober.Probe.
 	Try func(e *Env) error
 }
 
-// The answers to whether a kernel has a feature.
+// Answers to whether the kernel has a feature.
 const (
 	Yes     = "yes"
 	No      = "no"
 	Unknown = "could not tell"
 )
 
-// A Finding is what was found out about a feature.
+// A Finding is the answer for a feature.
 type Finding struct {
 	Name   string `json:"name"`
 	Use    string `json:"use"`
@@ -32,7 +32,7 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"` // of No
 }
 
-// finding is the answer that an error is.
+// finding returns the finding for an error of Try.
 func (f Feature) finding(err error) Finding {
 	found := Finding{Name: f.Name, Use: f.Use, Answer: Yes}
 	switch {
@@ -44,7 +44,7 @@ func (f Feature) finding(err error) Finding {
 	return found
 }
 
-// String is the finding in one line.
+// String returns the finding in one line.
 func (f Finding) String() string {
 	text := fmt.Sprintf("%s: %s", f.Name, f.Answer)
 	if f.Reason != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// What a feature is needed for has to agree with what the feature is found to be.
+// TestFeaturesAgreeWithDatapaths checks that datapaths are supported exactly if their features are found.
 func TestFeaturesAgreeWithDatapaths(t *testing.T) {
-	l := start(t, config())
+	l := startLab(t, config())
 	found, err := l.Features()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestFeaturesAgreeWithDatapaths(t *testing.T) {
 func TestFeaturesInAUserNamespace(t *testing.T) {
 	c := config()
 	c.UserNamespace = true
-	found, err := start(t, c).Features()
+	found, err := startLab(t, c).Features()
 	if err != nil {
 		t.Fatal(err)
 	}

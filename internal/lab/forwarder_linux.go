@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxFrame is the longest frame that is carried, in bytes: an MTU of 65535 and its header.
+	// maxFrame is the longest frame that is carried, in bytes: an MTU of 65535 and an Ethernet header.
 	maxFrame = 65535 + 18
-	// maxWaiting is how many frames may wait at once; further ones are dropped, as on a full queue of a switch.
+	// maxWaiting is how many frames may wait; further frames are dropped, as by a switch with a full queue.
 	maxWaiting = 4096
 )
 
-// A forwarder carries Ethernet frames between two TAP devices, each after a known wait, until it is closed. With it an
-// underlay has a latency that is known, so that what is measured can be compared with a truth.
+// A forwarder carries Ethernet frames between two TAP devices, each after a fixed delay, until it is closed. It gives
+// an underlay a known latency, so that measurements can be compared with the truth.
 type forwarder struct {
 	a, b int
 	stop int // an eventfd that wakes the readers
@@ -26,7 +26,7 @@ type forwarder struct {
 }
 
 // makeTap makes a TAP device in the namespace of the calling thread and returns its descriptor. The device exists as
-// long as the descriptor, and may be moved to another namespace.
+// long as the descriptor is open, and may be moved to another namespace.
 func makeTap(name string) (int, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -43,8 +43,8 @@ func makeTap(name string) (int, error) {
 	return fd, nil
 }
 
-// forward carries frames from a to b after a wait of out, and from b to a after a wait of back. It owns both
-// descriptors, which must not block.
+// forward carries frames from a to b with the delay out, and from b to a with the delay back. It owns both descriptors,
+// which must be non-blocking.
 func forward(a, b int, out, back time.Duration) (*forwarder, error) {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
@@ -56,7 +56,7 @@ func forward(a, b int, out, back time.Duration) (*forwarder, error) {
 	return f, nil
 }
 
-// Close ends the forwarder and lets its devices go.
+// Close stops the forwarder and closes its devices.
 func (f *forwarder) Close() error {
 	one := [8]byte{7: 1}
 	if _, err := unix.Write(f.stop, one[:]); err != nil {
@@ -66,32 +66,32 @@ func (f *forwarder) Close() error {
 	return errors.Join(unix.Close(f.a), unix.Close(f.b), unix.Close(f.stop))
 }
 
-// A delayed frame waits until it is due.
-type delayed struct {
+// A delayedFrame is a frame that waits until it is due.
+type delayedFrame struct {
 	due  time.Time
 	data []byte
 }
 
-// carry starts the two halves of one way: one reads and stamps, one waits and writes.
+// carry starts the two goroutines of one direction: one reads frames and sets when they are due, the other writes them.
 func (f *forwarder) carry(from, to int, wait time.Duration) {
-	waiting := make(chan delayed, maxWaiting)
+	waiting := make(chan delayedFrame, maxWaiting)
 	f.done.Go(func() {
 		runtime.LockOSThread()
 		defer close(waiting)
 		f.read(from, wait, waiting)
 	})
 	f.done.Go(func() {
-		// Threads of their own, because a timer of the runtime may be late by a millisecond.
+		// A locked thread sleeps by itself, because a timer of the Go runtime may be late by a millisecond.
 		runtime.LockOSThread()
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // late by 50 µs without it, no more
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // ns; by default timers are late by up to 50 µs
 		for fr := range waiting {
 			sleepUntil(fr.due)
-			_, _ = unix.Write(to, fr.data) // a device that is down drops frames, as a wire does
+			_, _ = unix.Write(to, fr.data) // a device that is down drops the frame
 		}
 	})
 }
 
-func (f *forwarder) read(from int, wait time.Duration, waiting chan<- delayed) {
+func (f *forwarder) read(from int, wait time.Duration, waiting chan<- delayedFrame) {
 	polled := []unix.PollFd{{Fd: int32(from), Events: unix.POLLIN}, {Fd: int32(f.stop), Events: unix.POLLIN}}
 	buffer := make([]byte, maxFrame)
 	for {
@@ -109,8 +109,8 @@ func (f *forwarder) read(from int, wait time.Duration, waiting chan<- delayed) {
 			return
 		}
 		select {
-		case waiting <- delayed{time.Now().Add(wait), append([]byte(nil), buffer[:n]...)}:
-		default: // too many wait: it is lost, as on a full queue
+		case waiting <- delayedFrame{time.Now().Add(wait), append([]byte(nil), buffer[:n]...)}:
+		default: // the queue is full: the frame is dropped
 		}
 	}
 }
@@ -122,6 +122,6 @@ func sleepUntil(due time.Time) {
 			return
 		}
 		ts := unix.NsecToTimespec(left.Nanoseconds())
-		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &ts, nil) // interrupted: the loop goes on
+		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &ts, nil) // after an interruption the loop continues
 	}
 }

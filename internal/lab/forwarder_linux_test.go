@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// framePair is a packet socket pair in place of a TAP device: it keeps the bounds of frames too.
+// framePair returns a pair of packet sockets in place of a TAP device. They keep the boundaries of frames too.
 func framePair(t *testing.T) (device, wire int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

@@ -30,7 +30,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// Every step of a plan is in one of its namespaces, and makes nothing before there is a place for it.
+// TestPlansAreConsistent checks that every step of a plan is in one of its namespaces, and that no step occurs twice.
 func TestPlansAreConsistent(t *testing.T) {
 	for _, d := range datapath.Kit.Datapaths {
 		for nodes := lab.MinNodes; nodes <= lab.MaxNodes; nodes += 7 {

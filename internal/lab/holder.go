@@ -22,13 +22,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// controlFd is where the holder finds its end of the control socket.
+// controlFd is the descriptor of the holder's end of the control socket.
 const controlFd = 3
 
-// Hold is the whole life of a holder process: it serves requests until the process that started it is gone, then ends
-// everything that it made. The hidden command that Config.Argv names calls it, and returns after it.
+// Hold runs a holder process: it serves requests until the process that started it has ended, then removes everything
+// that it made. The hidden command that Config.Argv names calls it and returns after it.
 func Hold(kit Kit) error {
-	control, err := linkOf(os.NewFile(controlFd, "lab control"))
+	control, err := newLink(os.NewFile(controlFd, "lab control"))
 	if err != nil {
 		return fmt.Errorf("this command is for Knotmeter's own use: %w", err)
 	}
@@ -44,32 +44,31 @@ func Hold(kit Kit) error {
 	return h.end()
 }
 
-// privateMounts gives the holder a /proc that shows its own processes. Where the kernel forbids that to a user
-// namespace, as within some containers, the old one serves too.
+// privateMounts mounts a /proc that shows the holder's own processes. In some containers the kernel does not allow that
+// in a user namespace; the old /proc works too.
 func privateMounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return forbidden(fmt.Errorf("make the lab's mounts private: %w", err))
+		return namespacesForbidden(fmt.Errorf("make the lab's mounts private: %w", err))
 	}
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	return nil
 }
 
-// forbidden is why there can be no lab here.
-func forbidden(err error) error {
+// namespacesForbidden returns the reason why this user cannot have a lab here.
+func namespacesForbidden(err error) error {
 	return result.NotSupported(fmt.Sprintf("this system does not let this user make namespaces (%v), "+
 		"so the lab needs root; see the settings kernel.unprivileged_userns_clone, "+
 		"kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces and user.max_net_namespaces", err))
 }
 
-// A holder holds sites, and runs commands in them.
+// A holder makes sites and runs commands in them.
 type holder struct {
 	kit     Kit
 	control *link
-	// ctx ends when nobody is left to wait for an answer.
-	ctx    context.Context
-	cancel context.CancelFunc
-	// features of the kernel.
-	features features
+	// ctx ends when no process waits for replies any more.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	features features // of the kernel
 
 	mu       sync.Mutex
 	sites    map[int]*site
@@ -79,16 +78,16 @@ type holder struct {
 	running  sync.WaitGroup
 }
 
-// A command is a process of a site, the first of a process-id namespace of its own: the kernel ends all its children,
-// however far they went, before it counts as ended.
+// A command is a process of a site. It is the first process of its own process ID namespace, so that the kernel ends
+// all its descendants before it counts as ended.
 type command struct {
 	site    int
 	process *os.Process // nil until it has started
-	killed  bool        // before it could start
+	killed  bool        // kill was called, perhaps before the process started
 	done    chan struct{}
 }
 
-// serve answers requests until the control socket or a signal says that the other process is gone.
+// serve answers requests until the control socket is closed or a signal comes.
 func (h *holder) serve() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -108,7 +107,7 @@ func (h *holder) serve() {
 			continue
 		}
 		if r.Do == doExec {
-			// Known before the next message is read, which may be to kill it.
+			// The command must be known before the next message is read, which may be to kill it.
 			h.mu.Lock()
 			h.commands[r.ID] = &command{site: r.Site, done: make(chan struct{})}
 			h.mu.Unlock()
@@ -125,7 +124,7 @@ func (h *holder) answer(r request, files []*os.File) {
 	case doProbe:
 		err = h.probe(r)
 	case doFind:
-		answer.Found = find(h.kit.Features)
+		answer.Found = tryFeatures(h.kit.Features)
 	case doOpen:
 		answer.Site, err = h.open(r)
 	case doExec:
@@ -167,9 +166,9 @@ func (h *holder) open(r request) (*SiteInfo, error) {
 	return info, nil
 }
 
-// exec runs a command to its end. The three files become its input and its outputs.
+// exec runs a command to its end and returns its exit status. files are its standard streams.
 func (h *holder) exec(r request, files []*os.File) (int, error) {
-	defer h.forget(r.ID)
+	defer h.removeCommand(r.ID)
 	if len(r.Args) == 0 || len(files) != 3 {
 		return 0, errors.New("a command needs a name and three descriptors")
 	}
@@ -181,7 +180,7 @@ func (h *holder) exec(r request, files []*os.File) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", r.Args[0], err)
 	}
-	// The descriptors are the command's alone now, so that its readers see its end.
+	// Only the command has the descriptors now, so that its readers notice its end.
 	closeAll(files)
 	state, err := c.process.Wait()
 	if err != nil {
@@ -190,15 +189,15 @@ func (h *holder) exec(r request, files []*os.File) (int, error) {
 	return state.ExitCode(), nil
 }
 
-// forget says that a command has ended, or never started.
-func (h *holder) forget(id int) {
+// removeCommand removes a command that has ended or that never started.
+func (h *holder) removeCommand(id int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	close(h.commands[id].done)
 	delete(h.commands, id)
 }
 
-// start starts the command and notes its process, in one step as far as kill and close can see.
+// start starts the command and notes its process, atomically with respect to kill and close.
 func (h *holder) start(r request, path string, files []*os.File) (*command, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,7 +220,7 @@ func (h *holder) start(r request, path string, files []*os.File) (*command, erro
 	}
 	err := space.ns.Do(func() (err error) {
 		c.process, err = os.StartProcess(path, r.Args, &os.ProcAttr{
-			Files: files, Env: env, Sys: s.namespaces.attributes(syscall.CLONE_NEWPID),
+			Files: files, Env: env, Sys: s.namespaces.sysProcAttr(syscall.CLONE_NEWPID),
 		})
 		return err
 	})
@@ -236,7 +235,7 @@ func (h *holder) kill(id int) {
 	}
 }
 
-// kill needs the holder's lock.
+// kill kills the process, or prevents its start. The caller holds the holder's lock.
 func (c *command) kill() {
 	c.killed = true
 	if c.process != nil {
@@ -244,7 +243,7 @@ func (c *command) kill() {
 	}
 }
 
-// killSite kills what still runs in a site, or in all sites if id is 0, and waits for its end.
+// killSite kills the commands of a site, or of all sites if id is 0, and waits for their end.
 func (h *holder) killSite(id int) {
 	h.mu.Lock()
 	var killed []*command
@@ -260,7 +259,7 @@ func (h *holder) killSite(id int) {
 	}
 }
 
-// close undoes a site and waits until the kernel has removed it.
+// close closes a site and waits until the kernel has removed it.
 func (h *holder) close(id int) error {
 	h.mu.Lock()
 	s, ok := h.sites[id]
@@ -273,13 +272,13 @@ func (h *holder) close(id int) error {
 	if err := s.close(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, goneTimeout)
+	ctx, cancel := context.WithTimeout(h.ctx, removalTimeout)
 	defer cancel()
-	return s.gone(ctx)
+	return s.awaitRemoval(ctx)
 }
 
-// end kills and undoes everything. The kernel would do so anyway when the first process of a process-id namespace ends,
-// except what OnClose of an op removes.
+// end kills all commands and closes all sites. When the first process of a process ID namespace ends, the kernel does
+// the same, except for what functions of OnClose remove.
 func (h *holder) end() error {
 	h.cancel()
 	h.mu.Lock()
@@ -297,7 +296,7 @@ func (h *holder) end() error {
 		h.running.Wait()
 		close(done)
 	}()
-	// Whoever still works on a request works for nobody.
+	// No process waits for the requests that are still in progress.
 	select {
 	case <-done:
 	case <-time.After(time.Second):

@@ -21,18 +21,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// kills is how often the test of kill -9 kills.
+// kills is how often the stress test kills a program with a lab.
 var kills = flag.Int("kills", 30, "how often the stress test kills a program with a lab at a random moment")
 
 const (
-	// mark is in the environment of a killed program and of all that it started.
-	mark = "KNOTMETER_TEST_KILL="
-	// within is when what is left is taken to stay: no claim on speed.
-	within = time.Minute
+	// envMark is in the environment of a killed program and of everything that it started.
+	envMark = "KNOTMETER_TEST_KILL="
+	// leftoverTimeout is how long leftovers may take to disappear. It is no requirement on speed.
+	leftoverTimeout = time.Minute
 )
 
-// loop is a program with a lab: it opens sites of all datapaths, runs commands in them that never end, and closes them.
-func loop() error {
+// openSites is a program with a lab: it opens sites of all datapaths, runs commands in them that never end, and closes
+// them.
+func openSites() error {
 	ctx := context.Background()
 	c := config()
 	c.UserNamespace = os.Getenv("LOOP_USER") != ""
@@ -73,7 +74,7 @@ func loop() error {
 	}
 }
 
-// The moments are those of a program that starts its lab, opens its first site, and is in the middle of a later one.
+// TestKillLeavesNothing kills a program while it starts its lab, opens its first site, or works on a later one.
 func TestKillLeavesNothing(t *testing.T) {
 	for i, moment := range []time.Duration{0, 20, 50, 100, 150, 200, 300, 400} {
 		for _, user := range []bool{false, true} {
@@ -101,7 +102,7 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	defer func() { _ = stderr.Close() }()
 	cmd := exec.Command("/proc/self/exe", loopArg)
 	cmd.Dir, cmd.Stderr = dir, stderr
-	cmd.Env = append(os.Environ(), mark+id, "TMPDIR="+dir, "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+	cmd.Env = append(os.Environ(), envMark+id, "TMPDIR="+dir, "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
 	if user {
 		cmd.Env = append(cmd.Env, "LOOP_USER=1")
 	}
@@ -118,12 +119,12 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 		t.Fatal(err)
 	}
 	var left []labtest.Process
-	left = labtest.Marked(t, mark+id)
-	for ; len(left) > 0 && time.Since(killed) < within; left = labtest.Marked(t, mark+id) {
+	left = labtest.Marked(t, envMark+id)
+	for ; len(left) > 0 && time.Since(killed) < leftoverTimeout; left = labtest.Marked(t, envMark+id) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if len(left) > 0 {
-		t.Errorf("killed after %s, and %s later there still are %v", moment, within, left)
+		t.Errorf("killed after %s, and %s later there still are %v", moment, leftoverTimeout, left)
 	}
 	if now := machineInterfaces(t); !slices.Equal(interfaces, now) {
 		t.Errorf("the machine's own interfaces were %v and are %v", interfaces, now)
@@ -134,7 +135,7 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	if files, err := filepath.Glob(dir + "/*"); err != nil || len(files) > 0 {
 		t.Errorf("files are left: %v %v", files, err)
 	}
-	// Killed, it has no time for words; the error of a program that ended by itself would be here.
+	// A program that ended before it was killed would have written its error.
 	if said, err := os.ReadFile(stderr.Name()); err != nil || len(said) > 0 {
 		t.Errorf("it said: %s %v", said, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-func start(t testing.TB, c lab.Config) *lab.Lab {
+func startLab(t testing.TB, c lab.Config) *lab.Lab {
 	t.Helper()
 	l, err := lab.Start(c)
 	if err != nil {
@@ -30,28 +30,30 @@ func start(t testing.TB, c lab.Config) *lab.Lab {
 	return l
 }
 
-// A single is a site with one place.
-type single struct {
+// A singleSite is a site with one place.
+type singleSite struct {
 	lab.PlaceInfo
 	ID int
 }
 
-// openOne opens a site with one place, or says why there is no such site or place.
-func openOne(ctx context.Context, l *lab.Lab, datapath string, t lab.Topology, p targets.Placement) (single, error) {
+// openOne opens a site with one place. The error may be that of the site or of the place.
+func openOne(
+	ctx context.Context, l *lab.Lab, datapath string, t lab.Topology, p targets.Placement,
+) (singleSite, error) {
 	site, err := l.Open(ctx, datapath, t, []targets.Placement{p})
 	if err != nil {
-		return single{}, err
+		return singleSite{}, err
 	}
 	place := site.Places[0]
 	if err := place.Err(); err != nil {
-		return single{}, errors.Join(err, l.CloseSite(site.ID))
+		return singleSite{}, errors.Join(err, l.CloseSite(site.ID))
 	}
-	return single{place, site.ID}, nil
+	return singleSite{place, site.ID}, nil
 }
 
-// try opens and closes a site with the paths given, or with all paths of a datapath, in each direction. Open checks
-// that the ends of each talk over the datapath.
-func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...targets.Path) {
+// checkPaths opens and closes a site with the given paths, or with all paths of a datapath, in each direction. Open
+// checks that the ends of each path reach each other over the datapath.
+func checkPaths(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...targets.Path) {
 	t.Helper()
 	if len(paths) == 0 {
 		paths = targets.Paths()
@@ -67,12 +69,14 @@ func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths 
 		t.Skip("this kernel has no such datapath")
 	}
 	for rotation := range 2 {
-		tryAll(t, l, d, topology, paths, rotation)
+		checkPathsOnce(t, l, d, topology, paths, rotation)
 	}
 }
 
-// tryAll opens one site with a place for each path, of which those are there that the datapath carries.
-func tryAll(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths []targets.Path, rotation int) {
+// checkPathsOnce opens one site with a place for each path, and checks the places that the datapath carries.
+func checkPathsOnce(
+	t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths []targets.Path, rotation int,
+) {
 	t.Helper()
 	var placements []targets.Placement
 	for _, path := range paths {
@@ -83,7 +87,7 @@ func tryAll(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, pat
 		t.Errorf("open: %v", err)
 		return
 	}
-	// The answer is one message; several programs on each path make several times as many places.
+	// The reply is one message. A site with several programs on each path has several times as many places.
 	const most = 16 << 10
 	if text, err := json.Marshal(site); err != nil || len(text) > most {
 		t.Errorf("the answer takes %d bytes, more than %d: %v", len(text), most, err)
@@ -123,7 +127,7 @@ func TestEveryPathOfEveryDatapathTalks(t *testing.T) {
 			topology.IPv6 = ipv6
 			t.Run(fmt.Sprintf("%s/ipv6=%t", d.Name(), ipv6), func(t *testing.T) {
 				t.Parallel()
-				try(t, start(t, config()), d, topology)
+				checkPaths(t, startLab(t, config()), d, topology)
 			})
 		}
 	}
@@ -135,7 +139,7 @@ func TestWorksInAUserNamespace(t *testing.T) {
 	for _, d := range datapath.Kit.Datapaths {
 		t.Run(d.Name(), func(t *testing.T) {
 			t.Parallel()
-			try(t, start(t, c), d, lab.Default(), targets.NodeNode, targets.PodPodOther, targets.NodeSvcOther)
+			checkPaths(t, startLab(t, c), d, lab.Default(), targets.NodeNode, targets.PodPodOther, targets.NodeSvcOther)
 		})
 	}
 }
@@ -150,25 +154,26 @@ func TestOptionsOfATopology(t *testing.T) {
 		for _, d := range datapath.Kit.Datapaths {
 			t.Run(name+"/"+d.Name(), func(t *testing.T) {
 				t.Parallel()
-				try(t, start(t, config()), d, topology, targets.NodeNode, targets.PodPodOther)
+				checkPaths(t, startLab(t, config()), d, topology, targets.NodeNode, targets.PodPodOther)
 			})
 		}
 	}
 }
 
-// What one check leaves is not seen by the next: many sites, each with all paths.
+// TestStressChecksInOneSite checks that the packets of one check do not disturb the next: it opens many sites, each
+// with all paths.
 func TestStressChecksInOneSite(t *testing.T) {
 	for _, name := range []string{"native", "vxlan", "native+wireguard", "native+ipsec"} {
-		d := honest(name)
+		d := findDatapath(name)
 		for _, services := range []string{"nftables", "ebpf"} {
 			for _, ipv6 := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/ipv6=%t", name, services, ipv6), func(t *testing.T) {
 					t.Parallel()
 					topology := lab.Default()
 					topology.Services, topology.IPv6 = services, ipv6
-					l := start(t, config())
+					l := startLab(t, config())
 					for range 10 {
-						try(t, l, d, topology)
+						checkPaths(t, l, d, topology)
 					}
 				})
 			}

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// nobody is the user without rights of most systems.
+// nobody is the unprivileged user of most systems.
 const nobody = 65534
 
-// The tests of every path once more, as a user without rights: all of it is in a user namespace then.
+// TestWithoutRoot runs the tests of every path again as an unprivileged user, so that the labs are in user namespaces.
 func TestWithoutRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("all tests run without root already")
@@ -33,8 +33,8 @@ func TestWithoutRoot(t *testing.T) {
 	}
 }
 
-// leaked says what the tests of this package have left: processes that nobody has waited for, which is what everything
-// else here is held by.
+// leaked returns an error if the tests of this package have left a process. Processes hold everything else that tests
+// could leave.
 func leaked() error {
 	var status syscall.WaitStatus
 	pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)

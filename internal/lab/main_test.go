@@ -15,11 +15,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 )
 
-// What the test binary is instead of a test, by its first argument.
+// First arguments that make the test binary another program.
 const (
-	holdArg = "lab-holder"
-	lieArg  = "lab-holder-of-liars"
-	loopArg = "loop" // opens sites for ever, as a program does that is about to be killed
+	holdArg        = "lab-holder"
+	mislabelledArg = "lab-holder-mislabelled"
+	loopArg        = "loop" // opens sites until it is killed
 )
 
 func config() lab.Config {
@@ -40,22 +40,22 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == lieArg {
-		if err := lab.Hold(lyingKit()); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == mislabelledArg {
+		if err := lab.Hold(mislabelledKit()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == bulkArg {
-		if err := bulk(os.Args[2:]); err != nil {
+		if err := runBulk(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == loopArg {
-		fmt.Fprintln(os.Stderr, loop())
+		fmt.Fprintln(os.Stderr, openSites())
 		os.Exit(1)
 	}
 	interfaces, err := labtest.Interfaces()

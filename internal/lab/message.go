@@ -17,34 +17,34 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What a request asks of the holder.
+// Kinds of requests.
 const (
-	doProbe = "probe" // whether the kernel has what a datapath needs for a path
-	doFind  = "find"  // which features the kernel has
-	doOpen  = "open"  // make a site and check it
+	doProbe = "probe" // check whether the kernel has what a datapath needs for a path
+	doFind  = "find"  // check which features the kernel has
+	doOpen  = "open"  // make a site and check its places
 	doExec  = "exec"  // run a command in a namespace of a site; answered when it has ended
-	doKill  = "kill"  // kill a command and all its children; the exec is answered, this is not
-	doClose = "close" // undo a site; answered when the kernel has removed it
+	doKill  = "kill"  // kill a command and all its children; only the command's doExec is answered
+	doClose = "close" // close a site; answered when the kernel has removed it
 )
 
-// maxMessage is the most bytes of a message. The kernel's own limit is the socket's buffer, which is larger.
+// maxMessage is the largest message, in bytes. The kernel's limit, the socket's buffer, is larger.
 const maxMessage = 128 << 10
 
-// A request is one message to the holder. Descriptors for a command's input and outputs come with it.
+// A request is a message to the holder. The descriptors of a command's streams are sent with it.
 type request struct {
 	ID         int                 `json:"id"`
 	Do         string              `json:"do"`
 	Datapath   string              `json:"datapath,omitempty"`
 	Topology   Topology            `json:"topology,omitzero"`
-	Path       targets.Path        `json:"path,omitempty"`       // to probe
-	Placements []targets.Placement `json:"placements,omitempty"` // to open
+	Path       targets.Path        `json:"path,omitempty"`       // of doProbe
+	Placements []targets.Placement `json:"placements,omitempty"` // of doOpen
 	Site       int                 `json:"site,omitempty"`
 	Host       string              `json:"host,omitempty"`
 	Args       []string            `json:"args,omitempty"`
-	Kill       int                 `json:"kill,omitempty"` // the ID of the exec
+	Kill       int                 `json:"kill,omitempty"` // ID of the doExec request
 }
 
-// A reply is one message from the holder.
+// A reply is a message from the holder.
 type reply struct {
 	ID     int       `json:"id"`
 	Error  *failure  `json:"error,omitempty"`
@@ -53,30 +53,30 @@ type reply struct {
 	Found  []Finding `json:"found,omitempty"`
 }
 
-// A SiteInfo is what the holder says of a site that it has made.
+// A SiteInfo describes a site that the holder has made.
 type SiteInfo struct {
 	ID     int         `json:"id"`
 	Places []PlaceInfo `json:"places"` // one for each placement, in that order
 }
 
-// A PlaceInfo is what the holder says of a place that it has checked, or why there is none.
+// A PlaceInfo describes a place that the holder has checked, or has the reason why there is none.
 type PlaceInfo struct {
 	Ends
 	MTU     int           `json:"mtu,omitempty"` // bytes, of the client's device
 	Facts   []result.Fact `json:"facts,omitempty"`
-	Failure *failure      `json:"failure,omitempty"` // nothing else is set then
+	Failure *failure      `json:"failure,omitempty"` // nil, or nothing else is set
 }
 
-// Err is why there is no such place; nil if there is.
+// Err returns the reason why there is no such place; nil if there is one.
 func (p PlaceInfo) Err() error { return p.Failure.err() }
 
-// A Host is one of a site: the name of its namespace, and its address.
+// A Host is a host of a site: the name of its namespace, and its address.
 type Host struct {
 	Name string     `json:"name"`
 	Addr netip.Addr `json:"addr"`
 }
 
-// A failure is an error on its way through the socket: its text, and what it Is.
+// A failure is an error as it is sent through the socket: its text, and which errors it Is.
 type failure struct {
 	Text         string `json:"text"`
 	NotSupported bool   `json:"not_supported,omitempty"`
@@ -90,7 +90,7 @@ func failureOf(err error) *failure {
 	return &failure{err.Error(), errors.Is(err, result.ErrNotSupported), errors.Is(err, host.ErrNoCommand)}
 }
 
-// err is the error again.
+// err returns the error again.
 func (f *failure) err() error {
 	switch {
 	case f == nil:
@@ -103,26 +103,26 @@ func (f *failure) err() error {
 	return errors.New(f.Text)
 }
 
-// A link is one end of the control socket. Sending is safe for concurrent use, as the kernel keeps messages whole.
+// A link is one end of the control socket. Concurrent sends are safe, since the kernel keeps messages whole.
 type link struct{ conn *net.UnixConn }
 
-// pair makes the control socket: one end for this process, one to be inherited by the holder.
-func pair() (*link, *os.File, error) {
+// newLinkPair makes the control socket: an end for this process, and one for the holder to inherit.
+func newLinkPair() (*link, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the control socket of the lab: %w", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "lab control")
 	ours := os.NewFile(uintptr(fds[0]), "lab control")
-	l, err := linkOf(ours)
+	l, err := newLink(ours)
 	if err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
 	return l, theirs, nil
 }
 
-// linkOf makes a link of a descriptor and closes that.
-func linkOf(file *os.File) (*link, error) {
+// newLink returns a link with a duplicate of file's descriptor, and closes file.
+func newLink(file *os.File) (*link, error) {
 	conn, err := net.FileConn(file)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("control socket of the lab: %w", err)
@@ -154,7 +154,8 @@ func (l *link) send(message any, files ...*os.File) error {
 	return err
 }
 
-// receive reads a message and the descriptors that came with it. At the end of the other process it returns io.EOF.
+// receive reads a message and the descriptors that were sent with it. It returns io.EOF when the other process has
+// ended.
 func (l *link) receive(message any) ([]*os.File, error) {
 	data, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(8*4))
 	n, rn, flags, _, err := l.conn.ReadMsgUnix(data, rights)

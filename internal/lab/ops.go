@@ -16,13 +16,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The names of probing links, in a scratch namespace.
+// Names of links that probes make in a scratch namespace.
 const (
 	scratch       = "probe0"
 	scratchParent = "parent0"
 )
 
-// unsupported turns the kernel's answer to a kind of device or queue that it does not know into a reason.
+// unsupported turns the kernel's error for an unknown kind of device or queue into a NotSupported error.
 func unsupported(err error, feature, config string) error {
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) {
 		return result.NotSupported(fmt.Sprintf("this kernel has no %s (%s)", feature, config))
@@ -30,7 +30,7 @@ func unsupported(err error, feature, config string) error {
 	return err
 }
 
-// A Veth is a pair of devices: Name here, Peer in another namespace, with the same MTU.
+// A Veth is a pair of devices: Name in the op's namespace, Peer in another one, with the same MTU.
 type Veth struct {
 	Name   string
 	MTU    int
@@ -86,7 +86,7 @@ func (o Bridge) Feature() string { return "bridge" }
 
 func (o Bridge) Probe(e *Env) error { return Bridge{Name: scratch}.Apply(e) }
 
-// A Vxlan is a VXLAN device with fixed ways, which learns nothing.
+// A Vxlan is a VXLAN device with static forwarding entries and without learning.
 type Vxlan struct {
 	Name  string
 	ID    int
@@ -108,19 +108,20 @@ func (o Vxlan) Apply(e *Env) error {
 
 func (o Vxlan) Feature() string { return "vxlan" }
 
-// Probe makes a VXLAN device that nobody uses.
+// Probe makes an unused VXLAN device.
 func (o Vxlan) Probe(e *Env) error {
 	return Vxlan{Name: scratch, ID: 1, Port: 8472, Local: netip.AddrFrom4([4]byte{127, 0, 0, 1})}.Apply(e)
 }
 
-// A Slave is a device on top of a parent here, made in another namespace: macvlan (bridge) or ipvlan (layer 2).
+// A Slave is a device on top of a parent in the op's namespace, made in another namespace: macvlan (mode bridge) or
+// ipvlan (mode l2).
 type Slave struct {
 	Kind   string // macvlan, ipvlan
 	Name   string
 	NS     string
 	Parent string
 	MTU    int
-	MAC    net.HardwareAddr // not of ipvlan, which has its parent's
+	MAC    net.HardwareAddr // not for ipvlan, which has its parent's
 }
 
 func (o Slave) String() string {
@@ -153,7 +154,7 @@ func (o Slave) add(e *Env, fd int) error {
 
 func (o Slave) Feature() string { return o.Kind }
 
-// Probe makes such a device on top of a bridge, which every kernel of a lab has.
+// Probe makes such a device on top of a bridge, which every kernel that can run a lab has.
 func (o Slave) Probe(e *Env) error {
 	if err := e.Netlink().AddBridge(netns.Link{Name: scratchParent}); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (o Slave) Probe(e *Env) error {
 	return Slave{Kind: o.Kind, Name: scratch, Parent: scratchParent}.add(e, 0)
 }
 
-// A Shaper limits what a device sends.
+// A Shaper limits the rate at which a device sends.
 type Shaper struct {
 	Dev string
 	netns.TokenBucket
@@ -179,7 +180,7 @@ func (o Shaper) Apply(e *Env) error {
 
 func (o Shaper) Feature() string { return "tbf" }
 
-// Probe limits a bridge that nobody uses.
+// Probe limits an unused bridge.
 func (o Shaper) Probe(e *Env) error {
 	if err := e.Netlink().AddBridge(netns.Link{Name: scratch}); err != nil {
 		return err
@@ -207,7 +208,7 @@ func (o Route) String() string {
 
 func (o Route) Apply(e *Env) error { return e.Netlink().AddRoute(netns.Route(o)) }
 
-// An op is a text and an effect.
+// An op is an Op made from a text and a function.
 type op struct {
 	text  string
 	apply func(e *Env) error
@@ -216,10 +217,10 @@ type op struct {
 func (o op) String() string     { return o.text }
 func (o op) Apply(e *Env) error { return o.apply(e) }
 
-// NewOp is an op that every kernel of a lab can do.
+// NewOp returns an op that every kernel that can run a lab supports.
 func NewOp(text string, apply func(e *Env) error) Op { return op{text, apply} }
 
-// Port makes a device a port of a bridge, and sets it up.
+// Port returns an op that makes a device a port of a bridge and sets it up.
 func Port(dev, bridge string) Op {
 	return NewOp(fmt.Sprintf("link set %s master %s up", dev, bridge), func(e *Env) error {
 		if err := e.Netlink().Enslave(dev, bridge); err != nil {
@@ -229,7 +230,7 @@ func Port(dev, bridge string) Op {
 	})
 }
 
-// Up sets devices up.
+// Up returns an op that sets devices up.
 func Up(devs ...string) Op {
 	return NewOp("link set "+strings.Join(devs, " ")+" up", func(e *Env) error {
 		for _, dev := range devs {
@@ -245,8 +246,8 @@ func setMTU(dev string, mtu int) Op {
 	return NewOp(fmt.Sprintf("link set %s mtu %d", dev, mtu), func(e *Env) error { return e.Netlink().Set(dev, mtu, nil) })
 }
 
-// congestion chooses TCP's congestion control, among those that the machine lets namespaces have.
-func congestion(name string) Op {
+// congestionControl returns an op that sets TCP's congestion control. Namespaces may use those that the machine allows.
+func congestionControl(name string) Op {
 	const setting = "net.ipv4.tcp_congestion_control"
 	return NewOp("sysctl "+setting+"="+name, func(*Env) error {
 		err := netns.Sysctl(setting, name)
@@ -264,31 +265,31 @@ func withoutOffloads(dev string) Op {
 	return NewOp("ethtool -K "+dev+" tx off tso off gso off gro off", func(*Env) error { return netns.SwitchOff(dev) })
 }
 
-// Addr gives a device an address.
+// Addr returns an op that adds an address to a device.
 func Addr(dev string, prefix netip.Prefix) Op {
 	return NewOp(fmt.Sprintf("addr add %s dev %s", prefix, dev),
 		func(e *Env) error { return e.Netlink().AddAddr(dev, prefix) })
 }
 
-// Rule sends what goes from one network to another to a table.
+// Rule returns an op that makes packets from one network to another use a routing table.
 func Rule(from, to netip.Prefix, table int) Op {
 	return NewOp(fmt.Sprintf("rule add from %s to %s lookup %d", from, to, table),
 		func(e *Env) error { return e.Netlink().AddRule(from, to, table) })
 }
 
-// Neighbour says which hardware address an address has.
+// Neighbour returns an op that adds a permanent neighbour entry.
 func Neighbour(dev string, ip netip.Addr, mac net.HardwareAddr) Op {
 	return NewOp(fmt.Sprintf("neigh add %s lladdr %s dev %s", ip, mac, dev),
 		func(e *Env) error { return e.Netlink().AddNeighbour(dev, ip, mac) })
 }
 
-// FDB tells a VXLAN device behind which outer address a hardware address is.
+// FDB returns an op that makes a VXLAN device send frames for a hardware address to an outer address.
 func FDB(dev string, mac net.HardwareAddr, outer netip.Addr) Op {
 	return NewOp(fmt.Sprintf("fdb add %s dev %s dst %s", mac, dev, outer),
 		func(e *Env) error { return e.Netlink().AddFDB(dev, mac, outer) })
 }
 
-// Sysctl writes a setting of the namespace.
+// Sysctl returns an op that writes a setting of the namespace.
 func Sysctl(name, value string) Op {
 	return NewOp("sysctl "+name+"="+value, func(*Env) error { return netns.Sysctl(name, value) })
 }

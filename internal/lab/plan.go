@@ -8,43 +8,43 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// An Op is one step of a plan: data, with a text and an effect.
+// An Op is one step of a plan, with a text and an effect.
 type Op interface {
-	// String is the op as a line of the plan, without the namespace: "link add br0 type bridge".
+	// String returns the op as a line of the plan, without the namespace: "link add br0 type bridge".
 	String() string
-	// Apply does it. The holder calls it on a locked thread that is inside the step's namespace, so sockets,
-	// devices and /proc/sys/net are that namespace's. The error says why only; the holder adds the rest.
+	// Apply carries out the op. The holder calls it on a locked thread in the step's namespace, so that sockets, devices
+	// and /proc/sys/net are that namespace's. The holder adds the namespace and the op's text to the error.
 	Apply(e *Env) error
 }
 
-// A Prober is an Op that needs something of the kernel that not every kernel has.
+// A Prober is an Op that needs a feature that not every kernel has.
 type Prober interface {
 	Op
-	// Feature names what is probed; equal names are probed once: "vxlan".
+	// Feature names the feature, such as "vxlan". Equal names are probed once.
 	Feature() string
-	// Probe tries it in a scratch namespace that is thrown away afterwards. It has three answers: nil is yes, an
-	// error that Is result.ErrNotSupported is no and names the feature, any other error is "could not tell".
+	// Probe tries the feature in a scratch namespace that is removed afterwards. It returns nil if the kernel has it, and
+	// an error that Is result.ErrNotSupported and names it if not. With any other error the answer is unknown.
 	Probe(e *Env) error
 }
 
-// A Step is an op and where it is done.
+// A Step is an op and the namespace in which it is applied.
 type Step struct {
 	Namespace string
 	Op        Op
 }
 
-// A Plan is how a site is built, in order. Equal topologies give equal plans.
+// A Plan lists the steps that build a site, in order. Equal topologies give equal plans.
 type Plan struct {
 	Namespaces []string
 	Steps      []Step
 	PodMTU     int // bytes
-	// Tunnel is the device in every node that the datapath's packets between nodes go through, if that is not the uplink.
+	// Tunnel is the device in every node through which the datapath's packets between nodes go; empty: the uplink.
 	Tunnel string
-	// Needs is what single paths need of the kernel beyond the steps.
+	// Needs are features that single paths need in addition to those of the steps.
 	Needs map[targets.Path][]Prober
 }
 
-// Need says that a path needs something that the others do not; without it, only that path is not supported.
+// Need adds a feature that one path needs. If it is missing, only that path is not supported.
 func (p *Plan) Need(path targets.Path, op Prober) {
 	if p.Needs == nil {
 		p.Needs = map[targets.Path][]Prober{}
@@ -65,10 +65,10 @@ func (p *Plan) Add(namespace string, ops ...Op) {
 	}
 }
 
-// A Service is an address, and that of its only endpoint, both at ServicePort.
+// A Service is the address of a Service and that of its only endpoint, both with port ServicePort.
 type Service struct{ Addr, Endpoint Dual }
 
-// Services are those of the pods that the plan has so far.
+// Services returns the Services of the pods that the plan has so far.
 func (p Plan) Services(t Topology) []Service {
 	var services []Service
 	for n := range t.EachNode() {
@@ -81,7 +81,7 @@ func (p Plan) Services(t Topology) []Service {
 	return services
 }
 
-// String is the plan as text: one line per namespace, then one per step.
+// String returns the plan as text: a line for each namespace, then one for each step.
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, name := range p.Namespaces {
@@ -93,8 +93,8 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// probers returns the probes of a plan for a path, one per feature, in order: those of all steps that every path needs,
-// and the path's own.
+// probers returns the probes of a plan for a path, one per feature: first those of the path, then those of the steps,
+// without features that only other paths need.
 func (p Plan) probers(path targets.Path) []Prober {
 	var probers []Prober
 	seen := map[string]bool{}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Plan is the whole plan of a site: the datapath's, then the Services'.
+// Plan returns the plan of a site: the datapath's, then that of the Services, then the setup of the pods.
 func (k Kit) Plan(datapath string, t Topology) (Plan, error) {
 	if err := t.Validate(); err != nil {
 		return Plan{}, err
@@ -17,7 +17,7 @@ func (k Kit) Plan(datapath string, t Topology) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	s, err := named(k.Services, t.Services, "services=%s is not one of %s")
+	s, err := findByName(k.Services, t.Services, "services=%s is not one of %s")
 	if err != nil {
 		return Plan{}, err
 	}
@@ -26,11 +26,11 @@ func (k Kit) Plan(datapath string, t Topology) (Plan, error) {
 		return Plan{}, fmt.Errorf("plan of %s: %w", datapath, err)
 	}
 	s.Extend(&plan, t)
-	return plan, plan.setUp(t.Pods)
+	return plan, plan.addPodSteps(t.Pods)
 }
 
-// setUp adds what pods are to have besides.
-func (p *Plan) setUp(pods Pods) error {
+// addPodSteps adds the settings of all pods.
+func (p *Plan) addPodSteps(pods Pods) error {
 	if pods.MTU > p.PodMTU {
 		return fmt.Errorf("pod-mtu=%d is more than the %d bytes that the datapath leaves", pods.MTU, p.PodMTU)
 	}
@@ -52,10 +52,10 @@ func (o Pods) steps() []Op {
 		steps = append(steps, withoutOffloads(Uplink))
 	}
 	if o.Congestion != "" {
-		steps = append(steps, congestion(o.Congestion))
+		steps = append(steps, congestionControl(o.Congestion))
 	}
 	if o.Buffer > 0 {
-		steps = append(steps, Sysctl("net.ipv4.tcp_rmem", o.buffer()), Sysctl("net.ipv4.tcp_wmem", o.buffer()))
+		steps = append(steps, Sysctl("net.ipv4.tcp_rmem", o.bufferSizes()), Sysctl("net.ipv4.tcp_wmem", o.bufferSizes()))
 	}
 	if o.Backlog > 0 {
 		steps = append(steps, Sysctl("net.core.somaxconn", strconv.Itoa(o.Backlog)))
@@ -63,5 +63,7 @@ func (o Pods) steps() []Op {
 	return steps
 }
 
-// buffer is the least, the first and the largest size of a buffer, as the kernel's settings have it.
-func (o Pods) buffer() string { return fmt.Sprintf("%d %d %[2]d", min(MinBuffer, o.Buffer), o.Buffer) }
+// bufferSizes returns the minimum, default and maximum buffer size in the format of tcp_rmem and tcp_wmem.
+func (o Pods) bufferSizes() string {
+	return fmt.Sprintf("%d %d %[2]d", min(MinBuffer, o.Buffer), o.Buffer)
+}

@@ -16,18 +16,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// goneTimeout is how long the kernel may take to remove a site. It takes some ten milliseconds.
-const goneTimeout = 20 * time.Second
+// removalTimeout is how long the kernel may take to remove a site. It takes some ten milliseconds.
+const removalTimeout = 20 * time.Second
 
 // A site is a plan that has been applied and checked.
 type site struct {
 	namespaces *namespaces
 	canary     *canary
-	// background is what of the check ends in its own time.
+	// background waits for what the check left to end in the background.
 	background sync.WaitGroup
 }
 
-// Ends are the two hosts of a placement, and what the client dials.
+// Ends are the two hosts of a placement, and the address that the client dials.
 type Ends struct {
 	Client     Host           `json:"client,omitzero"`
 	Server     Host           `json:"server,omitzero"`
@@ -37,8 +37,8 @@ type Ends struct {
 	ServerNode int            `json:"-"`
 }
 
-// EndsOf says which hosts a placement uses. Client and server are on the node that the rotation picks, or the server on
-// the next one; the server of a Service is a pod.
+// EndsOf returns the hosts of a placement. The rotation selects the client's node; the server is on the same node or on
+// the next one. The server of a Service is a pod.
 func EndsOf(t Topology, p targets.Placement) Ends {
 	a := ((p.Rotation%t.Nodes)+t.Nodes)%t.Nodes + 1
 	b := a
@@ -66,7 +66,8 @@ func EndsOf(t Topology, p targets.Placement) Ends {
 	return e
 }
 
-// openSite plans, applies and checks. An error is about the whole site, of which nothing is left then.
+// openSite plans, applies and checks a site. After an error nothing of the site remains; errors of single places are in
+// the SiteInfo.
 func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 	datapath, err := kit.Datapath(r.Datapath)
 	if err != nil {
@@ -81,16 +82,16 @@ func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 		return nil, nil, err
 	}
 	places, err := s.places(datapath, plan, r)
-	s.namespaces.quiesce()
+	s.namespaces.closeNetlink()
 	if err != nil {
 		return nil, nil, errors.Join(err, s.close())
 	}
 	return s, &SiteInfo{ID: id, Places: places}, nil
 }
 
-// places checks the placements of a request, one after the other, when the devices carry packets.
+// places checks the placements of a request one after another, once all devices carry packets.
 func (s *site) places(datapath Datapath, plan Plan, r request) ([]PlaceInfo, error) {
-	if err := s.namespaces.settle(); err != nil {
+	if err := s.namespaces.waitReady(); err != nil {
 		return nil, err
 	}
 	capture, err := s.capture()
@@ -113,9 +114,8 @@ func (s *site) places(datapath Datapath, plan Plan, r request) ([]PlaceInfo, err
 	return places, nil
 }
 
-// checkOrder is the order in which placements are checked, as indexes of them: what must stay within its node before
-// anything has been on the underlay, and what must not use the tunnel before anything has been in it, since a tunnel
-// that has been used may have something to say of its own accord.
+// checkOrder returns the indexes of the placements in the order in which they are checked: first paths that must stay
+// within their node, then paths that must not use the tunnel. A tunnel that has been used may send packets of its own.
 func checkOrder(d Datapath, placements []targets.Placement) []int {
 	rank := func(i int) int {
 		switch w := d.Wire(placements[i].Path); {
@@ -134,14 +134,14 @@ func checkOrder(d Datapath, placements []targets.Placement) []int {
 	return order
 }
 
-// settleTimeout is how long devices may take to carry packets. They take some milliseconds.
-const settleTimeout = 2 * time.Second
+// readyTimeout is how long devices may take to carry packets. They take some milliseconds.
+const readyTimeout = 2 * time.Second
 
-// settle waits until every device carries packets. The kernel activates a device some time after it was set up, and
-// drops until then; the first to be dropped is the question for a hardware address, which is asked again only a second
-// later. A device that never does is left to the datapath check.
-func (n *namespaces) settle() error {
-	deadline := time.Now().Add(settleTimeout)
+// waitReady waits until every device carries packets, at most readyTimeout. The kernel activates a device some time
+// after it was set up, and drops packets before that. The first packet is the address resolution, which is repeated
+// only after a second. The datapath check reports devices that never become ready.
+func (n *namespaces) waitReady() error {
+	deadline := time.Now().Add(readyTimeout)
 	for _, name := range n.names {
 		for {
 			ready, err := n.spaces[name].netlink.Ready()
@@ -157,7 +157,7 @@ func (n *namespaces) settle() error {
 	return nil
 }
 
-// build applies a plan, with a canary in it.
+// build applies a plan and adds a canary.
 func build(plan Plan, id int) (*site, error) {
 	n, err := apply(plan)
 	if err != nil {
@@ -170,16 +170,17 @@ func build(plan Plan, id int) (*site, error) {
 	return &site{namespaces: n, canary: c}, nil
 }
 
-// close lets the site go; gone waits for its end.
+// close releases the site; awaitRemoval waits until it is removed.
 func (s *site) close() error {
 	s.background.Wait()
 	return s.namespaces.close()
 }
 
-func (s *site) gone(ctx context.Context) error { return s.canary.gone(ctx) }
+func (s *site) awaitRemoval(ctx context.Context) error { return s.canary.awaitRemoval(ctx) }
 
-// A canary is a veth from the holder's own namespace into the namespace of a site that is let go last. The kernel
-// removes namespaces in that order, a batch at a time and in its own time; when it removes that one, this end goes too.
+// A canary is a veth from the holder's own namespace into the namespace of a site that is released last. The kernel
+// removes namespaces in that order, some at a time and later; the canary's end here disappears with the other end's
+// namespace.
 type canary struct{ name string }
 
 func newCanary(name string, into *netns.NS) (*canary, error) {
@@ -192,8 +193,8 @@ func newCanary(name string, into *netns.NS) (*canary, error) {
 	return &canary{name}, nil
 }
 
-// gone waits until the canary is gone.
-func (c *canary) gone(ctx context.Context) error {
+// awaitRemoval waits until the canary has disappeared.
+func (c *canary) awaitRemoval(ctx context.Context) error {
 	return netns.With(func(conn *netns.Conn) error {
 		for {
 			there, err := conn.Exists(c.name)

@@ -9,16 +9,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// wires is a datapath of which only that is known.
-type wires struct {
+// A fakeDatapath is a datapath of which only the wires are known.
+type fakeDatapath struct {
 	Datapath
 	of map[targets.Path]Wire
 }
 
-func (w wires) Wire(p targets.Path) Wire { return w.of[p] }
+func (w fakeDatapath) Wire(p targets.Path) Wire { return w.of[p] }
 
 func TestCheckOrder(t *testing.T) {
-	d := wires{of: map[targets.Path]Wire{
+	d := fakeDatapath{of: map[targets.Path]Wire{
 		targets.PodPodSame: {Quiet: true}, targets.PodSvcSame: {Quiet: true},
 		targets.PodPodOther: {Device: "wg0", Sealed: true}, targets.PodSvcOther: {Device: "wg0", Sealed: true},
 	}}

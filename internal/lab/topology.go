@@ -13,62 +13,63 @@ import (
 const (
 	MinNodes = 2
 	MaxNodes = 16
-	// PodsPerNode is two, so that every /same path has its two ends.
+	// PodsPerNode is two, so that every /same path has two ends.
 	PodsPerNode = 2
-	// MinMTU leaves a pod IPv6's least MTU of 1280 bytes under every combination of datapaths.
+	// MinMTU leaves pods IPv6's minimum MTU of 1280 bytes with every datapath.
 	MinMTU = 1500
-	// MaxMTU is the largest jumbo frame that network cards commonly take. A veth would take more, but around packets of
-	// nearly 64 KiB not every tunnel has room for its headers.
+	// MaxMTU is the largest MTU that network cards commonly support. A veth supports more, but not every tunnel can add
+	// its headers to packets of nearly 64 KiB.
 	MaxMTU = 9216
-	// MinRate and MaxRate of the underlay in bit/s.
+	// MinRate and MaxRate limit the rate of the underlay, in bit/s.
 	MinRate = 1_000_000
 	MaxRate = 100_000_000_000
-	// MaxDelay and MaxLoss leave the datapath check a chance.
+	// MaxDelay and MaxLoss are limits up to which the datapath check can succeed.
 	MaxDelay = 100 * time.Millisecond
 	MaxLoss  = 0.2
-	// MinPodMTU is IPv6's least.
+	// MinPodMTU is IPv6's minimum MTU, in bytes.
 	MinPodMTU = 1280
-	// MinBuffer holds a packet or two, MaxBuffer what a path of 10 Gbit/s and 50 ms takes.
+	// MinBuffer holds a packet or two, MaxBuffer the window of a path with 10 Gbit/s and 50 ms. Both are in bytes.
 	MinBuffer = 4 << 10
 	MaxBuffer = 64 << 20
-	// MaxBacklog is as large as Linux has it by default; MaxRules takes a second to make.
+	// MaxBacklog is the default of Linux. MaxRules are added in about a second.
 	MaxBacklog = 4096
 	MaxRules   = 20_000
-	// ServicePort is the port of every Service, and of the one endpoint it has.
+	// ServicePort is the port of every Service and of its only endpoint.
 	ServicePort = 5201
-	// Switch is the name of the namespace that holds the underlay.
+	// Switch is the name of the underlay's namespace.
 	Switch = "switch"
 	// Uplink is a node's device on the underlay, and a pod's only device.
 	Uplink = "eth0"
 )
 
-// A Topology is what a site is made of, apart from the datapath. Nodes and pods are counted from 1.
+// A Topology describes a site apart from its datapath. Nodes and pods are numbered from 1.
 type Topology struct {
 	Nodes    int    `json:"nodes"`          // 2 to 16
 	MTU      int    `json:"mtu"`            // of the underlay, bytes
-	Rate     int64  `json:"rate,omitempty"` // of each node's uplink with Ethernet headers, bit/s; 0 is unlimited
-	Services string `json:"services"`       // the name of a Services: nftables, ebpf
-	IPv6     bool   `json:"ipv6,omitempty"` // the family that a run uses; both are always there
-	// Delay is what the underlay adds to each round trip between two of its ports; nil is none. A Delay of 0 goes the
-	// same way, through a process, and waits for nothing: the zero against which others are compared.
+	Rate     int64  `json:"rate,omitempty"` // of each node's uplink, with Ethernet headers, bit/s; 0: unlimited
+	Services string `json:"services"`       // name of a Services: nftables, ebpf
+	IPv6     bool   `json:"ipv6,omitempty"` // IP version of the runs; sites always have both
+	// Delay is added to each round trip between two ports of the underlay; nil: none. With a Delay of 0 packets still go
+	// through the forwarding process, so that it is the baseline for other delays.
 	Delay *time.Duration `json:"delay,omitempty"`
-	// Loss is the probability that an IP packet from the underlay is dropped, each on its own.
+	// Loss is the probability that an IP packet from the underlay is dropped, independently of others.
 	Loss float64 `json:"loss,omitempty"`
-	// Rules is how many rules of the packet filter each node tries in vain on every packet that it forwards.
+	// Rules is the number of packet filter rules that do not match, which each node tries on every packet it forwards.
 	Rules int  `json:"rules,omitempty"`
 	Pods  Pods `json:"pods,omitzero"`
 }
 
-// Pods is how pods are set up, whatever the datapath. What is zero is left as the kernel or the datapath has it.
+// Pods has settings of pods that are independent of the datapath. Zero values keep the defaults of the kernel or the
+// datapath.
 type Pods struct {
-	MTU        int    `json:"mtu,omitempty"`        // bytes; not more than the datapath leaves
-	Plain      bool   `json:"plain,omitempty"`      // devices without segmentation, coalescing and checksums
-	Congestion string `json:"congestion,omitempty"` // control of TCP's rate
-	Buffer     int64  `json:"buffer,omitempty"`     // most that a TCP socket keeps for each direction, bytes
+	MTU        int    `json:"mtu,omitempty"`        // bytes; at most what the datapath leaves
+	Plain      bool   `json:"plain,omitempty"`      // devices without segmentation, coalescing and checksum offloads
+	Congestion string `json:"congestion,omitempty"` // TCP's congestion control
+	Buffer     int64  `json:"buffer,omitempty"`     // most that a TCP socket buffers for each direction, bytes
 	Backlog    int    `json:"backlog,omitempty"`    // most connections that wait to be accepted
 }
 
-// Default is the topology of a target without options.
+// Default returns the topology of a target without options.
 func Default() Topology { return Topology{Nodes: 2, MTU: 1500, Services: "nftables"} }
 
 // Validate returns an error that names the first value out of its range.
@@ -102,10 +103,10 @@ func (p Pods) validate() error {
 	return nil
 }
 
-// EachNode are the numbers of all nodes.
+// EachNode returns the numbers of all nodes.
 func (t Topology) EachNode() iter.Seq[int] { return t.Others(0) }
 
-// Others are the numbers of all nodes but n.
+// Others returns the numbers of all nodes except n.
 func (t Topology) Others(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for k := 1; k <= t.Nodes; k++ {
@@ -116,10 +117,10 @@ func (t Topology) Others(n int) iter.Seq[int] {
 	}
 }
 
-// A Dual is an address of each family.
+// A Dual is an address of each IP version.
 type Dual struct{ V4, V6 netip.Addr }
 
-// Of returns the address of one family.
+// Of returns the address of one IP version.
 func (d Dual) Of(ipv6 bool) netip.Addr {
 	if ipv6 {
 		return d.V6
@@ -130,10 +131,10 @@ func (d Dual) Of(ipv6 bool) netip.Addr {
 // All returns both addresses.
 func (d Dual) All() []netip.Addr { return []netip.Addr{d.V4, d.V6} }
 
-// A DualPrefix is a network of each family.
+// A DualPrefix is a network of each IP version.
 type DualPrefix struct{ V4, V6 netip.Prefix }
 
-// Of returns the network of one family.
+// Of returns the network of one IP version.
 func (d DualPrefix) Of(ipv6 bool) netip.Prefix {
 	if ipv6 {
 		return d.V6
@@ -144,18 +145,18 @@ func (d DualPrefix) Of(ipv6 bool) netip.Prefix {
 // All returns both networks.
 func (d DualPrefix) All() []netip.Prefix { return []netip.Prefix{d.V4, d.V6} }
 
-// Prefix returns the networks that d is in, of these lengths.
+// Prefix returns the networks of d with prefixes of these lengths. The host bits are kept.
 func (d Dual) Prefix(bits4, bits6 int) DualPrefix {
 	return DualPrefix{netip.PrefixFrom(d.V4, bits4), netip.PrefixFrom(d.V6, bits6)}
 }
 
-// Node is the name of a node and of its namespace.
+// Node returns the name of a node and of its namespace.
 func Node(n int) string { return fmt.Sprintf("node%d", n) }
 
-// Pod is the name of a pod and of its namespace.
+// Pod returns the name of a pod and of its namespace.
 func Pod(n, m int) string { return fmt.Sprintf("node%d/pod%d", n, m) }
 
-// NodeOf is the name of the node that a pod is on; empty for anything else.
+// NodeOf returns the name of a pod's node, or "" if the host is not a pod.
 func NodeOf(host string) string {
 	node, _, isPod := strings.Cut(host, "/pod")
 	if !isPod {
@@ -164,49 +165,49 @@ func NodeOf(host string) string {
 	return node
 }
 
-// NodeAddr is a node's address on the underlay.
+// NodeAddr returns a node's address on the underlay.
 func NodeAddr(n int) Dual { return dual(10, 0, 0, n, 0x10, 0, n) }
 
-// NodeNet is the underlay's network.
+// NodeNet returns the network of the underlay.
 func NodeNet() DualPrefix { return dual(10, 0, 0, 0, 0x10, 0, 0).Prefix(24, 48) }
 
-// PodAddr is a pod's address.
+// PodAddr returns a pod's address.
 func PodAddr(n, m int) Dual { return dual(10, 244, n, 10+m, 0x244, n, 10+m) }
 
-// PodNet is the network of a node's pods.
+// PodNet returns the network of a node's pods.
 func PodNet(n int) DualPrefix { return dual(10, 244, n, 0, 0x244, n, 0).Prefix(24, 64) }
 
-// PodsNet is the network of all pods.
+// PodsNet returns the network of all pods.
 func PodsNet() DualPrefix { return dual(10, 244, 0, 0, 0x244, 0, 0).Prefix(16, 48) }
 
-// Gateway is a node's address towards its pods.
+// Gateway returns a node's address towards its pods.
 func Gateway(n int) Dual { return dual(10, 244, n, 1, 0x244, n, 1) }
 
-// TunnelAddr is the address of a node's tunnel device, the next hop of routes to its pods.
+// TunnelAddr returns the address of a node's tunnel device, which is the next hop of routes to its pods.
 func TunnelAddr(n int) Dual { return dual(10, 245, 0, n, 0x245, 0, n) }
 
-// ServiceAddr is the address of the Service whose endpoint is a pod.
+// ServiceAddr returns the address of the Service whose endpoint is a pod.
 func ServiceAddr(n, m int) Dual {
 	k := PodsPerNode*(n-1) + m
 	return dual(10, 96, 0, k, 0x96, 0, k)
 }
 
-// ServiceNet is the network of all Services.
+// ServiceNet returns the network of all Services.
 func ServiceNet() DualPrefix { return dual(10, 96, 0, 0, 0x96, 0, 0).Prefix(24, 48) }
 
-// dual makes a.b.c.d and fd00:<net>:0:<sub>::<id>.
+// dual returns a.b.c.d and fd00:<net>:0:<sub>::<id>.
 func dual(a, b, c, d, net, sub, id int) Dual {
 	v6 := [16]byte{0xfd, 0, byte(net >> 8), byte(net), 0, 0, byte(sub >> 8), byte(sub), 14: byte(id >> 8), 15: byte(id)}
 	return Dual{netip.AddrFrom4([4]byte{byte(a), byte(b), byte(c), byte(d)}), netip.AddrFrom16(v6)}
 }
 
-// LinkLocal is an address for IPv6's own work on one link: address resolution needs one where a node forwards.
+// LinkLocal returns a link-local address, which address resolution needs where a node forwards.
 func LinkLocal(id int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfe, 0x80, 14: byte(id >> 8), 15: byte(id)}), 64)
 }
 
-// NodeMAC is the hardware address of a node's uplink.
+// NodeMAC returns the hardware address of a node's uplink.
 func NodeMAC(n int) net.HardwareAddr { return net.HardwareAddr{2, 0, 10, 0, 0, byte(n)} }
 
-// PodMAC is the hardware address of a pod's device.
+// PodMAC returns the hardware address of a pod's device.
 func PodMAC(n, m int) net.HardwareAddr { return net.HardwareAddr{2, 0, 10, 244, byte(n), byte(10 + m)} }

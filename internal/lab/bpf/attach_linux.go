@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// What a kernel may lack, as it is told to the reader.
+// Reasons why eBPF programs are not supported.
 const (
 	notAllowed = result.NotSupported(
 		"eBPF is not allowed here: it needs root (CAP_BPF and CAP_NET_ADMIN) outside of a user namespace")
@@ -24,14 +24,15 @@ const (
 	noBPF    = result.NotSupported("this kernel has no eBPF (CONFIG_BPF_SYSCALL)")
 )
 
-// maxSockets is how many sockets the reverse map remembers; the least recently used are forgotten.
+// maxSockets is the size of the reverse map in sockets. The least recently used ones are removed.
 const maxSockets = 1 << 16
 
-// An Attachment is programs at work. It is safe for concurrent use, and ends at the latest with the process.
+// An Attachment is a set of attached programs. It is safe for concurrent use. The kernel detaches the programs at the
+// latest when the process ends.
 type Attachment struct {
 	links    []io.Closer
 	maps     []io.Closer
-	counters *ebpf.Map // of a tunnel; nil for Services
+	counters *ebpf.Map // of a tunnel; nil: the programs are for Services
 }
 
 // Close detaches the programs.
@@ -43,7 +44,7 @@ func (a *Attachment) Close() error {
 	return errors.Join(errs...)
 }
 
-// Counters are what the tunnel has carried since it was attached.
+// Counters returns what the tunnel has carried since it was attached.
 func (a *Attachment) Counters() (Counters, error) {
 	var c Counters
 	if a.counters == nil {
@@ -55,8 +56,8 @@ func (a *Attachment) Counters() (Counters, error) {
 	return c, nil
 }
 
-// AttachTunnel attaches the programs of t to the network interface with the index, in the network
-// namespace of the calling thread. The error Is result.ErrNotSupported where the kernel cannot.
+// AttachTunnel attaches the programs of t to the network interface with the index uplink, in the network namespace of
+// the calling thread. The error Is result.ErrNotSupported if the kernel lacks a feature.
 func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -92,10 +93,10 @@ func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 	return a, nil
 }
 
-// attachServices translates what the processes in a cgroup dial: a Service's address becomes its
-// endpoint's as a socket connects or sends a datagram, and the other way round where the process
-// asks whom it talks to. It is for sockets opened in the cgroup afterwards. dir is a directory of cgroup v2. The error
-// Is result.ErrNotSupported where the kernel cannot.
+// attachServices translates the addresses that processes in a cgroup dial: a Service's address becomes its endpoint's
+// when a socket connects or sends a datagram, and the endpoint's becomes the Service's when the process asks for its
+// peer. It applies to sockets opened in the cgroup afterwards. dir is a directory of cgroup v2. The error Is
+// result.ErrNotSupported if the kernel lacks a feature.
 func attachServices(dir string, services []Service) (*Attachment, error) {
 	forward, err := newMap(&ebpf.MapSpec{Name: "km_" + servicesMap, Type: ebpf.Hash,
 		KeySize: entryLen, ValueSize: entryLen, MaxEntries: uint32(max(1, len(services)*len(protocols)))})
@@ -121,14 +122,14 @@ func attachServices(dir string, services []Service) (*Attachment, error) {
 		}
 	}
 	for _, h := range hooks {
-		if err := a.hook(h, dir, maps); err != nil {
+		if err := a.attachHook(h, dir, maps); err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
 	}
 	return a, nil
 }
 
-func (a *Attachment) hook(h hook, dir string, maps map[string]*ebpf.Map) error {
+func (a *Attachment) attachHook(h hook, dir string, maps map[string]*ebpf.Map) error {
 	p, err := load(&ebpf.ProgramSpec{Name: "km_" + h.name, Type: ebpf.CGroupSockAddr,
 		AttachType: h.attach, Instructions: h.program()}, maps)
 	if err != nil {
@@ -144,7 +145,7 @@ func (a *Attachment) hook(h hook, dir string, maps map[string]*ebpf.Map) error {
 func newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	m, err := ebpf.NewMap(spec)
 	if errors.Is(err, unix.EPERM) {
-		// Before Linux 5.11 maps count as locked memory, of which root may allow itself more.
+		// Before Linux 5.11 maps count as locked memory, whose limit root may raise.
 		limit := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 		if unix.Setrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil {
 			m, err = ebpf.NewMap(spec)
@@ -153,7 +154,7 @@ func newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
 	return m, missing("making the eBPF map "+spec.Name, err, noBPF)
 }
 
-// load loads a program, after giving its instructions the maps that they name.
+// load connects a program's instructions with the maps that they refer to, and loads it.
 func load(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (*ebpf.Program, error) {
 	for name, m := range maps {
 		err := spec.Instructions.AssociateMap(name, m)
@@ -166,7 +167,7 @@ func load(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (*ebpf.Program, err
 	return p, missing("loading the eBPF program "+spec.Name, err, noBPF)
 }
 
-// missing turns the kernel's answers for lack of a right or a feature into the reason, and wraps other errors.
+// missing turns the kernel's errors for a missing permission or feature into NotSupported errors, and wraps others.
 func missing(doing string, err error, feature result.NotSupported) error {
 	switch {
 	case err == nil:

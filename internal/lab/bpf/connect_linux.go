@@ -10,14 +10,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 )
 
-// Connect is Services translated as sockets connect, in the way of Cilium without kube-proxy: for the processes of a
-// site, wherever they run, by programs at the site's control group.
+// A Connect translates Services as sockets connect, in the way of Cilium without kube-proxy. Its programs are attached
+// to the site's control group and apply to the site's processes.
 type Connect struct{}
 
 func (Connect) Name() string { return "ebpf" }
 
-// Extend gives the site the Services of all pods of the plan, TCP and UDP, IPv4 and IPv6. A plan without pods stays as
-// it is.
+// Extend adds the Services of all pods of the plan, for TCP and UDP, IPv4 and IPv6. A plan without pods is not changed.
 func (Connect) Extend(p *lab.Plan, t lab.Topology) {
 	var op Translate
 	for _, s := range p.Services(t) {
@@ -27,12 +26,13 @@ func (Connect) Extend(p *lab.Plan, t lab.Topology) {
 		}
 	}
 	if len(op) > 0 {
-		// No namespace is the programs' own; the switch's stands for the whole site.
+		// The programs belong to no namespace; the step uses that of the switch.
 		p.Add(lab.Switch, op)
 	}
 }
 
-// Translate puts the site's commands into a control group in which the addresses of Services become those of endpoints.
+// A Translate puts the site's commands into a control group in which the addresses of Services become those of
+// endpoints.
 type Translate []Service
 
 func (o Translate) String() string {
@@ -43,7 +43,7 @@ func (o Translate) String() string {
 	return "cgroup ebpf tcp,udp at connect,sendmsg,recvmsg,getpeername map " + strings.Join(pairs, " ")
 }
 
-// Apply makes the group and attaches the programs. Both are gone when the site is closed.
+// Apply makes the group and attaches the programs. Closing the site removes both.
 func (o Translate) Apply(e *lab.Env) error {
 	group, err := cgroup.New()
 	if err != nil {
@@ -53,7 +53,7 @@ func (o Translate) Apply(e *lab.Env) error {
 	if err != nil {
 		return errors.Join(err, group.Close())
 	}
-	e.Enter(group)
+	e.UseGroup(group)
 	e.OnClose(func() error { return errors.Join(attached.Close(), group.Close()) })
 	e.Fact("services", "eBPF at connect")
 	return nil

@@ -15,58 +15,58 @@ const (
 	reverseMap  = "reverse"
 )
 
-// A Tunnel is the IP-in-IP (RFC 2003) side of one node. IPv4 in IPv4 only.
+// A Tunnel is one node's side of IP-in-IP (RFC 2003), IPv4 in IPv4 only.
 type Tunnel struct {
 	Node  netip.Addr   // the node's address on the underlay: the outer source
 	Pods  netip.Prefix // the node's own pods
 	Peers []Peer       // the other nodes
-	// Shaped says that the uplink has a queue that limits bytes. The kernel counts a packet's before programs see it, so
-	// packets are then sent a second time, to be counted with their outer headers.
+	// Shaped reports that the uplink has a queue that limits bytes. The kernel sets a packet's size for the queue before
+	// programs run, so packets are then redirected to the uplink again, to be counted with their outer headers.
 	Shaped bool
 }
 
 // A Peer is another node of a tunnel.
 type Peer struct {
 	Node netip.Addr   // the outer destination
-	Pods netip.Prefix // what is sent to it
+	Pods netip.Prefix // destinations that are sent to it
 }
 
-// Counters are what a tunnel has carried. Bytes count the inner packets as the stack sees them, so
-// before segmentation and without the link-layer header.
+// Counters count what a tunnel has carried. Bytes are those of the inner packets as the stack sees them: before
+// segmentation and without the link-layer header.
 type Counters struct {
 	EncapPackets, EncapBytes uint64
 	DecapPackets, DecapBytes uint64
-	Errors                   uint64 // packets dropped because they could not be encapsulated or taken out
+	Errors                   uint64 // packets dropped because they could not be encapsulated or decapsulated
 }
 
-// Offsets in Counters as the programs add to it.
+// Offsets of the fields of Counters to which the programs add.
 const (
 	countEncap  = 0
 	countDecap  = 16
 	countErrors = 32
 )
 
-// validate names the first address that is not what the programs can carry.
+// validate returns an error that names the first address that the programs do not support.
 func (t Tunnel) validate() error {
 	if len(t.Peers) == 0 {
 		return fmt.Errorf("an IP-in-IP tunnel of %v without a peer", t.Node)
 	}
 	for _, p := range append([]Peer{{t.Node, t.Pods}}, t.Peers...) {
-		if !p.Node.Is4() || !p.Pods.Addr().Is4() { // the zero values are not, either
+		if !p.Node.Is4() || !p.Pods.Addr().Is4() { // zero values are not IPv4 either
 			return fmt.Errorf("IP-in-IP carries IPv4 in IPv4 only, not node %v with pods %v", p.Node, p.Pods)
 		}
 	}
 	return nil
 }
 
-// Where the programs keep an IPv4 header: the top of the stack.
+// header is the offset of the IPv4 header on the programs' stacks.
 const header = -ipLen
 
-// encap is the program at the egress of the uplink. Packets to another node's pods, and from own
-// pods to another node itself, get an outer header; everything else passes as it is.
+// encap returns the program for the uplink's egress. It adds an outer header to packets to another node's pods, and to
+// packets from the node's pods to another node; it passes all others unchanged.
 //
-// BPF_F_ADJ_ROOM_FIXED_GSO keeps the segment size of large sends as TCP chose it: the pods' MTU
-// already leaves room for the outer header.
+// BPF_F_ADJ_ROOM_FIXED_GSO keeps the segment size that TCP chose for large sends, since the pods' MTU leaves room for
+// the outer header.
 func (t Tunnel) encap() asm.Instructions {
 	insns := loadIPv4()
 	insns = append(insns,
@@ -76,11 +76,11 @@ func (t Tunnel) encap() asm.Instructions {
 		asm.HostTo(asm.BE, asm.R8, asm.Word),
 	)
 	for i, p := range t.Peers {
-		insns = append(insns, t.choose(i, p)...)
+		insns = append(insns, t.choosePeer(i, p)...)
 	}
 	insns = append(insns, asm.Ja.Label("pass"))
 	for i, p := range t.Peers {
-		insns = append(insns, label(peerLabel(i), asm.Mov.Imm32(asm.R7, host(p.Node.As4())), asm.Ja.Label("encap"))...)
+		insns = append(insns, label(peerLabel(i), asm.Mov.Imm32(asm.R7, compareImm(p.Node.As4())), asm.Ja.Label("encap"))...)
 	}
 	insns = append(append(insns, t.outerHeader()...),
 		asm.Mov.Reg(asm.R1, asm.R6),
@@ -103,15 +103,15 @@ func (t Tunnel) encap() asm.Instructions {
 	if t.Shaped {
 		insns = append(insns,
 			asm.LoadMem(asm.R1, asm.R6, skbIfindex, asm.Word),
-			asm.Mov.Imm(asm.R2, 0), // to its egress
+			asm.Mov.Imm(asm.R2, 0), // to the egress
 			asm.FnRedirect.Call(),
 			asm.Return())
 	}
-	return append(insns, verdicts()...)
+	return append(insns, endings()...)
 }
 
-// decap is the program at the ingress of the uplink. IP-in-IP from a known node to this one loses
-// its outer header and goes on as what was inside; everything else passes as it is.
+// decap returns the program for the uplink's ingress. It removes the outer header of IP-in-IP packets from a known node
+// to this one; it passes all others unchanged.
 func (t Tunnel) decap() asm.Instructions {
 	insns := loadIPv4()
 	insns = append(insns,
@@ -125,12 +125,12 @@ func (t Tunnel) decap() asm.Instructions {
 		asm.JNE.Imm(asm.R1, 0, "pass"),
 		asm.LoadMem(asm.R1, asm.RFP, header+16, asm.Word),
 		asm.HostTo(asm.BE, asm.R1, asm.Word),
-		asm.JNE.Imm32(asm.R1, host(t.Node.As4()), "pass"),
+		asm.JNE.Imm32(asm.R1, compareImm(t.Node.As4()), "pass"),
 		asm.LoadMem(asm.R1, asm.RFP, header+12, asm.Word),
 		asm.HostTo(asm.BE, asm.R1, asm.Word),
 	)
 	for _, p := range t.Peers {
-		insns = append(insns, asm.JEq.Imm32(asm.R1, host(p.Node.As4()), "decap"))
+		insns = append(insns, asm.JEq.Imm32(asm.R1, compareImm(p.Node.As4()), "decap"))
 	}
 	insns = append(insns, asm.Ja.Label("pass"))
 	insns = append(insns, label("decap",
@@ -143,26 +143,27 @@ func (t Tunnel) decap() asm.Instructions {
 		asm.FnSkbAdjustRoom.Call(),
 		asm.JNE.Imm(asm.R0, 0, "drop"))...)
 	insns = append(insns, count(countDecap)...)
-	return append(insns, verdicts()...)
+	return append(insns, endings()...)
 }
 
 func peerLabel(i int) string { return "peer" + strconv.Itoa(i) }
 
-// choose jumps to the peer's label if the packet, from R8 to R7, is to travel to that peer.
-func (t Tunnel) choose(i int, p Peer) asm.Instructions {
+// choosePeer jumps to the peer's label if the packet, whose source is in R8 and destination in R7, must go to that
+// peer.
+func (t Tunnel) choosePeer(i int, p Peer) asm.Instructions {
 	next := "next" + strconv.Itoa(i)
 	return append(asm.Instructions{
 		asm.Mov.Reg32(asm.R1, asm.R7),
 		asm.And.Imm32(asm.R1, mask(p.Pods)),
-		asm.JEq.Imm32(asm.R1, host(p.Pods.Masked().Addr().As4()), peerLabel(i)),
-		asm.JNE.Imm32(asm.R7, host(p.Node.As4()), next),
+		asm.JEq.Imm32(asm.R1, compareImm(p.Pods.Masked().Addr().As4()), peerLabel(i)),
+		asm.JNE.Imm32(asm.R7, compareImm(p.Node.As4()), next),
 		asm.Mov.Reg32(asm.R1, asm.R8),
 		asm.And.Imm32(asm.R1, mask(t.Pods)),
-		asm.JEq.Imm32(asm.R1, host(t.Pods.Masked().Addr().As4()), peerLabel(i)),
+		asm.JEq.Imm32(asm.R1, compareImm(t.Pods.Masked().Addr().As4()), peerLabel(i)),
 	}, label(next, asm.Mov.Imm(asm.R0, 0))...)
 }
 
-// mask is the netmask of a prefix as a number.
+// mask returns the netmask of a prefix as a number.
 func mask(p netip.Prefix) int32 { return int32(^uint32(0) << (32 - p.Bits())) }
 
 // loadIPv4 saves the context in R6 and copies the packet's IPv4 header to the stack.
@@ -170,7 +171,7 @@ func loadIPv4() asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R1, asm.R6, skbProtocol, asm.Word),
-		asm.JNE.Imm(asm.R1, int32(half(0x0800)), "pass"),
+		asm.JNE.Imm(asm.R1, int32(storeImm16(0x0800)), "pass"),
 		asm.Mov.Reg(asm.R1, asm.R6),
 		asm.Mov.Imm(asm.R2, etherLen),
 		asm.Mov.Reg(asm.R3, asm.RFP),
@@ -181,9 +182,9 @@ func loadIPv4() asm.Instructions {
 	}
 }
 
-// outerHeader writes the outer header for the node in R7 over the inner one's copy, and leaves its
-// total length in R9. Don't fragment is set, as by a tunnel device with path MTU discovery, so the
-// identification may be 0 (RFC 6864); the two bits of ECN are the inner packet's (RFC 6040).
+// outerHeader writes the outer header for the node in R7 over the copy of the inner header, and leaves its total length
+// in R9. Don't Fragment is set, as by a tunnel device with path MTU discovery, so that the identification may be 0 (RFC
+// 6864). The two ECN bits are copied from the inner packet (RFC 6040).
 func (t Tunnel) outerHeader() asm.Instructions {
 	src := t.Node.As4()
 	constant := 0x4500 + 0x4000 + (encapTTL<<8 | protocolIPIP) +
@@ -201,10 +202,10 @@ func (t Tunnel) outerHeader() asm.Instructions {
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
 		asm.StoreMem(asm.RFP, header+2, asm.R2, asm.Half),
 		asm.StoreImm(asm.RFP, header+4, 0, asm.Half),
-		asm.StoreImm(asm.RFP, header+6, half(0x4000), asm.Half),
+		asm.StoreImm(asm.RFP, header+6, storeImm16(0x4000), asm.Half),
 		asm.StoreImm(asm.RFP, header+8, encapTTL, asm.Byte),
 		asm.StoreImm(asm.RFP, header+9, protocolIPIP, asm.Byte),
-		asm.StoreImm(asm.RFP, header+12, word(src), asm.Word),
+		asm.StoreImm(asm.RFP, header+12, storeImm32(src), asm.Word),
 
 		// The checksum: the ones' complement of the sum of the other fields (RFC 1071).
 		asm.Mov.Imm(asm.R1, constant),
@@ -242,8 +243,8 @@ func count(offset uint32) asm.Instructions {
 	}
 }
 
-// verdicts are the two ends of a program.
-func verdicts() asm.Instructions {
+// endings returns the two endings of a program: one passes the packet, the other drops and counts it.
+func endings() asm.Instructions {
 	insns := label("pass", asm.Mov.Imm(asm.R0, tcxNext), asm.Return())
 	return append(insns, label("drop",
 		asm.LoadMapValue(asm.R1, 0, countErrors).WithReference(countersMap),

@@ -20,8 +20,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// needs skips a test for what the kernel or the user lacks, saying what, and fails it for the rest.
-func needs(t testing.TB, err error) {
+// skipUnsupported skips the test if the kernel or the user lacks a feature, and fails it for other errors.
+func skipUnsupported(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
@@ -31,8 +31,8 @@ func needs(t testing.TB, err error) {
 	}
 }
 
-// wire joins two namespaces by a veth pair with an address at each end.
-func wire(t testing.TB, a, b *netns.NS, nameA, nameB, addrA, addrB string, mtu int) {
+// connectNS connects two namespaces by a veth pair with an address at each end.
+func connectNS(t testing.TB, a, b *netns.NS, nameA, nameB, addrA, addrB string, mtu int) {
 	t.Helper()
 	labtest.In(t, a, func() error {
 		return netlink.LinkAdd(&netlink.Veth{
@@ -52,7 +52,7 @@ func route(to, via string) error {
 	return netlink.RouteAdd(&netlink.Route{Dst: dst, Gw: net.ParseIP(via)})
 }
 
-// A site is two nodes on one wire with a pod each, joined by IP-in-IP.
+// A site is two connected nodes with a pod each, and IP-in-IP between the nodes.
 type site struct {
 	node, pod [2]*netns.NS
 	tunnel    [2]*Attachment
@@ -66,10 +66,11 @@ func newSiteShaped(t testing.TB, shaped bool) *site {
 	for i := range 2 {
 		s.node[i], s.pod[i] = labtest.NewNS(t), labtest.NewNS(t)
 	}
-	wire(t, s.node[0], s.node[1], "eth0", "eth0", "10.0.0.1/24", "10.0.0.2/24", 1500)
+	connectNS(t, s.node[0], s.node[1], "eth0", "eth0", "10.0.0.1/24", "10.0.0.2/24", 1500)
 	for i := range 2 {
 		n, other := i+1, 2-i
-		wire(t, s.node[i], s.pod[i], "pod", "eth0", fmt.Sprintf("10.244.%d.1/24", n), fmt.Sprintf("10.244.%d.11/24", n), 1480)
+		connectNS(t, s.node[i], s.pod[i], "pod", "eth0",
+			fmt.Sprintf("10.244.%d.1/24", n), fmt.Sprintf("10.244.%d.11/24", n), 1480)
 		labtest.In(t, s.pod[i], func() error { return route("0.0.0.0/0", fmt.Sprintf("10.244.%d.1", n)) })
 		labtest.In(t, s.node[i], func() error {
 			return errors.Join(netns.Sysctl("net.ipv4.ip_forward", "1"),
@@ -87,7 +88,7 @@ func newSiteShaped(t testing.TB, shaped bool) *site {
 				Peers: []Peer{{netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", other)),
 					netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", other))}},
 			}, l.Attrs().Index)
-			needs(t, err)
+			skipUnsupported(t, err)
 			return nil
 		})
 		t.Cleanup(func() { s.tunnel[i].Close() })
@@ -129,7 +130,7 @@ func TestTunnelCarriesTCP(t *testing.T) {
 	}
 }
 
-// outerHeaders checks that all IPv4 is IP in IP between the nodes, and counts what is longer than the MTU.
+// outerHeaders checks that all IPv4 packets are IP-in-IP between the nodes, and counts those longer than the MTU.
 func outerHeaders(t testing.TB, packets [][]byte) (large int) {
 	t.Helper()
 	seen := 0
@@ -158,7 +159,7 @@ func outerHeaders(t testing.TB, packets [][]byte) (large int) {
 	return large
 }
 
-// sum is the ones' complement sum of RFC 1071.
+// sum returns the ones' complement sum of RFC 1071.
 func sum(b []byte) uint32 {
 	var s uint32
 	for i := 0; i < len(b); i += 2 {
@@ -189,7 +190,7 @@ func TestTunnelCarriesDatagrams(t *testing.T) {
 	var client net.Conn
 	labtest.In(t, s.pod[0], func() (err error) { client, err = net.Dial("udp", "10.244.2.11:5201"); return err })
 	defer client.Close()
-	// One byte, odd, all that fits the MTU of 1480, and what has to be fragmented.
+	// One byte, an odd number, the most that fits the MTU of 1480, and sizes that need fragments.
 	for _, size := range []int{1, 333, 1452, 1453, 8000} {
 		sent, got := make([]byte, size), make([]byte, 1<<16)
 		rand.Read(sent)
@@ -204,7 +205,7 @@ func TestTunnelCarriesDatagrams(t *testing.T) {
 	}
 }
 
-// A queue that limits bytes must count those of the outer headers, of every segment.
+// TestShapedTunnelIsCountedWhole checks that a queue that limits bytes counts the outer headers of every segment.
 func TestShapedTunnelIsCountedWhole(t *testing.T) {
 	s := newSiteShaped(t, true)
 	labtest.In(t, s.node[0], func() error {
@@ -230,7 +231,7 @@ func TestShapedTunnelIsCountedWhole(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// Each segment holds at most what fits a pod's MTU of 1480, and has Ethernet, two of IPv4 and TCP with timestamps.
+		// A segment has at most a pod's MTU of 1480, and headers of Ethernet, IPv4 twice, and TCP with timestamps.
 		const payload, headers = 1480 - 20 - 32, 14 + 20 + 20 + 32
 		least := uint64(size + size/payload*headers)
 		for _, q := range qdiscs {
@@ -272,14 +273,14 @@ func TestTunnelEndsWithClose(t *testing.T) {
 		return err
 	})
 	for _, p := range capture.Packets() {
-		ours := bytes.Equal(p[14+12:14+16], []byte{10, 0, 0, 1}) // the other node's error comes through its own tunnel
+		ours := bytes.Equal(p[14+12:14+16], []byte{10, 0, 0, 1}) // the other node's ICMP error comes through its tunnel
 		if binary.BigEndian.Uint16(p[12:]) == unix.ETH_P_IP && p[14+9] == unix.IPPROTO_IPIP && ours {
 			t.Errorf("still encapsulated: % x", p)
 		}
 	}
 }
 
-// What encapsulation costs a bulk transfer: bytes per second of one connection.
+// BenchmarkTCP measures the throughput of one connection with and without encapsulation.
 func BenchmarkTCP(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -292,12 +293,12 @@ func BenchmarkTCP(b *testing.B) {
 					s.tunnel[i].Close()
 				}
 			}
-			bulk(b, s.pod[0], s.pod[1], "10.244.2.11:5201")
+			sendBulk(b, s.pod[0], s.pod[1], "10.244.2.11:5201")
 		})
 	}
 }
 
-func bulk(b *testing.B, from, to *netns.NS, addr string) {
+func sendBulk(b *testing.B, from, to *netns.NS, addr string) {
 	var l net.Listener
 	labtest.In(b, to, func() (err error) { l, err = net.Listen("tcp", addr); return err })
 	defer l.Close()
@@ -327,7 +328,7 @@ func bulk(b *testing.B, from, to *netns.NS, addr string) {
 	<-done
 }
 
-// Several datagrams in one send, which are cut apart late, must each arrive through the tunnel.
+// TestTunnelCarriesSegmentedDatagrams checks that datagrams that are sent at once, and segmented late, each arrive.
 func TestTunnelCarriesSegmentedDatagrams(t *testing.T) {
 	s := newSite(t)
 	var server, client *net.UDPConn

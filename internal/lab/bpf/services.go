@@ -9,17 +9,17 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// protocols are those of Services, by their numbers in the IP header: TCP and UDP.
+// protocols are the protocols of Services by their numbers in the IP header: TCP and UDP.
 var protocols = []byte{6, 17}
 
-// A Service is an address that nobody has, and the one endpoint that stands behind it.
+// A Service is a virtual address and the only endpoint behind it.
 type Service struct {
-	Addr     netip.AddrPort // what clients dial
-	Endpoint netip.AddrPort // what they reach
+	Addr     netip.AddrPort // address that clients dial
+	Endpoint netip.AddrPort // address that they reach
 }
 
-// An address in a map: 16 bytes of IPv6, IPv4 mapped into it (so that an IPv6 socket that connects to a mapped address
-// is translated too), and the port, both in network order; then the protocol, or 0.
+// Layout of an address in a map: 16 bytes of IPv6 and the port, both in network order, then the protocol or 0. IPv4 is
+// mapped into IPv6, so that an IPv6 socket that connects to a mapped address is translated too.
 const (
 	entryPort     = 16
 	entryProtocol = 20
@@ -35,25 +35,25 @@ func entry(a netip.AddrPort, protocol byte) [entryLen]byte {
 	return e
 }
 
-// Offsets on the programs' stacks: the address looked up, and the key of the reverse map, which is
-// the socket's cookie and then the endpoint that the socket really talks to.
+// Offsets on the programs' stacks: of the address to look up, and of the key of the reverse map, which is the socket's
+// cookie followed by the endpoint to which the socket is connected.
 const (
 	stackEntry   = -entryLen
 	stackReverse = stackEntry - 8 - entryLen
 )
 
-// A hook is where one of the programs is attached, and what it does there.
+// A hook is a place to which a program is attached, and what the program does there.
 type hook struct {
 	name   string
 	attach ebpf.AttachType
-	six    bool
-	// back is for the hooks that tell the caller whom it talks to: they turn the endpoint back into
-	// the Service, the others the Service into its endpoint.
-	back bool
+	ipv6   bool
+	// reverse: translate the endpoint into the Service, for hooks that report the peer to the caller; false: translate
+	// the Service into its endpoint.
+	reverse bool
 }
 
-// hooks are those of connect, of datagrams sent without it, and of what the caller then sees. They
-// are Cilium's without kube-proxy.
+// hooks are those of connect, of datagrams sent without it, and of the peer's address that the caller sees. Cilium
+// without kube-proxy uses the same.
 var hooks = []hook{
 	{"connect4", ebpf.AttachCGroupInet4Connect, false, false},
 	{"connect6", ebpf.AttachCGroupInet6Connect, true, false},
@@ -65,10 +65,10 @@ var hooks = []hook{
 	{"getpeername6", ebpf.AttachCgroupInet6GetPeername, true, true},
 }
 
-// program is the hook's program.
+// program returns the hook's program.
 func (h hook) program() asm.Instructions {
 	insns := append(asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, h.loadAddress()...)
-	if h.back {
+	if h.reverse {
 		insns = slices.Concat(insns, reverseKey(asm.RFP, stackEntry), lookup(reverseMap, stackReverse))
 	} else {
 		insns = slices.Concat(insns, lookup(servicesMap, stackEntry),
@@ -77,10 +77,10 @@ func (h hook) program() asm.Instructions {
 	return slices.Concat(insns, h.storeAddress(), label("allow", asm.Mov.Imm(asm.R0, 1), asm.Return()))
 }
 
-// loadAddress puts the address of the context in R6 into the entry on the stack.
+// loadAddress copies the address of the context in R6 into the entry on the stack.
 func (h hook) loadAddress() asm.Instructions {
 	var insns asm.Instructions
-	if h.six {
+	if h.ipv6 {
 		for i := range int16(4) {
 			insns = append(insns,
 				asm.LoadMem(asm.R1, asm.R6, addrIP6+4*i, asm.Word),
@@ -90,14 +90,14 @@ func (h hook) loadAddress() asm.Instructions {
 		insns = append(insns,
 			asm.StoreImm(asm.RFP, stackEntry, 0, asm.Word),
 			asm.StoreImm(asm.RFP, stackEntry+4, 0, asm.Word),
-			asm.StoreImm(asm.RFP, stackEntry+8, word([4]byte{0, 0, 0xff, 0xff}), asm.Word),
+			asm.StoreImm(asm.RFP, stackEntry+8, storeImm32([4]byte{0, 0, 0xff, 0xff}), asm.Word),
 			asm.LoadMem(asm.R1, asm.R6, addrIP4, asm.Word),
 			asm.StoreMem(asm.RFP, stackEntry+12, asm.R1, asm.Word))
 	}
 	insns = append(insns,
 		asm.LoadMem(asm.R1, asm.R6, addrPort, asm.Word),
 		asm.StoreMem(asm.RFP, stackEntry+entryPort, asm.R1, asm.Word))
-	if h.back {
+	if h.reverse {
 		return append(insns, asm.StoreImm(asm.RFP, stackEntry+entryProtocol, 0, asm.Word))
 	}
 	return append(insns,
@@ -105,10 +105,10 @@ func (h hook) loadAddress() asm.Instructions {
 		asm.StoreMem(asm.RFP, stackEntry+entryProtocol, asm.R1, asm.Word))
 }
 
-// storeAddress puts the entry that R0 points to into the context in R6.
+// storeAddress copies the entry that R0 points to into the context in R6.
 func (h hook) storeAddress() asm.Instructions {
 	var insns asm.Instructions
-	if h.six {
+	if h.ipv6 {
 		for i := range int16(4) {
 			insns = append(insns,
 				asm.LoadMem(asm.R1, asm.R0, 4*i, asm.Word),
@@ -124,7 +124,8 @@ func (h hook) storeAddress() asm.Instructions {
 		asm.StoreMem(asm.R6, addrPort, asm.R1, asm.Word))
 }
 
-// lookup leaves a pointer to the map's value for the key on the stack in R0, or allows the call as it is.
+// lookup leaves a pointer to the map's value for the key on the stack in R0. If there is none, it allows the call
+// unchanged.
 func lookup(name string, key int32) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, 0).WithReference(name),
@@ -135,8 +136,8 @@ func lookup(name string, key int32) asm.Instructions {
 	}
 }
 
-// reverseKey builds the key of the reverse map from the socket of the context in R6 and the entry at the offset from a
-// register.
+// reverseKey builds the key of the reverse map from the socket of the context in R6 and the entry at the offset from
+// the register at.
 func reverseKey(at asm.Register, offset int16) asm.Instructions {
 	insns := asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R6),
@@ -151,7 +152,7 @@ func reverseKey(at asm.Register, offset int16) asm.Instructions {
 	return insns
 }
 
-// remember notes that the socket reached the endpoint that R7 points to under the Service's address on the stack.
+// remember records that the socket reached the endpoint that R7 points to by the Service's address on the stack.
 func remember() asm.Instructions {
 	return append(reverseKey(asm.R7, 0),
 		asm.LoadMapPtr(asm.R1, 0).WithReference(reverseMap),

@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// child is the first argument with which the tests' binary is the client in the control group.
+// child as the first argument makes the test binary the client in the control group.
 const child = "bpf-test-child"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// dial sends a line to a service, reads the answer and says whom the socket says that it talks to.
+// dial sends a line to a service, and prints the answer and the peer's address as the socket reports it.
 func dial(network, addr string, connected bool) error {
 	answer := make([]byte, 64)
 	if connected {
@@ -65,7 +65,7 @@ func dial(network, addr string, connected bool) error {
 	return err
 }
 
-// echo answers on both protocols until the test ends.
+// echo runs an echo server for both protocols until the test ends.
 func echo(t *testing.T, ns *netns.NS, addr string) {
 	t.Helper()
 	var l net.Listener
@@ -99,7 +99,7 @@ func echo(t *testing.T, ns *netns.NS, addr string) {
 	}()
 }
 
-// A client is the tests' binary in a namespace, and in a control group or not.
+// A client is the test binary in a namespace, and in a control group unless group is nil.
 type client struct {
 	ns    *netns.NS
 	group *cgroup.Group
@@ -124,21 +124,21 @@ var services = []Service{
 	{netip.MustParseAddrPort("[fd00:96::1]:80"), netip.MustParseAddrPort("[fd00::2]:5201")},
 }
 
-// newClient is a client whose services are translated, beside an echo server.
+// newClient returns a client whose services are translated, next to an echo server.
 func newClient(t *testing.T) client {
 	t.Helper()
 	a, b := labtest.NewNS(t), labtest.NewNS(t)
-	wire(t, a, b, "eth0", "eth0", "10.0.0.1/24", "10.0.0.2/24", 1500)
+	connectNS(t, a, b, "eth0", "eth0", "10.0.0.1/24", "10.0.0.2/24", 1500)
 	labtest.In(t, a, func() error { return labtest.Address("eth0", "fd00::1/64") })
 	labtest.In(t, b, func() error { return labtest.Address("eth0", "fd00::2/64") })
 	for _, at := range []string{"10.0.0.2:5201", "[fd00::2]:5201"} {
 		echo(t, b, at)
 	}
 	group, err := cgroup.New()
-	needs(t, err)
+	skipUnsupported(t, err)
 	t.Cleanup(func() { group.Close() })
 	attached, err := attachServices(group.Dir(), services)
-	needs(t, err)
+	skipUnsupported(t, err)
 	t.Cleanup(func() { attached.Close() })
 	return client{a, group}
 }
@@ -153,7 +153,7 @@ func TestServicesAreTranslated(t *testing.T) {
 		{"udp6", "[fd00:96::1]:80", "connected", "hello [fd00:96::1]:80"},
 		{"udp6", "[fd00:96::1]:80", "unconnected", "hello [fd00:96::1]:80"},
 		{"udp", "10.96.0.1:80", "unconnected", "hello 10.96.0.1:80"}, // IPv4 mapped into an IPv6 socket
-		// Whoever dials the endpoint itself sees the endpoint.
+		// A client that dials the endpoint itself sees the endpoint.
 		{"tcp4", "10.0.0.2:5201", "connected", "hello 10.0.0.2:5201"},
 		{"udp6", "[fd00::2]:5201", "unconnected", "hello [fd00::2]:5201"},
 	} {
@@ -201,7 +201,8 @@ func TestUnprivilegedIsToldWhy(t *testing.T) {
 	}
 }
 
-// TestAttachHere says what becomes of both kinds of programs; TestUnprivilegedIsToldWhy runs it in a user namespace.
+// TestAttachHere prints the errors of attaching both kinds of programs. TestUnprivilegedIsToldWhy runs it in a user
+// namespace.
 func TestAttachHere(t *testing.T) {
 	if a, err := attachServices(t.TempDir(), nil); err == nil {
 		a.Close()

@@ -16,14 +16,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Group is a control group of ours, locked as long as it is open.
+// A Group is a control group made by this program. It is locked while it is open.
 type Group struct {
 	dir  string
 	file *os.File
 }
 
-// New makes a group below the one that the process is in, so that the limits of the session still hold for what runs in
-// it. The error Is result.ErrNotSupported where that is not possible.
+// New makes a group below the one of this process, so that the limits of the session still apply to what runs in it.
+// The error Is result.ErrNotSupported if that is not possible.
 func New() (*Group, error) {
 	parent, err := parent()
 	if err != nil {
@@ -31,21 +31,21 @@ func New() (*Group, error) {
 	}
 	dir, err := os.MkdirTemp(parent, Prefix)
 	if err != nil {
-		return nil, refused(parent, err)
+		return nil, explainDenied(parent, err)
 	}
 	g, err := lock(dir)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
-	// Locked before it is marked: no other process that cleans up takes it for a leftover in between.
+	// The group is marked only once it is locked, so that no other process removes it as a leftover in between.
 	if err := unix.Setxattr(dir, Mark, []byte("lab"), unix.XATTR_CREATE); err != nil {
-		return nil, errors.Join(refused(parent, err), g.Close())
+		return nil, errors.Join(explainDenied(parent, err), g.Close())
 	}
 	return g, nil
 }
 
-// refused turns the file system's answers to a user who may not make groups into the reason.
-func refused(parent string, err error) error {
+// explainDenied turns the file system's errors for a user who may not make groups into a NotSupported error.
+func explainDenied(parent string, err error) error {
 	for _, no := range []unix.Errno{unix.EACCES, unix.EPERM, unix.EROFS, unix.ENOTSUP} {
 		if errors.Is(err, no) {
 			return result.NotSupported(fmt.Sprintf("no control group can be made in %s: %v; "+
@@ -55,9 +55,9 @@ func refused(parent string, err error) error {
 	return fmt.Errorf("making a control group: %w", err)
 }
 
-// parent is the directory of the group that this process is in.
+// parent returns the directory of this process's group.
 func parent() (string, error) {
-	m, err := mounted()
+	m, err := mountedHierarchy()
 	if err != nil {
 		return "", err
 	}
@@ -65,14 +65,14 @@ func parent() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("which control group this is: %w", err)
 	}
-	group, err := own(string(text))
+	group, err := ownGroup(string(text))
 	if err != nil {
 		return "", err
 	}
-	return dir(m, group), nil
+	return groupDir(m, group), nil
 }
 
-func mounted() (machine.Mount, error) {
+func mountedHierarchy() (machine.Mount, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return machine.Mount{}, fmt.Errorf("which control groups are mounted: %w", err)
@@ -80,30 +80,30 @@ func mounted() (machine.Mount, error) {
 	return findMount(string(text))
 }
 
-const none = result.NotSupported("no cgroup v2 hierarchy is mounted here (mount -t cgroup2)")
+const errNotMounted = result.NotSupported("no cgroup v2 hierarchy is mounted here (mount -t cgroup2)")
 
-// findMount is the first cgroup v2 hierarchy, or part of it, of a mountinfo.
+// findMount returns the first cgroup v2 hierarchy, or part of one, of a mountinfo.
 func findMount(mountinfo string) (machine.Mount, error) {
 	for _, m := range machine.Mounts(mountinfo) {
 		if m.Kind == "cgroup2" {
 			return m, nil
 		}
 	}
-	return machine.Mount{}, none
+	return machine.Mount{}, errNotMounted
 }
 
-// own reads from /proc/self/cgroup (cgroups(7)) which group of the version 2 hierarchy the process is in.
-func own(cgroups string) (string, error) {
+// ownGroup returns the process's group in the version 2 hierarchy from the text of /proc/self/cgroup (cgroups(7)).
+func ownGroup(cgroups string) (string, error) {
 	for line := range strings.Lines(cgroups) {
 		if group, ok := strings.CutPrefix(line, "0::"); ok {
 			return strings.TrimSuffix(group, "\n"), nil
 		}
 	}
-	return "", none
+	return "", errNotMounted
 }
 
-// dir is where a group is in the file system. Of a group outside of what is mounted, it is the mount itself.
-func dir(m machine.Mount, group string) string {
+// groupDir returns the directory of a group. For a group outside of the mounted part it is the mount point.
+func groupDir(m machine.Mount, group string) string {
 	rest, ok := strings.CutPrefix(group, strings.TrimSuffix(m.Root, "/")+"/")
 	if !ok || strings.Contains(group, "..") {
 		return m.Point
@@ -111,7 +111,7 @@ func dir(m machine.Mount, group string) string {
 	return filepath.Join(m.Point, rest)
 }
 
-// lock opens a group and locks it; the kernel unlocks it when the process ends.
+// lock opens and locks a group. The kernel unlocks it when the process ends.
 func lock(dir string) (*Group, error) {
 	file, err := os.Open(dir)
 	if err != nil {
@@ -121,29 +121,29 @@ func lock(dir string) (*Group, error) {
 		file.Close()
 		return nil, fmt.Errorf("control group %s is in use: %w", dir, err)
 	}
-	if _, err := os.Stat(dir); err != nil { // removed between the two
+	if _, err := os.Stat(dir); err != nil { // removed between Open and Flock
 		file.Close()
 		return nil, err
 	}
 	return &Group{dir, file}, nil
 }
 
-// Dir is the group's directory.
+// Dir returns the group's directory.
 func (g *Group) Dir() string { return g.dir }
 
-// Place has a process start in the group (Linux 5.7 and later).
+// Place makes a process start in the group (Linux 5.7 or later).
 func (g *Group) Place(attr *syscall.SysProcAttr) {
 	attr.UseCgroupFD, attr.CgroupFD = true, int(g.file.Fd())
 }
 
-// Close kills what still runs in the group and removes it.
+// Close kills the processes in the group and removes it.
 func (g *Group) Close() error {
 	err := g.remove()
 	return errors.Join(err, g.file.Close())
 }
 
 func (g *Group) remove() error {
-	// Before Linux 5.14 there is no cgroup.kill, and who runs something there has to end it.
+	// Linux before 5.14 has no cgroup.kill; callers must end their processes themselves.
 	_ = os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0)
 	var err error
 	for range 200 {
@@ -159,13 +159,13 @@ func (g *Group) remove() error {
 	return fmt.Errorf("removing the control group %s: %w", g.dir, err)
 }
 
-// Clean removes the groups whose holder no longer lives and that takes agrees to, with what may still run in them, and
-// returns their directories. It leaves groups alone that have a name like ours and not our mark, and passes them to
+// Clean removes the groups whose holder has ended and for which takes returns true, with all processes in them, and
+// returns their directories. It does not touch groups with such a name but without the mark, and passes those to
 // spares.
 func Clean(takes func(dir string) bool, spares func(dir string)) ([]string, error) {
-	m, err := mounted()
+	m, err := mountedHierarchy()
 	if errors.Is(err, result.ErrNotSupported) {
-		return nil, nil // then there is nothing to be left
+		return nil, nil // then there are no groups
 	}
 	if err != nil {
 		return nil, err
@@ -173,18 +173,18 @@ func Clean(takes func(dir string) bool, spares func(dir string)) ([]string, erro
 	var removed []string
 	var errs []error
 	err = filepath.WalkDir(m.Point, func(dir string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() || !strings.HasPrefix(d.Name(), Prefix) { // groups come and go
+		if err != nil || !d.IsDir() || !strings.HasPrefix(d.Name(), Prefix) { // groups may disappear meanwhile
 			return nil
 		}
 		if _, err := unix.Getxattr(dir, Mark, nil); err != nil {
 			if !errors.Is(err, unix.ENOENT) {
 				spares(dir)
 			}
-			return nil // a group of ours may be below it
+			return nil // a group of this program may be below it
 		}
 		g, err := lock(dir)
 		if err != nil {
-			return filepath.SkipDir // in use, or gone
+			return filepath.SkipDir // in use, or removed
 		}
 		if !takes(dir) {
 			err = g.file.Close()

@@ -28,7 +28,7 @@ func newGroup(t *testing.T) *Group {
 	return g
 }
 
-func gone(t *testing.T, g *Group) {
+func checkGone(t *testing.T, g *Group) {
 	t.Helper()
 	if _, err := os.Stat(g.Dir()); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", g.Dir(), err)
@@ -53,13 +53,13 @@ func TestPlaceAndClose(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("the process ended by itself, want killed")
 	}
-	gone(t, g)
+	checkGone(t, g)
 }
 
 func TestLeftovers(t *testing.T) {
 	alive, dead := newGroup(t), newGroup(t)
 	defer alive.Close()
-	dead.file.Close() // as the kernel does for a process that was killed
+	dead.file.Close() // as the kernel does for a killed process
 	spares := func(dir string) {
 		if dir == alive.Dir() || dir == dead.Dir() {
 			t.Errorf("%s counts as another program's", dir)
@@ -74,13 +74,14 @@ func TestLeftovers(t *testing.T) {
 	if err != nil || !slices.Contains(removed, dead.Dir()) || slices.Contains(removed, alive.Dir()) {
 		t.Errorf("removed: %v, %v, want %s and not %s", removed, err, dead.Dir(), alive.Dir())
 	}
-	gone(t, dead)
+	checkGone(t, dead)
 	if _, err := os.Stat(alive.Dir()); err != nil {
 		t.Error(err)
 	}
 }
 
-// Another program's group may have a name like ours, as knotmeter-nightly.service has, and a leftover of ours in it.
+// TestCleanSparesOthers checks that another program's group with such a name, as of knotmeter-nightly.service, is left
+// alone, but that a leftover of this program in it is removed.
 func TestCleanSparesOthers(t *testing.T) {
 	left := newGroup(t)
 	other, err := os.MkdirTemp(filepath.Dir(left.Dir()), Prefix+"*.service")
@@ -97,7 +98,7 @@ func TestCleanSparesOthers(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	group.Place(cmd.SysProcAttr)
 	err = errors.Join(left.Close(), os.Mkdir(below, 0o755), unix.Setxattr(below, Mark, nil, 0), cmd.Start(),
-		unix.Flock(int(group.file.Fd()), unix.LOCK_UN)) // who made it has no lock
+		unix.Flock(int(group.file.Fd()), unix.LOCK_UN)) // its maker holds no lock
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,13 @@
-// Package cgroup makes the control groups of the lab's sites and removes what is left of them. Nothing
-// is limited by them: they are how eBPF programs are told which processes they are for.
+// Package cgroup makes the control groups of the lab's sites and removes leftover ones. They limit nothing: eBPF
+// programs are attached to them, to apply to the processes of one site.
 //
-// A group is a directory, and so the one thing of the lab that has a name outside and survives a
-// killed holder. Therefore a living holder has its groups locked, and marks them as made by this program: whoever gets
-// the lock of a marked group may remove it. What only has such a name, as a unit of systemd may, is never touched.
+// A group is a directory. It is the only thing of the lab that has a name outside and survives a killed holder.
+// Therefore a holder locks its groups and marks them as made by this program: a process that gets the lock of a marked
+// group may remove it. A group that only has such a name, such as a systemd unit, is never touched.
 package cgroup
 
-// Prefix begins the name of every group that we make.
+// Prefix is the beginning of the name of every group of this program.
 const Prefix = "knotmeter-"
 
-// Mark is the extended attribute of every group that we make. Groups below it do not inherit it.
+// Mark is the extended attribute of every group of this program. Groups below it do not inherit it.
 const Mark = "user.knotmeter"

@@ -52,18 +52,18 @@ func TestDir(t *testing.T) {
 		{part, "/docker/10", "/c"},
 		{all, "/../other", "/c"},
 	} {
-		if got := dir(c.m, c.group); got != c.want {
+		if got := groupDir(c.m, c.group); got != c.want {
 			t.Errorf("%v in %v: got %s, want %s", c.group, c.m, got, c.want)
 		}
 	}
 }
 
 func TestOwn(t *testing.T) {
-	got, err := own("4:memory:/a\n0::/b/c\n")
+	got, err := ownGroup("4:memory:/a\n0::/b/c\n")
 	if got != "/b/c" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := own("4:memory:/a\n"); !errors.Is(err, result.ErrNotSupported) {
+	if _, err := ownGroup("4:memory:/a\n"); !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("version 1 alone: %v", err)
 	}
 }
@@ -76,7 +76,7 @@ func FuzzFindMount(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if dir := dir(m, group); !strings.HasPrefix(dir, path.Clean(m.Point)) && dir != m.Point {
+		if dir := groupDir(m, group); !strings.HasPrefix(dir, path.Clean(m.Point)) && dir != m.Point {
 			t.Errorf("%q in %+v is %q, outside", group, m, dir)
 		}
 	})

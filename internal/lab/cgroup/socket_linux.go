@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control is for a net.Dialer: it has the socket that the dialer has made replaced by one that was opened in the group,
-// before it is used. Which group a socket belongs to is settled for good when it is made, by who makes it; so a
-// short-lived copy of this process, which shares nothing but its descriptors, is started in the group to make it.
+// Control is the Control function of a net.Dialer. It replaces the dialer's socket, before it is used, by one that was
+// opened in the group. A socket permanently belongs to the group of the process that opened it; so a short-lived copy
+// of this process, which shares only its descriptors, is started in the group to open the socket.
 func (g *Group) Control(_, _ string, conn syscall.RawConn) error {
 	var inner error
 	if err := conn.Control(func(fd uintptr) { inner = g.replace(int(fd)) }); err != nil {
@@ -20,7 +20,7 @@ func (g *Group) Control(_, _ string, conn syscall.RawConn) error {
 	return inner
 }
 
-// replace makes fd a new socket of the same kind.
+// replace replaces fd by a new socket of the same kind.
 func (g *Group) replace(fd int) error {
 	var kind [3]int
 	for i, option := range []int{unix.SO_DOMAIN, unix.SO_TYPE, unix.SO_PROTOCOL} {
@@ -31,7 +31,7 @@ func (g *Group) replace(fd int) error {
 	}
 	kind[1] |= unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
 	args := cloneArgs{flags: unix.CLONE_FILES | unix.CLONE_INTO_CGROUP, cgroup: uint64(g.file.Fd())}
-	pid, errno := openThere(&args, fd, kind)
+	pid, errno := openInGroup(&args, fd, kind)
 	if errno != 0 {
 		return fmt.Errorf("starting a process in control group %s: %w", g.dir, errno)
 	}
@@ -54,13 +54,13 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// openThere starts the copy, which has one thread, must not touch Go's memory management, and so makes nothing but
-// system calls: it opens a socket, puts it in the place of fd and ends with the error's number.
+// openInGroup starts a copy of this process, which opens a socket, duplicates it to fd, and exits with the error's
+// number. The copy has one thread and must not use Go's memory management, so it only makes system calls.
 //
 //go:noinline
 //go:norace
 //go:nosplit
-func openThere(args *cloneArgs, fd int, kind [3]int) (int, unix.Errno) {
+func openInGroup(args *cloneArgs, fd int, kind [3]int) (int, unix.Errno) {
 	pid, _, errno := unix.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
 	if errno != 0 || pid != 0 {
 		return int(pid), errno

@@ -13,24 +13,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// podsBridge is the bridge that a node's pods are ports of.
+// podsBridge is the bridge of a node whose ports are the node's pods.
 const podsBridge = "pods"
 
-// podBridge makes a node's bridge with the gateway's address. Pods of one node reach each other through it without
-// routing. So that the answer of a Service's endpoint on the client's node passes the node's address translation
-// too, bridged packets are shown to it, as kube-proxy requires.
-func podBridge(p *lab.Plan, t lab.Topology, n int) {
+// addPodBridge adds a node's bridge with the gateway's address. Pods of one node reach each other through it without
+// routing. With services=nftables, bridged packets pass the node's netfilter hooks, as kube-proxy requires, so that the
+// replies of an endpoint on the client's node pass its address translation too.
+func addPodBridge(p *lab.Plan, t lab.Topology, n int) {
 	node := lab.Node(n)
 	p.Add(node, lab.Bridge{Name: podsBridge, MTU: p.PodMTU, MAC: lab.PodMAC(n, 0)}, lab.Up(podsBridge))
-	addresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
+	addAddresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
 		p.Add(node, bridgeNetfilter{true})
 		p.Need(targets.PodSvcSame, bridgeNetfilter{true})
 	}
 }
 
-// bridgeNetfilter shows bridged packets to the namespace's netfilter hooks, or takes them past these: the kernel shows
-// them unless it is told otherwise.
+// A bridgeNetfilter sets whether bridged packets pass the namespace's netfilter hooks. By default the kernel passes
+// them.
 type bridgeNetfilter struct{ shown bool }
 
 func (o bridgeNetfilter) value() string {
@@ -45,7 +45,7 @@ func (o bridgeNetfilter) String() string {
 		"where there is br_netfilter", o.value())
 }
 
-// Apply sets it, where the kernel can; where not, the one path that needs it is not supported.
+// Apply sets it. Without br_netfilter it does nothing; the one path that needs it is then not supported.
 func (o bridgeNetfilter) Apply(e *lab.Env) error {
 	if err := o.Probe(e); !errors.Is(err, result.ErrNotSupported) {
 		return err

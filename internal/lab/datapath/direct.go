@@ -10,15 +10,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A direct is a datapath in which pods are on the underlay themselves, beside the nodes and past them.
+// A direct is a datapath whose pods are on the underlay themselves, next to the nodes.
 type direct struct {
 	title
-	// kind of device on top of the node's uplink, macvlan or ipvlan; empty: a port of the underlay's switch.
+	// kind of the pods' devices on top of the node's uplink, macvlan or ipvlan; empty: ports of the underlay's switch.
 	kind string
 }
 
-// Carries leaves out what such pods cannot reach: their own node, if they are on top of its uplink, and Services that
-// only their node knows.
+// Carries excludes what such pods cannot reach: their own node, if they are on top of its uplink, and Services that
+// only their node translates.
 func (d direct) Carries(t lab.Topology, path targets.Path) error {
 	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.kind)
 	switch {
@@ -31,7 +31,7 @@ func (d direct) Carries(t lab.Topology, path targets.Path) error {
 	return nil
 }
 
-// Wire is bare packets. Pods with a port of the switch of their own are seen there on every path.
+// Wire returns bare packets. Paths between pods that are ports of the switch are visible even within a node.
 func (d direct) Wire(path targets.Path) lab.Wire {
 	if !path.Other() && d.kind != "" {
 		return lab.Wire{Quiet: true}
@@ -39,7 +39,7 @@ func (d direct) Wire(path targets.Path) lab.Wire {
 	return lab.Wire{PodMAC: d.kind != "ipvlan"}
 }
 
-// Plan builds the underlay and puts pods on it.
+// Plan plans the underlay with the pods on it.
 func (d direct) Plan(t lab.Topology) (lab.Plan, error) {
 	p := underlay(t)
 	p.PodMTU = t.MTU
@@ -48,19 +48,19 @@ func (d direct) Plan(t lab.Topology) (lab.Plan, error) {
 			p.Add(lab.Node(n), lab.Route{Dst: pods, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]})
 		}
 		for m := 1; m <= lab.PodsPerNode; m++ {
-			d.pod(&p, t, n, m)
+			d.addPod(&p, t, n, m)
 		}
 	}
 	return p, nil
 }
 
-func (d direct) pod(p *lab.Plan, t lab.Topology, n, m int) {
+func (d direct) addPod(p *lab.Plan, t lab.Topology, n, m int) {
 	pod := lab.Pod(n, m)
 	p.Namespace(pod)
-	quiet(p, pod)
+	quietNamespace(p, pod)
 	if d.kind == "" {
 		port := fmt.Sprintf("node%d-pod%d", n, m)
-		attach(p, t, pod, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Switch})
+		addPort(p, t, pod, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Switch})
 		p.Add(lab.Switch, lab.Port(port, bridge))
 	} else {
 		slave := lab.Slave{Kind: d.kind, Name: lab.Uplink, NS: pod, Parent: lab.Uplink, MTU: t.MTU}
@@ -70,7 +70,7 @@ func (d direct) pod(p *lab.Plan, t lab.Topology, n, m int) {
 		p.Add(lab.Node(n), slave)
 		p.Add(pod, lab.Up("lo", lab.Uplink))
 	}
-	addresses(p, pod, lab.Uplink, 16*n+10+m, lab.PodAddr(n, m).Prefix(16, 48))
+	addAddresses(p, pod, lab.Uplink, 16*n+10+m, lab.PodAddr(n, m).Prefix(16, 48))
 	for _, nodes := range lab.NodeNet().All() {
 		p.Add(pod, lab.Route{Dst: nodes, Dev: lab.Uplink})
 	}

@@ -20,48 +20,48 @@ import (
 
 const asRoot = "run as root, outside of a container that forbids it"
 
-// nowhere stands for a network in what is only tried.
-var nowhere = netip.MustParsePrefix("127.1.0.0/16")
+// unusedNet is a network for probes.
+var unusedNet = netip.MustParsePrefix("127.1.0.0/16")
 
-// features are what of the kernel the datapaths and Services can make use of, in the order in which doctor prints them.
-// Nothing is concluded from versions or configurations: a feature is there if it works, where sites are made.
+// features are the kernel features that the datapaths and Services use, in the order in which doctor prints them.
+// Versions and configurations are not considered: a feature exists if it works where sites are made.
 var features = []lab.Feature{
-	{Name: "veth", Use: "every datapath", Remedy: option("VETH", "veth", ""), Try: lab.Veth{}.Probe},
+	{Name: "veth", Use: "every datapath", Remedy: kernelRemedy("VETH", "veth", ""), Try: lab.Veth{}.Probe},
 	{Name: "bridge", Use: "the underlay's switch, lab:bridge",
-		Remedy: option("BRIDGE", "bridge", ""), Try: lab.Bridge{}.Probe},
+		Remedy: kernelRemedy("BRIDGE", "bridge", ""), Try: lab.Bridge{}.Probe},
 	{Name: "vxlan", Use: "lab:vxlan and what stands on it",
-		Remedy: option("VXLAN", "vxlan", "3.7"), Try: lab.Vxlan{}.Probe},
+		Remedy: kernelRemedy("VXLAN", "vxlan", "3.7"), Try: lab.Vxlan{}.Probe},
 	{Name: "ipip", Use: "lab:ipip; eBPF does its work in its place",
-		Remedy: option("NET_IPIP", "ipip", ""), Try: tryIPIP},
+		Remedy: kernelRemedy("NET_IPIP", "ipip", ""), Try: tryIPIP},
 	{Name: "macvlan", Use: "lab:macvlan",
-		Remedy: option("MACVLAN", "macvlan", ""), Try: lab.Slave{Kind: "macvlan"}.Probe},
+		Remedy: kernelRemedy("MACVLAN", "macvlan", ""), Try: lab.Slave{Kind: "macvlan"}.Probe},
 	{Name: "ipvlan", Use: "lab:ipvlan",
-		Remedy: option("IPVLAN", "ipvlan", "3.19"), Try: lab.Slave{Kind: "ipvlan"}.Probe},
+		Remedy: kernelRemedy("IPVLAN", "ipvlan", "3.19"), Try: lab.Slave{Kind: "ipvlan"}.Probe},
 	{Name: "wireguard", Use: "…+wireguard; wireguard-go does its work in its place",
-		Remedy: option("WIREGUARD", "wireguard", "5.6"), Try: tryWireguard},
+		Remedy: kernelRemedy("WIREGUARD", "wireguard", "5.6"), Try: tryWireguard},
 	{Name: "tun", Use: "wireguard-go",
-		Remedy: option("TUN", "tun", ""), Try: func(*lab.Env) error { return wireguard.ProbeTUN() }},
+		Remedy: kernelRemedy("TUN", "tun", ""), Try: func(*lab.Env) error { return wireguard.ProbeTUN() }},
 	{Name: "eBPF at traffic control", Use: "lab:ipip without the kernel's devices",
 		Remedy: asRoot + ", on Linux 6.6 or later", Try: tryTunnelPrograms},
 	{Name: "eBPF at connect", Use: "services=ebpf",
 		Remedy: asRoot + ", on Linux 5.8 or later with a cgroup v2 hierarchy", Try: bpf.Translate{}.Probe},
 	{Name: "ESP", Use: "…+ipsec",
-		Remedy: option("INET_ESP", "esp4", ""), Try: securityAssociation{association(1, 2, 1, false, true), 1}.Probe},
+		Remedy: kernelRemedy("INET_ESP", "esp4", ""), Try: securityAssociation{association(1, 2, 1, false, true), 1}.Probe},
 	{Name: "ESP for IPv6", Use: "native+ipsec",
-		Remedy: option("INET6_ESP", "esp6", ""), Try: securityAssociation{association(1, 2, 1, true, true), 1}.Probe},
+		Remedy: kernelRemedy("INET6_ESP", "esp6", ""), Try: securityAssociation{association(1, 2, 1, true, true), 1}.Probe},
 	{Name: "nftables with NAT", Use: "services=nftables",
-		Remedy: option("NFT_NAT", "nft_nat", "3.18"), Try: nft.DNAT{}.Probe},
+		Remedy: kernelRemedy("NFT_NAT", "nft_nat", "3.18"), Try: nft.DNAT{}.Probe},
 	{Name: "br_netfilter", Use: "services=nftables on lab:bridge within a node",
-		Remedy: option("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: tryBridgeNetfilter},
-	{Name: "tbf", Use: "?rate=", Remedy: option("NET_SCH_TBF", "sch_tbf", ""), Try: shaper(lab.MinRate).Probe},
+		Remedy: kernelRemedy("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: tryBridgeNetfilter},
+	{Name: "tbf", Use: "?rate=", Remedy: kernelRemedy("NET_SCH_TBF", "sch_tbf", ""), Try: shaper(lab.MinRate).Probe},
 	{Name: "user namespaces", Use: "the lab without root",
 		Remedy: "set kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0 and " +
 			"kernel.apparmor_restrict_unprivileged_userns=0, where there are such settings",
 		Try: tryUserNamespace},
 }
 
-// option is what would bring a feature: a module to load, or a kernel that was configured and is recent enough for it.
-func option(config, module, since string) string {
+// kernelRemedy returns how to get a feature: load a module, or use a kernel with a configuration option and a version.
+func kernelRemedy(config, module, since string) string {
 	text := fmt.Sprintf("modprobe %s, or a kernel with CONFIG_%s", module, config)
 	if since != "" {
 		text += " (since Linux " + since + ")"
@@ -70,14 +70,14 @@ func option(config, module, since string) string {
 }
 
 func tryIPIP(e *lab.Env) error {
-	return e.Netlink().AddIPIP(netns.Link{Name: "ipip1"}, nowhere.Addr())
+	return e.Netlink().AddIPIP(netns.Link{Name: "ipip1"}, unusedNet.Addr())
 }
 
 func tryWireguard(e *lab.Env) error { return e.Netlink().AddWireGuard(netns.Link{Name: "wg1"}) }
 
 func tryTunnelPrograms(e *lab.Env) error {
-	peers := []bpf.Peer{{Node: nowhere.Addr(), Pods: nowhere}}
-	return tryTunnel(e, bpf.Tunnel{Node: nowhere.Addr(), Pods: nowhere, Peers: peers})
+	peers := []bpf.Peer{{Node: unusedNet.Addr(), Pods: unusedNet}}
+	return tryTunnel(e, bpf.Tunnel{Node: unusedNet.Addr(), Pods: unusedNet, Peers: peers})
 }
 
 func tryBridgeNetfilter(e *lab.Env) error {
@@ -91,7 +91,7 @@ func tryBridgeNetfilter(e *lab.Env) error {
 	return err
 }
 
-// tryUserNamespace makes one, in a process that ends at once.
+// tryUserNamespace makes a user namespace, in a process that ends at once.
 func tryUserNamespace(*lab.Env) error {
 	pid, errno := cloneUser()
 	if errno == unix.EPERM || errno == unix.ENOSPC || errno == unix.EINVAL || errno == unix.EACCES {
@@ -107,7 +107,7 @@ func tryUserNamespace(*lab.Env) error {
 	}
 }
 
-// cloneUser starts a copy of this process in a user namespace. The copy has one thread and only makes a system call.
+// cloneUser starts a copy of this process in a user namespace. The copy has one thread and only exits.
 //
 //go:noinline
 //go:norace

@@ -8,7 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A host has no pod network: traffic goes from node to node over the underlay, the reference of all others.
+// A host is the datapath without a pod network: traffic goes from node to node over the underlay. It is the reference
+// for all others.
 type host struct{ title }
 
 func (host) Plan(t lab.Topology) (lab.Plan, error) {

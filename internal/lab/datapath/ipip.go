@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// ipipDevice is the kernel's; without one, it is what the programs' counters are called.
+	// ipipDevice is the kernel's device, or the name for the counters of the programs that replace it.
 	ipipDevice   = "ipip0"
 	ipipOverhead = 20 // an outer IPv4 header, bytes
-	// maxByPrograms is the largest MTU of the underlay that programs can fill, in bytes: they may not make a packet
-	// longer than four pages of 4096 bytes less what the kernel keeps there (BPF_SKB_MAX_LEN), with its Ethernet header.
+	// maxByPrograms is the largest MTU of the underlay for which programs can build packets, in bytes. With its Ethernet
+	// header a packet may have at most four pages of 4096 bytes less the kernel's own data there (BPF_SKB_MAX_LEN).
 	maxByPrograms = 16000
-	// ipipTable is for what goes through the kernel's device. It comes before the main table, in which the underlay
-	// is the way to other nodes' pods, as the programs need it.
+	// ipipTable is the routing table for the kernel's device. It comes before the main table, whose routes to other
+	// nodes' pods go through the underlay, as the programs need.
 	ipipTable = 101
 )
 
-// An ipip is native routing over IP-in-IP between the nodes: by the kernel's tunnel devices where it has them, else by
-// eBPF programs at the uplinks, which put the same outer header around the same packets.
+// An ipip is native routing over IP-in-IP between the nodes: with the kernel's tunnel devices if it has them, else with
+// eBPF programs at the uplinks, which add the same outer header to the same packets.
 type ipip struct{ routed }
 
-// Carries leaves out IPv6, which IP-in-IP does not carry to other nodes.
+// Carries excludes IPv6 between nodes, which IP-in-IP does not carry.
 func (d ipip) Carries(t lab.Topology, path targets.Path) error {
 	if t.IPv6 && path.Other() && path != targets.NodeNode {
 		return result.NotSupported("IP-in-IP carries IPv4 only, so pods have no IPv6 between nodes")
@@ -40,7 +40,7 @@ func (d ipip) Carries(t lab.Topology, path targets.Path) error {
 	return d.routed.Carries(t, path)
 }
 
-// An ipipTunnel leads from each node to all others. Routes to other nodes' pods stay those of the layer below.
+// An ipipTunnel connects each node with all others. Routes to other nodes' pods remain those of the layer below.
 type ipipTunnel struct{}
 
 func (ipipTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
@@ -91,18 +91,18 @@ func (o ipipEnd) Apply(e *lab.Env) error {
 	case err == nil:
 		e.Fact("ipip", "kernel")
 		return o.route(e.Netlink())
-	case errors.Is(err, result.ErrNotSupported) && !o.large():
+	case errors.Is(err, result.ErrNotSupported) && !o.needsKernel():
 		e.Fact("ipip", "eBPF")
 		return o.attach(e)
 	}
 	return err
 }
 
-// large says that only the kernel's device can fill the underlay's MTU.
-func (o ipipEnd) large() bool { return o.MTU+ipipOverhead > maxByPrograms }
+// needsKernel reports whether only the kernel's device can fill the underlay's MTU.
+func (o ipipEnd) needsKernel() bool { return o.MTU+ipipOverhead > maxByPrograms }
 
 func (o ipipEnd) Feature() string {
-	if o.large() {
+	if o.needsKernel() {
 		return "ipip of large packets"
 	}
 	return "ipip"
@@ -114,7 +114,7 @@ func (o ipipEnd) Probe(e *lab.Env) error {
 	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
 		return kernel
 	}
-	if o.large() {
+	if o.needsKernel() {
 		return result.NotSupported(fmt.Sprintf("%v; and in its place: eBPF can fill an MTU of %d bytes at most",
 			kernel, maxByPrograms))
 	}
@@ -125,7 +125,7 @@ func (o ipipEnd) Probe(e *lab.Env) error {
 	return err
 }
 
-// tryTunnel attaches the programs to the loopback device.
+// tryTunnel attaches the programs to the loopback device, and detaches them.
 func tryTunnel(e *lab.Env, t bpf.Tunnel) error {
 	lo, err := e.Netlink().Index("lo")
 	if err != nil {
@@ -138,7 +138,7 @@ func tryTunnel(e *lab.Env, t bpf.Tunnel) error {
 	return a.Close()
 }
 
-// route sends packets to other nodes' pods, and from own pods to other nodes, through the device.
+// route routes packets to other nodes' pods, and from the node's pods to other nodes, through the device.
 func (o ipipEnd) route(c *netns.Conn) error {
 	if err := c.Up(ipipDevice); err != nil {
 		return err

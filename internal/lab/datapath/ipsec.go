@@ -11,17 +11,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
-// Names under which the ops of a site share what they have in common.
+// Names of values that the ops of a site share.
 const (
 	sharedKeys   = "ipsec keys"
 	sharedSocket = "ipsec socket of "
 )
 
-// espCounters is what the packets of the security associations are called where others have a device.
+// espCounters is the name for the packet counters of the security associations, which have no device.
 const espCounters = "esp"
 
-// An espTunnel is ESP in tunnel mode, with fresh keys for every site, for what pods send to other nodes and their pods,
-// and nodes to other nodes' pods; each IP version within itself. Routes stay those of the layer below.
+// An espTunnel is ESP in tunnel mode, with new keys for every site. It carries what pods send to other nodes and their
+// pods, and what nodes send to other nodes' pods; each IP version in itself. Routes remain those of the layer below.
 type espTunnel struct{}
 
 // Over adds the security associations and policies of every node.
@@ -40,7 +40,7 @@ func (espTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, 
 	return layer, err
 }
 
-// An espTransport is ESP in transport mode for what nodes send each other over IPv4 and UDP to the port of a tunnel.
+// An espTransport is ESP in transport mode for what nodes send each other over IPv4 and UDP to a tunnel's port.
 type espTransport struct{ port uint16 }
 
 // Over adds the security associations and policies of every node.
@@ -65,14 +65,16 @@ func espLayer(p *lab.Plan, below lab.Layer) (lab.Layer, error) {
 	return layer, nil
 }
 
-// espMTU is the largest packet that ESP with AES-GCM carries where the network takes mtu bytes after a tunnel's outer
-// header, of which plain bytes are an IP header that stays outside. ESP adds 8 bytes of header, 8 of initialisation
-// vector, a tag of 16, and 2 after padding to a multiple of 4 (RFC 4303, RFC 4106); xfrm_state_mtu computes the same.
+// espMTU returns the largest packet that ESP with AES-GCM carries. mtu is what the network carries after a tunnel's
+// outer header, and plain the size of an IP header that stays outside, both in bytes. ESP adds a header of 8 bytes, an
+// initialisation vector of 8, a tag of 16, and 2 bytes after padding to a multiple of 4 (RFC 4303, RFC 4106).
+// xfrm_state_mtu of the kernel computes the same.
 func espMTU(mtu, plain int) int {
 	return (mtu-8-8-16-plain)&^3 + plain - 2
 }
 
-// association is ESP from node a to node b. Its SPI says so, and its ReqID is the other node's number.
+// association returns the security association from node a to node b. Its SPI encodes both, and its ReqID is the number
+// of the peer, which is the other node.
 func association(a, b, peer int, ipv6, tunnel bool) netns.SA {
 	spi := uint32(0x40000 | a<<8 | b)
 	if ipv6 {
@@ -81,7 +83,7 @@ func association(a, b, peer int, ipv6, tunnel bool) netns.SA {
 	return netns.SA{Src: lab.NodeAddr(a).Of(ipv6), Dst: lab.NodeAddr(b).Of(ipv6), SPI: spi, ReqID: peer, Tunnel: tunnel}
 }
 
-// tunnelAssociations are node n's side of the tunnel to node k.
+// tunnelAssociations returns node n's security associations and policies for the tunnel with node k.
 func tunnelAssociations(n, k int, ipv6 bool) []lab.Op {
 	out, in := association(n, k, k, ipv6, true), association(k, n, k, ipv6, true)
 	own, other := lab.PodNet(n).Of(ipv6), lab.PodNet(k).Of(ipv6)
@@ -97,7 +99,7 @@ func tunnelAssociations(n, k int, ipv6 bool) []lab.Op {
 	}
 }
 
-// transportAssociations are node n's side of what is protected between it and node k.
+// transportAssociations returns node n's security associations and policies for UDP to port between it and node k.
 func transportAssociations(n, k int, port uint16) []lab.Op {
 	out, in := association(n, k, k, false, false), association(k, n, k, false, false)
 	here, there := hostRoutes(lab.NodeAddr(n)).V4, hostRoutes(lab.NodeAddr(k)).V4
@@ -108,7 +110,7 @@ func transportAssociations(n, k int, port uint16) []lab.Op {
 	}
 }
 
-// A securityAssociation adds a security association of a node. Both ends of it have the same key, made for the site.
+// A securityAssociation adds a security association of a node. Both of its ends have the same key, made for the site.
 type securityAssociation struct {
 	netns.SA
 	node int
@@ -118,7 +120,7 @@ func (o securityAssociation) String() string {
 	return fmt.Sprintf("xfrm state add %s spi %#x aead rfc4106(gcm(aes)) 128", espTemplate(o.SA), o.SPI)
 }
 
-// espTemplate is what a security association and the policies that use it have in common.
+// espTemplate returns the text that a security association and the policies with it share.
 func espTemplate(s netns.SA) string {
 	mode := "transport"
 	if s.Tunnel {
@@ -155,7 +157,7 @@ func (o securityAssociation) Feature() string {
 	return "ESP"
 }
 
-// Probe adds it to a scratch namespace.
+// Probe adds the association to a scratch namespace.
 func (o securityAssociation) Probe(*lab.Env) error {
 	x, err := netns.OpenXFRM()
 	if err != nil {
@@ -164,7 +166,7 @@ func (o securityAssociation) Probe(*lab.Env) error {
 	return errors.Join(x.AddSA(o.SA, newESPKey()), x.Close())
 }
 
-// securityPolicy adds a policy of a node.
+// securityPolicy returns an op that adds a policy of a node.
 func securityPolicy(node int, p netns.Policy) lab.Op {
 	port := ""
 	if p.UDPPort != 0 {
@@ -180,7 +182,8 @@ func securityPolicy(node int, p netns.Policy) lab.Op {
 	})
 }
 
-// xfrmSocket is the socket of the node that the ops share. It also counts the node's packets, until the site is closed.
+// xfrmSocket returns the node's socket, which the ops share. It also counts the node's packets until the site is
+// closed.
 func xfrmSocket(e *lab.Env, node int) (*netns.XFRM, error) {
 	return lab.Shared(e, sharedSocket+e.Namespace(), func() (*netns.XFRM, error) {
 		x, err := netns.OpenXFRM()

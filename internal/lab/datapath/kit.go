@@ -8,13 +8,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 )
 
-// A title is the name of a datapath, and who uses it.
+// A title has the name of a datapath, and the products that use it.
 type title struct{ name, users string }
 
 func (t title) Name() string  { return t.name }
 func (t title) About() string { return t.users }
 
-// Kit is what labs are built from: to add a datapath is to write it, and to add a line here.
+// Kit has everything that labs are built from. A new datapath needs a line here.
 var Kit = lab.Kit{
 	Datapaths: []lab.Datapath{
 		host{title{"host", "no pod network: the node-to-node reference"}},

@@ -4,5 +4,5 @@ package datapath
 
 import "github.com/knotmeter/knotmeter/internal/lab"
 
-// Kit is empty: labs need Linux, and a lab target says so.
+// Kit is empty, since labs need Linux.
 var Kit lab.Kit

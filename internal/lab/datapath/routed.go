@@ -10,26 +10,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// table is the routing table for packets from pods to the addresses of other nodes, which a tunnel carries too: else
-// pod-node/other would measure the underlay alone.
-const table = 100
-
-// minPodMTU is IPv6's least.
-const minPodMTU = lab.MinPodMTU
+// podTable is the routing table for packets from pods to the addresses of other nodes. They use the tunnel too;
+// otherwise pod-node/other would measure the underlay.
+const podTable = 100
 
 // A routed is a datapath in which each node routes between its pods and the other nodes' pods.
 type routed struct {
 	title
-	// bridge: pods are ports of a bridge in their node, else each has a veth of its own to route to.
+	// bridge: pods are ports of a bridge in their node; false: the node routes to a veth of each pod.
 	bridge bool
-	// tunnels between the nodes, the lowest first; none is native routing.
+	// tunnels between the nodes, the lowest first; none: native routing.
 	tunnels []lab.Tunnel
 }
 
-// Carries: a routed datapath carries every path.
+// Carries returns nil: a routed datapath carries every path.
 func (d routed) Carries(lab.Topology, targets.Path) error { return nil }
 
-// Wire is the tunnels' outer headers where a pod is one of the ends and the other end is on another node.
+// Wire returns the tunnels' outer headers for paths between nodes with a pod at one end.
 func (d routed) Wire(path targets.Path) lab.Wire {
 	switch {
 	case path == targets.NodeNode:
@@ -46,28 +43,28 @@ func (d routed) Wire(path targets.Path) lab.Wire {
 	return layer.Wire
 }
 
-// Plan builds the underlay, the tunnels, the pods, and the routes.
+// Plan plans the underlay, the tunnels, the pods and the routes.
 func (d routed) Plan(t lab.Topology) (lab.Plan, error) {
 	p := underlay(t)
 	layer, err := d.layers(&p, t)
 	if err != nil {
 		return lab.Plan{}, err
 	}
-	if layer.MTU < minPodMTU {
-		return lab.Plan{}, fmt.Errorf("mtu=%d leaves pods %d bytes; IPv6 needs %d", t.MTU, layer.MTU, minPodMTU)
+	if layer.MTU < lab.MinPodMTU {
+		return lab.Plan{}, fmt.Errorf("mtu=%d leaves pods %d bytes; IPv6 needs %d", t.MTU, layer.MTU, lab.MinPodMTU)
 	}
 	p.PodMTU = layer.MTU
 	if layer.Device != lab.Uplink {
 		p.Tunnel = layer.Device
 	}
 	for n := range t.EachNode() {
-		d.pods(&p, t, n)
-		join(&p, t, n, layer)
+		d.addPods(&p, t, n)
+		addRoutes(&p, t, n, layer)
 	}
 	return p, nil
 }
 
-// layers stacks the tunnels on the underlay.
+// layers adds the tunnels on top of the underlay and returns the topmost layer.
 func (d routed) layers(p *lab.Plan, t lab.Topology) (lab.Layer, error) {
 	layer := lab.Layer{
 		Device: lab.Uplink, MTU: t.MTU, Via: lab.NodeAddr,
@@ -82,42 +79,43 @@ func (d routed) layers(p *lab.Plan, t lab.Topology) (lab.Layer, error) {
 	return layer, nil
 }
 
-func (d routed) pods(p *lab.Plan, t lab.Topology, n int) {
+func (d routed) addPods(p *lab.Plan, t lab.Topology, n int) {
 	if d.bridge {
-		podBridge(p, t, n)
+		addPodBridge(p, t, n)
 	}
 	for m := 1; m <= lab.PodsPerNode; m++ {
 		pod, port := lab.Pod(n, m), fmt.Sprintf("pod%d", m)
 		p.Namespace(pod)
-		quiet(p, pod)
+		quietNamespace(p, pod)
 		p.Add(pod, lab.Veth{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Node(n)},
 			lab.Up("lo", lab.Uplink))
 		if d.bridge {
 			p.Add(lab.Node(n), lab.Port(port, podsBridge))
-			addresses(p, pod, lab.Uplink, 10+m, lab.PodAddr(n, m).Prefix(24, 64))
+			addAddresses(p, pod, lab.Uplink, 10+m, lab.PodAddr(n, m).Prefix(24, 64))
 		} else {
-			nodeSide(p, n, m, port)
-			addresses(p, pod, lab.Uplink, 10+m, hostRoutes(lab.PodAddr(n, m)))
+			addNodeEnd(p, n, m, port)
+			addAddresses(p, pod, lab.Uplink, 10+m, hostRoutes(lab.PodAddr(n, m)))
 		}
 		for i, gateway := range lab.Gateway(n).All() {
-			p.Add(pod, lab.Route{Dst: everything()[i], Dev: lab.Uplink, Via: gateway})
+			p.Add(pod, lab.Route{Dst: defaultPrefixes()[i], Dev: lab.Uplink, Via: gateway})
 		}
 	}
 }
 
-// nodeSide is the node's end of a pod's veth: the gateway's address, the same on every veth, and the route to the pod.
-// A node speaks to its pods with its own address, as to all pods.
-func nodeSide(p *lab.Plan, n, m int, port string) {
+// addNodeEnd configures the node's end of a pod's veth: the gateway's address, which is the same on every veth, and the
+// route to the pod. The node's source address towards pods is its own.
+func addNodeEnd(p *lab.Plan, n, m int, port string) {
 	node := lab.Node(n)
 	p.Add(node, lab.Up(port))
-	addresses(p, node, port, 1, hostRoutes(lab.Gateway(n)))
+	addAddresses(p, node, port, 1, hostRoutes(lab.Gateway(n)))
 	for i, dst := range hostRoutes(lab.PodAddr(n, m)).All() {
 		p.Add(node, lab.Route{Dst: dst, Dev: port, Src: lab.NodeAddr(n).All()[i]})
 	}
 }
 
-// join routes to the pods of the other nodes through a layer, and, if that is a tunnel, from pods to the other nodes.
-func join(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
+// addRoutes adds node n's routes through a layer to the pods of other nodes, and if the layer is a tunnel, from its
+// pods to the other nodes.
+func addRoutes(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
 	node := lab.Node(n)
 	for k := range t.Others(n) {
 		via := layer.Via(k)
@@ -128,17 +126,17 @@ func join(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
 			continue
 		}
 		for i, dst := range hostRoutes(lab.NodeAddr(k)).All() {
-			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Table: table})
+			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Table: podTable})
 		}
 	}
 	if layer.Device == lab.Uplink {
 		return
 	}
 	for i, from := range lab.PodNet(n).All() {
-		p.Add(node, lab.Rule(from, lab.NodeNet().All()[i], table))
+		p.Add(node, lab.Rule(from, lab.NodeNet().All()[i], podTable))
 	}
 }
 
-func everything() []netip.Prefix {
+func defaultPrefixes() []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 }

@@ -13,14 +13,14 @@ import (
 const (
 	vxlanDevice = "vxlan0"
 	vxlanID     = 1
-	// vxlanOverhead is outer IPv4 20, UDP 8, VXLAN 8 and inner Ethernet 14 bytes.
+	// vxlanOverhead is the sum of outer IPv4 20, UDP 8, VXLAN 8 and inner Ethernet 14 bytes.
 	vxlanOverhead = 50
 )
 
-// A vxlan joins all nodes, with all ways known beforehand, as overlays with a control plane have them.
+// A vxlan connects all nodes, with static forwarding entries, as in overlays with a control plane.
 type vxlan struct{}
 
-// Over adds every node's device and what it must know of the others.
+// Over adds every node's device and its entries for the other nodes.
 func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
 	mtu := below.MTU - vxlanOverhead
 	for n := range t.EachNode() {
@@ -32,21 +32,21 @@ func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, erro
 		}
 		p.Add(node, lab.Up(vxlanDevice))
 		for k := range t.Others(n) {
-			vxlanPeer(p, node, k, below)
+			addVxlanPeer(p, node, k, below)
 		}
 	}
 	wire := vxlanWire(below.Wire)
 	return lab.Layer{Device: vxlanDevice, MTU: mtu, Via: lab.TunnelAddr, Outer: below.Outer, Wire: wire}, nil
 }
 
-func vxlanPeer(p *lab.Plan, node string, k int, below lab.Layer) {
+func addVxlanPeer(p *lab.Plan, node string, k int, below lab.Layer) {
 	for _, ip := range lab.TunnelAddr(k).All() {
 		p.Add(node, lab.Neighbour(vxlanDevice, ip, tunnelMAC(k)))
 	}
 	p.Add(node, lab.FDB(vxlanDevice, tunnelMAC(k), below.Outer(k)))
 }
 
-// vxlanWire is VXLAN within what is below; within a sealed layer it cannot be seen.
+// vxlanWire returns VXLAN within the wire below. Within a sealed layer it is not visible.
 func vxlanWire(below lab.Wire) lab.Wire {
 	w := below
 	w.Device = vxlanDevice

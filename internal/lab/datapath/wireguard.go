@@ -19,13 +19,13 @@ const (
 	sharedWireguard = "wireguard"
 )
 
-// A wireguardTunnel is a device in each node with all others as peers: the kernel's, or else wireguard-go's.
+// A wireguardTunnel is a device in each node with all others as peers: the kernel's device, or else wireguard-go's.
 type wireguardTunnel struct{}
 
-// wireguardAddr is the address of a node's device, for tunnels on top.
+// wireguardAddr returns the address of a node's device, for tunnels on top of it.
 func wireguardAddr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 246, 0, byte(n)}) }
 
-// Over adds the devices, and only when all of them can be reached, their addresses.
+// Over adds the devices, and adds addresses only when all devices are reachable.
 func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
 	mtu := below.MTU - wireguard.Overhead
 	for n := range t.EachNode() {
@@ -45,16 +45,16 @@ func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.L
 	}, nil
 }
 
-// An addWireguard makes a node's device, or starts the process that does.
+// An addWireguard makes a node's device, or starts the process that makes it.
 type addWireguard struct{ node, mtu int }
 
 func (o addWireguard) String() string {
 	return fmt.Sprintf("link add %s mtu %d type wireguard", wireguardDevice, o.mtu)
 }
 
-// A wireguardSite has a site's devices, which its ops share.
+// A wireguardSite has the keys and devices of a site, which its ops share.
 type wireguardSite struct {
-	keys    map[int]wireguard.Key // by node, made as they are asked for
+	keys    map[int]wireguard.Key // by node, made at their first use
 	devices map[int]*wireguard.Device
 }
 
@@ -90,11 +90,11 @@ func (o addWireguard) Apply(e *lab.Env) error {
 
 func (o addWireguard) Feature() string { return "wireguard" }
 
-// Probe looks whether there is one of the two implementations.
+// Probe checks whether either implementation is available.
 func (o addWireguard) Probe(e *lab.Env) error { return wireguard.Probe(e.Netlink()) }
 
-// setWireguard gives node n's device its key and its peers: every other node's pods are allowed, its own addresses
-// towards pods, and its device's, for tunnels on top.
+// setWireguard returns an op that gives node n's device its key and its peers. From each peer are allowed: its pods'
+// addresses, its node's addresses towards pods, and its device's address for tunnels on top.
 func setWireguard(t lab.Topology, n int, below lab.Layer) lab.Op {
 	text := fmt.Sprintf("wireguard set %s listen-port %d", wireguardDevice, lab.WireGuardPort)
 	peers := map[int]wireguard.Peer{}
@@ -118,7 +118,7 @@ func setWireguard(t lab.Topology, n int, below lab.Layer) lab.Op {
 	})
 }
 
-// configure gives a node's device the site's keys, its own and those of its peers, by node.
+// configure gives a node's device its own key and the peers, by node, with their keys.
 func (s *wireguardSite) configure(node int, peers map[int]wireguard.Peer) error {
 	own, err := s.key(node)
 	if err != nil {

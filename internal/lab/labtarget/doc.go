@@ -1,5 +1,5 @@
-// Package labtarget is the embedded lab as a target: lab:<datapath>, with its options.
+// Package labtarget makes the embedded lab a target: lab:<datapath>, with options.
 //
-// It stands between the runner, which asks for places, and package lab, which makes them in a process of its own. It
-// reads the text of a target, turns a site into a pair of hosts, and tells the facts of this machine.
+// It parses the text of a target, asks package lab for sites, which a process of its own makes, turns their hosts into
+// pairs, and adds the facts of this machine.
 package labtarget

@@ -11,11 +11,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// options are what the text of a target says besides the datapath.
+// options are the options of a lab target.
 type options struct {
 	lab.Topology
 	oneCPU bool
-	dir    string // of storage; empty: none
+	dir    string // for storage cases; empty: none
 }
 
 var settings = []targets.Setting[options]{
@@ -73,14 +73,14 @@ var settings = []targets.Setting[options]{
 // Options lists the options of a lab target.
 func Options() []targets.Option { return targets.Options(settings) }
 
-// parse reads the options of a target. Every error Is targets.ErrSpec and names the option and its range.
+// parse parses the options of a target. Every error Is targets.ErrSpec and names the option and its range.
 func parse(spec targets.Spec) (options, error) {
 	o := options{Topology: lab.Default()}
 	err := targets.Read(spec, settings, &o)
 	return o, err
 }
 
-// number parses a whole number within a range.
+// number returns a parser of whole numbers from least to most.
 func number(least, most int) func(string) (int, error) {
 	return func(value string) (int, error) {
 		n, err := strconv.Atoi(value)
@@ -91,7 +91,7 @@ func number(least, most int) func(string) (int, error) {
 	}
 }
 
-// rate parses "1Gbit/s", or "1G" for short.
+// rate parses a rate in bit/s, such as "1Gbit/s", or "1G" for short.
 func rate(value string) (int64, error) {
 	long := value
 	if !strings.Contains(value, "/") && !strings.HasSuffix(value, "bps") {

@@ -21,17 +21,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// whoVerb has an agent say who it is.
+// whoVerb is the verb that makes an agent identify itself.
 const whoVerb = "who"
 
-// An identity is an agent's: the network namespace that it is in, and how often it was asked.
+// An identity is the network namespace of an agent, and how often it was asked for its identity.
 type identity struct {
 	Namespace string
 	Asked     int
 }
 
-// who answers whoVerb in a process with one agent.
-func who() agent.Handler {
+// identify returns the handler of whoVerb. It counts the requests to one agent.
+func identify() agent.Handler {
 	asked := 0
 	return agent.Handle(func(context.Context, agent.Call, struct{}) (identity, error) {
 		asked++
@@ -40,8 +40,8 @@ func who() agent.Handler {
 	})
 }
 
-// several opens a site with a place for each path; each is there.
-func several(t *testing.T, tg targets.Target, paths ...targets.Path) targets.Site {
+// openSite opens a site with a place for each path, all of which must be supported.
+func openSite(t *testing.T, tg targets.Target, paths ...targets.Path) targets.Site {
 	t.Helper()
 	var placements []targets.Placement
 	for _, path := range paths {
@@ -65,7 +65,7 @@ func several(t *testing.T, tg targets.Target, paths ...targets.Path) targets.Sit
 }
 
 func TestPlacesOfASiteShareAgents(t *testing.T) {
-	s := several(t, open(t, "lab:native"), targets.Paths()...)
+	s := openSite(t, open(t, "lab:native"), targets.Paths()...)
 	asked, namespaces := map[string]int{}, map[string]string{}
 	for i, place := range s.Places {
 		ends := lab.EndsOf(lab.Default(), targets.Placement{Path: targets.Paths()[i]})
@@ -93,13 +93,14 @@ func TestPlacesOfASiteShareAgents(t *testing.T) {
 	}
 }
 
-// A host that is the client of one place and the server of another is pinned to the CPUs of its end.
+// TestAgentsArePinnedByTheirEnd checks that a host that is the client of one place and the server of another is pinned
+// to the CPUs of its end.
 func TestAgentsArePinnedByTheirEnd(t *testing.T) {
-	if client, server, err := halves(); err != nil || slices.Equal(client, server) {
+	if client, server, err := splitCPUs(); err != nil || slices.Equal(client, server) {
 		t.Skipf("needs two CPUs: %v, %v, %v", client, server, err)
 	}
 	tg := open(t, "lab:native")
-	s := several(t, tg, targets.NodeNode, targets.PodNodeSame, targets.NodeSvcSame)
+	s := openSite(t, tg, targets.NodeNode, targets.PodNodeSame, targets.NodeSvcSame)
 	l, is := tg.(*labTarget)
 	if !is || len(l.clientCPUs) > 1 || len(l.serverCPUs) > 1 {
 		t.Skip("the tool picks among several CPUs")
@@ -136,7 +137,7 @@ func TestPartsOfASite(t *testing.T) {
 	}
 	if !errors.Is(s.Places[0].Err, result.ErrNotSupported) || !errors.Is(s.Places[2].Err, result.ErrNotSupported) ||
 		!errors.Is(s.Places[4].Err, result.ErrNotSupported) {
-		t.Errorf("there are places that cannot be: %+v", s.Places)
+		t.Errorf("there are places that are not supported: %+v", s.Places)
 	}
 	if volume := s.Places[1]; volume.Err != nil || volume.Volume.Path == "" || volume.Server != nil {
 		t.Errorf("storage: %+v", volume)

@@ -38,8 +38,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// left lists the interfaces of this machine, the processes that descend from this one, and the network namespaces that
-// they are in or hold.
+// left lists the interfaces of this machine, the descendants of this process, and the network namespaces that they are
+// in or hold.
 func left(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -83,7 +83,7 @@ func descendants(t *testing.T, of int) []int {
 	return all
 }
 
-// cookie is a number of the network namespace that is never used again.
+// cookie returns the kernel's number of a host's network namespace, which is never reused.
 func cookie(t *testing.T, h host.Host) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -93,7 +93,7 @@ func cookie(t *testing.T, h host.Host) string {
 	return out.String()
 }
 
-// printCookie is the agent's side of cookie.
+// printCookie prints the cookie on the agent's side.
 func printCookie() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/local"
 )
 
-// New reads the text of a lab target. It starts nothing yet. Every error Is targets.ErrSpec.
+// New parses the text of a lab target. It starts nothing. Every error of the text Is targets.ErrSpec.
 func New(spec targets.Spec, config lab.Config) (targets.Target, error) {
 	options, err := parse(spec)
 	if err != nil {
@@ -32,7 +32,7 @@ func New(spec targets.Spec, config lab.Config) (targets.Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", targets.ErrSpec, spec.Text, err)
 	}
-	client, server, err := halves()
+	client, server, err := splitCPUs()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func New(spec targets.Spec, config lab.Config) (targets.Target, error) {
 	}, nil
 }
 
-// A labTarget is one datapath with its options. The holder is started when it is first needed.
+// A labTarget is a datapath with options. Its holder starts when it is first needed.
 type labTarget struct {
 	config                 lab.Config
 	datapath               lab.Datapath
@@ -60,12 +60,12 @@ type labTarget struct {
 	podMTU                 int
 	clientCPUs, serverCPUs []int
 	lab                    *lab.Lab
-	probed                 map[targets.Path]error // nil, or why it is not supported
-	storage                targets.Target         // the directory of the option dir; nil without
+	probed                 map[targets.Path]error // paths that were probed: nil, or why one is not supported
+	storage                targets.Target         // the directory of the option dir; nil: none
 	claim                  *targets.MachineClaim
 }
 
-// start starts the holder, once.
+// start starts the holder, unless it is running.
 func (l *labTarget) start() (err error) {
 	if l.lab == nil {
 		l.lab, err = lab.Start(l.config)
@@ -73,7 +73,7 @@ func (l *labTarget) start() (err error) {
 	return err
 }
 
-// Begin claims the machine and starts the holder, unless nothing is planned that needs them.
+// Begin claims the machine and starts the holder, if network cases are planned.
 func (l *labTarget) Begin(ctx context.Context, p targets.Plan) (warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -95,13 +95,13 @@ func (l *labTarget) Begin(ctx context.Context, p targets.Plan) (warnings []strin
 	return warnings, nil
 }
 
-// Shares names the machine: all labs are on this one.
+// Shares returns the machine, which all labs on it share.
 func (l *labTarget) Shares(context.Context) ([]string, error) {
 	id, err := machine.BootID()
 	return []string{"the machine with boot ID " + id}, err
 }
 
-// Underlay is this machine, with what else a path from node to node depends on.
+// Underlay identifies this machine, and the options on which a node-to-node path depends.
 func (l *labTarget) Underlay() string {
 	o := l.topology
 	delay := "none"
@@ -112,8 +112,8 @@ func (l *labTarget) Underlay() string {
 		o.Nodes, o.MTU, o.Rate, delay, o.Loss, o.IPv6, l.clientCPUs, l.serverCPUs)
 }
 
-// Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
-// not clear, Open will tell.
+// Supports asks the datapath, then probes the kernel, once per path. If the kernel's answer is unknown, the path counts
+// as supported, and Open reports the error.
 func (l *labTarget) Supports(p targets.Placement) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -145,16 +145,16 @@ func (l *labTarget) Supports(p targets.Placement) error {
 	return err
 }
 
-// Environment is nothing: a lab has no way to it.
+// Environment returns nil: a lab has no variables for the command of a switch.
 func (l *labTarget) Environment() []string { return nil }
 
-// Settle forgets what the kernel was asked. A lab is ready at once, if its sites can be opened.
+// Settle forgets the kernel's answers. Unlike other targets, a lab needs no time to become ready.
 func (l *labTarget) Settle(context.Context) error {
 	clear(l.probed)
 	return nil
 }
 
-// supportsStorage: a lab is namespaces of the network, so that its storage is this machine's, whatever the datapath.
+// supportsStorage asks the directory. Labs only separate networks, so their storage is this machine's.
 func (l *labTarget) supportsStorage(p targets.Placement) error {
 	if l.storage == nil {
 		return result.NotSupported("a lab has no disk of its own: " +
@@ -163,7 +163,7 @@ func (l *labTarget) supportsStorage(p targets.Placement) error {
 	return l.storage.Supports(p)
 }
 
-// Open makes a site of the lab, and one of the directory for storage.
+// Open makes a site of the lab for network cases, and one of the directory for storage cases.
 func (l *labTarget) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	if err := ctx.Err(); err != nil {
 		return targets.Site{}, err
@@ -190,14 +190,14 @@ func (l *labTarget) Open(ctx context.Context, placements []targets.Placement) (t
 	return site, nil
 }
 
-// A part of a site is made and closed apart from the others.
+// A part of a site is opened and closed separately.
 type part struct {
 	open       func(context.Context, []targets.Placement) (targets.Site, error)
 	placements []targets.Placement
-	indexes    []int // of the placements among all of the site's
+	indexes    []int // of the placements in the whole site
 }
 
-// parts are what there is to make; places of what is not supported say why.
+// parts groups the supported placements by the part that opens them. Places that are not supported get their error.
 func (l *labTarget) parts(placements []targets.Placement, places []targets.Place) []part {
 	network, storage := part{open: l.openNetwork}, part{}
 	for i, p := range placements {
@@ -213,8 +213,8 @@ func (l *labTarget) parts(placements []targets.Placement, places []targets.Place
 	return slices.DeleteFunc([]part{network, storage}, func(of part) bool { return len(of.placements) == 0 })
 }
 
-// openNetwork makes a site of the lab. What a host is pinned to depends on its end of a path, and goes with each
-// request; its agent is the same.
+// openNetwork opens a site of the lab. A host in several places has one agent; its CPUs depend on its end of the path
+// and are set for each request.
 func (l *labTarget) openNetwork(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	if err := l.start(); err != nil {
 		return targets.Site{}, err
@@ -243,9 +243,9 @@ func (l *labTarget) openNetwork(ctx context.Context, placements []targets.Placem
 	return site, nil
 }
 
-// Close ends the holder, removes what is on the directory, and gives the machine back.
+// Close ends the holder, cleans the directory, and releases the machine.
 func (l *labTarget) Close() error {
-	defer l.claim.Close() // the lock ends with the process at the latest
+	defer l.claim.Close() // the lock is released with the process at the latest
 	var storage, network error
 	if l.storage != nil {
 		storage = l.storage.Close()

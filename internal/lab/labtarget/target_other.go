@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// New reads the options of a lab target; the target says that it is not supported.
+// New parses the options of a lab target. Every method of the target reports that labs are not supported here.
 func New(spec targets.Spec, _ lab.Config) (targets.Target, error) {
 	_, err := parse(spec)
 	return nowhere{}, err

@@ -19,10 +19,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// clusterUplink is how the interfaces of test/cluster begin, which somebody may start or stop beside the tests.
+// clusterUplink is the prefix of the interfaces of test/cluster, which may start or stop during the tests.
 const clusterUplink = "knotmeter-c"
 
-// Interfaces are the interfaces of the calling thread's network namespace, but for those of test clusters: "2 eth0".
+// Interfaces returns the interfaces of the calling thread's network namespace, without those of test clusters: "2
+// eth0".
 func Interfaces() ([]string, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -37,15 +38,16 @@ func Interfaces() ([]string, error) {
 	return names, nil
 }
 
-// A Process is one that a test has started, itself or by others.
+// A Process is a process that a test has started, directly or indirectly.
 type Process struct {
 	PID           int
-	Network, Args string // its network namespace and its arguments, as far as they can be known
+	Network, Args string // its network namespace and its arguments; empty: unknown
 }
 
 func (p Process) String() string { return fmt.Sprintf("process %d %s %s", p.PID, p.Network, p.Args) }
 
-// Marked are the processes with a mark in their environment (NAME=VALUE). What else a lab makes ends with them.
+// Marked returns the processes with a mark (NAME=VALUE) in their environment. Everything else that a lab makes ends
+// with its processes.
 func Marked(t testing.TB, mark string) []Process {
 	t.Helper()
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -54,7 +56,7 @@ func Marked(t testing.TB, mark string) []Process {
 	}
 	var found []Process
 	for _, file := range environs {
-		// A process that has ended meanwhile has no environment any more.
+		// A process that has ended meanwhile has no environment.
 		env, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(env, []byte(mark+"\x00")) {
 			continue
@@ -71,11 +73,11 @@ func Marked(t testing.TB, mark string) []Process {
 	return found
 }
 
-// A Group is a control group of a test, for a program whose leftovers it looks for: labs make their groups below the
-// one that they are in, so that those of other tests are elsewhere. Where none can be made, labs make none either.
+// A Group is a control group of a test. Labs make their groups below their own one, so the leftovers of a program in
+// the group can be distinguished from those of other tests. If control groups cannot be made, labs make none either.
 type Group struct{ group *cgroup.Group }
 
-// NewGroup is a control group that ends with the test.
+// NewGroup returns a control group that is removed at the end of the test.
 func NewGroup(t testing.TB) Group {
 	t.Helper()
 	g, err := cgroup.New()
@@ -93,7 +95,7 @@ func NewGroup(t testing.TB) Group {
 	return Group{g}
 }
 
-// Place has a program start in the group.
+// Place makes a program start in the group.
 func (g Group) Place(cmd *exec.Cmd) {
 	if g.group == nil {
 		return
@@ -104,7 +106,7 @@ func (g Group) Place(cmd *exec.Cmd) {
 	g.group.Place(cmd.SysProcAttr)
 }
 
-// Left are the control groups that the program has made and not removed.
+// Left returns the control groups that the program has made and not removed.
 func (g Group) Left(t testing.TB) []string {
 	t.Helper()
 	if g.group == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
-// NewNS is a network namespace that ends with the test.
+// NewNS returns a network namespace that is closed at the end of the test. Without root the test is skipped.
 func NewNS(t testing.TB) *netns.NS {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -33,7 +33,7 @@ func NewNS(t testing.TB) *netns.NS {
 	return ns
 }
 
-// In does something in a namespace.
+// In runs f in a namespace. An error fails the test.
 func In(t testing.TB, ns *netns.NS, f func() error) {
 	t.Helper()
 	if err := ns.Do(f); err != nil {
@@ -41,7 +41,7 @@ func In(t testing.TB, ns *netns.NS, f func() error) {
 	}
 }
 
-// Address gives a device of the calling thread's namespace an address with its prefix length, and sets it up.
+// Address adds an address with a prefix length to a device of the calling thread's namespace, and sets the device up.
 func Address(device, address string) error {
 	prefix, err := netip.ParsePrefix(address)
 	if err != nil {
@@ -50,7 +50,7 @@ func Address(device, address string) error {
 	return netns.With(func(c *netns.Conn) error { return errors.Join(c.AddAddr(device, prefix), c.Up(device)) })
 }
 
-// Transfer sends n bytes over TCP from one namespace to an address in another and compares them.
+// Transfer sends n bytes over TCP from one namespace to an address in another, and compares what arrives.
 func Transfer(t testing.TB, from, to *netns.NS, address string, n int) {
 	t.Helper()
 	var l net.Listener
@@ -81,13 +81,13 @@ func Transfer(t testing.TB, from, to *netns.NS, address string, n int) {
 	}
 }
 
-// A Tap sees all that a device sends and receives.
+// A Tap captures all packets that a device sends and receives.
 type Tap struct{ fd int }
 
-// tapBuffer holds what comes until the tap is drained, in bytes.
+// tapBuffer holds the packets between two calls of Packets, in bytes.
 const tapBuffer = 64 << 20
 
-// NewTap taps a device of a namespace.
+// NewTap captures on a device of a namespace until the end of the test.
 func NewTap(t testing.TB, ns *netns.NS, device string) *Tap {
 	t.Helper()
 	tap := &Tap{}
@@ -108,7 +108,7 @@ func NewTap(t testing.TB, ns *netns.NS, device string) *Tap {
 	return tap
 }
 
-// Packets are those since the last call, from the Ethernet header on.
+// Packets returns the packets since the last call, each from its Ethernet header on.
 func (tap *Tap) Packets() [][]byte {
 	var all [][]byte
 	buf := make([]byte, 1<<17)

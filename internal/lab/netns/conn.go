@@ -14,14 +14,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Conn is an rtnetlink socket of the namespace in which it was opened, where it works from any thread. It knows links
-// by name and remembers their numbers. It is not safe for concurrent use.
+// A Conn is an rtnetlink socket of the namespace in which it was opened; it works on any thread. It refers to links by
+// name and caches their indexes. It is not safe for concurrent use.
 type Conn struct {
 	handle *netlink.Handle
 	index  map[string]int
 }
 
-// OpenConn opens a Conn in the namespace of the calling thread, which the caller has locked.
+// OpenConn opens a Conn in the namespace of the calling thread, which the caller must have locked.
 func OpenConn() (*Conn, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -30,7 +30,8 @@ func OpenConn() (*Conn, error) {
 	return &Conn{h, map[string]int{}}, nil
 }
 
-// With runs f with a Conn of the namespace of the calling thread: the process's, or the caller has locked it.
+// With runs f with a Conn of the namespace of the calling thread, which the caller must have locked if that is not the
+// process's namespace.
 func With(f func(c *Conn) error) error {
 	c, err := OpenConn()
 	if err != nil {
@@ -40,15 +41,15 @@ func With(f func(c *Conn) error) error {
 	return f(c)
 }
 
-// Close closes the socket, which would otherwise hold its namespace.
+// Close closes the socket, which otherwise holds its namespace.
 func (c *Conn) Close() { c.handle.Close() }
 
-// A Link is what all links have when they are made.
+// A Link has the attributes of any new link.
 type Link struct {
 	Name string
 	MTU  int              // bytes; 0: the kernel's default
 	MAC  net.HardwareAddr // nil: random
-	// NS is the descriptor of the namespace that the link is made in; 0: the Conn's own.
+	// NS is the descriptor of the namespace in which the link is made; 0: the Conn's own.
 	NS int
 }
 
@@ -61,7 +62,7 @@ func (l Link) attrs() netlink.LinkAttrs {
 	return a
 }
 
-// AddVeth makes a pair of virtual Ethernet devices; the peer has the MTU of the first.
+// AddVeth makes a pair of virtual Ethernet devices. The peer has the MTU of the first.
 func (c *Conn) AddVeth(l, peer Link) error {
 	v := netlink.NewVeth(l.attrs())
 	v.PeerName, v.PeerHardwareAddr = peer.Name, peer.MAC
@@ -77,7 +78,7 @@ func (c *Conn) AddBridge(l Link) error {
 	return c.handle.LinkAdd(&netlink.Bridge{LinkAttrs: l.attrs(), MulticastSnooping: &snoop})
 }
 
-// AddVxlan makes a VXLAN device that learns nothing, with its outer source address.
+// AddVxlan makes a VXLAN device without learning. local is its outer source address.
 func (c *Conn) AddVxlan(l Link, id, port int, local netip.Addr) error {
 	return c.handle.LinkAdd(&netlink.Vxlan{LinkAttrs: l.attrs(), VxlanId: id, Port: port, SrcAddr: local.AsSlice()})
 }
@@ -106,8 +107,8 @@ func (c *Conn) addOnTop(l Link, parent string, kind func(netlink.LinkAttrs) netl
 	return c.handle.LinkAdd(kind(a))
 }
 
-// AddIPIP makes an IP-in-IP device with an outer source address; the outer destination is the next hop of the route.
-// The error Is result.ErrNotSupported where the kernel has no such devices.
+// AddIPIP makes an IP-in-IP device with an outer source address. The outer destination is the next hop of the route.
+// The error Is result.ErrNotSupported if the kernel has no such devices.
 func (c *Conn) AddIPIP(l Link, local netip.Addr) error {
 	err := c.handle.LinkAdd(&netlink.Iptun{LinkAttrs: l.attrs(), Local: local.AsSlice(), Ttl: 64, PMtuDisc: 1})
 	if errors.Is(err, unix.EOPNOTSUPP) {
@@ -116,7 +117,7 @@ func (c *Conn) AddIPIP(l Link, local netip.Addr) error {
 	return err
 }
 
-// AddWireGuard makes a WireGuard device of the kernel. The error Is result.ErrNotSupported where it has none.
+// AddWireGuard makes a WireGuard device of the kernel. The error Is result.ErrNotSupported if the kernel has none.
 func (c *Conn) AddWireGuard(l Link) error {
 	err := c.handle.LinkAdd(&netlink.Wireguard{LinkAttrs: l.attrs()})
 	if errors.Is(err, unix.EOPNOTSUPP) {
@@ -166,7 +167,7 @@ func (c *Conn) Enslave(name, bridge string) error {
 	return c.handle.LinkSetMasterByIndex(link, i)
 }
 
-// Index is a link's number, which it keeps.
+// Index returns a link's index, which it caches.
 func (c *Conn) Index(name string) (int, error) {
 	if i, ok := c.index[name]; ok {
 		return i, nil
@@ -179,7 +180,7 @@ func (c *Conn) Index(name string) (int, error) {
 	return link.Attrs().Index, nil
 }
 
-// link is a link with no more than its number, which is enough for most calls.
+// link returns a link with only its name and index, which is enough for most calls.
 func (c *Conn) link(name string) (netlink.Link, error) {
 	i, err := c.Index(name)
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Conn) link(name string) (netlink.Link, error) {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: name, Index: i}}, nil
 }
 
-// A Device is what a link is now.
+// A Device is the state of a link.
 type Device struct {
 	MTU    int // bytes
 	MAC    net.HardwareAddr
@@ -196,7 +197,7 @@ type Device struct {
 	Kind   string // veth, bridge, vxlan
 }
 
-// Device reads a link.
+// Device returns the current state of a link.
 func (c *Conn) Device(name string) (Device, error) {
 	link, err := c.handle.LinkByName(name)
 	if err != nil {
@@ -210,8 +211,8 @@ func (c *Conn) Device(name string) (Device, error) {
 	return d, nil
 }
 
-// Ready says whether every link that is set up is activated too, so that it carries packets. Links that do not tell,
-// such as tunnels, count as ready.
+// Ready reports whether every link that is set up is also active, so that it carries packets. Links without an
+// operational state, such as tunnels, count as active.
 func (c *Conn) Ready() (bool, error) {
 	links, err := c.handle.LinkList()
 	if err != nil {
@@ -226,7 +227,7 @@ func (c *Conn) Ready() (bool, error) {
 	return true, nil
 }
 
-// Exists says whether there is a link of that name.
+// Exists reports whether there is a link with that name.
 func (c *Conn) Exists(name string) (bool, error) {
 	_, err := c.handle.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -235,7 +236,7 @@ func (c *Conn) Exists(name string) (bool, error) {
 	return err == nil, err
 }
 
-// AddAddr gives a link an address, usable at once: there is no duplicate address detection.
+// AddAddr adds an address to a link. It is usable at once, without duplicate address detection.
 func (c *Conn) AddAddr(dev string, p netip.Prefix) error {
 	link, err := c.link(dev)
 	if err != nil {
@@ -248,11 +249,11 @@ func (c *Conn) AddAddr(dev string, p netip.Prefix) error {
 	return c.handle.AddrAdd(link, a)
 }
 
-// A Route is a route; what is zero is left to the kernel.
+// A Route is a route. Zero values are left to the kernel.
 type Route struct {
 	Dst    netip.Prefix
 	Dev    string
-	Via    netip.Addr // next hop; reached through Dev without another route
+	Via    netip.Addr // next hop, reached through Dev without another route; zero: none
 	Src    netip.Addr // preferred source address
 	Table  int        // 0: main
 	Metric int
@@ -276,7 +277,7 @@ func (c *Conn) AddRoute(r Route) error {
 	return c.handle.RouteAdd(route)
 }
 
-// AddRule adds a policy rule: what goes from one network to another uses a table.
+// AddRule adds a policy rule: packets from one network to another use a table.
 func (c *Conn) AddRule(from, to netip.Prefix, table int) error {
 	r := netlink.NewRule()
 	r.Src, r.Dst, r.Table, r.Family = ipnet(from), ipnet(to), table, unix.AF_INET
@@ -286,7 +287,7 @@ func (c *Conn) AddRule(from, to netip.Prefix, table int) error {
 	return c.handle.RuleAdd(r)
 }
 
-// AddNeighbour says for good which hardware address an address has.
+// AddNeighbour adds a permanent neighbour entry.
 func (c *Conn) AddNeighbour(dev string, ip netip.Addr, mac net.HardwareAddr) error {
 	i, err := c.Index(dev)
 	if err != nil {
@@ -296,7 +297,7 @@ func (c *Conn) AddNeighbour(dev string, ip netip.Addr, mac net.HardwareAddr) err
 		State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac})
 }
 
-// AddFDB tells a VXLAN device where a hardware address is.
+// AddFDB adds an entry to a VXLAN device: frames for a hardware address are sent to an outer address.
 func (c *Conn) AddFDB(dev string, mac net.HardwareAddr, outer netip.Addr) error {
 	i, err := c.Index(dev)
 	if err != nil {
@@ -308,14 +309,14 @@ func (c *Conn) AddFDB(dev string, mac net.HardwareAddr, outer netip.Addr) error 
 	})
 }
 
-// A TokenBucket limits what a link sends.
+// A TokenBucket limits the rate at which a link sends.
 type TokenBucket struct {
 	Rate  int64 // bit/s, with Ethernet headers
-	Burst int   // bytes; the largest packet, segmented or not, must fit
+	Burst int   // depth in bytes; at least the largest packet, segmented or not
 	Limit int   // bytes that may wait
 }
 
-// AddTokenBucket makes a token bucket filter the queue of a link.
+// AddTokenBucket adds a token bucket filter as the root queueing discipline of a link.
 func (c *Conn) AddTokenBucket(dev string, b TokenBucket) error {
 	i, err := c.Index(dev)
 	if err != nil {
@@ -328,8 +329,8 @@ func (c *Conn) AddTokenBucket(dev string, b TokenBucket) error {
 	})
 }
 
-// ticks is how long size bytes take at rate byte/s, in the unit of packet schedulers, 64 ns (PSCHED_SHIFT is 6 since
-// Linux 2.6.31), rounded up so that size bytes fit.
+// ticks returns the time that size bytes take at rate byte/s, in the packet scheduler's unit of 64 ns (PSCHED_SHIFT is
+// 6 since Linux 2.6.31), rounded up so that size bytes fit.
 func ticks(size, rate uint64) uint32 {
 	const tick = 64
 	return uint32((size*1e9/rate + tick) / tick)
@@ -339,7 +340,7 @@ func ipnet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// Set gives a device an MTU, in bytes, and a hardware address unless that is nil.
+// Set sets a device's MTU, in bytes, and its hardware address unless that is nil.
 func (c *Conn) Set(name string, mtu int, mac net.HardwareAddr) error {
 	link, err := c.link(name)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
-// with runs f in a namespace of its own, with a second one to make devices in.
-func with(t *testing.T, f func(conn, other *netns.Conn, fd int) error) {
+// withTwo runs f in a new namespace, with a second one in which it can make devices.
+func withTwo(t *testing.T, f func(conn, other *netns.Conn, fd int) error) {
 	t.Helper()
 	err := netns.Each(func(s *netns.Switcher) error {
 		second, err := s.New()
@@ -51,7 +51,7 @@ func with(t *testing.T, f func(conn, other *netns.Conn, fd int) error) {
 
 func TestVethSpansNamespaces(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 9}
-	with(t, func(conn, other *netns.Conn, fd int) error {
+	withTwo(t, func(conn, other *netns.Conn, fd int) error {
 		if err := conn.AddVeth(netns.Link{Name: "here", MTU: 9000, MAC: mac}, netns.Link{Name: "there", NS: fd}); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func TestVethSpansNamespaces(t *testing.T) {
 		if here.MTU != 9000 || there.MTU != 9000 || here.MAC.String() != mac.String() || here.Kind != "veth" {
 			t.Errorf("got %+v and %+v", here, there)
 		}
-		// What one end is deleted with, so is the other.
+		// Deleting one end deletes the other.
 		if err := conn.Delete("here"); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func TestVethSpansNamespaces(t *testing.T) {
 }
 
 func TestErrorsNameTheDevice(t *testing.T) {
-	with(t, func(conn, _ *netns.Conn, _ int) error {
+	withTwo(t, func(conn, _ *netns.Conn, _ int) error {
 		for what, err := range map[string]error{
 			"up":      conn.Up("eth7"),
 			"address": conn.AddAddr("eth7", netip.MustParsePrefix("192.0.2.1/24")),
@@ -99,9 +99,9 @@ func TestErrorsNameTheDevice(t *testing.T) {
 	})
 }
 
-// Packets take the way that addresses, routes and rules say.
+// TestAddressesRoutesAndRules checks that addresses, routes and rules determine the path of packets.
 func TestAddressesRoutesAndRules(t *testing.T) {
-	with(t, func(conn, other *netns.Conn, fd int) error {
+	withTwo(t, func(conn, other *netns.Conn, fd int) error {
 		v4, v6 := netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")
 		table4 := netns.Route{Dst: netip.MustParsePrefix("198.51.100.0/24"),
 			Dev: "a", Via: netip.MustParseAddr("192.0.2.9"), Table: 100}
@@ -126,20 +126,20 @@ func TestAddressesRoutesAndRules(t *testing.T) {
 			}
 			conn, err := net.DialUDP("udp", from, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(to)))
 			if err != nil {
-				t.Errorf("no way to %s: %v", to, err)
+				t.Errorf("no route to %s: %v", to, err)
 				continue
 			}
 			_ = conn.Close()
 		}
 		if _, err := net.Dial("udp", "198.18.0.1:9"); !errors.Is(err, unix.ENETUNREACH) {
-			t.Errorf("a way to where no route leads: %v", err)
+			t.Errorf("without a route: %v", err)
 		}
 		return nil
 	})
 }
 
 func TestBridgePortsAndVxlan(t *testing.T) {
-	with(t, func(conn, _ *netns.Conn, fd int) error {
+	withTwo(t, func(conn, _ *netns.Conn, fd int) error {
 		mac := net.HardwareAddr{2, 0, 0, 0, 0, 7}
 		steps := []error{
 			conn.AddBridge(netns.Link{Name: "br0", MTU: 1500}), conn.Up("br0"),
@@ -165,7 +165,7 @@ func TestBridgePortsAndVxlan(t *testing.T) {
 }
 
 func TestTokenBucketAndOffloads(t *testing.T) {
-	with(t, func(conn, _ *netns.Conn, fd int) error {
+	withTwo(t, func(conn, _ *netns.Conn, fd int) error {
 		if err := conn.AddVeth(netns.Link{Name: "a"}, netns.Link{Name: "b", NS: fd}); err != nil {
 			return err
 		}

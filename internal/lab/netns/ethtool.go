@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The commands of <linux/ethtool.h> that read one feature. The one that writes it is the next number.
+// Commands of <linux/ethtool.h> that read a feature. The next number is the command that writes it.
 const (
 	getRXChecksum = 0x14
 	getTXChecksum = 0x16
@@ -18,8 +18,8 @@ const (
 	getGRO        = 0x2b
 )
 
-// SwitchOff takes from a device in the namespace of the calling thread, which the caller has locked, segmentation,
-// coalescing and the checksums of what it sends.
+// SwitchOff disables segmentation, coalescing and transmit checksum offloads of a device in the namespace of the
+// calling thread, which the caller must have locked.
 func SwitchOff(dev string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -34,8 +34,8 @@ func SwitchOff(dev string) error {
 	return nil
 }
 
-// Offloads reads what a device in the namespace of the calling thread, which the caller has locked, does for the
-// network stack or not, as ethtool abbreviates it: "tso on".
+// Offloads returns the state of the offloads of a device in the namespace of the calling thread, which the caller must
+// have locked, with ethtool's abbreviations: "tso on".
 func Offloads(dev string) ([]string, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -60,7 +60,7 @@ func Offloads(dev string) ([]string, error) {
 	return all, nil
 }
 
-// ethtool is the ioctl with a struct ethtool_value.
+// ethtool calls the ioctl with a struct ethtool_value and reports whether the returned value is not 0.
 func ethtool(fd int, dev string, cmd uint32) (bool, error) {
 	value := struct{ cmd, data uint32 }{cmd: cmd}
 	var request struct {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is the thread's own namespace.
+// self is the file of the thread's own namespace.
 const self = "/proc/thread-self/ns/net"
 
-// A NS is a network namespace, held by a file descriptor. It is safe for concurrent use until it is closed.
+// An NS is a network namespace, held by a file descriptor. It is safe for concurrent use until it is closed.
 type NS struct{ file *os.File }
 
-// New makes a namespace. It has a loopback device, which is down.
+// New makes a namespace. Its loopback device is down.
 func New() (*NS, error) {
 	var ns *NS
 	err := Each(func(s *Switcher) (err error) {
@@ -29,7 +29,7 @@ func New() (*NS, error) {
 	return ns, err
 }
 
-// Current is the namespace of the calling thread; the caller has locked it.
+// Current returns the namespace of the calling thread, which the caller must have locked.
 func Current() (*NS, error) {
 	file, err := os.Open(self)
 	if err != nil {
@@ -38,13 +38,13 @@ func Current() (*NS, error) {
 	return &NS{file}, nil
 }
 
-// File is the open file that holds the namespace. It stays the NS's own.
+// File returns the open file that holds the namespace. The NS still owns it.
 func (n *NS) File() *os.File { return n.file }
 
-// Fd is the descriptor. It stays the NS's own.
+// Fd returns the descriptor. The NS still owns it.
 func (n *NS) Fd() int { return int(n.file.Fd()) }
 
-// ID is the namespace's inode, which no other living namespace has.
+// ID returns the namespace's inode number, which is unique among existing namespaces.
 func (n *NS) ID() (uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(n.Fd(), &st); err != nil {
@@ -53,17 +53,18 @@ func (n *NS) ID() (uint64, error) {
 	return st.Ino, nil
 }
 
-// Close lets the namespace go. The kernel removes it in its own time once nothing else holds it.
+// Close releases the namespace. The kernel removes it some time after nothing else holds it.
 func (n *NS) Close() error { return n.file.Close() }
 
-// apart is where CloseAll gathers descriptors: above those that are in use, below the usual limit.
-const apart = 512
+// closeRangeFrom is the first descriptor to which CloseAll moves descriptors: above those in use, below the usual
+// limit.
+const closeRangeFrom = 512
 
-// CloseAll lets namespaces go, as nearly at the same time as can be. The kernel removes together what is let go
-// together, and a batch takes the same time however large it is.
+// CloseAll releases namespaces as simultaneously as possible. The kernel removes namespaces in batches, and a batch
+// takes the same time however large it is.
 func CloseAll(all []*NS) error {
-	// One system call closes a range of descriptors, so they are first brought into one. Others may lie between them;
-	// then it takes a call for each part.
+	// One system call closes a range of descriptors, so they are first duplicated into a range. If other descriptors are
+	// between them, each part takes a call.
 	var errs []error
 	first, last := -1, -2
 	flush := func() {
@@ -72,7 +73,7 @@ func CloseAll(all []*NS) error {
 		}
 	}
 	for _, n := range all {
-		fd, err := unix.FcntlInt(n.file.Fd(), unix.F_DUPFD_CLOEXEC, apart)
+		fd, err := unix.FcntlInt(n.file.Fd(), unix.F_DUPFD_CLOEXEC, closeRangeFrom)
 		errs = append(errs, err, n.Close())
 		if err != nil {
 			continue
@@ -90,10 +91,10 @@ func CloseAll(all []*NS) error {
 	return nil
 }
 
-// Do runs f in the namespace, in a goroutine of its own that is locked to its thread, and returns f's error.
+// Do runs f in the namespace, in a new goroutine that is locked to its thread, and returns f's error.
 //
-// Sockets and processes that f starts are in the namespace and stay there. Goroutines that f starts are not in
-// it. A process that f starts with Pdeathsig would be killed when the thread ends, which is any time: do not.
+// Sockets and processes that f starts are in the namespace and remain there. Goroutines that f starts are not in it. f
+// must not start a process with Pdeathsig, which would be killed when the thread ends, at any time.
 func (n *NS) Do(f func() error) error {
 	return onThread(func() error {
 		if err := n.enter(); err != nil {
@@ -110,10 +111,10 @@ func (n *NS) enter() error {
 	return nil
 }
 
-// A Switcher moves between namespaces on one thread, for work that has many steps in many namespaces.
+// A Switcher moves one thread between namespaces, for work with many steps in many namespaces.
 type Switcher struct{ current *NS }
 
-// Enter brings the thread into n, if it is not there already.
+// Enter moves the thread into n, unless it is there already.
 func (s *Switcher) Enter(n *NS) error {
 	if s.current == n {
 		return nil
@@ -139,13 +140,13 @@ func (s *Switcher) New() (*NS, error) {
 	return ns, nil
 }
 
-// Each runs f with a Switcher, in a goroutine of its own that is locked to its thread.
+// Each runs f with a Switcher, in a new goroutine that is locked to its thread.
 func Each(f func(s *Switcher) error) error {
 	return onThread(func() error { return f(&Switcher{}) })
 }
 
-// onThread runs f on a locked thread and brings the thread back to where it was. Where that fails, the goroutine
-// ends while it is locked, and with it the thread.
+// onThread runs f on a locked thread and returns the thread to its original namespace. If that fails, the goroutine
+// ends locked, which ends the thread.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -165,8 +166,9 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// Sysctl writes a setting below /proc/sys of the calling thread's namespace: "net.ipv4.ip_forward". Only names
-// below net. belong to a namespace, so others are an error. A slash stands for a dot within a device's name.
+// Sysctl writes a setting below /proc/sys of the calling thread's namespace, such as "net.ipv4.ip_forward". Names that
+// do not begin with net. are an error, since they do not belong to a network namespace. A slash stands for a dot within
+// a device's name.
 func Sysctl(name, value string) error {
 	if !strings.HasPrefix(name, "net.") || strings.Contains(name, "..") || filepath.IsAbs(name) {
 		return fmt.Errorf("sysctl %s does not belong to a network namespace", name)

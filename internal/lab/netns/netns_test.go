@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
-func make1(t *testing.T) *netns.NS {
+func newNS(t *testing.T) *netns.NS {
 	t.Helper()
 	ns, err := netns.New()
 	if errors.Is(err, unix.EPERM) {
@@ -27,7 +27,7 @@ func make1(t *testing.T) *netns.NS {
 	return ns
 }
 
-func id(t *testing.T, ns *netns.NS) uint64 {
+func idOf(t *testing.T, ns *netns.NS) uint64 {
 	t.Helper()
 	n, err := ns.ID()
 	if err != nil {
@@ -36,8 +36,8 @@ func id(t *testing.T, ns *netns.NS) uint64 {
 	return n
 }
 
-// here is the namespace of a thread.
-func here() (uint64, error) {
+// currentID returns the ID of the calling thread's namespace.
+func currentID() (uint64, error) {
 	ns, err := netns.Current()
 	if err != nil {
 		return 0, err
@@ -47,20 +47,20 @@ func here() (uint64, error) {
 }
 
 func TestDoIsInTheNamespaceAndComesBack(t *testing.T) {
-	ns := make1(t)
+	ns := newNS(t)
 	defer func() { _ = ns.Close() }()
-	outside, err := here()
+	outside, err := currentID()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := errors.New("f's own error")
 	err = ns.Do(func() error {
-		inside, err := here()
+		inside, err := currentID()
 		if err != nil {
 			return err
 		}
-		if inside != id(t, ns) || inside == outside {
-			t.Errorf("Do ran in namespace %d, want %d", inside, id(t, ns))
+		if inside != idOf(t, ns) || inside == outside {
+			t.Errorf("Do ran in namespace %d, want %d", inside, idOf(t, ns))
 		}
 		interfaces, err := net.Interfaces()
 		if err != nil || len(interfaces) != 1 || interfaces[0].Name != "lo" {
@@ -71,11 +71,11 @@ func TestDoIsInTheNamespaceAndComesBack(t *testing.T) {
 	if !errors.Is(err, want) {
 		t.Errorf("got %v, want f's error", err)
 	}
-	// Whatever thread this is on, and whatever threads come after: none is in the namespace.
+	// No thread is left in the namespace.
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if n, err := here(); err != nil || n != outside {
+			if n, err := currentID(); err != nil || n != outside {
 				t.Errorf("a goroutine is in namespace %d, %v; want %d", n, err, outside)
 			}
 		})
@@ -84,22 +84,22 @@ func TestDoIsInTheNamespaceAndComesBack(t *testing.T) {
 }
 
 func TestSwitcherMovesOneThread(t *testing.T) {
-	a, b := make1(t), make1(t)
+	a, b := newNS(t), newNS(t)
 	err := netns.Each(func(s *netns.Switcher) error {
 		for _, ns := range []*netns.NS{a, b, b, a} {
 			if err := s.Enter(ns); err != nil {
 				return err
 			}
-			if n, err := here(); err != nil || n != id(t, ns) {
-				t.Errorf("the thread is in %d, %v; want %d", n, err, id(t, ns))
+			if n, err := currentID(); err != nil || n != idOf(t, ns) {
+				t.Errorf("the thread is in %d, %v; want %d", n, err, idOf(t, ns))
 			}
 		}
 		c, err := s.New()
 		if err != nil {
 			return err
 		}
-		if n, err := here(); err != nil || n != id(t, c) {
-			t.Errorf("after New the thread is in %d, %v; want %d", n, err, id(t, c))
+		if n, err := currentID(); err != nil || n != idOf(t, c) {
+			t.Errorf("after New the thread is in %d, %v; want %d", n, err, idOf(t, c))
 		}
 		return c.Close()
 	})
@@ -109,7 +109,7 @@ func TestSwitcherMovesOneThread(t *testing.T) {
 }
 
 func TestCloseAllClosesNothingElse(t *testing.T) {
-	// Descriptors where CloseAll gathers its own, so that there are gaps.
+	// Descriptors in the range that CloseAll uses, so that its own are not contiguous.
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -125,13 +125,13 @@ func TestCloseAllClosesNothingElse(t *testing.T) {
 	}
 	var all []*netns.NS
 	for range 5 {
-		all = append(all, make1(t))
+		all = append(all, newNS(t))
 	}
-	before := open(t)
+	before := openDescriptors(t)
 	if err := netns.CloseAll(all); err != nil {
 		t.Error(err)
 	}
-	after := open(t)
+	after := openDescriptors(t)
 	if len(after) != len(before)-len(all) {
 		t.Errorf("%d descriptors were open and %d are, want %d fewer", len(before), len(after), len(all))
 	}
@@ -145,7 +145,7 @@ func TestCloseAllClosesNothingElse(t *testing.T) {
 	}
 }
 
-func open(t *testing.T) []string {
+func openDescriptors(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -160,7 +160,7 @@ func open(t *testing.T) []string {
 
 func TestSysctlIsTheNamespacesOwn(t *testing.T) {
 	const name = "net.ipv4.ip_forward"
-	ns := make1(t)
+	ns := newNS(t)
 	defer func() { _ = ns.Close() }()
 	outside, err := netns.ReadSysctl(name)
 	if err != nil {
@@ -196,11 +196,11 @@ func TestSysctlRefusesWhatIsNotANamespaces(t *testing.T) {
 func TestNamespacesDiffer(t *testing.T) {
 	var ids []uint64
 	for range 3 {
-		ns := make1(t)
+		ns := newNS(t)
 		defer func() { _ = ns.Close() }()
-		if slices.Contains(ids, id(t, ns)) {
-			t.Errorf("two namespaces have the number %d", id(t, ns))
+		if slices.Contains(ids, idOf(t, ns)) {
+			t.Errorf("two namespaces have the number %d", idOf(t, ns))
 		}
-		ids = append(ids, id(t, ns))
+		ids = append(ids, idOf(t, ns))
 	}
 }

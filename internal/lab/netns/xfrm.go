@@ -16,19 +16,19 @@ import (
 // ESPKeySize is the size of a key for [SA] in bytes: of AES-128, and four bytes of salt (RFC 4106, section 8.1).
 const ESPKeySize = 16 + 4
 
-// The one algorithm that security associations use: AES-GCM with a tag of 16 bytes.
+// The algorithm of all security associations: AES-GCM with a tag of 16 bytes.
 const (
 	espAlgorithm = "rfc4106(gcm(aes))"
 	espTagBits   = 128
-	// replayWindow in packets is what Cilium uses: many CPUs may reorder that many.
+	// replayWindow is the size that Cilium uses, in packets, since many CPUs may reorder as many.
 	replayWindow = 1024
 )
 
-// An XFRM is a socket to the IPsec of one namespace. It is not safe for concurrent use.
+// An XFRM is a socket to the IPsec configuration of one namespace. It is not safe for concurrent use.
 type XFRM struct{ handle *netlink.Handle }
 
-// OpenXFRM opens an XFRM in the namespace of the calling thread, which the caller has locked. The error Is
-// result.ErrNotSupported where the kernel has no such sockets.
+// OpenXFRM opens an XFRM in the namespace of the calling thread, which the caller must have locked. The error Is
+// result.ErrNotSupported if the kernel has no such sockets.
 func OpenXFRM() (*XFRM, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_XFRM)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
@@ -45,24 +45,24 @@ func (x *XFRM) Close() error {
 	return nil
 }
 
-// An SA is a security association: how ESP goes from one node to another. ReqID binds it to the policies that use it.
+// An SA is a security association: ESP from one node to another. ReqID connects it with the policies that use it.
 type SA struct {
 	Src, Dst netip.Addr
-	SPI      uint32 // from 256
+	SPI      uint32 // at least 256
 	ReqID    int
-	Tunnel   bool // tunnel mode, else transport mode
+	Tunnel   bool // tunnel mode; false: transport mode
 }
 
-// AddSA adds a security association without limits of bytes or time, with its key, of ESPKeySize bytes. The error Is
-// result.ErrNotSupported where the kernel has no ESP.
+// AddSA adds a security association without limits of bytes or time. key has ESPKeySize bytes. The error Is
+// result.ErrNotSupported if the kernel has no ESP.
 func (x *XFRM) AddSA(s SA, key []byte) error {
 	err := x.handle.XfrmStateAdd(&netlink.XfrmState{
 		Src: s.Src.AsSlice(), Dst: s.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: xfrmMode(s.Tunnel),
 		Spi: int(s.SPI), Reqid: s.ReqID, ESN: true, ReplayWindow: replayWindow,
 		Aead: &netlink.XfrmStateAlgo{Name: espAlgorithm, Key: key, ICVLen: espTagBits},
 	})
-	// The kernel looks for the algorithm first. ESP brings AES-GCM with it (CONFIG_XFRM_ESP selects it), so where there is
-	// no algorithm, there is no ESP.
+	// The kernel looks up the algorithm first. CONFIG_XFRM_ESP selects AES-GCM, so a kernel without the algorithm has no
+	// ESP.
 	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOENT) {
 		if s.Dst.Is6() {
 			return result.NotSupported("this kernel has no ESP for IPv6 (CONFIG_INET6_ESP)")
@@ -79,19 +79,19 @@ func xfrmMode(tunnel bool) netlink.Mode {
 	return netlink.XFRM_MODE_TRANSPORT
 }
 
-// The directions of a Policy: what is sent, what comes for the namespace itself, and what it forwards.
+// Directions of a Policy: packets that the namespace sends, receives for itself, and forwards.
 const (
 	PolicyOut = "out"
 	PolicyIn  = "in"
 	PolicyFwd = "fwd"
 )
 
-// A Policy has packets between two networks take security associations; those that come without are dropped.
+// A Policy makes packets between two networks use security associations. Such packets that arrive without are dropped.
 type Policy struct {
 	Dir      string // PolicyOut, PolicyIn, PolicyFwd
 	Src, Dst netip.Prefix
-	UDPPort  uint16 // destination port; 0: all protocols
-	SA       SA     // the template: its SPI is not used
+	UDPPort  uint16 // destination port of UDP; 0: all protocols
+	SA       SA     // template; its SPI is not used
 }
 
 var directions = map[string]netlink.Dir{
@@ -117,7 +117,7 @@ func (x *XFRM) AddPolicy(p Policy) error {
 	return x.handle.XfrmPolicyAdd(policy)
 }
 
-// Packets counts what the security associations to and from the addresses have carried.
+// Packets returns how many packets the security associations to (rx) and from (tx) the addresses have carried.
 func (x *XFRM) Packets(own []netip.Addr) (rx, tx uint64, err error) {
 	states, err := x.handle.XfrmStateList(netlink.FAMILY_ALL)
 	if err != nil {

@@ -12,18 +12,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 )
 
-// Ballast is rules that every forwarded packet is compared with and that none is for, as a node has of Services and
-// policies that are not the packet's.
+// A Ballast adds rules that every forwarded packet is compared with and that match no packet, like the rules of other
+// Services and policies on a node.
 type Ballast struct{ Rules int }
 
-// batch is how many rules are sent to the kernel at once: it answers each, and the answers have to fit into the socket.
+// batch is how many rules are sent to the kernel at once. The kernel answers each rule, and the answers must fit into
+// the socket.
 const batch = 50
 
-// nobodys is a mark that no packet has.
-const nobodys = 0x6b6e6f74
+// unusedMark is a packet mark that no packet has.
+const unusedMark = 0x6b6e6f74
 
 func (o Ballast) String() string {
-	return fmt.Sprintf("nft inet forward %d times meta mark %#x drop", o.Rules, nobodys)
+	return fmt.Sprintf("nft inet forward %d times meta mark %#x drop", o.Rules, unusedMark)
 }
 
 // Apply makes a table with one chain.
@@ -39,7 +40,7 @@ func (o Ballast) Apply(*lab.Env) error {
 	for n := range o.Rules {
 		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
 			&expr.Meta{Key: expr.MetaKeyMARK, Register: 1},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(nobodys)},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unusedMark)},
 			&expr.Verdict{Kind: expr.VerdictDrop},
 		}})
 		if n%batch == batch-1 {
@@ -53,5 +54,5 @@ func (o Ballast) Apply(*lab.Env) error {
 
 func (o Ballast) Feature() string { return "nftables" }
 
-// Probe tries one rule.
+// Probe adds one rule.
 func (o Ballast) Probe(e *lab.Env) error { return Ballast{1}.Apply(e) }

@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 )
 
-// TestBallast: all rules are there, more than are sent at once.
+// TestBallast checks that all rules are added, more than are sent at once.
 func TestBallast(t *testing.T) {
 	const want = 170
 	inNamespace(t, nil, func() error {

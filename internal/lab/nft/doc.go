@@ -1,5 +1,6 @@
-// Package nft makes Services in the way of kube-proxy's nftables mode: a map from the address and port of each Service
-// to its endpoint, looked up where packets enter a node and where its processes send. It is the one door to nftables.
+// Package nft translates Services in the way of kube-proxy's nftables mode: a map from the address and port of each
+// Service to those of its endpoint, applied to packets that enter a node or that its processes send. It also adds the
+// packet loss and the unused rules of a topology. No other package uses nftables.
 //
-// It gives package lab a [Services], whose steps come last in a plan.
+// [Services] is a lab.Services, whose steps come last in a plan.
 package nft

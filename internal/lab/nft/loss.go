@@ -14,23 +14,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 )
 
-// Loss drops IP packets that a device receives, each with the same probability and on its own, before anything else
-// sees them. What resolves addresses is let through.
+// A Loss drops IP packets that a device receives, independently and with the same probability, before any other
+// processing. ARP is not affected.
 type Loss struct {
 	Dev         string
 	Probability float64 // from 0 to 1, in steps of one in a million
 }
 
-// parts is what the random numbers are drawn from.
-const parts = 1_000_000
+// lossScale is the range of the random numbers.
+const lossScale = 1_000_000
 
 func (o Loss) String() string {
-	return fmt.Sprintf("nft netdev ingress %s ip,ip6 numgen random mod %d < %d drop", o.Dev, parts, o.threshold())
+	return fmt.Sprintf("nft netdev ingress %s ip,ip6 numgen random mod %d < %d drop", o.Dev, lossScale, o.threshold())
 }
 
-func (o Loss) threshold() uint32 { return uint32(math.Round(o.Probability * parts)) }
+func (o Loss) threshold() uint32 { return uint32(math.Round(o.Probability * lossScale)) }
 
-// Apply makes a table with one chain, and a rule in it for each IP version.
+// Apply makes a table with one chain, and a rule for each IP version.
 func (o Loss) Apply(*lab.Env) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -46,8 +46,8 @@ func (o Loss) Apply(*lab.Env) error {
 		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
 			&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: 1},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(protocol)},
-			&expr.Numgen{Register: 1, Modulus: parts, Type: unix.NFT_NG_RANDOM},
-			// The kernel compares bytes in order, so the number is turned first.
+			&expr.Numgen{Register: 1, Modulus: lossScale, Type: unix.NFT_NG_RANDOM},
+			// The kernel compares bytes in memory order, so the number is converted to big-endian.
 			&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
 			&expr.Cmp{Op: expr.CmpOpLt, Register: 1, Data: binaryutil.BigEndian.PutUint32(o.threshold())},
 			&expr.Verdict{Kind: expr.VerdictDrop},
@@ -58,5 +58,5 @@ func (o Loss) Apply(*lab.Env) error {
 
 func (o Loss) Feature() string { return "nftables at ingress" }
 
-// Probe drops what the loopback device would receive, which is nothing.
+// Probe adds the rules for the loopback device.
 func (o Loss) Probe(e *lab.Env) error { return Loss{"lo", o.Probability}.Apply(e) }

@@ -17,26 +17,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// translated are the chains in which a node translates: what enters it, and what its own processes send.
-var translated = map[string]*nftables.ChainHook{
+// natHooks are the chains in which a node translates packets: those that enter it, and those that its own processes
+// send.
+var natHooks = map[string]*nftables.ChainHook{
 	"prerouting": nftables.ChainHookPrerouting,
 	"output":     nftables.ChainHookOutput,
 }
 
-// Services are translated by the nftables of each node.
+// Services translates Services with the nftables of each node.
 type Services struct{}
 
 func (Services) Name() string { return "nftables" }
 
-// Extend gives every node the Services of all pods that the plan has, TCP and UDP, IPv4 and IPv6. A plan without pods
-// stays as it is.
+// Extend adds the Services of all pods of the plan to every node, for TCP and UDP, IPv4 and IPv6. A plan without pods
+// is not changed.
 func (Services) Extend(p *lab.Plan, t lab.Topology) {
 	services := p.Services(t)
 	if len(services) == 0 {
 		return
 	}
 	for n := range t.EachNode() {
-		// A process looks for a route and so for its source address before the translation.
+		// The route, and with it the source address, is looked up before the translation.
 		for i, dst := range lab.ServiceNet().All() {
 			p.Add(lab.Node(n), lab.Route{Dst: dst, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]})
 		}
@@ -55,21 +56,21 @@ func (o DNAT) String() string {
 	return fmt.Sprintf("nft dnat tcp,udp port %d at prerouting,output map %s", lab.ServicePort, strings.Join(pairs, " "))
 }
 
-// Apply makes a table per family with the map, two chains and a rule in each.
+// Apply makes a table for each IP version, with a map, two chains and a rule in each chain.
 func (o DNAT) Apply(*lab.Env) error {
 	conn, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open an nftables socket: %w", err)
 	}
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
-		if err := o.table(conn, family); err != nil {
+		if err := o.addTable(conn, family); err != nil {
 			return err
 		}
 	}
 	return flush(conn, "nftables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT)")
 }
 
-// flush sends what was gathered. The error Is result.ErrNotSupported where the kernel lacks a feature.
+// flush sends the pending changes. The error Is result.ErrNotSupported if the kernel lacks the feature.
 func flush(conn *nftables.Conn, feature string) error {
 	err := conn.Flush()
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPROTONOSUPPORT) {
@@ -82,7 +83,7 @@ func (o DNAT) Feature() string { return "nftables with NAT" }
 
 func (o DNAT) Probe(e *lab.Env) error { return o.Apply(e) }
 
-func (o DNAT) table(conn *nftables.Conn, family nftables.TableFamily) error {
+func (o DNAT) addTable(conn *nftables.Conn, family nftables.TableFamily) error {
 	ip6 := family == nftables.TableFamilyIPv6
 	addr := nftables.TypeIPAddr
 	if ip6 {
@@ -97,16 +98,17 @@ func (o DNAT) table(conn *nftables.Conn, family nftables.TableFamily) error {
 	if err := conn.AddSet(set, o.elements(ip6)); err != nil {
 		return fmt.Errorf("map of endpoints: %w", err)
 	}
-	for name, hook := range translated {
+	for name, hook := range natHooks {
 		chain := conn.AddChain(&nftables.Chain{
 			Name: name, Table: table, Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityNATDest,
 		})
-		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: translate(set, ip6)})
+		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: dnatExprs(set, ip6)})
 	}
 	return nil
 }
 
-// elements are the map's: address, protocol and port to address and port. Every field takes a multiple of four bytes.
+// elements returns the elements of the map from address, protocol and port to address and port. Every field is padded
+// to a multiple of four bytes.
 func (o DNAT) elements(ip6 bool) []nftables.SetElement {
 	port := append(binary.BigEndian.AppendUint16(nil, lab.ServicePort), 0, 0)
 	var elements []nftables.SetElement
@@ -121,15 +123,16 @@ func (o DNAT) elements(ip6 bool) []nftables.SetElement {
 	return elements
 }
 
-// translate is "dnat to daddr . l4proto . dport map @endpoints". A packet whose destination is not in the map goes on.
-func translate(set *nftables.Set, ip6 bool) []expr.Any {
-	// The first register is 16 bytes; the numbers from 8 on name its parts and those after it, four bytes each.
-	const first, parts = 1, 8
+// dnatExprs returns the rule "dnat to daddr . l4proto . dport map @endpoints". Packets whose destination is not in the
+// map continue.
+func dnatExprs(set *nftables.Set, ip6 bool) []expr.Any {
+	// Register 1 has 16 bytes. Registers from 8 on are four bytes each: the parts of register 1, then those of the next.
+	const first, lossScale = 1, 8
 	offset, size, family := uint32(16), uint32(4), uint32(unix.NFPROTO_IPV4)
 	if ip6 {
 		offset, size, family = 24, 16, unix.NFPROTO_IPV6
 	}
-	next := parts + size/4
+	next := lossScale + size/4
 	return []expr.Any{
 		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: next},

@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// inNamespace runs f in a namespace of its own, whose loopback device is up and has some addresses.
+// inNamespace runs f in a new namespace whose loopback device is up and has some addresses.
 func inNamespace(t *testing.T, addresses []lab.Dual, f func() error) {
 	t.Helper()
 	ns, err := netns.New()
@@ -68,13 +68,13 @@ func TestServicesReachTheirEndpoints(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := routes(); err != nil {
+		if err := addServiceRoutes(); err != nil {
 			return err
 		}
 		for _, s := range services {
 			for _, ipv6 := range []bool{false, true} {
 				for _, network := range []string{"tcp", "udp"} {
-					if err := answers(network, s, ipv6); err != nil {
+					if err := checkAnswer(network, s, ipv6); err != nil {
 						t.Errorf("%s, IPv6 %t, service %s: %v", network, ipv6, s.Addr.Of(ipv6), err)
 					}
 				}
@@ -84,7 +84,7 @@ func TestServicesReachTheirEndpoints(t *testing.T) {
 	})
 }
 
-func routes() error {
+func addServiceRoutes() error {
 	conn, err := netns.OpenConn()
 	if err != nil {
 		return err
@@ -98,8 +98,8 @@ func routes() error {
 	return nil
 }
 
-// answers says whether what dials a Service gets the endpoint's own answer.
-func answers(network string, s lab.Service, ipv6 bool) error {
+// checkAnswer returns an error unless a client that dials a Service gets the endpoint's answer.
+func checkAnswer(network string, s lab.Service, ipv6 bool) error {
 	want := s.Endpoint.Of(ipv6).String()
 	listen := net.JoinHostPort(want, fmt.Sprint(lab.ServicePort))
 	dial := net.JoinHostPort(s.Addr.Of(ipv6).String(), fmt.Sprint(lab.ServicePort))
@@ -155,7 +155,7 @@ func serve(network, listen, answer string) (stop func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// What was loaded is what was meant: two tables, each with a map of two protocols for each Service.
+// TestTablesAreAsMeant checks what was loaded: two tables, each with a map of two protocols for each Service.
 func TestTablesAreAsMeant(t *testing.T) {
 	services := nft.DNAT{service(1, 1), service(2, 2)}
 	inNamespace(t, nil, func() error {

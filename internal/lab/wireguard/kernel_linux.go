@@ -9,21 +9,21 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
-// configure configures the kernel's device in the network namespace of the calling thread.
-func configure(name string, c Config) error {
+// configureKernel configures the kernel's device in the network namespace of the calling thread.
+func configureKernel(name string, c Config) error {
 	client, err := wgctrl.New()
 	if err != nil {
 		return fmt.Errorf("asking the kernel for WireGuard: %w", err)
 	}
-	err = client.ConfigureDevice(name, c.control())
+	err = client.ConfigureDevice(name, c.kernelConfig())
 	if err != nil {
 		err = fmt.Errorf("configuring %s: %w", name, err)
 	}
 	return errors.Join(err, client.Close())
 }
 
-// control is the configuration as the kernel's interface wants it.
-func (c Config) control() wgtypes.Config {
+// kernelConfig returns the configuration for the kernel's interface.
+func (c Config) kernelConfig() wgtypes.Config {
 	private, port := wgtypes.Key(c.Private.secret.Bytes()), int(c.Port)
 	config := wgtypes.Config{PrivateKey: &private, ListenPort: &port, ReplacePeers: true}
 	for _, p := range c.Peers {

@@ -8,10 +8,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Command is the hidden subcommand of this program that is [Serve].
+// Command is the hidden subcommand that runs [Serve].
 const Command = "lab-wireguard"
 
-// Serve is not supported.
+// Serve returns an error, since labs need Linux.
 func Serve([]string, io.Reader, io.Writer) error {
 	return result.NotSupported("the lab needs Linux")
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Command is the hidden subcommand of this program that is [Serve].
+// Command is the hidden subcommand that runs [Serve].
 const Command = "lab-wireguard"
 
-// ready is what the child says when it works.
+// ready is the child's answer when its device works.
 const ready = "ready"
 
-// patience is how long a child may take to start.
-const patience = 10 * time.Second
+// startTimeout is how long a child may take to start and to be configured.
+const startTimeout = 10 * time.Second
 
-// Names of the implementations, as the facts have them.
+// Names of the implementations in facts.
 const (
 	kernel    = "kernel"
 	userspace = "wireguard-go"
@@ -32,11 +32,11 @@ const (
 // A Device is a WireGuard device of a node.
 type Device struct {
 	name  string
-	child *child // nil: the kernel's
+	child *child // nil: the kernel's device
 }
 
-// Add makes a device in the network namespace of the calling thread, whose netlink socket is c: the kernel's, or a
-// child that makes one, which is ready once it is configured. MTU is in bytes.
+// Add makes a device in the network namespace of the calling thread, whose netlink socket is c: the kernel's, or one of
+// a child, which is ready once it is configured. mtu is in bytes.
 func Add(c *netns.Conn, name string, mtu int) (*Device, error) {
 	err := c.AddWireGuard(netns.Link{Name: name, MTU: mtu})
 	if err == nil {
@@ -52,7 +52,7 @@ func Add(c *netns.Conn, name string, mtu int) (*Device, error) {
 	return &Device{name, p}, nil
 }
 
-// Implementation is which one the device is.
+// Implementation returns the name of the device's implementation.
 func (d *Device) Implementation() string {
 	if d.child == nil {
 		return kernel
@@ -60,16 +60,16 @@ func (d *Device) Implementation() string {
 	return userspace
 }
 
-// Configure gives the device its key and peers, and returns when it can be reached. The calling thread is in the
-// device's network namespace.
+// Configure sets the device's key and peers, and returns when the device is reachable. The calling thread must be in
+// the device's network namespace.
 func (d *Device) Configure(c Config) error {
 	if d.child == nil {
-		return configure(d.name, c)
+		return configureKernel(d.name, c)
 	}
 	return d.child.configure(c)
 }
 
-// Close ends the child, if there is one, and with it the device. The kernel's goes with its namespace.
+// Close ends the child, if there is one, and with it the device. The kernel's device is removed with its namespace.
 func (d *Device) Close() error {
 	if d.child == nil {
 		return nil
@@ -77,7 +77,7 @@ func (d *Device) Close() error {
 	return d.child.stop()
 }
 
-// A child is wireguard-go in a process.
+// A child is a process that runs wireguard-go.
 type child struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -87,7 +87,7 @@ type child struct {
 // start starts a child in the network namespace of the calling thread.
 func start(name string, mtu int) (*child, error) {
 	cmd := exec.Command("/proc/self/exe", Command, name, strconv.Itoa(mtu))
-	cmd.Env = []string{} // nothing of ours is its business
+	cmd.Env = []string{} // the child needs nothing of this process's environment
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("wireguard-go: %w", err)
@@ -109,14 +109,14 @@ func start(name string, mtu int) (*child, error) {
 
 func (c *child) configure(config Config) error {
 	if _, err := io.WriteString(c.stdin, config.uapi()); err != nil {
-		// It has ended, and its answer says why.
-		return fmt.Errorf("wireguard-go: %w", errors.Join(c.failure(), err))
+		// The child has ended, and its answer has the reason.
+		return fmt.Errorf("wireguard-go: %w", errors.Join(c.awaitAnswer(), err))
 	}
-	return c.failure()
+	return c.awaitAnswer()
 }
 
-// failure is what the child says that went wrong, nil if it is ready.
-func (c *child) failure() error {
+// awaitAnswer waits for the child's answer and returns nil if it is ready.
+func (c *child) awaitAnswer() error {
 	select {
 	case line := <-c.answer:
 		switch line {
@@ -126,24 +126,24 @@ func (c *child) failure() error {
 			return errors.New("wireguard-go ended without a word")
 		}
 		return fmt.Errorf("wireguard-go: %s", line[:len(line)-1])
-	case <-time.After(patience):
-		return fmt.Errorf("wireguard-go is not ready after %v", patience)
+	case <-time.After(startTimeout):
+		return fmt.Errorf("wireguard-go is not ready after %v", startTimeout)
 	}
 }
 
-// stop kills the child: it has nothing to finish, and the kernel removes its device.
+// stop kills the child. It has nothing to clean up, since the kernel removes its device.
 func (c *child) stop() error {
 	err := c.cmd.Process.Kill()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	// The error of Wait is the signal, or that somebody else has waited for it.
+	// Wait reports the signal, or that another caller has waited already.
 	_ = c.cmd.Wait()
 	return err
 }
 
-// Probe says whether there is an implementation: nil, or an error that Is result.ErrNotSupported and names what is
-// missing. It leaves a device in the namespace of c, which the calling thread is in.
+// Probe checks whether an implementation is available. The error Is result.ErrNotSupported and names what is missing if
+// none is. Probe leaves a device in the namespace of c, in which the calling thread must be.
 func Probe(c *netns.Conn) error {
 	const scratch = "wgprobe0"
 	kernel := c.AddWireGuard(netns.Link{Name: scratch})
@@ -160,7 +160,7 @@ func Probe(c *netns.Conn) error {
 	return file.Close()
 }
 
-// ProbeTUN says whether there are TUN devices, which wireguard-go needs, in the namespace of the calling thread.
+// ProbeTUN checks whether TUN devices, which wireguard-go needs, are available in the namespace of the calling thread.
 func ProbeTUN() error {
 	file, err := openTUN("tunprobe0")
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// noTUN is the reason where there are no TUN devices.
-const noTUN = result.NotSupported("this kernel has no TUN devices (/dev/net/tun, CONFIG_TUN)")
+// errNoTUN is returned if there are no TUN devices.
+const errNoTUN = result.NotSupported("this kernel has no TUN devices (/dev/net/tun, CONFIG_TUN)")
 
-// Serve is the body of the child: WireGuard in userspace in the process's network namespace. Its arguments are the
-// name of the device, which it makes, and its MTU. It reads the configuration from standard input, answers with a line,
-// ready or what went wrong, and works until standard input ends, which it does at the latest when the parent ends.
+// Serve runs WireGuard in user space in the process's network namespace; it is the program of the child. Its arguments
+// are the name of the device, which it makes, and its MTU in bytes. It reads the configuration from stdin, writes a
+// line to stdout, ready or the error, and runs until stdin ends, at the latest with the parent.
 func Serve(args []string, stdin io.Reader, stdout io.Writer) error {
-	dev, err := open(args)
+	dev, err := newDevice(args)
 	if err == nil {
 		defer dev.Close()
 		err = dev.IpcSetOperation(stdin)
 	}
 	if err == nil {
-		// Not left to the device's own coming up, so that it listens before anybody is told that it does.
+		// Up returns when the device listens. Otherwise it would come up some time after the answer.
 		err = dev.Up()
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func Serve(args []string, stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-func open(args []string) (*device.Device, error) {
+func newDevice(args []string) (*device.Device, error) {
 	if len(args) != 2 {
 		return nil, fmt.Errorf("want a device and its MTU, not %d arguments", len(args))
 	}
@@ -62,12 +62,12 @@ func open(args []string) (*device.Device, error) {
 	return device.NewDevice(t, conn.NewDefaultBind(), quiet), nil
 }
 
-// openTUN makes a TUN device with offloads and sets it up. It must be up before wireguard-go looks at it: of a device
-// that is down it closes the socket again.
+// openTUN makes a TUN device with offloads and sets it up. It must be up before wireguard-go uses it, which otherwise
+// closes its socket again.
 func openTUN(name string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
-		return nil, noTUN
+		return nil, errNoTUN
 	}
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return nil, result.NotSupported("this user may not open /dev/net/tun")
@@ -78,7 +78,7 @@ func openTUN(name string) (*os.File, error) {
 	ifr, err := unix.NewIfreq(name)
 	if err == nil {
 		ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-		err = asHost(func() error { return unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr) })
+		err = withoutForwarding(func() error { return unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr) })
 	}
 	if err == nil {
 		err = netns.With(func(c *netns.Conn) error { return c.Up(name) })
@@ -89,9 +89,10 @@ func openTUN(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "/dev/net/tun"), nil
 }
 
-// asHost makes a device that sends no group management, as the kernel's WireGuard sends none: a TUN device of a node
-// that forwards would be born into the group of all routers, and say so. Whether the node forwards is another setting.
-func asHost(makeDevice func() error) error {
+// withoutForwarding runs makeDevice while IPv6 forwarding is off for new devices. A TUN device that is made with
+// forwarding joins the group of all routers and reports that, which the kernel's WireGuard does not do. The setting is
+// restored afterwards.
+func withoutForwarding(makeDevice func() error) error {
 	const forwarding = "net.ipv6.conf.default.forwarding"
 	former, err := netns.ReadSysctl(forwarding)
 	if errors.Is(err, fs.ErrNotExist) { // no IPv6

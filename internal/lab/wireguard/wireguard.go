@@ -1,8 +1,9 @@
-// Package wireguard makes WireGuard devices in the namespaces of the lab's nodes: the kernel's where it has them, else
-// wireguard-go as a process beside the node, a child of the holder. It is the one door to both, and to keys.
+// Package wireguard makes WireGuard devices in the namespaces of the lab's nodes: the kernel's if it has them, else
+// wireguard-go as a process in the node's namespace, a child of the holder. Only this package uses either of them, or
+// keys.
 //
-// Keys are made for a site and live in the memory of the holder and of its children. They are printed
-// nowhere: the child gets them through its standard input, never as an argument.
+// Keys are made for a site and exist only in the memory of the holder and of its children. They are never printed: the
+// child receives them on standard input, not as an argument.
 package wireguard
 
 import (
@@ -14,14 +15,15 @@ import (
 	"strings"
 )
 
-// Overhead is what WireGuard adds to a packet at most, in bytes: an outer IPv6 header (40), UDP (8), type, receiver
-// and counter (16), the authentication tag (16). 80 is what wg-quick takes off the MTU too, whatever the outer family.
+// Overhead is the most that WireGuard adds to a packet, in bytes: an outer IPv6 header (40), UDP (8), type, receiver
+// and counter (16), and the authentication tag (16). wg-quick also subtracts 80 from the MTU for both outer IP
+// versions.
 const Overhead = 80
 
-// A Key is a private key. Its String hides it.
+// A Key is a private key. Formatting hides it.
 type Key struct{ secret *ecdh.PrivateKey }
 
-// NewKey makes a key.
+// NewKey returns a new random key.
 func NewKey() (Key, error) {
 	secret, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -30,36 +32,36 @@ func NewKey() (Key, error) {
 	return Key{secret}, nil
 }
 
-// Public is the key that peers know it by.
+// Public returns the public key for peers.
 func (k Key) Public() PublicKey { return PublicKey(k.secret.PublicKey().Bytes()) }
 
-// Format hides the key under every verb.
+// Format hides the key with every verb.
 func (Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, "(hidden)") }
 
-// MarshalText is an error: keys are not written anywhere.
+// MarshalText returns an error, so that keys are never marshalled.
 func (Key) MarshalText() ([]byte, error) {
 	return nil, fmt.Errorf("a WireGuard key is not written anywhere")
 }
 
-// A PublicKey is what a peer is known by.
+// A PublicKey identifies a peer.
 type PublicKey [32]byte
 
 // A Config is a device's side of a tunnel.
 type Config struct {
 	Private Key
-	Port    uint16 // UDP, where it listens
+	Port    uint16 // UDP port on which the device listens
 	Peers   []Peer
 }
 
 // A Peer is the other side of a tunnel.
 type Peer struct {
 	Public   PublicKey
-	Endpoint netip.AddrPort // where it listens
-	Allowed  []netip.Prefix // what is sent to it, and taken from it
+	Endpoint netip.AddrPort // address on which the peer listens
+	Allowed  []netip.Prefix // destinations sent to it, and sources accepted from it
 }
 
-// uapi is the configuration as the "set" operation of WireGuard's cross-platform protocol
-// (wireguard.com/xplatform), with the blank line that ends it.
+// uapi returns the configuration as a "set" operation of WireGuard's cross-platform protocol (wireguard.com/xplatform),
+// with the blank line at its end.
 func (c Config) uapi() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "private_key=%s\n", hex.EncodeToString(c.Private.secret.Bytes()))

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A pair is two nodes on a wire with a WireGuard tunnel between them.
+// A pair is two connected nodes with a WireGuard tunnel between them.
 type pair struct {
 	ns  [2]*netns.NS
 	dev [2]*Device
@@ -122,7 +122,7 @@ func packets(t *testing.T, ns *netns.NS) (n uint64) {
 	return n
 }
 
-// checkWire checks that all IPv4 on the wire is WireGuard, and that there is a handshake and data.
+// checkWire checks that all IPv4 packets on the wire are WireGuard, among them a handshake and data.
 func checkWire(t *testing.T, packets [][]byte) {
 	t.Helper()
 	var types [5]int
@@ -194,7 +194,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 		t.Skip("the kernel's WireGuard has no child")
 	}
 	c := p.dev[0].child
-	c.stdin.Close() // what the kernel does when the parent ends
+	c.stdin.Close() // as the kernel does when the parent ends
 	ended := make(chan error, 1)
 	go func() { ended <- c.cmd.Wait() }()
 	select {
@@ -265,7 +265,8 @@ func BenchmarkTCP(b *testing.B) {
 	<-done
 }
 
-// A device of a router must not send what nobody asked for: the datapath check counts what it carries.
+// TestDeviceOfARouterIsQuiet checks that a device of a node that forwards sends no packets of its own, which the
+// datapath check would count.
 func TestDeviceOfARouterIsQuiet(t *testing.T) {
 	ns := labtest.NewNS(t)
 	labtest.In(t, ns, func() error {

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 )
 
-func fixed(t *testing.T, b byte) Key {
+func fixedKey(t *testing.T, b byte) Key {
 	t.Helper()
 	secret := make([]byte, 32)
 	secret[1] = b
@@ -26,11 +26,11 @@ func fixed(t *testing.T, b byte) Key {
 
 func TestConfiguration(t *testing.T) {
 	c := Config{
-		Private: fixed(t, 1), Port: lab.WireGuardPort,
+		Private: fixedKey(t, 1), Port: lab.WireGuardPort,
 		Peers: []Peer{
-			{fixed(t, 2).Public(), netip.MustParseAddrPort("10.0.0.2:51820"),
+			{fixedKey(t, 2).Public(), netip.MustParseAddrPort("10.0.0.2:51820"),
 				[]netip.Prefix{netip.MustParsePrefix("10.244.2.0/24"), netip.MustParsePrefix("fd00:244:2::/64")}},
-			{fixed(t, 3).Public(), netip.MustParseAddrPort("[fd00::3]:51820"), nil},
+			{fixedKey(t, 3).Public(), netip.MustParseAddrPort("[fd00::3]:51820"), nil},
 		},
 	}
 	golden.Check(t, "testdata/config.txt", c.uapi())

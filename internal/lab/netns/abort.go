@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HangUp ends the TCP connections that processes have left behind in the namespace of the calling thread, which the
-// caller has locked. The kernel would go on for minutes to say goodbye to a peer that it cannot reach any more, and
-// hold the namespace for as long. A kernel that cannot do it (CONFIG_INET_DIAG_DESTROY) is left to its own ways.
-func HangUp() error {
-	if left, err := inUse(); err != nil || left == 0 {
+// AbortConnections aborts the TCP connections that processes have left in the namespace of the calling thread, which
+// the caller must have locked. Otherwise the kernel would retransmit to unreachable peers for minutes, and hold the
+// namespace as long. It does nothing on kernels without CONFIG_INET_DIAG_DESTROY.
+func AbortConnections() error {
+	if left, err := countSockets(); err != nil || left == 0 {
 		return err
 	}
 	h, err := netlink.NewHandle(unix.NETLINK_INET_DIAG)
@@ -35,9 +35,9 @@ func HangUp() error {
 		}
 		for _, s := range sockets {
 			if s.State == netlink.TCP_TIME_WAIT || s.State == netlink.TCP_LISTEN {
-				continue // these hold nothing
+				continue // these do not hold the namespace
 			}
-			if err := end(connection{family, s.ID}); err != nil && !errors.Is(err, unix.ENOENT) { // by itself
+			if err := destroySocket(connection{family, s.ID}); err != nil && !errors.Is(err, unix.ENOENT) { // it ended by itself
 				return ignoreUnsupported(fmt.Errorf("end a connection from %s to %s: %w", s.ID.Source, s.ID.Destination, err))
 			}
 		}
@@ -45,19 +45,19 @@ func HangUp() error {
 	return nil
 }
 
-// A connection is one of TCP as the kernel is asked for it: struct inet_diag_req_v2.
+// A connection identifies a TCP connection in requests: struct inet_diag_req_v2.
 type connection struct {
 	family uint8
 	id     netlink.SocketID
 }
 
-// Len is the size of the request.
+// Len returns the size of the request.
 func (c connection) Len() int { return len(c.Serialize()) }
 
-// Serialize is the request: ports and addresses in the network's order, the rest in the machine's.
+// Serialize returns the request, with ports and addresses in network byte order and the rest in native byte order.
 func (c connection) Serialize() []byte {
 	b := []byte{c.family, unix.IPPROTO_TCP, 0, 0}
-	b = binary.NativeEndian.AppendUint32(b, 0) // states, which only lists are of
+	b = binary.NativeEndian.AppendUint32(b, 0) // states, used by list requests only
 	b = binary.BigEndian.AppendUint16(b, c.id.SourcePort)
 	b = binary.BigEndian.AppendUint16(b, c.id.DestinationPort)
 	b = append(append(b, c.address(c.id.Source)...), c.address(c.id.Destination)...)
@@ -67,7 +67,7 @@ func (c connection) Serialize() []byte {
 	return b
 }
 
-// address is one in the 16 bytes that the kernel has for it, of which IPv4 takes the first four.
+// address returns an address in the kernel's field of 16 bytes, of which IPv4 uses the first four.
 func (c connection) address(ip net.IP) []byte {
 	if c.family == unix.AF_INET {
 		return slices.Concat(ip.To4(), make([]byte, net.IPv6len-net.IPv4len))
@@ -75,17 +75,17 @@ func (c connection) address(ip net.IP) []byte {
 	return ip.To16()
 }
 
-// end has the kernel end a connection. The library's own SocketDestroy does so for IPv4 alone.
-func end(c connection) error {
+// destroySocket makes the kernel abort a connection. The library's own SocketDestroy supports IPv4 only.
+func destroySocket(c connection) error {
 	request := nl.NewNetlinkRequest(nl.SOCK_DESTROY, unix.NLM_F_ACK)
 	request.AddData(c)
 	_, err := request.Execute(unix.NETLINK_INET_DIAG, 0)
 	return err
 }
 
-// inUse counts the TCP sockets of the namespace, without those in TIME_WAIT. The kernel keeps that count, and takes
-// milliseconds to list what it counts, even if that is nothing.
-func inUse() (int, error) {
+// countSockets returns the number of TCP sockets of the namespace, except for those in TIME_WAIT. The kernel maintains
+// this number; listing sockets takes milliseconds even if there are none.
+func countSockets() (int, error) {
 	n := 0
 	for _, file := range []string{"sockstat", "sockstat6"} {
 		text, err := os.ReadFile("/proc/thread-self/net/" + file)

@@ -18,37 +18,36 @@ import (
 )
 
 const (
-	tokenSize = 16
-	// Datagrams may be lost while a tunnel is set up; each try waits a little longer.
+	tokenSize = 16 // bytes
+	// Datagrams may be lost while a tunnel is set up. Try n waits for n times udpTimeout.
 	udpTries   = 6
-	udpTry     = 100 * time.Millisecond
+	udpTimeout = 100 * time.Millisecond
 	tcpTimeout = 3 * time.Second
-	// resetTimeout is how long the client's reset may take to the server; a link may lose it.
+	// resetTimeout limits the wait for the client's reset, which a link may lose.
 	resetTimeout = 200 * time.Millisecond
 )
 
-// A talk is an exchange over UDP and TCP between two hosts, over sockets that are thrown away, with a token by which
-// its packets are known again wherever they are seen.
-type talk struct {
-	ends       Ends
-	size       int // of the largest datagram that the path must carry whole, bytes
-	token      []byte
-	pathMTU    int // as the client's kernel has it, bytes
-	congestion string
+// An exchange sends data over UDP and TCP between two hosts and back, with a token by which its packets are recognised.
+type exchange struct {
+	ends        Ends
+	maxDatagram int // payload of the largest datagram that the path must carry unfragmented, bytes
+	token       []byte
+	pathMTU     int // of the path, as the client's kernel reports it, bytes
+	congestion  string
 }
 
-func newTalk(ends Ends, mtu int) *talk {
-	t := &talk{ends: ends, token: make([]byte, tokenSize)}
+func newExchange(ends Ends, mtu int) *exchange {
+	t := &exchange{ends: ends, token: make([]byte, tokenSize)}
 	_, _ = rand.Read(t.token) // never fails
-	t.size = mtu - 20 - 8
+	t.maxDatagram = mtu - 20 - 8
 	if ends.Client.Addr.Is6() {
-		t.size = mtu - 40 - 8
+		t.maxDatagram = mtu - 40 - 8
 	}
 	return t
 }
 
-// run does both exchanges.
-func (t *talk) run(n *namespaces) error {
+// run exchanges data over both protocols.
+func (t *exchange) run(n *namespaces) error {
 	server, err := t.listen(n)
 	if err != nil {
 		return err
@@ -68,15 +67,15 @@ func (t *talk) run(n *namespaces) error {
 	})
 }
 
-// An echo answers on both protocols.
-type echo struct {
+// An echoServer echoes what it receives over both protocols.
+type echoServer struct {
 	udp   *net.UDPConn
 	tcp   *net.TCPListener
-	ended chan struct{} // closed when the connection, of which there is one, has ended
+	ended chan struct{} // closed when the only connection has ended
 }
 
-func (t *talk) listen(n *namespaces) (*echo, error) {
-	e := echo{ended: make(chan struct{})}
+func (t *exchange) listen(n *namespaces) (*echoServer, error) {
+	e := echoServer{ended: make(chan struct{})}
 	err := n.spaces[t.ends.Server.Name].ns.Do(func() (err error) {
 		if e.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(t.ends.Listen)); err != nil {
 			return err
@@ -94,9 +93,9 @@ func (t *talk) listen(n *namespaces) (*echo, error) {
 	return &e, nil
 }
 
-// close returns when the reset of the client has come. It is the last of the talk, of which nothing must be on its way
-// when the next one begins.
-func (e *echo) close() {
+// close closes the sockets and waits for the client's reset, the last packet of the exchange, so that no packet is on
+// its way when the next exchange begins.
+func (e *echoServer) close() {
 	_ = e.udp.Close()
 	_ = e.tcp.Close()
 	select {
@@ -105,7 +104,7 @@ func (e *echo) close() {
 	}
 }
 
-func (e *echo) serveUDP() {
+func (e *echoServer) serveUDP() {
 	buf := make([]byte, MaxMTU)
 	for {
 		n, from, err := e.udp.ReadFromUDPAddrPort(buf)
@@ -116,7 +115,7 @@ func (e *echo) serveUDP() {
 	}
 }
 
-func (e *echo) serveTCP() {
+func (e *echoServer) serveTCP() {
 	defer close(e.ended)
 	conn, err := e.tcp.AcceptTCP()
 	if err != nil {
@@ -126,12 +125,12 @@ func (e *echo) serveTCP() {
 	_ = conn.SetLinger(0)
 	_ = conn.SetDeadline(time.Now().Add(tcpTimeout))
 	_, _ = io.CopyN(conn, conn, tokenSize)
-	// The client ends it, so that no connection lingers on either side.
+	// The client closes the connection, so that none lingers on either side.
 	_, _ = conn.Read(make([]byte, 1))
 }
 
 // udp sends the token alone, then in the largest datagram, which must not be fragmented.
-func (t *talk) udp(dialer net.Dialer) error {
+func (t *exchange) udp(dialer net.Dialer) error {
 	conn, err := dialer.DialUDP(context.Background(), "udp", netip.AddrPort{}, t.ends.Dial)
 	if err != nil {
 		return err
@@ -140,14 +139,14 @@ func (t *talk) udp(dialer net.Dialer) error {
 	if err := t.doNotFragment(conn); err != nil {
 		return err
 	}
-	if err := t.echoed(conn, t.token); err != nil {
+	if err := t.roundTrip(conn, t.token); err != nil {
 		return err
 	}
-	large := append(bytes.Clone(t.token), make([]byte, t.size-tokenSize)...)
-	if err := t.echoed(conn, large); err != nil {
-		return fmt.Errorf("a datagram of %d bytes, which the path should carry whole: %w", t.size, err)
+	large := append(bytes.Clone(t.token), make([]byte, t.maxDatagram-tokenSize)...)
+	if err := t.roundTrip(conn, large); err != nil {
+		return fmt.Errorf("a datagram of %d bytes, which the path should carry whole: %w", t.maxDatagram, err)
 	}
-	return t.option(conn, func(fd int) (err error) {
+	return t.socketOption(conn, func(fd int) (err error) {
 		if t.ends.Client.Addr.Is6() {
 			t.pathMTU, err = unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU)
 		} else {
@@ -157,8 +156,8 @@ func (t *talk) udp(dialer net.Dialer) error {
 	})
 }
 
-func (t *talk) doNotFragment(conn *net.UDPConn) error {
-	return t.option(conn, func(fd int) error {
+func (t *exchange) doNotFragment(conn *net.UDPConn) error {
+	return t.socketOption(conn, func(fd int) error {
 		if t.ends.Client.Addr.Is6() {
 			return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
 		}
@@ -166,8 +165,8 @@ func (t *talk) doNotFragment(conn *net.UDPConn) error {
 	})
 }
 
-// option gets or sets a socket's option.
-func (t *talk) option(conn syscall.Conn, f func(fd int) error) error {
+// socketOption runs f with the descriptor of a connection.
+func (t *exchange) socketOption(conn syscall.Conn, f func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
@@ -179,15 +178,15 @@ func (t *talk) option(conn syscall.Conn, f func(fd int) error) error {
 	return inner
 }
 
-// echoed sends a datagram until it comes back.
-func (t *talk) echoed(conn *net.UDPConn, data []byte) error {
+// roundTrip sends a datagram, and repeats it, until it comes back.
+func (t *exchange) roundTrip(conn *net.UDPConn, data []byte) error {
 	buf := make([]byte, MaxMTU)
 	var last error
 	for try := range udpTries {
 		if _, last = conn.Write(data); last != nil {
 			continue
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(time.Duration(try+1) * udpTry))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Duration(try+1) * udpTimeout))
 		var n int
 		if n, last = conn.Read(buf); last == nil && bytes.Equal(buf[:n], data) {
 			return nil
@@ -200,7 +199,7 @@ func (t *talk) echoed(conn *net.UDPConn, data []byte) error {
 }
 
 // tcp sends the token and reads it back.
-func (t *talk) tcp(dialer net.Dialer) error {
+func (t *exchange) tcp(dialer net.Dialer) error {
 	conn, err := dialer.DialTCP(context.Background(), "tcp", netip.AddrPort{}, t.ends.Dial)
 	if err != nil {
 		return err
@@ -219,7 +218,7 @@ func (t *talk) tcp(dialer net.Dialer) error {
 	if !bytes.Equal(back, t.token) {
 		return errors.New("it came back changed")
 	}
-	return t.option(conn, func(fd int) (err error) {
+	return t.socketOption(conn, func(fd int) (err error) {
 		t.congestion, err = unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
 		return err
 	})

@@ -14,17 +14,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A liar is a datapath that builds something else than it says.
-type liar struct {
+// A mislabelled datapath builds something other than it claims.
+type mislabelled struct {
 	lab.Datapath
-	label  string
-	says   lab.Wire
-	change func(*lab.Plan)
+	label   string
+	claimed lab.Wire
+	change  func(*lab.Plan)
 }
 
-func (l liar) Name() string               { return l.label }
-func (l liar) Wire(targets.Path) lab.Wire { return l.says }
-func (l liar) Plan(t lab.Topology) (lab.Plan, error) {
+func (l mislabelled) Name() string               { return l.label }
+func (l mislabelled) Wire(targets.Path) lab.Wire { return l.claimed }
+func (l mislabelled) Plan(t lab.Topology) (lab.Plan, error) {
 	p, err := l.Datapath.Plan(t)
 	if err == nil && l.change != nil {
 		l.change(&p)
@@ -32,22 +32,22 @@ func (l liar) Plan(t lab.Topology) (lab.Plan, error) {
 	return p, err
 }
 
-// A halfLiar says of one path alone what is not so.
-type halfLiar struct {
-	liar
-	about targets.Path
+// A mislabelledPath datapath makes a false claim about one path only.
+type mislabelledPath struct {
+	mislabelled
+	path targets.Path
 }
 
-// Wire is what it says of the path, and else the truth.
-func (l halfLiar) Wire(path targets.Path) lab.Wire {
-	if path == l.about {
-		return l.says
+// Wire returns the false claim for that path, and the truth for others.
+func (l mislabelledPath) Wire(path targets.Path) lab.Wire {
+	if path == l.path {
+		return l.claimed
 	}
 	return l.Datapath.Wire(path)
 }
 
-// without removes the steps whose line has a text in it.
-func without(text string) func(*lab.Plan) {
+// withoutSteps removes the steps whose line contains a text.
+func withoutSteps(text string) func(*lab.Plan) {
 	return func(p *lab.Plan) {
 		var kept []lab.Step
 		for _, s := range p.Steps {
@@ -59,13 +59,13 @@ func without(text string) func(*lab.Plan) {
 	}
 }
 
-// past routes what the tunnel should carry past it, in one direction.
-func past(p *lab.Plan) {
-	without("node2: route add 10.244.1.0/24 dev vxlan0")(p)
+// bypassTunnel routes packets past the tunnel in one direction.
+func bypassTunnel(p *lab.Plan) {
+	withoutSteps("node2: route add 10.244.1.0/24 dev vxlan0")(p)
 	p.Add(lab.Node(2), lab.Route{Dst: lab.PodNet(1).V4, Dev: lab.Uplink, Via: lab.NodeAddr(1).V4, Src: lab.NodeAddr(2).V4})
 }
 
-func honest(name string) lab.Datapath {
+func findDatapath(name string) lab.Datapath {
 	d, err := datapath.Kit.Datapath(name)
 	if err != nil {
 		panic(err)
@@ -73,23 +73,23 @@ func honest(name string) lab.Datapath {
 	return d
 }
 
-func liars() []liar {
-	overlay := honest("vxlan").Wire(targets.PodPodOther)
+func mislabelledDatapaths() []mislabelled {
+	overlay := findDatapath("vxlan").Wire(targets.PodPodOther)
 	other, id := overlay, overlay
 	other.Layers = []string{"ipv4", "udp:8472", "vxlan:7", "ethernet"}
 	id.Layers, id.Device = nil, "vxlan0"
-	return []liar{
-		{honest("native"), "native-as-vxlan", lab.Wire{Layers: overlay.Layers}, nil},
-		{honest("vxlan"), "vxlan-as-native", lab.Wire{}, nil},
-		{honest("vxlan"), "vxlan-of-another-id", other, nil},
-		{honest("vxlan"), "vxlan-one-way", overlay, past},
-		{honest("native"), "native-as-encrypted", lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true}, nil},
-		{honest("vxlan"), "vxlan-as-encrypted", lab.Wire{Layers: overlay.Layers, Sealed: true}, nil},
-		{honest("native"), "native-as-macvlan", lab.Wire{PodMAC: true}, nil},
-		{honest("macvlan"), "macvlan-as-native", lab.Wire{}, nil},
-		{honest("native"), "native-as-local", lab.Wire{Quiet: true}, nil},
-		{honest("native"), "no-route-back", lab.Wire{}, without("node2: route add 10.244.1.0/24")},
-		{honest("native"), "small-mtu", lab.Wire{}, func(p *lab.Plan) {
+	return []mislabelled{
+		{findDatapath("native"), "native-as-vxlan", lab.Wire{Layers: overlay.Layers}, nil},
+		{findDatapath("vxlan"), "vxlan-as-native", lab.Wire{}, nil},
+		{findDatapath("vxlan"), "vxlan-of-another-id", other, nil},
+		{findDatapath("vxlan"), "vxlan-one-way", overlay, bypassTunnel},
+		{findDatapath("native"), "native-as-encrypted", lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true}, nil},
+		{findDatapath("vxlan"), "vxlan-as-encrypted", lab.Wire{Layers: overlay.Layers, Sealed: true}, nil},
+		{findDatapath("native"), "native-as-macvlan", lab.Wire{PodMAC: true}, nil},
+		{findDatapath("macvlan"), "macvlan-as-native", lab.Wire{}, nil},
+		{findDatapath("native"), "native-as-local", lab.Wire{Quiet: true}, nil},
+		{findDatapath("native"), "no-route-back", lab.Wire{}, withoutSteps("node2: route add 10.244.1.0/24")},
+		{findDatapath("native"), "small-mtu", lab.Wire{}, func(p *lab.Plan) {
 			p.Steps = append([]lab.Step{}, p.Steps...)
 			for i, s := range p.Steps {
 				if v, ok := s.Op.(lab.Veth); ok && s.Namespace == lab.Node(1) && v.Name == lab.Uplink {
@@ -98,38 +98,39 @@ func liars() []liar {
 				}
 			}
 		}},
-		{honest("native"), "no-such-device", lab.Wire{}, func(p *lab.Plan) {
+		{findDatapath("native"), "no-such-device", lab.Wire{}, func(p *lab.Plan) {
 			p.Add(lab.Node(1), lab.Addr("eth7", netip.MustParsePrefix("192.0.2.1/24")))
 		}},
 	}
 }
 
-func halfLiars() []halfLiar {
-	apart := honest("vxlan").Wire(targets.PodPodOther)
+func mislabelledPaths() []mislabelledPath {
+	apart := findDatapath("vxlan").Wire(targets.PodPodOther)
 	apart.Device = ""
-	return []halfLiar{
-		{liar{honest("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, targets.NodeNode},
-		{liar{honest("vxlan"), "vxlan-past-its-device", apart, nil}, targets.PodPodOther},
-		{liar{honest("native"), "native-without-a-way-back", lab.Wire{}, without("node2: route add 10.244.1.0/24")}, ""},
+	return []mislabelledPath{
+		{mislabelled{findDatapath("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, targets.NodeNode},
+		{mislabelled{findDatapath("vxlan"), "vxlan-past-its-device", apart, nil}, targets.PodPodOther},
+		{mislabelled{findDatapath("native"), "native-without-a-way-back", lab.Wire{},
+			withoutSteps("node2: route add 10.244.1.0/24")}, ""},
 	}
 }
 
-func lyingKit() lab.Kit {
+func mislabelledKit() lab.Kit {
 	k := lab.Kit{Services: datapath.Kit.Services}
-	for _, l := range liars() {
+	for _, l := range mislabelledDatapaths() {
 		k.Datapaths = append(k.Datapaths, l)
 	}
-	for _, l := range halfLiars() {
+	for _, l := range mislabelledPaths() {
 		k.Datapaths = append(k.Datapaths, l)
 	}
 	return k
 }
 
-// The worst that a lab could do is to measure something else than its name says.
+// TestOpenFindsOutWhatIsNotAsItsNameSays checks that a lab never measures something other than its name says.
 func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
 	c := config()
-	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
-	l := start(t, c)
+	c.Kit, c.Argv = mislabelledKit(), []string{"/proc/self/exe", mislabelledArg}
+	l := startLab(t, c)
 	for _, test := range []struct{ name, says string }{
 		{"native-as-vxlan",
 			"expected [ipv4 udp:8472 vxlan:1 ethernet], saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: udp 10.244.1.11"},
@@ -150,7 +151,7 @@ func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
 		site, err := openOne(t.Context(), l, test.name, lab.Default(), targets.Placement{Path: targets.PodPodOther})
 		switch {
 		case err == nil:
-			t.Errorf("%s: nobody saw that it is not what it says", test.name)
+			t.Errorf("%s: the false claim was not noticed", test.name)
 			err = l.CloseSite(site.ID)
 			if err != nil {
 				t.Error(err)
@@ -161,22 +162,22 @@ func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
 	}
 }
 
-// A counter that does not move, or moves where it should not, is found out too.
+// TestOpenLooksAtTheTunnelsCounters checks that a tunnel whose counters do not increase as they should is found out.
 func TestOpenLooksAtTheTunnelsCounters(t *testing.T) {
 	c := config()
-	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
-	l := start(t, c)
+	c.Kit, c.Argv = mislabelledKit(), []string{"/proc/self/exe", mislabelledArg}
+	l := startLab(t, c)
 	_, err := openOne(t.Context(), l, "vxlan-one-way", lab.Default(), targets.Placement{Path: targets.PodPodOther})
 	if want := "vxlan0 received"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
 
-// A lie costs the places that it is about, and no other.
+// TestOpenFindsOutWhichPlacesAreNotAsTheyShould checks that a false claim fails only the places that it is about.
 func TestOpenFindsOutWhichPlacesAreNotAsTheyShould(t *testing.T) {
 	c := config()
-	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
-	l := start(t, c)
+	c.Kit, c.Argv = mislabelledKit(), []string{"/proc/self/exe", mislabelledArg}
+	l := startLab(t, c)
 	for name, says := range map[string]map[targets.Path]string{
 		"native-without-a-way-back": {
 			targets.PodNodeOther: "node1/pod1 does not reach node2 at",
@@ -197,7 +198,7 @@ func TestOpenFindsOutWhichPlacesAreNotAsTheyShould(t *testing.T) {
 		}
 		for i, p := range placements {
 			err := site.Places[i].Err()
-			if !fails(err, says[p.Path]) {
+			if !matches(err, says[p.Path]) {
 				t.Errorf("%s %s: got %v, want %q", name, p.Path, err, says[p.Path])
 			}
 		}
@@ -207,8 +208,8 @@ func TestOpenFindsOutWhichPlacesAreNotAsTheyShould(t *testing.T) {
 	}
 }
 
-// fails reports whether an error has a text in it; of no text, whether there is none.
-func fails(err error, text string) bool {
+// matches reports whether an error contains a text, or is nil if the text is empty.
+func matches(err error, text string) bool {
 	if err == nil || text == "" {
 		return err == nil && text == ""
 	}

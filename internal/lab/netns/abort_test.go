@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
-// What processes have left open is ended at both ends, over IPv4 and IPv6.
-func TestHangUp(t *testing.T) {
+// TestAbortConnections checks that open connections are aborted at both ends, over IPv4 and IPv6.
+func TestAbortConnections(t *testing.T) {
 	for _, loopback := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(loopback, func(t *testing.T) {
 			ns := labtest.NewNS(t)
@@ -35,7 +35,7 @@ func TestHangUp(t *testing.T) {
 			})
 			defer near.Close()
 			defer far.Close()
-			labtest.In(t, ns, netns.HangUp)
+			labtest.In(t, ns, netns.AbortConnections)
 			for _, conn := range []net.Conn{near, far} {
 				if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 					t.Fatal(err)
