@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A Program is what an agent's program can do.
+// A Program describes an agent's program.
 type Program struct {
 	Version string // of the program, for evidence
 	Verbs   map[string]Handler

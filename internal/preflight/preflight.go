@@ -50,7 +50,7 @@ type Spec struct {
 // NewToken returns a random token for one preflight.
 func NewToken() string { return rand.Text() }
 
-// A Report is what a place found out.
+// A Report is the result of one place.
 type Report struct {
 	Program    string            `json:"program"` // version of the agent's program
 	Facts      []result.Fact     `json:"facts"`
