@@ -19,21 +19,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
-// inClusterURL is the API server as pods know it: by the name that its certificate has; pods find its address in their
+// inClusterURL is the URL of the API server in pods, by a name in its certificate. Pods take the address from their
 // environment.
 const inClusterURL = "https://kubernetes.default.svc"
 
-// addAPI adds the API server as a pod asks it.
+// addAPI adds the API server to the place of a pod that asks it.
 func (k *kubeTarget) addAPI(place *targets.Place, p *part) {
 	e := k.endpoint(p.plan.Nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
 	place.Endpoint = e
 	place.Facts = append([]result.Fact{{Name: "vantage", Value: "pod"}}, place.Facts...)
-	place.Health = func(ctx context.Context) []string { return append(k.swept(ctx, p), p.group.Health(ctx)...) }
+	place.Health = func(ctx context.Context) []string { return append(k.objectHealth(ctx, p), p.group.Health(ctx)...) }
 }
 
-// endpoint is what both vantage points have of an API server.
+// endpoint returns the parts of the API server's endpoint that do not depend on the vantage.
 func (k *kubeTarget) endpoint(node string) host.Endpoint {
 	e := host.Endpoint{Namespace: k.namespace, Node: node, Labels: manifest.ExperimentLabels(k.experiment),
 		Image: k.options.Image, PullPolicy: string(manifest.PullPolicy(k.options.Image))}
@@ -47,75 +47,76 @@ func (k *kubeTarget) endpoint(node string) host.Endpoint {
 	return e
 }
 
-// newHere is this machine, with the credentials of the kubeconfig, for pods that start on a node.
-func (k *kubeTarget) newHere(ctx context.Context, node string) (*site.Here, error) {
-	if len(k.here) == 0 {
+// newLocal returns this machine as a client with the kubeconfig's credentials. node is where the runs' pods start.
+func (k *kubeTarget) newLocal(ctx context.Context, node string) (*site.Local, error) {
+	if len(k.localAgent) == 0 {
 		return nil, result.NotSupported("this program has no agent for this machine; leave vantage=here out")
 	}
-	k.asked = true
+	k.usedAPI = true
 	if k.account == nil {
-		k.account = cluster.OfKubeconfig(ctx, k.cluster, k.calls())
+		k.account = cluster.KubeconfigAccount(ctx, k.cluster, k.calls())
 	}
 	e := k.endpoint(node)
-	_, config, err := k.options.Kubeconfig.Load() // without what counts our own calls
+	_, config, err := k.options.Kubeconfig.Load() // without our request counter and retries
 	if err == nil {
-		err = cluster.Credentials(ctx, config, &e)
+		err = cluster.AddCredentials(ctx, config, &e)
 	}
 	if err != nil {
 		return nil, err
 	}
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
-	return site.NewHere(e, k.here...), nil
+	return site.NewLocal(e, k.localAgent...), nil
 }
 
-// placeHere is this machine as the place from which the API server is asked.
-func (k *kubeTarget) placeHere(p *part) targets.Place {
+// localPlace returns the place of this machine as a client of the API server.
+func (k *kubeTarget) localPlace(p *part) targets.Place {
 	return targets.Place{
-		Pair:   host.Pair{Client: p.here.Host(), Shared: true, Endpoint: p.here.Endpoint},
+		Pair:   host.Pair{Client: p.local.Host(), Shared: true, Endpoint: p.local.Endpoint},
 		Facts:  []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
-		Health: func(ctx context.Context) []string { return k.swept(ctx, p) },
+		Health: func(ctx context.Context) []string { return k.objectHealth(ctx, p) },
 	}
 }
 
-// sweep removes what agents that ask the API server and failed have left of their objects.
-func (k *kubeTarget) sweep(ctx context.Context, parts ...*part) error {
+// removeFailedRunObjects removes the objects that failed runs on the API server left.
+func (k *kubeTarget) removeFailedRunObjects(ctx context.Context, parts ...*part) error {
 	if !slices.ContainsFunc(parts, (*part).mayLeaveObjects) {
 		return nil
 	}
 	return k.removeObjects(ctx)
 }
 
-// mayLeaveObjects says whether objects of runs may be left.
+// mayLeaveObjects reports whether objects of runs may be left.
 func (p *part) mayLeaveObjects() bool {
 	switch {
 	case p.err != nil || !p.plan.AsksAPI():
 		return false
-	case p.here != nil:
-		return p.here.Failed()
+	case p.local != nil:
+		return p.local.Failed()
 	}
 	return p.group.Failed()
 }
 
-// swept is sweep between runs, which would find what an earlier one left.
-func (k *kubeTarget) swept(ctx context.Context, p *part) []string {
-	if err := k.sweep(ctx, p); err != nil {
+// objectHealth removes the objects of failed runs between runs, since the next run would see them, and reports a
+// failure to do so.
+func (k *kubeTarget) objectHealth(ctx context.Context, p *part) []string {
+	if err := k.removeFailedRunObjects(ctx, p); err != nil {
 		return []string{fmt.Sprintf("objects of a run that failed may be left in the cluster: %v", err)}
 	}
 	return nil
 }
 
-// removeObjects removes the objects of runs: those with a label that only they have.
+// removeObjects removes the objects of runs, which alone have a run label.
 func (k *kubeTarget) removeObjects(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objectCleanupTime)
 	defer cancel()
 	_, err := cleanup.Remove(ctx, k.cluster, k.namespace, manifest.ExperimentSelector(k.experiment)+","+cleanup.LabelRun,
 		slices.Concat(cleanup.ObjectKinds, cleanup.SiteKinds, cleanup.NamespaceKind), cleanup.All)
 	return err
 }
 
-// leaveAPI removes what asking the API server took.
-func (k *kubeTarget) leaveAPI(ctx context.Context) error {
-	if !k.asked || k.cluster == nil {
+// removeAPIAccess removes the objects of runs on the API server, and the account.
+func (k *kubeTarget) removeAPIAccess(ctx context.Context) error {
+	if !k.usedAPI || k.cluster == nil {
 		return nil
 	}
 	err := k.removeObjects(ctx)
@@ -124,7 +125,7 @@ func (k *kubeTarget) leaveAPI(ctx context.Context) error {
 		return err
 	}
 	kinds := cleanup.ClusterKinds
-	if !k.own { // else the rest goes with the namespace
+	if !k.ownNamespace { // our own namespace takes the account along
 		kinds = slices.Concat(kinds, cleanup.AccountKinds)
 	}
 	selector := manifest.ExperimentSelector(k.experiment)
@@ -132,39 +133,35 @@ func (k *kubeTarget) leaveAPI(ctx context.Context) error {
 	return errors.Join(err, left)
 }
 
-// sweepTime is how long it may take to remove what an agent that was killed has left.
-const sweepTime = 30 * time.Second
+// objectCleanupTime limits the removal of objects that a killed agent left.
+const objectCleanupTime = 30 * time.Second
 
-// home is where the account of pods that ask the API server is made.
-func (k *kubeTarget) home() cluster.Home {
-	return cluster.Home{Experiment: k.experiment, Namespace: k.namespace, UID: k.namespaceUID, Count: k.accounts}
-}
-
-// admit makes the account with the rights of what is planned, once.
-func (k *kubeTarget) admit(ctx context.Context) error {
-	if k.account.Lasts() {
+// ensureAccount creates the account with the rights of the planned calls, unless a valid one exists.
+func (k *kubeTarget) ensureAccount(ctx context.Context) error {
+	if k.account.Valid() {
 		return nil
 	}
-	k.dismiss()
-	k.asked = true
+	k.dropAccount()
+	k.usedAPI = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
 	var err error
-	k.account, err = cluster.Make(whole, k.cluster, k.home(), k.calls(), k.termTime, k.holderPod())
+	spec := cluster.AccountSpec{Experiment: k.experiment, Namespace: k.namespace, UID: k.namespaceUID, Count: k.accounts}
+	k.account, err = cluster.NewAccount(whole, k.cluster, spec, k.calls(), k.accountTerm, k.accountJobPod())
 	return err
 }
 
-// holderPod is the pod of the Job that an account belongs to.
-func (k *kubeTarget) holderPod() corev1.PodSpec {
+// accountJobPod returns the pod template of the Job that owns an account.
+func (k *kubeTarget) accountJobPod() corev1.PodSpec {
 	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace,
-		Placements: []targets.Placement{{}}} // it stands alone
+		Placements: []targets.Placement{{}}} // without a server
 	pod := b.Settings.PodSpec(b.Container())
 	pod.Volumes = b.Volumes()
 	return pod
 }
 
-// dismiss forgets the account.
-func (k *kubeTarget) dismiss() {
+// dropAccount lets the account expire, if there is one.
+func (k *kubeTarget) dropAccount() {
 	if k.account == nil {
 		return
 	}

@@ -31,7 +31,7 @@ func manifests(t *testing.T, objects ...any) string {
 	return text.String()
 }
 
-func read(t *testing.T, text string) options {
+func parseOptions(t *testing.T, text string) options {
 	t.Helper()
 	spec, err := targets.ParseSpec(text)
 	if err != nil {
@@ -44,36 +44,36 @@ func read(t *testing.T, text string) options {
 	return o
 }
 
-func plan(t *testing.T, text string, path targets.Path) manifest.Blueprint {
-	return planOf(t, text, targets.Placement{Path: path})
+func blueprint(t *testing.T, text string, path targets.Path) manifest.Blueprint {
+	return blueprintOf(t, text, targets.Placement{Path: path})
 }
 
-func volumePlan(t *testing.T, text string) manifest.Blueprint {
-	return planOf(t, text, targets.Placement{Volume: true})
+func volumeBlueprint(t *testing.T, text string) manifest.Blueprint {
+	return blueprintOf(t, text, targets.Placement{Volume: true})
 }
 
-func planOf(t *testing.T, text string, p targets.Placement) manifest.Blueprint {
+func blueprintOf(t *testing.T, text string, p targets.Placement) manifest.Blueprint {
 	return manifest.Blueprint{
-		Settings: read(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7,
+		Settings: parseOptions(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7,
 		Placements: []targets.Placement{p}, Nodes: [2]string{"node-1", "node-2"},
 	}
 }
 
-func planOfVault(t *testing.T, text string) deployed.Plan {
-	client := planOf(t, text, targets.Placement{Application: vault.Name})
-	return deployed.Plan{Blueprint: client, Wanted: read(t, text).Vault}
+func vaultPlan(t *testing.T, text string) deployed.Plan {
+	client := blueprintOf(t, text, targets.Placement{Application: vault.Name})
+	return deployed.Plan{Blueprint: client, Wanted: parseOptions(t, text).Vault}
 }
 
 func TestManifests(t *testing.T) {
 	for name, b := range map[string]manifest.Blueprint{
-		"pod-svc-other": plan(t, "kube:", targets.PodSvcOther),
-		"pod-node":      plan(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", targets.PodNodeOther),
-		"injected":      plan(t, "kube:?image=debian:12&inject=yes", targets.PodPodOther),
-		"multus-ipv6": plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6",
+		"pod-svc-other": blueprint(t, "kube:", targets.PodSvcOther),
+		"pod-node":      blueprint(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", targets.PodNodeOther),
+		"injected":      blueprint(t, "kube:?image=debian:12&inject=yes", targets.PodPodOther),
+		"multus-ipv6": blueprint(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6",
 			targets.PodPodOther),
-		"sriov": plan(t, "kube:?default-network=kube-system/sriov&config={resources: {requests: {intel.com/vf: 1}, "+
+		"sriov": blueprint(t, "kube:?default-network=kube-system/sriov&config={resources: {requests: {intel.com/vf: 1}, "+
 			"limits: {intel.com/vf: 1}}}", targets.PodNodeOther),
-		"profiled": plan(t, "kube:?profile=yes", targets.PodPodSame),
+		"profiled": blueprint(t, "kube:?profile=yes", targets.PodPodSame),
 	} {
 		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged)}
 		if b.UsesService() {
@@ -84,11 +84,11 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// A pod satisfies the restricted Pod Security Standard, but for the network of its node; the rules are those of
+// Pods satisfy the restricted Pod Security Standard, except for the network of their node. The rules are those of
 // https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 func TestRestricted(t *testing.T) {
 	for i, path := range append(targets.Paths(), targets.Paths()...) {
-		b := plan(t, "kube:?image=x:1", path)
+		b := blueprint(t, "kube:?image=x:1", path)
 		b.Settings.Inject = i >= len(targets.Paths())
 		for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
 			p := b.Pod(r).Spec
@@ -125,7 +125,7 @@ func TestHostNames(t *testing.T) {
 		targets.PodSvcOther:  {"node-1/client", "node-2/server"},
 	}
 	for path, names := range want {
-		b := plan(t, "kube:", path)
+		b := blueprint(t, "kube:", path)
 		if got := [2]string{b.HostName(manifest.Client), b.HostName(manifest.Server)}; got != names {
 			t.Errorf("%s: %v, wanted %v", path, got, names)
 		}
@@ -195,7 +195,8 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// What is printed is least: in one namespace unless the cluster-wide form is asked for, which says what it amounts to.
+// The printed rights are minimal: in one namespace, unless the cluster-wide form is asked for, which warns of its
+// power.
 func TestRBAC(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -223,7 +224,8 @@ func TestRBAC(t *testing.T) {
 	} else {
 		golden.Check(t, "testdata/rbac-unnamed.txt", first)
 	}
-	if len(cluster.Roles(read(t, "kube:?namespace="+cluster.DefaultNamespace).need())) != strings.Count(got, "---\n") {
+	inDefault := parseOptions(t, "kube:?namespace="+cluster.DefaultNamespace)
+	if len(cluster.Roles(inDefault.need())) != strings.Count(got, "---\n") {
 		t.Error("without a namespace there are other rights than in a namespace")
 	}
 	spec, _ = targets.ParseSpec("kube:?namespace=bench")
@@ -232,7 +234,7 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
-// Without claims, storage takes no rights on volumes.
+// Without claims, storage needs no rights on volumes.
 func TestRBACWithoutClaims(t *testing.T) {
 	for text, want := range map[string]bool{"kube:?namespace=bench": true, "kube:?namespace=bench&volume=root": false} {
 		spec, err := targets.ParseSpec(text)
@@ -246,9 +248,9 @@ func TestRBACWithoutClaims(t *testing.T) {
 	}
 }
 
-// In one namespace no right changes anything elsewhere.
+// With namespace= no right changes anything elsewhere.
 func TestRBACInOneNamespace(t *testing.T) {
-	for _, d := range cluster.Roles(read(t, "kube:?namespace=bench").need()) {
+	for _, d := range cluster.Roles(parseOptions(t, "kube:?namespace=bench").need()) {
 		r, wide := d.(rbacv1.ClusterRole)
 		for _, rule := range r.Rules {
 			for _, verb := range rule.Verbs {

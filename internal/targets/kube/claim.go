@@ -10,44 +10,44 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// A hold is a target's claim on its cluster.
-type hold struct {
-	text    string // of the claim
-	looked  string // where other experiments were looked for, and what was found
-	machine *targets.MachineClaim
-	lease   *cleanup.Lease // once there is a namespace for it
-	busy    error          // another experiment, which began while the claim had lapsed, when it was last looked for
+// A clusterClaim is a target's claim on its cluster.
+type clusterClaim struct {
+	text     string // annotation
+	searched string // where other experiments were looked for
+	machine  *targets.MachineClaim
+	lease    *cleanup.Lease // nil until its namespace exists
+	busy     error          // ErrBusy if another experiment began while the claim had lapsed
 }
 
-// Begin reaches the cluster and claims it, and this machine too where the clients are here.
+// Begin connects to the cluster and claims it, and also this machine if it is the client. It returns warnings.
 func (k *kubeTarget) Begin(ctx context.Context, p targets.Plan) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	k.settleOn(p)
+	k.setPlan(p)
 	if err := k.survey(ctx); err != nil {
 		return nil, err
 	}
-	if err := k.same(ctx, p.Earlier); err != nil {
+	if err := k.checkIdentity(ctx, p.Earlier); err != nil {
 		return nil, err
 	}
 	if len(p.Placements) == 0 {
 		return nil, nil
 	}
-	k.hold = &hold{text: p.Claim(k.cluster.Now()).Text()}
-	warnings, err := k.claim(ctx)
+	k.claim = &clusterClaim{text: p.Claim(k.cluster.Now()).Text()}
+	warnings, err := k.claimCluster(ctx)
 	if err != nil || !k.options.Here {
 		return warnings, err
 	}
 	machine, more, err := targets.ClaimMachine(ctx, p)
-	k.hold.machine = machine
+	k.claim.machine = machine
 	return append(warnings, more...), err
 }
 
-// claim leaves the Lease and looks for those of others, in this order: one of two that begin at the same time sees the
-// other.
-func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
-	err = k.enter(ctx)
+// claimCluster creates the Lease before it looks for those of others, so that one of two simultaneous experiments sees
+// the other.
+func (k *kubeTarget) claimCluster(ctx context.Context) (warnings []string, err error) {
+	err = k.ensureNamespace(ctx)
 	switch {
 	case diagnosis.Denied(err) && k.plan.Share && k.namespace != "":
 		warnings = append(warnings, fmt.Sprintf("the cluster was not claimed, and other experiments do not see this one: %v",
@@ -57,11 +57,11 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	case err != nil:
 		return nil, err
 	default:
-		k.hold.lease.Renew(k.renewal)
+		k.claim.lease.Renew(k.heartbeat)
 	}
 	found, where, err := cleanup.Claims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if diagnosis.Denied(err) && k.plan.Share {
-		k.hold.looked = "not looked for: Leases may not be listed"
+		k.claim.searched = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
 	}
 	if err != nil {
@@ -69,43 +69,43 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	}
 	more, err := k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	if errors.Is(err, targets.ErrBusy) {
-		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, cleanup.LivesFor.Minutes())
+		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, cleanup.LeaseDuration.Minutes())
 	}
-	k.hold.looked = "looked for in " + where
+	k.claim.searched = "looked for in " + where
 	return append(warnings, more...), err
 }
 
-// lapse says why others may have taken the experiment for over since it was asked last, and claims the cluster again.
-// Those that run there now are an error that Is targets.ErrBusy, unless the plan shares the cluster.
-func (k *kubeTarget) lapse(ctx context.Context) (why string, err error) {
-	if k.hold == nil {
+// renewLapsedClaim returns why others may have considered the experiment over since the last call, and claims the
+// cluster again. The error Is targets.ErrBusy if others run there now, unless the plan shares the cluster.
+func (k *kubeTarget) renewLapsedClaim(ctx context.Context) (why string, err error) {
+	if k.claim == nil {
 		return "", nil
 	}
-	if why = k.hold.lease.Lapsed(); why == "" && k.hold.busy == nil {
+	if why = k.claim.lease.LapseReason(); why == "" && k.claim.busy == nil {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	again := k.hold.lease.Again(ctx) // before the look at others, as at the beginning
+	reclaimErr := k.claim.lease.Reclaim(ctx) // before looking for others, as in claimCluster
 	found, _, err := cleanup.Claims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if err == nil {
 		_, err = k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	}
-	if k.hold.busy = nil; errors.Is(err, targets.ErrBusy) {
-		k.hold.busy = err
+	if k.claim.busy = nil; errors.Is(err, targets.ErrBusy) {
+		k.claim.busy = err
 		return why, err
 	}
-	if diagnosis.NamespaceGone(again) {
-		again = nil // the next site makes both again, or says why it cannot
+	if diagnosis.NamespaceGone(reclaimErr) {
+		reclaimErr = nil // the next site creates namespace and Lease again, or fails
 	}
-	return why, again
+	return why, reclaimErr
 }
 
-// held adds to what became of a place that the claim on the cluster lapsed meanwhile.
-func (k *kubeTarget) held(health func(context.Context) []string) func(context.Context) []string {
+// withClaimHealth adds to the health of a place whether the claim on the cluster lapsed meanwhile.
+func (k *kubeTarget) withClaimHealth(health func(context.Context) []string) func(context.Context) []string {
 	return func(ctx context.Context) []string {
 		var list []string
-		why, err := k.lapse(ctx)
+		why, err := k.renewLapsedClaim(ctx)
 		if why != "" {
 			list = []string{why + ": another experiment may have disturbed this one"}
 		}
@@ -119,30 +119,30 @@ func (k *kubeTarget) held(health func(context.Context) []string) func(context.Co
 	}
 }
 
-// claimText is what stands on what is made for the experiment, also before it has begun.
+// claimText returns the claim for annotations, also before Begin.
 func (k *kubeTarget) claimText() string {
-	if k.hold != nil {
-		return k.hold.text
+	if k.claim != nil {
+		return k.claim.text
 	}
 	return targets.Plan{}.Claim(k.cluster.Now()).Text()
 }
 
-// leaveLease makes the Lease in the namespace that there is now.
-func (k *kubeTarget) leaveLease(ctx context.Context) error {
-	if k.hold == nil {
+// createLease creates the Lease in the target's namespace.
+func (k *kubeTarget) createLease(ctx context.Context) error {
+	if k.claim == nil {
 		return nil
 	}
-	if k.hold.lease == nil {
-		k.hold.lease = cleanup.NewLease(k.cluster, k.namespace, k.experiment, k.hold.text)
+	if k.claim.lease == nil {
+		k.claim.lease = cleanup.NewLease(k.cluster, k.namespace, k.experiment, k.claim.text)
 	}
-	return k.hold.lease.Make(ctx)
+	return k.claim.lease.Create(ctx)
 }
 
-// release ends the claim. The Lease stays where something else does.
-func (k *kubeTarget) release(ctx context.Context, stays bool) error {
-	if k.hold == nil {
+// releaseClaim ends the claim. If stays, something else is left and the Lease stays too.
+func (k *kubeTarget) releaseClaim(ctx context.Context, stays bool) error {
+	if k.claim == nil {
 		return nil
 	}
-	_ = k.hold.machine.Close() // the lock ends with the process at the latest
-	return k.hold.lease.End(ctx, stays)
+	_ = k.claim.machine.Close() // the lock ends with the process at the latest
+	return k.claim.lease.End(ctx, stays)
 }

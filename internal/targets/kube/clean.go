@@ -13,9 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
-// Clean removes what experiments that were interrupted left on the cluster that a target names, and in the Vault that
-// is asked from there, and returns the names of it. A Vault that only pods reach is cleaned from one, with the agent
-// that agents find where inject=yes.
+// Clean removes the leftovers of interrupted experiments on a target's cluster, and in the Vault that the target names,
+// and returns their names. A Vault that only pods reach is cleaned from a pod; agents provides its agent if inject=yes.
 func Clean(ctx context.Context, spec targets.Spec, agents site.Agents, how targets.Cleaning) ([]string, error) {
 	o, err := parse(spec)
 	if err != nil {
@@ -25,15 +24,15 @@ func Clean(ctx context.Context, spec targets.Spec, agents site.Agents, how targe
 	if err != nil {
 		return nil, err
 	}
-	removed, err := cleanup.Clean(ctx, c, o.Namespace, how, cleanup.LivesFor)
-	// After the pods, whose agents would still use it.
+	removed, err := cleanup.Clean(ctx, c, o.Namespace, how, cleanup.LeaseDuration)
+	// Vault comes after the pods, whose agents would still use it.
 	mounts, left := o.Vault.Clean(ctx, vault.Here(), how, func(ctx context.Context, e host.Endpoint) ([]string, error) {
 		return cleanFromPod(ctx, newTarget(o, agents), e, how)
 	})
 	return append(removed, mounts...), errors.Join(err, left)
 }
 
-// cleanFromPod removes what runs left in a Vault, from a pod such as they ask it from.
+// cleanFromPod removes the leftovers in a Vault from a pod like those of runs.
 func cleanFromPod(
 	ctx context.Context, k *kubeTarget, e host.Endpoint, how targets.Cleaning,
 ) (removed []string, err error) {
@@ -44,23 +43,23 @@ func cleanFromPod(
 	}()
 	p := targets.Placement{} // a client
 	k.plan = &targets.Plan{Placements: []targets.Placement{p}}
-	made, err := k.only(ctx, p)
+	client, err := k.openPart(ctx, p)
 	if err != nil {
-		return nil, k.judge(ctx, err)
+		return nil, k.classify(ctx, err)
 	}
-	errand := vault.Errand{Endpoint: e, Clean: true, All: how.All, DryRun: true, Patience: vaultTime} // to list first
-	said, err := made.group.Errand(ctx, errand)
-	for _, l := range said.Found {
+	task := vault.Task{Endpoint: e, Clean: true, All: how.All, DryRun: true, Timeout: vaultCleanTime} // list first
+	outcome, err := client.group.RunVaultTask(ctx, task)
+	for _, l := range outcome.Found {
 		how.Found(l)
 	}
-	if errand.DryRun = how.DryRun; err == nil && said.Error == "" && !errand.DryRun {
-		said, err = made.group.Errand(ctx, errand)
+	if task.DryRun = how.DryRun; err == nil && outcome.Error == "" && !task.DryRun {
+		outcome, err = client.group.RunVaultTask(ctx, task)
 	}
-	if said.Error != "" {
-		err = errors.Join(err, errors.New(said.Error))
+	if outcome.Error != "" {
+		err = errors.Join(err, errors.New(outcome.Error))
 	}
-	return said.Removed, errors.Join(err, k.removeLater(ctx, []*part{made}))
+	return outcome.Removed, errors.Join(err, k.removeAfterError(ctx, []*part{client}))
 }
 
-// vaultTime is how long a Vault may take to give back what runs left there.
-const vaultTime = time.Minute
+// vaultCleanTime limits the removal of leftovers in a Vault.
+const vaultCleanTime = time.Minute

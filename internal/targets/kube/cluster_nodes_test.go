@@ -14,23 +14,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// placed opens a site and returns the nodes that its pods are on, by their own status.
-func placed(t *testing.T, k *kubeTarget, p targets.Placement) [2]string {
+// openedNodes opens a site and returns the nodes of its pods, by their own status.
+func openedNodes(t *testing.T, k *kubeTarget, p targets.Placement) [2]string {
 	t.Helper()
-	made, err := k.only(t.Context(), p)
+	opened, err := k.openPart(t.Context(), p)
 	if err != nil {
 		t.Fatalf("%+v: %v", p, err)
 	}
-	nodes := [2]string{made.group.Pods[made.plan.Name(manifest.Client)].Spec.NodeName,
-		made.group.Pods[made.plan.Name(manifest.Server)].Spec.NodeName}
-	if err := k.remove(t.Context(), []*part{made}); err != nil {
+	nodes := [2]string{opened.group.Pods[opened.plan.Name(manifest.Client)].Spec.NodeName,
+		opened.group.Pods[opened.plan.Name(manifest.Server)].Spec.NodeName}
+	if err := k.remove(t.Context(), []*part{opened}); err != nil {
 		t.Error(err)
 	}
 	return nodes
 }
 
-// zoned puts the first three nodes by name into zones until the test ends, and returns what zone each is in.
-func zoned(t *testing.T, c *cluster.Cluster, zones ...string) map[string]string {
+// labelZones labels the nodes with zones, in the order of their names, until the test ends, and returns the zones by
+// node.
+func labelZones(t *testing.T, c *cluster.Cluster, zones ...string) map[string]string {
 	t.Helper()
 	found, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -40,8 +41,7 @@ func zoned(t *testing.T, c *cluster.Cluster, zones ...string) map[string]string 
 		t.Skipf("this is about a cluster of %d nodes; there are %d", len(zones), len(found.Items))
 	}
 	label := func(ctx context.Context, node string, zone any) {
-		patch,
-			err := json.Marshal(map[string]any{
+		patch, err := json.Marshal(map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}},
 		})
 		if err == nil {
@@ -64,8 +64,8 @@ func zoned(t *testing.T, c *cluster.Cluster, zones ...string) map[string]string 
 	return placed
 }
 
-// Rotation uses the nodes in balance: in as many blocks as there are pairs, each ordered pair once, and so each node as
-// often the client's and the server's as the others it is compared with.
+// Rotation is balanced: in as many blocks as there are pairs it uses each ordered pair once, so each node is equally
+// often the client's and the server's.
 func TestRotation(t *testing.T) {
 	c := admin(t)
 	for _, test := range []struct {
@@ -77,15 +77,15 @@ func TestRotation(t *testing.T) {
 		{"&rotate-nodes=yes&zones=across", []string{"a", "b", "c"}, func(a, b string) bool { return a != b }},
 		{"&rotate-nodes=yes&zones=across", []string{"a", "b", "a"}, func(a, b string) bool { return a != b }},
 	} {
-		zones := zoned(t, c, test.zones...)
-		k := open(t, realCluster(t)+test.options)
+		zones := labelZones(t, c, test.zones...)
+		k := newTestTarget(t, realCluster(t)+test.options)
 		if err := k.survey(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		blocks := len(k.nodes.Pairs)
 		used := map[[2]string]int{}
 		for rotation := range blocks {
-			pair := placed(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: rotation})
+			pair := openedNodes(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: rotation})
 			used[pair]++
 			if pair[0] == pair[1] || !test.fits(zones[pair[0]], zones[pair[1]]) {
 				t.Errorf("%s: block %d is on %v, in the zones %s and %s", test.options, rotation+1, pair, zones[pair[0]],
@@ -107,7 +107,7 @@ func TestRotation(t *testing.T) {
 		if blocks != wanted {
 			t.Errorf("%s: %d blocks for %d pairs", test.options, blocks, wanted)
 		}
-		if again := placed(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: blocks}); used[again] != 1 ||
+		if again := openedNodes(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: blocks}); used[again] != 1 ||
 			again != [2]string{k.nodes.Pairs[0][0].Name, k.nodes.Pairs[0][1].Name} {
 			t.Errorf("%s: after the last pair comes %v", test.options, again)
 		}
@@ -117,10 +117,10 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Options that name nodes get these nodes.
+// Options that name nodes select these nodes.
 func TestNamedNodes(t *testing.T) {
 	c := admin(t)
-	zones := zoned(t, c, "a", "b", "a")
+	zones := labelZones(t, c, "a", "b", "a")
 	for _, test := range []struct {
 		options string
 		path    targets.Path
@@ -139,8 +139,8 @@ func TestNamedNodes(t *testing.T) {
 		{"&node-selector=kubernetes.io/hostname%3Dnode-2", targets.PodPodSame,
 			func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
 	} {
-		k := open(t, realCluster(t)+test.options)
-		if pair := placed(t, k, targets.Placement{Path: test.path}); !test.fits(pair) {
+		k := newTestTarget(t, realCluster(t)+test.options)
+		if pair := openedNodes(t, k, targets.Placement{Path: test.path}); !test.fits(pair) {
 			t.Errorf("%q, %s: on %v", test.options, test.path, pair)
 		} else {
 			t.Logf("%q, %s: on %v", test.options, test.path, pair)

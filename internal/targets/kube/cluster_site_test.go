@@ -22,8 +22,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// sited opens a site of some paths, all of which have to be there.
-func sited(t *testing.T, k *kubeTarget, paths ...targets.Path) targets.Site {
+// openSite opens a site of some paths, and checks that all of them are there.
+func openSite(t *testing.T, k *kubeTarget, paths ...targets.Path) targets.Site {
 	t.Helper()
 	var placements []targets.Placement
 	for _, p := range paths {
@@ -43,11 +43,11 @@ func sited(t *testing.T, k *kubeTarget, paths ...targets.Path) targets.Site {
 	return s
 }
 
-// One site has all nine paths with as few pods as they share, each with one agent for all ways, and nothing is left.
+// One site has all nine paths with as few pods as possible, each with one agent for all its paths, and leaves nothing.
 func TestSiteOfAllPaths(t *testing.T) {
 	c := admin(t)
-	k := open(t, realCluster(t))
-	s := sited(t, k, targets.Paths()...)
+	k := newTestTarget(t, realCluster(t))
+	s := openSite(t, k, targets.Paths()...)
 	const pods, services = 14, 4 // seven pairs: a Service has the pods of the direct path, if its client is in a pod
 	which := metav1.ListOptions{LabelSelector: manifest.LabelExperiment + "=" + k.experiment}
 	if found, err := c.CoreV1().Pods(k.namespace).List(t.Context(), which); err != nil || len(found.Items) != pods {
@@ -61,7 +61,7 @@ func TestSiteOfAllPaths(t *testing.T) {
 		if place.Err != nil {
 			continue
 		}
-		if err := meet(t, place.Pair); err != nil {
+		if err := checkConnection(t, place.Pair); err != nil {
 			t.Errorf("%s: %v", targets.Paths()[i], err)
 		}
 		if ill := place.Health(t.Context()); len(ill) > 0 {
@@ -76,7 +76,7 @@ func TestSiteOfAllPaths(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	leavesNothing(t, c, k, targets.Single{Close: s.Close})
+	closeAndCheck(t, c, k, targets.Single{Close: s.Close})
 	t.Logf("closed in %.1f s", time.Since(began).Seconds())
 	spent := s.Spent()
 	if len(spent) != 2 || spent[0].Metric != metric.Pods || spent[0].Number != pods ||
@@ -85,8 +85,8 @@ func TestSiteOfAllPaths(t *testing.T) {
 	}
 }
 
-// meet has the agents of a place meet once more.
-func meet(t *testing.T, pair host.Pair) error {
+// checkConnection makes the agents of a place connect once more.
+func checkConnection(t *testing.T, pair host.Pair) error {
 	t.Helper()
 	token := preflight.NewToken()
 	ask := func(h host.Host, s preflight.Spec) error {
@@ -104,10 +104,11 @@ func meet(t *testing.T, pair host.Pair) error {
 	return errors.Join(err, <-served)
 }
 
-// supervised is the supervisor of an agent, with the ID of its process, which its threads have in common.
-var supervised = regexp.MustCompile(`exec\x00/knotmeter-agent\x00agent\x00Name:(?s:.*?)Tgid:\t(\d+)`)
+// supervisorPattern matches the supervisor of an agent, with its thread group ID, which is the same for all its
+// threads.
+var supervisorPattern = regexp.MustCompile(`exec\x00/knotmeter-agent\x00agent\x00Name:(?s:.*?)Tgid:\t(\d+)`)
 
-// agentsOn counts the agents in a pod, each of which has a supervisor.
+// agentsOn counts the agents in a pod by their supervisors.
 func agentsOn(t *testing.T, h host.Host) int {
 	t.Helper()
 	args := []string{"cat"}
@@ -117,38 +118,38 @@ func agentsOn(t *testing.T, h host.Host) int {
 	var out bytes.Buffer
 	_ = h.Run(t.Context(), host.Cmd{Args: args, Stdout: &out}) // most of these processes are not there
 	processes := map[string]bool{}
-	for _, found := range supervised.FindAllStringSubmatch(out.String(), -1) {
+	for _, found := range supervisorPattern.FindAllStringSubmatch(out.String(), -1) {
 		processes[found[1]] = true
 	}
 	return len(processes)
 }
 
-// An agent whose connection was cut is replaced once that is known, for whichever way needs it next.
+// An agent whose connection was cut is replaced once that is known, by whichever path needs it next.
 func TestAgentReplaced(t *testing.T) {
 	c := admin(t)
-	text, proxy := through(t)
-	k := open(t, text)
-	s := sited(t, k, targets.PodPodOther, targets.PodSvcOther)
+	text, proxy := targetThroughProxy(t)
+	k := newTestTarget(t, text)
+	s := openSite(t, k, targets.PodPodOther, targets.PodSvcOther)
 	proxy.Cut()
 	for began := time.Now(); agentsOn(t, s.Places[0].Client)+agentsOn(t, s.Places[0].Server) > 0; {
 		if time.Since(began) > time.Minute {
 			t.Fatal("agents outlive their connections")
 		}
 	}
-	err := meet(t, s.Places[1].Pair)
+	err := checkConnection(t, s.Places[1].Pair)
 	if err != nil && !errors.Is(err, remote.ErrLost) {
 		t.Error(err)
 	}
 	if err != nil {
-		err = meet(t, s.Places[0].Pair)
+		err = checkConnection(t, s.Places[0].Pair)
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	leavesNothing(t, c, k, targets.Single{Close: s.Close})
+	closeAndCheck(t, c, k, targets.Single{Close: s.Close})
 }
 
-// A way that cannot be gone is in the way of no other between the same pods, and a group is not of another.
+// A path that does not work affects no other path between the same pods, and no other group.
 func TestSiteInPart(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -159,7 +160,7 @@ func TestSiteInPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := open(t, realCluster(t)+"&namespace="+given)
+	k := newTestTarget(t, realCluster(t)+"&namespace="+given)
 	s, err := k.Open(t.Context(), []targets.Placement{{Path: targets.PodSvcOther}, {Path: targets.NodeNode},
 		{Path: targets.PodPodOther}, {Path: targets.NodeSvcOther}})
 	if err != nil {
@@ -170,8 +171,8 @@ func TestSiteInPart(t *testing.T) {
 			t.Errorf("place %d: %v does not say %q", i+1, err, words)
 		}
 	}
-	if err := meet(t, s.Places[2].Pair); err != nil {
+	if err := checkConnection(t, s.Places[2].Pair); err != nil {
 		t.Error(err)
 	}
-	leavesNothing(t, c, k, targets.Single{Close: s.Close})
+	closeAndCheck(t, c, k, targets.Single{Close: s.Close})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// Storage is held to the contract of all targets. It takes some forty volumes, and so is not among the tests that every
-// change takes: 'make e2e-volumes' has it.
+// Storage fulfils the contract of all targets. The test needs some forty volumes, so it runs only with 'make
+// e2e-volumes'.
 func TestVolumeConformance(t *testing.T) {
 	if os.Getenv("KNOTMETER_E2E_VOLUMES") == "" {
 		t.Skip("KNOTMETER_E2E_VOLUMES is not set")
@@ -18,9 +18,9 @@ func TestVolumeConformance(t *testing.T) {
 	c := admin(t)
 	text := withVolumes(t, c, "storage-class=loop-ext4&size=64Mi") + "&namespace=" + namespaceFor(t, c, "restricted")
 	targettest.Suite(t, targettest.Config{
-		New:     func(t *testing.T) targets.Target { return open(t, text) },
+		New:     func(t *testing.T) targets.Target { return newTestTarget(t, text) },
 		Offers:  []targets.Placement{{Volume: true}},
-		Left:    func(t *testing.T) []string { return leftIn(t, c) },
+		Left:    func(t *testing.T) []string { return leftovers(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 50 * time.Millisecond, time.Second, 3 * time.Second},
 	})

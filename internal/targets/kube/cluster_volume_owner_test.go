@@ -23,14 +23,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A ledger is a volume of somebody: a directory with a file in it, which Kubernetes itself removes with the volume
-// where its reclaim policy is Delete.
-type ledger struct {
+// A foreignVolume is a volume of another owner: a directory with a file in it. Kubernetes removes the directory with
+// the volume if the reclaim policy is Delete.
+type foreignVolume struct {
 	dir string
 	pv  *corev1.PersistentVolume
 }
 
-func newLedger(t *testing.T, class string) ledger {
+func newForeignVolume(t *testing.T, class string) foreignVolume {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "ledger-")
 	if err == nil {
@@ -40,7 +40,7 @@ func newLedger(t *testing.T, class string) ledger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return ledger{dir, &corev1.PersistentVolume{
+	return foreignVolume{dir, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "test-" + filepath.Base(dir)},
 		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName: class, Capacity: corev1.ResourceList{corev1.ResourceStorage: manifest.AnyVolume().Size},
@@ -51,10 +51,10 @@ func newLedger(t *testing.T, class string) ledger {
 	}}
 }
 
-type changing func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim)
+type volumeChange func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim)
 
-// onClaim makes the volume at the moment in which a claim of its class appears.
-func (l ledger) onClaim(t *testing.T, c *cluster.Cluster, change changing) {
+// createOnClaim creates the volume as soon as a claim of its class appears.
+func (l foreignVolume) createOnClaim(t *testing.T, c *cluster.Cluster, change volumeChange) {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	open := func(ctx context.Context) (watch.Interface, error) {
@@ -83,10 +83,10 @@ func (l ledger) onClaim(t *testing.T, c *cluster.Cluster, change changing) {
 
 func unchanged(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {}
 
-// intact says whether the volume has its file and nothing else, and has the policy.
-func (l ledger) intact(t *testing.T, c *cluster.Cluster, policy corev1.PersistentVolumeReclaimPolicy) {
+// checkIntact checks that the volume has its file and nothing else, and that its reclaim policy is policy.
+func (l foreignVolume) checkIntact(t *testing.T, c *cluster.Cluster, policy corev1.PersistentVolumeReclaimPolicy) {
 	t.Helper()
-	time.Sleep(time.Second) // whoever removes it has heard of the claim by now
+	time.Sleep(time.Second) // time for the controllers to remove the volume
 	entries, err := os.ReadDir(l.dir)
 	text, wrong := os.ReadFile(filepath.Join(l.dir, "ledger"))
 	if err := errors.Join(err, wrong); err != nil || string(text) != "precious" || len(entries) != 1 {
@@ -98,7 +98,7 @@ func (l ledger) intact(t *testing.T, c *cluster.Cluster, policy corev1.Persisten
 	}
 }
 
-// A claim that gets somebody's volume, made after Knotmeter had looked for such, costs nobody a byte: nothing is
+// A claim bound to a volume of another owner, created after Knotmeter looked for such volumes, does no harm: nothing is
 // mounted, and the volume outlives the claim.
 func TestVolumeOfOthers(t *testing.T) {
 	c := admin(t)
@@ -106,10 +106,10 @@ func TestVolumeOfOthers(t *testing.T) {
 	storageClass(t, c, "test-bound-at-once", func(s *storagev1.StorageClass) {
 		s.Provisioner, s.VolumeBindingMode = "nobody.example", new(storagev1.VolumeBindingImmediate)
 	})
-	l := newLedger(t, "test-bound-at-once")
-	l.onClaim(t, c, unchanged)
-	k := open(t, withVolumes(t, c, "storage-class=test-bound-at-once"))
-	_, err := onVolume(t, k)
+	l := newForeignVolume(t, "test-bound-at-once")
+	l.createOnClaim(t, c, unchanged)
+	k := newTestTarget(t, withVolumes(t, c, "storage-class=test-bound-at-once"))
+	_, err := openVolume(t, k)
 	t.Log(err)
 	for _, words := range []string{
 		"was not provisioned for it", "nothing was mounted or written",
@@ -122,13 +122,13 @@ func TestVolumeOfOthers(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	l.intact(t, c, corev1.PersistentVolumeReclaimRetain)
-	if left := leftIn(t, c); !slices.Equal(left, []string{"volume " + l.pv.Name}) {
+	l.checkIntact(t, c, corev1.PersistentVolumeReclaimRetain)
+	if left := leftovers(t, c); !slices.Equal(left, []string{"volume " + l.pv.Name}) {
 		t.Errorf("left: %v", left)
 	}
 }
 
-// Who may not change volumes leaves the claim, and its namespace, until somebody who may has decided.
+// Without the right to change volumes, the claim and its namespace stay until somebody with that right decides.
 func TestVolumeOfOthersStays(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
@@ -136,12 +136,12 @@ func TestVolumeOfOthersStays(t *testing.T) {
 		s.Provisioner, s.VolumeBindingMode = "nobody.example", new(storagev1.VolumeBindingImmediate)
 	})
 	const user = "knotmeter-test-stays"
-	text := as(t, user) + "&storage-class=test-stays"
-	defer grant(t, c, user, cluster.Roles(read(t, text).need()))()
-	l := newLedger(t, "test-stays")
-	l.onClaim(t, c, unchanged)
-	k := open(t, text)
-	_, err := onVolume(t, k)
+	text := asUser(t, user) + "&storage-class=test-stays"
+	defer grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))()
+	l := newForeignVolume(t, "test-stays")
+	l.createOnClaim(t, c, unchanged)
+	k := newTestTarget(t, text)
+	_, err := openVolume(t, k)
 	closed := k.Close()
 	t.Log(err, closed)
 	for _, err := range []error{err, closed} {
@@ -151,35 +151,36 @@ func TestVolumeOfOthersStays(t *testing.T) {
 			}
 		}
 	}
-	l.intact(t, c, corev1.PersistentVolumeReclaimDelete)
+	l.checkIntact(t, c, corev1.PersistentVolumeReclaimDelete)
 	spec, err := targets.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := Clean(t.Context(), spec, nil, everything()); err == nil || len(removed) > 0 {
+	if removed, err := Clean(t.Context(), spec, nil, cleanAll()); err == nil || len(removed) > 0 {
 		t.Errorf("clean without the right: %v, %v", removed, err)
 	}
-	l.intact(t, c, corev1.PersistentVolumeReclaimDelete)
+	l.checkIntact(t, c, corev1.PersistentVolumeReclaimDelete)
 	if spec, err = targets.ParseSpec(realCluster(t)); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), spec, nil, everything())
+	removed, err := Clean(t.Context(), spec, nil, cleanAll())
 	t.Log(removed, err)
 	if len(removed) != 2 || err != nil && !strings.Contains(err.Error(), "kubectl patch pv "+l.pv.Name) {
 		t.Errorf("clean with the right: %v, %v", removed, err)
 	}
-	l.intact(t, c, corev1.PersistentVolumeReclaimRetain)
+	l.checkIntact(t, c, corev1.PersistentVolumeReclaimRetain)
 }
 
-// Where volumes wait for a pod, a claim is never bound to one that was there: not even to one that appears with it.
+// If volumes wait for a pod, a claim is never bound to an existing volume, not even to one that appears at the same
+// time.
 func TestVolumeBesideOthers(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
 	storageClass(t, c, "test-beside", func(*storagev1.StorageClass) {})
-	l := newLedger(t, "test-beside")
-	l.onClaim(t, c, unchanged)
-	k := open(t, withVolumes(t, c, "storage-class=test-beside&size=64Mi"))
-	site, err := onVolume(t, k)
+	l := newForeignVolume(t, "test-beside")
+	l.createOnClaim(t, c, unchanged)
+	k := newTestTarget(t, withVolumes(t, c, "storage-class=test-beside&size=64Mi"))
+	site, err := openVolume(t, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,30 +190,30 @@ func TestVolumeBesideOthers(t *testing.T) {
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
 		t.Error(err)
 	}
-	l.intact(t, c, corev1.PersistentVolumeReclaimDelete)
+	l.checkIntact(t, c, corev1.PersistentVolumeReclaimDelete)
 	v, err := c.CoreV1().PersistentVolumes().Get(t.Context(), l.pv.Name, metav1.GetOptions{})
 	if err != nil || v.Status.Phase != corev1.VolumeAvailable || v.Spec.ClaimRef != nil {
 		t.Errorf("somebody's volume was touched: %+v, %v", v, err)
 	}
 }
 
-// A provisioner that hands out a volume with data in it gets none of them overwritten.
+// If a provisioner provides a volume with data, nothing is overwritten.
 func TestVolumeNotEmpty(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
 	storageClass(t, c, "test-not-empty", func(s *storagev1.StorageClass) {
 		s.Provisioner, s.VolumeBindingMode = "nobody.example", new(storagev1.VolumeBindingImmediate)
 	})
-	l := newLedger(t, "test-not-empty")
-	l.onClaim(t, c, func(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
+	l := newForeignVolume(t, "test-not-empty")
+	l.createOnClaim(t, c, func(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
 		v.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "nobody.example"}
 		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		v.Spec.ClaimRef = &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 		}
 	})
-	k := open(t, withVolumes(t, c, "storage-class=test-not-empty"))
-	_, err := onVolume(t, k)
+	k := newTestTarget(t, withVolumes(t, c, "storage-class=test-not-empty"))
+	_, err := openVolume(t, k)
 	t.Log(err)
 	const says = "is not empty, and nothing was written to it: it has ledger"
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), says) {
@@ -221,5 +222,5 @@ func TestVolumeNotEmpty(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	l.intact(t, c, corev1.PersistentVolumeReclaimRetain)
+	l.checkIntact(t, c, corev1.PersistentVolumeReclaimRetain)
 }

@@ -31,7 +31,7 @@ users:
 - {name: bob, user: {token: bobs}}
 `
 
-func connected(t *testing.T, text string) (*rest.Config, error) {
+func loadConfig(t *testing.T, text string) (*rest.Config, error) {
 	t.Helper()
 	spec, err := targets.ParseSpec(text)
 	if err != nil {
@@ -48,7 +48,7 @@ func connected(t *testing.T, text string) (*rest.Config, error) {
 	return c.Config, nil
 }
 
-// TestConnection holds what becomes of each option of the connection to what kubectl makes of its flag.
+// TestConnection checks that each option of the connection has the effect of kubectl's flag of the same name.
 func TestConnection(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
@@ -134,7 +134,7 @@ func TestConnectionErrors(t *testing.T) {
 		"kube:?token=s3cret":         "users[].user.tokenFile",
 		"kube:?password=s3cret&as=x": "users[].user.tokenFile",
 	} {
-		_, err := connected(t, text)
+		_, err := loadConfig(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -144,7 +144,7 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
-// What pods are to be can be given in the option itself, and what is wrong with it is named.
+// Pod settings can be given in the option itself, and errors name the wrong field.
 func TestPodSettings(t *testing.T) {
 	spec := targets.Spec{Kind: "kube", Text: "kube:",
 		Options: map[string]string{"config": `{"tolerations": [{"key": "spot", "operator": "Exists"}], ` +

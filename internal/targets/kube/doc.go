@@ -1,19 +1,16 @@
-// Package kube is any Kubernetes cluster as a target: kube:<context>, with its options.
+// Package kube implements targets that are Kubernetes clusters: kube:<context>, with options.
 //
-// It stands between the runner, which asks for sites, and the cluster's API server, which is all that it talks to. It
-// chooses nodes, claims the cluster, and opens and closes sites; the rooms below it do the rest, and each can be read
-// alone:
+// It chooses nodes, claims the cluster, and opens and closes the sites that the runner asks for. It talks only to the
+// cluster's API server. These packages do the rest:
 //
-//	manifest    what is sent to the API server (pure)
+//	manifest    objects to send to the API server (pure)
 //	inspection  objects to facts (pure)
 //	diagnosis   objects and errors to sentences (pure)
-//	watching    waiting for pods, nodes, claims, and for what is to go
-//	connection  kubeconfig, retries, commands in pods
-//	access      rights and accounts
-//	volumes     classes, claims and their volumes
-//	site        the pods and Services of a block, in groups, the ways between them, and the agent put into other images
-//	vault       the Vault that is deployed for a block
-//	cleanup     which experiments use the cluster, and what runs and experiments left
+//	cluster     kubeconfig, retries, watches, commands in pods, rights and accounts
+//	volumes     storage classes, claims and their volumes
+//	site        the pods and Services of a block, the connections between them, and the agent in images without it
+//	vault       the Vault deployed for a block
+//	cleanup     experiments that use the cluster, and leftovers of runs and experiments
 //
-// They are the only door to the Kubernetes client.
+// Only this package and these use the Kubernetes client.
 package kube

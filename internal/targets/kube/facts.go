@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
-// Facts are what the API server shows, and what the pods of a site see that is opened for them. That it cannot be
-// opened is an error: no run could be either.
+// Facts returns what the API server shows, and what the pods of a temporary site report. It fails if that site cannot
+// be opened, because then no run could be either.
 func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if err := k.survey(ctx); err != nil {
 		return nil, err
@@ -26,12 +26,12 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if e.DefaultNetwork != "" {
 		e.Chain = cluster.Chain(ctx, k.cluster, e.DefaultNetwork)
 	}
-	if err := k.witness(ctx, &e); err != nil {
+	if err := k.inspectHosts(ctx, &e); err != nil {
 		return nil, err
 	}
-	own := "made for the experiment"
-	if !k.own {
-		own = "given"
+	namespace := "made for the experiment"
+	if !k.ownNamespace {
+		namespace = "given"
 	}
 	pressure := result.Unknown
 	if k.nodeWatches != nil && k.nodeWatches.Watched() {
@@ -40,14 +40,14 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	facts := []result.Fact{
 		{Name: "kind", Value: "kube"},
 		{Name: "node-rule", Value: k.nodes.Rule},
-		{Name: "namespace", Value: own},
+		{Name: "namespace", Value: namespace},
 		{Name: "network-policies", Value: cluster.NetworkPolicies(ctx, k.cluster, k.namespace)},
 		{Name: "cilium-network-policies", Value: cluster.CiliumPolicies(ctx, k.cluster, k.namespace)},
 		{Name: "node-pressure", Value: pressure},
 		{Name: "image", Value: k.options.Image},
 	}
-	if k.hold != nil {
-		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.hold.looked})
+	if k.claim != nil {
+		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.claim.searched})
 	}
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
@@ -55,7 +55,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if n := k.options.DefaultNetwork; n != "" {
 		facts = append(facts, result.Fact{Name: "default-network", Value: n})
 	}
-	if k.profiles() {
+	if k.profilesNodes() {
 		facts = append(facts, result.Fact{Name: "profile", Value: "pods are privileged and sample their nodes"})
 	}
 	for _, f := range k.vaultStorage.Facts(ctx, e.DaemonSets) {
@@ -64,28 +64,27 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	return slices.Concat(facts, k.identity(ctx), k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
 }
 
-// witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both. Nodes
-// are not in a network of pods alone: then they have a site of their own, which no run needs, so that without it they
-// stay unknown.
-func (k *kubeTarget) witness(ctx context.Context, e *inspection.Evidence) error {
+// inspectHosts opens a site with a pod and, if possible, a pod in the network of its node, and takes the reports of
+// both. With network= nodes need a separate site; runs do not, so its failure only leaves the nodes unknown.
+func (k *kubeTarget) inspectHosts(ctx context.Context, e *inspection.Evidence) error {
 	network := k.options.Network
 	if network == "" {
-		return k.see(ctx, e, targets.PodNodeOther, targets.PodNodeSame, targets.PodPodOther, targets.PodPodSame)
+		return k.inspectSite(ctx, e, targets.PodNodeOther, targets.PodNodeSame, targets.PodPodOther, targets.PodPodSame)
 	}
-	if err := k.see(ctx, e, targets.PodPodOther, targets.PodPodSame); err != nil {
+	if err := k.inspectSite(ctx, e, targets.PodPodOther, targets.PodPodSame); err != nil {
 		return err
 	}
 	pod := e.Pod
 	k.options.Network = ""
-	_ = k.see(ctx, e, targets.PodNodeOther, targets.PodNodeSame)
+	_ = k.inspectSite(ctx, e, targets.PodNodeOther, targets.PodNodeSame)
 	e.Pod, k.options.Network = pod, network
 	return ctx.Err()
 }
 
-// see makes a part of a site on the first of some paths that there is, and asks its places.
-func (k *kubeTarget) see(ctx context.Context, e *inspection.Evidence, paths ...targets.Path) error {
+// inspectSite opens a site on the first supported of some paths, and adds its reports to e.
+func (k *kubeTarget) inspectSite(ctx context.Context, e *inspection.Evidence, paths ...targets.Path) error {
 	for _, path := range paths {
-		p, err := k.only(ctx, targets.Placement{Path: path})
+		p, err := k.openPart(ctx, targets.Placement{Path: path})
 		if errors.Is(err, result.ErrNotSupported) {
 			continue
 		}
@@ -95,11 +94,11 @@ func (k *kubeTarget) see(ctx context.Context, e *inspection.Evidence, paths ...t
 		g, w := p.group, p.group.Way(path)
 		e.Pod = &w.Client
 		e.Annotations = g.Pods[g.Plan.Name(manifest.Client)].GetAnnotations()
-		k.look(ctx, g.Host(manifest.Client))
+		k.probePrograms(ctx, g.Host(manifest.Client))
 		if !p.plan.InPod(manifest.Server) {
 			e.Node = &w.Server
 			asked, err := g.Report(ctx, manifest.Server, preflight.Spec{
-				Role: preflight.Witness, Patience: site.MeetTime, Ask: inspection.ProxyURLs(g.Listen.Addr().String()),
+				Role: preflight.Witness, Patience: site.PreflightTimeout, Ask: inspection.ProxyURLs(g.Listen.Addr().String()),
 			})
 			if err == nil {
 				e.Node.Answers = asked.Answers

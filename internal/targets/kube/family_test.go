@@ -52,7 +52,7 @@ func TestNoFamily(t *testing.T) {
 			}
 		}
 		k := &kubeTarget{}
-		k.refuse(test.err)
+		k.refusePaths(test.err)
 		for _, p := range targets.Paths() {
 			if got := k.refused[p] != nil; got != test.paths(p) {
 				t.Errorf("%s: %s is refused: %v", test.name, p, got)

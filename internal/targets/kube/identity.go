@@ -12,16 +12,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// The facts that tell a cluster from others.
+// Facts that identify a cluster.
 const (
 	serverFact = "api-server"
-	// clusterFact is the UID of the namespace kube-system, which a cluster keeps for its life whatever address its API
-	// server has.
+	// clusterFact is the UID of the namespace kube-system, which stays the same when the API server's address changes.
 	clusterFact = "cluster-uid"
 )
 
-// identity returns the facts that tell the cluster from others. The UID is unknown where the namespace may not be
-// listed.
+// identity returns the facts that identify the cluster. The UID is unknown if the namespace may not be listed.
 func (k *kubeTarget) identity(ctx context.Context) []result.Fact {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
@@ -32,11 +30,11 @@ func (k *kubeTarget) identity(ctx context.Context) []result.Fact {
 	return []result.Fact{{Name: serverFact, Value: k.cluster.Host()}, {Name: clusterFact, Value: uid}}
 }
 
-// same returns an error if the cluster is another one than that of which facts were recorded. Where the UID was not
-// known then or is not now, the URL of the API server decides.
-func (k *kubeTarget) same(ctx context.Context, recorded []result.Fact) error {
+// checkIdentity returns an error if recorded facts are of another cluster. If the UID is or was unknown, the URL of the
+// API server decides.
+func (k *kubeTarget) checkIdentity(ctx context.Context, recorded []result.Fact) error {
 	if result.FactOf(recorded, serverFact) == "" {
-		return nil // nothing is recorded that could differ
+		return nil // nothing recorded
 	}
 	now := k.identity(ctx)
 	name := clusterFact
@@ -53,8 +51,8 @@ func (k *kubeTarget) same(ctx context.Context, recorded []result.Fact) error {
 		"which the target names that one, or begin a new experiment", text(now), text(recorded))
 }
 
-// Where names the context of the kubeconfig and the API server. A cluster is taken for this machine's own where that
-// has a loopback address.
+// Where names the context of the kubeconfig and the API server. A cluster counts as shared unless its address is a
+// loopback one, reached without a proxy.
 func (k *kubeTarget) Where() (words string, shared bool, err error) {
 	name, config, err := k.options.Kubeconfig.Load()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// A resumed experiment does not begin on another cluster than it was measured on: its UID tells, else its address.
+// A resumed experiment does not begin on another cluster. The UID identifies a cluster, or else its address.
 func TestOtherCluster(t *testing.T) {
 	const namespaces = "/api/v1/namespaces"
 	clusterOf := func(uid any) *kubeTarget {
@@ -20,7 +20,7 @@ func TestOtherCluster(t *testing.T) {
 		if text, is := uid.(string); is {
 			answer = object{"kind": "NamespaceList", "apiVersion": "v1", "items": []object{{"metadata": object{"uid": text}}}}
 		}
-		k := newTarget(read(t, "kube:"), nil)
+		k := newTarget(parseOptions(t, "kube:"), nil)
 		k.cluster, _ = serve(t, map[string]any{namespaces: answer})
 		k.nodes = &inspection.NodeChoice{}
 		return k
@@ -53,7 +53,7 @@ func TestOtherCluster(t *testing.T) {
 	}
 }
 
-// Whose cluster it is shows in the address of its API server, unless requests go through a proxy.
+// A cluster is this machine's own if its API server has a loopback address and is reached without a proxy.
 func TestWhere(t *testing.T) {
 	for server, shared := range map[string]bool{
 		"https://127.0.0.1:6443": false, "https://localhost": false, "http://[::1]:80": false,
@@ -65,13 +65,14 @@ func TestWhere(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		words, others, err := newTarget(read(t, "kube:?kubeconfig="+file), nil).Where()
+		words, others, err := newTarget(parseOptions(t, "kube:?kubeconfig="+file), nil).Where()
 		url, _, _ := strings.Cut(server, `"`)
 		if err != nil || others != shared || words != "context first, the API server "+url {
 			t.Errorf("%s: %q, shared %t, %v", server, words, others, err)
 		}
 	}
-	if _, shared, err := newTarget(read(t, "kube:none?kubeconfig=/nonexistent"), nil).Where(); err == nil || !shared {
+	unreadable := newTarget(parseOptions(t, "kube:none?kubeconfig=/nonexistent"), nil)
+	if _, shared, err := unreadable.Where(); err == nil || !shared {
 		t.Errorf("what cannot be read is taken for this machine's own: %v", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// The agent's volume is in memory and counts; nothing else of the pod changes.
+// Injection adds a volume in memory with a size limit, and otherwise changes only the command.
 func TestInjectedPod(t *testing.T) {
-	b := plan(t, "kube:?image=debian:12&inject=yes", targets.PodPodOther)
+	b := blueprint(t, "kube:?image=debian:12&inject=yes", targets.PodPodOther)
 	with := b.Pod(manifest.Server)
 	b.Settings.Inject = false
 	without := b.Pod(manifest.Server)

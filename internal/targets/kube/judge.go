@@ -16,23 +16,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// An absent is an error that is about the target as a whole, and Is targets.ErrUnavailable.
-type absent struct{ error }
+// An unavailable error concerns the whole target, and Is targets.ErrUnavailable.
+type unavailable struct{ error }
 
-func (a absent) Is(err error) bool { return err == targets.ErrUnavailable }
+func (a unavailable) Is(err error) bool { return err == targets.ErrUnavailable }
 
-func (a absent) Unwrap() error { return a.error }
+func (a unavailable) Unwrap() error { return a.error }
 
-// judgeParts judges what went wrong with each part, and returns what is about all of them.
-func (k *kubeTarget) judgeParts(ctx context.Context, parts []*part) error {
+// classifyParts classifies the errors of each part, and returns one that concerns all of them.
+func (k *kubeTarget) classifyParts(ctx context.Context, parts []*part) error {
 	for _, p := range parts {
-		for _, err := range p.errs() {
-			k.learn(p, *err)
-			*err = k.judge(ctx, *err)
+		for _, err := range p.errorFields() {
+			k.noteUnsupported(p, *err)
+			*err = k.classify(ctx, *err)
 		}
 	}
 	for _, p := range parts {
-		for _, err := range p.errs() {
+		for _, err := range p.errorFields() {
 			if *err != nil && (ctx.Err() != nil || errors.Is(*err, targets.ErrUnavailable)) {
 				return *err
 			}
@@ -41,30 +41,30 @@ func (k *kubeTarget) judgeParts(ctx context.Context, parts []*part) error {
 	return nil
 }
 
-// judge tells what is wrong with the cluster, or with what we may do there, from what is wrong with a case. A case that
-// Supports took for possible has lost its node, if now there is none for it.
-func (k *kubeTarget) judge(ctx context.Context, err error) error {
+// classify marks an error that concerns the whole cluster, or our rights there, as unavailable. A case that Supports
+// accepted and that has no node now has lost its node.
+func (k *kubeTarget) classify(ctx context.Context, err error) error {
 	if err == nil || k.cluster == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return err
 	}
-	sick := k.unready(ctx)
+	sick := k.unreadyNodes(ctx)
 	switch {
 	case errors.Is(err, result.ErrNotSupported):
-		if sick == "" || k.refusedFor(err) {
+		if sick == "" || k.isPathRefusal(err) {
 			return err
 		}
-		return absent{errors.New(err.Error())} // with the node it will be supported
+		return unavailable{errors.New(err.Error())} // supported again once the node returns
 	case sick != "":
-		return absent{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case k.cluster.Lost(), cluster.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err),
+		return unavailable{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
+	case k.cluster.Unavailable(), cluster.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err),
 		apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
-		return absent{err}
+		return unavailable{err}
 	}
 	return err
 }
 
-// refusedFor says whether an error is one about paths, and not about nodes.
-func (k *kubeTarget) refusedFor(err error) bool {
+// isPathRefusal reports whether an error refuses paths, and is not about nodes.
+func (k *kubeTarget) isPathRefusal(err error) bool {
 	for _, known := range k.refused {
 		if errors.Is(err, known) {
 			return true
@@ -73,9 +73,9 @@ func (k *kubeTarget) refusedFor(err error) bool {
 	return false
 }
 
-// unready names the nodes that runs are to be on and that are not ready now; empty if all are, or nobody tells.
-func (k *kubeTarget) unready(ctx context.Context) string {
-	if k.nodes == nil || k.cluster.Lost() {
+// unreadyNodes describes the nodes of runs that are not ready now; "" if all are, or if it is unknown.
+func (k *kubeTarget) unreadyNodes(ctx context.Context) string {
+	if k.nodes == nil || k.cluster.Unavailable() {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.ProbeTime)
@@ -93,16 +93,16 @@ func (k *kubeTarget) unready(ctx context.Context) string {
 	return strings.Join(list, " and ")
 }
 
-// learn refuses paths by what went wrong with a part between two hosts.
-func (k *kubeTarget) learn(p *part, err error) {
+// noteUnsupported refuses paths if a part between two hosts turned out to be unsupported.
+func (k *kubeTarget) noteUnsupported(p *part, err error) {
 	if errors.Is(err, result.ErrNotSupported) && !p.plan.ClientOnly() {
-		k.refuse(err)
+		k.refusePaths(err)
 	}
 }
 
-// refuse remembers on which paths something turned out not to be supported: an IP version, else pods in the network of
-// their node.
-func (k *kubeTarget) refuse(err error) {
+// refusePaths remembers the paths that err concerns: those of an IP version, or else those with a pod in the network of
+// its node.
+func (k *kubeTarget) refusePaths(err error) {
 	on := nodePath
 	if none := new(diagnosis.NoFamily); errors.As(err, &none) {
 		on = none.On

@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// What is wrong with the whole target is told from what is wrong with a case.
+// Errors of the whole target are distinguished from those of a case.
 func TestJudge(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	denied := apierrors.NewForbidden(pods, "",
@@ -26,8 +26,8 @@ func TestJudge(t *testing.T) {
 	ending := apierrors.NewForbidden(pods, "", errors.New("because it is being terminated"))
 	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, test := range map[string]struct {
-		err  error
-		away bool
+		err         error
+		unavailable bool
 	}{
 		"a right":       {diagnosis.Explain(denied, "n"), true},
 		"both":          {errors.Join(diagnosis.Explain(denied, "n"), diagnosis.Explain(denied, "n")), true},
@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 		"anything":      {errors.New("anything"), false},
 	} {
 		k := &kubeTarget{cluster: &cluster.Cluster{}}
-		if err := k.judge(t.Context(), test.err); errors.Is(err, targets.ErrUnavailable) != test.away ||
+		if err := k.classify(t.Context(), test.err); errors.Is(err, targets.ErrUnavailable) != test.unavailable ||
 			err.Error() != test.err.Error() {
 			t.Errorf("%s: %v", name, err)
 		}

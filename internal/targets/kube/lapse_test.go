@@ -17,8 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// While this machine sleeps, others may begin on the cluster. The runs of that time do not count; the experiment goes
-// on if the cluster is free, and waits for its --resume if it is not.
+// While this machine sleeps, others may begin on the cluster. Runs in that time are invalid. The experiment continues
+// if the cluster is free, and else stops until its --resume.
 func TestLapsedClaim(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -27,25 +27,25 @@ func TestLapsedClaim(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &cluster.Cluster{Interface: fake.NewClientset(), Config: &rest.Config{Host: "https://there"}}
-				k := newTarget(read(t, "kube:?namespace=ns"), nil)
-				k.cluster, k.nodes, k.namespace, k.renewal = api, &inspection.NodeChoice{}, "ns", time.Hour
+				k := newTarget(parseOptions(t, "kube:?namespace=ns"), nil)
+				k.cluster, k.nodes, k.namespace, k.heartbeat = api, &inspection.NodeChoice{}, "ns", time.Hour
 				k.plan = &targets.Plan{Experiment: "ours", Share: test.share}
-				k.hold = &hold{text: k.plan.Claim(api.Now()).Text()}
-				if err := k.leaveLease(t.Context()); err != nil {
+				k.claim = &clusterClaim{text: k.plan.Claim(api.Now()).Text()}
+				if err := k.createLease(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := k.claim(t.Context()); err != nil {
+				if _, err := k.claimCluster(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				defer func() { _ = k.hold.lease.End(t.Context(), false) }()
-				health := k.held(nil)
+				defer func() { _ = k.claim.lease.End(t.Context(), false) }()
+				health := k.withClaimHealth(nil)
 				if list := health(t.Context()); len(list) != 0 {
 					t.Errorf("at once: %q", list)
 				}
 				time.Sleep(10 * time.Minute)
 				if test.other {
 					theirs := targets.Plan{Experiment: "theirs"}.Claim(api.Now()).Text()
-					if err := cleanup.NewLease(api, "elsewhere", "y", theirs).Make(t.Context()); err != nil {
+					if err := cleanup.NewLease(api, "elsewhere", "y", theirs).Create(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}

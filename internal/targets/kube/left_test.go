@@ -12,8 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// left lists everything of ours that a cluster has now.
-func leftOn(ctx context.Context, api kubernetes.Interface) ([]string, error) {
+// listLeftovers returns the names of all our objects on a cluster.
+func listLeftovers(ctx context.Context, api kubernetes.Interface) ([]string, error) {
 	which := metav1.ListOptions{LabelSelector: manifest.ManagedSelector()}
 	var names []string
 	namespaces, err := api.CoreV1().Namespaces().List(ctx, which)

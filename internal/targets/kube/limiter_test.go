@@ -22,8 +22,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// constant is an API server that answers everything after the same time.
-func constant(t *testing.T, latency time.Duration) string {
+// slowServer returns the URL of an API server that answers every request after the same latency.
+func slowServer(t *testing.T, latency time.Duration) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(latency)
@@ -34,9 +34,9 @@ func constant(t *testing.T, latency time.Duration) string {
 	return server.URL
 }
 
-// ask asks as K-Bench does: several at once share a client, each waits for its answer. The latencies are in seconds,
-// those of the limiter's burst left out.
-func ask(t *testing.T, config *rest.Config, atOnce, each int) []float64 {
+// measureLatencies returns the sorted latencies in seconds of requests sent as K-Bench does: several goroutines share a
+// client, and each waits for its answer. It omits the burst that the limiter lets through.
+func measureLatencies(t *testing.T, config *rest.Config, atOnce, each int) []float64 {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -65,17 +65,17 @@ func ask(t *testing.T, config *rest.Config, atOnce, each int) []float64 {
 	return all
 }
 
-// What was published as latencies of API servers was the waiting of their client: client-go lets 5 requests a second
-// through unless it is told otherwise, so that four who share it see four times 200 ms, whatever the server takes.
-// Neither our own connections to clusters nor what is measured wait for that.
+// Published latencies of API servers were the waiting time of the client: by default client-go lets 5 requests a second
+// through, so four goroutines that share a client each see 4 × 200 ms, whatever the server needs. Neither our
+// connections nor our measurements wait for that limiter.
 func TestLimiter(t *testing.T) {
 	const latency = 5 * time.Millisecond
-	url := constant(t, latency)
-	theirs := ask(t, &rest.Config{Host: url}, 4, 6)
+	url := slowServer(t, latency)
+	theirs := measureLatencies(t, &rest.Config{Host: url}, 4, 6)
 	const step = 1 / float64(rest.DefaultQPS)
 	// The median, because on a busy machine single requests wait for a CPU too.
 	median := theirs[len(theirs)/2]
-	if away := math.Abs(median/step - math.Round(median/step)); median < 2*step || away > 0.25 {
+	if off := math.Abs(median/step - math.Round(median/step)); median < 2*step || off > 0.25 {
 		t.Errorf("client-go at its default settings took %.3f s in the median, no multiple of %g s", median, step)
 	}
 
@@ -103,7 +103,7 @@ func TestLimiter(t *testing.T) {
 	}
 	t.Logf("the server takes %v; client-go at its default settings sees a median of %.0f ms, we %.1f ms of %d requests",
 		latency, 1e3*median, 1e3*h.Quantile(0.5), h.Count())
-	// The same clients, one beside the other on one machine: what limits one and not the other is not the machine.
+	// Both run on the same machine with as many clients, so what limits only one of them is not the machine.
 	if h.Quantile(0.5) > median/4 || r.Total.OK < 20 {
 		t.Errorf("our median is %g s of %d requests, client-go's %g s", h.Quantile(0.5), r.Total.OK, median)
 	}

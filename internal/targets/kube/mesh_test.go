@@ -12,14 +12,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Every pod of ours asks every mesh to leave it alone, unless the user asks for one.
+// Every pod of ours opts out of every mesh, unless the user opts in.
 func TestMeshesLeaveOut(t *testing.T) {
-	b := planOfVault(t, "kube:?vault=deploy")
-	asked := plan(t,
+	b := vaultPlan(t, "kube:?vault=deploy")
+	asked := blueprint(t,
 		`kube:?config={labels: {sidecar.istio.io/inject: "true"}, annotations: {linkerd.io/inject: enabled}}`,
 		targets.PodPodOther)
-	pods := []*corev1.Pod{b.Pod(manifest.Client), b.Replica(0), plan(t, "kube:", targets.NodeNode).Pod(manifest.Server),
-		volumePlan(t, "kube:").Pod(manifest.Client)}
+	pods := []*corev1.Pod{b.Pod(manifest.Client), b.Replica(0),
+		blueprint(t, "kube:", targets.NodeNode).Pod(manifest.Server), volumeBlueprint(t, "kube:").Pod(manifest.Client)}
 	for _, p := range pods {
 		for key, value := range manifest.MeshLabels {
 			if p.Labels[key] != value {
@@ -39,7 +39,7 @@ func TestMeshesLeaveOut(t *testing.T) {
 	}
 }
 
-// Where the cluster has security context constraints, users and groups of pods are left to them, and nowhere else.
+// Users and groups of pods are left to the cluster if it has security context constraints, and only then.
 func TestUsersOfOpenShift(t *testing.T) {
 	api := fake.NewClientset()
 	c := &cluster.Cluster{Interface: api}
@@ -51,7 +51,7 @@ func TestUsersOfOpenShift(t *testing.T) {
 		t.Error("OpenShift is not known by its API")
 	}
 	for _, assigned := range []bool{false, true} {
-		storage, app := volumePlan(t, "kube:"), planOfVault(t, "kube:?vault=deploy")
+		storage, app := volumeBlueprint(t, "kube:"), vaultPlan(t, "kube:?vault=deploy")
 		storage.Settings.AssignsUsers, app.Settings.AssignsUsers = assigned, assigned
 		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.Pod(manifest.Client), app.Replica(0)} {
 			s := p.Spec.SecurityContext

@@ -17,10 +17,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// surveyTime is how long a cluster may take to name its nodes.
+// surveyTime limits setup requests to the cluster, such as listing its nodes.
 const surveyTime = 15 * time.Second
 
-// survey reaches the cluster and chooses the nodes, once.
+// survey connects to the cluster and chooses the nodes, once.
 func (k *kubeTarget) survey(ctx context.Context) error {
 	if k.nodes != nil {
 		return nil
@@ -48,7 +48,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 		return fmt.Errorf("%w; or name them with client-node= and server-node=", diagnosis.Explain(err, ""))
 	}
 	if err != nil {
-		return k.cluster.Unanswered(err)
+		return k.cluster.ExplainNoAnswer(err)
 	}
 	choice, err := inspection.ChooseNodes(nodes, k.options.NodeConstraints)
 	if err != nil {
@@ -58,18 +58,17 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	return nil
 }
 
-// participants are the nodes that runs can be on.
+// participants returns the nodes that runs can be on.
 func (k *kubeTarget) participants() []corev1.Node {
 	names := k.nodes.Names()
 	return slices.DeleteFunc(slices.Clone(k.listed), func(n corev1.Node) bool { return !slices.Contains(names, n.Name) })
 }
 
-// SiteLife is that of pods.
+// SiteLife returns the lifetime of pods.
 func (k *kubeTarget) SiteLife() time.Duration { return manifest.Lifetime * time.Second }
 
-// Shares names the API server and the machines of the nodes, by the boot IDs of their kernels: of all nodes, since what
-// runs on one that takes no part may share its machine with one that does. Machines that share a host underneath do not
-// show it.
+// Shares names the API server and the machines of all nodes, by the boot IDs of their kernels. Nodes without runs count
+// too, because they may share a machine with others. Virtual machines on one host are not recognized.
 func (k *kubeTarget) Shares(ctx context.Context) ([]string, error) {
 	if err := k.survey(ctx); err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (k *kubeTarget) Shares(ctx context.Context) ([]string, error) {
 	return uses, nil
 }
 
-// Nodes are the pairs that blocks are on in turn, if they are not on the same one.
+// Nodes returns the pairs of nodes that blocks use in turn, or nil if all use the same pair.
 func (k *kubeTarget) Nodes(ctx context.Context) ([][2]string, error) {
 	if !k.options.Rotate {
 		return nil, nil

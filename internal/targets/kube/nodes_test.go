@@ -14,8 +14,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// surveyed is a target that has seen its nodes, w0 to wn, the first on a machine of its own and all others on one.
-func surveyed(n int, o options) *kubeTarget {
+// targetWithNodes returns a target with n nodes, w0 and so on: the first on a machine of its own, the others sharing
+// one.
+func targetWithNodes(n int, o options) *kubeTarget {
 	var listed []corev1.Node
 	for i := range n {
 		node := corev1.Node{}
@@ -37,7 +38,7 @@ func surveyed(n int, o options) *kubeTarget {
 }
 
 func TestShares(t *testing.T) {
-	k := surveyed(3, options{})
+	k := targetWithNodes(3, options{})
 	got, err := k.Shares(t.Context())
 	want := []string{"the API server https://api:6443", "the machine with boot ID boot-0",
 		"the machine with boot ID boot-1", "the machine with boot ID boot-1"}
@@ -54,11 +55,11 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// In as many blocks as there are nodes, each is the client's once and the server's once, and so on: rotation is in
-// balance wherever an experiment stops, by one at most.
+// In as many blocks as there are nodes, each is the client's once and the server's once. Wherever an experiment stops,
+// the counts differ by one at most.
 func TestNodesInBalance(t *testing.T) {
 	for n := 2; n <= 7; n++ {
-		k := surveyed(n, options{NodeConstraints: inspection.NodeConstraints{Rotate: true}})
+		k := targetWithNodes(n, options{NodeConstraints: inspection.NodeConstraints{Rotate: true}})
 		pairs, err := k.Nodes(t.Context())
 		if err != nil || len(pairs) != n*(n-1) {
 			t.Fatalf("%d nodes have %d pairs, %v", n, len(pairs), err)
@@ -86,7 +87,7 @@ func TestNodesInBalance(t *testing.T) {
 			}
 		}
 	}
-	if pairs, err := surveyed(3, options{}).Nodes(t.Context()); pairs != nil || err != nil {
+	if pairs, err := targetWithNodes(3, options{}).Nodes(t.Context()); pairs != nil || err != nil {
 		t.Errorf("without rotation: %v, %v", pairs, err)
 	}
 }

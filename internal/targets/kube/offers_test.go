@@ -12,28 +12,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// By a network of pods nothing is reached but pods, whatever else there is.
+// Through a network of pods only pods are reached.
 func TestOffersByAttachment(t *testing.T) {
 	k := &kubeTarget{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
-	instead := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}, HostNetwork: true}}
+	replaced := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}, HostNetwork: true}}
 	for _, p := range append(targets.Paths(), "") {
-		err := k.offersPath(p)
+		err := k.checkPath(p)
 		between := p == targets.PodPodSame || p == targets.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			"default/fast")) {
 			t.Errorf("%s: %v", p, err)
 		}
-		if err := instead.offersPath(p); err != nil {
+		if err := replaced.checkPath(p); err != nil {
 			t.Errorf("%s by a network in place of the default one: %v", p, err)
 		}
 		k := &kubeTarget{options: options{HostNetwork: true}}
-		if err := k.offersPath(p); err != nil {
+		if err := k.checkPath(p); err != nil {
 			t.Errorf("%s by the default network: %v", p, err)
 		}
 	}
 }
 
-// Pods that runs make are pulled like the target's own: an image without a registry is on the node or not.
+// Pods that runs create are pulled like the target's own: an image without a registry must be on the node.
 func TestEndpointImage(t *testing.T) {
 	for image, want := range map[string]corev1.PullPolicy{
 		manifest.DefaultImage: corev1.PullNever, "registry.example/agent:1": corev1.PullIfNotPresent,
@@ -45,7 +45,7 @@ func TestEndpointImage(t *testing.T) {
 	}
 }
 
-// Pods that runs make have the network that the target's own pods have in place of the default one.
+// Pods that runs create have the same replacement of the default network as the target's own.
 func TestEndpointDefaultNetwork(t *testing.T) {
 	k := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}}}
 	if got := k.endpoint("node-1").PodAnnotations["v1.multus-cni.io/default-network"]; got != "a/b" {
@@ -53,7 +53,7 @@ func TestEndpointDefaultNetwork(t *testing.T) {
 	}
 }
 
-// Changes are seen from a pod, by pods that have the agent.
+// Changes are measured from a pod, with pods that have the agent.
 func TestOffersChanges(t *testing.T) {
 	change := targets.Call{Resource: "endpoint", Operation: targets.Effect}
 	for reason, o := range map[string]options{
@@ -62,33 +62,33 @@ func TestOffersChanges(t *testing.T) {
 		"inject=yes":   {Settings: manifest.Settings{Inject: true}},
 	} {
 		k := &kubeTarget{options: o}
-		err := k.offersChange(change)
+		err := k.checkChange(change)
 		if reason == "" && err != nil || reason != "" && (!errors.Is(err, result.ErrNotSupported) ||
 			!strings.Contains(err.Error(), reason)) {
 			t.Errorf("%s: %v", reason, err)
 		}
-		if err := k.offersChange(targets.Call{Resource: "configmap", Operation: "get"}); err != nil {
+		if err := k.checkChange(targets.Call{Resource: "configmap", Operation: "get"}); err != nil {
 			t.Errorf("%s: a call: %v", reason, err)
 		}
 	}
 }
 
-// A target whose pods look at their nodes asks the API server from a pod that does not.
+// With profile=yes, the pod that asks the API server is not privileged.
 func TestHolderPodWithProfile(t *testing.T) {
 	k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
-	if pod := k.holderPod(); len(pod.Containers) != 1 || pod.HostPID {
+	if pod := k.accountJobPod(); len(pod.Containers) != 1 || pod.HostPID {
 		t.Errorf("%+v", pod)
 	}
 }
 
-// Pods look at nodes only for the runs of a path.
+// Pods profile their nodes only for runs of a path.
 func TestProfileOfPlan(t *testing.T) {
 	for _, p := range []targets.Placement{{Path: targets.PodPodOther}, {Call: targets.Call{Resource: "configmap"}}} {
 		k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
-		k.settleOn(targets.Plan{Placements: []targets.Placement{p}})
-		privileged := k.level() == manifest.LevelPrivileged
+		k.setPlan(targets.Plan{Placements: []targets.Placement{p}})
+		privileged := k.podSecurityLevel() == manifest.LevelPrivileged
 		if privileged != (p.Path != "") || k.options.Profile != privileged {
-			t.Errorf("%+v: level %s, profile %t", p, k.level(), k.options.Profile)
+			t.Errorf("%+v: level %s, profile %t", p, k.podSecurityLevel(), k.options.Profile)
 		}
 	}
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// defaultPort is the one port of a run.
+// defaultPort is the default of port=.
 const defaultPort = 5201
 
-// An options is the text of a target, read.
+// An options has the parsed options of a target.
 type options struct {
 	Kubeconfig        cluster.Kubeconfig
-	Namespace         string // "": one of our own
+	Namespace         string // "" if one is created
 	manifest.Settings        // of pods and Services
 	inspection.NodeConstraints
 	HostNetwork bool
-	Here        bool // the API server is asked from this machine
+	Here        bool // vantage=here: this machine asks the API server
 	Vault       vault.Instance
 }
 
@@ -39,7 +39,7 @@ var allSettings = slices.Concat(
 	targets.Within(func(o *options) *vault.Instance { return &o.Vault }, vault.DeploySettings()),
 )
 
-// podOptions are about pods, their nodes and their network.
+// podOptions concern pods, their nodes and their network.
 var podOptions = []targets.Setting[options]{
 	targets.NewSetting(targets.Option{Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
 		Help: "existing namespace to use, instead of one that is made and removed"},
@@ -102,7 +102,7 @@ var podOptions = []targets.Setting[options]{
 // Options lists the options of a kube target.
 func Options() []targets.Option { return targets.Options(allSettings) }
 
-// parse reads the options of a target. Every error Is targets.ErrSpec and names the option.
+// parse returns the options of a target. Every error Is targets.ErrSpec and names the option.
 func parse(spec targets.Spec) (options, error) {
 	o := options{
 		Kubeconfig: cluster.Kubeconfig{Context: spec.Name}, HostNetwork: true,

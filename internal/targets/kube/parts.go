@@ -20,63 +20,64 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// A part of a site is what some of its places share: a group of pods with what is deployed for it, or this machine.
+// A part of a site is what some of its places share: a group of pods, with a Vault if one is deployed for it, or this
+// machine.
 type part struct {
-	plan    manifest.Blueprint
-	err     error // why there is no such part
-	group   *site.Group
-	vault   *deployed.Deployment // nil if none is wanted
-	noVault error                // why it does not work
-	here    *site.Here
+	plan     manifest.Blueprint
+	err      error // why the part does not exist
+	group    *site.Group
+	vault    *deployed.Deployment // nil unless one is deployed
+	vaultErr error                // why the Vault does not work
+	local    *site.Local
 }
 
-// parts makes those of a site, in a namespace that is made again if somebody removed it. An error is about all of them,
-// and then there are none.
-func (k *kubeTarget) parts(ctx context.Context, placements []targets.Placement) ([]*part, error) {
+// openParts opens the parts of a site. If somebody removed the target's namespace, it is created again. An error
+// concerns all parts, and then none exists.
+func (k *kubeTarget) openParts(ctx context.Context, placements []targets.Placement) ([]*part, error) {
 	if len(placements) == 0 {
 		return nil, nil
 	}
 	if k.cluster != nil {
-		k.cluster.Hope()
+		k.cluster.RetryAfterOutage()
 	}
-	parts, err := k.assemble(ctx, placements)
+	parts, err := k.tryOpenParts(ctx, placements)
 	lostNamespace := diagnosis.NamespaceGone(err) || slices.ContainsFunc(parts, (*part).lostNamespace)
-	if !k.own || !lostNamespace || cleanup.RemoveNamespace(ctx, k.cluster, k.namespace) != nil {
+	if !k.ownNamespace || !lostNamespace || cleanup.RemoveNamespace(ctx, k.cluster, k.namespace) != nil {
 		return parts, err
 	}
-	_ = k.remove(ctx, parts) // what is left of them here: there, they have gone with the namespace
-	k.dismiss()
+	_ = k.remove(ctx, parts) // our side only: on the cluster they went with the namespace
+	k.dropAccount()
 	k.namespace = ""
-	return k.assemble(ctx, placements)
+	return k.tryOpenParts(ctx, placements)
 }
 
-// only makes the part of one placement, or nothing.
-func (k *kubeTarget) only(ctx context.Context, of targets.Placement) (*part, error) {
-	if err := k.offers(of); err != nil {
+// openPart opens the part of one placement.
+func (k *kubeTarget) openPart(ctx context.Context, of targets.Placement) (*part, error) {
+	if err := k.checkPlacement(of); err != nil {
 		return nil, err
 	}
-	parts, err := k.parts(ctx, []targets.Placement{of})
+	parts, err := k.openParts(ctx, []targets.Placement{of})
 	if err != nil {
 		return nil, err
 	}
-	for _, err := range parts[0].errs() {
+	for _, err := range parts[0].errorFields() {
 		if *err != nil {
-			k.learn(parts[0], *err)
-			return nil, errors.Join(*err, k.removeLater(ctx, parts))
+			k.noteUnsupported(parts[0], *err)
+			return nil, errors.Join(*err, k.removeAfterError(ctx, parts))
 		}
 	}
 	return parts[0], nil
 }
 
-// assemble makes what is known of the parts one after the other, and then all of them at the same time.
-func (k *kubeTarget) assemble(ctx context.Context, placements []targets.Placement) ([]*part, error) {
+// tryOpenParts prepares the parts one after another, and then creates them all at the same time.
+func (k *kubeTarget) tryOpenParts(ctx context.Context, placements []targets.Placement) ([]*part, error) {
 	if err := k.survey(ctx); err != nil {
 		return nil, err
 	}
 	var parts, wanted []*part
 	for _, group := range manifest.Groups(placements) {
 		p := &part{plan: manifest.Blueprint{Experiment: k.experiment, Placements: group}}
-		if p.err = k.locate(ctx, &p.plan, placements[0].Rotation); p.err == nil {
+		if p.err = k.chooseNodes(ctx, &p.plan, placements[0].Rotation); p.err == nil {
 			wanted = append(wanted, p)
 		}
 		parts = append(parts, p)
@@ -84,7 +85,7 @@ func (k *kubeTarget) assemble(ctx context.Context, placements []targets.Placemen
 	if len(wanted) == 0 {
 		return parts, nil
 	}
-	if err := k.enter(ctx); err != nil {
+	if err := k.ensureNamespace(ctx); err != nil {
 		return nil, err
 	}
 	for _, p := range wanted {
@@ -96,14 +97,14 @@ func (k *kubeTarget) assemble(ctx context.Context, placements []targets.Placemen
 	}
 	all.Wait()
 	for _, p := range wanted {
-		k.unclean = k.unclean || p.err != nil && p.group != nil && (p.group.Made || p.group.Volume != nil)
+		k.leftovers = k.leftovers || p.err != nil && p.group != nil && (p.group.Made || p.group.Volume != nil)
 	}
 	return parts, nil
 }
 
-// locate chooses the nodes of a part, and looks what it is for that is there, before there is a namespace that nothing
-// would be in.
-func (k *kubeTarget) locate(ctx context.Context, plan *manifest.Blueprint, rotation int) error {
+// chooseNodes chooses the nodes of a part and looks up its storage, before a namespace is created that might stay
+// empty.
+func (k *kubeTarget) chooseNodes(ctx context.Context, plan *manifest.Blueprint, rotation int) error {
 	nodes, err := k.nodes.At(plan.OnTwoNodes(), rotation)
 	if err != nil {
 		return err
@@ -115,15 +116,15 @@ func (k *kubeTarget) locate(ctx context.Context, plan *manifest.Blueprint, rotat
 	return nil
 }
 
-// prepare sees to what a part needs that it shares with others, and plans it.
+// prepare plans a part, and creates what it shares with others.
 func (k *kubeTarget) prepare(ctx context.Context, p *part) (err error) {
 	asks := p.plan.AsksAPI()
 	if asks && k.options.Here {
-		p.here, err = k.newHere(ctx, p.plan.Nodes[0])
+		p.local, err = k.newLocal(ctx, p.plan.Nodes[0])
 		return err
 	}
 	if asks {
-		if err := k.admit(ctx); err != nil {
+		if err := k.ensureAccount(ctx); err != nil {
 			return err
 		}
 		p.plan.Account, p.plan.Owners = k.account.Name, []metav1.OwnerReference{k.account.Owner}
@@ -135,22 +136,22 @@ func (k *kubeTarget) prepare(ctx context.Context, p *part) (err error) {
 	}
 	asksVault := func(of targets.Placement) bool { return of.Application == vault.Name }
 	if k.options.Vault.Deploy && slices.ContainsFunc(p.plan.Placements, asksVault) {
-		p.vault, p.noVault = k.newVault(ctx, p.group)
+		p.vault, p.vaultErr = k.newVault(ctx, p.group)
 	}
 	return nil
 }
 
-// newVault is the Vault of a group, of which nothing is made yet.
+// newVault plans the Vault of a group, and creates nothing yet.
 func (k *kubeTarget) newVault(ctx context.Context, g *site.Group) (*deployed.Deployment, error) {
 	wanted, client := k.options.Vault, g.Plan.Node(manifest.Client)
 	spread := inspection.Spread(k.listed, k.options.NodeConstraints, client, wanted.Replicas)
 	if len(spread) == 0 {
-		spread = g.Plan.Nodes[:] // nodes may not be listed
+		spread = g.Plan.Nodes[:] // without the right to list nodes
 	}
 	return deployed.New(ctx, g, wanted, k.vaultStorage, spread)
 }
 
-// newGroup is what a plan says, of which nothing is made yet.
+// newGroup plans a group, and creates nothing yet.
 func (k *kubeTarget) newGroup(ctx context.Context, plan *manifest.Blueprint) (_ *site.Group, err error) {
 	var v *volumes.Volume
 	if plan.HasVolume() {
@@ -163,23 +164,23 @@ func (k *kubeTarget) newGroup(ctx context.Context, plan *manifest.Blueprint) (_ 
 	}
 	return &site.Group{
 		Cluster: k.cluster, Injector: k.injector, Pin: k.pin, Plan: *plan, Volume: v,
-		Nodes: k.nodeWatches.From(ctx, plan.Nodes[:]...),
+		Nodes: k.nodeWatches.StartPeriod(ctx, plan.Nodes[:]...),
 	}, nil
 }
 
-// make makes a part that is planned.
+// make creates a part that is planned.
 func (p *part) make(ctx context.Context) {
 	if p.err != nil || p.group == nil {
 		return
 	}
 	if p.err = p.group.Make(ctx); p.err == nil && p.vault != nil && p.group.Ways[0].Err == nil {
-		p.noVault = p.vault.Raise(ctx)
+		p.vaultErr = p.vault.Start(ctx)
 	}
 }
 
-// errs are where it is written what went wrong with a part.
-func (p *part) errs() []*error {
-	list := []*error{&p.err, &p.noVault}
+// errorFields returns pointers to all error fields of a part and its paths.
+func (p *part) errorFields() []*error {
+	list := []*error{&p.err, &p.vaultErr}
 	if p.group != nil {
 		for _, w := range p.group.Ways {
 			list = append(list, &w.Err)
@@ -188,13 +189,13 @@ func (p *part) errs() []*error {
 	return list
 }
 
-// lostNamespace says whether the namespace of a part was removed.
+// lostNamespace reports whether the namespace of a part was removed.
 func (p *part) lostNamespace() bool {
-	return slices.ContainsFunc(p.errs(), func(err *error) bool { return diagnosis.NamespaceGone(*err) })
+	return slices.ContainsFunc(p.errorFields(), func(err *error) bool { return diagnosis.NamespaceGone(*err) })
 }
 
-// pods is how many there were.
-func (p *part) pods() int {
+// podCount returns the number of pods that ran.
+func (p *part) podCount() int {
 	n := 0
 	if p.group != nil {
 		n += len(p.group.Pods)
@@ -205,7 +206,7 @@ func (p *part) pods() int {
 	return n
 }
 
-// remove removes the parts that there are, all at the same time, and remembers if something of them may be left.
+// remove removes parts at the same time, and notes whether something may be left.
 func (k *kubeTarget) remove(ctx context.Context, parts []*part) error {
 	errs := make([]error, len(parts))
 	var all sync.WaitGroup
@@ -214,24 +215,24 @@ func (k *kubeTarget) remove(ctx context.Context, parts []*part) error {
 	}
 	all.Wait()
 	err := errors.Join(errs...)
-	k.unclean = k.unclean || err != nil
+	k.leftovers = k.leftovers || err != nil
 	return err
 }
 
-// removeLater is remove after something went wrong, whatever became of ctx.
-func (k *kubeTarget) removeLater(ctx context.Context, parts []*part) error {
-	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
+// removeAfterError is remove after a failure, even if ctx has ended.
+func (k *kubeTarget) removeAfterError(ctx context.Context, parts []*part) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
 	defer cancel()
-	return k.remove(cleanup, parts)
+	return k.remove(ctx, parts)
 }
 
-// remove removes a part. One that could not be made has removed itself.
+// remove removes a part. A part with an error has removed itself.
 func (p *part) remove(ctx context.Context) error {
 	switch {
 	case p.err != nil:
 		return nil
-	case p.here != nil:
-		p.here.Remove()
+	case p.local != nil:
+		p.local.Remove()
 		return nil
 	case p.vault != nil:
 		return errors.Join(p.group.Remove(ctx), p.vault.Remove(ctx))

@@ -14,9 +14,9 @@ import (
 	deployed "github.com/knotmeter/knotmeter/internal/targets/kube/vault"
 )
 
-// What is planned decides what is asked for: no right and no level of Pod Security is wider than its cases take.
+// The plan determines rights and Pod Security levels: neither is wider than the planned cases need.
 
-// planned are the placements that are to come: any, where nothing was planned.
+// planned returns the placements to come, or all possible ones without a plan.
 func (k *kubeTarget) planned() []targets.Placement {
 	if k.plan != nil {
 		return k.plan.Placements
@@ -31,46 +31,46 @@ func (k *kubeTarget) planned() []targets.Placement {
 	return all
 }
 
-// onNodes says whether there are to be pods in the network of their node.
+// onNodes reports whether some pods will be in the network of their node.
 func (k *kubeTarget) onNodes() bool {
 	onNode := func(p targets.Placement) bool { return nodePath(p.Path) }
 	return k.options.HostNetwork && slices.ContainsFunc(k.planned(), onNode)
 }
 
-// level is how much of a node pods are to have, as Pod Security admission names it.
-func (k *kubeTarget) level() string {
-	if k.onNodes() || k.profiles() {
+// podSecurityLevel returns the Pod Security level that the pods need.
+func (k *kubeTarget) podSecurityLevel() string {
+	if k.onNodes() || k.profilesNodes() {
 		return manifest.LevelPrivileged
 	}
 	return manifest.LevelRestricted
 }
 
-// settleOn takes a plan. Where no run looks at nodes, the pods by which the cluster is seen do not either, since their
-// namespace has no place for privileged ones.
-func (k *kubeTarget) settleOn(p targets.Plan) {
+// setPlan takes a plan. Without planned runs that profile nodes, the pods for facts do not profile either, since their
+// namespace admits no privileged pods.
+func (k *kubeTarget) setPlan(p targets.Plan) {
 	k.plan = &p
-	k.options.Profile = k.profiles()
+	k.options.Profile = k.profilesNodes()
 }
 
-// profiles says whether there are to be pods that look at their nodes.
-func (k *kubeTarget) profiles() bool {
+// profilesNodes reports whether some pods will profile their nodes.
+func (k *kubeTarget) profilesNodes() bool {
 	onPath := func(p targets.Placement) bool { return p.Path != "" }
 	return k.options.Profile && slices.ContainsFunc(k.planned(), onPath)
 }
 
-// Privileges are those of profile=yes.
+// Privileges describes the privileges of profile=yes, or returns "".
 func (k *kubeTarget) Privileges() string {
-	if !k.profiles() {
+	if !k.profilesNodes() {
 		return ""
 	}
 	return "pods of runs are privileged and see all processes of their nodes, to sample the nodes' CPUs and to read " +
 		"their counters (profile=yes)"
 }
 
-// nodePath says whether an end of a path is in the network of its node.
+// nodePath reports whether an end of a path is in the network of its node.
 func nodePath(p targets.Path) bool { return p != "" && (!p.ClientPod() || !p.ServerPod()) }
 
-// calls are what is to be asked of the API server.
+// calls returns the planned calls of the API server.
 func (k *kubeTarget) calls() []targets.Call {
 	var list []targets.Call
 	for _, p := range k.planned() {
@@ -81,57 +81,52 @@ func (k *kubeTarget) calls() []targets.Call {
 	return list
 }
 
-// look finds out which of the programs that are planned pods do not have. Where that is not clear, runs will tell.
-func (k *kubeTarget) look(ctx context.Context, in host.Host) {
+// probePrograms records which planned programs the pods lack. If that is unclear, the runs will fail.
+func (k *kubeTarget) probePrograms(ctx context.Context, in host.Host) {
 	for _, p := range k.planned() {
-		if _, known := k.lacks[p.Program]; known || p.Program == "" {
+		if _, known := k.missingPrograms[p.Program]; known || p.Program == "" {
 			continue
 		}
 		err := in.Run(ctx, host.Cmd{Args: []string{p.Program, "--version"}})
-		k.lacks[p.Program] = errors.Is(err, host.ErrNoCommand)
+		k.missingPrograms[p.Program] = errors.Is(err, host.ErrNoCommand)
 	}
 }
 
-// equipped is nil unless pods are known to lack a program.
-func (k *kubeTarget) equipped(program string) error {
-	if k.lacks[program] {
+// checkProgram returns an error if pods are known to lack a program.
+func (k *kubeTarget) checkProgram(program string) error {
+	if k.missingPrograms[program] {
 		return result.NotSupported(host.Missing(program, "the pods of the image "+k.options.Image))
 	}
 	return nil
 }
 
-// Allowed asks the API server for each right that a path takes in addition to those of all runs, and names those that
-// the user of the kubeconfig does not have.
+// Allowed returns an error that names the rights a placement needs beyond those of every run and that the kubeconfig's
+// user lacks.
 func (k *kubeTarget) Allowed(ctx context.Context, p targets.Placement) error {
 	if err := k.survey(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	missing, err := k.lacking(ctx, p)
+	missing, err := cluster.MissingRights(ctx, k.cluster, k.options.need(), p, k.calls())
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return errors.New(cluster.LackText(missing))
+	return errors.New(cluster.MissingRightsText(missing))
 }
 
-// lacking names the rights that a placement takes in addition to those of all runs, and that the user does not have.
-func (k *kubeTarget) lacking(ctx context.Context, p targets.Placement) ([]string, error) {
-	return cluster.Lacking(ctx, k.cluster, k.options.need(), p, k.calls())
-}
-
-// need is what of the options decides over rights.
+// need returns the properties that determine rights.
 func (o options) need() cluster.Need {
 	return cluster.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
 		DeploysVault: o.Vault.Deploy, VaultVolumes: o.Vault.StorageClass != "", DefaultNetwork: o.DefaultNetwork,
 		NoClaims: o.Volume.Root()}
 }
 
-// vaultVolume is what the volume of each replica of a Vault is to be.
+// vaultVolume returns the settings of the volumes of a deployed Vault.
 func (o options) vaultVolume() manifest.Volume { return deployed.VolumeOf(o.Vault, o.Volume.Size) }
 
-// RBAC is what a user needs to measure a target, as manifests: in one namespace, or wide, for namespaces that are made
-// and removed.
+// RBAC returns the rights that a user needs to measure a target, as YAML manifests: in one namespace, or, if wide, for
+// namespaces that experiments create and remove.
 func RBAC(spec targets.Spec, wide bool) (string, error) {
 	o, err := parse(spec)
 	if err != nil {

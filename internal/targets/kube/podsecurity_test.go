@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// A namespace of our own admits pods in the network of their node only where a node path is planned.
+// A namespace of our own admits pods in the network of their node only if a node path is planned.
 func TestPodSecurityLevel(t *testing.T) {
 	planned := func(list ...targets.Placement) *targets.Plan { return &targets.Plan{Placements: list} }
 	at := func(paths ...targets.Path) *targets.Plan { return planned(targettest.On(paths...)...) }
@@ -31,9 +31,9 @@ func TestPodSecurityLevel(t *testing.T) {
 		{"profile=yes", at(targets.PodPodSame), "privileged"},
 		{"profile=yes", planned(call, targets.Placement{Volume: true}), "restricted"},
 	} {
-		k := newTarget(read(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)
+		k := newTarget(parseOptions(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)
 		k.plan = test.plan
-		if got := k.level(); got != test.want {
+		if got := k.podSecurityLevel(); got != test.want {
 			t.Errorf("%s %+v: %s, want %s", test.options, test.plan, got, test.want)
 		}
 	}

@@ -21,16 +21,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// An api answers with what a test wants it to have, and remembers what it was asked.
-type api struct {
-	mu    sync.Mutex
-	has   map[string]any // by path
-	asked []string
+// A fakeAPI answers with given objects or status codes by path, and records requests.
+type fakeAPI struct {
+	mu       sync.Mutex
+	has      map[string]any // object, or status code, by path
+	requests []string
 }
 
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	a.asked = append(a.asked, r.Method+" "+r.URL.Path)
+	a.requests = append(a.requests, r.Method+" "+r.URL.Path)
 	a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	answer, ok := a.has[r.URL.Path]
@@ -47,10 +47,10 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// serve is a cluster that has these things.
-func serve(t *testing.T, has map[string]any) (*cluster.Cluster, *api) {
+// serve returns a cluster that has these objects, and its API.
+func serve(t *testing.T, has map[string]any) (*cluster.Cluster, *fakeAPI) {
 	t.Helper()
-	a := &api{has: has}
+	a := &fakeAPI{has: has}
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	c, err := cluster.Dial(&rest.Config{Host: server.URL})
@@ -62,11 +62,11 @@ func serve(t *testing.T, has map[string]any) (*cluster.Cluster, *api) {
 
 type object = map[string]any
 
-// secret is what must not get out, wherever a cluster has it.
+// secret must not appear anywhere in facts.
 const secret = "s3cr3t-t0ken"
 
-// full is a cluster of every plugin at once, with a secret in every place beside what is read.
-func full() map[string]any {
+// fullCluster returns a cluster with every plugin at once, and with a secret next to everything that is read.
+func fullCluster() map[string]any {
 	config := func(data object) object {
 		data["password"], data["cilium-ca.key"], data["mtu"] = secret, secret, "1400 "+secret
 		return object{"kind": "ConfigMap", "apiVersion": "v1", "data": data}
@@ -121,7 +121,7 @@ func full() map[string]any {
 	}
 }
 
-func readAll(t *testing.T, c *cluster.Cluster) map[string]string {
+func gatherFacts(t *testing.T, c *cluster.Cluster) map[string]string {
 	t.Helper()
 	e := cluster.Gather(t.Context(), c)
 	var fast, slow corev1.Node
@@ -143,11 +143,11 @@ func readAll(t *testing.T, c *cluster.Cluster) map[string]string {
 	return values
 }
 
-// Facts come from the places that are named for them, by reading alone; no Secret and no token is read, and nothing
-// that is beside what is read gets into a fact.
+// Facts are read only from the places named for them. No Secret and no token is read, and nothing next to the values
+// that are read gets into a fact.
 func TestNoSecrets(t *testing.T) {
-	c, a := serve(t, full())
-	values := readAll(t, c)
+	c, a := serve(t, fullCluster())
+	values := gatherFacts(t, c)
 	for name, value := range values {
 		if strings.Contains(value, "s3cr3t") {
 			t.Errorf("the fact %s has a secret: %s", name, value)
@@ -171,7 +171,7 @@ func TestNoSecrets(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, asked := range a.asked {
+	for _, asked := range a.requests {
 		if !strings.HasPrefix(asked, "GET ") || strings.Contains(asked, "secret") || strings.Contains(asked, "token") ||
 			strings.Contains(asked, "serviceaccounts") {
 			t.Errorf("it asked %s", asked)
@@ -179,7 +179,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// Nor do the rights that are printed give any on Secrets or tokens, or more than reading to facts.
+// The printed rights include none on Secrets or tokens, and facts may only read.
 func TestNoRightsOnSecrets(t *testing.T) {
 	for _, r := range slices.Concat(cluster.SiteRules, cluster.FactRules()) {
 		for _, name := range slices.Concat(r.Resources, r.APIGroups, r.Verbs) {
@@ -196,16 +196,16 @@ func TestNoRightsOnSecrets(t *testing.T) {
 	}
 }
 
-// Every request for facts is one that the printed rights allow; and what is refused, or not there, is unknown.
+// The printed rights allow every request for facts, and what is refused or absent is unknown.
 func TestFactsRefused(t *testing.T) {
-	has := full()
+	has := fullCluster()
 	for path := range has {
 		if path != "/version" {
 			has[path] = http.StatusForbidden
 		}
 	}
 	c, a := serve(t, has)
-	values := readAll(t, c)
+	values := gatherFacts(t, c)
 	for _, name := range []string{"cni", "encryption", "cni-settings", "kube-proxy", "encapsulation", "policies",
 		"cilium-policies"} {
 		if values[name] != result.Unknown {
@@ -216,7 +216,7 @@ func TestFactsRefused(t *testing.T) {
 		t.Errorf("the plugins of a network are %q", values["chain"])
 	}
 	var resources []string
-	for _, role := range cluster.Roles(read(t, "kube:?namespace=ns&default-network=ns/fast").need()) {
+	for _, role := range cluster.Roles(parseOptions(t, "kube:?namespace=ns&default-network=ns/fast").need()) {
 		if r, wide := role.(rbacv1.ClusterRole); wide {
 			for _, rule := range r.Rules {
 				resources = append(resources, rule.Resources...)
@@ -226,7 +226,7 @@ func TestFactsRefused(t *testing.T) {
 	for _, r := range cluster.SiteRules {
 		resources = append(resources, r.Resources...)
 	}
-	for _, asked := range a.asked {
+	for _, asked := range a.requests {
 		if !slices.ContainsFunc(resources, func(r string) bool { return strings.Contains(asked, "/"+r) }) &&
 			asked != "GET /version" {
 			t.Errorf("no printed right allows %s", asked)
@@ -235,7 +235,7 @@ func TestFactsRefused(t *testing.T) {
 	nothing, _ := serve(t,
 		map[string]any{"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList",
 			"apiVersion": "networking.k8s.io/v1"}})
-	values = readAll(t, nothing)
+	values = gatherFacts(t, nothing)
 	if values["policies"] != "none" || values["cilium-policies"] != "none" || values["encapsulation"] != result.Unknown ||
 		values["kubernetes"] != result.Unknown {
 		t.Errorf("a cluster without any of it: %v", values)

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Environment names the kubeconfig and the context, as far as the target does.
+// Environment returns variables with the kubeconfig and the context, as far as the target names them.
 func (k *kubeTarget) Environment() []string {
 	var list []string
 	if file := k.options.Kubeconfig.File; file != "" {
@@ -26,9 +26,8 @@ func (k *kubeTarget) Environment() []string {
 	return list
 }
 
-// Settle reads and watches the nodes anew, and forgets which paths and which storage there were. The target is ready
-// when the nodes that were chosen for the experiment are; whether pods reach each other is for its facts and sites to
-// tell.
+// Settle reads and watches the nodes anew after a switch, and forgets refused paths and storage. It returns an error
+// unless the experiment's nodes are Ready; whether pods reach each other is left to facts and sites.
 func (k *kubeTarget) Settle(ctx context.Context) error {
 	if err := k.survey(ctx); err != nil {
 		return err
@@ -36,19 +35,19 @@ func (k *kubeTarget) Settle(ctx context.Context) error {
 	clear(k.refused)
 	k.storage.Forget()
 	k.vaultStorage.Forget()
-	if k.nodeWatches != nil { // which would report what the switch did to the nodes, whenever they learn of it
+	if k.nodeWatches != nil { // they would report the effects of the switch
 		k.nodeWatches.End()
 		k.nodeWatches = nil
 	}
-	k.cluster.Hope()
+	k.cluster.RetryAfterOutage()
 	if len(k.listed) == 0 {
-		return nil // they may not be listed
+		return nil // no right to list them
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
 	nodes, err := k.cluster.Nodes(ctx, k.options.Client, k.options.Server)
 	if err != nil {
-		return k.cluster.Unanswered(err)
+		return k.cluster.ExplainNoAnswer(err)
 	}
 	for _, name := range k.nodes.Names() {
 		i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == name })

@@ -16,15 +16,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// After a switch the nodes are as the API server shows them then, and what could not be had may be there.
+// After a switch the nodes are read anew, and earlier refusals are forgotten.
 func TestSettle(t *testing.T) {
-	k := surveyed(3, options{})
+	k := targetWithNodes(3, options{})
 	api := fake.NewClientset(&k.listed[0], &k.listed[1], &k.listed[2])
 	k.cluster.Interface = api
 	k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
 	k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need())
 	k.nodeWatches = cluster.NewNodes(api.CoreV1().Nodes())
-	k.nodeWatches.From(t.Context(), "w1")
+	k.nodeWatches.StartPeriod(t.Context(), "w1")
 	k.refused = map[targets.Path]error{targets.PodPodOther: result.NotSupported("not before")}
 	change := func(ready corev1.ConditionStatus, kernel string) {
 		t.Helper()
@@ -43,7 +43,7 @@ func TestSettle(t *testing.T) {
 	}
 	change(corev1.ConditionTrue, "6.12")
 	if err := k.Settle(t.Context()); err != nil || k.participants()[1].Status.NodeInfo.KernelVersion != "6.12" ||
-		k.offersPath(targets.PodPodOther) != nil {
+		k.checkPath(targets.PodPodOther) != nil {
 		t.Errorf("%v, %+v, %v", err, k.participants()[1].Status.NodeInfo, k.refused)
 	}
 	if err := api.CoreV1().Nodes().Delete(t.Context(), "w0", metav1.DeleteOptions{}); err != nil {
@@ -54,13 +54,13 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Commands reach the cluster that the target names, wherever they run.
+// Commands reach the cluster that the target names, from any directory.
 func TestEnvironment(t *testing.T) {
 	whole, err := filepath.Abs("testdata/none")
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newTarget(read(t, "kube:there?kubeconfig=testdata/none"), nil)
+	k := newTarget(parseOptions(t, "kube:there?kubeconfig=testdata/none"), nil)
 	if got := k.Environment(); !slices.Equal(got, []string{"KUBECONFIG=" + whole}) {
 		t.Errorf("%q", got)
 	}

@@ -28,8 +28,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// New reads the text of a kube target; agents finds what inject=yes puts into pods, and here is the command line of
-// this program's agent on this machine, for vantage=here. It reaches no cluster yet. Every error Is targets.ErrSpec.
+// New parses a kube target without connecting to the cluster. agents provides the agent for inject=yes, here is the
+// command line of this program's agent for vantage=here. Every error Is targets.ErrSpec.
 func New(spec targets.Spec, agents site.Agents, here ...string) (targets.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
@@ -40,74 +40,75 @@ func New(spec targets.Spec, agents site.Agents, here ...string) (targets.Target,
 
 func newTarget(o options, agents site.Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
-		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, lacks: map[string]bool{},
-		termTime: cluster.TermTime, renewal: cleanup.Renewal,
+		options: o, localAgent: here, experiment: strings.ToLower(rand.Text()[:8]),
+		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, missingPrograms: map[string]bool{},
+		accountTerm: cluster.TermTime, heartbeat: cleanup.RenewInterval,
 	}
 }
 
-// A kubeTarget is a cluster with options. It is reached when it is first needed.
+// A kubeTarget is a cluster with options. It connects when first needed.
 type kubeTarget struct {
-	options      options
-	here         []string // the agent's command line on this machine
-	experiment   string   // random
-	groups       int      // of pods, made so far
-	injector     *site.Injector
-	pin          *inspection.Pin // the image's
-	cluster      *cluster.Cluster
-	nodes        *inspection.NodeChoice // of the experiment
-	listed       []corev1.Node
-	plan         *targets.Plan          // once the target has begun
-	namespace    string                 // that exists
-	own          bool                   // and was made
-	namespaceUID types.UID              // of one of our own
-	refused      map[targets.Path]error // what turned out not to be supported
-	lacks        map[string]bool        // programs that pods turned out to lack
-	account      *cluster.Account       // of pods that ask the API server, once it was made
-	accounts     int                    // that were dismissed
-	termTime     time.Duration          // of an account without the program
-	asked        bool                   // the API server was: objects of runs may be left
-	storage      *volumes.Storage       // what volumes are of, once the cluster is reached
-	vaultStorage *volumes.Storage       // what those of a Vault that is deployed are of
-	nodeWatches  *cluster.Nodes         // of the nodes that sites were on
-	hold         *hold                  // once the target has claimed the cluster
-	renewal      time.Duration          // between two heartbeats
-	unclean      bool                   // something of a site may be left
-	unreached    bool                   // by Supports, which asks once: it is called for every case
-	closed       bool
+	options         options
+	localAgent      []string // command line of the agent on this machine
+	experiment      string   // random
+	groups          int      // groups of pods created so far
+	injector        *site.Injector
+	pin             *inspection.Pin // of the image
+	cluster         *cluster.Cluster
+	nodes           *inspection.NodeChoice // of the experiment
+	listed          []corev1.Node
+	plan            *targets.Plan          // set by Begin
+	namespace       string                 // "" until it exists
+	ownNamespace    bool                   // the namespace was created for the experiment, or may have been
+	namespaceUID    types.UID              // of our own namespace
+	refused         map[targets.Path]error // paths that turned out not to be supported
+	missingPrograms map[string]bool        // by probed program: pods lack it
+	account         *cluster.Account       // of pods that ask the API server
+	accounts        int                    // dropped accounts
+	accountTerm     time.Duration          // lifetime of an account without the program
+	usedAPI         bool                   // cases asked the API server, so objects of runs may be left
+	storage         *volumes.Storage       // of measured volumes; set by survey
+	vaultStorage    *volumes.Storage       // of a deployed Vault's volumes; set by survey
+	nodeWatches     *cluster.Nodes         // of nodes with sites
+	claim           *clusterClaim          // set by Begin
+	heartbeat       time.Duration          // interval
+	leftovers       bool                   // something of a site may be left
+	unreachable     bool                   // found by Supports, which is called for every case and tries once
+	closed          bool
 }
 
-// Supports judges by the options, by the nodes, and by what was refused before. Where the cluster cannot
-// be asked, Open will tell.
+// Supports decides by the options, the nodes, and earlier refusals. If the cluster does not answer, it returns nil and
+// Open fails.
 func (k *kubeTarget) Supports(p targets.Placement) error {
-	if err := k.offers(p); err != nil {
+	if err := k.checkPlacement(p); err != nil {
 		return err
 	}
-	if k.unreached {
+	if k.unreachable {
 		return nil
 	}
 	if err := k.survey(context.Background()); err != nil {
-		k.unreached = true
+		k.unreachable = true
 		return nil
 	}
 	switch {
 	case p.Volume:
-		return offersVolume(k.storage)
+		return checkVolume(k.storage)
 	case p.Application == vault.Name && k.options.Vault.StorageClass != "":
-		return offersVolume(k.vaultStorage)
+		return checkVolume(k.vaultStorage)
 	}
 	_, err := k.nodes.At(p.Path.Other(), p.Rotation)
 	return err
 }
 
-// offers says what does not depend on the cluster, or was found out of it.
-func (k *kubeTarget) offers(p targets.Placement) error {
-	return cmp.Or(p.Check(), k.offersPath(p.Path), k.offersChange(p.Call), k.options.Vault.Supports(vault.Here(), p),
-		k.equipped(p.Program))
+// checkPlacement returns an error for what the options or earlier runs rule out, without asking the cluster.
+func (k *kubeTarget) checkPlacement(p targets.Placement) error {
+	return cmp.Or(p.Check(), k.checkPath(p.Path), k.checkChange(p.Call), k.options.Vault.Supports(vault.Here(), p),
+		k.checkProgram(p.Program))
 }
 
-// offersChange says whether changes can be made and seen: pods that answer probes have the image of the agent.
-func (k *kubeTarget) offersChange(c targets.Call) error {
+// checkChange returns an error if changes cannot be measured, which needs pods with the agent's image that answer
+// probes.
+func (k *kubeTarget) checkChange(c targets.Call) error {
 	switch {
 	case c.Operation != targets.Effect:
 		return nil
@@ -120,7 +121,7 @@ func (k *kubeTarget) offersChange(c targets.Call) error {
 	return nil
 }
 
-func (k *kubeTarget) offersPath(p targets.Path) error {
+func (k *kubeTarget) checkPath(p targets.Path) error {
 	node := nodePath(p)
 	switch {
 	case p == "" && k.options.Network != "":
@@ -131,7 +132,7 @@ func (k *kubeTarget) offersPath(p targets.Path) error {
 	case node && !k.options.HostNetwork:
 		return result.NotSupported("node paths need pods in the network of their node, and host-network=no says that " +
 			"there are none")
-	case node && k.own && !k.onNodes():
+	case node && k.ownNamespace && !k.onNodes():
 		return result.NotSupported("no node path is planned, so the namespace of the experiment admits no pods in the " +
 			"network of a node")
 	case node && k.options.Network != "":
@@ -142,26 +143,26 @@ func (k *kubeTarget) offersPath(p targets.Path) error {
 	return nil
 }
 
-// enter sees to the namespace, once.
-func (k *kubeTarget) enter(ctx context.Context) error {
+// ensureNamespace creates the namespace or takes the given one, once.
+func (k *kubeTarget) ensureNamespace(ctx context.Context) error {
 	if k.namespace != "" {
 		return nil
 	}
 	k.options.AssignsUsers = cluster.AssignsUsers(k.cluster)
 	if k.options.Namespace != "" {
 		k.namespace = k.options.Namespace
-		return k.leaveLease(ctx)
+		return k.createLease(ctx)
 	}
-	// A namespace whose making was not answered may exist all the same, and is removed by Close.
+	// If the request gets no answer, the namespace may exist; Close removes it.
 	name := manifest.ExperimentName(k.experiment)
-	k.own = true
+	k.ownNamespace = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	wanted := manifest.NewNamespace(name, k.experiment, k.level())
+	wanted := manifest.NewNamespace(name, k.experiment, k.podSecurityLevel())
 	wanted.Annotations = map[string]string{cleanup.AnnotationClaim: k.claimText()}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
-		k.own = false
+		k.ownNamespace = false
 		return fmt.Errorf("%w; or give namespace= one that exists", diagnosis.Explain(err, name))
 	}
 	if apierrors.IsAlreadyExists(err) {
@@ -171,23 +172,23 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 		return diagnosis.Explain(err, name)
 	}
 	k.namespace, k.namespaceUID = name, made.UID
-	return k.leaveLease(whole)
+	return k.createLease(whole)
 }
 
-// namespaceNamed is a namespace that is listed, which takes no further right.
+// namespaceNamed finds a namespace by listing, which needs no further right.
 func namespaceNamed(ctx context.Context, api kubernetes.Interface, name string) (*corev1.Namespace, error) {
-	found, err := api.CoreV1().Namespaces().List(ctx, cluster.Named(name))
+	found, err := api.CoreV1().Namespaces().List(ctx, cluster.ByName(name))
 	if err != nil || len(found.Items) == 0 {
 		return nil, errors.Join(err, fmt.Errorf("the namespace %s is there, and is not listed", name))
 	}
 	return &found.Items[0], nil
 }
 
-// closeTime is how long a namespace may take to go.
+// closeTime limits the removal of everything by Close.
 const closeTime = 60 * time.Second
 
-// Close removes the namespace, if it was made, else what is left of sites, and returns when it is gone. Its error Is
-// targets.ErrLeft.
+// Close removes the namespace if it was created, or else what is left of sites, and returns when it is gone. Its error
+// Is targets.ErrLeft, or reports a second Close.
 func (k *kubeTarget) Close() error {
 	if k.closed {
 		return errors.New("the target is closed twice")
@@ -196,18 +197,19 @@ func (k *kubeTarget) Close() error {
 	if k.nodeWatches != nil {
 		k.nodeWatches.End()
 	}
-	left := k.storage.RemoveReused(context.Background(), k.namespace, k.experiment) // which takes its own time
+	left := k.storage.RemoveReused(context.Background(), k.namespace, k.experiment) // has its own timeout
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	left = errors.Join(left, k.leaveAPI(ctx))
-	if k.own { // whatever else is left, the namespace goes with the Lease, but not with a claim whose volume is somebody's
-		lease := k.release(ctx, true)
-		if err := k.leaveNamespace(ctx); err != nil {
+	left = errors.Join(left, k.removeAPIAccess(ctx))
+	// The namespace is removed with its Lease whatever else is left, unless it has a claim to a volume of others.
+	if k.ownNamespace {
+		lease := k.releaseClaim(ctx, true)
+		if err := k.removeNamespace(ctx); err != nil {
 			left = errors.Join(left, err, lease)
 		}
 	} else {
-		left = errors.Join(left, k.leaveSites(ctx))
-		left = errors.Join(left, k.release(ctx, left != nil))
+		left = errors.Join(left, k.removeSites(ctx))
+		left = errors.Join(left, k.releaseClaim(ctx, left != nil))
 	}
 	if left != nil {
 		return fmt.Errorf("%w: %w", targets.ErrLeft, left)
@@ -215,9 +217,9 @@ func (k *kubeTarget) Close() error {
 	return nil
 }
 
-// leaveSites removes what sites may have left in a namespace that was given.
-func (k *kubeTarget) leaveSites(ctx context.Context) error {
-	if !k.unclean || k.namespace == "" {
+// removeSites removes what sites may have left in the user's namespace.
+func (k *kubeTarget) removeSites(ctx context.Context) error {
+	if !k.leftovers || k.namespace == "" {
 		return nil
 	}
 	which := manifest.ExperimentSelector(k.experiment)
@@ -227,8 +229,8 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 	return nil
 }
 
-// leaveNamespace removes the target's own namespace.
-func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
+// removeNamespace removes the target's own namespace.
+func (k *kubeTarget) removeNamespace(ctx context.Context) error {
 	name := manifest.ExperimentName(k.experiment)
 	if k.storage.Made() || k.vaultStorage.Made() {
 		if err := volumes.DeleteClaims(ctx, k.cluster, name); err != nil {
@@ -238,12 +240,12 @@ func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 	return cleanup.RemoveNamespace(ctx, k.cluster, name)
 }
 
-// offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster cannot be
-// asked, Open will tell.
-func offersVolume(of *volumes.Storage) error {
+// checkVolume returns an error if volumes are known to be unsupported. If the cluster does not answer, it returns nil
+// and Open fails.
+func checkVolume(s *volumes.Storage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), surveyTime)
 	defer cancel()
-	if err := of.LookUp(ctx); errors.Is(err, result.ErrNotSupported) {
+	if err := s.LookUp(ctx); errors.Is(err, result.ErrNotSupported) {
 		return err
 	}
 	return nil

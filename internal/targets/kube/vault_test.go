@@ -28,7 +28,7 @@ func TestVaultManifests(t *testing.T) {
 			"&runtime-class=kata&config=testdata/settings.yaml",
 		"vault-volumes": "kube:?vault=deploy&vault-replicas=2&vault-storage-class=fast&size=5Gi",
 	} {
-		b := planOfVault(t, text)
+		b := vaultPlan(t, text)
 		b.Spread = []string{"node-3", "node-4"}
 		objects := []any{b.ConfigSecret([]byte("certificate"), []byte("key"), "0123")}
 		for i := range b.Wanted.Replicas {
@@ -41,9 +41,9 @@ func TestVaultManifests(t *testing.T) {
 	}
 }
 
-// A replica satisfies the restricted Pod Security Standard, and is not taken for a part of the site.
+// A replica satisfies the restricted Pod Security Standard, and has no site label.
 func TestVaultRestricted(t *testing.T) {
-	b := planOfVault(t, "kube:?vault=deploy")
+	b := vaultPlan(t, "kube:?vault=deploy")
 	p := b.Replica(0)
 	c := p.Spec.Containers[0]
 	switch {
@@ -89,7 +89,7 @@ func TestVaultOptions(t *testing.T) {
 		}
 	}
 	t.Setenv("VAULT_ADDR", "")
-	k := &kubeTarget{options: read(t, "kube:"), unreached: true}
+	k := &kubeTarget{options: parseOptions(t, "kube:"), unreachable: true}
 	if err := k.Supports(targets.Placement{Application: vault.Name}); !errors.Is(err, result.ErrNotSupported) ||
 		!strings.Contains(err.Error(), "VAULT_ADDR") {
 		t.Errorf("no Vault: %v", err)
@@ -99,7 +99,7 @@ func TestVaultOptions(t *testing.T) {
 	}
 }
 
-// Rights on volumes are asked for and printed where replicas have some, and only there.
+// Rights on volumes are checked and printed only if replicas have volumes.
 func TestVaultVolumeRights(t *testing.T) {
 	refusing := fake.NewClientset()
 	refusing.PrependReactor("create", "selfsubjectaccessreviews", func(k8stesting.Action) (bool, runtime.Object, error) {
@@ -119,9 +119,9 @@ func TestVaultVolumeRights(t *testing.T) {
 			"PersistentVolumeClaims") != wanted || strings.Contains(printed, "name: knotmeter-storage-wide") != wanted {
 			t.Errorf("%s: %s", text, printed)
 		}
-		k := newTarget(read(t, text), nil)
+		k := newTarget(parseOptions(t, text), nil)
 		asks := targets.Placement{Application: vault.Name}
-		missing, err := cluster.Lacking(t.Context(), refusing, k.options.need(), asks, nil)
+		missing, err := cluster.MissingRights(t.Context(), refusing, k.options.need(), asks, nil)
 		want := []string{"persistentvolumeclaims (create, get, list, watch, delete)", "persistentvolumes (get, list)"}
 		if !wanted {
 			want = nil

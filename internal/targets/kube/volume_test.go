@@ -17,22 +17,21 @@ func TestVolumeManifests(t *testing.T) {
 		"volume-filesystem": "kube:?storage-class=fast",
 		"volume-block":      "kube:?volume-mode=block&size=20Gi&access-mode=ReadWriteMany&volume=reuse",
 	} {
-		b := volumePlan(t, text)
+		b := volumeBlueprint(t, text)
 		b.Reuse = b.Settings.Volume.Use == manifest.Reuse
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.Claim(b.Settings.Volume.Class, !b.Reuse),
 			b.Pod(manifest.Client)))
 	}
 }
 
-// The container's own root directory takes no claim, and what may be written is requested from the node. The settings
-// of other pods stay as they are.
+// volume=root needs no claim, and the space to write is requested from the node. Settings of other pods do not change.
 func TestRootManifest(t *testing.T) {
-	b := volumePlan(t, "kube:?volume=root&size=5Gi")
+	b := volumeBlueprint(t, "kube:?volume=root&size=5Gi")
 	golden.Check(t, "testdata/volume-root.yaml", manifests(t, b.Pod(manifest.Client)))
 	if _, is := b.Settings.Pods.Resources.Requests[corev1.ResourceEphemeralStorage]; is {
 		t.Error("all pods request ephemeral storage")
 	}
-	if other := plan(t, "kube:?volume=root", targets.PodPodSame).Pod(manifest.Client); len(other.Spec.Volumes) != 1 ||
+	if other := blueprint(t, "kube:?volume=root", targets.PodPodSame).Pod(manifest.Client); len(other.Spec.Volumes) != 1 ||
 		!*other.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem {
 		t.Errorf("a pod of a path may write to its root directory: %+v", other.Spec)
 	}

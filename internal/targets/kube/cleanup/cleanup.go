@@ -1,5 +1,5 @@
-// Package cleanup tells by Leases which experiments use a cluster, and removes what runs and experiments left there.
-// Whose experiment runs, by its Lease, keeps what it has.
+// Package cleanup shows by Leases which experiments use a cluster, and removes the leftovers of runs and experiments.
+// It keeps the objects of an experiment whose Lease shows that it runs.
 package cleanup
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// RemoveNamespace removes a namespace with all that is in it, and returns when it is gone.
+// RemoveNamespace removes a namespace with its contents, and returns when it is gone.
 func RemoveNamespace(ctx context.Context, api kubernetes.Interface, name string) error {
 	namespaces := api.CoreV1().Namespaces()
 	err := namespaces.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
@@ -31,16 +31,17 @@ func RemoveNamespace(ctx context.Context, api kubernetes.Interface, name string)
 	if err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("the namespace %s is not removed: %w", name, diagnosis.Explain(err, name))
 	}
-	err = cluster.Gone(ctx, cluster.Named(name), namespaces.List, namespaces.Watch)
+	err = cluster.AwaitGone(ctx, cluster.ByName(name), namespaces.List, namespaces.Watch)
 	if err != nil {
-		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, holdouts(ctx, api, name),
+		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, remainingPods(ctx, api, name),
 			diagnosis.Explain(err, name))
 	}
 	return nil
 }
 
-// holdouts names what keeps a namespace, which is pods on nodes that do not answer; empty if nobody tells.
-func holdouts(ctx context.Context, api kubernetes.Interface, namespace string) string {
+// remainingPods names the pods that keep a namespace from being removed, which are on nodes that do not answer; "" if
+// unknown.
+func remainingPods(ctx context.Context, api kubernetes.Interface, namespace string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.ProbeTime)
 	defer cancel()
 	pods, err := api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -55,56 +56,58 @@ func holdouts(ctx context.Context, api kubernetes.Interface, namespace string) s
 	return " (it has still the pods " + inspection.List(names) + ", which end when their node answers)"
 }
 
-// cleanTime is how long what is removed may take to go. After an outage controllers and nodes find back to the API
-// server only bit by bit.
+// cleanTime limits the wait for removed objects. After an outage, controllers and nodes reconnect to the API server
+// only gradually.
 const cleanTime = 3 * time.Minute
 
-// Clean lists everything of ours, and removes what the heartbeats of experiments, which last so long, leave to it.
+// Clean reports everything with our label to how.Found, and removes what no running experiment owns. An experiment runs
+// for lives after its last heartbeat.
 func Clean(
 	ctx context.Context, c *cluster.Cluster, namespace string, how targets.Cleaning, lives time.Duration,
 ) (removed []string, _ error) {
-	s, found, err := sweepOf(ctx, c, namespace, how.All, lives)
+	s, found, err := selectObjects(ctx, c, namespace, how.All, lives)
 	if err != nil {
 		return nil, err
 	}
-	some := false
+	removable := false
 	for _, t := range found {
-		some = how.Report(t.String(), s.keeps(t)) || some
+		removable = how.Report(t.String(), s.keepReason(t)) || removable
 	}
-	if !some {
+	if !removable {
 		return nil, volumes.CheckRetained(ctx, c)
 	}
-	take := func(more []string, err error) error {
+	add := func(more []string, err error) error {
 		removed = append(removed, more...)
 		return err
 	}
 	selector := s.selector()
-	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases
-	// made are ours wherever the rest was to be.
-	if err := take(Remove(ctx, c, namespace, selector, ObjectKinds, s.takes)); err != nil {
+	// Objects of runs on the API server come first, because controllers would create more pods from them. Namespaces
+	// that cases created are removed even if the user gave the experiment's namespace.
+	if err := add(Remove(ctx, c, namespace, selector, ObjectKinds, s.removes)); err != nil {
 		return removed, err
 	}
-	// Pods with their volumes before the namespaces, so that these are waited for. What has to stay keeps nothing else.
-	stay := take(RemoveSites(ctx, c, namespace, selector, s.takes))
-	if err := take(Remove(ctx, c, namespace, selector+","+LabelRun, NamespaceKind, s.takes)); err != nil {
+	// Pods and their volumes come before the namespaces, so that their removal is awaited. An object that must stay does
+	// not keep the others.
+	stay := add(RemoveSites(ctx, c, namespace, selector, s.removes))
+	if err := add(Remove(ctx, c, namespace, selector+","+LabelRun, NamespaceKind, s.removes)); err != nil {
 		return removed, errors.Join(stay, err)
 	}
-	if err := take(Remove(ctx, c, namespace, selector, slices.Concat(ClusterKinds, AccountKinds), s.takes)); err != nil {
+	if err := add(Remove(ctx, c, namespace, selector, slices.Concat(ClusterKinds, AccountKinds), s.removes)); err != nil {
 		return removed, errors.Join(stay, err)
 	}
-	// The namespaces and Leases at last: as long as they are there, a clean that is interrupted can go on.
+	// Namespaces and Leases come last, so that an interrupted clean can be repeated.
 	if namespace == "" {
-		stay = errors.Join(stay, take(cleanNamespaces(ctx, c, s)))
+		stay = errors.Join(stay, add(cleanNamespaces(ctx, c, s)))
 	}
 	if stay != nil {
 		return removed, stay
 	}
-	err = take(Remove(ctx, c, namespace, selector, leaseKind, s.takes))
+	err = add(Remove(ctx, c, namespace, selector, leaseKind, s.removes))
 	return removed, errors.Join(err, volumes.CheckRetained(ctx, c))
 }
 
-// cleanNamespaces removes the namespaces of ours.
-func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]string, error) {
+// cleanNamespaces removes the selected namespaces.
+func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s selection) ([]string, error) {
 	found, err := api.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: s.selector()})
 	if err != nil {
 		return nil, diagnosis.Explain(err, "")
@@ -114,14 +117,14 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]
 	var removed []string
 	var errs []error
 	vacant := slices.DeleteFunc(found.Items, func(n corev1.Namespace) bool {
-		if !s.takes(Thing{NamespaceKind[0], n.ObjectMeta}) {
+		if !s.removes(Object{NamespaceKind[0], n.ObjectMeta}) {
 			return true
 		}
 		err := volumes.DeleteClaims(limited, api, n.Name)
 		errs = append(errs, err)
 		return err != nil
 	})
-	for _, n := range vacant { // all at once, and then each is waited for
+	for _, n := range vacant { // delete all before waiting for each
 		_ = api.CoreV1().Namespaces().Delete(limited, n.Name, metav1.DeleteOptions{})
 	}
 	for _, n := range vacant {
@@ -134,16 +137,16 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]
 	return removed, errors.Join(errs...)
 }
 
-// RemoveSites removes pods, Services and claims that a selector finds from a namespace; "" is all.
+// RemoveSites removes pods, Services and claims that a selector finds; namespace "" is all namespaces.
 func RemoveSites(
-	ctx context.Context, api kubernetes.Interface, namespace, selector string, takes func(Thing) bool,
+	ctx context.Context, api kubernetes.Interface, namespace, selector string, takes func(Object) bool,
 ) ([]string, error) {
 	removed, err := Remove(ctx, api, namespace, selector, SiteKinds, takes)
 	slices.Sort(removed)
 	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
 	pods := api.CoreV1().Pods(namespace)
-	gone := cluster.Gone(limited, metav1.ListOptions{LabelSelector: selector}, pods.List, pods.Watch)
+	gone := cluster.AwaitGone(limited, metav1.ListOptions{LabelSelector: selector}, pods.List, pods.Watch)
 	if gone != nil {
 		gone = fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", diagnosis.Explain(gone, namespace))
 	}

@@ -21,31 +21,31 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// An experiment claims a cluster by a Lease in its namespace, which it renews for as long as it runs. By that, others
-// learn of it, and `knotmeter clean` leaves what belongs to it alone.
+// An experiment claims a cluster by a Lease in its namespace, which it renews for as long as it runs. The Lease shows
+// other experiments that the cluster is in use, and makes `knotmeter clean` keep the experiment's objects.
 
 const (
-	// AnnotationClaim has the claim on what is made for a whole experiment: its namespace and its Lease.
+	// AnnotationClaim is the annotation with the claim, on the namespace and the Lease of an experiment.
 	AnnotationClaim = "knotmeter.dev/claim"
 
-	Renewal = 30 * time.Second // between two heartbeats
-	// LivesFor is how long an experiment counts as running after its last heartbeat: four may be lost.
-	LivesFor = 2 * time.Minute
+	RenewInterval = 30 * time.Second // between heartbeats
+	// LeaseDuration is how long an experiment counts as running after its last heartbeat; three in a row may be lost.
+	LeaseDuration = 2 * time.Minute
 )
 
-// A Lease is that of an experiment of this program.
+// A Lease is the Lease of an experiment of this process.
 type Lease struct {
 	cluster *cluster.Cluster
 	leases  coordinationclient.LeaseInterface
 	meta    metav1.ObjectMeta
-	stop    func() // of the heartbeat; nil: there is none
+	stop    func() // stops the heartbeat; nil if none was started
 
 	mu     sync.Mutex
-	last   time.Time // of the last heartbeat that arrived, by the clock that goes on while the machine sleeps
-	lapsed string    // why others may have taken the experiment for over since it was asked last
+	last   time.Time // time of day of the last successful heartbeat, so that time asleep counts
+	lapsed string    // why others may have considered the experiment over, since the last LapseReason
 }
 
-// NewLease is that of an experiment in a namespace, with the text of its claim. It is not made yet.
+// NewLease returns the Lease of an experiment with the text of its claim. Create creates it on the cluster.
 func NewLease(c *cluster.Cluster, namespace, experiment, text string) *Lease {
 	return &Lease{cluster: c, leases: c.CoordinationV1().Leases(namespace), meta: metav1.ObjectMeta{
 		Name: manifest.ExperimentName(experiment), Namespace: namespace, Labels: manifest.ExperimentLabels(experiment),
@@ -53,12 +53,13 @@ func NewLease(c *cluster.Cluster, namespace, experiment, text string) *Lease {
 	}}
 }
 
-// Make makes the Lease, unless it is there.
-func (l *Lease) Make(ctx context.Context) error {
+// Create creates the Lease on the cluster, unless it exists.
+func (l *Lease) Create(ctx context.Context) error {
 	at := metav1.NewMicroTime(l.cluster.Now())
-	said, _ := targets.ParseClaim(l.meta.Annotations[AnnotationClaim]) // our own
+	claim, _ := targets.ParseClaim(l.meta.Annotations[AnnotationClaim]) // our own
 	_, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: l.meta, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: &said.By, LeaseDurationSeconds: new(int32(LivesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
+		HolderIdentity: &claim.By, LeaseDurationSeconds: new(int32(LeaseDuration.Seconds())),
+		AcquireTime: &at, RenewTime: &at,
 	}}, metav1.CreateOptions{})
 	if err = diagnosis.IgnoreAlreadyExists(err); err == nil {
 		l.mu.Lock()
@@ -68,15 +69,15 @@ func (l *Lease) Make(ctx context.Context) error {
 	return diagnosis.Explain(err, l.meta.Namespace)
 }
 
-// Renew renews the Lease at intervals until it ends. A heartbeat that is lost is made up for by the next.
+// Renew starts to renew the Lease at intervals until End. The next heartbeat makes up for a lost one.
 func (l *Lease) Renew(interval time.Duration) {
 	l.stop = cluster.Every(interval, func(ctx context.Context) {
-		l.beat(l.heard(ctx, new(metav1.NewMicroTime(l.cluster.Now()))))
+		l.recordHeartbeat(l.writeRenewTime(ctx, new(metav1.NewMicroTime(l.cluster.Now()))))
 	})
 }
 
-// beat takes what became of a heartbeat.
-func (l *Lease) beat(err error) {
+// recordHeartbeat takes the result of a heartbeat, and notes whether the Lease lapsed.
+func (l *Lease) recordHeartbeat(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now().Round(0)
@@ -84,26 +85,26 @@ func (l *Lease) beat(err error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		l.lapsed = "the Lease of the experiment was removed"
-	case !l.last.IsZero() && silent >= LivesFor:
+	case !l.last.IsZero() && silent >= LeaseDuration:
 		l.lapsed = fmt.Sprintf("the Lease of the experiment was not renewed for %.0f s, and counts for %.0f s",
-			silent.Seconds(), LivesFor.Seconds())
+			silent.Seconds(), LeaseDuration.Seconds())
 	}
 	if err == nil {
 		l.last = now
 	}
 }
 
-// Lapsed says why others may have taken the experiment for over since it was asked last; empty if they cannot have.
-// They may have begun meanwhile.
-func (l *Lease) Lapsed() string {
+// LapseReason returns why others may have considered the experiment over since the last call, and may have begun
+// meanwhile; "" if they cannot have.
+func (l *Lease) LapseReason() string {
 	if l == nil || l.stop == nil {
 		return ""
 	}
 	l.mu.Lock()
-	late := time.Now().Round(0).Sub(l.last) >= LivesFor
+	late := time.Now().Round(0).Sub(l.last) >= LeaseDuration
 	l.mu.Unlock()
-	if late { // the heartbeat is still to come
-		l.beat(errLate)
+	if late { // the next heartbeat has not been sent yet
+		l.recordHeartbeat(errLate)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,19 +113,19 @@ func (l *Lease) Lapsed() string {
 	return why
 }
 
-// Again makes or renews a Lease that lapsed.
-func (l *Lease) Again(ctx context.Context) error {
-	if err := l.Make(ctx); err != nil {
+// Reclaim creates or renews a Lease that lapsed.
+func (l *Lease) Reclaim(ctx context.Context) error {
+	if err := l.Create(ctx); err != nil {
 		return err
 	}
-	return diagnosis.Explain(l.heard(ctx, new(metav1.NewMicroTime(l.cluster.Now()))), l.meta.Namespace)
+	return diagnosis.Explain(l.writeRenewTime(ctx, new(metav1.NewMicroTime(l.cluster.Now()))), l.meta.Namespace)
 }
 
-// errLate is a heartbeat that did not arrive yet.
+// errLate stands for a heartbeat that is overdue.
 var errLate = errors.New("late")
 
-// heard writes when the experiment was heard of last; nil: it is over.
-func (l *Lease) heard(ctx context.Context, at *metav1.MicroTime) error {
+// writeRenewTime sets the time of the last heartbeat; nil marks the experiment as over.
+func (l *Lease) writeRenewTime(ctx context.Context, at *metav1.MicroTime) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": at}})
 	if err == nil {
 		_, err = l.leases.Patch(ctx, l.meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -132,39 +133,39 @@ func (l *Lease) heard(ctx context.Context, at *metav1.MicroTime) error {
 	return err
 }
 
-// End ends a Lease that was renewed. It stays where something else does, which Clean then knows to be left over: at
-// once, or when the last heartbeat is long enough ago, if it can no longer be told.
+// End ends the heartbeat and deletes the Lease. If stays, something else is left, so the Lease stays too and marks it
+// as left over: at once, or when the last heartbeat is old enough, if the mark cannot be written.
 func (l *Lease) End(ctx context.Context, stays bool) error {
 	if l == nil || l.stop == nil {
 		return nil
 	}
 	l.stop()
-	end := func() error { return l.heard(ctx, nil) }
+	end := func() error { return l.writeRenewTime(ctx, nil) }
 	if !stays {
 		end = func() error { return l.leases.Delete(ctx, l.meta.Name, metav1.DeleteOptions{}) }
 	}
 	if err := diagnosis.IgnoreNotFound(end()); err != nil {
-		return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", LivesFor,
+		return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", LeaseDuration,
 			diagnosis.Explain(err, l.meta.Namespace))
 	}
 	return nil
 }
 
-// Claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
+// Claims returns the claims of running experiments whose Leases may be listed, and where it looked.
 func Claims(
 	ctx context.Context, api kubernetes.Interface, namespace string, now time.Time,
 ) (found []targets.Claim, where string, err error) {
 	leases, where, err := leasesOf(ctx, api, namespace)
 	for _, l := range leases {
-		if alive(l, now, LivesFor) {
-			one, _ := targets.ParseClaim(l.Annotations[AnnotationClaim]) // one that cannot be read says nothing
+		if isAlive(l, now, LeaseDuration) {
+			one, _ := targets.ParseClaim(l.Annotations[AnnotationClaim]) // unreadable claims are empty
 			found = append(found, one)
 		}
 	}
 	return found, where, err
 }
 
-// leasesOf are the Leases of experiments: of the whole cluster, or of one namespace where no others may be listed.
+// leasesOf returns the Leases of experiments: of the whole cluster, or of one namespace if no others may be listed.
 func leasesOf(
 	ctx context.Context, api kubernetes.Interface, namespace string,
 ) (_ []coordinationv1.Lease, where string, err error) {
@@ -181,7 +182,7 @@ func leasesOf(
 	return found.Items, where, nil
 }
 
-// alive says whether the experiment of a Lease runs: it was heard of lately.
-func alive(l coordinationv1.Lease, now time.Time, lives time.Duration) bool {
+// isAlive reports whether the experiment of a Lease runs: its last heartbeat is more recent than lives.
+func isAlive(l coordinationv1.Lease, now time.Time, lives time.Duration) bool {
 	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < lives
 }

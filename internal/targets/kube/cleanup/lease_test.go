@@ -15,26 +15,26 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// A Lease that was removed, or not renewed for longer than it counts, has lapsed, which is said once: others may have
-// begun meanwhile. It is made again.
+// A Lease that was removed, or not renewed for LeaseDuration, has lapsed. The reason is returned once, and the Lease
+// can be created again.
 func TestLapsedLease(t *testing.T) {
 	nothing := func(*testing.T, *fake.Clientset) {}
 	for name, test := range map[string]struct {
 		renewal time.Duration
 		lose    func(*testing.T, *fake.Clientset)
-		away    time.Duration // of the API server, from the beginning
+		outage  time.Duration // outage of the API server, from the start
 		wait    time.Duration
 		says    string
 	}{
-		"renewed":            {Renewal, nothing, 0, time.Hour, ""},
-		"one heartbeat lost": {Renewal, nothing, 45 * time.Second, 3 * time.Minute, ""},
-		"removed": {Renewal, func(t *testing.T, api *fake.Clientset) {
+		"renewed":            {RenewInterval, nothing, 0, time.Hour, ""},
+		"one heartbeat lost": {RenewInterval, nothing, 45 * time.Second, 3 * time.Minute, ""},
+		"removed": {RenewInterval, func(t *testing.T, api *fake.Clientset) {
 			err := api.CoordinationV1().Leases("ns").Delete(t.Context(), "knotmeter-x", metav1.DeleteOptions{})
 			if err != nil {
 				t.Error(err)
 			}
 		}, 0, time.Minute, "the Lease of the experiment was removed"},
-		"the API server was away": {Renewal, nothing, 3*time.Minute + time.Second, 3 * time.Minute,
+		"the API server was away": {RenewInterval, nothing, 3*time.Minute + time.Second, 3 * time.Minute,
 			"was not renewed for 180 s, and counts for 120 s"},
 		"asleep, and asked before the next heartbeat": {time.Hour, nothing, 0, 10 * time.Minute, "was not renewed for 600 s"},
 		"asleep, and renewed before it is asked": {10 * time.Minute, nothing, 0, 11 * time.Minute,
@@ -44,10 +44,10 @@ func TestLapsedLease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := fake.NewClientset()
 				l := NewLease(&cluster.Cluster{Interface: api}, "ns", "x", "{}")
-				if err := l.Make(t.Context()); err != nil {
+				if err := l.Create(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				back := time.Now().Add(test.away)
+				back := time.Now().Add(test.outage)
 				api.PrependReactor("patch", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
 					return time.Now().Before(back), nil, errors.New("no route to host")
 				})
@@ -56,15 +56,15 @@ func TestLapsedLease(t *testing.T) {
 				test.lose(t, api)
 				time.Sleep(test.wait)
 				synctest.Wait()
-				why := l.Lapsed()
+				why := l.LapseReason()
 				if (why == "") != (test.says == "") || !strings.Contains(why, test.says) {
 					t.Fatalf("it says %q, want %q", why, test.says)
 				}
 				time.Sleep(2 * time.Second) // until the API server is back
-				if err := l.Again(t.Context()); err != nil {
+				if err := l.Reclaim(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if again := l.Lapsed(); again != "" {
+				if again := l.LapseReason(); again != "" {
 					t.Errorf("it says it again: %q", again)
 				}
 				_, err := api.CoordinationV1().Leases("ns").Get(t.Context(), "knotmeter-x", metav1.GetOptions{})

@@ -17,13 +17,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A namespace stays as long as a claim in it would take a volume with it that is not ours, or is nobody of ours.
+// A namespace stays if it has a claim that is not ours, or one whose removal would remove a volume of others.
 func TestNamespaceWithClaims(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "knotmeter-abcdefgh-1-volume", Namespace: "bench", UID: "c", CreationTimestamp: metav1.Unix(100, 0),
 		Labels: map[string]string{manifest.LabelManaged: manifest.ManagedBy},
 	}}
-	v := &corev1.PersistentVolume{ // that was there already
+	v := &corev1.PersistentVolume{ // older than the claim
 		ObjectMeta: metav1.ObjectMeta{Name: "pv", CreationTimestamp: metav1.Unix(1, 0), Annotations: map[string]string{
 			"pv.kubernetes.io/provisioned-by": "disk.example", "pv.kubernetes.io/bound-by-controller": "yes",
 		}},
@@ -43,7 +43,7 @@ func TestNamespaceWithClaims(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "",
 			errors.New("you may not patch"))
 	})
-	removed, err := cleanNamespaces(t.Context(), client, sweep{all: true})
+	removed, err := cleanNamespaces(t.Context(), client, selection{all: true})
 	if !slices.Equal(removed, []string{"namespace empty"}) {
 		t.Errorf("removed %q", removed)
 	}

@@ -14,39 +14,38 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// LabelRun is the label that the objects of runs have beside ours.
+// LabelRun is the additional label of objects that runs create.
 const LabelRun = "knotmeter.dev/run"
 
-// The collections of what is removed.
+// Collections of objects that are removed, as API paths.
 var (
 	NamespaceKind = []string{"/api/v1/namespaces"}
-	// ObjectKinds are what runs on the API server make, and such that see what a change does.
+	// ObjectKinds are the kinds that runs on the API server create, and that show the effect of changes.
 	ObjectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps", policies}
-	SiteKinds   = []string{"/api/v1/services", "/api/v1/pods"} // that sites have, and such runs too
-	// ClusterKinds give rights in the whole cluster.
+	SiteKinds   = []string{"/api/v1/services", "/api/v1/pods"} // of sites, and of runs on the API server
+	// ClusterKinds are the kinds that grant cluster-wide rights.
 	ClusterKinds = []string{rbac + "clusterrolebindings", rbac + "clusterroles"}
 	AccountKinds = []string{rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
 	volumeKind   = []string{"/api/v1/persistentvolumeclaims"}
 	leaseKind    = []string{"/apis/coordination.k8s.io/v1/leases"}
 )
 
-// policies are those of runs that see what they do.
 const policies = "/apis/networking.k8s.io/v1/networkpolicies"
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 
-// A Thing is an object of the API server that has our label.
-type Thing struct {
-	collection string // that it is in
+// An Object is an object of the API server with our label.
+type Object struct {
+	collection string // API path
 	metav1.ObjectMeta
 }
 
-func (t Thing) String() string {
+func (t Object) String() string {
 	return strings.TrimSuffix(path.Base(t.collection), "s") + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
 }
 
-// at is the path of a collection, in a namespace if there is one.
-func at(collection, namespace string) string {
+// collectionPath returns the path of a collection in a namespace; "" is all namespaces.
+func collectionPath(collection, namespace string) string {
 	if namespace == "" {
 		return collection
 	}
@@ -54,12 +53,12 @@ func at(collection, namespace string) string {
 	return group + "namespaces/" + namespace + "/" + plural
 }
 
-// List are the things of a collection that a selector finds, in a namespace or in all of them.
-func List(ctx context.Context, api kubernetes.Interface, collection, namespace, selector string) ([]Thing, error) {
+// List returns the objects of a collection that a selector finds; namespace "" is all namespaces.
+func List(ctx context.Context, api kubernetes.Interface, collection, namespace, selector string) ([]Object, error) {
 	if collection == NamespaceKind[0] || strings.Contains(collection, "/clusterrole") {
 		namespace = ""
 	}
-	text, err := api.CoreV1().RESTClient().Get().AbsPath(at(collection, namespace)).
+	text, err := api.CoreV1().RESTClient().Get().AbsPath(collectionPath(collection, namespace)).
 		Param("labelSelector", selector).DoRaw(ctx)
 	if err != nil {
 		return nil, err
@@ -68,18 +67,19 @@ func List(ctx context.Context, api kubernetes.Interface, collection, namespace, 
 	if err := json.Unmarshal(text, &found); err != nil {
 		return nil, err
 	}
-	var list []Thing
+	var list []Object
 	for _, o := range found.Items {
-		list = append(list, Thing{collection, o.ObjectMeta})
+		list = append(list, Object{collection, o.ObjectMeta})
 	}
 	return list, nil
 }
 
-// Remove removes what a selector finds of some collections and takes says, in a namespace or all of them, and returns
-// the names of it. What may not be listed could not be made either.
+// Remove removes the objects that a selector finds in some collections and that takes accepts, and returns their names;
+// namespace "" is all namespaces. A collection that may not be listed counts as empty, since the user could not have
+// created objects in it.
 func Remove(
 	ctx context.Context, api kubernetes.Interface, namespace, selector string, collections []string,
-	takes func(Thing) bool,
+	takes func(Object) bool,
 ) (removed []string, _ error) {
 	var errs []error
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)),
@@ -93,7 +93,8 @@ func Remove(
 			if !takes(t) {
 				continue
 			}
-			err := api.CoreV1().RESTClient().Delete().AbsPath(at(collection, t.Namespace), t.Name).Body(&now).Do(ctx).Error()
+			from := collectionPath(collection, t.Namespace)
+			err := api.CoreV1().RESTClient().Delete().AbsPath(from, t.Name).Body(&now).Do(ctx).Error()
 			if err = diagnosis.IgnoreNotFound(err); err != nil && !apierrors.IsConflict(err) {
 				errs = append(errs, diagnosis.Explain(err, t.Namespace))
 				continue
@@ -104,5 +105,5 @@ func Remove(
 	return removed, errors.Join(errs...)
 }
 
-// All takes what a selector finds.
-func All(Thing) bool { return true }
+// All accepts every object.
+func All(Object) bool { return true }

@@ -17,53 +17,57 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A sweep decides what of ours is removed from a cluster.
-type sweep struct {
-	leases map[string]coordinationv1.Lease // by the label of their experiment
-	now    time.Time
-	lives  time.Duration // how long an experiment counts as running after a heartbeat
-	all    bool
-	given  string // the namespace that the options name, which is never removed
+// A selection decides which objects with our label are removed.
+type selection struct {
+	leases        map[string]coordinationv1.Lease // by their experiment label
+	now           time.Time
+	lives         time.Duration // how long an experiment counts as running after a heartbeat
+	all           bool
+	userNamespace string // namespace that the options name; it is never removed
 }
 
-// keeps says why something is left alone; empty if it is left over.
-func (s sweep) keeps(t Thing) string {
-	held, told := s.leases[t.Labels[manifest.LabelExperiment]]
+// keepReason returns why an object is kept; "" if it is a leftover.
+func (s selection) keepReason(t Object) string {
+	lease, known := s.leases[t.Labels[manifest.LabelExperiment]]
 	switch {
-	case !made(t):
+	case !madeByKnotmeter(t):
 		return "it has our label, and not the name and the annotation of what Knotmeter makes"
-	case !told:
+	case !known:
 		return "no Lease tells whether its experiment runs"
-	case alive(held, s.now, s.lives):
-		return fmt.Sprintf("%s runs: it was heard of %.0f s ago", owner(held),
-			max(0, s.now.Sub(held.Spec.RenewTime.Time).Seconds()))
+	case isAlive(lease, s.now, s.lives):
+		return fmt.Sprintf("%s runs: it was heard of %.0f s ago", owner(lease),
+			max(0, s.now.Sub(lease.Spec.RenewTime.Time).Seconds()))
 	}
 	return ""
 }
 
-// takes is whether something is removed.
-func (s sweep) takes(t Thing) bool { return !s.isGiven(t) && (s.all || s.keeps(t) == "") }
+// removes reports whether an object is removed.
+func (s selection) removes(t Object) bool {
+	return !s.isUserNamespace(t) && (s.all || s.keepReason(t) == "")
+}
 
-// isGiven says whether something is the namespace of the user's own.
-func (s sweep) isGiven(t Thing) bool { return t.collection == NamespaceKind[0] && t.Name == s.given }
+// isUserNamespace reports whether an object is the namespace that the options name.
+func (s selection) isUserNamespace(t Object) bool {
+	return t.collection == NamespaceKind[0] && t.Name == s.userNamespace
+}
 
-// selector finds at least what is removed: what is of experiments that do not run any more, or all of ours.
-func (s sweep) selector() string {
+// selector returns a label selector that finds all objects to remove, and perhaps more.
+func (s selection) selector() string {
 	if s.all {
 		return manifest.ManagedSelector()
 	}
 	var over []string
 	for _, experiment := range slices.Sorted(maps.Keys(s.leases)) {
-		if !alive(s.leases[experiment], s.now, s.lives) {
+		if !isAlive(s.leases[experiment], s.now, s.lives) {
 			over = append(over, experiment)
 		}
 	}
 	return manifest.ManagedSelector() + "," + manifest.LabelExperiment + " in (" + strings.Join(over, ",") + ")"
 }
 
-// made says whether Knotmeter made something that has its label: it has the name of its experiment, or of its run, and
-// a namespace of an experiment the claim of that, too.
-func made(t Thing) bool {
+// madeByKnotmeter reports whether Knotmeter created an object with its label: the name is that of its experiment or
+// run, and the namespace of an experiment has a claim too.
+func madeByKnotmeter(t Object) bool {
 	experiment, run := t.Labels[manifest.LabelExperiment], t.Labels[LabelRun]
 	if experiment == "" {
 		return false
@@ -78,24 +82,24 @@ func made(t Thing) bool {
 	return t.Name == own || strings.HasPrefix(t.Name, own+"-")
 }
 
-// owner is whose a Lease is.
+// owner describes the experiment of a Lease.
 func owner(l coordinationv1.Lease) string {
-	c, _ := targets.ParseClaim(l.Annotations[AnnotationClaim]) // one that cannot be read says nothing
+	c, _ := targets.ParseClaim(l.Annotations[AnnotationClaim]) // unreadable claims are empty
 	return c.String()
 }
 
-// ownKinds are the collections of all that is ours.
+// ownKinds are the collections of all objects with our label.
 var ownKinds = slices.Concat(NamespaceKind, ObjectKinds, SiteKinds, volumeKind, ClusterKinds, AccountKinds, leaseKind)
 
-// sweepOf finds everything of ours, and what decides about it. What may not be listed could not be made either, but a
-// namespace.
-func sweepOf(
+// selectObjects returns everything with our label, and the selection that decides about it. Apart from namespaces, a
+// collection that may not be listed counts as empty, since the user could not have created objects in it.
+func selectObjects(
 	ctx context.Context, c *cluster.Cluster, namespace string, all bool, lives time.Duration,
-) (s sweep, found []Thing, err error) {
+) (s selection, found []Object, err error) {
 	for _, collection := range ownKinds {
 		selector := manifest.ManagedSelector()
 		if collection == NamespaceKind[0] && namespace != "" {
-			selector += "," + LabelRun // those of experiments are not made where one is given
+			selector += "," + LabelRun // experiments create no namespace if the user gives one
 		}
 		list, err := List(ctx, c, collection, namespace, selector)
 		switch {
@@ -110,9 +114,10 @@ func sweepOf(
 	if err != nil && !diagnosis.Denied(err) {
 		return s, nil, err
 	}
-	s = sweep{leases: map[string]coordinationv1.Lease{}, now: c.Now(), lives: lives, all: all, given: namespace}
+	s = selection{leases: map[string]coordinationv1.Lease{}, now: c.Now(), lives: lives, all: all,
+		userNamespace: namespace}
 	for _, l := range leases {
 		s.leases[l.Labels[manifest.LabelExperiment]] = l
 	}
-	return s, slices.DeleteFunc(found, s.isGiven), nil
+	return s, slices.DeleteFunc(found, s.isUserNamespace), nil
 }

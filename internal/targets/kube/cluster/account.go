@@ -18,94 +18,98 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// An Account is who asks.
+// An Account is the identity that asks the API server: a ServiceAccount made here, or the kubeconfig's user.
 type Account struct {
-	Name string // "": who the kubeconfig names
-	// Lacks says why resources that need more than a Role cannot be used.
+	Name string // "" is the user of the kubeconfig
+	// Lacks has the reason for each purpose (such as [ForNamespaces]) whose cluster-wide rights could not be granted.
 	Lacks map[string]string
-	Names map[string]string     // of flow schemas and priority levels, by UID; those that may be seen
-	Owner metav1.OwnerReference // with which its pods go
-	term  *term                 // nil where no account was made
+	Names map[string]string     // names of flow schemas and priority levels, by UID, as far as they may be listed
+	Owner metav1.OwnerReference // of the account's pods: the garbage collector removes them with it
+	term  *term                 // nil for the user of the kubeconfig
 }
 
-// A Home is where the accounts of an experiment are made, and what they are called.
-type Home struct {
+// An AccountSpec says where the account of an experiment is created and how its objects are named.
+type AccountSpec struct {
 	Experiment string
 	Namespace  string
-	UID        types.UID // of a namespace that was made for the experiment; "" of one that was given
-	// how many accounts there were before: another one has another name, lest it goes with one of these
+	UID        types.UID // of a namespace made for the experiment; "" if the user gave the namespace
+	// Count is the number of earlier accounts. It is part of the name, because the garbage collector may still be removing
+	// an earlier one.
 	Count int
 }
 
-// name is that of an account, of its Role and binding, and of the Job that they belong to.
-func (h Home) name() string {
+// name returns the name of the account, its Role, its binding and the Job that owns them.
+func (h AccountSpec) name() string {
 	return fmt.Sprintf("%s-%s-api-%d", manifest.ManagedBy, h.Experiment, h.Count)
 }
 
-// clusterName is that of a ClusterRole and its binding.
-func (h Home) clusterName(purpose string) string {
+// clusterName returns the name of the ClusterRole for a purpose and of its binding.
+func (h AccountSpec) clusterName(purpose string) string {
 	return fmt.Sprintf("%s-%s-%s-%d", manifest.ManagedBy, h.Experiment, purpose, h.Count)
 }
 
-// meta is of an object in the namespace, or without one in the whole cluster, that goes with its owner.
-func (h Home) meta(name, namespace string, owner metav1.OwnerReference) metav1.ObjectMeta {
+// meta returns the metadata of an object that its owner takes along when it is removed; namespace "" is for objects of
+// the whole cluster.
+func (h AccountSpec) meta(name, namespace string, owner metav1.OwnerReference) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: namespace, Labels: manifest.ExperimentLabels(h.Experiment),
 		OwnerReferences: []metav1.OwnerReference{owner},
 	}
 }
 
-func (h Home) subjects() []rbacv1.Subject {
+func (h AccountSpec) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: h.name(), Namespace: h.Namespace}}
 }
 
-// OfKubeconfig is the user of the kubeconfig as an account, for what is planned.
-func OfKubeconfig(ctx context.Context, api kubernetes.Interface, calls []targets.Call) *Account {
+// KubeconfigAccount returns the kubeconfig's user as an account for the planned calls.
+func KubeconfigAccount(ctx context.Context, api kubernetes.Interface, calls []targets.Call) *Account {
 	a := &Account{Lacks: map[string]string{}, Names: priorities(ctx, api)}
-	if why := mayUseNamespaces(ctx, api, RightsFor(calls).namespaces); why != "" {
+	if why := namespaceRefusal(ctx, api, RightsFor(calls).namespaces); why != "" {
 		a.Lacks[ForNamespaces] = why
 	}
 	return a
 }
 
-// Make makes an account with the rights of what is planned. It lasts so long without the program, and pod is what the
-// Job that it belongs to has for one. What is given up half way may be made all the same, and is removed by Remove.
-func Make(
-	ctx context.Context, api kubernetes.Interface, h Home, calls []targets.Call, lasts time.Duration, pod corev1.PodSpec,
+// NewAccount creates an account with the rights of the planned calls, which expires after duration unless the program
+// extends it, as it does until End. pod is the template of the Job that owns it. After an error some objects may exist;
+// they carry the experiment's label, by which they are removed.
+func NewAccount(
+	ctx context.Context, api kubernetes.Interface, h AccountSpec, calls []targets.Call, duration time.Duration,
+	pod corev1.PodSpec,
 ) (*Account, error) {
 	given := RightsFor(calls)
 	a := &Account{Name: h.name(), Lacks: map[string]string{}, Names: priorities(ctx, api)}
 	var err error
-	if a.term, a.Owner, err = newTerm(ctx, api, h, lasts, pod); err == nil {
-		err = makeAccount(ctx, api, h, given.Here, a.Owner)
+	if a.term, a.Owner, err = newTerm(ctx, api, h, duration, pod); err == nil {
+		err = createAccount(ctx, api, h, given.InNamespace, a.Owner)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the account by which the API server is asked cannot be made: %w; "+
 			"'knotmeter doctor --rbac' prints what is needed, and vantage=here does without it",
 			diagnosis.Explain(err, h.Namespace))
 	}
-	for purpose, rules := range given.Wide() {
-		if err := grantWide(ctx, api, h, purpose, rules); err != nil {
+	for purpose, rules := range given.ClusterWide() {
+		if err := grantClusterWide(ctx, api, h, purpose, rules); err != nil {
 			a.Lacks[purpose] = diagnosis.Explain(err, "").Error()
 		}
 	}
-	a.term.extend()
+	a.term.keepExtending()
 	return a, nil
 }
 
-// Lasts says whether the account is still there, as far as is known here.
-func (a *Account) Lasts() bool { return a != nil && a.term.runs() }
+// Valid reports whether the account exists for certain; it may have expired while this machine slept.
+func (a *Account) Valid() bool { return a != nil && a.term.valid() }
 
-// End lets the account run out.
+// End stops extending the account, which then expires.
 func (a *Account) End() {
 	if a != nil {
 		a.term.end()
 	}
 }
 
-// makeAccount makes the account with its rights in the namespace.
-func makeAccount(
-	ctx context.Context, api kubernetes.Interface, h Home, rules []rbacv1.PolicyRule, owner metav1.OwnerReference,
+// createAccount creates the ServiceAccount with its Role and RoleBinding.
+func createAccount(
+	ctx context.Context, api kubernetes.Interface, h AccountSpec, rules []rbacv1.PolicyRule, owner metav1.OwnerReference,
 ) error {
 	meta, rbac := h.meta(h.name(), h.Namespace, owner), api.RbacV1()
 	a := &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: new(false)}
@@ -122,16 +126,18 @@ func makeAccount(
 	return diagnosis.IgnoreAlreadyExists(err)
 }
 
-// ErrGiven is why an account in a namespace of others gets no right in the whole cluster: should the binding be left
-// behind, it would be for whoever may make service accounts there.
-var ErrGiven = errors.New("an account in a namespace that was given with namespace= gets no rights in the whole " +
-	"cluster; " +
-	"leave namespace= out, or use vantage=here")
+// ErrGivenNamespace explains why an account in the user's own namespace gets no cluster-wide right: if its binding were
+// left behind, anybody who may create ServiceAccounts there would have that right.
+var ErrGivenNamespace = errors.New("an account in a namespace that was given with namespace= gets no rights " +
+	"in the whole cluster; leave namespace= out, or use vantage=here")
 
-// grantWide gives the account a right in the whole cluster, which goes with the namespace.
-func grantWide(ctx context.Context, api kubernetes.Interface, h Home, purpose string, rules []rbacv1.PolicyRule) error {
+// grantClusterWide grants the account a right in the whole cluster. The namespace owns the objects, so they are removed
+// with it.
+func grantClusterWide(
+	ctx context.Context, api kubernetes.Interface, h AccountSpec, purpose string, rules []rbacv1.PolicyRule,
+) error {
 	if h.UID == "" {
-		return ErrGiven
+		return ErrGivenNamespace
 	}
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: h.Namespace, UID: h.UID}
 	meta, rbac := h.meta(h.clusterName(purpose), "", owner), api.RbacV1()
@@ -145,7 +151,7 @@ func grantWide(ctx context.Context, api kubernetes.Interface, h Home, purpose st
 	return diagnosis.IgnoreAlreadyExists(err)
 }
 
-// priorities are the names of the flow schemas and priority levels, by UID; none if they may not be seen.
+// priorities returns the names of flow schemas and priority levels by UID, as far as they may be listed.
 func priorities(ctx context.Context, api kubernetes.Interface) map[string]string {
 	names := map[string]string{}
 	flow := api.FlowcontrolV1()
@@ -162,13 +168,14 @@ func priorities(ctx context.Context, api kubernetes.Interface) map[string]string
 	return names
 }
 
-// mayUseNamespaces asks whether who the kubeconfig names may do what rules say; empty if so, else why not.
-func mayUseNamespaces(ctx context.Context, api kubernetes.Interface, rules []rbacv1.PolicyRule) string {
+// namespaceRefusal returns the reason why the kubeconfig's user may not do what rules allow; "" if the user may or if
+// it is unknown.
+func namespaceRefusal(ctx context.Context, api kubernetes.Interface, rules []rbacv1.PolicyRule) string {
 	for _, r := range rules {
-		refused, err := refuses(ctx, api, "", r.APIGroups[0], r.Resources[0], r.Verbs)
+		refused, err := refusedVerbs(ctx, api, "", r.APIGroups[0], r.Resources[0], r.Verbs)
 		if err == nil && len(refused) > 0 {
 			return "who the kubeconfig names may not " + inspection.List(refused) + " namespaces"
 		}
 	}
-	return "" // where it is not known, the case will tell
+	return ""
 }

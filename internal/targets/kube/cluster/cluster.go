@@ -1,6 +1,5 @@
 // Package cluster connects to the API server of a Kubernetes cluster: kubeconfig and overrides, clients that retry
-// while the API server is away, commands in pods, the rights that measuring takes, the accounts of pods, and waits for
-// what becomes of objects.
+// during outages, commands in pods, the RBAC rights of measurements, the accounts of pods, and watches of objects.
 package cluster
 
 import (
@@ -20,20 +19,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Cluster is the way to an API server.
+// A Cluster is a client of an API server. It counts requests and retries them during outages.
 type Cluster struct {
 	kubernetes.Interface
-	Config  *rest.Config
-	context string // of the kubeconfig
-	from    string // the kubeconfig
-	calls   atomic.Int64
-	ahead   atomic.Int64 // the API server's clock is of this machine's, in nanoseconds
-	// onlySPDY says that WebSocket was refused on the way, and SPDY was not.
+	Config      *rest.Config
+	context     string // of the kubeconfig
+	kubeconfig  string // the kubeconfig
+	calls       atomic.Int64
+	clockOffset atomic.Int64 // clock of the API server minus that of this machine, in nanoseconds
+	// onlySPDY is set when a server or proxy refused WebSocket and accepted SPDY.
 	onlySPDY atomic.Bool
 	health   atomic.Int32
 }
 
-// Dial prepares clients without any limit on their rate: what is measured must not wait for one.
+// Dial returns a client without a rate limit, so that no measurement waits for the client. It connects with the first
+// request.
 func Dial(config *rest.Config) (c *Cluster, err error) {
 	c = &Cluster{Config: config}
 	config.QPS, config.Burst = -1, -1
@@ -44,28 +44,26 @@ func Dial(config *rest.Config) (c *Cluster, err error) {
 	return c, err
 }
 
-// Host is the URL of the API server, without a password.
-func (c *Cluster) Host() string { return safe(c.Config.Host) }
-
-// safe is a URL without the password that it may have.
-func safe(address string) string {
-	if u, err := url.Parse(address); err == nil {
+// Host returns the URL of the API server, with a password replaced by xxxxx.
+func (c *Cluster) Host() string {
+	if u, err := url.Parse(c.Config.Host); err == nil {
 		return u.Redacted()
 	}
-	return address
+	return c.Config.Host
 }
 
-// Unanswered is the error of the first question to an API server: which one, by what it is known, and what to do.
-func (c *Cluster) Unanswered(err error) error {
+// ExplainNoAnswer adds to the error of the first request which API server was asked, where its address is from, and
+// what to do.
+func (c *Cluster) ExplainNoAnswer(err error) error {
 	by := "no kubeconfig"
 	if c.context != "" {
-		by = fmt.Sprintf("context %s of the kubeconfig %s", c.context, c.from)
+		by = fmt.Sprintf("context %s of the kubeconfig %s", c.context, c.kubeconfig)
 	}
 	return fmt.Errorf("%w (API server %s, %s); check with kubectl that it answers, or name another with --context, "+
 		"--kubeconfig or --server", diagnosis.Explain(err, ""), c.Host(), by)
 }
 
-// Nodes are all nodes; or those of two names, if no others may be seen.
+// Nodes returns all nodes, or only the two named ones if the user may not list others.
 func (c *Cluster) Nodes(ctx context.Context, one, other string) ([]corev1.Node, error) {
 	nodes := c.CoreV1().Nodes()
 	all, err := nodes.List(ctx, metav1.ListOptions{})
@@ -77,7 +75,7 @@ func (c *Cluster) Nodes(ctx context.Context, one, other string) ([]corev1.Node, 
 	}
 	var two []corev1.Node
 	for _, name := range []string{one, other} {
-		found, err := nodes.List(ctx, Named(name))
+		found, err := nodes.List(ctx, ByName(name))
 		if err != nil {
 			return nil, err
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Credentials put into an endpoint how the kubeconfig reaches the API server. Errors that Are result.ErrNotSupported
-// say what is in the way of asking it directly.
-func Credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) error {
+// AddCredentials adds to an endpoint how the kubeconfig reaches the API server. The error Is result.ErrNotSupported if
+// the load generator cannot connect directly.
+func AddCredentials(ctx context.Context, config *rest.Config, e *host.Endpoint) error {
 	u, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
@@ -26,7 +26,7 @@ func Credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) err
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
-	if err := direct(config, request); err != nil {
+	if err := checkDirect(config, request); err != nil {
 		return err
 	}
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -40,11 +40,12 @@ func Credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) err
 		e.URL = u.String()
 	}
 	e.Secret.Cert, e.Secret.Key = config.CertData, config.KeyData
-	return fetched(config, request, e)
+	return addAuthentication(config, request, e)
 }
 
-// direct says what the generator cannot do that the kubeconfig asks for.
-func direct(config *rest.Config, request *http.Request) error {
+// checkDirect returns an error if the kubeconfig needs something that the load generator lacks: a proxy, or TLS without
+// verification.
+func checkDirect(config *rest.Config, request *http.Request) error {
 	proxy := config.Proxy
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
@@ -63,10 +64,11 @@ func direct(config *rest.Config, request *http.Request) error {
 	return nil
 }
 
-// fetched adds what client-go itself adds to a request, whoever it has it from: a file, a program, or another name.
-func fetched(config *rest.Config, request *http.Request, e *host.Endpoint) error {
+// addAuthentication adds the headers and the client certificate that client-go would use, whether they come from a
+// file, a program or impersonation.
+func addAuthentication(config *rest.Config, request *http.Request, e *host.Endpoint) error {
 	var seen http.Header
-	asked, err := rest.HTTPWrappersForConfig(config, recorder(func(h http.Header) { seen = h }))
+	asked, err := rest.HTTPWrappersForConfig(config, headerRecorder(func(h http.Header) { seen = h }))
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -81,14 +83,14 @@ func fetched(config *rest.Config, request *http.Request, e *host.Endpoint) error
 			e.Secret.Header[name] = values
 		}
 	}
-	way, err := config.TransportConfig()
+	transport, err := config.TransportConfig()
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
-	if way.TLS.GetCertHolder == nil {
+	if transport.TLS.GetCertHolder == nil {
 		return nil
 	}
-	cert, err := way.TLS.GetCertHolder.GetCert()
+	cert, err := transport.TLS.GetCertHolder.GetCert()
 	if err != nil || cert == nil {
 		return err
 	}
@@ -103,10 +105,10 @@ func fetched(config *rest.Config, request *http.Request, e *host.Endpoint) error
 	return nil
 }
 
-// A recorder takes the header of a request and sends nothing.
-type recorder func(http.Header)
+// A headerRecorder receives the header of a request, and answers it without sending it.
+type headerRecorder func(http.Header)
 
-func (f recorder) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f headerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	f(r.Header.Clone())
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Gather is what the API server shows. What it does not show to us stays unknown.
+// Gather reads from the API server what facts are derived from. What it may not read stays unknown.
 func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 	e := inspection.Evidence{Config: map[string]map[string]string{}}
 	if v, err := api.Discovery().ServerVersion(); err == nil {
@@ -36,7 +36,7 @@ func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 	return e
 }
 
-// Where plugins keep resources of their own.
+// API groups of network plugins.
 const (
 	CalicoGroup = "/apis/crd.projectcalico.org/v1"
 	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of its resources where it needs none
@@ -45,7 +45,7 @@ const (
 	attachments = "/apis/k8s.cni.cncf.io/v1" // of the Network Plumbing Working Group, for Multus and others
 )
 
-// gatherCustom reads the plugins' own resources. What a cluster does not have, or does not show to us, stays unknown.
+// gatherCustom reads the custom resources of network plugins. What a cluster lacks or does not show stays unknown.
 func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
 	names, _ := e.Plugins()
 	may := func(plugins ...string) bool {
@@ -77,8 +77,8 @@ func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.E
 	}
 }
 
-// Chain are the plugins of a NetworkAttachmentDefinition, as NAMESPACE/NAME, in their order. Empty if it is not there,
-// may not be read, or leaves its configuration to the nodes.
+// Chain returns the plugins of the NetworkAttachmentDefinition NAMESPACE/NAME, in their order. It is empty if the
+// definition is absent, may not be read, or leaves its configuration to the nodes.
 func Chain(ctx context.Context, api kubernetes.Interface, network string) []string {
 	namespace, name, _ := strings.Cut(network, "/")
 	var definition struct{ Spec struct{ Config string } }
@@ -89,7 +89,7 @@ func Chain(ctx context.Context, api kubernetes.Interface, network string) []stri
 	return inspection.Chain(definition.Spec.Config)
 }
 
-// getJSON reads what the API server has at a path.
+// getJSON decodes the API server's answer to a GET of path.
 func getJSON(ctx context.Context, api kubernetes.Interface, path string, into any) error {
 	text, err := api.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {
@@ -98,18 +98,19 @@ func getJSON(ctx context.Context, api kubernetes.Interface, path string, into an
 	return json.Unmarshal(text, into)
 }
 
-// CiliumPolicies are Cilium's policies for a namespace and for the whole cluster.
+// CiliumPolicies returns the number and names of Cilium's policies in a namespace and in the whole cluster.
 func CiliumPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
 	return policies(ctx, api, CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies",
 		CiliumGroup+"/ciliumclusterwidenetworkpolicies")
 }
 
-// NetworkPolicies are the policies in a namespace.
+// NetworkPolicies returns the number and names of the NetworkPolicies in a namespace.
 func NetworkPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
 	return policies(ctx, api, "/apis/networking.k8s.io/v1/namespaces/"+namespace+"/networkpolicies")
 }
 
-// policies are what collections have. A cluster that has no such collection has no such policies.
+// policies returns the number and names of the objects in collections, or result.Unknown. A collection that does not
+// exist is empty.
 func policies(ctx context.Context, api kubernetes.Interface, collections ...string) string {
 	var names []string
 	for _, path := range collections {
@@ -124,9 +125,8 @@ func policies(ctx context.Context, api kubernetes.Interface, collections ...stri
 	return inspection.Counted(names)
 }
 
-// AssignsUsers says whether the cluster itself gives pods their user and their groups, by its namespaces' ranges: by
-// OpenShift's security context constraints. Who may not ask what APIs there are is taken for somebody on a cluster that
-// does not.
+// AssignsUsers reports whether the cluster itself assigns users and groups to pods, as OpenShift's security context
+// constraints do. It is false if the API groups may not be read.
 func AssignsUsers(api kubernetes.Interface) bool {
 	groups, err := api.Discovery().ServerGroups()
 	return err == nil && slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {

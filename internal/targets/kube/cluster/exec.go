@@ -22,16 +22,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Exec runs commands in the pod: over WebSocket, over SPDY where a server or a proxy on the way cannot.
+// Exec returns a function that runs commands in a pod: over WebSocket, or over SPDY if a server or proxy refuses that.
 func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 	return func(ctx context.Context, args []string, s remote.Streams) error {
 		executor, refusal, err := c.executor(namespace, pod, args)
 		if err != nil {
 			return err
 		}
-		// What becomes of the connection is in the error. The library would also log it, to standard error.
+		// The library would also log the connection's errors, to standard error.
 		quiet := klog.NewContext(ctx, klog.Logger{})
-		s.Stdout = &noticed{to: s.Stdout, first: func() { c.chooseSPDY(*refusal) }}
+		s.Stdout = &firstWriteWriter{to: s.Stdout, onFirst: func() { c.chooseSPDY(*refusal) }}
 		if err = stream(quiet, executor, s, answerTime); errors.Is(err, errUnanswered) {
 			err = fmt.Errorf("the API server %s, or what is between here and it, such as a proxy, %w", c.Config.Host, err)
 		}
@@ -42,26 +42,26 @@ func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 			return right
 		}
 		if err != nil && ctx.Err() == nil {
-			c.doubt()
+			c.markDoubtful()
 		}
 		return err
 	}
 }
 
-// answerTime is how long the answer to the request for a command's streams may take.
+// answerTime limits the wait for the answer to the request for a command's streams.
 const answerTime = time.Minute
 
 var errUnanswered = errors.New("did not answer the request to connect to a pod")
 
-// stream carries the streams of a command until they end or ctx does. The library waits for an answer to its request
-// for ever, whatever its context says: a request without one is abandoned after limit or at the end of ctx, and what
-// may still come of it goes nowhere.
+// stream carries the streams of a command until they end or ctx does. The library ignores its context while it waits
+// for the answer to its request, so a request without an answer is abandoned after limit or at the end of ctx, and its
+// later input and output are discarded.
 func stream(ctx context.Context, executor remotecommand.Executor, s remote.Streams, limit time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	answered := make(chan struct{})
 	guarded := remotecommand.StreamOptions{
-		Stdin:  &guardedReader{ctx: ctx, from: s.Stdin, first: sync.OnceFunc(func() { close(answered) })},
+		Stdin:  &guardedReader{ctx: ctx, from: s.Stdin, onFirst: sync.OnceFunc(func() { close(answered) })},
 		Stdout: &guardedWriter{ctx: ctx, to: s.Stdout}, Stderr: &guardedWriter{ctx: ctx, to: s.Stderr},
 	}
 	ended := make(chan error, 1)
@@ -80,26 +80,26 @@ func stream(ctx context.Context, executor remotecommand.Executor, s remote.Strea
 	return context.Cause(ctx)
 }
 
-// A guardedReader is the input of a stream up to the end of ctx. It calls first when the library, which has streams
-// by then, begins to read.
+// A guardedReader reads the input of a stream until ctx ends. It calls onFirst when the library begins to read, which
+// shows that the streams are open.
 type guardedReader struct {
-	ctx   context.Context
-	from  io.Reader
-	first func()
+	ctx     context.Context
+	from    io.Reader
+	onFirst func()
 }
 
 func (g *guardedReader) Read(b []byte) (int, error) {
 	if g.ctx.Err() != nil {
 		return 0, io.EOF
 	}
-	g.first()
+	g.onFirst()
 	if g.from == nil {
 		return 0, io.EOF
 	}
 	return g.from.Read(b)
 }
 
-// A guardedWriter is an output of a stream up to the end of ctx.
+// A guardedWriter writes an output of a stream until ctx ends.
 type guardedWriter struct {
 	ctx context.Context
 	to  io.Writer
@@ -112,8 +112,8 @@ func (g *guardedWriter) Write(b []byte) (int, error) {
 	return g.to.Write(b)
 }
 
-// executor runs a command over WebSocket, and over SPDY where that is refused, which is noted in refusal; over SPDY at
-// once where only that was not refused before.
+// executor returns an executor that uses WebSocket, and SPDY if that is refused; it then stores the refusal. It uses
+// SPDY only, if WebSocket was refused before.
 func (c *Cluster) executor(namespace, pod string, args []string) (_ remotecommand.Executor, refusal *error, _ error) {
 	command := &corev1.PodExecOptions{Container: manifest.ContainerName, Command: args, Stdin: true, Stdout: true,
 		Stderr: true}
@@ -138,27 +138,28 @@ func (c *Cluster) executor(namespace, pod string, args []string) (_ remotecomman
 	return executor, refusal, err
 }
 
-// A noticed writer calls first when something is written.
-type noticed struct {
-	to    io.Writer
-	once  sync.Once
-	first func()
+// A firstWriteWriter calls onFirst before the first write.
+type firstWriteWriter struct {
+	to      io.Writer
+	once    sync.Once
+	onFirst func()
 }
 
-func (n *noticed) Write(b []byte) (int, error) {
-	n.once.Do(n.first)
+func (n *firstWriteWriter) Write(b []byte) (int, error) {
+	n.once.Do(n.onFirst)
 	return n.to.Write(b)
 }
 
-// chooseSPDY has SPDY, which works, used at once from now on if WebSocket was refused, unless it was not the way of
-// connecting that was.
+// chooseSPDY makes all later commands use SPDY if WebSocket was refused, unless the API server itself refused the
+// request.
 func (c *Cluster) chooseSPDY(refusal error) {
 	if byServer := new(apierrors.StatusError); refusal != nil && !errors.As(refusal, &byServer) {
 		c.onlySPDY.Store(true)
 	}
 }
 
-// afterFallback judges what came of SPDY after WebSocket was refused.
+// afterFallback returns the error of a command over SPDY, with an explanation if neither WebSocket nor SPDY is
+// possible.
 func (c *Cluster) afterFallback(refusal, err error) error {
 	byServer := new(apierrors.StatusError)
 	switch {

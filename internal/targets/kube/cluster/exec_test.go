@@ -18,8 +18,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
-// silentServer takes connections and requests, and never answers. It returns its URL, and what a request shows in.
-func silentServer(t *testing.T) (server string, asked <-chan struct{}) {
+// silentServer returns the URL of a server that accepts connections and never answers, and a channel that reports
+// requests.
+func silentServer(t *testing.T) (server string, requests <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,7 +46,7 @@ func silentServer(t *testing.T) (server string, asked <-chan struct{}) {
 	return "http://" + l.Addr().String(), heard
 }
 
-// executors are the two ways of connecting to a pod at a server.
+// executors returns both executors of commands in a pod.
 func executors(t *testing.T, server string) map[string]remotecommand.Executor {
 	t.Helper()
 	config := &rest.Config{Host: server}
@@ -76,9 +77,9 @@ func TestStreamUnanswered(t *testing.T) {
 	}
 }
 
-// A command whose connection is never answered ends with its context, as at Ctrl-C.
+// A command whose connection gets no answer ends with its context, as at Ctrl-C.
 func TestCancelUnanswered(t *testing.T) {
-	server, asked := silentServer(t)
+	server, requests := silentServer(t)
 	for name, executor := range executors(t, server) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -87,7 +88,7 @@ func TestCancelUnanswered(t *testing.T) {
 					return stream(ctx, executor, s, time.Hour)
 				}}
 			go func() {
-				<-asked
+				<-requests
 				cancel()
 			}()
 			if err := far.Run(ctx, host.Cmd{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {

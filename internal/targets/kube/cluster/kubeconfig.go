@@ -13,13 +13,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// A Kubeconfig is how an API server is reached: a file, a context of it, and what users say instead.
+// A Kubeconfig selects a kubeconfig file and a context, with overrides.
 type Kubeconfig struct {
-	File, Context string // "": as kubectl chooses them
+	File, Context string // "" is kubectl's choice
 	Overrides     clientcmd.ConfigOverrides
 }
 
-// Connect prepares the way to the API server. It reaches nobody yet.
+// Connect returns a client of the API server. It sends no request yet.
 func (k Kubeconfig) Connect() (*Cluster, error) {
 	context, config, err := k.Load()
 	if err != nil {
@@ -29,33 +29,33 @@ func (k Kubeconfig) Connect() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.context, c.from = context, k.Place()
+	c.context, c.kubeconfig = context, k.Location()
 	return c, nil
 }
 
-// rules are where kubectl looks for the kubeconfig.
+// rules returns kubectl's search rules for the kubeconfig.
 func (k Kubeconfig) rules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.File
 	return rules
 }
 
-// Place says where the kubeconfig is looked for.
-func (k Kubeconfig) Place() string {
+// Location returns the file of the kubeconfig, or the colon-separated files that are searched.
+func (k Kubeconfig) Location() string {
 	if k.File != "" {
 		return k.File
 	}
 	return strings.Join(k.rules().Precedence, ":")
 }
 
-// loader reads the kubeconfig as kubectl does.
+// loader returns a loader that applies kubectl's rules.
 func (k Kubeconfig) loader() clientcmd.ClientConfig {
 	overrides := k.Overrides
 	overrides.CurrentContext = k.Context
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(k.rules(), &overrides)
 }
 
-// Load reads the kubeconfig: the name of the context, and what a client of it takes.
+// Load returns the name of the context and the configuration of a client for it.
 func (k Kubeconfig) Load() (context string, _ *rest.Config, _ error) {
 	loader := k.loader()
 	raw, err := loader.RawConfig()
@@ -68,15 +68,15 @@ func (k Kubeconfig) Load() (context string, _ *rest.Config, _ error) {
 		if raw.Contexts[k.Context] == nil {
 			names := slices.Sorted(maps.Keys(raw.Contexts))
 			return "", nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s%s",
-				k.Place(), k.Context, inspection.List(names), prose.DidYouMean(k.Context, names))
+				k.Location(), k.Context, inspection.List(names), prose.DidYouMean(k.Context, names))
 		}
 	}
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return "", nil, fmt.Errorf("no cluster is configured in %s; set KUBECONFIG or give --kubeconfig FILE", k.Place())
+		return "", nil, fmt.Errorf("no cluster is configured in %s; set KUBECONFIG or give --kubeconfig FILE", k.Location())
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("kubeconfig %s: %w", k.Place(), err)
+		return "", nil, fmt.Errorf("kubeconfig %s: %w", k.Location(), err)
 	}
 	return context, config, nil
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// A nodeWatch is what a node has reported of its health since it is watched. Reports are only ever added, so that a
-// place among them stands for a moment.
+// A nodeWatch records what a node reports of its health. Reports are only appended, so an index among them marks a
+// point in time.
 type nodeWatch struct {
-	mu   sync.Mutex
-	last map[corev1.NodeConditionType]corev1.NodeCondition
-	bad  map[corev1.NodeConditionType]string // what is wrong now
-	told []string
-	seen chan struct{} // closed when the node was first seen, or cannot be
-	once sync.Once
-	lost error // why nothing more is seen
+	mu      sync.Mutex
+	last    map[corev1.NodeConditionType]corev1.NodeCondition
+	bad     map[corev1.NodeConditionType]string // current problems
+	reports []string
+	seen    chan struct{} // closed after the first event, or when watching failed
+	once    sync.Once
+	err     error // why the watch ended
 }
 
 func newNodeWatch() *nodeWatch {
@@ -35,13 +35,14 @@ func newNodeWatch() *nodeWatch {
 	}
 }
 
-// see takes what the node reports now. That a condition is as it was but has changed in between shows in the time of
-// its change, so that not even a broken watch misses it; that time is compared with itself only, and no clock counts.
-func (w *nodeWatch) see(n *corev1.Node, gone bool) {
+// record takes an event of the node. A condition that changed and returned between two events shows in its
+// LastTransitionTime, so a broken watch misses nothing. That time is only compared with itself, so clocks need not
+// agree.
+func (w *nodeWatch) record(n *corev1.Node, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if gone {
-		w.told = append(w.told, fmt.Sprintf("node %s was removed from the cluster", n.Name))
+		w.reports = append(w.reports, fmt.Sprintf("node %s was removed from the cluster", n.Name))
 	}
 	for _, c := range n.Status.Conditions {
 		good, watched := diagnosis.HealthyStatus(c.Type)
@@ -54,10 +55,10 @@ func (w *nodeWatch) see(n *corev1.Node, gone bool) {
 		switch {
 		case c.Status != good && changed:
 			w.bad[c.Type] = diagnosis.NodeDisruption(n.Name, c)
-			w.told = append(w.told, w.bad[c.Type])
+			w.reports = append(w.reports, w.bad[c.Type])
 		case c.Status == good:
 			if known && before.Status == good && changed {
-				w.told = append(w.told, fmt.Sprintf("node %s %s for a moment in which it could not be watched", n.Name,
+				w.reports = append(w.reports, fmt.Sprintf("node %s %s for a moment in which it could not be watched", n.Name,
 					diagnosis.ConditionText(c.Type)))
 			}
 			delete(w.bad, c.Type)
@@ -66,61 +67,60 @@ func (w *nodeWatch) see(n *corev1.Node, gone bool) {
 	w.once.Do(func() { close(w.seen) })
 }
 
-// A moment is how much a node had reported, and what was wrong with it.
-type moment struct {
-	node *nodeWatch
-	told int
-	bad  []string
+// A nodeSnapshot marks a point in time: the number of reports so far, and the problems then.
+type nodeSnapshot struct {
+	node    *nodeWatch
+	reports int
+	bad     []string
 }
 
-// now is this moment.
-func (w *nodeWatch) now() moment {
+func (w *nodeWatch) snapshot() nodeSnapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return moment{w, len(w.told), slices.Collect(maps.Values(w.bad))}
+	return nodeSnapshot{w, len(w.reports), slices.Collect(maps.Values(w.bad))}
 }
 
-// since are what was wrong with the node at a moment or became so later.
-func (m moment) since() []string {
+// problemsSince returns the problems at the snapshot and those reported after it.
+func (m nodeSnapshot) problemsSince() []string {
 	m.node.mu.Lock()
 	defer m.node.mu.Unlock()
-	return slices.Concat(m.bad, m.node.told[m.told:])
+	return slices.Concat(m.bad, m.node.reports[m.reports:])
 }
 
 func (w *nodeWatch) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lost = err
+	w.err = err
 	w.once.Do(func() { close(w.seen) })
 }
 
-// Nodes are watched from the first site on them to the end of the experiment, each by one watch.
+// Nodes watches nodes, each by one watch, from the first site on it to the end of the experiment.
 type Nodes struct {
 	api     corev1client.NodeInterface
 	watches map[string]*nodeWatch
-	life    context.Context
-	end     context.CancelFunc
+	ctx     context.Context
+	cancel  context.CancelFunc
 }
 
-// NewNodes watches none yet.
+// NewNodes returns a watcher of no nodes yet; StartPeriod adds them.
 func NewNodes(api corev1client.NodeInterface) *Nodes {
 	n := &Nodes{api: api, watches: map[string]*nodeWatch{}}
-	n.life, n.end = context.WithCancel(context.Background())
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
 
 // End ends all watches.
-func (n *Nodes) End() { n.end() }
+func (n *Nodes) End() { n.cancel() }
 
-// seeTime is how long a node may take to be seen first.
-const seeTime = 2 * time.Second
+// firstEventTime limits the wait for the first events of all nodes.
+const firstEventTime = 2 * time.Second
 
-// A Period is a time on some nodes, from the moment of each on.
-type Period []moment
+// A Period begins at one snapshot of each node.
+type Period []nodeSnapshot
 
-// From begins a period on some nodes, once each was seen or cannot be.
-func (n *Nodes) From(ctx context.Context, names ...string) Period {
-	limited, cancel := context.WithTimeout(ctx, seeTime)
+// StartPeriod starts a period on the named nodes, after the first event of each or after firstEventTime.
+func (n *Nodes) StartPeriod(ctx context.Context, names ...string) Period {
+	limited, cancel := context.WithTimeout(ctx, firstEventTime)
 	defer cancel()
 	for _, name := range names {
 		w := n.watches[name]
@@ -136,27 +136,27 @@ func (n *Nodes) From(ctx context.Context, names ...string) Period {
 	}
 	var p Period
 	for _, name := range names {
-		p = append(p, n.watches[name].now())
+		p = append(p, n.watches[name].snapshot())
 	}
 	return p
 }
 
-// watch watches a node until the end, or until it may not.
+// watch watches a node until the end, or until the user may not.
 func (n *Nodes) watch(name string, w *nodeWatch) {
-	open := func(ctx context.Context) (watch.Interface, error) { return n.api.Watch(ctx, Named(name)) }
+	open := func(ctx context.Context) (watch.Interface, error) { return n.api.Watch(ctx, ByName(name)) }
 	see := func(e watch.Event) {
 		if node, ok := e.Object.(*corev1.Node); ok {
-			w.see(node, e.Type == watch.Deleted)
+			w.record(node, e.Type == watch.Deleted)
 		}
 	}
-	w.fail(keep(n.life, open, see, apierrors.IsForbidden))
+	w.fail(watchUntilFinal(n.ctx, open, see, apierrors.IsForbidden))
 }
 
-// Watched says whether the health of all nodes that there were sites on is known.
+// Watched reports whether the health of all nodes with sites is known.
 func (n *Nodes) Watched() bool {
 	for _, w := range n.watches {
 		w.mu.Lock()
-		known := w.lost == nil && len(w.last) > 0
+		known := w.err == nil && len(w.last) > 0
 		w.mu.Unlock()
 		if !known {
 			return false
@@ -165,11 +165,11 @@ func (n *Nodes) Watched() bool {
 	return len(n.watches) > 0
 }
 
-// Ailments are what was wrong with the nodes at the beginning or became so later, each once.
-func (p Period) Ailments() []string {
+// Problems returns what was wrong with the nodes at the start of the period or later, sorted and without duplicates.
+func (p Period) Problems() []string {
 	var list []string
 	for _, m := range p {
-		list = append(list, m.since()...)
+		list = append(list, m.problemsSince()...)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)

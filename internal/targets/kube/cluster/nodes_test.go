@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// said of a node, at a minute of the hour at which the condition last changed.
+// condition returns a condition that last changed at a minute of a fixed hour.
 func condition(t corev1.NodeConditionType, status corev1.ConditionStatus, minute int) corev1.NodeCondition {
 	return corev1.NodeCondition{
 		Type: t, Status: status, Reason: "Because", Message: "it is so.",
@@ -20,69 +20,69 @@ func condition(t corev1.NodeConditionType, status corev1.ConditionStatus, minute
 	}
 }
 
-func saying(conditions ...corev1.NodeCondition) *corev1.Node {
+func nodeWith(conditions ...corev1.NodeCondition) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: conditions}}
 }
 
 func TestNodeWatch(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
-	well := saying(condition("Ready", yes, 1), condition("MemoryPressure", no, 1), condition("Other", yes, 1))
-	pressed := saying(condition("Ready", yes, 1), condition("MemoryPressure", yes, 2))
+	well := nodeWith(condition("Ready", yes, 1), condition("MemoryPressure", no, 1), condition("Other", yes, 1))
+	pressed := nodeWith(condition("Ready", yes, 1), condition("MemoryPressure", yes, 2))
 	for _, test := range []struct {
 		name           string
 		before, during []*corev1.Node
 		want           []string
 	}{
-		{name: "well", before: []*corev1.Node{well}, during: []*corev1.Node{well, saying(condition("Ready", yes, 1),
+		{name: "well", before: []*corev1.Node{well}, during: []*corev1.Node{well, nodeWith(condition("Ready", yes, 1),
 			condition("Other", no, 2))}},
 		{name: "pressed", before: []*corev1.Node{well}, during: []*corev1.Node{pressed},
 			want: []string{"node n was under MemoryPressure: Because it is so"}},
 		{name: "pressed, but not any more", before: []*corev1.Node{well},
-			during: []*corev1.Node{pressed, saying(condition("MemoryPressure", no, 3))},
+			during: []*corev1.Node{pressed, nodeWith(condition("MemoryPressure", no, 3))},
 			want:   []string{"node n was under MemoryPressure: Because it is so"}},
 		{name: "pressed twice", before: []*corev1.Node{well},
-			during: []*corev1.Node{pressed, well, saying(condition("MemoryPressure", yes, 4))},
+			during: []*corev1.Node{pressed, well, nodeWith(condition("MemoryPressure", yes, 4))},
 			want:   []string{"node n was under MemoryPressure: Because it is so"}},
 		{name: "pressed before and after", before: []*corev1.Node{well, pressed}, during: []*corev1.Node{pressed},
 			want: []string{"node n was under MemoryPressure: Because it is so"}},
 		{name: "pressed at the beginning", before: []*corev1.Node{well, pressed}, during: []*corev1.Node{well},
 			want: []string{"node n was under MemoryPressure: Because it is so"}},
-		{name: "pressed before", before: []*corev1.Node{pressed, saying(condition("MemoryPressure", no, 3))},
-			during: []*corev1.Node{saying(condition("MemoryPressure", no, 3))}},
-		{name: "all of them", before: []*corev1.Node{well}, during: []*corev1.Node{saying(condition("Ready", unknown, 5),
+		{name: "pressed before", before: []*corev1.Node{pressed, nodeWith(condition("MemoryPressure", no, 3))},
+			during: []*corev1.Node{nodeWith(condition("MemoryPressure", no, 3))}},
+		{name: "all of them", before: []*corev1.Node{well}, during: []*corev1.Node{nodeWith(condition("Ready", unknown, 5),
 			condition("DiskPressure", yes, 5), condition("PIDPressure", yes, 5))},
 			want: []string{"node n was not ready: Because it is so", "node n was under DiskPressure: Because it is so",
 				"node n was under PIDPressure: Because it is so"}},
 		{name: "pressed while the watch was broken", before: []*corev1.Node{well},
-			during: []*corev1.Node{saying(condition("MemoryPressure", no, 7))},
+			during: []*corev1.Node{nodeWith(condition("MemoryPressure", no, 7))},
 			want:   []string{"node n was under MemoryPressure for a moment in which it could not be watched"}},
 		{name: "away while the watch was broken", before: []*corev1.Node{well},
-			during: []*corev1.Node{saying(condition("Ready", yes, 7))},
+			during: []*corev1.Node{nodeWith(condition("Ready", yes, 7))},
 			want:   []string{"node n was not ready for a moment in which it could not be watched"}},
 		{name: "first seen", during: []*corev1.Node{well}},
 	} {
 		m := newNodeWatch()
 		for _, n := range test.before {
-			m.see(n, false)
+			m.record(n, false)
 		}
-		period := Period{m.now()}
+		period := Period{m.snapshot()}
 		for _, n := range test.during {
-			m.see(n, false)
+			m.record(n, false)
 		}
-		if diff := cmp.Diff(test.want, period.Ailments()); diff != "" && len(test.want)+len(period.Ailments()) > 0 {
+		if diff := cmp.Diff(test.want, period.Problems()); diff != "" && len(test.want)+len(period.Problems()) > 0 {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
 	m := newNodeWatch()
-	m.see(well, false)
-	period := Period{m.now()}
-	m.see(well, true)
-	if got := period.Ailments(); len(got) != 1 || got[0] != "node n was removed from the cluster" {
+	m.record(well, false)
+	period := Period{m.snapshot()}
+	m.record(well, true)
+	if got := period.Problems(); len(got) != 1 || got[0] != "node n was removed from the cluster" {
 		t.Errorf("removed: %q", got)
 	}
 }
 
-// Nodes are watched one request each; that they may not be is known, and no fault of the run.
+// Each node is watched with one request. A missing right to watch is known, and does not invalidate a run.
 func TestNodes(t *testing.T) {
 	api := fake.NewClientset()
 	nodes := NewNodes(api.CoreV1().Nodes())
@@ -90,7 +90,7 @@ func TestNodes(t *testing.T) {
 	if nodes.Watched() {
 		t.Error("no node is watched yet")
 	}
-	n := saying(condition("Ready", corev1.ConditionTrue, 1))
+	n := nodeWith(condition("Ready", corev1.ConditionTrue, 1))
 	go func() {
 		for len(verbs(api)) == 0 {
 			time.Sleep(time.Millisecond)
@@ -99,18 +99,18 @@ func TestNodes(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	period := nodes.From(t.Context(), "n")
+	period := nodes.StartPeriod(t.Context(), "n")
 	if !nodes.Watched() {
 		t.Error("the node is not watched")
 	}
-	pressed := saying(condition("Ready", corev1.ConditionFalse, 2))
+	pressed := nodeWith(condition("Ready", corev1.ConditionFalse, 2))
 	if _, err := api.CoreV1().Nodes().Update(t.Context(), pressed, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for len(period.Ailments()) == 0 {
+	for len(period.Problems()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if got := period.Ailments(); len(got) != 1 || got[0] != "node n was not ready: Because it is so" {
+	if got := period.Problems(); len(got) != 1 || got[0] != "node n was not ready: Because it is so" {
 		t.Errorf("%q", got)
 	}
 	if got := verbs(api); !slices.Equal(got, []string{"watch nodes", "create nodes", "update nodes"}) {

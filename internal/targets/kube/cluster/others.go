@@ -15,13 +15,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// Bound waits until a claim is bound, and returns it as it was last seen; or what blocked says keeps it from that.
-// blocked is asked with nil as long as nothing was seen.
-func Bound(
+// AwaitBound waits until a claim is bound, and returns it. It fails if blocked, which is called with the latest claim
+// (nil before the first event), returns an error.
+func AwaitBound(
 	ctx context.Context, claims corev1client.PersistentVolumeClaimInterface, name string,
 	blocked func(*corev1.PersistentVolumeClaim) error,
 ) (claim *corev1.PersistentVolumeClaim, err error) {
-	open := func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, Named(name)) }
+	open := func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, ByName(name)) }
 	err = Until(ctx, open, func(e watch.Event) (bool, error) {
 		if seen, ok := e.Object.(*corev1.PersistentVolumeClaim); ok {
 			claim = seen
@@ -37,8 +37,8 @@ func Bound(
 	return claim, err
 }
 
-// OnlyEndpoint waits until a Service has exactly the endpoint that is meant.
-func OnlyEndpoint(
+// AwaitOnlyEndpoint waits until a Service has exactly one endpoint, want.
+func AwaitOnlyEndpoint(
 	ctx context.Context, api discoveryv1client.DiscoveryV1Interface, namespace, service string, want netip.AddrPort,
 ) error {
 	endpoints := api.EndpointSlices(namespace)

@@ -16,27 +16,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// A PodWatch is what is known of some pods, from their making to their end. One watch is open all the while, so that
-// nothing is missed for being short, and a run takes no further requests.
+// A PodWatch tracks some pods from creation to removal. One watch stays open all the time, so no short event is missed
+// and a run costs no further requests.
 type PodWatch struct {
-	want    int // pods
+	want    int // number of pods
 	mu      sync.Mutex
-	pods    map[string]*corev1.Pod // as last seen, by name; those that are gone too
-	gone    map[string]bool
-	changed chan struct{} // holds something if there is news
-	err     error         // why there will be no more
+	pods    map[string]*corev1.Pod // latest state by name, including removed pods
+	gone    map[string]bool        // removed pods
+	changed chan struct{}          // holds a value after a change
+	err     error                  // why the watch ended
 	end     context.CancelFunc
 }
 
-// Pods begins to watch those that a selector finds, which are to be so many.
-func Pods(pods corev1client.PodInterface, selector string, want int) *PodWatch {
+// WatchPods starts to watch the pods that a selector finds; want is the number of pods that will be created.
+func WatchPods(pods corev1client.PodInterface, selector string, want int) *PodWatch {
 	ctx, end := context.WithCancel(context.Background())
 	w := newPodWatch(want)
 	w.end = end
 	which := metav1.ListOptions{LabelSelector: selector}
 	first := true
 	open := func(ctx context.Context) (watch.Interface, error) {
-		if first { // has each pod that there is
+		if first { // begins with the pods that exist
 			opened, err := pods.Watch(ctx, which)
 			first = err != nil
 			return opened, err
@@ -51,7 +51,7 @@ func Pods(pods corev1client.PodInterface, selector string, want int) *PodWatch {
 		return pods.Watch(ctx, from)
 	}
 	final := func(err error) bool { return first || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
-	go func() { w.fail(keep(ctx, open, w.see, final)) }()
+	go func() { w.fail(watchUntilFinal(ctx, open, w.record, final)) }()
 	return w
 }
 
@@ -62,7 +62,7 @@ func newPodWatch(want int) *PodWatch {
 // End ends the watch.
 func (w *PodWatch) End() { w.end() }
 
-func (w *PodWatch) see(e watch.Event) {
+func (w *PodWatch) record(e watch.Event) {
 	p, ok := e.Object.(*corev1.Pod)
 	if !ok {
 		return
@@ -70,10 +70,10 @@ func (w *PodWatch) see(e watch.Event) {
 	w.mu.Lock()
 	w.pods[p.Name], w.gone[p.Name] = p, e.Type == watch.Deleted
 	w.mu.Unlock()
-	w.tell()
+	w.notify()
 }
 
-// relist takes what there is after a time without news.
+// relist replaces the state of all pods after an interruption of the watch.
 func (w *PodWatch) relist(found []corev1.Pod) {
 	w.mu.Lock()
 	for name := range w.pods {
@@ -83,31 +83,31 @@ func (w *PodWatch) relist(found []corev1.Pod) {
 		w.pods[found[i].Name], w.gone[found[i].Name] = &found[i], false
 	}
 	w.mu.Unlock()
-	w.tell()
+	w.notify()
 }
 
 func (w *PodWatch) fail(err error) {
 	w.mu.Lock()
 	w.err = err
 	w.mu.Unlock()
-	w.tell()
+	w.notify()
 }
 
-func (w *PodWatch) tell() {
+func (w *PodWatch) notify() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// until calls look whenever there is news, and now and then, until it is done or fails, or ctx ends. look has the pods
-// to itself meanwhile.
-func (w *PodWatch) until(ctx context.Context, look func() (bool, error)) error {
+// until calls check after each change and each tick, with the pods locked, until it returns true or an error, or ctx
+// ends.
+func (w *PodWatch) until(ctx context.Context, check func() (bool, error)) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
 		w.mu.Lock()
-		done, err := look()
+		done, err := check()
 		if err == nil {
 			err = w.err
 		}
@@ -124,9 +124,9 @@ func (w *PodWatch) until(ctx context.Context, look func() (bool, error)) error {
 	}
 }
 
-// Running waits until the pods run, and returns them; or says what keeps them from it. If there is a blocked, it is
-// asked first, with the pods as they are.
-func (w *PodWatch) Running(
+// AwaitRunning waits until the pods run, and returns them. The error explains what prevents it. If blocked is not nil,
+// it is called first each time, and its error ends the wait.
+func (w *PodWatch) AwaitRunning(
 	ctx context.Context, r *diagnosis.Readiness, blocked func(map[string]*corev1.Pod) error,
 ) (map[string]*corev1.Pod, error) {
 	err := w.until(ctx, func() (bool, error) {
@@ -149,20 +149,16 @@ func (w *PodWatch) Running(
 	return r.Pods, err
 }
 
-// AllGone waits until none of the pods is left. It is false where that is not known: not all were ever seen, or the
-// watch is lost, or ctx ends.
-func (w *PodWatch) AllGone(ctx context.Context) bool {
-	return w.sawAll() && w.until(ctx, w.allGone) == nil
-}
-
-// sawAll says whether all pods were ever seen.
-func (w *PodWatch) sawAll() bool {
+// AwaitGone waits until all pods are removed. It returns false if that is unknown: not all pods were seen, the watch
+// failed, or ctx ended.
+func (w *PodWatch) AwaitGone(ctx context.Context) bool {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.pods) == w.want && w.err == nil
+	sawAll := len(w.pods) == w.want && w.err == nil
+	w.mu.Unlock()
+	return sawAll && w.until(ctx, w.allGone) == nil
 }
 
-// allGone says whether none of the pods is left, to until.
+// allGone reports whether all pods are removed. Its error is always nil.
 func (w *PodWatch) allGone() (bool, error) {
 	for name := range w.pods {
 		if !w.gone[name] {
@@ -172,8 +168,8 @@ func (w *PodWatch) allGone() (bool, error) {
 	return true, nil
 }
 
-// Ailments are what became of pods since they were as before says.
-func (w *PodWatch) Ailments(before map[string]*corev1.Pod) []string {
+// Problems returns what happened to pods since they were as before shows, sorted.
+func (w *PodWatch) Problems(before map[string]*corev1.Pod) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []string
@@ -186,7 +182,7 @@ func (w *PodWatch) Ailments(before map[string]*corev1.Pod) []string {
 	return list
 }
 
-// PodWarnings asks for the warnings about the pods of a namespace.
+// PodWarnings returns a function that lists the warning events about the pods of a namespace.
 func PodWarnings(ctx context.Context, events corev1client.EventInterface) func() ([]corev1.Event, error) {
 	return func() ([]corev1.Event, error) {
 		found, err := events.List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})

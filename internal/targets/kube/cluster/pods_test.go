@@ -16,13 +16,13 @@ func podNamed(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "1"}}
 }
 
-// After a time without news, pods that are no longer listed are gone.
+// After an interruption, pods that are no longer listed count as removed.
 func TestRelist(t *testing.T) {
 	w := newPodWatch(2)
 	w.pods = map[string]*corev1.Pod{"a": podNamed("a"), "b": podNamed("b")}
 	began := map[string]*corev1.Pod{"a": podNamed("a"), "b": podNamed("b")}
 	w.relist([]corev1.Pod{*podNamed("a")})
-	if got := w.Ailments(began); len(got) != 1 || !strings.HasPrefix(got[0], "pod b was removed") {
+	if got := w.Problems(began); len(got) != 1 || !strings.HasPrefix(got[0], "pod b was removed") {
 		t.Errorf("%q", got)
 	}
 	w.relist([]corev1.Pod{})
@@ -31,7 +31,8 @@ func TestRelist(t *testing.T) {
 	}
 }
 
-// What is to go is waited for, in a list and then by its end.
+// AwaitGone returns when the last listed object is deleted, at once if there is none, and with an error at its
+// deadline.
 func TestGone(t *testing.T) {
 	api := fake.NewClientset(podNamed("a"), podNamed("b"))
 	pods := api.CoreV1().Pods("ns")
@@ -45,13 +46,13 @@ func TestGone(t *testing.T) {
 			}
 		}
 	}()
-	if err := Gone(t.Context(), metav1.ListOptions{}, pods.List, pods.Watch); err != nil {
+	if err := AwaitGone(t.Context(), metav1.ListOptions{}, pods.List, pods.Watch); err != nil {
 		t.Error(err)
 	}
 	if left, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if err := Gone(t.Context(), metav1.ListOptions{}, pods.List, pods.Watch); err != nil {
+	if err := AwaitGone(t.Context(), metav1.ListOptions{}, pods.List, pods.Watch); err != nil {
 		t.Errorf("what was never there: %v", err)
 	}
 	if _, err := pods.Create(t.Context(), podNamed("c"), metav1.CreateOptions{}); err != nil {
@@ -59,7 +60,7 @@ func TestGone(t *testing.T) {
 	}
 	limited, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := Gone(limited, metav1.ListOptions{}, pods.List, pods.Watch); !errors.Is(err, context.DeadlineExceeded) {
+	if err := AwaitGone(limited, metav1.ListOptions{}, pods.List, pods.Watch); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("what stays: %v", err)
 	}
 }

@@ -13,37 +13,37 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API servers restart, and connections to them break. What one did not get is sent again when it is ready, as long as
-// that may take; one that never answered is not waited for.
+// API servers restart, and connections to them break. A request that did not arrive is sent again once the server is
+// ready, within outageLimit. A server that never answered is not waited for.
 
 const (
-	absence    = 50 * time.Second // that an API server may have, within the minute that places may take
-	ProbeTime  = 2 * time.Second  // for one question whether it is ready
-	probePause = 250 * time.Millisecond
-	repeats    = 5 // of a request whose connection breaks each time
+	outageLimit = 50 * time.Second // longest outage, within the minute that a site may take to open
+	ProbeTime   = 2 * time.Second  // timeout of one readiness probe
+	probePause  = 250 * time.Millisecond
+	maxTries    = 5 // attempts for a request whose connection breaks each time
 )
 
-// What is known of the way to an API server.
+// States of the connection to an API server. Unavailable relies on their order.
 const (
-	unknown  int32 = iota // it never answered
-	sound                 // it answered last time
-	doubtful              // a connection broke
-	broken                // it was waited for in vain
+	healthUnknown  int32 = iota // no answer yet
+	healthOK                    // answered last time
+	healthDoubtful              // a connection broke since
+	healthOutage                // not ready within outageLimit
 )
 
-// doubt makes the next request ask first whether the API server is ready.
-func (c *Cluster) doubt() { c.health.CompareAndSwap(sound, doubtful) }
+// markDoubtful makes the next request probe first whether the API server is ready.
+func (c *Cluster) markDoubtful() { c.health.CompareAndSwap(healthOK, healthDoubtful) }
 
-// Hope has the next request wait again for an API server that was waited for in vain.
-func (c *Cluster) Hope() { c.health.CompareAndSwap(broken, doubtful) }
+// RetryAfterOutage makes the next request wait again for an API server that was not ready within outageLimit.
+func (c *Cluster) RetryAfterOutage() { c.health.CompareAndSwap(healthOutage, healthDoubtful) }
 
-// Lost says whether the API server was away last time.
-func (c *Cluster) Lost() bool { return c.health.Load() >= doubtful }
+// Unavailable reports whether the last connection to the API server broke or the server was not ready.
+func (c *Cluster) Unavailable() bool { return c.health.Load() >= healthDoubtful }
 
-// Calls are the requests so far.
+// Calls returns the number of requests so far.
 func (c *Cluster) Calls() int64 { return c.calls.Load() }
 
-// A retrier carries requests to an API server, counts them, and sends those again that got lost.
+// A retrier sends requests to an API server, counts them, and repeats those that got lost.
 type retrier struct {
 	next http.RoundTripper
 	c    *Cluster
@@ -51,41 +51,41 @@ type retrier struct {
 
 func (w retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.c.calls.Add(1)
-	// Who executes something learns of the break from its own connection.
+	// An exec has its own connection, whose break its caller handles.
 	if strings.HasSuffix(r.URL.Path, "/exec") {
 		return w.next.RoundTrip(r)
 	}
 	for try := 1; ; try++ {
-		if err := w.await(r); err != nil {
+		if err := w.awaitReady(r); err != nil {
 			return nil, err
 		}
 		answer, err := w.next.RoundTrip(r)
 		if err == nil {
-			w.c.health.Store(sound)
+			w.c.health.Store(healthOK)
 			w.c.setClock(answer.Header.Get("Date"))
 			return answer, nil
 		}
-		w.c.doubt()
-		if !w.c.Lost() || try == repeats || r.Context().Err() != nil || !repeatable(r, err) {
+		w.c.markDoubtful()
+		if !w.c.Unavailable() || try == maxTries || r.Context().Err() != nil || !repeatable(r, err) {
 			return nil, err
 		}
-		if r, err = rewound(r); err != nil {
+		if r, err = withNewBody(r); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// setClock takes the time of the API server from an answer, so that all who ask it agree on how long ago something was.
+// setClock takes the API server's time from a Date header, so that all clients agree on the age of a timestamp.
 func (c *Cluster) setClock(date string) {
 	if there, err := http.ParseTime(date); err == nil {
-		c.ahead.Store(int64(time.Until(there)))
+		c.clockOffset.Store(int64(time.Until(there)))
 	}
 }
 
-// Now is the API server's time.
-func (c *Cluster) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+// Now returns the API server's time.
+func (c *Cluster) Now() time.Time { return time.Now().Add(time.Duration(c.clockOffset.Load())) }
 
-// repeatable says whether a request can be sent again: it never arrived, or a second time changes nothing.
+// repeatable reports whether a request can be sent again: it did not arrive, or repeating it changes nothing.
 func repeatable(r *http.Request, err error) bool {
 	if Unreached(err) {
 		return r.Body == nil || r.GetBody != nil
@@ -93,13 +93,13 @@ func repeatable(r *http.Request, err error) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodDelete && (r.Body == nil || r.GetBody != nil)
 }
 
-// Unreached says whether there was nobody to connect to.
+// Unreached reports whether an error is a failure to connect.
 func Unreached(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-func rewound(r *http.Request) (*http.Request, error) {
+func withNewBody(r *http.Request) (*http.Request, error) {
 	if r.GetBody == nil {
 		return r, nil
 	}
@@ -109,23 +109,23 @@ func rewound(r *http.Request) (*http.Request, error) {
 	return again, err
 }
 
-// await waits until a server that was away is ready: right after its start it does not know yet who may do what.
-func (w retrier) await(r *http.Request) error {
-	if !w.c.Lost() {
+// awaitReady waits after an outage until the server is ready: right after its start it cannot authorize requests yet.
+func (w retrier) awaitReady(r *http.Request) error {
+	if !w.c.Unavailable() {
 		return nil
 	}
 	deadline := time.Now()
-	if w.c.health.Load() == doubtful {
-		deadline = deadline.Add(absence)
+	if w.c.health.Load() == healthDoubtful {
+		deadline = deadline.Add(outageLimit)
 	}
 	for {
 		err := w.ready(r)
 		if err == nil {
-			w.c.health.Store(sound)
+			w.c.health.Store(healthOK)
 			return nil
 		}
 		if time.Now().After(deadline) || Pause(r.Context(), probePause) != nil {
-			w.c.health.Store(broken)
+			w.c.health.Store(healthOutage)
 			if errors.Is(r.Context().Err(), context.Canceled) {
 				return context.Cause(r.Context())
 			}
@@ -134,7 +134,8 @@ func (w retrier) await(r *http.Request) error {
 	}
 }
 
-// ready asks the server whether it is, as who asks for r. Servers that do not tell are taken for ready.
+// ready probes /readyz with the credentials of r. A server that does not answer the question (4xx other than 429)
+// counts as ready.
 func (w retrier) ready(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), ProbeTime)
 	defer cancel()

@@ -15,45 +15,44 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Lacking names the rights that a placement takes in addition to those of all runs, and that the user does not have.
-func Lacking(
+// MissingRights returns the rights that a placement needs beyond those of every run and that the user lacks.
+func MissingRights(
 	ctx context.Context, api kubernetes.Interface, n Need, p targets.Placement, calls []targets.Call,
 ) ([]string, error) {
 	var inNamespace []rbacv1.PolicyRule
 	switch {
 	case p.AsksAPI():
-		inNamespace = askRules(n.FromHere, calls)
+		inNamespace = apiRules(n.FromHere, calls)
 	case p.Volume && !n.NoClaims, p.Application != "" && n.VaultVolumes:
-		return LackingVolumes(ctx, api, n.Namespace)
+		return MissingVolumeRights(ctx, api, n.Namespace)
 	}
-	return Lacks(ctx, api, n.Namespace, inNamespace...)
+	return MissingRules(ctx, api, n.Namespace, inNamespace...)
 }
 
-// LackingVolumes names the rights on claims in a namespace, or without one in all of them, and on volumes that the user
-// does not have.
-func LackingVolumes(ctx context.Context, api kubernetes.Interface, namespace string) ([]string, error) {
-	missing, err := Lacks(ctx, api, namespace, volumeRules...)
+// MissingVolumeRights returns the rights on claims and volumes that the user lacks; namespace "" is all namespaces.
+func MissingVolumeRights(ctx context.Context, api kubernetes.Interface, namespace string) ([]string, error) {
+	missing, err := MissingRules(ctx, api, namespace, volumeRules...)
 	if err != nil {
 		return nil, err
 	}
-	more, err := Lacks(ctx, api, "", SeeVolumes)
+	more, err := MissingRules(ctx, api, "", ReadVolumes)
 	return append(missing, more...), err
 }
 
-// LackText says that rights are missing.
-func LackText(missing []string) string {
+// MissingRightsText returns a sentence about missing rights and the remedy.
+func MissingRightsText(missing []string) string {
 	return fmt.Sprintf("who the kubeconfig names lacks rights on %s; 'knotmeter doctor --rbac' prints what is needed",
 		inspection.List(missing))
 }
 
-// Lacks names what of some rules is missing, in a namespace or without one in the whole cluster.
-func Lacks(
+// MissingRules returns which of some rules the user lacks; namespace "" is the whole cluster.
+func MissingRules(
 	ctx context.Context, api kubernetes.Interface, namespace string, rules ...rbacv1.PolicyRule,
 ) ([]string, error) {
 	var missing []string
 	for _, r := range rules {
 		for _, resource := range r.Resources {
-			verbs, err := refuses(ctx, api, namespace, r.APIGroups[0], resource, r.Verbs)
+			verbs, err := refusedVerbs(ctx, api, namespace, r.APIGroups[0], resource, r.Verbs)
 			if err != nil {
 				return nil, diagnosis.Explain(err, namespace)
 			}
@@ -65,8 +64,8 @@ func Lacks(
 	return missing, nil
 }
 
-// refuses says which verbs may not be used on a resource in a namespace, or without one in all of them.
-func refuses(
+// refusedVerbs returns the verbs that the user may not use on a resource; namespace "" is all namespaces.
+func refusedVerbs(
 	ctx context.Context, api kubernetes.Interface, namespace, group, resource string, verbs []string,
 ) (refused []string, err error) {
 	resource, sub, _ := strings.Cut(resource, "/")

@@ -9,34 +9,33 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What pods that ask the API server are allowed: what their cases do, prepared, measured and cleaned up, and nothing
-// else.
+// Pods that measure the API server may do what their cases do, including preparation and cleanup, and nothing else.
 
-// A Rights is what an account gets: in the namespace of the runs, and in the whole cluster.
-type Rights struct{ Here, namespaces, metrics []rbacv1.PolicyRule }
+// Rights are the rules of an account, in the namespace of the runs and in the whole cluster.
+type Rights struct{ InNamespace, namespaces, metrics []rbacv1.PolicyRule }
 
-// What an account gets for the whole cluster, by name.
+// Purposes of cluster-wide rights.
 const (
 	ForNamespaces = "namespaces"
 	ForMetrics    = "metrics"
 )
 
-// Wide are the rights in the whole cluster, by what they are for.
-func (r Rights) Wide() map[string][]rbacv1.PolicyRule {
+// ClusterWide returns the rules for the whole cluster, by purpose.
+func (r Rights) ClusterWide() map[string][]rbacv1.PolicyRule {
 	all := map[string][]rbacv1.PolicyRule{ForNamespaces: r.namespaces, ForMetrics: r.metrics}
 	maps.DeleteFunc(all, func(_ string, rules []rbacv1.PolicyRule) bool { return len(rules) == 0 })
 	return all
 }
 
-// RightsFor are the rights that calls take together.
+// RightsFor returns the rights that calls need together.
 func RightsFor(calls []targets.Call) Rights {
 	var r Rights
 	for _, c := range calls {
-		part := &r.Here
+		part := &r.InNamespace
 		if c.Resource == "namespace" {
 			part = &r.namespaces
 		}
-		*part = merged(slices.Concat(*part, callRules(c)))
+		*part = mergeRules(slices.Concat(*part, callRules(c)))
 		if ReadsMetrics(c) {
 			r.metrics = []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}
 		}
@@ -44,7 +43,7 @@ func RightsFor(calls []targets.Call) Rights {
 	return r
 }
 
-// AllCalls are those of all cases there are.
+// AllCalls returns the calls of all cases.
 func AllCalls() []targets.Call {
 	list := []targets.Call{{Operation: "floor"}, {Operation: "pod-startup"}, {Operation: "pod-deletion"}}
 	for _, resource := range []string{"configmap", "namespace", "service", "deployment", "pod"} {
@@ -58,7 +57,7 @@ func AllCalls() []targets.Call {
 	return append(list, targets.Call{Resource: "deployment", Operation: "scale"})
 }
 
-// callRules are what one case does. Every case but the floor makes objects, and finds and removes them again.
+// callRules returns the rules of one case. Every case but the floor creates, finds and removes objects.
 func callRules(c targets.Call) []rbacv1.PolicyRule {
 	if c.Operation == targets.Effect {
 		return effectRules(c.Resource)
@@ -79,17 +78,18 @@ func callRules(c targets.Call) []rbacv1.PolicyRule {
 		own.Verbs = append(own.Verbs, c.Operation)
 	}
 	rules := []rbacv1.PolicyRule{own}
-	if c.Resource == "deployment" { // what controllers make of it is removed too
+	if c.Resource == "deployment" { // objects that its controllers create are removed too
 		removal := []string{"list", "delete", "deletecollection"}
 		rules = append(rules, rule("apps", "replicasets", removal...), rule("", "pods", removal...))
 	}
 	if c.Operation == "scale" {
 		rules = append(rules, rule("apps", "deployments/scale", "patch"))
 	}
-	return merged(rules)
+	return mergeRules(rules)
 }
 
-// effectRules are what a change of a resource takes whose effect is seen: pods that answer, and what they are behind.
+// effectRules returns the rules of a case that measures when a change takes effect: the changed object, and the pods
+// that show the effect.
 func effectRules(resource string) []rbacv1.PolicyRule {
 	removal := []string{"list", "delete", "deletecollection"}
 	own := func(group, resources string) rbacv1.PolicyRule {
@@ -113,17 +113,17 @@ func effectRules(resource string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{pods}
 }
 
-// ReadsMetrics says whether the API server's own histograms are read beside a case: those of requests that are
-// answered at once.
+// ReadsMetrics reports whether a case also reads the API server's own latency histograms. They exist for requests with
+// a single response.
 func ReadsMetrics(c targets.Call) bool {
 	return c.Resource != "" && c.Operation != "watch" && c.Operation != targets.Effect
 }
 
-// allVerbs are all that are used, in the order in which they are written.
+// allVerbs has all verbs in use, in the order in which they are printed.
 var allVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
 
-// merged has a rule for each resource, in the order in which they first come, with all verbs of it.
-func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// mergeRules returns one rule for each resource, in order of first appearance, with all its verbs.
+func mergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var list []rbacv1.PolicyRule
 	for _, r := range rules {
 		at := slices.IndexFunc(list, func(o rbacv1.PolicyRule) bool {

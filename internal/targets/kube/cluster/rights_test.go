@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// lines is a line for each rule.
+// lines returns a line for each rule.
 func lines(where string, rules []rbacv1.PolicyRule) string {
 	text := ""
 	for _, r := range rules {
@@ -23,10 +23,10 @@ func lines(where string, rules []rbacv1.PolicyRule) string {
 }
 
 func (r Rights) String() string {
-	return lines("namespace", r.Here) + lines("CLUSTER", r.namespaces) + lines("CLUSTER", r.metrics)
+	return lines("namespace", r.InNamespace) + lines("CLUSTER", r.namespaces) + lines("CLUSTER", r.metrics)
 }
 
-// Every case has the rights that it uses, and no others.
+// Each case has the rights it uses and no others.
 func TestRightsGolden(t *testing.T) {
 	text := ""
 	for _, c := range AllCalls() {
@@ -35,12 +35,12 @@ func TestRightsGolden(t *testing.T) {
 	golden.Check(t, "testdata/rights.txt", text+"all of them\n"+RightsFor(AllCalls()).String())
 }
 
-// Namespaces of the whole cluster are for cases of namespaces alone, and metrics for cases beside which they are read.
+// Only cases of namespaces get rights on all namespaces, and only cases that read metrics get rights on them.
 func TestRightsAreLeast(t *testing.T) {
 	quick := []targets.Call{
 		{Operation: "floor"}, {Operation: "pod-startup"}, {Resource: "configmap", Operation: "watch"},
 	}
-	if r := RightsFor(quick); len(r.Wide()) > 0 {
+	if r := RightsFor(quick); len(r.ClusterWide()) > 0 {
 		t.Errorf("%s", r)
 	}
 	get := targets.Call{Resource: "configmap", Operation: "get"}
@@ -49,7 +49,7 @@ func TestRightsAreLeast(t *testing.T) {
 	}
 	r := RightsFor([]targets.Call{{Resource: "namespace", Operation: "get"}})
 	const want = "  CLUSTER: namespaces create,get,list,delete\n"
-	if lines("CLUSTER", r.namespaces) != want || len(r.Here) > 0 {
+	if lines("CLUSTER", r.namespaces) != want || len(r.InNamespace) > 0 {
 		t.Errorf("%s", r)
 	}
 }

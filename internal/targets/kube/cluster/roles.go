@@ -8,21 +8,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// DefaultNamespace is the one that rights are printed for where none is named.
+// DefaultNamespace is the namespace of printed rights if the target names none.
 const DefaultNamespace = "knotmeter"
 
-// A Need is what of a target decides over the rights that it takes.
+// A Need has the properties of a target that determine the rights it needs.
 type Need struct {
-	Namespace      string    // that exists; "": one is made for each experiment
-	Nodes          [2]string // that are named; "": chosen
+	Namespace      string    // existing namespace; "" if each experiment creates one
+	Nodes          [2]string // named by the user; "" if chosen
 	FromHere       bool      // the API server is asked from this machine
 	DeploysVault   bool
-	VaultVolumes   bool   // its replicas have volumes
-	DefaultNetwork string // of the pods, as NAMESPACE/NAME, if it is not the cluster's
+	VaultVolumes   bool   // replicas of a deployed Vault have volumes
+	DefaultNetwork string // NAMESPACE/NAME of the pods' network, if it is not the cluster's
 	NoClaims       bool   // storage is measured without PersistentVolumeClaims
 }
 
-// Manifests are the rights as manifests: in one namespace, or wide, for namespaces that are made and removed.
+// Manifests returns the rights as YAML: in one namespace, or, if wide, for namespaces that experiments create and
+// remove.
 func Manifests(n Need, wide bool) (string, error) {
 	text := clusterIntroduction()
 	if !wide {
@@ -33,15 +34,16 @@ func Manifests(n Need, wide bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text += "---\n" + comment(why(d)) + string(part)
+		text += "---\n" + comment(purposeOf(d)) + string(part)
 	}
 	return text, nil
 }
 
-// annotationWhy says on a role what it allows, and when it is needed.
+// annotationWhy is the annotation of a role that explains what it allows and when it is needed.
 const annotationWhy = "knotmeter.dev/why"
 
-// introduction is what the Roles are, and how they are used. Where no namespace is named it chooses one.
+// introduction returns comments that explain the Roles and how to bind them. It sets a default namespace in n if there
+// is none.
 func introduction(n *Need) string {
 	text := ""
 	if n.Namespace == "" {
@@ -58,7 +60,7 @@ func introduction(n *Need) string {
 		"#   kubectl create clusterrolebinding knotmeter-facts --clusterrole knotmeter-facts --user NAME\n"
 }
 
-// clusterIntroduction says what the ClusterRoles amount to.
+// clusterIntroduction returns comments that warn of the ClusterRoles' power.
 func clusterIntroduction() string {
 	return comment("WARNING: these rights are close to cluster-admin. They hold in every namespace, "+
 		"kube-system included. Whoever has them can start pods, run commands in all pods that there are, and by that use "+
@@ -71,7 +73,7 @@ func clusterIntroduction() string {
 			"'knotmeter doctor --rbac' prints the rights in it.")
 }
 
-// comment breaks a text into lines that YAML ignores.
+// comment returns a text as lines of YAML comments.
 func comment(text string) string {
 	lines, line := "", "#"
 	for word := range strings.FieldsSeq(text) {
@@ -83,8 +85,8 @@ func comment(text string) string {
 	return lines + line + "\n"
 }
 
-// why is what a role says of itself.
-func why(document any) string {
+// purposeOf returns the annotation of a role that explains it.
+func purposeOf(document any) string {
 	switch d := document.(type) {
 	case rbacv1.Role:
 		return d.Annotations[annotationWhy]
@@ -94,7 +96,7 @@ func why(document any) string {
 	return ""
 }
 
-// clusterRole allows something everywhere.
+// clusterRole returns a ClusterRole with the annotation why.
 func clusterRole(name, why string, rules ...rbacv1.PolicyRule) any {
 	return rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
@@ -102,7 +104,7 @@ func clusterRole(name, why string, rules ...rbacv1.PolicyRule) any {
 	}
 }
 
-// role allows something in the namespace that is given, or without one everywhere.
+// role returns a Role in the target's namespace, or a ClusterRole if it has none.
 func (n Need) role(name, what string, rules ...rbacv1.PolicyRule) any {
 	if n.Namespace == "" {
 		return clusterRole(name, what+", in ALL namespaces, those of others included", rules...)
@@ -115,7 +117,7 @@ func (n Need) role(name, what string, rules ...rbacv1.PolicyRule) any {
 	}
 }
 
-// Roles are the roles that a user needs, each with what it allows.
+// Roles returns the Roles and ClusterRoles that a user needs, each annotated with its purpose.
 func Roles(n Need) []any {
 	nodes := rule("", "nodes", "list", "watch")
 	const runs = "creates and deletes pods and Services, and runs commands in pods (exec)"
@@ -135,8 +137,8 @@ func Roles(n Need) []any {
 				"there are", nodes),
 		}
 	}
-	list = append(list, n.role("knotmeter-api", n.asks(), askRules(n.FromHere, AllCalls())...))
-	list = append(list, n.wideAsking()...)
+	list = append(list, n.role("knotmeter-api", n.apiRoleText(), apiRules(n.FromHere, AllCalls())...))
+	list = append(list, n.apiClusterRoles()...)
 	if users := n.volumeUsers(); users != "" {
 		list = append(list, n.volumeRoles(users)...)
 	}
@@ -146,7 +148,7 @@ func Roles(n Need) []any {
 			"unknown without it", factsRules(n)...))
 }
 
-// volumeRoles are those for volumes, and for what these are.
+// volumeRoles returns the roles for claims and for facts about volumes.
 func (n Need) volumeRoles(users string) []any {
 	return []any{
 		n.role("knotmeter-storage", "Only for "+users+": creates and deletes PersistentVolumeClaims, and by that the "+
@@ -156,7 +158,7 @@ func (n Need) volumeRoles(users string) []any {
 	}
 }
 
-// volumeUsers are in words what needs volumes; empty if nothing does.
+// volumeUsers returns in words what needs volumes; "" if nothing does.
 func (n Need) volumeUsers() string {
 	var users []string
 	if !n.NoClaims {
@@ -168,8 +170,8 @@ func (n Need) volumeUsers() string {
 	return strings.Join(users, " and for ")
 }
 
-// asks is what the rights for cases of the API server allow.
-func (n Need) asks() string {
+// apiRoleText describes the rights for cases of the API server.
+func (n Need) apiRoleText() string {
 	const objects = "creates, changes and deletes ConfigMaps, Services, pods and Deployments"
 	if n.FromHere {
 		return "Only for cases of the API server: " + objects
@@ -178,9 +180,9 @@ func (n Need) asks() string {
 		"grants it what the planned cases take"
 }
 
-// wideAsking are the roles for cases of the API server that take rights in the whole cluster. In a namespace that is
-// given, pods get no such rights.
-func (n Need) wideAsking() []any {
+// apiClusterRoles returns the roles for cases of the API server that need cluster-wide rights. Pods in a namespace that
+// the user gave get no such rights.
+func (n Need) apiClusterRoles() []any {
 	priorities := clusterRole("knotmeter-api-priorities", "Optional, for cases of the API server: reads the names of its "+
 		"priorities", priorityRules...)
 	if n.Namespace != "" && !n.FromHere {
@@ -192,9 +194,9 @@ func (n Need) wideAsking() []any {
 	}
 	return []any{
 		clusterRole("knotmeter-api-namespaces", "Only for cases of namespaces (api/namespace/...), and CLOSE TO "+
-			"CLUSTER-ADMIN: creates, changes and DELETES ANY namespace"+grants, wideAskRules(n.FromHere, all.namespaces)...),
+			"CLUSTER-ADMIN: creates, changes and DELETES ANY namespace"+grants, apiClusterRules(n.FromHere, all.namespaces)...),
 		clusterRole("knotmeter-api-metrics", "Optional, for cases of the API server: reads its metrics"+grants,
-			wideAskRules(n.FromHere, all.metrics)...),
+			apiClusterRules(n.FromHere, all.metrics)...),
 		priorities,
 	}
 }

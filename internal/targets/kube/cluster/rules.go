@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// accountRules are what it takes to make an account with a Role.
+// accountRules allow creating an account with a Role.
 var accountRules = []rbacv1.PolicyRule{
 	rule("", "serviceaccounts", "create", "delete", "list"),
 	rule("rbac.authorization.k8s.io", "roles", "create", "delete", "list"),
@@ -20,47 +20,48 @@ var accountRules = []rbacv1.PolicyRule{
 	rule("batch", "jobs", "create", "patch", "delete", "list"),
 }
 
-// askRules are what a user needs for these calls: to make the account, and what the account gets, since RBAC forbids
+// apiRules returns what a user needs for calls: creating the account, and the account's own rights, since RBAC forbids
 // granting permissions that the user lacks.
-func askRules(fromHere bool, calls []targets.Call) []rbacv1.PolicyRule {
-	rules := RightsFor(calls).Here
+func apiRules(fromHere bool, calls []targets.Call) []rbacv1.PolicyRule {
+	rules := RightsFor(calls).InNamespace
 	if fromHere {
 		return rules
 	}
 	return slices.Concat(accountRules, rules)
 }
 
-// wideAskRules are the same of rights in the whole cluster.
-func wideAskRules(fromHere bool, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// apiClusterRules returns the same for cluster-wide rights.
+func apiClusterRules(fromHere bool, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	if fromHere {
 		return rules
 	}
 	return slices.Concat(clusterAccountRules, rules)
 }
 
-// priorityRules are what the names of priorities take.
+// priorityRules allow reading the names of flow schemas and priority levels.
 var priorityRules = []rbacv1.PolicyRule{
 	rule("flowcontrol.apiserver.k8s.io", "flowschemas", "list"),
 	rule("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "list"),
 }
 
-// clusterAccountRules are what it takes to give the account more than a Role can.
+// clusterAccountRules allow granting the account cluster-wide rights.
 var clusterAccountRules = []rbacv1.PolicyRule{
 	rule("rbac.authorization.k8s.io", "clusterroles", "create", "delete", "list"),
 	rule("rbac.authorization.k8s.io", "clusterrolebindings", "create", "delete", "list"),
 }
 
-// SeeVolumes is the right without which no claim is made: what it is bound to could not be checked.
-var SeeVolumes = rule("", "persistentvolumes", "get", "list")
+// ReadVolumes allows reading volumes. Without it no claim is created, since the volume it is bound to could not be
+// checked.
+var ReadVolumes = rule("", "persistentvolumes", "get", "list")
 
-// volumeRules are what storage takes in the namespace, and wideVolumeRules in the whole cluster. Without classes and
-// watches some facts are unknown.
+// volumeRules are the rights of storage in the namespace, wideVolumeRules those in the whole cluster. Without classes
+// and watches some facts are unknown.
 var volumeRules = []rbacv1.PolicyRule{rule("", "persistentvolumeclaims", "create", "get", "list", "watch", "delete")}
 
 var wideVolumeRules = []rbacv1.PolicyRule{rule("storage.k8s.io", "storageclasses", "list"),
 	rule("", "persistentvolumes", "get", "list", "watch")}
 
-// factsRules are what facts take; nodes that are named, and the pods' network, may be read alone.
+// factsRules returns the rights that facts need, on named nodes and the pods' network alone where possible.
 func factsRules(n Need) []rbacv1.PolicyRule {
 	rules := FactRules()
 	if n.Nodes[0] != "" && n.Nodes[1] != "" {
@@ -80,7 +81,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// runRules are what runs take: a Vault that is deployed has a Secret besides.
+// runRules returns the rights of runs; a deployed Vault adds a Secret.
 func runRules(n Need) []rbacv1.PolicyRule {
 	leases := rule(coordinationv1.GroupName, "leases", "create", "list", "patch", "delete")
 	rules := slices.Concat(SiteRules, []rbacv1.PolicyRule{leases})
@@ -90,7 +91,7 @@ func runRules(n Need) []rbacv1.PolicyRule {
 	return rules
 }
 
-// SiteRules are what the places of runs take.
+// SiteRules are the rights that sites need.
 var SiteRules = []rbacv1.PolicyRule{
 	rule("", "pods", "create", "list", "watch", "delete", "deletecollection"),
 	rule("", "pods/exec", "create", "get"),
@@ -100,7 +101,7 @@ var SiteRules = []rbacv1.PolicyRule{
 	rule("networking.k8s.io", "networkpolicies", "list"),
 }
 
-// FactRules are what facts of a cluster take.
+// FactRules returns the rights that facts of any cluster need.
 func FactRules() []rbacv1.PolicyRule {
 	maps := rule("", "configmaps", "get")
 	for _, name := range inspection.ConfigMaps {
@@ -114,7 +115,7 @@ func FactRules() []rbacv1.PolicyRule {
 		r.APIGroups = append(r.APIGroups, "projectcalico.org")
 	}
 	felix.ResourceNames = []string{inspection.CalicoDefault}
-	system := rule("", "namespaces", "list") // by its name: its UID tells the cluster from others
+	system := rule("", "namespaces", "list") // one namespace; its UID identifies the cluster
 	system.ResourceNames = []string{metav1.NamespaceSystem}
 	return []rbacv1.PolicyRule{
 		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), pools, felix, system,

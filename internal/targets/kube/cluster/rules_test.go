@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Secrets may be made and removed where Vault is deployed, and nowhere be read.
+// Secrets may be created and deleted only if Vault is deployed, and never read.
 func TestVaultRules(t *testing.T) {
 	rules := runRules(Need{DeploysVault: true})
 	is := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") }

@@ -9,12 +9,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// ErrSecret is why the credentials that kubectl takes as flags are refused.
+// ErrSecret explains why options refuse the credentials that kubectl takes as flags.
 var ErrSecret = errors.New("a secret in a command line can be read by everybody on the machine, and is kept in " +
 	"histories and logs; " +
 	"put it into a kubeconfig: users[].user.tokenFile, or exec for a program that fetches it")
 
-// Settings have the names and the meaning of kubectl's flags.
+// Settings are the options of the connection, named after kubectl's flags.
 var Settings = []targets.Setting[Kubeconfig]{
 	targets.NewSetting(targets.Option{Name: "kubeconfig", Example: "FILE", Value: targets.File, Field: "kubeconfig",
 		Help: "kubeconfig to use, instead of $KUBECONFIG or ~/.kube/config"},

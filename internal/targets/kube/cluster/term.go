@@ -17,32 +17,32 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// An account does not outlive the program by an hour, whatever ends the program. Kubernetes removes accounts and Roles
-// by no clock, but Jobs it does, with all that they own: so the account, its Role and binding and the pods that have
-// its token belong to a Job that starts no pod and has a deadline, which the program extends for as long as it runs.
+// An account must expire within an hour after the program ends, however it ends. Kubernetes removes no account or Role
+// by time, but it removes Jobs at their deadline with all objects they own. So a Job that starts no pod owns the
+// account, its Role, its binding and the pods with its token, and the program extends the deadline while it runs.
 
-// TermTime is how long an account is left without the program. With the token's own end and the garbage collector's
-// work it stays below an hour.
+// TermTime is the lifetime of an account without the program. With the expiry of the token and the garbage collector's
+// delay the total stays below an hour.
 const TermTime = 50 * time.Minute
 
-// extensions are how often within that time the deadline is extended.
+// extensions is the number of times that the deadline is extended within one term.
 const extensions = 10
 
-// A term is the time that an account has.
+// A term is the lifetime of an account, given by the deadline of its Job.
 type term struct {
-	jobs  batchclient.JobInterface
-	job   *batchv1.Job // as it is asked for
-	lasts time.Duration
-	began time.Duration // by [machine.Uptime], as below
-	until atomic.Int64  // nanoseconds, from which on it is not sure that the term goes on
-	stop  func()
+	jobs       batchclient.JobInterface
+	job        *batchv1.Job // as applied
+	duration   time.Duration
+	began      time.Duration // by [machine.Uptime]
+	validUntil atomic.Int64  // end of the certain validity, in nanoseconds of [machine.Uptime]
+	stop       func()
 }
 
-// newTerm begins the term of an account, and says who owns what the account consists of.
+// newTerm creates the Job of an account, and returns the reference to it as the owner of the account's objects.
 func newTerm(
-	ctx context.Context, api kubernetes.Interface, h Home, lasts time.Duration, pod corev1.PodSpec,
+	ctx context.Context, api kubernetes.Interface, h AccountSpec, duration time.Duration, pod corev1.PodSpec,
 ) (*term, metav1.OwnerReference, error) {
-	t := &term{jobs: api.BatchV1().Jobs(h.Namespace), job: termJob(h, pod), lasts: lasts, began: machine.Uptime()}
+	t := &term{jobs: api.BatchV1().Jobs(h.Namespace), job: termJob(h, pod), duration: duration, began: machine.Uptime()}
 	job, err := t.prolong(ctx)
 	if err != nil {
 		return nil, metav1.OwnerReference{}, err
@@ -50,8 +50,9 @@ func newTerm(
 	return t, metav1.OwnerReference{APIVersion: t.job.APIVersion, Kind: t.job.Kind, Name: job.Name, UID: job.UID}, nil
 }
 
-// termJob owns what the account consists of. It starts no pod, and is removed when its time is over.
-func termJob(h Home, pod corev1.PodSpec) *batchv1.Job {
+// termJob returns the Job that owns the account's objects. It starts no pod, and is removed when its deadline has
+// passed.
+func termJob(h AccountSpec, pod corev1.PodSpec) *batchv1.Job {
 	j := &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{Name: h.name(), Namespace: h.Namespace,
@@ -62,12 +63,11 @@ func termJob(h Home, pod corev1.PodSpec) *batchv1.Job {
 	return j
 }
 
-// prolong puts the end of the term as far off as it may be. One request makes the Job or changes its deadline,
-// whichever it takes.
+// prolong moves the deadline to one term from now. A single apply request creates or changes the Job.
 func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
 	now := machine.Uptime()
 	j := t.job.DeepCopy()
-	j.Spec.ActiveDeadlineSeconds = new(int64((now - t.began + t.lasts).Seconds()))
+	j.Spec.ActiveDeadlineSeconds = new(int64((now - t.began + t.duration).Seconds()))
 	text, err := json.Marshal(j)
 	if err != nil {
 		return nil, err
@@ -75,25 +75,25 @@ func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
 	job, err := t.jobs.Patch(ctx, j.Name, types.ApplyPatchType, text,
 		metav1.PatchOptions{FieldManager: manifest.ManagedBy})
 	if err == nil {
-		// The controller counts whole seconds by a clock of its own, so the end may be seen there before it is due here.
-		t.until.Store(int64(now + t.lasts*4/5))
+		// The controller counts whole seconds by its own clock and may end the Job early, so a fifth is kept as a margin.
+		t.validUntil.Store(int64(now + t.duration*4/5))
 	}
 	return job, err
 }
 
-// runs says whether the term surely goes on. An account that was not made has none, which does not end.
-func (t *term) runs() bool { return t == nil || int64(machine.Uptime()) < t.until.Load() }
+// valid reports whether the term has not ended for certain. A nil term, of an account that was not created, never ends.
+func (t *term) valid() bool { return t == nil || int64(machine.Uptime()) < t.validUntil.Load() }
 
-// extend has the term go on until end is called. A request that fails is made up for by the next.
-func (t *term) extend() {
-	t.stop = Every(t.lasts/extensions, func(ctx context.Context) {
-		if t.runs() { // else another account is made for the next run
+// keepExtending extends the term at intervals until end is called. The next request makes up for one that fails.
+func (t *term) keepExtending() {
+	t.stop = Every(t.duration/extensions, func(ctx context.Context) {
+		if t.valid() { // an expired account is replaced before the next run
 			_, _ = t.prolong(ctx)
 		}
 	})
 }
 
-// end lets the term run out.
+// end stops extending the term.
 func (t *term) end() {
 	if t != nil {
 		t.stop()

@@ -9,17 +9,17 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// A clock that is set forward neither ends a term nor prolongs it. In the bubble the time of day is a day later at
-// once, while the machine's own clock goes on as ever.
+// A clock that is set forward neither ends nor extends a term. In a synctest bubble a sleep moves only the time of day,
+// while machine.Uptime advances in real time.
 func TestTermWithoutTimeOfDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		home := Home{Namespace: "bench", Experiment: "2026-12-01-a1b2"}
-		term, _, err := newTerm(t.Context(), fake.NewClientset(), home, TermTime, corev1.PodSpec{})
+		spec := AccountSpec{Namespace: "bench", Experiment: "2026-12-01-a1b2"}
+		term, _, err := newTerm(t.Context(), fake.NewClientset(), spec, TermTime, corev1.PodSpec{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(24 * time.Hour)
-		if !term.runs() {
+		if !term.valid() {
 			t.Error("the term is over")
 		}
 		job, err := term.prolong(t.Context())

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// tick is how often what is waited for is looked at without news.
+// tick is the interval of checks between events.
 const tick = 500 * time.Millisecond
 
-// Until calls see with each event of a watch until see reports that it is done, or fails, or ctx ends. An event without
-// an object is a tick of the clock. A watch that ends early is opened again, and begins with the objects that exist.
+// Until calls see with each event of a watch until see returns true or an error, or ctx ends. An event without an
+// object is a clock tick. A watch that ends early is opened again, and begins with the objects that exist.
 //
 // client-go's tools/watch does not suffice: UntilWithSync needs the right to list what it watches, which users need not
-// have for endpoint slices and nodes, and waits on when a right is missing; Until ends when a resource version is too
-// old; and neither has a clock, which decides how long passing trouble may last.
+// have for endpoint slices and nodes, and it waits on if a right is missing; Until ends when a resource version is too
+// old; and neither has a clock, which bounds passing problems.
 func Until(
 	ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event) (bool, error),
 ) error {
@@ -30,7 +30,7 @@ func Until(
 		if err != nil {
 			return err
 		}
-		done, err := once(ctx, w, ticker.C, see)
+		done, err := untilWatchEnds(ctx, w, ticker.C, see)
 		w.Stop()
 		if done || err != nil {
 			return err
@@ -38,8 +38,8 @@ func Until(
 	}
 }
 
-// once is Until for as long as one watch lasts.
-func once(
+// untilWatchEnds is Until for a single watch.
+func untilWatchEnds(
 	ctx context.Context, w watch.Interface, ticks <-chan time.Time, see func(watch.Event) (bool, error),
 ) (bool, error) {
 	for {
@@ -60,23 +60,24 @@ func once(
 	}
 }
 
-// again is how long a watch that failed rests.
-const again = time.Second
+// watchRetryPause is the pause before a failed watch is opened again.
+const watchRetryPause = time.Second
 
-// keep is Until for as long as ctx lasts: what fails is tried again, unless that is final.
-func keep(
+// watchUntilFinal calls see with each event until ctx ends, and reopens a watch that failed unless final reports that
+// the error is permanent.
+func watchUntilFinal(
 	ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event),
 	final func(error) bool,
 ) error {
 	for {
 		err := Until(ctx, open, func(e watch.Event) (bool, error) { see(e); return false, nil })
-		if ctx.Err() != nil || final(err) || Pause(ctx, again) != nil {
+		if ctx.Err() != nil || final(err) || Pause(ctx, watchRetryPause) != nil {
 			return err
 		}
 	}
 }
 
-// Pause waits for so long, or until ctx ends, whose cause it returns then.
+// Pause waits for d, or until ctx ends, and then returns its cause.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -88,7 +89,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Every does something at intervals until stop is called, which returns when it is over.
+// Every calls do at intervals until stop is called. stop waits for a call in progress.
 func Every(interval time.Duration, do func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -104,22 +105,22 @@ func Every(interval time.Duration, do func(context.Context)) (stop func()) {
 	}
 }
 
-// Named selects one object.
-func Named(name string) metav1.ListOptions {
+// ByName returns options that select one object.
+func ByName(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
 }
 
-// A list is one of the API server's.
+// A list is a list of objects of the API server.
 type list interface {
 	runtime.Object
 	metav1.ListInterface
 }
 
-// errOver says that nothing is left to wait for.
-var errOver = errors.New("over")
+// errNothingLeft ends the wait of AwaitGone.
+var errNothingLeft = errors.New("nothing left")
 
-// Gone waits until nothing is left of what a list shows.
-func Gone[L list](ctx context.Context, which metav1.ListOptions,
+// AwaitGone waits until list returns no objects, or all that it returned are deleted.
+func AwaitGone[L list](ctx context.Context, which metav1.ListOptions,
 	list func(context.Context, metav1.ListOptions) (L, error),
 	begin func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) error {
@@ -130,7 +131,7 @@ func Gone[L list](ctx context.Context, which metav1.ListOptions,
 			return nil, err
 		}
 		if meta.LenList(found) == 0 {
-			return nil, errOver
+			return nil, errNothingLeft
 		}
 		clear(left)
 		if err := meta.EachListItem(found, func(o runtime.Object) error { left[key(o)] = true; return nil }); err != nil {
@@ -145,17 +146,17 @@ func Gone[L list](ctx context.Context, which metav1.ListOptions,
 		}
 		return len(left) == 0, nil
 	})
-	if errors.Is(err, errOver) {
+	if errors.Is(err, errNothingLeft) {
 		return nil
 	}
 	return err
 }
 
-// key is what an object is known by among others of its kind.
+// key returns the namespace and name of an object.
 func key(o runtime.Object) string {
 	m, err := meta.Accessor(o)
 	if err != nil {
-		return "" // everything of the API server has a name
+		return "" // impossible: all objects of the API server have metadata
 	}
 	return m.GetNamespace() + "/" + m.GetName()
 }

@@ -14,25 +14,26 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// largestKubeconfig bounds the kubeconfig that is read of a target that is not trusted.
+// largestKubeconfig is the maximum size in bytes of the kubeconfig of an untrusted target.
 const largestKubeconfig = 16 << 20
 
-// Uses says what reaching the API server of a target runs and sends, by its options and the kubeconfig: programs,
-// proxies and files with secrets. It reaches nobody, and reads the kubeconfig alone.
+// Uses lists what connecting to a target's API server would run and send: programs, proxies and files with secrets. It
+// reads only the kubeconfig and opens no connection.
 func Uses(spec targets.Spec) []string {
-	k := kubeconfigOf(spec)
-	if err := readable(k.File); err != nil {
+	k := specKubeconfig(spec)
+	if err := checkKubeconfigFile(k.File); err != nil {
 		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.File, err)}
 	}
 	raw, err := k.loader().RawConfig()
 	if err != nil {
-		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.Place(), err)}
+		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.Location(), err)}
 	}
 	return k.uses(raw)
 }
 
-// kubeconfigOf is the kubeconfig of a target, as far as its options are valid: who measures reports what is wrong.
-func kubeconfigOf(spec targets.Spec) Kubeconfig {
+// specKubeconfig returns the kubeconfig of a target. It ignores invalid options, which are reported when the target is
+// parsed.
+func specKubeconfig(spec targets.Spec) Kubeconfig {
 	k := Kubeconfig{Context: spec.Name}
 	for _, s := range Settings {
 		if value, given := spec.Options[s.Name]; given && s.Refused == nil {
@@ -42,11 +43,11 @@ func kubeconfigOf(spec targets.Spec) Kubeconfig {
 	return k
 }
 
-// Contexts are the contexts of the kubeconfig that a target's options name, or of the default one; none of one that
+// Contexts returns the sorted contexts of the kubeconfig that a target's options name, or of the default one; nil if it
 // cannot be read.
 func Contexts(spec targets.Spec) []string {
-	k := kubeconfigOf(targets.Spec{Options: spec.Options})
-	if readable(k.File) != nil {
+	k := specKubeconfig(targets.Spec{Options: spec.Options})
+	if checkKubeconfigFile(k.File) != nil {
 		return nil
 	}
 	raw, err := k.loader().RawConfig()
@@ -56,11 +57,11 @@ func Contexts(spec targets.Spec) []string {
 	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
-// Pin names the current context in a target that names none, so that the target stays the same cluster when another
-// context becomes the current one. A target without a kubeconfig stays as it is.
-func Pin(spec targets.Spec) targets.Spec {
-	k := kubeconfigOf(spec)
-	if k.Context != "" || readable(k.File) != nil {
+// PinContext adds the current context to a target that names none, so that the target stays the same cluster when the
+// current context changes. A target without a kubeconfig stays as it is.
+func PinContext(spec targets.Spec) targets.Spec {
+	k := specKubeconfig(spec)
+	if k.Context != "" || checkKubeconfigFile(k.File) != nil {
 		return spec
 	}
 	raw, err := k.loader().RawConfig()
@@ -70,9 +71,9 @@ func Pin(spec targets.Spec) targets.Spec {
 	return spec.With(map[string]string{"context": raw.CurrentContext})
 }
 
-// readable returns an error unless a file is a regular one of a sensible size; none at all is the default one's
-// business.
-func readable(name string) error {
+// checkKubeconfigFile returns an error unless a file is regular and of a sensible size. It accepts "", the default
+// kubeconfig.
+func checkKubeconfigFile(name string) error {
 	if name == "" {
 		return nil
 	}
@@ -88,7 +89,7 @@ func readable(name string) error {
 	return nil
 }
 
-// uses is what a kubeconfig with the overrides has a client use.
+// uses lists what a client with this kubeconfig and the overrides would use.
 func (k Kubeconfig) uses(raw clientcmdapi.Config) []string {
 	var list []string
 	name := cmp.Or(k.Context, raw.CurrentContext)
@@ -121,7 +122,8 @@ func (k Kubeconfig) uses(raw clientcmdapi.Config) []string {
 	return list
 }
 
-// withoutPassword returns the text of a URL with xxxxx for its password. What is no URL may have one anywhere.
+// withoutPassword returns a URL with xxxxx for its password, or "(not a URL)" for other text, which may contain a
+// password anywhere.
 func withoutPassword(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// A target that names no context gets the current one, and keeps its label; what cannot be read adds nothing.
+// A target without a context gets the current one and keeps its label. An unreadable kubeconfig changes nothing.
 func TestPin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(usedKubeconfig), 0o600); err != nil {
@@ -86,17 +86,17 @@ func TestPin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pinned := Pin(spec)
+		pinned := PinContext(spec)
 		if pinned.Text != want || pinned.Label() != spec.Label() {
 			t.Errorf("%s is pinned as %s, want %s", text, pinned.Text, want)
 		}
-		if again, err := targets.ParseSpec(pinned.Text); err != nil || Pin(again).Text != want {
+		if again, err := targets.ParseSpec(pinned.Text); err != nil || PinContext(again).Text != want {
 			t.Errorf("%s is not pinned for good: %v", text, err)
 		}
 	}
 }
 
-// Contexts are listed by name, and of a kubeconfig that cannot be read there are none.
+// Contexts are sorted by name; an unreadable kubeconfig has none.
 func TestContexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(usedKubeconfig), 0o600); err != nil {

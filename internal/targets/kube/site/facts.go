@@ -16,15 +16,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// inject puts the agent into the pods.
+// inject copies the agent into both pods at the same time.
 func (g *Group) inject(ctx context.Context) error {
 	var both sync.WaitGroup
 	var errs [2]error
-	var sent [2]parcel
+	var sent [2]payload
 	for i, r := range g.Plan.Roles() {
 		both.Go(func() {
 			run := g.shell(r)
-			sent[i], errs[i] = g.Injector.parcelFor(ctx, g.Plan.Archs[i], run)
+			sent[i], errs[i] = g.Injector.payloadFor(ctx, g.Plan.Archs[i], run)
 			if errs[i] == nil {
 				errs[i] = sent[i].copyInto(ctx, run)
 			}
@@ -34,17 +34,17 @@ func (g *Group) inject(ctx context.Context) error {
 		})
 	}
 	both.Wait()
-	g.sent = sent
+	g.payloads = sent
 	return errors.Join(errs[:]...)
 }
 
-// agentFacts are about the agent's program, where it was copied.
+// agentFacts returns facts about the agent's program and how it was copied.
 func (g *Group) agentFacts() []result.Fact {
 	if !g.Plan.Settings.Inject {
 		return []result.Fact{{Name: "agent", Value: "of the image"}}
 	}
-	each := func(of func(parcel) string) string {
-		a, b := of(g.sent[0]), of(g.sent[1])
+	each := func(of func(payload) string) string {
+		a, b := of(g.payloads[0]), of(g.payloads[1])
 		if a == b || len(g.Plan.Roles()) == 1 {
 			return a
 		}
@@ -52,12 +52,12 @@ func (g *Group) agentFacts() []result.Fact {
 	}
 	return []result.Fact{
 		{Name: "agent", Value: "injected"},
-		{Name: "agent-digest", Value: each(func(p parcel) string { return "sha256:" + p.digest })},
-		{Name: "agent-copy", Value: each(parcel.String)},
+		{Name: "agent-digest", Value: each(func(p payload) string { return "sha256:" + p.digest })},
+		{Name: "agent-copy", Value: each(payload.String)},
 	}
 }
 
-// Warnings are what a reader of runs in the pods should know.
+// Warnings returns what a reader of the pods' results should know.
 func (g *Group) Warnings() []result.Warning {
 	list := inspection.SidecarWarnings(g.Pods)
 	if limit := g.Plan.Settings.Pods.CPULimit(); limit != "" {
@@ -67,7 +67,7 @@ func (g *Group) Warnings() []result.Warning {
 	return list
 }
 
-// Pair is the hosts of the way, and how the first reaches the second.
+// Pair returns the hosts of the path, and how the client reaches the server.
 func (w *Way) Pair() host.Pair {
 	g := w.group
 	pair := host.Pair{
@@ -79,7 +79,7 @@ func (w *Way) Pair() host.Pair {
 	return pair
 }
 
-// mtu is the smaller of what both ends have for the connection.
+// mtu returns the smaller MTU of both ends in bytes; an unknown one (0) is ignored.
 func (w *Way) mtu() int {
 	if w.Client.MTU == 0 || w.Server.MTU == 0 {
 		return max(w.Client.MTU, w.Server.MTU)
@@ -87,7 +87,8 @@ func (w *Way) mtu() int {
 	return min(w.Client.MTU, w.Server.MTU)
 }
 
-// shared says whether both ends use the CPUs of one machine; two nodes may be one machine too.
+// shared reports whether both ends use the CPUs of one machine. Two nodes may be one machine, which their boot ID
+// shows.
 func (w *Way) shared() bool {
 	plan := w.group.Plan
 	if plan.ClientOnly() || plan.Nodes[0] == plan.Nodes[1] {
@@ -97,7 +98,7 @@ func (w *Way) shared() bool {
 	return a == b && a != "" && a != result.Unknown
 }
 
-// Facts are those of the place that the way leads through.
+// Facts returns the facts about the hosts and the connection of the path.
 func (w *Way) Facts() []result.Fact {
 	g, plan := w.group, w.group.Plan
 	image := []result.Fact{
@@ -115,7 +116,7 @@ func (w *Way) Facts() []result.Fact {
 	if w.mtu() > 0 {
 		mtu = strconv.Itoa(w.mtu())
 	}
-	own, _ := g.address(manifest.Client) // invalid where it is not known
+	own, _ := g.address(manifest.Client) // invalid if unknown
 	return slices.Concat(client, []result.Fact{
 		{Name: "server", Value: plan.HostName(manifest.Server)},
 		{Name: "dial", Value: w.dial.String()},
@@ -127,7 +128,7 @@ func (w *Way) Facts() []result.Fact {
 	}, image, g.agentFacts())
 }
 
-// sourceOf says what became of a client's own address on the way, by what the server sees.
+// sourceOf compares the client's own address with the one the server sees.
 func sourceOf(own, seen netip.Addr) string {
 	switch {
 	case !own.IsValid() || !seen.IsValid():
@@ -138,7 +139,7 @@ func sourceOf(own, seen netip.Addr) string {
 	return "translated to " + seen.String()
 }
 
-// digest is what the runtimes say that the image is, one for each if they differ.
+// digest returns the image's digest as reported by the runtimes, or both if they differ.
 func (g *Group) digest() string {
 	var found [2]string
 	for i, r := range g.Plan.Roles() {

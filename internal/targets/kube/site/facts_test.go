@@ -14,7 +14,8 @@ import (
 func TestAgentFacts(t *testing.T) {
 	g := &Group{Plan: manifest.Blueprint{Settings: manifest.Settings{Image: "debian:12", Inject: true},
 		Placements: []targets.Placement{{Path: targets.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
-	g.sent = [2]parcel{{[]byte("abc"), "1", copying{name: "gzip"}}, {[]byte("abcd"), "2", copying{name: "gzip"}}}
+	by := copyMethod{name: "gzip"}
+	g.payloads = [2]payload{{[]byte("abc"), "1", by}, {[]byte("abcd"), "2", by}}
 	want := []result.Fact{
 		{Name: "agent", Value: "injected"}, {Name: "agent-digest", Value: "client sha256:1, server sha256:2"},
 		{Name: "agent-copy", Value: "client 3 bytes by gzip, server 4 bytes by gzip"},
@@ -24,7 +25,7 @@ func TestAgentFacts(t *testing.T) {
 	}
 }
 
-// That a client's address was translated is not said where one of the two addresses is not known.
+// If one of the two addresses is unknown, so is whether the client's was translated.
 func TestSourceOf(t *testing.T) {
 	pod, node := netip.MustParseAddr("10.244.0.2"), netip.MustParseAddr("10.0.0.1")
 	for _, test := range []struct {

@@ -1,5 +1,5 @@
-// Package site is what a block has on a cluster: groups of pods from their making to their end, the hosts that they
-// are, and the ways between them.
+// Package site creates and removes the pods and Services of a block on a cluster, copies the agent into images without
+// it, and offers the pods as hosts with the connections between them.
 package site
 
 import (
@@ -26,55 +26,56 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// A Group is what placements with the same ends share: two pods and perhaps a Service, or one pod alone, from their
-// making to their end.
+// A Group is the pods that placements with the same ends share: a client and a server, with a Service if a path needs
+// one, or a client alone.
 type Group struct {
 	Cluster  *cluster.Cluster
 	Plan     manifest.Blueprint
 	Injector *Injector
-	Pin      *inspection.Pin // of the experiment
-	Volume   *volumes.Volume // nil where no storage is measured
-	Nodes    cluster.Period  // since the block began
+	Pin      *inspection.Pin // image of the experiment
+	Volume   *volumes.Volume // nil unless storage is measured
+	Nodes    cluster.Period  // health of the nodes since the block began
 
-	Made   bool                   // something of it was made, or may have been: not all was refused
-	Pods   map[string]*corev1.Pod // as they were when all ran
-	Listen netip.AddrPort         // of the server
+	Made   bool                   // something was created, or may have been
+	Pods   map[string]*corev1.Pod // by name, as they were when all ran
+	Listen netip.AddrPort         // address and port of the server
 	Ways   []*Way                 // one for each path of the plan, once the pods run
 
-	watch     *cluster.PodWatch // what becomes of the pods
-	service   *corev1.Service   // nil where nobody dials one
-	noService error             // why there is none
-	sent      [2]parcel         // to the client's pod and the server's, with inject=yes
-	throttled [2]int64          // how often each had been when it was asked last
-	crew      *agent.Crew
-	hosts     map[manifest.Role]*host.Scoped
-	failed    atomic.Bool // a command did, so that an agent may have been killed
+	watch      *cluster.PodWatch // of the pods
+	service    *corev1.Service   // nil unless a path uses it
+	serviceErr error             // why it could not be created
+	payloads   [2]payload        // agents sent to the client's pod and the server's, with inject=yes
+	throttled  [2]int64          // throttling counts of the client and the server in their last reports
+	agents     *agent.Pool
+	hosts      map[manifest.Role]*host.Scoped
+	failed     atomic.Bool // a command failed, so its objects may be left
 }
 
-// Make makes what the blueprint says and tries each way. After an error everything is removed again; that a way cannot
-// be gone is the way's own.
+// Make creates the group and checks each path. After an error it has removed everything; a path that does not work has
+// its error in Way.Err.
 func (g *Group) Make(ctx context.Context) error {
-	g.crew, g.hosts = agent.NewCrew(), map[manifest.Role]*host.Scoped{}
+	g.agents, g.hosts = agent.NewPool(), map[manifest.Role]*host.Scoped{}
 	for _, r := range g.Plan.Roles() {
-		g.hosts[r] = host.NewScoped(noted{end{g, r}, &g.failed})
+		g.hosts[r] = host.NewScoped(failureRecorder{podHost{g, r}, &g.failed})
 	}
-	if err := g.raise(ctx); err != nil {
+	if err := g.start(ctx); err != nil {
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTime)
 		defer cancel()
 		return errors.Join(err, g.Remove(cleanup))
 	}
 	for _, p := range g.Plan.Paths() {
 		w := &Way{group: g, path: p}
-		w.Err = w.try(ctx)
+		w.Err = w.check(ctx)
 		g.Ways = append(g.Ways, w)
 	}
 	return nil
 }
 
-// CleanupTime is how long the remains of something that failed may take to go.
+// CleanupTime limits the removal after a failure, and the requests that create objects.
 const CleanupTime = 30 * time.Second
 
-func (g *Group) raise(ctx context.Context) error {
+// start creates the volume, the Service and the pods, waits until they run, and copies the agent if it is injected.
+func (g *Group) start(ctx context.Context) error {
 	if err := g.Volume.Provision(ctx); err != nil {
 		return err
 	}
@@ -82,14 +83,14 @@ func (g *Group) raise(ctx context.Context) error {
 		return err
 	}
 	var err error
-	g.watch = cluster.Pods(g.Cluster.CoreV1().Pods(g.Plan.Namespace), g.Plan.Selector(), len(g.Plan.Roles()))
+	g.watch = cluster.WatchPods(g.Cluster.CoreV1().Pods(g.Plan.Namespace), g.Plan.Selector(), len(g.Plan.Roles()))
 	if g.Pods, err = g.awaitPods(ctx); err != nil {
 		return diagnosis.Explain(err, g.Plan.Namespace)
 	}
-	if err := g.locate(); err != nil {
+	if err := g.checkPods(); err != nil {
 		return err
 	}
-	if err := g.sameImage(); err != nil {
+	if err := g.checkImage(); err != nil {
 		return err
 	}
 	if g.Plan.Settings.Inject {
@@ -98,17 +99,17 @@ func (g *Group) raise(ctx context.Context) error {
 	return nil
 }
 
-// awaitPods waits until the pods run, and returns them; or says what keeps them from it.
+// awaitPods waits until the pods run, and returns them. The error explains what prevents it.
 func (g *Group) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	if g.Volume.HasClaim() {
 		return g.Volume.Running(ctx, g.watch)
 	}
 	warnings := cluster.PodWarnings(ctx, g.Cluster.CoreV1().Events(g.Plan.Namespace))
-	return g.watch.Running(ctx, diagnosis.NewReadiness(len(g.Plan.Roles()), time.Now(), warnings), nil)
+	return g.watch.AwaitRunning(ctx, diagnosis.NewReadiness(len(g.Plan.Roles()), time.Now(), warnings), nil)
 }
 
-// sameImage holds the pods to the image of the experiment.
-func (g *Group) sameImage() error {
+// checkImage returns an error if a pod runs another image than the experiment's other pods.
+func (g *Group) checkImage() error {
 	for i, r := range g.Plan.Roles() {
 		image := inspection.ImageOf(g.Pods[g.Plan.Name(r)], g.Plan.Archs[i])
 		if err := g.Pin.Check(g.Plan.Settings.Image, image); err != nil {
@@ -118,20 +119,20 @@ func (g *Group) sameImage() error {
 	return nil
 }
 
-// create makes the Service and the pods. A request that is given up half way may be carried out after all that there
-// was has been removed, so each is brought to its end. Without the Service there may be other ways to go.
+// create creates the Service and the pods. Its requests ignore the end of ctx, because a cancelled request could still
+// be carried out after the cleanup. Without the Service, direct paths still work.
 func (g *Group) create(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTime)
 	defer cancel()
 	if g.Plan.UsesService() {
-		g.service, g.noService = g.createService(whole)
+		g.service, g.serviceErr = g.createService(whole)
 	}
-	if g.noService != nil && !slices.ContainsFunc(g.Plan.Paths(), direct) {
-		return g.noService
+	if g.serviceErr != nil && !slices.ContainsFunc(g.Plan.Paths(), direct) {
+		return g.serviceErr
 	}
 	for _, r := range slices.Backward(g.Plan.Roles()) {
 		pod := g.Plan.Pod(r)
-		err := untilAccount(ctx, func() error {
+		err := retryUntilAccount(ctx, func() error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -161,11 +162,12 @@ func (g *Group) createService(ctx context.Context) (*corev1.Service, error) {
 	return made, diagnosis.Explain(err, g.Plan.Namespace)
 }
 
-// accountTime is how long a new namespace may take to have what pods need.
+// accountTime limits the wait for the prerequisites of pods in a new namespace.
 const accountTime = 15 * time.Second
 
-// untilAccount tries again while a new namespace has no account for its pods yet, or on OpenShift no range of users.
-func untilAccount(ctx context.Context, do func() error) error {
+// retryUntilAccount retries do while a new namespace lacks the pods' service account, or on OpenShift their range of
+// users.
+func retryUntilAccount(ctx context.Context, do func() error) error {
 	limited, cancel := context.WithTimeout(ctx, accountTime)
 	defer cancel()
 	for {
@@ -181,8 +183,8 @@ func lacksAccount(text string) bool {
 		strings.Contains(text, "unable to find annotation openshift.io/sa.scc.")
 }
 
-// locate finds the addresses, and checks by the pods' own status that they are where they should be.
-func (g *Group) locate() error {
+// checkPods checks by the pods' status that their nodes and networks are as planned, and sets Listen.
+func (g *Group) checkPods() error {
 	for _, r := range g.Plan.Roles() {
 		p := g.Pods[g.Plan.Name(r)]
 		if p == nil {
@@ -220,14 +222,14 @@ func (g *Group) address(r manifest.Role) (netip.Addr, error) {
 	return inspection.PodAddress(p, o.Family)
 }
 
-// Way is that of one of the plan's paths.
+// Way returns the connection on one of the plan's paths.
 func (g *Group) Way(p targets.Path) *Way {
 	return g.Ways[slices.Index(g.Plan.Paths(), p)]
 }
 
-// Remove ends the agents, removes the pods with what belongs to them, and returns when all of it is gone.
+// Remove ends the agents, removes the pods with all that belongs to them, and returns when everything is gone.
 func (g *Group) Remove(ctx context.Context) error {
-	g.crew.Close()
+	g.agents.Close()
 	for _, h := range g.hosts {
 		h.End()
 	}
@@ -243,7 +245,7 @@ func (g *Group) removePods(ctx context.Context) error {
 	}
 	core, namespace := g.Cluster.CoreV1(), g.Plan.Namespace
 	which := metav1.ListOptions{LabelSelector: g.Plan.Selector()}
-	// A second is the least that still waits for the containers to end.
+	// One second is the shortest grace period that still waits for the containers to end.
 	err := core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, which)
 	if g.Plan.UsesService() {
 		err = errors.Join(err, diagnosis.IgnoreNotFound(core.Services(namespace).Delete(ctx, g.Plan.Name("svc"),
@@ -252,9 +254,9 @@ func (g *Group) removePods(ctx context.Context) error {
 	if err := diagnosis.IgnoreNotFound(err); err != nil {
 		return diagnosis.Explain(err, namespace)
 	}
-	if g.watch != nil && g.watch.AllGone(ctx) {
+	if g.watch != nil && g.watch.AwaitGone(ctx) {
 		return nil
 	}
 	pods := core.Pods(namespace)
-	return diagnosis.Explain(cluster.Gone(ctx, which, pods.List, pods.Watch), namespace)
+	return diagnosis.Explain(cluster.AwaitGone(ctx, which, pods.List, pods.Watch), namespace)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Ends that are pods have the network that was asked for in place of the default one; nodes have none of Multus.
+// Pods must have the network that replaces the default one; pods in the network of their node have none of Multus.
 func TestLocateDefaultNetwork(t *testing.T) {
 	for network, says := range map[string]string{
 		"a/b": "", "a/c": "the default network of pod knotmeter-abc-7-client is a/b, not a/c",
@@ -31,7 +31,7 @@ func TestLocateDefaultNetwork(t *testing.T) {
 		g.Pods[plan.Name(manifest.Client)].Annotations = map[string]string{
 			"k8s.v1.cni.cncf.io/network-status": `[{"name":"a/b","ips":["10.9.0.2"],"default":true}]`,
 		}
-		err := g.locate()
+		err := g.checkPods()
 		if says == "" && (err != nil || g.Listen.String() != "10.0.0.2:5201") || says != "" && (err == nil ||
 			!strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, at %s", network, err, g.Listen)

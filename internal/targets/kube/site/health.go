@@ -14,14 +14,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Health is what became of the pods and their nodes since the block began, and of their CPU since it was asked last,
-// that makes a run count for nothing.
+// Health returns what happened to the pods and nodes since the block began, or to their CPU since the last call, that
+// invalidates a run.
 func (g *Group) Health(ctx context.Context) []string {
-	return slices.Concat(g.watch.Ailments(g.Pods), g.Nodes.Ailments(), g.throttling(ctx))
+	return slices.Concat(g.watch.Problems(g.Pods), g.Nodes.Problems(), g.throttling(ctx))
 }
 
-// throttling asks the places whether they ran out of a quota of CPU time since they were asked last, if they have one
-// that the user did not give them.
+// throttling returns how often a CPU limit throttled the pods since the last report. A limit that the user gave is part
+// of the measurement and does not count.
 func (g *Group) throttling(ctx context.Context) []string {
 	if g.Plan.Settings.Pods.CPULimit() != "" {
 		return nil
@@ -32,9 +32,9 @@ func (g *Group) throttling(ctx context.Context) []string {
 		if !inspection.Limited(pod) {
 			continue
 		}
-		now, err := g.Report(ctx, r, preflight.Spec{Role: preflight.Witness, Patience: MeetTime})
+		now, err := g.Report(ctx, r, preflight.Spec{Role: preflight.Witness, Patience: PreflightTimeout})
 		if err != nil {
-			continue // a place that does not answer has lost its run too
+			continue // a pod that does not answer fails its run anyway
 		}
 		if n := now.Throttled - before; n > 0 {
 			list = append(list, fmt.Sprintf("the CPU of %s was throttled %d times by its limit of %s; give its pods more in "+
@@ -44,24 +44,24 @@ func (g *Group) throttling(ctx context.Context) []string {
 	return list
 }
 
-// Failed says whether a command on the pods ended with an error, so that what it made may be left.
+// Failed reports whether a command on the pods failed, so that its objects may be left.
 func (g *Group) Failed() bool { return g.failed.Load() }
 
-// newsTime is how long the reason of a lost connection may take to be known.
-const newsTime = 2 * time.Second
+// podNewsTime limits the wait for an event that explains a lost connection.
+const podNewsTime = 2 * time.Second
 
-// lost adds to the error of a lost connection what became of the pods, which may be known a moment later.
-func (g *Group) lost(ctx context.Context, err error) error {
+// explainLost adds to the error of a lost connection what happened to the pods, for which it waits up to podNewsTime.
+func (g *Group) explainLost(ctx context.Context, err error) error {
 	if !errors.Is(err, remote.ErrLost) || g.watch == nil || g.Pods == nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, newsTime)
+	limited, cancel := context.WithTimeout(ctx, podNewsTime)
 	defer cancel()
 	for limited.Err() == nil {
-		if why := g.watch.Ailments(g.Pods); len(why) > 0 {
+		if why := g.watch.Problems(g.Pods); len(why) > 0 {
 			return fmt.Errorf("%s: %w", strings.Join(why, "; "), err)
 		}
-		_ = cluster.Pause(limited, newsTime/20)
+		_ = cluster.Pause(limited, podNewsTime/20)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// runningPod is a pod of ours that runs.
+// runningPod returns a pod of ours that runs.
 func runningPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "1"}, Spec: corev1.PodSpec{NodeName: "node-1"},
@@ -33,20 +33,20 @@ func runningPod(name string) *corev1.Pod {
 	}
 }
 
-// watchedGroup is a group on a cluster of no nodes that are real, with the pods of its blueprint.
+// watchedGroup returns a group on a fake cluster whose pods and nodes are watched.
 func watchedGroup(t *testing.T) (*Group, *fake.Clientset) {
 	t.Helper()
 	api := fake.NewClientset()
 	g := &Group{Cluster: &cluster.Cluster{Interface: api}, Plan: manifest.Blueprint{Experiment: "abc", Site: 7,
 		Placements: []targets.Placement{{Path: targets.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
 	g.Plan.Namespace = "ns"
-	g.watch = cluster.Pods(api.CoreV1().Pods("ns"), g.Plan.Selector(), 2)
+	g.watch = cluster.WatchPods(api.CoreV1().Pods("ns"), g.Plan.Selector(), 2)
 	t.Cleanup(g.watch.End)
-	g.Nodes = cluster.NewNodes(api.CoreV1().Nodes()).From(t.Context())
+	g.Nodes = cluster.NewNodes(api.CoreV1().Nodes()).StartPeriod(t.Context())
 	return g, api
 }
 
-// The watch of a group's pods finds them running, tells what becomes of them, and when they are gone; with one request.
+// One watch of a group's pods shows when they run, what happens to them, and when they are gone.
 func TestHealth(t *testing.T) {
 	g, api := watchedGroup(t)
 	pods := api.CoreV1().Pods("ns")
@@ -73,12 +73,12 @@ func TestHealth(t *testing.T) {
 	if _, err := pods.Update(t.Context(), evicted, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	lost := g.lost(t.Context(), fmt.Errorf("on it: %w", remote.ErrLost))
+	lost := g.explainLost(t.Context(), fmt.Errorf("on it: %w", remote.ErrLost))
 	if !errors.Is(lost, remote.ErrLost) || !strings.Contains(lost.Error(), "was evicted by its node") {
 		t.Error(lost)
 	}
-	if other := errors.New("another"); g.lost(t.Context(), other) != other {
-		t.Error("another error was explained too")
+	if other := errors.New("another"); g.explainLost(t.Context(), other) != other {
+		t.Error("an unrelated error was explained too")
 	}
 	if got := g.Health(t.Context()); len(got) != 1 || !strings.Contains(got[0], "was evicted by its node") {
 		t.Errorf("the health of a pod that was evicted: %q", got)
@@ -88,7 +88,7 @@ func TestHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !g.watch.AllGone(t.Context()) {
+	if !g.watch.AwaitGone(t.Context()) {
 		t.Error("the pods are not all gone")
 	}
 	if got := slices.DeleteFunc(verbs(api), func(v string) bool {
@@ -107,21 +107,21 @@ func verbs(api *fake.Clientset) []string {
 	return list
 }
 
-// asked is a host that counts the commands that it is to run.
-type asked struct {
+// A countingHost counts commands, which all fail.
+type countingHost struct {
 	host.Host
 	commands int
 }
 
-func (a *asked) Name() string { return "ns/pod" }
+func (a *countingHost) Name() string { return "ns/pod" }
 
-func (a *asked) Run(context.Context, host.Cmd) error {
+func (a *countingHost) Run(context.Context, host.Cmd) error {
 	a.commands++
 	return errors.New("asked")
 }
 
-// TestLimitGiven: pods that the namespace limits are asked whether they were throttled. A limit that the user gave is
-// part of what is measured: a fact, a warning, and no reason not to count a run.
+// Pods are asked whether a limit of the namespace throttled them. A limit that the user gave is a fact and a warning,
+// and invalidates no run.
 func TestLimitGiven(t *testing.T) {
 	limit := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
 	for given, want := range map[bool]string{
@@ -132,8 +132,8 @@ func TestLimitGiven(t *testing.T) {
 		if given {
 			g.Plan.Settings.Pods.Resources.Limits = limit
 		}
-		a := &asked{}
-		g.crew, g.hosts, g.Pods = agent.NewCrew(), map[manifest.Role]*host.Scoped{}, map[string]*corev1.Pod{}
+		a := &countingHost{}
+		g.agents, g.hosts, g.Pods = agent.NewPool(), map[manifest.Role]*host.Scoped{}, map[string]*corev1.Pod{}
 		for _, r := range g.Plan.Roles() {
 			p := runningPod(g.Plan.Name(r))
 			p.Spec.Containers = []corev1.Container{{Name: manifest.ContainerName,

@@ -16,119 +16,119 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Host is one end as a host, with an agent that lives as long as the pods.
-func (g *Group) Host(r manifest.Role) host.Host { return g.crew.On(g.hosts[r]) }
+// Host returns one end as a host; its agent lives as long as the pods.
+func (g *Group) Host(r manifest.Role) host.Host { return g.agents.On(g.hosts[r]) }
 
-// A noted host notes whether a command on it ended with an error, so that what it made may be left.
-type noted struct {
+// A failureRecorder is a host that records whether a command failed, so that its objects may be left.
+type failureRecorder struct {
 	host.Host
 	failed *atomic.Bool
 }
 
-func (n noted) Run(ctx context.Context, c host.Cmd) error {
-	err := n.Host.Run(ctx, c)
+func (r failureRecorder) Run(ctx context.Context, c host.Cmd) error {
+	err := r.Host.Run(ctx, c)
 	if err != nil {
-		n.failed.Store(true)
+		r.failed.Store(true)
 	}
 	return err
 }
 
-// A Here is this machine as the place from which the API server is asked.
-type Here struct {
+// A Local is this machine as the client of the API server.
+type Local struct {
 	Endpoint host.Endpoint
 	scope    *host.Scoped
-	crew     *agent.Crew
+	agents   *agent.Pool
 	failed   atomic.Bool
 }
 
-// NewHere is this machine until Remove; agent is the command line of this program's agent on it.
-func NewHere(e host.Endpoint, agentLine ...string) *Here {
-	h := &Here{Endpoint: e, crew: agent.NewCrew()}
+// NewLocal returns this machine as a client until Remove; agentLine is the command line of its agent.
+func NewLocal(e host.Endpoint, agentLine ...string) *Local {
+	h := &Local{Endpoint: e, agents: agent.NewPool()}
 	local := host.NewLocal("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, agentLine...)
-	h.scope = host.NewScoped(noted{local, &h.failed})
+	h.scope = host.NewScoped(failureRecorder{local, &h.failed})
 	return h
 }
 
-// Host is the machine with its agent.
-func (h *Here) Host() host.Host { return h.crew.On(h.scope) }
+// Host returns the machine as a host with its agent.
+func (h *Local) Host() host.Host { return h.agents.On(h.scope) }
 
-// Failed says whether a command ended with an error.
-func (h *Here) Failed() bool { return h.failed.Load() }
+// Failed reports whether a command failed.
+func (h *Local) Failed() bool { return h.failed.Load() }
 
-// Remove ends all commands and returns when they are gone.
-func (h *Here) Remove() {
-	h.crew.Close()
+// Remove ends all commands and returns when they have ended.
+func (h *Local) Remove() {
+	h.agents.Close()
 	h.scope.End()
 }
 
-// complaintTime is how long a script may go on that has complained. When it has ended without reading all of its input,
-// its connection does not end.
-const complaintTime = time.Second
+// stderrTime is how long a script may run on after its first output on standard error. The connection of a script that
+// ends without reading all its input would stay open.
+const stderrTime = time.Second
 
-// speechKept is how many bytes of a speech are kept: scripts of ours print less than a hundred.
-const speechKept = 16 << 10
+// outputLimit is the number of bytes of a script's output that are kept. Our scripts print less than a hundred.
+const outputLimit = 16 << 10
 
-// A speech is the beginning of what a far end says, which may still say it when nobody listens any more.
-type speech struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
-	first func() // called when it begins to speak
+// A limitedOutput keeps the beginning of a script's output. It may be written to after its reader has finished.
+type limitedOutput struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	onFirst func() // called before the first write
 }
 
-func (s *speech) Write(b []byte) (int, error) {
+func (s *limitedOutput) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.first != nil && s.text.Len() == 0 {
-		s.first()
+	if s.onFirst != nil && s.text.Len() == 0 {
+		s.onFirst()
 	}
-	s.text.Write(b[:min(len(b), speechKept-s.text.Len())])
+	s.text.Write(b[:min(len(b), outputLimit-s.text.Len())])
 	return len(b), nil
 }
 
-func (s *speech) String() string {
+func (s *limitedOutput) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// shell is that of one end's container, which needs no agent.
+// shell returns a function that runs scripts in one end's container, without an agent.
 func (g *Group) shell(r manifest.Role) shell {
 	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
 		ended, cancel := context.WithCancel(ctx)
 		defer cancel()
-		var out, errs speech
-		errs.first = func() { time.AfterFunc(complaintTime, cancel) }
+		var out, errs limitedOutput
+		errs.onFirst = func() { time.AfterFunc(stderrTime, cancel) }
 		command := append([]string{"sh", "-c", script, manifest.InjectPath}, args...)
 		err := exec(ended, command, remote.Streams{Stdin: stdin, Stdout: &out, Stderr: &errs})
 		return out.String(), errs.String(), err
 	}
 }
 
-// An end is a host of a group.
-type end struct {
+// A podHost is one end of a group as a host.
+type podHost struct {
 	group *Group
 	role  manifest.Role
 }
 
-func (e end) Name() string { return e.group.Plan.HostName(e.role) }
+func (e podHost) Name() string { return e.group.Plan.HostName(e.role) }
 
-func (e end) Addr() netip.Addr {
-	a, _ := e.group.address(e.role) // the client's may be unknown, and nothing listens there
+func (e podHost) Addr() netip.Addr {
+	a, _ := e.group.address(e.role) // a client's may be unknown, which is harmless since nothing listens there
 	return a
 }
 
-// CPUs are not chosen: which ones a pod may have is the node's own matter.
-func (e end) CPUs() []int { return nil }
+// CPUs returns nil: the node decides which CPUs a pod uses.
+func (e podHost) CPUs() []int { return nil }
 
-func (e end) Run(ctx context.Context, c host.Cmd) error {
+func (e podHost) Run(ctx context.Context, c host.Cmd) error {
 	g := e.group
 	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(e.role))
 	pod := remote.Host{Name: e.Name(), Agent: g.Plan.AgentPath(), Exec: exec}
-	return g.lost(ctx, pod.Run(ctx, c))
+	return g.explainLost(ctx, pod.Run(ctx, c))
 }
 
-// Errand has the client's agent do something at a Vault.
-func (g *Group) Errand(ctx context.Context, e vault.Errand) (vault.Outcome, error) {
-	return agent.Do[vault.Outcome](ctx, g.Host(manifest.Client), agent.Request{Verb: vault.ErrandVerb, Body: e}, nil)
+// RunVaultTask makes the client's agent carry out a task at a Vault.
+func (g *Group) RunVaultTask(ctx context.Context, task vault.Task) (vault.Outcome, error) {
+	return agent.Do[vault.Outcome](ctx, g.Host(manifest.Client), agent.Request{Verb: vault.TaskVerb, Body: task}, nil)
 }

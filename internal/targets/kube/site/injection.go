@@ -19,24 +19,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// The agent's program is put into pods of images that do not have it, with what their shells have.
+// With inject=yes the agent is copied into pods whose image lacks it, using only programs that the image has.
 
-// Agents finds the agent's program for an architecture of nodes, such as amd64.
+// Agents returns the agent's program for an architecture of nodes, such as amd64.
 type Agents func(arch string) ([]byte, error)
 
-// A means is what an image has of what a copy takes.
-type means struct {
-	has  []string
-	arch string // of the machine; empty if there is no uname
+// imageTools are the programs for copying that an image has.
+type imageTools struct {
+	programs []string
+	arch     string // of the machine; "" if uname is missing or unknown
 }
 
-// probeScript prints the programs of copying that there are, and the machine.
+// probeScript prints which programs for copying exist, and the machine's architecture.
 const probeScript = `for p in cat chmod gzip gunzip tar; do ` +
 	`if command -v "$p" >/dev/null 2>&1; then echo "has $p"; fi; done; echo "machine $(uname -m 2>/dev/null)"; echo end`
 
-// parseMeans reads what the probe prints.
-func parseMeans(text string) (means, error) {
-	var m means
+// parseTools parses the output of probeScript.
+func parseTools(text string) (imageTools, error) {
+	var m imageTools
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if lines[len(lines)-1] != "end" {
 		return m, fmt.Errorf("its shell answers %q", diagnosis.Shorten(text))
@@ -45,7 +45,7 @@ func parseMeans(text string) (means, error) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch key {
 		case "has":
-			m.has = append(m.has, value)
+			m.programs = append(m.programs, value)
 		case "machine":
 			m.arch = map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[value]
 		}
@@ -53,25 +53,25 @@ func parseMeans(text string) (means, error) {
 	return m, nil
 }
 
-// A copying is how the program is copied into an image.
-type copying struct {
-	unpack string // reads standard input, and makes the file $0, which can be executed
-	packed func([]byte) ([]byte, error)
+// A copyMethod is a way to copy the agent into an image.
+type copyMethod struct {
+	unpack string // shell commands that write standard input to the executable file $0
+	pack   func([]byte) ([]byte, error)
 	name   string
 }
 
-// copying chooses how to copy: compressed if the image can unpack that.
-func (m means) copying() (copying, error) {
-	has := func(name string) bool { return slices.Contains(m.has, name) }
+// copyMethod chooses how to copy: compressed if the image can decompress.
+func (m imageTools) copyMethod() (copyMethod, error) {
+	has := func(name string) bool { return slices.Contains(m.programs, name) }
 	switch files := has("cat") && has("chmod"); {
 	case files && has("gzip"):
-		return copying{`gzip -dc >"$0"; chmod 0755 "$0"`, compress, "gzip"}, nil
+		return copyMethod{`gzip -dc >"$0"; chmod 0755 "$0"`, compress, "gzip"}, nil
 	case files && has("gunzip"):
-		return copying{`gunzip -c >"$0"; chmod 0755 "$0"`, compress, "gunzip"}, nil
+		return copyMethod{`gunzip -c >"$0"; chmod 0755 "$0"`, compress, "gunzip"}, nil
 	case files:
-		return copying{`cat >"$0"; chmod 0755 "$0"`, func(b []byte) ([]byte, error) { return b, nil }, "cat"}, nil
+		return copyMethod{`cat >"$0"; chmod 0755 "$0"`, func(b []byte) ([]byte, error) { return b, nil }, "cat"}, nil
 	case has("tar"):
-		return copying{`tar xf - -C "${0%/*}"`, archive, "tar"}, nil
+		return copyMethod{`tar xf - -C "${0%/*}"`, archive, "tar"}, nil
 	}
 	var missing []string
 	for _, name := range []string{"cat", "chmod"} {
@@ -79,12 +79,13 @@ func (m means) copying() (copying, error) {
 			missing = append(missing, name)
 		}
 	}
-	return copying{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "),
+	return copyMethod{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "),
 		manifest.ShellNeeds)
 }
 
-// script copies, has the copy say what it is, and only if that is $1 lets it take the place of the first process.
-func (c copying) script() string {
+// script returns a script that copies the agent to $0 and prints the copy's digest. Only if that equals $1, it signals
+// the first process to become the agent.
+func (c copyMethod) script() string {
 	return `set -e; ` + c.unpack +
 		`; d=$("$0" digest) || d="it ended with status $?"; echo "$d"; [ "$d" = "$1" ]; kill -USR1 1`
 }
@@ -111,53 +112,53 @@ func archive(b []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// An Injector has what is copied into the pods of an experiment, all of which have the same image.
+// An Injector prepares what is copied into the pods of an experiment, all of which have the same image.
 type Injector struct {
 	Agents Agents
 	Image  string
 
 	mu    sync.Mutex
-	ready map[string]parcel // by architecture of the node
+	ready map[string]payload // by architecture
 }
 
-// A parcel is the program as it is sent.
-type parcel struct {
+// A payload is the agent's program as it is sent.
+type payload struct {
 	content []byte
-	digest  string // of the program, SHA-256 in hexadecimal
-	by      copying
+	digest  string // SHA-256 of the program, in hexadecimal
+	method  copyMethod
 }
 
-// String says what is sent, for the facts.
-func (p parcel) String() string { return fmt.Sprintf("%d bytes by %s", len(p.content), p.by.name) }
+// String returns the size and the method, for the facts.
+func (p payload) String() string { return fmt.Sprintf("%d bytes by %s", len(p.content), p.method.name) }
 
-// prepared returns the parcel for an architecture, if there is one.
-func (i *Injector) prepared(arch string) (parcel, bool) {
+// prepared returns the payload for an architecture, if it exists.
+func (i *Injector) prepared(arch string) (payload, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p, ok := i.ready[arch]
 	return p, ok
 }
 
-// parcelFor prepares what is sent to a node, once for each architecture; without a known one the pod is asked. Pods
-// that do not answer hold up no other.
-func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parcel, error) {
+// payloadFor returns the payload for a node's architecture, and prepares it once; if arch is "", the pod is asked. The
+// lock is not held while a pod is asked, so a silent pod delays no other.
+func (i *Injector) payloadFor(ctx context.Context, arch string, run shell) (payload, error) {
 	if p, ok := i.prepared(arch); ok {
 		return p, nil
 	}
 	m, err := i.probe(ctx, run)
 	if err != nil {
-		return parcel{}, err
+		return payload{}, err
 	}
 	if arch == "" {
 		arch = m.arch
 	}
 	if arch == "" {
-		return parcel{}, fmt.Errorf("the architecture of the node is unknown: nodes may not be listed, and the image %s "+
+		return payload{}, fmt.Errorf("the architecture of the node is unknown: nodes may not be listed, and the image %s "+
 			"has no uname; allow the listing of nodes", i.Image)
 	}
-	by, err := m.copying()
+	by, err := m.copyMethod()
 	if err != nil {
-		return parcel{}, fmt.Errorf("the agent cannot be put into the image %s: %w", i.Image, err)
+		return payload{}, fmt.Errorf("the agent cannot be put into the image %s: %w", i.Image, err)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -166,27 +167,27 @@ func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parce
 	}
 	program, err := i.Agents(arch)
 	if err != nil {
-		return parcel{}, fmt.Errorf("inject=yes: %w", err)
+		return payload{}, fmt.Errorf("inject=yes: %w", err)
 	}
-	p := parcel{digest: fmt.Sprintf("%x", sha256.Sum256(program)), by: by}
-	if p.content, err = by.packed(program); err != nil {
-		return parcel{}, err
+	p := payload{digest: fmt.Sprintf("%x", sha256.Sum256(program)), method: by}
+	if p.content, err = by.pack(program); err != nil {
+		return payload{}, err
 	}
 	if i.ready == nil {
-		i.ready = map[string]parcel{}
+		i.ready = map[string]payload{}
 	}
 	i.ready[arch] = p
 	return p, nil
 }
 
-// A shell runs a script in a container. Its error is the connection's, or that of a status other than 0.
+// A shell runs a script in a container. Its error is one of the connection, or a status other than 0.
 type shell func(ctx context.Context, stdin io.Reader, script string, args ...string) (stdout, stderr string, err error)
 
-// probeTime is how long a shell may take to print what its image has.
+// probeTime limits the run of probeScript.
 const probeTime = 30 * time.Second
 
-// probe asks a pod what its image has.
-func (i *Injector) probe(ctx context.Context, run shell) (means, error) {
+// probe returns the programs that a pod's image has.
+func (i *Injector) probe(ctx context.Context, run shell) (imageTools, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, probeTime,
 		fmt.Errorf("it did not answer within %v", probeTime))
 	defer cancel()
@@ -195,23 +196,24 @@ func (i *Injector) probe(ctx context.Context, run shell) (means, error) {
 		err = context.Cause(limited)
 	}
 	if err != nil {
-		return means{}, fmt.Errorf("the image %s: its shell cannot be used: %w: %s", i.Image, err, diagnosis.Shorten(errs))
+		return imageTools{}, fmt.Errorf("the image %s: its shell cannot be used: %w: %s", i.Image, err,
+			diagnosis.Shorten(errs))
 	}
-	m, err := parseMeans(out)
+	m, err := parseTools(out)
 	if err != nil {
-		return means{}, fmt.Errorf("the image %s: %w", i.Image, err)
+		return imageTools{}, fmt.Errorf("the image %s: %w", i.Image, err)
 	}
 	return m, nil
 }
 
-// How long one copy may take, and how often it is tried.
+// Limits of copying: the time of one attempt, and the number of attempts.
 const (
 	copyTime  = 30 * time.Second
 	copyTries = 2
 )
 
-// copyInto copies the program and checks the copy; what failed once is tried again.
-func (p parcel) copyInto(ctx context.Context, run shell) error {
+// copyInto copies the program and checks the copy, with one retry.
+func (p payload) copyInto(ctx context.Context, run shell) error {
 	var err error
 	for range copyTries {
 		if err = p.copyOnce(ctx, run); err == nil || ctx.Err() != nil {
@@ -221,15 +223,16 @@ func (p parcel) copyInto(ctx context.Context, run shell) error {
 	return fmt.Errorf("the agent was not copied in %d tries: %w", copyTries, err)
 }
 
-// copyOnce copies and checks. What the far end complains of ends it: nobody may be left there who reads the rest.
-func (p parcel) copyOnce(ctx context.Context, run shell) error {
+// copyOnce copies and checks once. Output on standard error ends it soon, since the script may no longer read its
+// input.
+func (p payload) copyOnce(ctx context.Context, run shell) error {
 	limited, cancel := context.WithTimeout(ctx, copyTime)
 	defer cancel()
-	out, errs, err := run(limited, bytes.NewReader(p.content), p.by.script(), p.digest)
+	out, errs, err := run(limited, bytes.NewReader(p.content), p.method.script(), p.digest)
 	got := strings.TrimSpace(out)
 	switch {
 	case got == p.digest:
-		// What is said of the connection afterwards does not matter: the copy is whole.
+		// The copy is complete, so a later error of the connection does not matter.
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -18,10 +18,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// fakeAgent is a program for /bin/sh that says its own digest, as the agent does.
+// fakeAgent is a shell script that prints its own digest, as the agent does.
 const fakeAgent = "#!/bin/sh\n[ \"$1\" = digest ] && sha256sum \"$0\" | cut -d ' ' -f 1\n"
 
-// localShell runs scripts here, with the agent's path in dir, and with only the programs named, or all.
+// localShell runs scripts on this machine, with the agent's path in dir and only the named programs, or all if none is
+// named.
 func localShell(t *testing.T, dir string, only ...string) shell {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
@@ -46,7 +47,7 @@ func localShell(t *testing.T, dir string, only ...string) shell {
 	}
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
 		var out, errs bytes.Buffer
-		// Signals to the first process are for containers.
+		// Only in containers may the first process be signalled.
 		script = strings.Replace(script, "; kill -USR1 1", "", 1)
 		c := exec.CommandContext(ctx, sh, append([]string{"-c", script, filepath.Join(dir,
 			filepath.Base(manifest.InjectPath))}, args...)...)
@@ -57,10 +58,10 @@ func localShell(t *testing.T, dir string, only ...string) shell {
 	}
 }
 
-// Whatever of the programs an image has, the copy is whole and can be executed.
+// Whichever programs an image has, the copy is complete and executable.
 func TestCopy(t *testing.T) {
 	agents := func(string) ([]byte, error) { return []byte(fakeAgent), nil }
-	// What the fake agent itself takes is not what the copy takes.
+	// The fake agent itself needs these programs.
 	fake := []string{"sha256sum", "cut", "sh"}
 	for want, has := range map[string][]string{
 		"gzip": {"cat", "chmod", "gzip"}, "cat": {"cat", "chmod"}, "tar": {"tar"},
@@ -69,9 +70,9 @@ func TestCopy(t *testing.T) {
 			dir := t.TempDir()
 			run := localShell(t, dir, append(has, fake...)...)
 			i := &Injector{Agents: agents, Image: "own:1"}
-			p, err := i.parcelFor(t.Context(), "amd64", run)
-			if err != nil || p.by.name != want || p.digest != fmt.Sprintf("%x", sha256.Sum256([]byte(fakeAgent))) {
-				t.Fatalf("%+v, %v", p.by.name, err)
+			p, err := i.payloadFor(t.Context(), "amd64", run)
+			if err != nil || p.method.name != want || p.digest != fmt.Sprintf("%x", sha256.Sum256([]byte(fakeAgent))) {
+				t.Fatalf("%+v, %v", p.method.name, err)
 			}
 			if err := p.copyInto(t.Context(), run); err != nil {
 				t.Fatal(err)
@@ -81,7 +82,7 @@ func TestCopy(t *testing.T) {
 				t.Errorf("%q, %v", copied, err)
 			}
 			asked := false
-			again, err := i.parcelFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string,
+			again, err := i.payloadFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string,
 				error) {
 				asked = true
 				return "", "", nil
@@ -93,12 +94,12 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// A copy that was cut is found, tried once more, and then an error.
+// A copy that is cut short is detected and retried once; the second failure is an error.
 func TestCutCopy(t *testing.T) {
 	agents := func(string) ([]byte, error) { return []byte(fakeAgent + strings.Repeat("# more\n", 1000)), nil }
 	for _, has := range [][]string{{"cat", "chmod"}, {"cat", "chmod", "gzip"}, {"tar"}} {
 		run := localShell(t, t.TempDir(), append(has, "sha256sum", "cut", "sh")...)
-		p, err := (&Injector{Agents: agents}).parcelFor(t.Context(), "amd64", run)
+		p, err := (&Injector{Agents: agents}).payloadFor(t.Context(), "amd64", run)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +113,7 @@ func TestCutCopy(t *testing.T) {
 				return run(ctx, in, script, args...)
 			})
 			if (err == nil) != (cut == 1) || tries != 2 {
-				t.Errorf("%s, cut %d times: %v after %d tries", p.by.name, cut, err, tries)
+				t.Errorf("%s, cut %d times: %v after %d tries", p.method.name, cut, err, tries)
 			}
 			if err != nil && !strings.Contains(err.Error(), "not copied in 2 tries") {
 				t.Error(err)
@@ -137,7 +138,7 @@ func TestInjectErrors(t *testing.T) {
 		{"cut", "amd64", "has cat\nhas chmod\n", "its shell answers"},
 	} {
 		i := &Injector{Agents: agents, Image: "own:1"}
-		if _, err := i.parcelFor(t.Context(), test.arch, says(test.out)); err == nil ||
+		if _, err := i.payloadFor(t.Context(), test.arch, says(test.out)); err == nil ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -145,20 +146,20 @@ func TestInjectErrors(t *testing.T) {
 	broken := func(context.Context, io.Reader, string, ...string) (string, string, error) {
 		return "", "sh: /knotmeter/knotmeter-agent: Permission denied", errors.New("status 126")
 	}
-	p := parcel{content: []byte("x"), digest: "y"}
+	p := payload{content: []byte("x"), digest: "y"}
 	if err := p.copyInto(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "does not let programs run") {
 		t.Error(err)
 	}
 }
 
-// A pod whose shell never answers is given up, and meanwhile holds up no other.
+// A pod whose shell never answers is given up after probeTime, and meanwhile delays no other.
 func TestSilentShell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &Injector{Agents: func(string) ([]byte, error) { return []byte(fakeAgent), nil }, Image: "own:1"}
 		began := time.Now()
 		silent := make(chan error)
 		go func() {
-			_, err := i.parcelFor(t.Context(), "amd64", func(ctx context.Context, _ io.Reader, _ string, _ ...string) (string,
+			_, err := i.payloadFor(t.Context(), "amd64", func(ctx context.Context, _ io.Reader, _ string, _ ...string) (string,
 				string, error) {
 				<-ctx.Done()
 				return "", "", ctx.Err()
@@ -166,7 +167,7 @@ func TestSilentShell(t *testing.T) {
 			silent <- err
 		}()
 		synctest.Wait()
-		_, err := i.parcelFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string,
+		_, err := i.payloadFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string,
 			error) {
 			return "has tar\nend\n", "", nil
 		})
@@ -179,15 +180,15 @@ func TestSilentShell(t *testing.T) {
 	})
 }
 
-// Of a far end that speaks without an end, the beginning is kept.
+// Of endless output, only the beginning is kept.
 func TestEndlessSpeech(t *testing.T) {
-	var s speech
+	var s limitedOutput
 	for range 100 {
 		if n, err := s.Write([]byte(strings.Repeat("yes\n", 1000))); n != 4000 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	if got := s.String(); len(got) != speechKept || !strings.HasPrefix(got, "yes\nyes\n") {
+	if got := s.String(); len(got) != outputLimit || !strings.HasPrefix(got, "yes\nyes\n") {
 		t.Errorf("%d bytes are kept", len(got))
 	}
 }
@@ -196,9 +197,9 @@ func FuzzMeans(f *testing.F) {
 	f.Add("has cat\nhas chmod\nmachine x86_64\nend\n")
 	f.Add("\r\n end")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := parseMeans(text)
+		m, err := parseTools(text)
 		if err == nil {
-			_, _ = m.copying()
+			_, _ = m.copyMethod()
 		}
 	})
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Way is how the client of a group goes on one of its paths: to the server itself, or to it by the Service. Without a
-// server it is what the client has to measure.
+// A Way is the connection of a group's client on one path: to the server itself or to its Service. Without a server it
+// has only the client's report.
 type Way struct {
-	Err    error // why it cannot be gone
+	Err    error // why the path does not work
 	Client preflight.Report
 	Server preflight.Report
 	group  *Group
@@ -32,27 +32,28 @@ type Way struct {
 	dial   netip.AddrPort
 }
 
-// MeetTime is how long the client tries to reach the server, in which nodes learn of new addresses.
-const MeetTime = 10 * time.Second
+// PreflightTimeout limits the client's attempts to reach the server, while nodes learn of new addresses.
+const PreflightTimeout = 10 * time.Second
 
-// try goes the way once.
-func (w *Way) try(ctx context.Context) (err error) {
+// check tests the path once.
+func (w *Way) check(ctx context.Context) (err error) {
 	if w.group.Plan.ClientOnly() {
-		return w.look(ctx)
+		return w.inspectClient(ctx)
 	}
 	if w.dial, err = w.group.dial(ctx, w.path); err != nil {
 		return err
 	}
-	return w.meet(ctx)
+	return w.checkConnection(ctx)
 }
 
-// dial is what the client connects to on a path, once it leads to the server alone.
+// dial returns the address that the client connects to on a path. For a Service it waits until the server is its only
+// endpoint.
 func (g *Group) dial(ctx context.Context, p targets.Path) (netip.AddrPort, error) {
 	if !p.Service() {
 		return g.Listen, nil
 	}
-	if g.noService != nil {
-		return netip.AddrPort{}, g.noService
+	if g.serviceErr != nil {
+		return netip.AddrPort{}, g.serviceErr
 	}
 	name, address := g.service.Name, g.service.Spec.ClusterIP
 	ip, err := netip.ParseAddr(address)
@@ -60,13 +61,14 @@ func (g *Group) dial(ctx context.Context, p targets.Path) (netip.AddrPort, error
 		return netip.AddrPort{}, fmt.Errorf("service %s has the address %q: %w", name, address, err)
 	}
 	return netip.AddrPortFrom(ip, g.Listen.Port()),
-		cluster.OnlyEndpoint(ctx, g.Cluster.DiscoveryV1(), g.Plan.Namespace, name, g.Listen)
+		cluster.AwaitOnlyEndpoint(ctx, g.Cluster.DiscoveryV1(), g.Plan.Namespace, name, g.Listen)
 }
 
-// meet has the client find the server by the way of the runs.
-func (w *Way) meet(ctx context.Context) error {
+// checkConnection makes the client connect to the server as runs will.
+func (w *Way) checkConnection(ctx context.Context) error {
 	g, plan := w.group, w.group.Plan
-	forServer := preflight.Spec{Role: preflight.Server, Token: preflight.NewToken(), Address: g.Listen, Patience: MeetTime}
+	forServer := preflight.Spec{Role: preflight.Server, Token: preflight.NewToken(), Address: g.Listen,
+		Patience: PreflightTimeout}
 	forClient := forServer
 	forClient.Role, forClient.Address = preflight.Client, w.dial
 	var both sync.WaitGroup
@@ -83,7 +85,7 @@ func (w *Way) meet(ctx context.Context) error {
 			w.Server.Error)
 	case w.Client.Error != "":
 		return fmt.Errorf("%s does not reach %s: %s%s", plan.HostName(manifest.Client), plan.HostName(manifest.Server),
-			w.Client.Error, g.policies(ctx))
+			w.Client.Error, g.policyHint(ctx))
 	case w.Server.Error != "":
 		return fmt.Errorf("%s: %s", plan.HostName(manifest.Server), w.Server.Error)
 	case plan.Settings.Network != "" && plan.InPod(manifest.Client):
@@ -94,11 +96,11 @@ func (w *Way) meet(ctx context.Context) error {
 	return nil
 }
 
-// look has the client's place say what it is, where there is nobody to meet.
-func (w *Way) look(ctx context.Context) (err error) {
+// inspectClient takes the report of a client without a server, and checks its volume.
+func (w *Way) inspectClient(ctx context.Context) (err error) {
 	v := w.group.Volume
 	w.Client, err = w.group.Report(ctx, manifest.Client, preflight.Spec{
-		Role: preflight.Witness, Patience: MeetTime, Volume: v.Path(),
+		Role: preflight.Witness, Patience: PreflightTimeout, Volume: v.Path(),
 	})
 	if err == nil && v != nil {
 		err = v.Check(w.Client.Volume, w.group.Pods[w.group.Plan.Name(manifest.Client)])
@@ -106,7 +108,7 @@ func (w *Way) look(ctx context.Context) (err error) {
 	return err
 }
 
-// Report has one place carry out its part of a meeting.
+// Report makes the agent of one end carry out a preflight check.
 func (g *Group) Report(ctx context.Context, r manifest.Role, spec preflight.Spec) (preflight.Report, error) {
 	request := agent.Request{Verb: preflight.Verb, Token: spec.Token, Body: spec}
 	report, err := agent.Do[preflight.Report](ctx, g.Host(r), request, nil)
@@ -119,8 +121,8 @@ func (g *Group) Report(ctx context.Context, r manifest.Role, spec preflight.Spec
 	return report, err
 }
 
-// policies names what may be in the way of traffic.
-func (g *Group) policies(ctx context.Context) string {
+// policyHint names NetworkPolicies that may block the traffic.
+func (g *Group) policyHint(ctx context.Context) string {
 	found, err := g.Cluster.NetworkingV1().NetworkPolicies(g.Plan.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Sprintf("; policies of the namespace %s are unknown (%v)%s", g.Plan.Namespace,

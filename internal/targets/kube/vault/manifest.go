@@ -23,27 +23,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// What a Vault that is deployed for a block is called, inside and out.
 const vaultRole manifest.Role = "vault"
 
 const (
-	vaultName   = "vault" // in its certificate
+	vaultName   = "vault" // host name in its certificate
 	vaultPort   = 8200
-	vaultPeers  = 8201 // between replicas
+	vaultPeers  = 8201 // port between replicas
 	vaultConfig = "/vault/config"
 	vaultData   = "/vault/data"
-	// labelVault is the group that a Vault was deployed for. The group's own label would make its pods the group's.
+	// labelVault has the group that a Vault was deployed for. With the group's own label its pods would belong to the
+	// group.
 	labelVault = "knotmeter.dev/vault"
 )
 
-// A Plan is what a Vault is made from: the group that asks it, and what users say of it.
+// A Plan has what determines a Vault: the group that asks it, and the user's options.
 type Plan struct {
 	manifest.Blueprint
 	Wanted vault.Instance
-	Spread []string // nodes for volumes that are made once a node is chosen
+	Spread []string // nodes for volumes that wait for a pod
 }
 
-// VolumeOf is what the volume of each replica is to be, of the size that volumes have.
+// VolumeOf returns the settings of each replica's volume.
 func VolumeOf(wanted vault.Instance, size resource.Quantity) manifest.Volume {
 	return manifest.Volume{Given: wanted.StorageClass != "", Class: wanted.StorageClass, Access: corev1.ReadWriteOnce,
 		Size: size, Use: manifest.Fresh, Vault: true}
@@ -54,7 +54,7 @@ func (b Plan) vaultLabels() map[string]string {
 		manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site), manifest.LabelRole: string(vaultRole)}
 }
 
-// vaultSelector finds what belongs to the group's Vault.
+// vaultSelector returns the label selector of the group's Vault.
 func (b Plan) vaultSelector() string {
 	return labels.Set{manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site)}.String()
 }
@@ -63,8 +63,8 @@ func (b Plan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Name(va
 
 func (b Plan) claimName(i int) string { return b.vaultPodName(i) + "-volume" }
 
-// Claim asks for the volume of a replica. Where volumes wait for a pod, blocks begin with the nodes in turn, so that
-// the first replica, which leads at the start, is not always on the same one.
+// Claim returns the claim of replica i. If waits, the volume waits for a pod, and blocks start at each node in turn, so
+// that the first replica, the first leader, is not always on the same node.
 func (b Plan) Claim(i int, class string, waits bool) *corev1.PersistentVolumeClaim {
 	node := ""
 	if waits {
@@ -74,12 +74,12 @@ func (b Plan) Claim(i int, class string, waits bool) *corev1.PersistentVolumeCla
 	return VolumeOf(b.Wanted, b.Settings.Volume.Size).Claim(o, class, node)
 }
 
-// vaultHCL is the configuration of each replica: Raft storage, TLS for clients, memory that is not locked since that
-// takes a privilege. What differs between replicas comes from their environment.
+// vaultHCL returns the configuration of each replica: Raft storage, TLS for clients, and no locked memory, which would
+// need a privilege. Replicas get what differs from their environment.
 func (b Plan) vaultHCL() string {
-	any := "0.0.0.0"
+	wildcard := "0.0.0.0"
 	if b.Settings.Family == corev1.IPv6Protocol {
-		any = "[::]"
+		wildcard = "[::]"
 	}
 	return fmt.Sprintf(`ui = false
 disable_mlock = true
@@ -92,11 +92,11 @@ listener "tcp" {
   tls_cert_file   = "%s/tls.crt"
   tls_key_file    = "%s/tls.key"
 }
-`, vaultData, any, vaultPort, any, vaultPeers, vaultConfig, vaultConfig)
+`, vaultData, wildcard, vaultPort, wildcard, vaultPeers, vaultConfig, vaultConfig)
 }
 
-// ConfigSecret has the configuration and what TLS needs. It belongs to the client's pod, with which it goes whatever
-// becomes of this program, without anybody having to list Secrets.
+// ConfigSecret returns the Secret with the configuration and the TLS key. The client's pod owns it, so it is removed
+// with the pod however this program ends, and no right to list Secrets is needed.
 func (b Plan) ConfigSecret(cert, key []byte, owner types.UID) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -108,8 +108,8 @@ func (b Plan) ConfigSecret(cert, key []byte, owner types.UID) *corev1.Secret {
 	}
 }
 
-// Replica is a replica. It satisfies the restricted Pod Security Standard. Replicas keep to nodes of their own, and
-// away from the client's, where there are enough.
+// Replica returns the pod of replica i, which satisfies the restricted Pod Security Standard. Replicas prefer separate
+// nodes, other than the client's.
 func (b Plan) Replica(i int) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.PodMetadata(b.vaultLabels())
@@ -123,7 +123,8 @@ func (b Plan) Replica(i int) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: b.vaultPodName(i), Namespace: b.Namespace, Labels: l, Annotations: annotations},
 		Spec:       o.PodSpec(b.vaultContainer()),
 	}
-	p.Spec.Affinity, p.Spec.TopologySpreadConstraints = awayFrom(b.Nodes[0]), []corev1.TopologySpreadConstraint{spread}
+	p.Spec.Affinity = preferOtherNodes(b.Nodes[0])
+	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{spread}
 	o.SetFSGroup(p.Spec.SecurityContext)
 	p.Spec.Volumes = []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.Name(vaultRole),
@@ -136,7 +137,7 @@ func (b Plan) Replica(i int) *corev1.Pod {
 	return p
 }
 
-// data is where a replica has its data: its volume, or a directory on the node's own disk.
+// data returns the volume of a replica's data: its claim, or a directory on the node's disk.
 func (b Plan) data(i int) corev1.Volume {
 	if b.Wanted.StorageClass == "" {
 		return manifest.EmptyDir("data")
@@ -165,7 +166,7 @@ func (b Plan) vaultContainer() corev1.Container {
 			{Name: "HOME", Value: "/tmp"},
 		},
 		Resources: b.resources(),
-		// Ready is who can serve, the leader or a standby, and not one that is sealed.
+		// The leader and standbys are ready, sealed replicas are not.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Path: "/v1/sys/health?standbyok=true&perfstandbyok=true", Port: intstr.FromInt32(vaultPort),
@@ -181,7 +182,7 @@ func (b Plan) vaultContainer() corev1.Container {
 	}
 }
 
-// resources are what users say, for requests and limits, or little to ask for and room to grow.
+// resources returns the user's values as requests and limits; by default small requests and only a memory limit.
 func (b Plan) resources() corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
@@ -197,8 +198,8 @@ func (b Plan) resources() corev1.ResourceRequirements {
 	return r
 }
 
-// awayFrom prefers other nodes.
-func awayFrom(node string) *corev1.Affinity {
+// preferOtherNodes returns an affinity that prefers other nodes.
+func preferOtherNodes(node string) *corev1.Affinity {
 	others := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
 		{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}},
 	}}
@@ -206,7 +207,8 @@ func awayFrom(node string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
 }
 
-// certificate is a new one for the name of Vault, that vouches for itself. It lasts as long as pods do.
+// certificate returns a new self-signed certificate for vaultName and its key, both as PEM. It is valid for the
+// lifetime of pods.
 func certificate(now time.Time) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package vault is the Vault that is deployed for a block on a cluster: its manifests, and its life from the making of
-// its pods to their end.
+// Package vault deploys a Vault for a block on a cluster, initialises it, and removes it. It also has its manifests.
 package vault
 
 import (
@@ -29,19 +28,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// A Deployment is the Vault of a block, from its making to its end.
+// A Deployment is the Vault of a block, from creation to removal.
 type Deployment struct {
-	client   *site.Group
-	plan     Plan
-	volumes  []*volumes.Volume      // of the replicas; none where their data is on the nodes' own disks
-	Pods     map[string]*corev1.Pod // as they were when all worked
-	watch    *cluster.PodWatch      // what becomes of them
-	Endpoint host.Endpoint
-	took     time.Duration
+	client        *site.Group // asks the Vault
+	plan          Plan
+	volumes       []*volumes.Volume      // of the replicas; empty if their data is on the nodes' disks
+	Pods          map[string]*corev1.Pod // by name, as they were when all ran
+	watch         *cluster.PodWatch      // of the pods
+	Endpoint      host.Endpoint
+	startDuration time.Duration // of Start
 }
 
-// New is for a group that asks it. Nothing of it is made yet. Volumes, if it is to have any, are of storage; those that
-// are made once a node is chosen are on the nodes to spread to.
+// New plans a Vault for a group that asks it, and creates nothing yet. Its volumes, if wanted has any, are of storage;
+// volumes that wait for a pod are spread over the nodes spread.
 func New(
 	ctx context.Context, client *site.Group, wanted vault.Instance, storage *volumes.Storage, spread []string,
 ) (*Deployment, error) {
@@ -54,10 +53,11 @@ func New(
 	return d, err
 }
 
-// beginTime is how long a Vault whose pods run may take to elect a leader and be followed.
-const beginTime = 90 * time.Second
+// initTime limits the wait for a running Vault to elect a leader and to have followers.
+const initTime = 90 * time.Second
 
-func (d *Deployment) Raise(ctx context.Context) error {
+// Start creates the volumes and pods, waits until they run, initialises Vault, and sets Endpoint.
+func (d *Deployment) Start(ctx context.Context) error {
 	began := time.Now()
 	cert, key, err := certificate(began)
 	if err != nil {
@@ -81,12 +81,13 @@ func (d *Deployment) Raise(ctx context.Context) error {
 		}
 		d.Endpoint.Addresses = append(d.Endpoint.Addresses, net.JoinHostPort(address.String(), strconv.Itoa(vaultPort)))
 	}
-	d.Endpoint.Secret.Token, err = d.begin(ctx)
-	d.took = time.Since(began)
+	d.Endpoint.Secret.Token, err = d.initialise(ctx)
+	d.startDuration = time.Since(began)
 	return err
 }
 
-// create makes the Secret and the pods; each request is brought to its end, so that what it makes can be removed.
+// create creates the Secret and the pods. Its requests ignore the end of ctx, so that everything they create can be
+// removed.
 func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
 	plan, core := d.plan, d.client.Cluster.CoreV1()
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
@@ -106,7 +107,7 @@ func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
 	return nil
 }
 
-// eachVolume does something with all volumes at the same time.
+// eachVolume calls do for all volumes at the same time.
 func (d *Deployment) eachVolume(do func(*volumes.Volume) error) error {
 	errs := make([]error, len(d.volumes))
 	var all sync.WaitGroup
@@ -117,15 +118,15 @@ func (d *Deployment) eachVolume(do func(*volumes.Volume) error) error {
 	return errors.Join(errs...)
 }
 
-func (d *Deployment) which() metav1.ListOptions {
+func (d *Deployment) podSelector() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: d.plan.vaultSelector()}
 }
 
-// await waits until all replicas run, or says what keeps them from it.
+// await waits until all replicas run. The error explains what prevents it.
 func (d *Deployment) await(ctx context.Context) error {
 	plan, core := d.plan, d.client.Cluster.CoreV1()
 	want := plan.Wanted.Replicas
-	d.watch = cluster.Pods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
+	d.watch = cluster.WatchPods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
 	var err error
 	if len(d.volumes) > 0 {
 		of := map[string]*volumes.Volume{}
@@ -136,49 +137,49 @@ func (d *Deployment) await(ctx context.Context) error {
 		return err
 	}
 	warnings := cluster.PodWarnings(ctx, core.Events(plan.Namespace))
-	d.Pods, err = d.watch.Running(ctx, diagnosis.NewReadiness(want, time.Now(), warnings), nil)
+	d.Pods, err = d.watch.AwaitRunning(ctx, diagnosis.NewReadiness(want, time.Now(), warnings), nil)
 	return err
 }
 
-// begin has the client's agent initialise and unseal the replicas, so that neither key nor token leaves the cluster but
-// through the connection to the API server, and returns the token.
-func (d *Deployment) begin(ctx context.Context) (string, error) {
-	said, err := d.client.Errand(ctx, vault.Errand{Endpoint: d.Endpoint, Patience: beginTime})
+// initialise makes the client's agent initialise and unseal the replicas, so that the unseal key never leaves the
+// cluster, and returns the token, which only passes through the connection to the API server.
+func (d *Deployment) initialise(ctx context.Context) (string, error) {
+	outcome, err := d.client.RunVaultTask(ctx, vault.Task{Endpoint: d.Endpoint, Timeout: initTime})
 	if err != nil {
 		return "", err
 	}
-	if said.Error != "" {
-		return "", fmt.Errorf("the Vault that was deployed does not work: %s%s", said.Error, d.sick())
+	if outcome.Error != "" {
+		return "", fmt.Errorf("the Vault that was deployed does not work: %s%s", outcome.Error, d.podProblems())
 	}
-	return said.Token, nil
+	return outcome.Token, nil
 }
 
-// sick is what became of the pods of a Vault that does not work, in brackets; empty if nothing is known.
-func (d *Deployment) sick() string {
-	if list := d.Ailments(); len(list) > 0 {
+// podProblems returns in brackets what happened to the pods of a Vault that does not work; "" if nothing is known.
+func (d *Deployment) podProblems() string {
+	if list := d.Problems(); len(list) > 0 {
 		return " (" + strings.Join(list, "; ") + "; 'kubectl logs' of its pods may say why)"
 	}
 	return ""
 }
 
-// Ailments are what became of the pods since all worked.
-func (d *Deployment) Ailments() []string {
+// Problems returns what happened to the pods since all ran.
+func (d *Deployment) Problems() []string {
 	if d.watch == nil {
 		return nil
 	}
-	return d.watch.Ailments(d.Pods)
+	return d.watch.Problems(d.Pods)
 }
 
-// Health is what became of the pods and their volumes since all worked that makes a run count for nothing.
+// Health returns what happened to the pods and their volumes since all ran that invalidates a run.
 func (d *Deployment) Health(ctx context.Context) []string {
-	list := d.Ailments()
+	list := d.Problems()
 	for _, v := range d.volumes {
 		list = append(list, v.Health(ctx)...)
 	}
 	return list
 }
 
-// Warnings are what a reader of runs on the Vault should know.
+// Warnings returns what a reader of the Vault's results should know.
 func (d *Deployment) Warnings() []result.Warning {
 	list := inspection.SidecarWarnings(d.Pods)
 	for _, v := range d.volumes {
@@ -187,7 +188,7 @@ func (d *Deployment) Warnings() []result.Warning {
 	return list
 }
 
-// replicas are the pods in the order of their names.
+// replicas returns the pods in the order of their names.
 func (d *Deployment) replicas() []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, name := range slices.Sorted(maps.Keys(d.Pods)) {
@@ -196,6 +197,7 @@ func (d *Deployment) replicas() []*corev1.Pod {
 	return list
 }
 
+// Facts returns the facts about the deployment, with the prefix "vault.".
 func (d *Deployment) Facts() []result.Fact {
 	var nodes []string
 	digest := result.Unknown
@@ -205,20 +207,20 @@ func (d *Deployment) Facts() []result.Fact {
 			digest = id
 		}
 	}
-	stored := "the nodes' own disks (emptyDir)"
+	storage := "the nodes' own disks (emptyDir)"
 	if class := d.plan.Wanted.StorageClass; class != "" {
-		stored = fmt.Sprintf("a new volume of %s and the class %s for each replica", d.plan.Settings.Volume.Size.String(),
+		storage = fmt.Sprintf("a new volume of %s and the class %s for each replica", d.plan.Settings.Volume.Size.String(),
 			class)
 	}
 	facts := []result.Fact{
 		{Name: "vault.deployment", Value: "fresh for the block"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.Pods))},
-		{Name: "vault.storage", Value: "raft, on " + stored},
+		{Name: "vault.storage", Value: "raft, on " + storage},
 		{Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
 		{Name: "vault.cpu", Value: cmp.Or(d.plan.Wanted.CPU, "no limit")},
 		{Name: "vault.memory", Value: cmp.Or(d.plan.Wanted.Memory, "up to 2Gi")},
 		{Name: "vault.image", Value: d.plan.Wanted.Image}, {Name: "vault.image-digest", Value: digest},
 		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.Pods).Value},
-		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
+		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.startDuration.Seconds())},
 	}
 	if len(d.volumes) == 0 {
 		return facts
@@ -230,7 +232,7 @@ func (d *Deployment) Facts() []result.Fact {
 	return append(facts, result.Fact{Name: "vault.volumes", Value: strings.Join(names, ", ")})
 }
 
-// Remove removes the deployment with its volumes and returns when it is gone.
+// Remove removes the deployment with its volumes, and returns when it is gone.
 func (d *Deployment) Remove(ctx context.Context) error {
 	if err := d.removePods(ctx); err != nil {
 		return err
@@ -238,7 +240,7 @@ func (d *Deployment) Remove(ctx context.Context) error {
 	return d.eachVolume(func(v *volumes.Volume) error { return v.Remove(ctx) })
 }
 
-// removePods removes the pods with their Secret.
+// removePods removes the pods and their Secret.
 func (d *Deployment) removePods(ctx context.Context) error {
 	if d.watch != nil {
 		defer d.watch.End()
@@ -246,14 +248,14 @@ func (d *Deployment) removePods(ctx context.Context) error {
 	plan, core := d.plan, d.client.Cluster.CoreV1()
 	err := errors.Join(
 		diagnosis.IgnoreNotFound(core.Pods(plan.Namespace).DeleteCollection(ctx,
-			metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.podSelector())),
 		diagnosis.IgnoreNotFound(core.Secrets(plan.Namespace).Delete(ctx, plan.Name(vaultRole), metav1.DeleteOptions{})))
 	if err != nil {
 		return diagnosis.Explain(err, plan.Namespace)
 	}
-	if d.watch != nil && d.watch.AllGone(ctx) {
+	if d.watch != nil && d.watch.AwaitGone(ctx) {
 		return nil
 	}
 	pods := core.Pods(plan.Namespace)
-	return diagnosis.Explain(cluster.Gone(ctx, d.which(), pods.List, pods.Watch), plan.Namespace)
+	return diagnosis.Explain(cluster.AwaitGone(ctx, d.podSelector(), pods.List, pods.Watch), plan.Namespace)
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// provisioning is a cluster that binds every claim of the class fast to a volume, which madeBy says who made, and
-// removes the volume with the claim.
+// provisioning returns a fake cluster that binds every claim of the class fast to a volume with the provisioner madeBy,
+// and removes the volume with the claim.
 func provisioning(t *testing.T, madeBy string) *fake.Clientset {
 	t.Helper()
 	fast := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "disk.example",
@@ -58,7 +58,7 @@ func provisioning(t *testing.T, madeBy string) *fake.Clientset {
 			},
 		}, "")
 	})
-	// The clientset's own watches heed no names.
+	// The clientset's own watches ignore field selectors.
 	api.PrependWatchReactor("persistentvolumeclaims", func(a k8stesting.Action) (bool, watch.Interface, error) {
 		name, one := a.(k8stesting.WatchAction).GetWatchRestrictions().Fields.RequiresExactMatch("metadata.name")
 		claim, err := api.Tracker().Get(a.GetResource(), a.GetNamespace(), name)
@@ -76,7 +76,7 @@ func provisioning(t *testing.T, madeBy string) *fake.Clientset {
 	return api
 }
 
-// deployment is a Vault of three replicas with volumes on a cluster.
+// deployment returns a Vault of three replicas with volumes on a cluster.
 func deployment(ctx context.Context, api *fake.Clientset) (*Deployment, error) {
 	wanted := vault.Instance{Deploy: true, Replicas: 3, Image: "vault:1", StorageClass: "fast"}
 	volume := manifest.AnyVolume()
@@ -89,8 +89,8 @@ func deployment(ctx context.Context, api *fake.Clientset) (*Deployment, error) {
 	return New(ctx, g, wanted, st, []string{"node-2", "node-3"})
 }
 
-// Each replica has a volume that was provisioned for it, on the nodes in turn, before there is a pod; all go with the
-// deployment, after its pods.
+// Each replica gets a volume that was provisioned for it, spread over the nodes in turn, before any pod is created. All
+// volumes are removed with the deployment, after its pods.
 func TestVolumesOfReplicas(t *testing.T) {
 	api := provisioning(t, "disk.example")
 	d, err := deployment(t.Context(), api)
@@ -150,14 +150,14 @@ func TestVolumesOfReplicas(t *testing.T) {
 	}
 }
 
-// A volume that was not provisioned for a replica is not used: no pod is made that would mount it.
+// A volume that was not provisioned for a replica is not used: no pod that would mount it is created.
 func TestVolumesOfOthers(t *testing.T) {
 	api := provisioning(t, "kubernetes.io/no-provisioner")
 	d, err := deployment(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Raise(t.Context()); !errors.Is(err, result.ErrNotSupported) ||
+	if err := d.Start(t.Context()); !errors.Is(err, result.ErrNotSupported) ||
 		!strings.Contains(err.Error(), "was not provisioned for it") {
 		t.Errorf("%v", err)
 	}
