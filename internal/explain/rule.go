@@ -28,8 +28,8 @@ type kind int
 
 const (
 	setting kind = iota // configuration of a target, and its limits
-	event // events in the kernel
-	effect // use of time
+	event               // events in the kernel
+	effect              // use of time
 )
 
 // Minimum differences of candidates. The decision depends on whether the targets differ; these exclude differences that
