@@ -57,7 +57,7 @@ type kubeTarget struct {
 	cluster         *cluster.Cluster
 	nodes           *inspection.NodeChoice // of the experiment
 	listed          []corev1.Node
-	plan            *targets.Plan          // set by Begin
+	plan            *targets.Plan          // nil before Begin
 	namespace       string                 // "" until it exists
 	ownNamespace    bool                   // the namespace was created for the experiment, or may have been
 	namespaceUID    types.UID              // of our own namespace

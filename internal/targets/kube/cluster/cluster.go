@@ -24,7 +24,7 @@ type Cluster struct {
 	kubernetes.Interface
 	Config      *rest.Config
 	context     string // of the kubeconfig
-	kubeconfig  string // the kubeconfig
+	kubeconfig  string // location of the kubeconfig
 	calls       atomic.Int64
 	clockOffset atomic.Int64 // clock of the API server minus that of this machine, in nanoseconds
 	// onlySPDY is set when a server or proxy refused WebSocket and accepted SPDY.

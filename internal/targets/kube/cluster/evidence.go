@@ -29,7 +29,7 @@ func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 			e.Config[name[0]+"/"+name[1]] = m.Data
 		}
 	}
-	if e.Config[inspection.CiliumMap] == nil { // where Cilium is installed by its operator
+	if e.Config[inspection.CiliumMap] == nil { // Cilium's operator has it in another namespace
 		e.Config[inspection.CiliumMap] = e.Config["cilium/cilium-config"]
 	}
 	gatherCustom(ctx, api, &e)

@@ -44,7 +44,7 @@ type Group struct {
 	watch      *cluster.PodWatch // of the pods
 	service    *corev1.Service   // nil unless a path uses it
 	serviceErr error             // why it could not be created
-	payloads   [2]payload        // agents sent to the client's pod and the server's, with inject=yes
+	payloads   [2]payload        // agents copied to the client's pod and the server's, with inject=yes
 	throttled  [2]int64          // throttling counts of the client and the server in their last reports
 	agents     *agent.Pool
 	hosts      map[manifest.Role]*host.Scoped
