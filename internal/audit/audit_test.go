@@ -75,7 +75,7 @@ func run(caseName, target, values, facts string) change {
 			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: target, Spec: target, Underlay: "one"})
 		}
 		if _, known := e.Experiment.Case(caseName); !known {
-			e.Experiment.Cases = append(e.Experiment.Cases, families.Known(caseName))
+			e.Experiment.Cases = append(e.Experiment.Cases, families.ImportedCase(caseName))
 		}
 	}
 }

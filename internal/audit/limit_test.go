@@ -45,7 +45,7 @@ func TestSourcesOfLimits(t *testing.T) {
 		withFacts("a", "limit-iops: 9/s; limit-throughput: 60 MB/s; vm-limit-iops: 6400/s; vm-limit-source: the sizes; "+
 			"told: limit-iops, limit-throughput"))
 	got := map[Resource]AppliedLimit{}
-	for _, h := range AppliedLimits(families.Known(caseName), &e.Runs[0], e.Facts["a"]) {
+	for _, h := range AppliedLimits(families.ImportedCase(caseName), &e.Runs[0], e.Facts["a"]) {
 		got[h.Resource] = h
 	}
 	for resource, want := range map[Resource]Limit{
