@@ -31,16 +31,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 )
 
-// agentArgument makes the test's own program an agent, with a verb more.
-const agentArgument = "be-an-agent"
-
-const censusVerb = "census"
+// agentArgument makes the test's own program an agent, with the additional verb stateVerb.
+const (
+	agentArgument = "be-an-agent"
+	stateVerb     = "process-state"
+)
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
 		runtime.LockOSThread() // as main does
 		verbs := Verbs()
-		verbs[censusVerb] = agent.Handle(takeCensus)
+		verbs[stateVerb] = agent.Handle(readState)
 		if agent.Serve(context.Background(), os.Stdin, os.Stdout, agent.Program{Verbs: verbs}) != nil {
 			os.Exit(1)
 		}
@@ -56,26 +57,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A census is what an agent's process has.
-type census struct {
-	Process     int
+// A processState holds the resources and settings of an agent's process.
+type processState struct {
+	Process     int // identifier
 	Descriptors int
-	Listening   int
+	Sockets     int
 	Goroutines  int
-	Procs       int
-	Collect     int
-	Heap        uint64
+	Procs       int    // GOMAXPROCS
+	GCPercent   int    // of the garbage collector
+	Heap        uint64 // bytes
 	Affinity    string // of all threads
-	Priorities  string
+	Priorities  string // of all threads
 }
 
-func takeCensus(context.Context, agent.Call, struct{}) (census, error) {
-	collect := debug.SetGCPercent(-1)
-	debug.SetGCPercent(collect)
+// readState returns the state of this process.
+func readState(context.Context, agent.Call, struct{}) (processState, error) {
+	percent := debug.SetGCPercent(-1)
+	debug.SetGCPercent(percent)
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	c := census{Process: os.Getpid(), Goroutines: runtime.NumGoroutine(), Procs: runtime.GOMAXPROCS(0),
-		Collect: collect, Heap: memory.HeapAlloc}
+	c := processState{Process: os.Getpid(), Goroutines: runtime.NumGoroutine(), Procs: runtime.GOMAXPROCS(0),
+		GCPercent: percent, Heap: memory.HeapAlloc}
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		return c, err
@@ -83,21 +85,22 @@ func takeCensus(context.Context, agent.Call, struct{}) (census, error) {
 	c.Descriptors = len(links)
 	for _, link := range links {
 		if to, _ := os.Readlink(link); strings.HasPrefix(to, "socket:") {
-			c.Listening++
+			c.Sockets++
 		}
 	}
-	c.Affinity, c.Priorities = ofThreads("status", "Cpus_allowed_list:"), ofThreads("stat", "")
+	c.Affinity, c.Priorities = threadValues("status", "Cpus_allowed_list:"), threadValues("stat", "")
 	return c, nil
 }
 
-// ofThreads are the different values of something that each thread of this process has, sorted.
-func ofThreads(file, field string) string {
+// threadValues returns the different values of a field of all threads of this process, sorted; without a field, their
+// priority, nice value and policy.
+func threadValues(file, field string) string {
 	found := map[string]bool{}
 	names, _ := filepath.Glob("/proc/self/task/*/" + file)
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		if field == "" {
 			_, rest, _ := strings.Cut(string(text), ") ")
@@ -112,29 +115,30 @@ func ofThreads(file, field string) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
-// crewed is this machine twice, with agents that live until the test ends.
-func crewed(t *testing.T) (client, server host.Host) {
+// startAgents returns this machine as client and server, with agents that live until the test ends.
+func startAgents(t *testing.T) (client, server host.Host) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	crew := agent.NewCrew()
-	t.Cleanup(crew.Close)
+	pool := agent.NewPool()
+	t.Cleanup(pool.Close)
 	here := netip.MustParseAddr("127.0.0.1")
-	on := func(name string) host.Host { return crew.On(host.NewLocal(name, here, nil, self, agentArgument)) }
+	on := func(name string) host.Host { return pool.On(host.NewLocal(name, here, nil, self, agentArgument)) }
 	return on("client"), on("server")
 }
 
-// between runs a workload between two agents; the server is told in the middle of it.
-func between(t *testing.T, client, server host.Host, w network.Spec, cpus []int) int64 {
+// runBetween runs a workload between two agents, and returns the number of their events. The client starts when the
+// server is ready.
+func runBetween(t *testing.T, client, server host.Host, w network.Spec, cpus []int) int64 {
 	t.Helper()
 	w.Warmup, w.Duration = 20*time.Millisecond, 200*time.Millisecond
 	w, err := w.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines atomic.Int64
+	var events atomic.Int64
 	text, _ := netload.NewToken().MarshalText()
 	at := netip.MustParseAddrPort("127.0.0.1:0")
 	ask := func(h host.Host, c netload.Config, hear func(agent.Event)) {
@@ -142,7 +146,7 @@ func between(t *testing.T, client, server host.Host, w network.Spec, cpus []int)
 		c.Workload, c.CPUs = w, cpus
 		request := agent.Request{Verb: netload.Verb, Token: string(text), Body: c}
 		r, err := agent.Do[netload.Report](t.Context(), h, request, func(e agent.Event) {
-			lines.Add(1)
+			events.Add(1)
 			hear(e)
 		})
 		if err != nil {
@@ -165,41 +169,42 @@ func between(t *testing.T, client, server host.Host, w network.Spec, cpus []int)
 		})
 	})
 	both.Wait()
-	return lines.Load()
+	return events.Load()
 }
 
-func taken(t *testing.T, h host.Host) census {
+// stateOf returns the state of a host's agent.
+func stateOf(t *testing.T, h host.Host) processState {
 	t.Helper()
-	c, err := agent.Do[census](t.Context(), h, agent.Request{Verb: censusVerb, Body: struct{}{}}, nil)
+	c, err := agent.Do[processState](t.Context(), h, agent.Request{Verb: stateVerb, Body: struct{}{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// keeps says that there is no more than another time, and that threads are as they were.
-func (c census) keeps(want census) bool {
-	return c.Descriptors <= want.Descriptors && c.Goroutines <= want.Goroutines && c.Listening == 0 &&
-		c.Procs == want.Procs && c.Collect == want.Collect && c.Heap <= want.Heap+4<<20 &&
-		c.Affinity == want.Affinity && c.Priorities == want.Priorities
+// asBefore reports whether the process has no more resources than before, no socket, and the same settings.
+func (c processState) asBefore(before processState) bool {
+	return c.Descriptors <= before.Descriptors && c.Goroutines <= before.Goroutines && c.Sockets == 0 &&
+		c.Procs == before.Procs && c.GCPercent == before.GCPercent && c.Heap <= before.Heap+4<<20 &&
+		c.Affinity == before.Affinity && c.Priorities == before.Priorities
 }
 
-// settled is a census after what ends by itself has ended.
-func settled(t *testing.T, h host.Host, want census) census {
+// awaitState waits until the state of a host's agent is as before, for at most 30 s, and returns the last state.
+func awaitState(t *testing.T, h host.Host, before processState) processState {
 	t.Helper()
 	for tries := 0; ; tries++ {
-		c := taken(t, h)
-		if c.keeps(want) || tries > 3000 {
+		c := stateOf(t, h)
+		if c.asBefore(before) || tries > 3000 {
 			return c
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// The idle level is watched once in an agent's life, which is a block on one machine: not again by its later runs.
+// The idle level is measured once in an agent's life, which is a block on one machine, and not again in later runs.
 func TestIdleLevel(t *testing.T) {
 	watched := 0
-	n := netCarrier{watch: func(time.Duration) (float64, error) {
+	n := netRunner{watch: func(time.Duration) (float64, error) {
 		if watched++; watched == 1 {
 			return 0, errors.New("no /proc")
 		}
@@ -219,9 +224,9 @@ func TestIdleLevel(t *testing.T) {
 	}
 }
 
-// What a run leaves in the process does not touch the next one, whatever their kinds.
+// No run leaves resources or changed settings in the process, whatever its kind.
 func TestRunsLeaveNothing(t *testing.T) {
-	client, server := crewed(t)
+	client, server := startAgents(t)
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer site.Close()
 	web := webapp.Config{Description: webapp.Description{URL: site.URL}}
@@ -232,60 +237,60 @@ func TestRunsLeaveNothing(t *testing.T) {
 			{Kind: network.TCPStream, Flows: 3}, {Kind: network.UDPStream, Rate: 2000, Size: 1000},
 			{Kind: network.TCPRR, Flows: 2}, {Kind: network.UDPRR}, {Kind: network.TCPCRR}, {Kind: network.TCPRRLoaded},
 		} {
-			between(t, client, server, w, []int{0})
+			runBetween(t, client, server, w, []int{0})
 		}
 		request := agent.Request{Verb: webapp.Verb, Body: web}
 		if r, err := agent.Do[httpload.Result](t.Context(), client, request, nil); err != nil || r.CPU > 4*r.Window {
 			t.Errorf("%+v, %v", r, err)
 		}
-		look := agent.Request{Verb: preflight.Verb, Body: preflight.Spec{Role: preflight.Witness, Patience: time.Second}}
-		if _, err := agent.Do[preflight.Report](t.Context(), client, look, nil); err != nil {
+		check := agent.Request{Verb: preflight.Verb, Body: preflight.Spec{Role: preflight.Witness, Patience: time.Second}}
+		if _, err := agent.Do[preflight.Report](t.Context(), client, check, nil); err != nil {
 			t.Error(err)
 		}
 	}
-	before := map[host.Host]census{client: taken(t, client), server: taken(t, server)}
+	before := map[host.Host]processState{client: stateOf(t, client), server: stateOf(t, server)}
 	for round := range 2 {
 		everything()
 		for h, first := range before {
-			if c := settled(t, h, first); !c.keeps(first) {
+			if c := awaitState(t, h, first); !c.asBefore(first) {
 				t.Errorf("%s: at first %+v, after %d rounds %+v", h.Name(), first, round+1, c)
 			}
 		}
 	}
 }
 
-// A run of a network says when it is ready and how it ended, whatever it has to tell: no more than an API server that
-// carries it can bear.
+// A network run has three events, however long its results: ready, and the end of both agents. The API server that
+// forwards them is not loaded with more.
 func TestQuiet(t *testing.T) {
-	client, server := crewed(t)
-	if lines := between(t, client, server, network.Spec{Kind: network.TCPRR}, nil); lines != 3 {
-		t.Errorf("%d events", lines)
+	client, server := startAgents(t)
+	if events := runBetween(t, client, server, network.Spec{Kind: network.TCPRR}, nil); events != 3 {
+		t.Errorf("%d events", events)
 	}
 }
 
-// serverRequest is for a server without a client.
+// serverRequest returns the request of a server without a client.
 func serverRequest(w network.Spec) agent.Request {
 	text, _ := netload.NewToken().MarshalText()
 	c := netload.Config{Role: netload.Server, Addr: netip.MustParseAddrPort("127.0.0.1:0"), Workload: w}
 	return agent.Request{Verb: netload.Verb, Token: string(text), Body: c}
 }
 
-// A server that waits for its client says where it listens, ends when it is told to, and listens no more.
+// A server that waits for its client reports where it listens, ends when it is cancelled, and then listens no more.
 func TestCancelled(t *testing.T) {
-	_, server := crewed(t)
+	_, server := startAgents(t)
 	w, err := network.Spec{Kind: network.UDPRR, Duration: time.Minute}.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := serverRequest(w)
-	process := taken(t, server).Process
+	process := stateOf(t, server).Process
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var at string
 		_, err = agent.Do[netload.Report](ctx, server, request, func(e agent.Event) {
 			if e.Event == agent.Ready {
 				at = strings.Trim(string(e.Body), `"`)
-				if c, err := net.Dial("tcp", at); err == nil { // somebody who says nothing
+				if c, err := net.Dial("tcp", at); err == nil { // a client that sends nothing
 					t.Cleanup(func() { c.Close() })
 				}
 				cancel()
@@ -299,14 +304,14 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("somebody still listens at %s", at)
 		}
 	}
-	if c := taken(t, server); c.Listening != 0 || c.Process != process { // an agent that does not obey is killed
+	if c := stateOf(t, server); c.Sockets != 0 || c.Process != process { // an agent that does not cancel is killed
 		t.Errorf("%+v, at first process %d", c, process)
 	}
 }
 
-// An agent that is killed in a run is replaced for the next one.
+// An agent that is killed during a run is replaced for the next run.
 func TestKilled(t *testing.T) {
-	client, server := crewed(t)
+	client, server := startAgents(t)
 	w := network.Spec{Kind: network.TCPRR, Duration: time.Minute}
 	w, err := w.Resolved()
 	if err != nil {
@@ -321,10 +326,10 @@ func TestKilled(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Status != -1 {
 		t.Errorf("a killed agent: %v", err)
 	}
-	between(t, client, server, network.Spec{Kind: network.TCPRR}, nil)
+	runBetween(t, client, server, network.Spec{Kind: network.TCPRR}, nil)
 }
 
-// killChildren kills the agents of this process.
+// killChildren kills the agents that this process started.
 func killChildren(t *testing.T) {
 	t.Helper()
 	for _, child := range children(t) {
@@ -334,7 +339,7 @@ func killChildren(t *testing.T) {
 	}
 }
 
-// children are the processes that this one has started.
+// children returns the processes that this one started.
 func children(t *testing.T) (all []*os.Process) {
 	t.Helper()
 	files, _ := filepath.Glob("/proc/self/task/*/children")

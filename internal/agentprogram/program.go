@@ -1,6 +1,5 @@
-// Package agentprogram is the program that runs on hosts: the agent with its table of verbs, and the commands that
-// a pod needs besides. It stands between the protocol and what carries requests out: load generators, and looks at
-// a place.
+// Package agentprogram is the program that runs on hosts: the agent, and other commands of a pod. It connects the
+// agent's protocol with the packages that carry out its requests: load generators and the preflight.
 package agentprogram
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 )
 
-// Run is the whole program: args say what it does. Without any it is an agent.
+// Run runs the command in args; without any it runs the agent.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		args = []string{remote.AgentCommand}
@@ -46,45 +45,45 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return fmt.Errorf("unknown agent command %q; 'knotmeter run' starts the agent", args[0])
 }
 
-// Serve is the agent with all its verbs. It ends with its input and with its parent.
+// Serve runs the agent with all its verbs until its input or its parent process ends.
 func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go followParent(ctx, cancel)
+	go cancelWithParent(ctx, cancel)
 	return agent.Serve(ctx, stdin, stdout, agent.Program{Version: netload.Version(), Verbs: Verbs()})
 }
 
-// Verbs is all that an agent can be asked for.
+// Verbs returns the handlers of all requests to an agent, by verb.
 func Verbs() map[string]agent.Handler {
-	net := netCarrier{watch: netload.IdleLevel}
+	net := netRunner{watch: netload.IdleLevel}
 	return map[string]agent.Handler{
-		netload.Verb:   agent.Handle(net.carry),
-		preflight.Verb: agent.Handle(carryPreflight),
-		webapp.Verb:    agent.Handle(plain(webapp.Run)),
-		api.Verb:       agent.Handle(plain(kubeapi.Run)),
-		dynamics.Verb:  agent.Handle(plain(trial.Do)),
-		vault.Verb:     agent.Handle(plain(vault.Run)),
-		vault.TaskVerb: agent.Handle(plain(func(ctx context.Context, e vault.Task) (vault.Outcome, error) {
+		netload.Verb:   agent.Handle(net.run),
+		preflight.Verb: agent.Handle(runPreflight),
+		webapp.Verb:    agent.Handle(resultOnly(webapp.Run)),
+		api.Verb:       agent.Handle(resultOnly(kubeapi.Run)),
+		dynamics.Verb:  agent.Handle(resultOnly(trial.Do)),
+		vault.Verb:     agent.Handle(resultOnly(vault.Run)),
+		vault.TaskVerb: agent.Handle(resultOnly(func(ctx context.Context, e vault.Task) (vault.Outcome, error) {
 			return e.Run(ctx)
 		})),
 	}
 }
 
-// plain makes of a function what a verb needs that has no token, and says nothing before its result.
-func plain[B, R any](do func(context.Context, B) (R, error)) func(context.Context, agent.Call, B) (R, error) {
+// resultOnly adapts a function to a verb without a token and without events before its result.
+func resultOnly[B, R any](do func(context.Context, B) (R, error)) func(context.Context, agent.Call, B) (R, error) {
 	return func(ctx context.Context, _ agent.Call, body B) (R, error) { return do(ctx, body) }
 }
 
-// A netCarrier carries out runs of the network's generator. It watches the machine's idle level before the first of
-// them: an agent lives as long as its site, so that each block has a level of its own, of the machine that it is on.
-type netCarrier struct {
-	watch func(time.Duration) (float64, error)
+// A netRunner runs the network's load generator. It measures the machine's idle level once, before the first run. Since
+// an agent lives as long as its site, each block has the level of its own machine.
+type netRunner struct {
+	watch func(time.Duration) (float64, error) // measures the idle level
 
 	mu   sync.Mutex
-	idle *float64 // busy CPUs of the idle machine; nil until it was watched
+	idle *float64 // busy CPUs of the idle machine; nil until measured
 }
 
-func (n *netCarrier) carry(ctx context.Context, call agent.Call, c netload.Config) (netload.Report, error) {
+func (n *netRunner) run(ctx context.Context, call agent.Call, c netload.Config) (netload.Report, error) {
 	if err := c.Token.UnmarshalText([]byte(call.Token)); err != nil {
 		return netload.Report{}, err
 	}
@@ -92,9 +91,9 @@ func (n *netCarrier) carry(ctx context.Context, call agent.Call, c netload.Confi
 	return netload.Run(ctx, c, func(at netip.AddrPort) { call.Say(agent.Ready, at) })
 }
 
-// idleLevel returns the machine's idle level, for which it watches the machine for so long unless it has done so; 0 is
-// not at all.
-func (n *netCarrier) idleLevel(d time.Duration) (float64, error) {
+// idleLevel returns the machine's idle level in busy CPUs. It measures the level for d, unless that was done before;
+// with d = 0 it returns 0 until then.
+func (n *netRunner) idleLevel(d time.Duration) (float64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.idle == nil {
@@ -110,12 +109,12 @@ func (n *netCarrier) idleLevel(d time.Duration) (float64, error) {
 	return *n.idle, nil
 }
 
-func carryPreflight(ctx context.Context, call agent.Call, s preflight.Spec) (preflight.Report, error) {
+func runPreflight(ctx context.Context, call agent.Call, s preflight.Spec) (preflight.Report, error) {
 	s.Token = call.Token
 	return preflight.Run(ctx, s, netload.Version())
 }
 
-// digest writes the SHA-256 of this program, in hexadecimal.
+// digest writes the SHA-256 of this program's file, in hexadecimal.
 func digest(out io.Writer) error {
 	own, err := os.Executable()
 	if err != nil {
@@ -134,13 +133,13 @@ func digest(out io.Writer) error {
 	return err
 }
 
-// parentInterval is how often an agent looks whether its parent still lives.
+// parentInterval is the time between checks of the parent process.
 const parentInterval = 500 * time.Millisecond
 
-// followParent cancels when the parent is gone, which shows in another process having taken its place.
-// The kernel's own signal for that (PR_SET_PDEATHSIG) is sent when the thread that started the agent
-// ends, and the threads of a Go program come and go; so the agent looks.
-func followParent(ctx context.Context, cancel context.CancelCauseFunc) {
+// cancelWithParent calls cancel when the parent process has ended, so that the agent has another parent. It polls,
+// because the kernel's signal for that (PR_SET_PDEATHSIG) is sent when the thread ends that started the agent, and a Go
+// program starts and ends threads at any time.
+func cancelWithParent(ctx context.Context, cancel context.CancelCauseFunc) {
 	parent := os.Getppid()
 	tick := time.NewTicker(parentInterval)
 	defer tick.Stop()

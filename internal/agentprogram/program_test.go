@@ -18,7 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
-// ownDigest is the SHA-256 of this test's program.
+// ownDigest returns the SHA-256 of this test's program, as a line of text.
 func ownDigest(t *testing.T) string {
 	t.Helper()
 	own, err := os.Executable()
@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Each verb reads its body strictly, and tells nothing of what it read.
+// Each verb rejects an invalid body, and its error does not contain the token.
 func TestBodies(t *testing.T) {
 	const secret = "00112233445566778899aabbccddeeff"
 	w, err := network.Spec{Kind: network.TCPRR, Duration: 200 * time.Millisecond}.Resolved()

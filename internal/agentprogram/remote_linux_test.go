@@ -14,11 +14,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
-// A pod is a host behind three streams, as an exec into a container has them.
+// A pod is a host behind three streams, like an exec into a container.
 type pod struct {
 	remote.Host
-	cut func() // the connection
-	how error  // the last command ended
+	cut func() // cuts the connection
+	err error  // of the last command
 }
 
 func (p *pod) Name() string   { return p.Host.Name }
@@ -36,28 +36,28 @@ func newPod(name string) *pod {
 			return err
 		}
 		go func() { _, _ = io.Copy(in, s.Stdin) }()
-		p.how = c.Run()
-		return p.how
+		p.err = c.Run()
+		return p.err
 	}
 	return p
 }
 
-// Agents behind a supervisor live as long as their crew; a connection that is cut costs one run.
+// Agents behind a supervisor live as long as their pool, and a cut connection loses only one run.
 func TestThroughSupervisor(t *testing.T) {
-	crew := agent.NewCrew()
-	defer crew.Close()
+	pool := agent.NewPool()
+	defer pool.Close()
 	near, far := newPod("client"), newPod("server")
-	client, server := crew.On(near), crew.On(far)
+	client, server := pool.On(near), pool.On(far)
 	w := network.Spec{Kind: network.TCPRR}
 	for range 2 {
-		between(t, client, server, w, nil)
+		runBetween(t, client, server, w, nil)
 	}
 	w.Duration = time.Minute
 	w, err := w.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = agent.Do[census](t.Context(), server, serverRequest(w), func(e agent.Event) {
+	_, err = agent.Do[processState](t.Context(), server, serverRequest(w), func(e agent.Event) {
 		if e.Event == agent.Ready {
 			far.cut()
 		}
@@ -65,10 +65,10 @@ func TestThroughSupervisor(t *testing.T) {
 	if err == nil {
 		t.Error("a connection that was cut carried a result")
 	}
-	between(t, client, server, network.Spec{Kind: network.UDPRR}, nil)
-	crew.Close()
-	if near.how != nil || far.how != nil { // an agent that does not end is killed
-		t.Errorf("the agents ended with %v and %v", near.how, far.how)
+	runBetween(t, client, server, network.Spec{Kind: network.UDPRR}, nil)
+	pool.Close()
+	if near.err != nil || far.err != nil { // an agent that does not end is killed
+		t.Errorf("the agents ended with %v and %v", near.err, far.err)
 	}
 	if n := len(children(t)); n > 0 {
 		t.Errorf("%d processes are left", n)

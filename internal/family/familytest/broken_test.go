@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// brokenEnv names the defect that the test binary, run again, gives to a model.
+// brokenEnv is the environment variable with the defect to test, in the processes that the test starts.
 const brokenEnv = "TOOLTEST_BROKEN"
 
 // A broken tool is a model with one defect.
@@ -40,12 +40,13 @@ func (b *broken) Supports(w family.Workload) error {
 	return b.Model.Supports(w)
 }
 
+// A defect is a way to break the contract, with the message that the suite must report.
 type defect struct {
 	spoil func(*broken)
 	says  string
 }
 
-// defects are ways to break the contract, with what the suite must say.
+// defects returns the defects by name.
 func defects() map[string]defect {
 	return map[string]defect{
 		"no gate": {func(b *broken) {
@@ -54,7 +55,7 @@ func defects() map[string]defect {
 				return b.Model.Run(ctx, p, w, t)
 			}
 		}, "without a server or volume gave a valid measurement"},
-		"deaf": {func(b *broken) { b.Wait = func(context.Context, time.Duration) error { return nil } },
+		"ignores cancel": {func(b *broken) { b.Wait = func(context.Context, time.Duration) error { return nil } },
 			"is not context.Canceled"},
 		"leaves a process": {func(b *broken) {
 			b.run = func(ctx context.Context, p host.Pair, w family.Workload, t family.Times) (result.Measurement, error) {
@@ -64,11 +65,11 @@ func defects() map[string]defect {
 					_ = p.Server.Run(context.WithoutCancel(ctx), host.Cmd{Args: []string{"sleep", "600"}})
 				}()
 				<-started
-				time.Sleep(20 * time.Millisecond) // for it to be seen
+				time.Sleep(20 * time.Millisecond) // until it runs
 				return b.Model.Run(ctx, p, w, t)
 			}
 		}, "still running"},
-		"moody": {func(b *broken) {
+		"not pure": {func(b *broken) {
 			n := 0
 			b.supports = func(family.Workload) error {
 				if n++; n%2 == 0 {
@@ -106,7 +107,7 @@ func defects() map[string]defect {
 	}
 }
 
-// The suite is only worth something if it finds what is wrong, so it is run on broken models.
+// The suite finds each defect of a broken model.
 func TestSuiteFindsDefects(t *testing.T) {
 	if name := os.Getenv(brokenEnv); name != "" {
 		runBroken(t, name)

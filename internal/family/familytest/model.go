@@ -19,22 +19,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// A Model is a tool that measures nothing: its figures are drawn from a seeded model in which each
-// label (the part of a host's name before "!", as with the twin of a target) has an effect and every run log-normal
-// noise. So what an analysis must find is known. Fields are set before first use.
+// A Model is a tool that measures nothing. It draws its results from a seeded model with log-normal noise between runs
+// and an effect of each label (the part of a host's name before "!", as with the twin of a target), so that tests know
+// what an analysis must find. Fields are set before first use.
 type Model struct {
-	Called string  // its name; empty is "model"
-	Starts string  // the program that it says it starts
-	Seed   uint64  //
+	Called string  // name of the tool; empty means "model"
+	Starts string  // what Program returns
+	Seed   uint64  // of the random numbers
 	Noise  float64 // standard deviation of the logarithm between runs, such as 0.03
-	// Effects are factors on the cost of an operation: 1.2 is 20 % more latency, and throughput
-	// divided by 1.2. A label that is not there has 1.
+	// Effects holds factors on the cost of an operation, by label: 1.2 is 20 % more latency, and throughput divided by
+	// 1.2. A missing label has 1.
 	Effects map[string]float64
-	// Unsupported workloads, with the reason.
+	// Unsupported holds the reasons why kinds are not supported.
 	Unsupported map[network.Kind]string
-	// Fail is asked in every run, which are counted from 1; invalid is a failed gate.
+	// Fail is called in every run, with the number of the run from 1. A run with an invalid reason is invalid.
 	Fail func(call int, p host.Pair, w family.Workload) (invalid string, err error)
-	// Wait stands for warm-up and window; nil ends at once, but for windows of a minute and more.
+	// Wait replaces the waiting for warm-up and window. If it is nil, a run of less than a minute ends at once, and a
+	// longer one waits.
 	Wait func(ctx context.Context, d time.Duration) error
 
 	mu    sync.Mutex
@@ -42,18 +43,18 @@ type Model struct {
 	rng   *rand.Rand
 }
 
-// Typical figures of a path without a pod network.
+// Typical results of a path without a pod network.
 const (
-	baseThroughput = 20e9  // bit/s
-	baseUnloaded   = 0.05  // CPUs
-	baseLatency    = 20e-6 // s
-	baseConnect    = 80e-6 // s
-	modelSamples   = 1000  // in each histogram
-	sampleSpread   = 0.2   // standard deviation of the logarithm within a run
-	endless        = time.Minute
+	baseThroughput = 20e9        // bit/s
+	baseUnloaded   = 0.05        // CPUs
+	baseLatency    = 20e-6       // s
+	baseConnect    = 80e-6       // s
+	modelSamples   = 1000        // in each histogram
+	sampleSpread   = 0.2         // standard deviation of the logarithm within a run
+	waitFrom       = time.Minute // runs of this length wait
 )
 
-// Name is Tool's.
+// Name implements family.Tool.
 func (m *Model) Name() string {
 	if m.Called == "" {
 		return "model"
@@ -61,7 +62,7 @@ func (m *Model) Name() string {
 	return m.Called
 }
 
-// Supports is Tool's.
+// Supports implements family.Tool.
 func (m *Model) Supports(w family.Workload) error {
 	s, is := network.Timed(w, family.Times{})
 	if reason, ok := m.Unsupported[s.Kind]; ok {
@@ -73,10 +74,10 @@ func (m *Model) Supports(w family.Workload) error {
 	return nil
 }
 
-// Program is Tool's.
+// Program implements family.Tool.
 func (m *Model) Program(family.Workload) string { return m.Starts }
 
-// Metrics is Tool's.
+// Metrics implements family.Tool.
 func (m *Model) Metrics(w family.Workload) []metric.Metric {
 	switch s, _ := network.Timed(w, family.Times{}); {
 	case s.Kind.Stream():
@@ -87,14 +88,14 @@ func (m *Model) Metrics(w family.Workload) []metric.Metric {
 	return metric.Of("", metric.P50, metric.P99, metric.Rate)
 }
 
-// Calls is how often Run was called.
+// Calls returns how often Run was called.
 func (m *Model) Calls() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.calls
 }
 
-// Run is Tool's.
+// Run implements family.Tool.
 func (m *Model) Run(ctx context.Context, p host.Pair, w family.Workload, t family.Times) (result.Measurement, error) {
 	if err := m.Supports(w); err != nil {
 		return result.Measurement{}, err
@@ -128,13 +129,13 @@ func (m *Model) wait(ctx context.Context, d time.Duration) error {
 	if m.Wait != nil {
 		return m.Wait(ctx, d)
 	}
-	if d < endless {
+	if d < waitFrom {
 		return ctx.Err()
 	}
 	return targettest.Pause(ctx, d)
 }
 
-// measure draws the figures of a run.
+// measure draws the results of a run.
 func (m *Model) measure(out result.Measurement, p host.Pair, w network.Spec) (result.Measurement, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,7 +178,7 @@ func (m *Model) latencies(out result.Measurement, median float64) (result.Measur
 	}
 	out.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: h.TotalCount(), Encoded: string(code)}}
 	out.Values = []result.Value{
-		// The median of the model and not of the samples, so that Effects is exactly what is between two labels.
+		// The median of the model, not of the samples, so that the difference between two labels is exactly Effects.
 		result.NewValue(metric.Named(metric.P50), median),
 		result.NewValue(metric.Named(metric.P99), float64(h.ValueAtPercentile(99))/1e9),
 		result.NewValue(metric.Named(metric.Rate), 1/median),

@@ -47,10 +47,10 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// second is the times of short runs.
+// second holds the times of a run of 1 s.
 var second = family.Times{Window: time.Second}
 
-// The effect must be in the figures, or nothing that is tested with the model means anything.
+// The results of the model have the given effect, on which all tests with the model depend.
 func TestModelEffect(t *testing.T) {
 	m := &Model{Seed: 7, Noise: 0.03, Effects: map[string]float64{"slow": 1.25}}
 	fast, _ := twinPair(t, "fast")
@@ -105,7 +105,7 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// Check is the judge of every tool, so it must find what is wrong.
+// Check finds what is wrong with a measurement.
 func TestCheckFinds(t *testing.T) {
 	w := Network(t, network.Spec{Kind: network.TCPRR})
 	good := func() result.Measurement {

@@ -1,5 +1,5 @@
-// Package familytest is what holds all tools to the same contract: a conformance suite that every implementation
-// passes over a pair of hosts, and a twin in memory for the tests of everything that uses tools.
+// Package familytest tests that all tools keep the same contract: it has a conformance suite that every tool passes on
+// a pair of hosts, and a model of a tool for the tests of packages that use tools.
 package familytest
 
 import (
@@ -25,24 +25,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// patience is how long a run may take before it counts as hanging. It is no claim on speed.
-const patience = 60 * time.Second
+// runTimeout is the time after which a run counts as hanging. It is not a requirement on speed.
+const runTimeout = 60 * time.Second
 
-// A Config is a tool to be held to the contract.
+// A Config describes the tool to test, and how.
 type Config struct {
 	Tool family.Tool
-	// Pair makes two hosts that reach each other, or for a tool of storage one with a volume, and removes them with
+	// Pair creates two hosts that reach each other or, for a tool of storage, one with a volume. It removes them with
 	// t.Cleanup.
 	Pair func(t *testing.T) host.Pair
-	// Workloads to run; nil is every kind of the network with its defaults.
+	// Workloads lists the workloads to run; nil means every kind of the family network with its defaults.
 	Workloads []family.Workload
 	Times     family.Times // zero: 300 ms after 50 ms of warm-up
-	// Running lists what runs on the hosts of the last pair now.
+	// Running returns what runs on the hosts of the last pair now.
 	Running func(t *testing.T) []string
 }
 
-// Suite runs the conformance suite. A workload whose run is not supported on the pair, such as when
-// the tool is not installed, is skipped with the tool's reason.
+// Suite runs the conformance suite. It skips workloads that the pair does not support, such as when the tool is not
+// installed, with the tool's reason.
 func Suite(t *testing.T, c Config) {
 	if c.Workloads == nil {
 		for _, k := range network.Kinds() {
@@ -61,7 +61,7 @@ func Suite(t *testing.T, c Config) {
 	}
 }
 
-// Network is a workload between pods on different nodes.
+// Network returns a workload between pods on different nodes.
 func Network(t *testing.T, s network.Spec) network.Workload {
 	t.Helper()
 	s, err := s.Resolved()
@@ -71,7 +71,7 @@ func Network(t *testing.T, s network.Spec) network.Workload {
 	return network.Workload{Path: targets.PodPodOther, Spec: s}
 }
 
-// unknown is a workload of no family.
+// unknown is a workload that belongs to no family.
 type unknown struct{}
 
 func (unknown) String() string { return "nowhere/no-such-workload" }
@@ -112,13 +112,14 @@ func testSupports(t *testing.T, c Config) {
 	targettest.CheckNotSupported(t, unknown{}.String(), c.Tool.Supports(unknown{}))
 }
 
-func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+// withRunTimeout returns the test's context with [runTimeout].
+func withRunTimeout(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// pair makes hosts, or skips the test when the tool cannot do w.
+// pair creates hosts, or skips the test if the tool does not support w.
 func pair(t *testing.T, c Config, w family.Workload) host.Pair {
 	t.Helper()
 	if err := c.Tool.Supports(w); err != nil {
@@ -130,7 +131,7 @@ func pair(t *testing.T, c Config, w family.Workload) host.Pair {
 func testRun(t *testing.T, c Config, w family.Workload) {
 	p := pair(t, c, w)
 	before := c.Running(t)
-	m, err := c.Tool.Run(patient(t), p, w, c.Times)
+	m, err := c.Tool.Run(withRunTimeout(t), p, w, c.Times)
 	if after := c.Running(t); !slices.Equal(before, after) {
 		t.Errorf("still running: %v, before %v", after, before)
 	}
@@ -154,7 +155,7 @@ func testCancel(t *testing.T, c Config, w family.Workload) {
 	long := family.Times{Warmup: c.Times.Warmup, Window: 10 * time.Minute}
 	before := c.Running(t)
 	for _, moment := range []time.Duration{0, 5 * time.Millisecond, 200 * time.Millisecond} {
-		ctx, cancel := context.WithCancel(patient(t))
+		ctx, cancel := context.WithCancel(withRunTimeout(t))
 		timer := time.AfterFunc(moment, cancel)
 		if moment == 0 {
 			cancel()
@@ -174,8 +175,8 @@ func testCancel(t *testing.T, c Config, w family.Workload) {
 	}
 }
 
-// testGate sends the client where nobody listens, or to a volume that is not there: whatever the tool makes of it, it
-// must not be a valid measurement.
+// testGate runs w with a port on which nothing listens, or with a volume that does not exist. The result may be an
+// error or an invalid measurement, but not a valid one.
 func testGate(t *testing.T, c Config, w family.Workload) {
 	p := pair(t, c, w)
 	before := c.Running(t)
@@ -183,7 +184,7 @@ func testGate(t *testing.T, c Config, w family.Workload) {
 	if p.Volume.Path != "" {
 		p.Volume.Path += "-not-there"
 	}
-	m, err := c.Tool.Run(patient(t), p, w, c.Times)
+	m, err := c.Tool.Run(withRunTimeout(t), p, w, c.Times)
 	if err == nil && len(m.Invalid) == 0 {
 		t.Errorf("a client without a server or volume gave a valid measurement: %+v", m.Values)
 	}
@@ -192,7 +193,7 @@ func testGate(t *testing.T, c Config, w family.Workload) {
 	}
 }
 
-// Check lists what is wrong with a measurement of w, whatever the tool.
+// Check returns what is wrong with a measurement of w, whatever the tool.
 func Check(w family.Workload, m result.Measurement) []string {
 	var problems []string
 	note := func(format string, a ...any) { problems = append(problems, fmt.Sprintf(format, a...)) }
@@ -215,7 +216,8 @@ func Check(w family.Workload, m result.Measurement) []string {
 	return problems
 }
 
-// Unlisted lists what a measurement has that its tool does not list, or lists in another unit or direction.
+// Unlisted returns what is wrong with the values of a measurement whose metrics the tool does not list, or lists with
+// another unit or direction.
 func Unlisted(listed []metric.Metric, m result.Measurement) []string {
 	var problems []string
 	for _, v := range m.Values {
