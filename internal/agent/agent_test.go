@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 		{newRequest("echo", "c"), `{"text":"c"}`, ""},
 	} {
 		var said Transcript
-		got, err := a.do(t.Context(), test.request, said.Hear)
+		got, err := a.do(t.Context(), test.request, said.Add)
 		if string(got) != test.want || !hasText(err, test.is) {
 			t.Errorf("%.40v: %s, %v", test.request, got, err)
 		}
@@ -126,8 +126,8 @@ func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 func TestKilledAfterCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newFakeHost()
-		crew := NewCrew()
-		here := crew.On(m)
+		pool := NewPool()
+		here := pool.On(m)
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
 		if _, err := Do[textBody](ctx, here, newRequest("deaf", "x"), whenReady(cancel)); !errors.Is(err, context.Canceled) {
@@ -139,16 +139,16 @@ func TestKilledAfterCancel(t *testing.T) {
 		if _, err := Do[textBody](t.Context(), here, newRequest("echo", "x"), nil); err != nil || m.started.Load() != 2 {
 			t.Errorf("after it: %v, %d agents", err, m.started.Load())
 		}
-		crew.Close()
+		pool.Close()
 		time.Sleep(2 * time.Minute) // until the agent that ignored the cancellation ends
 	})
 }
 
-// TestAgentDies checks that only the request in which an agent dies fails, and that the crew starts another agent.
+// TestAgentDies checks that only the request in which an agent dies fails, and that the pool starts another agent.
 func TestAgentDies(t *testing.T) {
 	m := newFakeHost()
-	crew := NewCrew()
-	here := crew.On(m)
+	pool := NewPool()
+	here := pool.On(m)
 	if _, err := Do[textBody](t.Context(), here, newRequest("wait", "x"), whenReady(m.crash)); !errors.Is(err, errCrash) {
 		t.Errorf("in the request: %v", err)
 	}
@@ -158,27 +158,27 @@ func TestAgentDies(t *testing.T) {
 		}
 	}
 	m.crash() // between two requests
-	<-crew.slots[m.name].agent.ended
+	<-pool.slots[m.name].agent.ended
 	if _, err := Do[textBody](t.Context(), here, newRequest("echo", "x"), nil); err != nil {
 		t.Errorf("after a death in silence: %v", err)
 	}
 	if n := m.started.Load(); n != 3 {
 		t.Errorf("%d agents were started", n)
 	}
-	crew.Close()
+	pool.Close()
 	if _, err := Do[textBody](t.Context(), here, newRequest("echo", "x"), nil); err == nil || m.living.Load() != 0 {
 		t.Errorf("after the end: %v, %d agents live", err, m.living.Load())
 	}
-	crew.Close()
+	pool.Close()
 }
 
-// TestCrewClosed checks that closing a crew ends the request in progress.
-func TestCrewClosed(t *testing.T) {
+// TestPoolClosed checks that closing a pool ends the request in progress.
+func TestPoolClosed(t *testing.T) {
 	m := newFakeHost()
-	crew := NewCrew()
+	pool := NewPool()
 	closed := make(chan struct{})
-	end := func() { crew.Close(); close(closed) }
-	_, err := Do[textBody](t.Context(), crew.On(m), newRequest("wait", "x"), whenReady(func() { go end() }))
+	end := func() { pool.Close(); close(closed) }
+	_, err := Do[textBody](t.Context(), pool.On(m), newRequest("wait", "x"), whenReady(func() { go end() }))
 	if !hasText(err, "the agent's input has ended") {
 		t.Error(err)
 	}
@@ -188,7 +188,7 @@ func TestCrewClosed(t *testing.T) {
 	}
 }
 
-// TestAlone checks that without a crew an agent is started for each request and ends after it.
+// TestAlone checks that without a pool an agent is started for each request and ends after it.
 func TestAlone(t *testing.T) {
 	m := newFakeHost()
 	for i := range int32(2) {
@@ -360,7 +360,7 @@ func TestRuntimeRestored(t *testing.T) {
 
 type secretBody struct{ Secret, Seen string }
 
-func (h secretBody) Open() any { return secretBody{Seen: h.Seen} }
+func (h secretBody) Redacted() any { return secretBody{Seen: h.Seen} }
 
 func TestRecord(t *testing.T) {
 	got := string(Request{Verb: "echo", Token: secret, Body: secretBody{Secret: secret, Seen: "this"}}.Record())

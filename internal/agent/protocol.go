@@ -1,9 +1,9 @@
 // Package agent runs requests on the hosts of a site. An agent is a process that reads requests from standard input and
 // writes events to standard output, both as lines of JSON. [Serve] implements the agent, which carries out one request
-// after another; [Crew] and [Do] start agents and send requests. The agent's program passes Serve a table of verbs;
+// after another; [Pool] and [Do] start agents and send requests. The agent's program passes Serve a table of verbs;
 // this package knows none of them.
 //
-// An agent ends with its input, with its parent and with the [Crew] that started it. Between requests it does not
+// An agent ends with its input, with its parent and with the [Pool] that started it. Between requests it does not
 // listen, and its process is in its initial state.
 package agent
 
@@ -36,11 +36,11 @@ type Request struct {
 	Body  any // parameters of the verb, marshalled as JSON
 }
 
-// An opener is a body with secrets; Open returns a copy without them.
-type opener interface{ Open() any }
+// A redacter is a body with secrets; Redacted returns a copy without them.
+type redacter interface{ Redacted() any }
 
-// Record returns the request as evidence, in JSON: without its token, and with the result of the body's Open method in
-// place of a body that has one.
+// Record returns the request as evidence, in JSON, without its token. A body that has a Redacted method is replaced by
+// the result of that method.
 func (r Request) Record() []byte {
 	record := struct {
 		Verb  string `json:"verb"`
@@ -50,8 +50,8 @@ func (r Request) Record() []byte {
 	if r.Token != "" {
 		record.Token = "(left out)"
 	}
-	if body, ok := r.Body.(opener); ok {
-		record.Body = body.Open()
+	if body, ok := r.Body.(redacter); ok {
+		record.Body = body.Redacted()
 	}
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {

@@ -42,8 +42,8 @@ type Secret struct {
 func (Secret) String() string   { return "(secret)" }
 func (Secret) GoString() string { return "(secret)" }
 
-// Open returns the endpoint without its secret, so that it may be stored.
-func (e Endpoint) Open() Endpoint {
+// Redacted returns the endpoint without its secret, so that it may be stored.
+func (e Endpoint) Redacted() Endpoint {
 	e.Secret = Secret{}
 	return e
 }

@@ -272,9 +272,9 @@ type Run struct {
 	Times    family.Times  `json:"times"`
 }
 
-// Open returns the run without its secrets, for the results directory.
-func (r Run) Open() any {
-	r.Endpoint = r.Endpoint.Open()
+// Redacted returns the run without its secrets, for the results directory.
+func (r Run) Redacted() any {
+	r.Endpoint = r.Endpoint.Redacted()
 	return r
 }
 

@@ -209,8 +209,8 @@ type Run struct {
 	Workload Workload      `json:"workload"`
 }
 
-// Open returns the run without its secrets, for the results directory.
-func (r Run) Open() any {
-	r.Endpoint = r.Endpoint.Open()
+// Redacted returns the run without its secrets, for the results directory.
+func (r Run) Redacted() any {
+	r.Endpoint = r.Endpoint.Redacted()
 	return r
 }

@@ -76,7 +76,7 @@ func (t *Tool) Run(
 		return result.Measurement{}, err
 	}
 	var said agent.Transcript
-	got, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Hear)
+	got, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Add)
 	raw := []result.File{
 		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", p.Client.Name(), host.Agent)},
 		{Name: "client.request.json", Data: request.Record()},

@@ -223,10 +223,10 @@ func (l *labTarget) openNetwork(ctx context.Context, placements []targets.Placem
 	if err != nil {
 		return targets.Site{}, err
 	}
-	crew := agent.NewCrew()
-	on := func(h lab.Host, cpus []int) host.Host { return crew.On(&siteHost{l.lab, info.ID, h, cpus}) }
+	pool := agent.NewPool()
+	on := func(h lab.Host, cpus []int) host.Host { return pool.On(&siteHost{l.lab, info.ID, h, cpus}) }
 	site := targets.Site{Close: func(context.Context) error {
-		crew.Close()
+		pool.Close()
 		return l.lab.CloseSite(info.ID)
 	}}
 	for _, p := range info.Places {

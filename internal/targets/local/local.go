@@ -176,7 +176,7 @@ func (d *directory) Open(ctx context.Context, placements []targets.Placement) (t
 		return targets.Site{}, ctx.Err()
 	}
 	here := host.NewScoped(host.NewLocal("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...))
-	agents := agent.NewCrew()
+	agents := agent.NewPool()
 	client := agents.On(here)
 	var work *workDir
 	var site targets.Site

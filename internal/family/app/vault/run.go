@@ -31,9 +31,9 @@ type Config struct {
 	Seed     uint64        `json:"seed"`
 }
 
-// Open returns the configuration without its secrets, for the results directory.
-func (c Config) Open() any {
-	c.Endpoint = c.Endpoint.Open()
+// Redacted returns the configuration without its secrets, for the results directory.
+func (c Config) Redacted() any {
+	c.Endpoint = c.Endpoint.Redacted()
 	return c
 }
 

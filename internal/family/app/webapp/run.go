@@ -22,8 +22,8 @@ type Config struct {
 	Times   family.Times                 `json:"times"`
 }
 
-// Open returns the configuration without its secrets, for the results directory.
-func (c Config) Open() any {
+// Redacted returns the configuration without its secrets, for the results directory.
+func (c Config) Redacted() any {
 	c.Secrets = nil
 	return c
 }

@@ -247,7 +247,7 @@ func (r *run) do(ctx context.Context, p host.Pair) error {
 // carryOut has the agent on h do one side of the run.
 func (r *run) carryOut(ctx context.Context, h host.Host, s *side) (err error) {
 	s.report, err = agent.Do[netload.Report](ctx, h, r.request(s), func(e agent.Event) {
-		s.said.Hear(e)
+		s.said.Add(e)
 		if e.Event == agent.Ready {
 			r.ready <- e.Body
 		}

@@ -298,12 +298,12 @@ func TestLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAgentsLiveOn: agents of a crew carry out one run after another; the one in which an agent dies fails alone.
+// TestAgentsLiveOn: agents of a pool carry out one run after another; the one in which an agent dies fails alone.
 func TestAgentsLiveOn(t *testing.T) {
-	crew := agent.NewCrew()
-	defer crew.Close()
+	pool := agent.NewPool()
+	defer pool.Close()
 	p := pair(t, "127.0.0.1")
-	p.Client, p.Server = crew.On(p.Client), crew.On(p.Server)
+	p.Client, p.Server = pool.On(p.Client), pool.On(p.Server)
 	tool := New()
 	var first []string
 	for i, w := range []network.Spec{{Kind: network.TCPStream}, {Kind: network.UDPRR}, {Kind: network.TCPCRR}} {
@@ -335,7 +335,7 @@ func TestAgentsLiveOn(t *testing.T) {
 	if now := agentProcesses(t); len(now) != 2 || slices.Equal(now, first) {
 		t.Errorf("the agents are %v, before %v", now, first)
 	}
-	crew.Close()
+	pool.Close()
 	if now := agentProcesses(t); len(now) != 0 {
 		t.Errorf("agents are left: %v", now)
 	}
