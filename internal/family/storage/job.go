@@ -39,13 +39,13 @@ type Job struct {
 	FilePerJob int64 `json:"file_per_job,omitempty"`
 	// Untimed sets gtod_reduce=1: fio measures no latencies, and reads the clock less often.
 	Untimed bool `json:"gtod_reduce,omitempty"`
-	// Name and Text are set for a job of the user's own: Text holds its section and the [global] before it, as in the
+	// Name and Text are set for a user-defined job: Text holds its section and the [global] before it, as in the
 	// file. The other fields are empty then.
 	Name string `json:"name,omitempty"`
 	Text string `json:"text,omitempty"`
 }
 
-// Writes reports whether the job writes; false for a job of the user's own, whose operations are unknown.
+// Writes reports whether the job writes; false for a user-defined job, whose operations are unknown.
 func (j Job) Writes() bool { return strings.Contains(j.ReadWrite, "write") || j.Mixed() }
 
 // Mixed reports whether the job both reads and writes.
@@ -145,7 +145,7 @@ func (j Job) quantity() string {
 var jobName = regexp.MustCompile(
 	`^(read|write|randread|randwrite|(?:rand)?rw)(\d{0,3})-(\d+[km]?)-qd(\d+)(?:-jobs(\d+))?(-fdatasync)?$`)
 
-// ownName matches the name of a job of the user's own, which follows jobPrefix.
+// ownName matches the name of a user-defined job, which follows jobPrefix.
 var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 const jobPrefix = "job/"
@@ -153,7 +153,7 @@ const jobPrefix = "job/"
 // readWrites are the values of rw.
 var readWrites = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
 
-// Parse reads a job as Title writes it. text is the definition of a job of the user's own, and empty otherwise. Every
+// Parse reads a job as Title writes it. text is the definition of a user-defined job, and empty otherwise. Every
 // error Is family.ErrInvalid.
 func Parse(name, text string) (Job, error) {
 	if own, is := strings.CutPrefix(name, jobPrefix); is {
@@ -195,7 +195,7 @@ func Parse(name, text string) (Job, error) {
 
 // set sets a parameter of a job's name.
 func (j *Job) set(key, value string) error {
-	if err := family.Known("a job of storage", key, parameters); err != nil {
+	if err := family.CheckParameter("a job of storage", key, parameters); err != nil {
 		return err
 	}
 	var err error
@@ -303,7 +303,7 @@ func (j Job) validate() error {
 	return nil
 }
 
-// validateOwn checks the name of a job of the user's own and that it has a text, which the tool checks.
+// validateOwn checks the name of a user-defined job and that it has a text, which the tool checks.
 func (j Job) validateOwn() error {
 	if !ownName.MatchString(j.Name) {
 		return fmt.Errorf("%w: a job's name is letters, digits, dots, dashes and underscores, not %q",

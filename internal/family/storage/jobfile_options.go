@@ -30,7 +30,7 @@ func (o Option) check() error {
 	case o.Key == "ioengine" && !slices.Contains(engines, o.Value):
 		return fmt.Errorf("ioengine=%s: it is one of %s; others load code or leave the volume",
 			o.Value, strings.Join(engines, ", "))
-	case canonical(o.Key) == "rw" && !slices.Contains(patterns, head(o.Value)):
+	case canonical(o.Key) == "rw" && !slices.Contains(patterns, beforeColon(o.Value)):
 		return fmt.Errorf("%s: it is one of %s", o, strings.Join(patterns, ", "))
 	case o.Value == "" && !slices.Contains(flags, o.Key):
 		return fmt.Errorf("%s has no value", o.Key)
@@ -38,8 +38,8 @@ func (o Option) check() error {
 	return nil
 }
 
-// head returns the part before the colon: in rw=randread:8 it is randread.
-func head(value string) string { value, _, _ = strings.Cut(value, ":"); return value }
+// beforeColon returns the part before the colon: in rw=randread:8 it is randread.
+func beforeColon(value string) string { value, _, _ = strings.Cut(value, ":"); return value }
 
 // engines are the permitted I/O engines: those that only make system calls on the job's own file.
 var engines = []string{"libaio", "io_uring", "sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "mmap"}

@@ -34,7 +34,7 @@ const (
 const PreconditionTime = 10 * time.Minute
 
 // Usual times of storage in addition to its windows: creating and removing a volume, writing a file whose size follows
-// the volume's bandwidth, and starting and ending fio. The file of a user's own job is assumed to be small.
+// the volume's bandwidth, and starting and ending fio. The file of a user-defined job is assumed to be small.
 const (
 	usualVolume = 2 * time.Second
 	usualLayout = 9 * time.Second
@@ -51,7 +51,7 @@ func Family(tools ...family.Tool) family.Family {
 	return family.Family{
 		Name: "storage", Paths: []string{path},
 		Suites: suites(), Tools: tools, Kinds: sample, Offers: sample,
-		File:  &family.SuiteFile{About: "each job of a job file of fio is a case", Read: file},
+		File:  &family.SuiteFile{About: "each job of a job file of fio is a case", Read: fileSuite},
 		Parse: func(_, name, definition string) (family.Workload, error) { return Parse(name, definition) },
 	}
 }

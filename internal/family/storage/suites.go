@@ -73,9 +73,9 @@ func jobs(role result.Role, names ...string) []family.Case {
 // longest is the longest window that a file can set.
 const longest = 10 * time.Minute
 
-// file makes a primary case of each job of a file. The window is the longest runtime in it. Every error Is ErrJobFile
-// and names the line.
-func file(name string, data []byte) (family.Suite, error) {
+// fileSuite makes a primary case of each job of a file. The window is the longest runtime in it. Every error Is
+// ErrJobFile and names the line.
+func fileSuite(name string, data []byte) (family.Suite, error) {
 	jobs, err := ParseFile(name, data)
 	if err != nil {
 		return family.Suite{}, err

@@ -27,7 +27,7 @@ func TestSuites(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	s, err := file("dir/my,jobs.fio", []byte("[global]\nruntime=30\n[a]\nrw=read\n[b]\nrw=randrw\nruntime=5m\n"))
+	s, err := fileSuite("dir/my,jobs.fio", []byte("[global]\nruntime=30\n[a]\nrw=read\n[b]\nrw=randrw\nruntime=5m\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +42,13 @@ func TestFile(t *testing.T) {
 	// The job file of the Constellation v2.6 report, as its authors ran it.
 	const published = "[global]\ndirect=1\nioengine=libaio\nruntime=60s\nramp_time=10s\nsize=10Gi\ntime_based=1\n" +
 		"group_reporting\nthread\ncpus_allowed=1\n\n\n[read_iops]\nstonewall\nreadwrite=randread\nbs=4k\niodepth=128\n"
-	if s, err := file("fio.ini", []byte(published)); err != nil || len(s.Cases) != 1 || s.Duration != time.Minute {
+	if s, err := fileSuite("fio.ini", []byte(published)); err != nil || len(s.Cases) != 1 || s.Duration != time.Minute {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err := file("x.fio", []byte("[a]\nrw=read\n")); err != nil || s.Duration != standard {
+	if s, err := fileSuite("x.fio", []byte("[a]\nrw=read\n")); err != nil || s.Duration != standard {
 		t.Errorf("%v, %v", s.Duration, err)
 	}
-	if _, err := file("x.fio", []byte("[a]\nrw=read\nexec_prerun=rm\n")); !errors.Is(err, ErrJobFile) ||
+	if _, err := fileSuite("x.fio", []byte("[a]\nrw=read\nexec_prerun=rm\n")); !errors.Is(err, ErrJobFile) ||
 		!strings.HasPrefix(err.Error(), "x.fio:3:") {
 		t.Errorf("%v", err)
 	}

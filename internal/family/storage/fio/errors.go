@@ -37,7 +37,7 @@ func (f failure) explain() error {
 	output := f.notes + "\n" + f.stderr
 	has := func(text string) bool { return strings.Contains(output, text) }
 	path := f.volume.Path
-	at := func(format string, a ...any) error { return &volumeError{fmt.Sprintf(format, a...), f.because()} }
+	at := func(format string, a ...any) error { return &volumeError{fmt.Sprintf(format, a...), f.underlying()} }
 	switch errno := syscall.Errno(f.errno); {
 	case errors.Is(f.cause, host.ErrNoCommand):
 		return at("%s", host.Missing(program, f.host))
@@ -60,19 +60,19 @@ func (f failure) explain() error {
 	case has("is not a directory"), has("file creation disallowed"),
 		errno == syscall.ENOENT, errno == syscall.ENODEV, errno == syscall.ENXIO:
 		return fmt.Errorf("%s on %s, or the file in it, is not there any more: was the volume removed?: %w",
-			path, f.host, f.because())
+			path, f.host, f.underlying())
 	case errno == syscall.EIO:
 		return fmt.Errorf("%s on %s fails with input/output errors: the disk is broken, or was removed: %w",
-			path, f.host, f.because())
+			path, f.host, f.underlying())
 	}
 	if text := errorLine(output); text != "" {
-		return fmt.Errorf("fio on %s says: %s: %w", f.host, text, f.because())
+		return fmt.Errorf("fio on %s says: %s: %w", f.host, text, f.underlying())
 	}
-	return f.because()
+	return f.underlying()
 }
 
-// because returns the underlying error.
-func (f failure) because() error {
+// underlying returns the underlying error.
+func (f failure) underlying() error {
 	if f.cause != nil {
 		return f.cause
 	}

@@ -36,7 +36,7 @@ type job struct {
 	threads int
 	slowing bool // waits between operations or limits its rate: depth and CPU are not checked
 	syncs   bool
-	// precondition runs the job until its rate is steady; writes is not set for a user's own job.
+	// precondition runs the job until its rate is steady; writes is not set for a user-defined job.
 	precondition, writes bool
 }
 
@@ -89,7 +89,7 @@ func flag(on bool) string {
 	return "0"
 }
 
-// ownJob converts a job of the user's own. Its text is checked as strictly as when the suite was made.
+// ownJob converts a user-defined job. Its text is checked as strictly as when the suite was made.
 func ownJob(o storage.Job) (job, error) {
 	jobs, err := storage.ParseFile("job "+o.Name, []byte(o.Text))
 	if err != nil {

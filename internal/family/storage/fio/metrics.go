@@ -22,7 +22,7 @@ var (
 	mixed    = []string{metric.Reads, metric.Writes}
 )
 
-// Metrics returns the metrics of the job; the operations of a user's own job are not known in advance, so it has all.
+// Metrics returns the metrics of the job; the operations of a user-defined job are not known in advance, so it has all.
 func (*Tool) Metrics(w family.Workload) []metric.Metric {
 	o, _ := w.(storage.Job)
 	switch {
