@@ -110,7 +110,7 @@ func (t Tool) Run(
 
 	server := newSide("server", p.Server, c.server)
 	client := newSide("client", p.Client, c.client)
-	err = together(bounded, client, server)
+	err = runBoth(bounded, client, server)
 	raw := files(server, client)
 	switch {
 	case err == nil:
@@ -126,15 +126,15 @@ func (t Tool) Run(
 	return result.Measurement{Raw: raw}, err
 }
 
-// together runs the server and, as soon as it listens, the client; both have ended when it returns. It prefers the
+// runBoth runs the server and, as soon as it listens, the client; both have ended when it returns. It prefers the
 // server's error, unless the server was stopped because of the client's.
-func together(ctx context.Context, client, server *side) error {
+func runBoth(ctx context.Context, client, server *side) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- server.run(serving) }()
 
-	clientErr, serverErr, over := connect(ctx, client, ended)
+	clientErr, serverErr, over := runClient(ctx, client, ended)
 	if !over {
 		wait := serverEnds
 		if clientErr != nil {
@@ -158,9 +158,9 @@ func together(ctx context.Context, client, server *side) error {
 	return clientErr
 }
 
-// connect runs the client, and repeats it while the server does not listen yet. over means that the server ended with
+// runClient runs the client, and repeats it while the server does not listen yet. over means that the server ended with
 // serverErr before a client had succeeded.
-func connect(ctx context.Context, client *side, ended <-chan error) (clientErr, serverErr error, over bool) {
+func runClient(ctx context.Context, client *side, ended <-chan error) (clientErr, serverErr error, over bool) {
 	deadline := time.Now().Add(readyWithin)
 	for {
 		clientErr = client.run(ctx)

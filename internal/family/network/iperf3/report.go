@@ -137,7 +137,7 @@ func (o *output) measureAlone(w network.Spec) (result.Measurement, error) {
 	m.pace(c, w, halves)
 	m.warnings(w, client, server)
 	if o.ServerOutput == nil {
-		m.hearsay(o, w)
+		m.warnUnverified(o, w)
 	}
 	return m.Measurement, nil
 }
@@ -189,8 +189,8 @@ func (o *output) facts(w network.Spec) []result.Fact {
 	return facts
 }
 
-// hearsay adds warnings about values that a client knows only from its server.
-func (m *measurement) hearsay(o *output, w network.Spec) {
+// warnUnverified adds warnings about values that a client knows only from its server.
+func (m *measurement) warnUnverified(o *output, w network.Spec) {
 	if w.Kind.Datagrams() && w.Direction != network.Reverse && w.Warmup > 0 {
 		m.Warn(result.LossOfWarmup, "%s with --omit tells the client a loss that may include the warm-up; "+
 			"the server's own output has it right", family.OrUnknown(o.Start.Version))
