@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// TestConformance holds the native tool to the contract of all tools.
+// TestConformance runs the conformance suite of all tools.
 func TestConformance(t *testing.T) {
 	familytest.Suite(t, familytest.Config{
 		Tool:    New(),
@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// agentProcesses are the living agents that this process started.
+// agentProcesses returns the running agents that this process started.
 func agentProcesses(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")

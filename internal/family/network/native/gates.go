@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// gates adds why the run must not count, if anything.
+// gates adds the reasons why the run must not count.
 func (m *builder) gates(latency, late *netload.Histogram) {
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		if r.Failure != "" && m.Spec.Kind != network.TCPCRR {
@@ -44,15 +44,15 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 	m.counters()
 }
 
-// answers judges what of all requests of the window failed.
+// answers checks the number of failed requests in the window; all is the number of requests.
 func (m *builder) answers(all uint64) {
 	switch failed := m.failed(); {
 	case m.Client.Operations.Window == 0:
-		m.Refuse(result.NothingDone, "no operation was completed in the window%s", because(m.Client.Failure))
+		m.Refuse(result.NothingDone, "no operation was completed in the window%s", failureSuffix(m.Client.Failure))
 	case netload.TooManyFailed(failed, all):
 		m.Refuse(result.TooManyFailed, "%s%s", netload.Failures(failed, all), m.hint())
 	case m.Client.Unfinished > 0 && !m.Spec.OpenLoop():
-		// Who waits for each answer before asking again can't tell how many requests this one stands for.
+		// A closed loop sends nothing while it waits, so the number of requests that this one stands for is unknown.
 		m.Refuse(result.FlowsStuck, "%d of %d flows had no answer any more when the window ended",
 			m.Client.Unfinished, m.Spec.Flows)
 	case failed > 0:
@@ -61,7 +61,7 @@ func (m *builder) answers(all uint64) {
 	}
 }
 
-// hint says what is known of why requests failed.
+// hint returns what is known about the cause of failed requests.
 func (m *builder) hint() string {
 	if m.Client.Failure != "" {
 		return ", the first with " + m.Client.Failure + portHint(m.Client.Failure)
@@ -72,14 +72,14 @@ func (m *builder) hint() string {
 	return ""
 }
 
-func because(failure string) string {
+func failureSuffix(failure string) string {
 	if failure == "" {
 		return ""
 	}
 	return ": " + failure
 }
 
-// counters compares what both sides counted over the whole run.
+// counters compares the counts of both sides over the whole run.
 func (m *builder) counters() {
 	c, s := m.Client, m.Server
 	switch m.Spec.Kind {
@@ -90,11 +90,11 @@ func (m *builder) counters() {
 		m.oneWay("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
 	}
-	if m.Spec.Kind.Stream() || m.Spec.Kind == network.Ping { // whose answers the server's kernel does not count
+	if m.Spec.Kind.Stream() || m.Spec.Kind == network.Ping { // the server does not count answers of its kernel
 		return
 	}
 	done, answered := float64(c.Operations.Total()), float64(s.Answered)
-	// What was lost or failed on the way back was answered all the same.
+	// Requests whose answer was lost on the way back count as answered.
 	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Unfinished) + countersApart*done
 	if math.Abs(done-answered) > slack {
 		m.Refuse(result.CountersApart, "the counters disagree: the client had %.0f answers, the server gave %.0f",
@@ -102,8 +102,7 @@ func (m *builder) counters() {
 	}
 }
 
-// oneWay compares what one side sent with what the other received; all says that it received
-// everything that was sent.
+// oneWay compares what one side sent with what the other received; all means that it received everything.
 func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 	if received > sent || all && received != sent {
 		m.Refuse(result.CountersApart, "the counters disagree: the %s sent %d, the other side received %d",
@@ -111,8 +110,8 @@ func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 	}
 }
 
-// doubts adds what a reader should know about numbers that count.
-func (m *builder) doubts() {
+// warnings adds what a reader should know about a valid run.
+func (m *builder) warnings() {
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[netload.Steal]/all > stealAtMost &&
 			!(m.Shared && r.Role == netload.Server) {
@@ -135,7 +134,7 @@ func (m *builder) doubts() {
 	}
 }
 
-// portHint explains the error that a client without free ports gets.
+// portHint explains the error of a client without free ports.
 func portHint(failure string) string {
 	if strings.Contains(failure, "assign requested address") {
 		return " (every port of net.ipv4.ip_local_port_range is in use or in TIME_WAIT)"

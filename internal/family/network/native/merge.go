@@ -14,26 +14,26 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// sides is what merge makes a measurement of.
+// sides holds the two reports of a run and their circumstances.
 type sides struct {
 	Spec           network.Spec
-	Shared         bool   // one machine under both agents
-	CPULimit       string // that the user gave both; empty is none
+	Shared         bool   // both agents are on one machine
+	CPULimit       string // that the user set for both sides; empty: none
 	Client, Server netload.Report
 }
 
-// The gates and the limits of warnings.
+// Limits of gates and warnings.
 const (
-	shortWindow   = 0.9    // of the window; looks further apart or closer than this are not the window's
-	lateShare     = 0.1    // p99 of lateness against the median latency that it would blur
-	lateAtLeast   = 100e-6 // s
-	paceReached   = 0.98   // of the planned operations
-	countersApart = 0.02   // of the operations, beyond those in flight
+	shortWindow   = 0.9    // of the window: smallest ratio between it and the time between snapshots, either way
+	lateShare     = 0.1    // of the median latency: largest p99 of lateness
+	lateAtLeast   = 100e-6 // s; smaller lateness is always accepted
+	paceReached   = 0.98   // of the scheduled operations
+	countersApart = 0.02   // of the operations, in addition to those in flight
 	fullCPU       = 0.95   // of a thread's life
-	stealAtMost   = 0.02   // of the machine
+	stealAtMost   = 0.02   // of the machine's time
 )
 
-// merge turns the two reports of a run into one measurement. It is pure.
+// merge combines the two reports of a run into one measurement. It is pure.
 func merge(s sides) (result.Measurement, error) {
 	latency, err := s.latency()
 	if err != nil {
@@ -56,7 +56,7 @@ func merge(s sides) (result.Measurement, error) {
 	m.facts(latency, late)
 	m.gates(latency, late)
 	m.RefuseWithout(s.Spec.Metric())
-	m.doubts()
+	m.warnings()
 	position := func(v result.Value) int {
 		return slices.IndexFunc(metrics, func(m metric.Metric) bool { return m.Name == v.Metric })
 	}
@@ -64,7 +64,7 @@ func merge(s sides) (result.Measurement, error) {
 	return m.Measurement, nil
 }
 
-// latency is of all requests of the window, failed ones too.
+// latency returns the latencies of all requests of the window, including failed ones.
 func (s sides) latency() (*netload.Histogram, error) {
 	all, err := netload.DecodeHistogram(s.Client.Latency)
 	if err != nil {
@@ -91,14 +91,14 @@ func (s sides) lateness() (*netload.Histogram, error) {
 	return all, nil
 }
 
-// received is what receivers of either side read in the window: bytes of TCP streams, datagrams.
+// received returns what the receivers of both sides read in the window: bytes of TCP streams, or datagrams.
 func (s sides) received() float64 {
 	return float64(s.Client.Received.Window + s.Server.Received.Window)
 }
 
 func (s sides) sent() float64 { return float64(s.Client.Sent.Window + s.Server.Sent.Window) }
 
-// bytes is the payload that was moved in the window, for the cost of a gigabyte.
+// bytes returns the payload received in the window; 0 for workloads of requests.
 func (s sides) bytes() float64 {
 	switch s.Spec.Kind {
 	case network.UDPStream, network.UDPUnpaced:
@@ -109,7 +109,7 @@ func (s sides) bytes() float64 {
 	return 0
 }
 
-// operations is what was completed in the window.
+// operations returns how many operations were completed in the window.
 func (s sides) operations() float64 {
 	if s.Spec.Kind.Datagrams() {
 		return s.received()
@@ -117,23 +117,23 @@ func (s sides) operations() float64 {
 	return float64(s.Client.Operations.Window)
 }
 
-// failed is how many requests of the window were never answered, and cycles that failed.
+// failed returns how many requests of the window were never answered, including failed cycles.
 func (s sides) failed() uint64 { return s.Client.Lost + s.Client.Unfinished }
 
 func (s sides) window() float64 { return s.Client.Window }
 
-// A builder collects the measurement.
+// A builder builds the measurement of two sides.
 type builder struct {
 	sides
 	*family.Builder
 }
 
-// work adds what the workload is about.
+// work adds the metrics of the workload itself.
 func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
 	case network.Idle:
-		return // what it is about is the machines' CPU time
+		return // only CPU time is measured
 	case network.TCPStream:
 		m.throughput(1)
 		return
@@ -164,7 +164,8 @@ func (m *builder) work(latency *netload.Histogram) {
 	}
 }
 
-// throughput adds what receivers read, in units of so many bytes: of all directions, and where there are two of each.
+// throughput adds the throughput, where receivers count units of so many bytes: the sum, and if there are two
+// directions each of them.
 func (m *builder) throughput(bytes float64) {
 	bits := bytes * 8 / m.window()
 	m.Add(metric.Throughput, m.received()*bits)
@@ -174,14 +175,13 @@ func (m *builder) throughput(bytes float64) {
 	}
 }
 
-// loss compares the datagrams that were sent in the window with what of exactly these arrived, whenever it did; 0 where
-// none was sent.
+// loss returns the share of the datagrams sent in the window that never arrived; 0 if none was sent.
 func (s sides) loss() float64 {
 	arrived := float64(s.Client.Arrived + s.Server.Arrived)
 	return max(s.sent()-arrived, 0) / max(s.sent(), 1)
 }
 
-// datagrams adds what sequence numbers tell.
+// datagrams adds what sequence numbers show.
 func (m *builder) datagrams() {
 	if m.sent() > 0 {
 		m.Add(metric.Loss, m.loss())
@@ -193,14 +193,14 @@ func (m *builder) datagrams() {
 	}
 }
 
-// transport adds what TCP_INFO said of the sides that send.
+// transport adds the TCP_INFO of the sides that send.
 func (m *builder) transport() {
 	var retransmits uint64
 	var seen *netload.TCP
 	for _, t := range []*netload.TCP{m.Server.TCP, m.Client.TCP} {
 		if t != nil {
 			retransmits += t.Retransmits
-			seen = t // the client's if it sends
+			seen = t // the client's if both send
 		}
 	}
 	if seen == nil {
@@ -217,19 +217,18 @@ func (m *builder) transport() {
 	m.Fact("tcp.congestion", seen.Congestion)
 }
 
-// cpu adds the cost. Where both agents are on one machine, its CPU time is one figure.
+// cpu adds the cost. CPU time of a machine that both agents share counts once.
 func (m *builder) cpu() {
 	c, s := m.Client.Cost, m.Server.Cost
 	used := c.Used() / c.Window
 	if !m.Shared {
 		used += s.Used() / s.Window
 	}
-	// Spinning before planned times is the generator's way to be punctual, no cost of the path; it is counted
-	// over the whole run.
+	// Spinning before scheduled times is a cost of the generator, not of the path. It is counted over the whole run.
 	whole := (m.Spec.Warmup + m.Spec.Duration).Seconds()
 	agents := (c.AgentUser+c.AgentSystem)/c.Window + (s.AgentUser+s.AgentSystem)/s.Window
-	// The idle level was seen at another time, when something else may have been busy: the agents' own part was
-	// used in any case.
+	// The idle level was measured earlier, when other programs may have been busy: the cost is at least that of the
+	// agents.
 	if m.Spec.Kind == network.Idle {
 		m.unloaded(agents)
 	}
@@ -262,8 +261,8 @@ func (m *builder) unloaded(agents float64) {
 	m.Add(metric.CPUUnloaded, max(busy-agents, 0))
 }
 
-// layers adds the parts of the cost where CPUs were sampled: all of the machines' time, without the pacer's spinning.
-// A layer without a sample is left out.
+// layers adds the parts of the cost if CPUs were sampled: all time of the machines without the pacer's spinning. A
+// layer without a sample is left out.
 func (m *builder) layers() {
 	if m.Client.Layers == nil || m.Server.Layers == nil && !m.Shared {
 		return
@@ -288,22 +287,22 @@ func (m *builder) layers() {
 	}
 }
 
-// kernel adds what the kernel counted. What both agents count of one machine is the client's.
+// kernel adds the kernel's counters. Those of a machine that both agents share are taken from the client.
 func (m *builder) kernel() {
-	m.above(metric.CPUThrottled, float64(m.Client.Cost.Throttled), float64(m.Server.Cost.Throttled))
+	m.positive(metric.CPUThrottled, float64(m.Client.Cost.Throttled), float64(m.Server.Cost.Throttled))
 	for _, c := range metric.Counters() {
 		for _, name := range []string{c.Name, metric.OfNode + c.Name} {
 			server := m.Server.Counters[name]
 			if m.Shared && metric.OfMachine(name) {
 				server = 0
 			}
-			m.above(name, m.Client.Counters[name], server)
+			m.positive(name, m.Client.Counters[name], server)
 		}
 	}
 }
 
-// above adds the counts of a counter that are above 0.
-func (m *builder) above(counter string, client, server float64) {
+// positive adds the values of a counter that are above 0.
+func (m *builder) positive(counter string, client, server float64) {
 	name := metric.OfCounter(counter)
 	if client > 0 {
 		m.Add(name, client)
@@ -313,8 +312,8 @@ func (m *builder) above(counter string, client, server float64) {
 	}
 }
 
-// modes adds the shares of the machine of one side by mode, and its memory, with what both were without load. Memory
-// that could not be read is left out.
+// modes adds the shares of a side's machine by CPU mode, and its memory, both with their level before the run. Unknown
+// memory is left out.
 func modes(m *builder, c netload.Cost, side string) {
 	if c.Memory > 0 {
 		m.Add(metric.Memory+side, c.Memory)
@@ -337,7 +336,7 @@ func modes(m *builder, c netload.Cost, side string) {
 	m.Add(metric.CPUIdleLevel+side, c.Idle/float64(c.CPUs))
 }
 
-// series adds the steps of the window: of what receivers read, or of completed operations.
+// series adds the throughput, or the rate of completed operations, per step of the window.
 func (m *builder) series() {
 	if m.Spec.Kind == network.Idle {
 		return
@@ -363,7 +362,7 @@ func (m *builder) series() {
 	m.Steps(name, step, values)
 }
 
-// facts adds how the run was done.
+// facts adds how the run was carried out.
 func (m *builder) facts(latency, late *netload.Histogram) {
 	m.Fact("tool.version", m.Client.Version)
 	m.Fact("workload", m.Spec.String())
@@ -400,15 +399,15 @@ func (m *builder) facts(latency, late *netload.Histogram) {
 		if r.Unsampled != "" {
 			m.Fact("layers."+string(r.Role), "not sampled: "+r.Unsampled)
 		}
-		m.Fact("counters."+string(r.Role), counted(r))
+		m.Fact("counters."+string(r.Role), counterScope(r))
 		for _, f := range r.Facts {
 			m.Fact(f.Name+"."+string(r.Role), f.Value)
 		}
 	}
 }
 
-// counted says where a side's kernel counters are of.
-func counted(r netload.Report) string {
+// counterScope describes where a side's kernel counters were read.
+func counterScope(r netload.Report) string {
 	switch {
 	case r.Uncounted != "":
 		return "not counted: " + r.Uncounted
@@ -420,7 +419,7 @@ func counted(r netload.Report) string {
 	return "here"
 }
 
-// pacing says which rate was offered.
+// pacing describes the offered rate.
 func (m *builder) pacing() string {
 	if s := m.Client.Sweep; s != nil {
 		return fmt.Sprintf("sweep to %g loss: %.0f/s after %d trials", m.Spec.Loss, s.Rate, len(s.Trials))
@@ -431,7 +430,7 @@ func (m *builder) pacing() string {
 	return fmt.Sprintf("%.0f/s", m.Spec.Rate)
 }
 
-// placement tells where the workers of a side were: "0" pinned there, "0-1 unpinned" seen there.
+// placement describes where the workers of a side ran: "0" pinned to it, "0-1 unpinned" observed there.
 func placement(r netload.Report) string {
 	var seen []int
 	pinned := true
@@ -455,8 +454,8 @@ func placement(r netload.Report) string {
 	return out
 }
 
-// limited says whether the generator was what limited the run: one of its threads had no CPU time left, or
-// it could not keep its plan. It says why, or nothing.
+// limited returns why the generator limited the run: one of its threads used all of its CPU time, or it could not keep
+// its schedule; "" if it did not.
 func (m *builder) limited(latency, late *netload.Histogram) string {
 	if m.Spec.Rate > 0 {
 		if why := m.behind(latency, late); why != "" {
@@ -479,7 +478,7 @@ func (s sides) planned() float64 { return s.Client.Planned + s.Server.Planned }
 // unreached reports whether the senders of datagrams could not keep their rate.
 func (s sides) unreached() bool { return s.sent() < s.planned()*paceReached }
 
-// behind says how a paced generator failed its plan; "" if it kept it.
+// behind returns how a paced generator missed its schedule; "" if it did not.
 func (m *builder) behind(latency, late *netload.Histogram) string {
 	if m.Spec.Kind.Datagrams() {
 		if m.unreached() {

@@ -28,7 +28,7 @@ func histogram(t *testing.T, n int, at time.Duration) string {
 	return h.Encode()
 }
 
-// base is a run of one second without anything wrong, on two machines of two CPUs.
+// base returns a valid run of one second on two machines with two CPUs each.
 func base(t *testing.T, w network.Spec) sides {
 	t.Helper()
 	w.Duration, w.Warmup = time.Second, 200*time.Millisecond
@@ -85,7 +85,7 @@ func datagrams(t *testing.T) sides {
 	return s
 }
 
-// TestMergeGolden fixes what becomes of the reports of a few runs.
+// TestMergeGolden compares the merged measurements of a few runs with golden files.
 func TestMergeGolden(t *testing.T) {
 	open := requests(t)
 	open.Spec.Rate, open.Client.Planned = 10_000, 10_000
@@ -111,7 +111,7 @@ func TestMergeGolden(t *testing.T) {
 	}
 }
 
-// describe is a measurement as text.
+// describe returns a measurement as text.
 func describe(m result.Measurement) string {
 	var b strings.Builder
 	for _, v := range m.Values {
@@ -135,7 +135,7 @@ func describe(m result.Measurement) string {
 	return b.String()
 }
 
-// TestGates: each gate fails for its own reason and no other.
+// TestGates checks that each gate fails for its own reason and no other.
 func TestGates(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -152,7 +152,7 @@ func TestGates(t *testing.T) {
 		{"throttled by a limit that was asked for", stream, func(s *sides) {
 			s.Server.Cost.Throttled, s.CPULimit = 2, "500m"
 		}, ""},
-		{"datagrams not sent", datagrams, unreached, ""},
+		{"datagrams not sent", datagrams, missRate, ""},
 		{"requests late", requests, func(s *sides) {
 			s.Spec.Rate, s.Client.Planned = 10_000, 10_000
 			s.Client.Late = histogramAt(20 * time.Millisecond)
@@ -199,7 +199,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestBothDirections: throughput is that of both directions together, and of each apart.
+// TestBothDirections checks that throughput is the sum of both directions, and that each is reported.
 func TestBothDirections(t *testing.T) {
 	for name, s := range map[string]sides{"tcp-stream": stream(t), "udp-stream": datagrams(t)} {
 		bits := 8.0
@@ -223,14 +223,14 @@ func TestBothDirections(t *testing.T) {
 	}
 }
 
-func unreached(s *sides) {
+func missRate(s *sides) {
 	s.Client.Sent.Window, s.Server.Received.Window, s.Server.Arrived = 900, 800, 800
 }
 
-// TestRateMissed: a rate of datagrams that the sender cannot reach is reported, with what was sent and received.
+// TestRateMissed checks the report of a rate of datagrams that the sender cannot reach.
 func TestRateMissed(t *testing.T) {
 	s := datagrams(t)
-	unreached(&s)
+	missRate(&s)
 	m, err := merge(s)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func waits(n int64, d time.Duration) string {
 	return h.Encode()
 }
 
-// fail makes so many requests of a run lost, beside those that are done.
+// fail changes a run to have lost requests that failed and done ones that succeeded.
 func (s *sides) fail(lost, done uint64) {
 	s.Client.Lost, s.Client.Operations.Window = lost, done
 	s.Server.Answered = s.Client.Operations.Total()
@@ -266,7 +266,7 @@ func (s *sides) fail(lost, done uint64) {
 	s.Client.Waited = waits(int64(lost), 200*time.Millisecond)
 }
 
-// TestThrottledByLimit: a limit that the user gave is part of what is measured, and the reader is told.
+// TestThrottledByLimit checks that throttling by a limit that the user set is a warning.
 func TestThrottledByLimit(t *testing.T) {
 	s := stream(t)
 	s.Client.Cost.Throttled, s.CPULimit = 3, "500m"
@@ -280,7 +280,7 @@ func TestThrottledByLimit(t *testing.T) {
 	}
 }
 
-// TestFailuresInLatency: quantiles are those of all requests, and the warning says so.
+// TestFailuresInLatency checks that quantiles include failed requests, and the warning about them.
 func TestFailuresInLatency(t *testing.T) {
 	s := requests(t)
 	s.Spec.Kind = network.UDPRR
@@ -307,7 +307,7 @@ func empty(s sides) sides {
 	return s
 }
 
-// TestFewSamples: percentiles without samples enough are left out, and that is said.
+// TestFewSamples checks that percentiles without enough samples are left out with a warning.
 func TestFewSamples(t *testing.T) {
 	s := requests(t)
 	s.Client.Latency = histogram(t, 367, time.Millisecond)
@@ -334,7 +334,7 @@ func TestFewSamples(t *testing.T) {
 	}
 }
 
-// TestShared: on one machine its CPU time counts once.
+// TestShared checks that the CPU time of a shared machine counts once.
 func TestShared(t *testing.T) {
 	apart := stream(t)
 	together := stream(t)
@@ -359,7 +359,7 @@ func numberOf(m result.Measurement, metric string) float64 {
 	return -1
 }
 
-// TestLimited: a thread that never left its CPU limits the run, and says so.
+// TestLimited checks that a thread that was always on its CPU is reported as the limit.
 func TestLimited(t *testing.T) {
 	s := stream(t)
 	s.Client.Threads[0].System = 1.1
@@ -373,7 +373,7 @@ func TestLimited(t *testing.T) {
 	}
 }
 
-// TestMetrics: every workload lists what it is judged by, and no metric twice.
+// TestMetrics checks that the metrics of every workload include its verdict's, and none twice.
 func TestMetrics(t *testing.T) {
 	for _, k := range network.Kinds() {
 		main := network.Spec{Kind: k}.Metric()
@@ -400,7 +400,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// TestIdleLevelOfABusyMachine: whatever was busy when the idle level was seen, the agents' own time is cost.
+// TestIdleLevelOfABusyMachine checks that the agents' own time is a cost even with a high idle level.
 func TestIdleLevelOfABusyMachine(t *testing.T) {
 	s := stream(t)
 	s.Shared = true

@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// The workloads that have a metric.
+// Workloads that share metrics.
 var (
 	everywhere  = network.Kinds()
 	ofStream    = []network.Kind{network.TCPStream}
@@ -22,7 +22,7 @@ var (
 	ofCounted   = slices.Concat(ofDatagrams, ofRequests)
 )
 
-// layersOf are the parts of a cost.
+// layersOf returns the metrics of a cost by layer.
 func layersOf(cost string) []string {
 	var names []string
 	for _, layer := range metric.Layers() {
@@ -31,7 +31,7 @@ func layersOf(cost string) []string {
 	return names
 }
 
-// ofKernel are the counters of both sides, of their own places and of their nodes.
+// ofKernel returns the counters of both sides, of their network namespaces and of their nodes.
 func ofKernel() []string {
 	var names []string
 	for _, c := range metric.Counters() {
@@ -42,7 +42,7 @@ func ofKernel() []string {
 	return names
 }
 
-// ofMachine are what is reported of the machine of a side.
+// ofMachine returns the metrics of a side's machine.
 func ofMachine(side string) []string {
 	names := []string{metric.Memory, metric.MemoryIdleLevel, metric.CPUBusy, metric.CPUUser, metric.CPUSystem,
 		metric.CPUIOWait, metric.CPUIRQ, metric.CPUSoftIRQ, metric.CPUSteal, metric.CPUIdle, metric.CPUIdleLevel}
@@ -52,11 +52,11 @@ func ofMachine(side string) []string {
 	return names
 }
 
-// latencies are what is reported of the latencies of requests.
+// latencies are the statistics of the latencies of requests.
 var latencies = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Min, metric.Max, metric.Mean}
 
-// reported lists every metric that the tool reports and its workloads, in the order in which it does. A run may lack
-// some: a metric is left out where it would be meaningless, never 0.
+// reported lists the tool's metrics by workload, in the order of the report. A run may lack some: a metric that would
+// be meaningless is left out, not 0.
 var reported = []struct {
 	of    []network.Kind
 	names []string
@@ -87,7 +87,7 @@ var reported = []struct {
 	{everywhere, ofKernel()},
 }
 
-// metricsOf are those of a workload.
+// metricsOf returns the metrics of a workload.
 func metricsOf(k network.Kind) []metric.Metric {
 	var list []metric.Metric
 	for _, r := range reported {

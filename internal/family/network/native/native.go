@@ -1,5 +1,5 @@
-// Package native is the tool that measures with this program's own load generator: it starts an agent on each host of
-// a pair, gives both the same run, and merges what they report into one measurement.
+// Package native is the tool that measures with this program's own load generator: it starts an agent on each host of a
+// pair, sends both the same run, and merges their reports into one measurement.
 package native
 
 import (
@@ -22,27 +22,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// idleTime is how long each agent watches its machine, before its first run, to learn the idle level.
+// idleTime is how long each agent watches its machine before its first run to learn the idle level.
 const idleTime = 300 * time.Millisecond
 
-// leastSweep is the shortest window that a searched rate is measured in: what is too much shows as loss in it, and does
-// not fit into buffers.
-const leastSweep = 200 * time.Millisecond
+// minSweepWindow is the shortest window for a rate that was searched for: long enough that buffers cannot hide a rate
+// above the path's capacity.
+const minSweepWindow = 200 * time.Millisecond
 
 // A Tool runs the native generator. It is safe for concurrent use, though concurrent runs disturb each other.
 type Tool struct {
-	// Bare leaves out what explains differences, CPU time by layer and counters, so that what it costs can be measured.
+	// Bare omits CPU time by layer and counters, so that their cost can be measured.
 	Bare bool
 }
 
 // New returns the native tool.
 func New() *Tool { return &Tool{} }
 
-// Name is what --tool takes.
+// Name returns the name for --tool.
 func (t *Tool) Name() string { return "native" }
 
-// Supports says that every network workload is supported, but for datagrams that are too small to be numbered and pings
-// of Services.
+// Supports returns an error that Is result.ErrNotSupported for datagrams that are too small to be numbered, pings of
+// Services and workloads of other families.
 func (t *Tool) Supports(w family.Workload) error {
 	s, is := network.Timed(w, family.Times{})
 	return supports(s, is, w)
@@ -62,16 +62,16 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 	return nil
 }
 
-// Program is none: the agent is this program.
+// Program returns "": the tool needs no program but the agent.
 func (t *Tool) Program(family.Workload) string { return "" }
 
-// Metrics are those of the workload.
+// Metrics returns the metrics of the workload.
 func (t *Tool) Metrics(w family.Workload) []metric.Metric {
 	s, _ := network.Timed(w, family.Times{})
 	return metricsOf(s.Kind)
 }
 
-// Run does w once.
+// Run carries out w once.
 func (t *Tool) Run(
 	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
 ) (result.Measurement, error) {
@@ -95,7 +95,7 @@ func (t *Tool) Run(
 	return m, err
 }
 
-// carryOut does a run and returns what both sides saw.
+// carryOut carries out a run and returns the reports of both sides.
 func (t *Tool) carryOut(ctx context.Context, p host.Pair, r *run) (sides, error) {
 	if err := r.do(ctx, p); err != nil {
 		return sides{}, err
@@ -106,8 +106,9 @@ func (t *Tool) carryOut(ctx context.Context, p host.Pair, r *run) (sides, error)
 	}, nil
 }
 
-// search does a run that searches for a rate, and then windows at what it found and below, up to the first that keeps
-// the threshold. Files of what came before that window have names of their own.
+// search carries out a run that searches for a rate, and then windows at the rate found and below, until the loss of
+// one is within the threshold. The raw files of that window have the usual names; those of the search and of earlier
+// windows have a prefix.
 func (t *Tool) search(ctx context.Context, p host.Pair, w network.Spec, r *run) (m result.Measurement, err error) {
 	var raw []result.File
 	keep := func(prefix string) {
@@ -125,7 +126,7 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w network.Spec, r *run) 
 		return result.Measurement{Raw: raw}, fmt.Errorf("the agent on %s searched for no rate: it is another version's",
 			p.Client.Name())
 	}
-	last, err := hold(found.Rate, func(n int, rate float64) (s sides, err error) {
+	last, err := stepDown(found.Rate, func(n int, rate float64) (s sides, err error) {
 		if n > 1 {
 			keep(fmt.Sprintf("window-%d.", n-1))
 		}
@@ -146,9 +147,9 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w network.Spec, r *run) 
 	return m, err
 }
 
-// hold measures window n at a rate, and the next ones at lower rates, up to the first that loses no more than its
-// threshold, or receives nothing.
-func hold(rate float64, measure func(n int, rate float64) (sides, error)) (s sides, err error) {
+// stepDown measures window n at a rate, and further ones at lower rates, until one loses no more than the threshold or
+// receives nothing.
+func stepDown(rate float64, measure func(n int, rate float64) (sides, error)) (s sides, err error) {
 	for n := 1; ; n++ {
 		if s, err = measure(n, rate); err != nil || s.loss() <= s.Spec.Loss || s.received() == 0 ||
 			n == network.SearchWindows {
@@ -162,29 +163,29 @@ func hold(rate float64, measure func(n int, rate float64) (sides, error)) (s sid
 	}
 }
 
-// A run is what both sides have to do, and what came of it.
+// A run holds the configurations of both sides and their results.
 type run struct {
 	token          netload.Token
 	client, server side
 	ready          chan json.RawMessage // the server's address, once
 }
 
-// A side is one agent's part.
+// A side is one agent's part of a run.
 type side struct {
-	config netload.Config
-	said   agent.Transcript
-	report netload.Report
+	config     netload.Config
+	transcript agent.Transcript
+	report     netload.Report
 }
 
-// plan makes the configurations of a run; all that is random in it is the token.
+// plan returns the configurations of a run. Only the token in them is random.
 func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	w, err := w.Resolved()
 	if err != nil {
 		return nil, err
 	}
-	if w.Searches() && w.Duration < leastSweep {
+	if w.Searches() && w.Duration < minSweepWindow {
 		return nil, result.NotSupported(fmt.Sprintf("udp-stream searches for a rate and needs a window of at least %v for "+
-			"that, not %v; give it a rate= instead", leastSweep, w.Duration))
+			"that, not %v; give it a rate= instead", minSweepWindow, w.Duration))
 	}
 	if w.Kind.Datagrams() {
 		w = w.Sized(cmp.Or(w.Size, network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)))
@@ -196,7 +197,7 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	}
 	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
-	samples := !t.Bare && w.Kind != network.Idle // there is no path whose layers could be told apart
+	samples := !t.Bare && w.Kind != network.Idle // without traffic there are no layers
 	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial,
 		CPUs: clientCPUs, Workload: w, Idle: idleTime, Profile: samples, Count: !t.Bare}
 	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen,
@@ -204,10 +205,10 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	return r, nil
 }
 
-// cpus is where the workers of both sides are pinned. A client that waits for each answer and its server
-// never work at the same time; where they share a machine they share a CPU, because waking another one
-// takes longer than most datapaths do, and varies more than they differ (bench/README.md has the
-// figures). It depends on the workload alone, so it is the same for every target.
+// cpus returns the CPUs to which the workers of both sides are pinned. If a client waits for each answer, it never
+// works at the same time as its server; on a shared machine they share a CPU, because waking another CPU takes longer
+// than most datapaths do, and varies more than they differ (figures in bench/README.md). The choice depends on the
+// workload alone, so it is the same for every target.
 func cpus(p host.Pair, w network.Spec) (client, server []int) {
 	client, server = p.Client.CPUs(), p.Server.CPUs()
 	turns := !w.Kind.Stream() && w.Kind != network.TCPRRLoaded && !w.OpenLoop() && w.Flows == 1
@@ -217,8 +218,7 @@ func cpus(p host.Pair, w network.Spec) (client, server []int) {
 	return client, server
 }
 
-// do has both agents carry out their sides. They begin at the same time, unless the server's port is not known before
-// it listens.
+// do makes both agents carry out their sides, at the same time unless the server's port is unknown before it listens.
 func (r *run) do(ctx context.Context, p host.Pair) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -227,7 +227,7 @@ func (r *run) do(ctx context.Context, p host.Pair) error {
 	begin := func(h host.Host, s *side) {
 		both.Go(func() {
 			if err := r.carryOut(ctx, h, s); err != nil {
-				// The other one has nothing left to do.
+				// The other side cannot continue.
 				cancel(fmt.Errorf("%s: %w", s.config.Role, err))
 			}
 		})
@@ -244,10 +244,10 @@ func (r *run) do(ctx context.Context, p host.Pair) error {
 	return context.Cause(ctx)
 }
 
-// carryOut has the agent on h do one side of the run.
+// carryOut makes the agent on h carry out one side of the run.
 func (r *run) carryOut(ctx context.Context, h host.Host, s *side) (err error) {
 	s.report, err = agent.Do[netload.Report](ctx, h, r.request(s), func(e agent.Event) {
-		s.said.Add(e)
+		s.transcript.Add(e)
 		if e.Event == agent.Ready {
 			r.ready <- e.Body
 		}
@@ -255,12 +255,13 @@ func (r *run) carryOut(ctx context.Context, h host.Host, s *side) (err error) {
 	return err
 }
 
+// request returns the request for a side's agent.
 func (r *run) request(s *side) agent.Request {
 	token, _ := r.token.MarshalText() // never fails
 	return agent.Request{Verb: netload.Verb, Token: string(token), Body: s.config}
 }
 
-// awaitPort lets the client dial the port that the server got.
+// awaitPort waits for the server's port and sets it in the client's address.
 func (r *run) awaitPort(ctx context.Context, p host.Pair) error {
 	select {
 	case text := <-r.ready:
@@ -276,7 +277,7 @@ func (r *run) awaitPort(ctx context.Context, p host.Pair) error {
 	}
 }
 
-// raw is the evidence: the commands, the requests without their secret, and what the agents said.
+// raw returns the raw files: the commands, the requests without their secret, and the agents' events.
 func (r *run) raw(p host.Pair) []result.File {
 	file := func(name string, data []byte) result.File { return result.File{Name: name, Data: data} }
 	var files []result.File
@@ -288,7 +289,7 @@ func (r *run) raw(p host.Pair) []result.File {
 		role := string(side.config.Role)
 		fmt.Fprintf(&commands, "%s: %s < %s.request.json\n", side.host.Name(), host.Agent, role)
 		files = append(files, file(role+".request.json", r.request(side.side).Record()),
-			file(role+".events.ndjson", side.said.Bytes()))
+			file(role+".events.ndjson", side.transcript.Bytes()))
 	}
 	return append(files, file("commands.txt", commands.Bytes()))
 }

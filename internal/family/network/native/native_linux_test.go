@@ -31,8 +31,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// agentArgument makes the test's own program an agent, parentArgument the parent of one, holderArgument the holder of a
-// lab.
+// Arguments that make the test binary an agent, the parent of one, or the holder of a lab.
 const (
 	agentArgument  = "be-an-agent"
 	parentArgument = "be-a-parent"
@@ -63,12 +62,12 @@ func TestMain(m *testing.M) {
 		_ = cmd.Wait()
 		return
 	}
-	// Agents under the race detector need not linger for late reports.
+	// Agents under the race detector need not wait for late reports.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 
-// pair is this machine twice, with the server at a port of the kernel's choice.
+// pair returns this machine as client and server, with a server port chosen by the kernel.
 func pair(t *testing.T, addr string) host.Pair {
 	t.Helper()
 	self, err := os.Executable()
@@ -86,8 +85,8 @@ func pair(t *testing.T, addr string) host.Pair {
 	}
 }
 
-// do lets a tool do a workload with its times. A busy machine may leave a short window without any CPU time: then it
-// does it again with a longer one.
+// do runs a workload with its own times. On a busy machine a short window may have no CPU time at all; then do repeats
+// it with a longer one.
 func do(ctx context.Context, tool *Tool, p host.Pair, w network.Spec) (m result.Measurement, err error) {
 	for ; ; w.Duration *= 4 {
 		m, err = tool.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
@@ -118,7 +117,7 @@ func number(t *testing.T, m result.Measurement, metric string) float64 {
 	return 0
 }
 
-// quantileOf is a quantile of all latencies, also where there are too few of them to print it.
+// quantileOf returns a quantile of all latencies, even if there are too few of them to report it.
 func quantileOf(t *testing.T, m result.Measurement, q float64) float64 {
 	t.Helper()
 	h, err := netload.DecodeHistogram(m.Histograms[0].Encoded)
@@ -137,13 +136,14 @@ func fact(m result.Measurement, name string) string {
 	return ""
 }
 
-// scheduling reports whether a gate failed for want of CPU time, which a busy machine may cause at any time.
+// scheduling reports whether a gate failed for lack of CPU time, which may happen on a busy machine at any time.
 func scheduling(invalid string) bool {
 	return strings.Contains(invalid, "generator was late") || strings.Contains(invalid, "looks at the counters") ||
 		strings.Contains(invalid, "no rate that was tried")
 }
 
-// TestTuned: connections have the segments and the congestion control that a workload names, both ways.
+// TestTuned checks that connections have the segment size and the congestion control of the workload, in both
+// directions.
 func TestTuned(t *testing.T) {
 	for _, direction := range []network.Direction{network.Forward, network.Reverse} {
 		w := short(network.Spec{Kind: network.TCPStream, MSS: 1000, Congestion: "reno", Direction: direction})
@@ -212,7 +212,7 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// check is what holds of every measurement.
+// check verifies what holds for every measurement.
 func check(t *testing.T, m result.Measurement, metrics []string) {
 	t.Helper()
 	for _, why := range m.Invalid {
@@ -248,7 +248,7 @@ func check(t *testing.T, m result.Measurement, metrics []string) {
 	}
 }
 
-// TestRateKept: an open loop of N per second is N per second, neither more nor less, however late some answers are.
+// TestRateKept checks that an open loop offers exactly its rate, however late some answers are.
 func TestRateKept(t *testing.T) {
 	w := network.Spec{Kind: network.TCPRR, Rate: 400, Duration: time.Second, Warmup: 100 * time.Millisecond}
 	w, err := w.Resolved()
@@ -267,7 +267,7 @@ func TestRateKept(t *testing.T) {
 	}
 }
 
-// TestIdleLevelOfEachAgent: agents of another site or target watch their machine, whatever the names of their hosts.
+// TestIdleLevelOfEachAgent checks that every new agent measures the idle level of its machine.
 func TestIdleLevelOfEachAgent(t *testing.T) {
 	tool := New()
 	for range 2 {
@@ -283,7 +283,7 @@ func TestIdleLevelOfEachAgent(t *testing.T) {
 	}
 }
 
-// TestLeavesNothing: when the context ends in the middle of a run, both agents are gone.
+// TestLeavesNothing checks that both agents end when the context ends during a run.
 func TestLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -298,7 +298,8 @@ func TestLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAgentsLiveOn: agents of a pool carry out one run after another; the one in which an agent dies fails alone.
+// TestAgentsLiveOn checks that agents of a pool carry out several runs, and that only the run in which an agent dies
+// fails.
 func TestAgentsLiveOn(t *testing.T) {
 	pool := agent.NewPool()
 	defer pool.Close()
@@ -341,7 +342,8 @@ func TestAgentsLiveOn(t *testing.T) {
 	}
 }
 
-// TestParentKilled: an agent whose parent is killed, and can't tell it anything, ends within two seconds.
+// TestParentKilled checks that an agent ends within two seconds after its parent is killed, even if its input stays
+// open.
 func TestParentKilled(t *testing.T) {
 	w := short(network.Spec{Kind: network.TCPRR})
 	w.Duration = time.Minute
@@ -355,7 +357,7 @@ func TestParentKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent := exec.Command(os.Args[0], parentArgument)
-	in, err := parent.StdinPipe() // which the agent has too, and which stays open
+	in, err := parent.StdinPipe() // shared with the agent, and stays open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,13 +391,13 @@ func TestParentKilled(t *testing.T) {
 	_ = parent.Wait()
 }
 
-// alive says whether a process runs; a zombie does not.
+// alive reports whether a process runs and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-// broken is a host whose agent does not come up.
+// A broken host cannot start its agent.
 type broken struct{ host.Host }
 
 func (broken) Run(context.Context, host.Cmd) error { return host.ErrNoCommand }
@@ -414,7 +416,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	p = pair(t, "127.0.0.1")
-	p.Listen = netip.MustParseAddrPort("192.0.2.1:0") // not an address of ours
+	p.Listen = netip.MustParseAddrPort("192.0.2.1:0") // not an address of this machine
 	_, err = do(t.Context(), New(), p, short(network.Spec{Kind: network.TCPRR}))
 	if err == nil || !strings.Contains(err.Error(), "192.0.2.1") || !strings.HasPrefix(err.Error(), "server") {
 		t.Errorf("error is %v", err)
@@ -439,7 +441,7 @@ func TestSupports(t *testing.T) {
 	}
 }
 
-// TestSecret: the token is in nothing that is kept.
+// TestSecret checks that no raw file has the token.
 func TestSecret(t *testing.T) {
 	r, err := New().plan(pair(t, "127.0.0.1"), short(network.Spec{Kind: network.TCPRR}))
 	if err != nil {
@@ -459,8 +461,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Streams stay below the highest rate that they may have, in both directions and over all flows, and datagrams too,
-// whether a rate is given or searched for.
+// TestMaxRate checks that streams and datagrams stay below max-rate, in both directions and over all flows, whether a
+// rate is given or searched for.
 func TestMaxRate(t *testing.T) {
 	const most = 50e6
 	for _, text := range []string{
@@ -477,14 +479,14 @@ func TestMaxRate(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		i := slices.IndexFunc(m.Values, func(v result.Value) bool { return v.Metric == w.Metric() })
-		// A window begins with what is under way, so that a little more may arrive in it.
+		// Data in flight when the window begins may arrive in it.
 		if i < 0 || m.Values[i].Number <= 0 || m.Values[i].Number > 1.2*most {
 			t.Errorf("%s: %+v", text, m.Values)
 		}
 	}
 }
 
-// An idle run lasts its window, sends nothing, and says what the machine used meanwhile.
+// TestIdle checks that an idle run lasts its window, sends nothing, and reports the use of the machine.
 func TestIdle(t *testing.T) {
 	w, err := network.Parse("idle")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// lossy is a pair whose client reaches the server through a relay that drops one response in every. It says how many
-// it has dropped.
+// lossy returns a pair whose client reaches the server through a relay that drops one response in every, and a function
+// that returns how many it has dropped.
 func lossy(t *testing.T, every int) (host.Pair, func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,7 +42,7 @@ func lossy(t *testing.T, every int) (host.Pair, func() int) {
 	return p, func() int { r.mu.Lock(); defer r.mu.Unlock(); return r.dropped }
 }
 
-// relayTCP carries connections there and back.
+// relayTCP forwards connections.
 func relayTCP(l net.Listener, server netip.AddrPort) {
 	for {
 		near, err := l.Accept()
@@ -62,7 +62,7 @@ func relayTCP(l net.Listener, server netip.AddrPort) {
 	}
 }
 
-// A relay carries the datagrams of one client.
+// A relay forwards the datagrams of one client.
 type relay struct {
 	in     *net.UDPConn
 	server *net.UDPAddr
@@ -72,6 +72,7 @@ type relay struct {
 	dropped int
 }
 
+// carry forwards requests.
 func (r *relay) carry() {
 	var out *net.UDPConn
 	b := make([]byte, 1<<16)
@@ -91,7 +92,7 @@ func (r *relay) carry() {
 	}
 }
 
-// back carries the answers, but for those that it drops.
+// back forwards answers, except for those that it drops.
 func (r *relay) back(out *net.UDPConn, client netip.AddrPort) {
 	b := make([]byte, 1<<16)
 	for answers := 0; ; {
@@ -99,7 +100,7 @@ func (r *relay) back(out *net.UDPConn, client netip.AddrPort) {
 		if err != nil {
 			return
 		}
-		if n == 1 { // a response; what opens a flow is longer
+		if n == 1 { // a response; openings of flows are longer
 			answers++
 		}
 		if n == 1 && answers%r.every == 0 {
@@ -112,7 +113,7 @@ func (r *relay) back(out *net.UDPConn, client netip.AddrPort) {
 	}
 }
 
-// TestLostRequests: what the path drops shows in the latency, and too much of it makes the run invalid.
+// TestLostRequests checks that lost datagrams show in the latency, and that too many make the run invalid.
 func TestLostRequests(t *testing.T) {
 	w := network.Spec{Kind: network.UDPRR, Duration: 2 * time.Second}
 	for every, valid := range map[int]bool{3: false, 200: true} {

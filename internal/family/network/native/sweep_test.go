@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Windows go down until one keeps the threshold, and are given up in the end, or when nothing is received.
+// TestHold checks that rates step down until a window keeps the threshold, windows run out or nothing is received.
 func TestHold(t *testing.T) {
 	spec := network.Spec{Kind: network.UDPStream, Loss: 0.001, Direction: network.Forward}
 	for _, test := range []struct {
@@ -29,7 +29,7 @@ func TestHold(t *testing.T) {
 		{"a path that is down", func(float64) float64 { return 0 }, 1, 10_000},
 	} {
 		windows, last := 0, 0.0
-		s, err := hold(10_000, func(n int, rate float64) (sides, error) {
+		s, err := stepDown(10_000, func(n int, rate float64) (sides, error) {
 			windows, last = n, rate
 			received := uint64(test.received(rate))
 			return sides{Spec: spec,
