@@ -177,7 +177,7 @@ func JoinList(list []string) string {
 	return strings.Join(escaped, ",")
 }
 
-// SplitList is the inverse of [JoinList].
+// SplitList splits a value of [JoinList] into its texts.
 func SplitList(text string) []string {
 	list := []string{""}
 	escaped := false
