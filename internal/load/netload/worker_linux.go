@@ -120,8 +120,8 @@ func newWorker(s *shared, f flow, c Config) *worker {
 	return w
 }
 
-// runThread is the worker's goroutine: it locks and pins a thread, waits for the run to begin, works, and records what the
-// thread used.
+// runThread is the worker's goroutine: it locks and pins a thread, waits for the run to begin, works, and records what
+// the thread used.
 func (w *worker) runThread(ready func()) {
 	runtime.LockOSThread() // never unlocked: the thread is pinned, so it ends with the goroutine
 	w.thread = Thread{Work: string(w.flow.Work), Pinned: -1}
