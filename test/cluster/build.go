@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Versions of what is built. The first is that of the cache itself.
+// Versions of the programs. The first constant is the version of the cache itself.
 const (
 	version        = "1"
 	kubeVersion    = "v1.36.3"
@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	pauseImage = "knotmeter.local/pause:1" // holds the namespaces of a pod
+	pauseImage = "knotmeter.local/pause:1" // its container holds the namespaces of a pod
 	vaultImage = "knotmeter.local/vault:1"
 )
 
@@ -40,19 +40,20 @@ var cniPlugins = []string{
 	"main/ptp", "main/bridge", "main/macvlan", "main/host-device", "main/loopback", "ipam/host-local", "meta/portmap",
 }
 
-// A program is something that is built once into the cache.
+// A program is built once into the cache: from source, from install, or by copying files.
 type program struct {
 	name    string
-	module  string // the directory next to this file that its module is in; with
-	source  string // its package, there or by its import path; or
-	files   string // no program, but a directory of the module that source is; or
-	install string // a package with its version
+	module  string // directory of the module to build in, relative to this file's
+	source  string // package to build there: a path in it, or an import path
+	files   string // directory to copy from the module source, which is then no program
+	install string // package to install, with its version
 	ldflags string
 	tags    string // of the build
-	image   string // of the program alone, if it is to have one, and
-	path    string // where it is in it
+	image   string // name of an image of the program alone; may be empty
+	path    string // of the program in its image
 }
 
+// programs returns the programs that a cluster with these settings needs.
 func (s spec) programs() []program {
 	v := "-X k8s.io/component-base/version."
 	list := []program{
@@ -75,12 +76,12 @@ func (s spec) programs() []program {
 	return append(list, s.plugin().programs()...)
 }
 
-// vault is a program of its own: it takes some minutes to compile, and only tests of applications want it. Vault's own
-// tag for builds without the plug-ins of clouds and databases leaves transit and Raft, and halves that time.
+// vault is built by its own command: it takes some minutes to compile, and only tests of applications need it. Vault's
+// tag minimal leaves out the plug-ins of clouds and databases, keeps transit and Raft, and halves that time.
 var vault = program{name: "vault", module: "vault", source: ".", tags: "minimal", image: vaultImage, path: "bin/vault"}
 
-// build compiles what the cache does not have as it is here, and makes its images. Who needs nothing does not wait for
-// who compiles.
+// build compiles the programs that the cache lacks or has from other sources, and makes their images. It waits for
+// other commands that build only if a program is missing.
 func build(ctx context.Context, s spec, list ...program) error {
 	missing, err := s.missing(list)
 	if err != nil || len(missing) == 0 {
@@ -110,7 +111,7 @@ func build(ctx context.Context, s spec, list ...program) error {
 	return nil
 }
 
-// missing are the programs that the cache does not have as they are here.
+// missing returns the programs that the cache lacks or has from other sources.
 func (s spec) missing(list []program) ([]program, error) {
 	var missing []program
 	for _, p := range list {
@@ -125,7 +126,7 @@ func (s spec) missing(list []program) ([]program, error) {
 	return missing, nil
 }
 
-// buildVault compiles Vault and prints where the program and its image are.
+// buildVault compiles Vault and prints the paths of the program and its image.
 func buildVault(ctx context.Context, s spec) error {
 	if err := build(ctx, s, vault); err != nil {
 		return err
@@ -134,8 +135,8 @@ func buildVault(ctx context.Context, s spec) error {
 	return nil
 }
 
-// lockCache waits until no other command writes to the cache: clusters that start side by side compile nothing twice,
-// and do not rename each other's files. A command that is killed holds it no longer.
+// lockCache waits until no other command writes to the cache, so that clusters that start in parallel compile nothing
+// twice and do not rename each other's files. The lock of a killed command ends with it.
 func (s spec) lockCache(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(s.Bin, 0o755); err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (s spec) lockCache(ctx context.Context) (unlock func(), err error) {
 	return func() { file.Close() }, nil
 }
 
-// built says whether the cache has the program, made from the same.
+// built reports whether the cache has the program with this stamp, and its image.
 func (p program) built(s spec, stamp string) bool {
 	from, err := os.ReadFile(s.program(p.name) + ".from")
 	_, missing := os.Stat(s.program(p.name))
@@ -163,7 +164,7 @@ func (p program) built(s spec, stamp string) bool {
 	return err == nil && missing == nil && string(from) == stamp
 }
 
-// stamp says what the program is made from: a package and its version, or a sum of its source here.
+// stamp identifies the sources of the program: a package with its version, or a checksum of its files here.
 func (p program) stamp(dir string) (string, error) {
 	if p.install != "" {
 		return p.install, nil
@@ -185,7 +186,7 @@ func (p program) stamp(dir string) (string, error) {
 	return fmt.Sprintf("%x\n", sum.Sum(nil)), nil
 }
 
-// build compiles a program under another name first, so that an interrupted build leaves none.
+// build compiles the program into a temporary directory and renames it, so that an interrupted build leaves none.
 func (p program) build(ctx context.Context, s spec) error {
 	dir, err := os.MkdirTemp(s.Bin, "build")
 	if err != nil {
@@ -214,7 +215,7 @@ func (p program) build(ctx context.Context, s spec) error {
 	return writeImage(s.image(p.name), p.image, []string{"/" + p.path}, map[string][]byte{p.path: text})
 }
 
-// goCommand is what the go command printed.
+// goCommand runs the go command and returns its standard output.
 func goCommand(ctx context.Context, env []string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Env = append(os.Environ(), env...)
@@ -227,7 +228,7 @@ func goCommand(ctx context.Context, env []string, args ...string) (string, error
 	return strings.TrimSpace(string(out)), nil
 }
 
-// copyFiles copies a directory of a module that a program was built from, since the module cache may be emptied later.
+// copyFiles copies a directory of a module into the cache, since the module cache may be emptied later.
 func (p program) copyFiles(ctx context.Context, s spec, made string) error {
 	dir, err := goCommand(ctx, nil, "list", "-C", filepath.Join(sourceDir(), p.module), "-m", "-f", "{{.Dir}}", p.source)
 	if err != nil {
@@ -242,12 +243,13 @@ func (p program) copyFiles(ctx context.Context, s spec, made string) error {
 	return os.Rename(made, s.program(p.name))
 }
 
-// sourceDir is where this file was compiled: the command is run where it is built.
+// sourceDir returns the directory of this file. The command runs on the machine that it was built on.
 func sourceDir() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(file)
 }
 
+// writeNew writes a file under another name and renames it.
 func writeNew(path string, text []byte, mode fs.FileMode) error {
 	if err := os.WriteFile(path+".new", text, mode); err != nil {
 		return err
@@ -255,7 +257,7 @@ func writeNew(path string, text []byte, mode fs.FileMode) error {
 	return os.Rename(path+".new", path)
 }
 
-// writeImage writes an image of one layer as `docker save` does.
+// writeImage writes an image of one layer in the format of `docker save`.
 func writeImage(path, name string, entrypoint []string, files map[string][]byte) error {
 	var layer, image strings.Builder
 	if err := writeTar(&layer, files, 0o755); err != nil {

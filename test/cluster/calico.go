@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// calico is Calico's own calico-node and CNI plugins. Felix, a part of calico-node, makes the routes between nodes.
+// calico runs Calico's own calico-node and CNI plugins. Felix, a part of calico-node, makes the routes between nodes.
 type calico struct {
 	native
 	mode string // vxlan, or direct: routes, since the nodes share a subnet
@@ -28,13 +28,13 @@ func (calico) programs() []program {
 	}
 }
 
-func (calico) lacks() error {
-	return installed(map[string]string{"ipset": "ipset", "iptables": "iptables"})
+func (calico) checkSupport() error {
+	return requirePrograms(map[string]string{"ipset": "ipset", "iptables": "iptables"})
 }
 
 func (c calico) files(s spec) map[string]any {
 	return map[string]any{"calico.json": kubeList([]any{
-		notScheduled("calico-node", "docker.io/calico/node:"+calicoVersion),
+		unscheduledDaemonSet("calico-node", "docker.io/calico/node:"+calicoVersion),
 	})}
 }
 
@@ -56,7 +56,7 @@ func (calico) withdraw(s spec) []command {
 	}
 }
 
-// mtu of the pods' devices.
+// mtu returns the MTU of the pods' devices.
 func (c calico) mtu() int {
 	if c.mode == "vxlan" {
 		return 1450
@@ -64,7 +64,7 @@ func (c calico) mtu() int {
 	return 1500
 }
 
-// encapsulate is when the pool does.
+// encapsulate returns when the pool encapsulates packets, in Calico's words.
 func (c calico) encapsulate() string {
 	if c.mode == "vxlan" {
 		return "Always"
@@ -72,7 +72,7 @@ func (c calico) encapsulate() string {
 	return "CrossSubnet"
 }
 
-// node prepares the node in Calico's records, once for each start, and becomes Felix.
+// node returns a process that registers the node with Calico, once for each start, and then runs Felix.
 func (c calico) node(s spec, n node) []process {
 	script := `mkdir -p /var/lib/calico /run/calico && mount -t tmpfs tmpfs /var/lib/calico &&
 mount -t tmpfs tmpfs /run/calico && "$0" -startup &&
@@ -85,12 +85,12 @@ mount -t tmpfs tmpfs /run/calico && "$0" -startup &&
 			"CALICO_IPV4POOL_CIDR=" + s.pods4(), "CALICO_IPV4POOL_VXLAN=" + c.encapsulate(), "CALICO_IPV4POOL_IPIP=Never",
 			"FELIX_FELIXHOSTNAME=" + n.Name, "FELIX_IPV6SUPPORT=false", "FELIX_DEFAULTENDPOINTTOHOSTACTION=ACCEPT",
 			"FELIX_HEALTHENABLED=true", "FELIX_HEALTHHOST=" + n.Addr, "FELIX_HEALTHPORT=" + strconv.Itoa(felixHealth),
-			"FELIX_USAGEREPORTINGENABLED=false", // else it phones home
+			"FELIX_USAGEREPORTINGENABLED=false", // otherwise it sends statistics to its vendor
 			"FELIX_LOGFILEPATH=none", "FELIX_LOGSEVERITYSYS=none",
-			// They take cgo, without which Felix panics.
+			// Both need cgo, without which Felix panics.
 			"FELIX_DebugSkipCTLBCleanup=true", "FELIX_XDPENABLED=false",
 		},
-		args: n.apart("sh", "-c", script, s.program("calico-node")),
+		args: n.insideWithMounts("sh", "-c", script, s.program("calico-node")),
 		ready: func(ctx context.Context) error {
 			url := "http://" + n.Addr + ":" + strconv.Itoa(felixHealth) + "/readiness"
 			if err := healthy(http.DefaultClient, url)(ctx); err != nil {
@@ -103,7 +103,7 @@ mount -t tmpfs tmpfs /run/calico && "$0" -startup &&
 
 const felixHealth = 9099
 
-// config comes when Felix is ready.
+// config returns nil: the process of the node writes the configuration when Felix is ready.
 func (calico) config(spec, node) map[string]any { return nil }
 
 func (c calico) conflist(s spec, n node) map[string]any {

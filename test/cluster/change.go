@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// changeNetwork gives a cluster that runs another network, with what it takes built first.
+// changeNetwork builds the programs of another network and orders the holder to change to it.
 func changeNetwork(ctx context.Context, s spec, names []string) error {
 	if len(names) != 1 {
 		return errors.New("network: name one network")
@@ -19,7 +19,7 @@ func changeNetwork(ctx context.Context, s spec, names []string) error {
 	if err := s.checkNetwork(); err != nil {
 		return err
 	}
-	if err := s.plugin().lacks(); err != nil {
+	if err := s.plugin().checkSupport(); err != nil {
 		return fmt.Errorf("the network %s cannot be had here: %w", s.Network, err)
 	}
 	if err := build(ctx, s, s.programs()...); err != nil {
@@ -28,9 +28,8 @@ func changeNetwork(ctx context.Context, s spec, names []string) error {
 	return s.ask("network", s.Network)
 }
 
-// changeNetwork stops all nodes, removes what the network of before made, and starts them with another one, as machines
-// that are set up anew but for the images that they have. The same network is installed anew. After an error it can be
-// asked again.
+// changeNetwork stops all nodes, removes everything that their network made, and starts them with another network or
+// the same. The nodes keep their images and volumes alone. After an error it can be called again.
 func (p *parts) changeNetwork(ctx context.Context, network string) error {
 	old, next := p.spec, p.spec
 	next.Network = network
@@ -39,7 +38,7 @@ func (p *parts) changeNetwork(ctx context.Context, network string) error {
 	}
 	for _, n := range old.nodes() {
 		if _, err := os.Stat(n.namespace()); errors.Is(err, os.ErrNotExist) {
-			continue // an order before this one ended half way
+			continue // an earlier order failed half way
 		}
 		if err := p.stopPart(part{name: n.Name, processes: old.nodeProcesses(n), node: &n}); err != nil {
 			return err
@@ -81,8 +80,8 @@ func (p *parts) changeNetwork(ctx context.Context, network string) error {
 	return nil
 }
 
-// withdrawal are the commands that remove a network from the cluster's objects, and the nodes with what it noted there,
-// and the networks of the nodes with all links, routes and rules in them.
+// withdrawal returns the commands that remove the network's objects, all Nodes with its annotations, and the nodes'
+// network namespaces with all links, routes and rules in them.
 func (s spec) withdrawal() []command {
 	list := append(s.plugin().withdraw(s), s.kubectl("delete", "node", "--all"))
 	for _, n := range s.nodes() {
@@ -93,8 +92,8 @@ func (s spec) withdrawal() []command {
 	return list
 }
 
-// resetNodes removes what networks keep in the files of nodes, and the cgroups that programs of theirs may be attached
-// to, as soon as the last process in them is gone.
+// resetNodes removes the files of networks on the nodes, and the cgroups that their programs may be attached to, as
+// soon as the last process in them has ended.
 func (s spec) resetNodes(ctx context.Context) error {
 	errs := []error{os.RemoveAll(s.sharedIPAM())}
 	for _, n := range s.nodes() {
@@ -111,7 +110,7 @@ func (s spec) resetNodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// writeNetwork writes the files of a network, and that it is the cluster's.
+// writeNetwork saves the spec with its network, and writes the network's files.
 func (s spec) writeNetwork() error {
 	if err := s.save(); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// cilium is Cilium's own agent, operator and CNI plugin. The agent compiles its eBPF programs when it starts.
+// cilium runs Cilium's own agent, operator and CNI plugin. The agent compiles its eBPF programs when it starts.
 type cilium struct {
 	native
-	mode string
+	mode string // vxlan, geneve or native, with -wireguard or -kpr
 }
 
 const (
@@ -35,7 +35,7 @@ func (cilium) programs() []program {
 	}
 }
 
-// tunnel is the protocol between nodes; empty for routes.
+// tunnel returns the tunnel protocol between nodes; empty for routes.
 func (c cilium) tunnel() string {
 	if kind, _, _ := strings.Cut(c.mode, "-"); kind != "native" {
 		return kind
@@ -43,31 +43,31 @@ func (c cilium) tunnel() string {
 	return ""
 }
 
-// encrypts says that traffic between nodes is encrypted.
+// encrypts reports whether traffic between nodes is encrypted.
 func (c cilium) encrypts() bool { return strings.HasSuffix(c.mode, "-wireguard") }
 
-func (c cilium) lacks() error {
+func (c cilium) checkSupport() error {
 	for link, needed := range map[string]bool{"geneve external": c.tunnel() == "geneve", "wireguard": c.encrypts()} {
 		if !needed {
 			continue
 		}
-		if err := linkType(link); err != nil {
+		if err := checkLinkType(link); err != nil {
 			return err
 		}
 	}
 	if unified, err := unifiedCgroups(); err != nil || len(unified) == 0 {
-		return errors.Join(lacking("cgroups of version 2 at /sys/fs/cgroup/unified, beside those of version 1"), err)
+		return errors.Join(missingError("cgroups of version 2 at /sys/fs/cgroup/unified, beside those of version 1"), err)
 	}
-	return installed(map[string]string{clang: clang, "iptables": "iptables"})
+	return requirePrograms(map[string]string{clang: clang, "iptables": "iptables"})
 }
 
-// clang is the version of Debian's that Cilium's programs take.
+// clang is the version of clang, by its Debian package, that compiles Cilium's programs.
 const clang = "clang-19"
 
-// replacesProxy says that kube-proxy does not run.
+// replacesProxy reports whether Cilium replaces kube-proxy.
 func (c cilium) replacesProxy() bool { return c.mode == "native-kpr" }
 
-// settings are those of the agent, and what the config map says that clusters have them in.
+// settings returns the settings of the agent, which are its flags and the config map's data.
 func (c cilium) settings(s spec) map[string]string {
 	list := map[string]string{
 		"identity-allocation-mode": "crd", "ipam": "kubernetes", "k8s-require-ipv4-pod-cidr": "true",
@@ -92,7 +92,7 @@ func (c cilium) settings(s spec) map[string]string {
 
 func (c cilium) files(s spec) map[string]any {
 	return map[string]any{"cilium.json": kubeList([]any{
-		notScheduled("cilium", "quay.io/cilium/cilium:"+ciliumVersion),
+		unscheduledDaemonSet("cilium", "quay.io/cilium/cilium:"+ciliumVersion),
 		map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": "cilium-config", "namespace": "kube-system"}, "data": c.settings(s),
@@ -104,7 +104,7 @@ func (cilium) apply(s spec) []command {
 	return []command{s.kubectl("apply", "-f", s.file("cilium.json"))}
 }
 
-// withdraw removes the kinds too that the operator made.
+// withdraw removes the custom resource definitions too, which the operator made.
 func (cilium) withdraw(s spec) []command {
 	return []command{
 		s.kubectl("delete", "--ignore-not-found", "-f", s.file("cilium.json")),
@@ -112,8 +112,9 @@ func (cilium) withdraw(s spec) []command {
 	}
 }
 
-// control is the operator, which makes the kinds that the agents need. It ends when it cannot renew its lease, which on
-// a machine with many pods to start may take longer than its 10 s. Its shell would listen on the machine itself.
+// control returns the operator, which makes the custom resource definitions of the agents. It ends if it cannot renew
+// its lease in time; on a busy machine the default of 10 s is too short. Its shell is off: it would listen on the
+// machine itself.
 func (cilium) control(s spec) []process {
 	return []process{{name: "cilium-operator", args: command{s.program("cilium-operator"),
 		"--k8s-kubeconfig-path=" + s.kubeconfig(), "--ipam=kubernetes", "--identity-allocation-mode=crd",
@@ -122,21 +123,21 @@ func (cilium) control(s spec) []process {
 	}}}
 }
 
-// socket is where the agent takes the plugin's requests.
+// socket returns the path of the socket on which the agent takes the plugin's requests.
 func (cilium) socket(n node) string { return n.file("cilium/cilium.sock") }
 
-// runtime is what the plugin finds in the environment that the container runtime hands on.
+// runtime returns the variable by which the CNI plugin finds the agent.
 func (c cilium) runtime(n node) []string { return []string{"CILIUM_SOCK=" + c.socket(n)} }
 
-// node gives the agent the directories that are a machine's own, and a root of cgroups that ends with the node:
-// programs at the machine's own would see the connections of the whole machine.
+// node returns the agent with its own copies of a machine's directories, and with the node's cgroup as the root:
+// programs attached to the machine's root would see the connections of the whole machine.
 func (c cilium) node(s spec, n node) []process {
 	script := `mkdir -p "$1" /run/cilium /var/lib/cilium && mount --bind "$1" /run/cilium &&
 mkdir -p /run/cilium/cgroupv2 && mount --bind "$2" /run/cilium/cgroupv2 &&
 mount -t tmpfs tmpfs /var/lib/cilium && mkdir /var/lib/cilium/bpf /var/lib/cilium/bin &&
 mount --bind "$3" /var/lib/cilium/bpf && mount -t bpf bpf /sys/fs/bpf &&
 ln -s "$(command -v ` + clang + `)" /var/lib/cilium/bin/clang && PATH=/var/lib/cilium/bin:$PATH && shift 3 && exec "$@"`
-	args := n.apart("sh", "-c", script, "sh", n.file("cilium"), n.unified(s), s.program("cilium-bpf"),
+	args := n.insideWithMounts("sh", "-c", script, "sh", n.file("cilium"), n.unified(s), s.program("cilium-bpf"),
 		s.program("cilium-agent"), "--k8s-kubeconfig-path="+s.kubeconfig(), "--cgroup-root=/run/cilium/cgroupv2")
 	settings := c.settings(s)
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -157,10 +158,10 @@ ln -s "$(command -v ` + clang + `)" /var/lib/cilium/bin/clang && PATH=/var/lib/c
 	}}
 }
 
-// config comes when the agent is ready.
+// config returns nil: the process of the node writes the configuration when the agent is ready.
 func (cilium) config(spec, node) map[string]any { return nil }
 
-// brief asks the agent for its state in short, which is an error while it is not ready.
+// brief asks the agent for its state in short: the answer is an error while the agent is not ready.
 type brief struct{ http.RoundTripper }
 
 func (b brief) RoundTrip(r *http.Request) (*http.Response, error) {

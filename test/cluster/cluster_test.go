@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Clusters side by side share no name and no network that this machine sees, and none has networks that overlap.
+// Parallel clusters share no name and no address on this machine, and the networks of a cluster do not overlap.
 func TestNothingShared(t *testing.T) {
 	seen := map[string]int{}
 	for id := range maxID + 1 {
@@ -148,7 +148,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// Orders over the socket come back with what became of them, and a cluster that is gone is said to be.
+// Orders over the socket return their outcome, or an error if no cluster runs.
 func TestOrders(t *testing.T) {
 	s := specOf("native", false)
 	s.Dir = t.TempDir()
@@ -159,7 +159,7 @@ func TestOrders(t *testing.T) {
 	if err := p.listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(s, "stop", []string{"etcd"}); err != nil { // it does not run, so it is stopped
+	if err := ask(s, "stop", []string{"etcd"}); err != nil { // it does not run, which is no error
 		t.Error(err)
 	}
 	if err := ask(s, "stop", []string{"nothing"}); err == nil || !strings.Contains(err.Error(), `no part "nothing"`) {
@@ -174,7 +174,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A process that is stopped does not end the cluster; one that ends by itself does, and its log says why.
+// A stopped process does not end the cluster; one that ends by itself does, and the error contains the end of its log.
 func TestProcesses(t *testing.T) {
 	s := specOf("native", false)
 	s.Dir = t.TempDir()
@@ -199,7 +199,7 @@ func TestProcesses(t *testing.T) {
 	never := process{name: "never", args: command{"sleep", "0.1"}, ready: func(ctx context.Context) error {
 		return await(ctx, "the sleeper", time.Hour, func() error { return errors.New("asleep") })
 	}}
-	if err := p.start(t.Context(), never); !errors.Is(err, errOver) {
+	if err := p.start(t.Context(), never); !errors.Is(err, errEnded) {
 		t.Errorf("one that ended before it was ready: %v", err)
 	}
 	<-p.ended
@@ -260,7 +260,7 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// A limit is written to each cgroup once, to one that is made later too, and goes when its device becomes another.
+// A limit is written to each cgroup once, also to later ones, and removed when the device becomes another volume.
 func TestLimits(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"node-1/pod", "node-2"} {
@@ -293,7 +293,7 @@ func TestLimits(t *testing.T) {
 		t.Error(got)
 	}
 	l.rules["/dev/loop-that-is-not"] = r
-	l.again()
+	l.reapply()
 	if got := written("later", "write_iops_device"); got != "7:99 0" || len(l.rules) != 0 {
 		t.Errorf("%q, %v", got, l.rules)
 	}
@@ -326,7 +326,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// The image of the pause container is what `docker save` writes: three files, and a program in the layer.
+// The image of the pause container has the three files that `docker save` writes.
 func TestWriteImage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.tar")
 	if err := writeImage(file, "x:1", []string{"/run"}, map[string][]byte{"run": []byte("program")}); err != nil {
@@ -373,7 +373,7 @@ func FuzzParsers(f *testing.F) {
 	})
 }
 
-// Clusters that start at the same time use one cache.
+// Clusters that start at the same time share one cache.
 func TestBuildAtTheSameTime(t *testing.T) {
 	s := spec{Bin: filepath.Join(t.TempDir(), "cache")}
 	if err := os.Mkdir(s.Bin, 0o755); err != nil {
@@ -402,7 +402,7 @@ func TestBuildAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Who waits for the cache can be interrupted.
+// A command that waits for the cache can be interrupted.
 func TestLockInterrupted(t *testing.T) {
 	s := spec{Bin: t.TempDir()}
 	unlock, err := s.lockCache(t.Context())
@@ -421,7 +421,7 @@ func TestLockInterrupted(t *testing.T) {
 	unlock()
 }
 
-// Of what is on the machine, a cluster answers for its own and for what has no owner's name.
+// The machine's state includes a cluster's own objects and those without a cluster's name.
 func TestOfOthers(t *testing.T) {
 	for line, others := range map[string]bool{
 		"link 9: knotmeter-c-3@if2": false, "link 9: knotmeter-c@if2": true, "link 9: knotmeter-c-4@if2": true,
@@ -430,16 +430,16 @@ func TestOfOthers(t *testing.T) {
 		"cgroup /sys/fs/cgroup/pids/test-cluster-3": false, "cgroup /sys/fs/cgroup/pids/test-cluster": true,
 		"mount tmpfs /var/lib/knotmeter-cluster-5/x": true, "BPF program 17": false,
 	} {
-		if got := (spec{ID: 3}).ofOthers(line); got != others {
+		if got := (spec{ID: 3}).ofOtherCluster(line); got != others {
 			t.Errorf("%s: %t", line, got)
 		}
 	}
-	if (spec{}).ofOthers("link 9: knotmeter-c@if2") || !(spec{}).ofOthers("link 9: knotmeter-c-1@if2") {
+	if (spec{}).ofOtherCluster("link 9: knotmeter-c@if2") || !(spec{}).ofOtherCluster("link 9: knotmeter-c-1@if2") {
 		t.Error("the first cluster has no number in its names")
 	}
 }
 
-// What was there before is not left; what came since is, and is named.
+// What was there before is not reported as left; what was added since is, by name.
 func TestLeft(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	s := spec{ID: 3}

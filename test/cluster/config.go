@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// kubeconfigOf is a kubeconfig for a user with a certificate. JSON is YAML.
+// kubeconfigOf returns a kubeconfig for a user with a certificate. It is written as JSON, which is YAML.
 func (s spec) kubeconfigOf(ca []byte, p pair) map[string]any {
 	name := s.context()
 	return map[string]any{
@@ -24,7 +24,7 @@ func (s spec) kubeconfigOf(ca []byte, p pair) map[string]any {
 	}
 }
 
-// kubeletConfig is the configuration of a node's kubelet.
+// kubeletConfig returns the configuration of a node's kubelet.
 func (s spec) kubeletConfig(n node) map[string]any {
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -47,9 +47,9 @@ func (s spec) kubeletConfig(n node) map[string]any {
 	}
 }
 
-// containerdConfig is the configuration of a node's containerd. The machine may not let scores of the out-of-memory
-// killer be lowered, hence the restriction. Devices belong to their pod's user: nodes have no group of disks. NRI is
-// off: its socket has one name on a machine, which the nodes of all clusters would make at the same time.
+// containerdConfig returns the configuration of a node's containerd. restrict_oom_score_adj is set because the machine
+// may forbid lower scores. Devices belong to their pod's user, because nodes have no group disk. NRI is off: its socket
+// has one fixed path, which the nodes of all clusters would share.
 func (s spec) containerdConfig(n node) string {
 	return fmt.Sprintf(`version = 3
 root = %q
@@ -83,8 +83,8 @@ disable = true
 `, n.file("containerd"), n.file("state"), n.socket(), s.Bin, n.file("cni"), pauseImage)
 }
 
-// nodeObject is the Node as it is registered before its kubelet starts, so that its part of the pods' network, and its
-// own addresses, are known beforehand.
+// nodeObject returns the Node as it is registered before its kubelet starts, with its addresses and its part of the
+// pods' network.
 func nodeObject(n node) map[string]any {
 	var addresses []any
 	for _, a := range n.addrs() {
@@ -110,12 +110,12 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// kubeList is a file of several objects.
+// kubeList returns a List of objects.
 func kubeList(items []any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
-// files are the configuration files, by name.
+// files returns the configuration files, by name.
 func (s spec) files() map[string]any {
 	files := map[string]any{"storage.json": kubeList(storageClasses())}
 	if s.Multus {
@@ -128,7 +128,7 @@ func (s spec) files() map[string]any {
 	return files
 }
 
-// writeFiles makes the certificates and every configuration file.
+// writeFiles writes the certificates and every configuration file.
 func (s spec) writeFiles() error {
 	for _, n := range s.nodes() {
 		if err := s.writeNode(n); err != nil {
@@ -153,7 +153,7 @@ func (s spec) writeFiles() error {
 			return err
 		}
 	}
-	// Tokens of service accounts are signed with any key.
+	// Any key can sign the tokens of service accounts.
 	for name, certificate := range map[string]*x509.Certificate{
 		"apiserver":         serverCertificate("kube-apiserver", s.control(), s.apiService(), "127.0.0.1"),
 		"apiserver-kubelet": clientCertificate("kube-apiserver-kubelet-client", "system:masters"),
@@ -170,7 +170,7 @@ func (s spec) writeFiles() error {
 	return root.write(s.file("ca"))
 }
 
-// users are the kubeconfigs, each with its user and the groups of that.
+// users returns the names of the kubeconfigs, each with its user and that user's groups.
 func (s spec) users() map[string][]string {
 	users := map[string][]string{
 		"kubeconfig": {"admin", "system:masters"}, "controller-manager.conf": {"system:kube-controller-manager"},
@@ -180,7 +180,7 @@ func (s spec) users() map[string][]string {
 	if s.Multus {
 		users["multus.conf"] = []string{"multus", "system:masters"}
 	}
-	for _, network := range networks { // any of which it may have later
+	for _, network := range networks { // the cluster may change to any of them later
 		maps.Copy(users, spec{Network: network}.plugin().users())
 	}
 	for _, n := range s.nodes() {
@@ -189,7 +189,7 @@ func (s spec) users() map[string][]string {
 	return users
 }
 
-// writeNode makes a node's directories, and the files in them that are not in [spec.files].
+// writeNode makes a node's directories, and writes the files in them that are not in [spec.files].
 func (s spec) writeNode(n node) error {
 	for _, dir := range []string{"cni", "logs", "plugins", "ipam", "kubelet", "containerd", "state"} {
 		if err := os.MkdirAll(n.file(dir), 0o755); err != nil {
@@ -205,15 +205,16 @@ func (s spec) writeNode(n node) error {
 	return nil
 }
 
-// conflistFile is the configuration of a node's default network.
+// conflistFile returns the path of the CNI configuration of a node's default network.
 func (s spec) conflistFile(n node) string { return n.file("cni/10-" + s.Network + ".conflist") }
 
+// writeCNI writes a node's CNI configuration; with Multus, as the network that it delegates to.
 func (s spec) writeCNI(n node, config map[string]any) error {
 	if !s.Multus {
 		return writeJSON(s.conflistFile(n), config)
 	}
 	return errors.Join(
 		writeJSON(n.file("cni/20-"+attachment+".conf"), s.attachmentConfig(n)),
-		writeJSON(n.file("cni/00-multus.conf"), s.multusConfig(n, config)), // the runtime takes the first
+		writeJSON(n.file("cni/00-multus.conf"), s.multusConfig(n, config)), // the runtime uses the first file by name
 	)
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// flannel is its own packages, with a backend.
+// flannel runs flannel, built from its own packages, with a backend.
 type flannel struct {
 	native
 	backend string
@@ -38,7 +38,7 @@ func (flannel) withdraw(s spec) []command {
 	return []command{s.kubectl("delete", "--ignore-not-found", "-f", s.file("flannel.json"))}
 }
 
-// netConf is flannel's own configuration.
+// netConf returns flannel's own configuration.
 func (f flannel) netConf(s spec) map[string]any {
 	conf := map[string]any{"Network": s.pods4(), "EnableNFTables": false, "Backend": map[string]any{"Type": f.backend}}
 	if s.IPv6 {
@@ -47,10 +47,10 @@ func (f flannel) netConf(s spec) map[string]any {
 	return conf
 }
 
-// objects are what flannel's manifest makes, but for the daemon set: here flannel runs on its nodes without
-// pods, by a user of its own in place of the service account.
+// objects returns the objects of flannel's manifest without the daemon set: here flannel runs on the nodes without
+// pods, with a user in place of the service account.
 func (f flannel) objects(s spec) []any {
-	conf, _ := json.MarshalIndent(f.netConf(s), "", "  ") // of text and truth values
+	conf, _ := json.MarshalIndent(f.netConf(s), "", "  ") // strings and booleans always encode
 	const rbac = "rbac.authorization.k8s.io"
 	labels := map[string]any{"k8s-app": "flannel", "tier": "node", "app": "flannel"}
 	rule := func(resource string, verbs ...string) map[string]any {
@@ -87,10 +87,10 @@ func (f flannel) node(s spec, n node) []process {
 	}}
 }
 
-// config comes with the lease.
+// config returns nil: awaitLease writes the configuration.
 func (flannel) config(spec, node) map[string]any { return nil }
 
-// leased is the configuration with what the flannel plugin takes from the lease, for the plugin that it delegates to.
+// leased returns the configuration that the flannel plugin derives from the lease for the plugin that it delegates to.
 func (flannel) leased(s spec, n node, l lease) map[string]any {
 	return s.conflist(map[string]any{
 		"type": "bridge", "bridge": "cni0", "mtu": l.MTU, "ipMasq": !l.Masquerade,
@@ -99,14 +99,14 @@ func (flannel) leased(s spec, n node, l lease) map[string]any {
 	}, portmap)
 }
 
-// A lease is what flannel reports of a node's part of the network.
+// A lease is a node's part of the network, as flannel reports it.
 type lease struct {
 	Network, Network6 string
 	MTU               int
-	Masquerade        bool // flannel masquerades, so the plugin does not
+	Masquerade        bool // flannel masquerades, so the plugin must not
 }
 
-// parseLease reads a subnet.env.
+// parseLease parses a subnet.env. It returns an error without a network or an MTU.
 func parseLease(text string) (lease, error) {
 	var l lease
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -133,7 +133,7 @@ func parseLease(text string) (lease, error) {
 	return l, lines.Err()
 }
 
-// awaitLease waits until flannel has the node's part of the network, and makes the CNI configuration of it.
+// awaitLease waits at most 1 minute until flannel has a lease of the node, and writes the CNI configuration from it.
 func (f flannel) awaitLease(ctx context.Context, s spec, n node) error {
 	file := n.file("subnet.env")
 	return await(ctx, file, time.Minute, func() error {

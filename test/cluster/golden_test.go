@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// specOf is a cluster with a number that shows in its addresses.
+// specOf returns a cluster of three nodes, whose ID shows in its addresses.
 func specOf(network string, ipv6 bool) spec {
 	return spec{ID: 3, Dir: "/state", Bin: "/programs", Network: network, Nodes: 3, IPv6: ipv6, Zones: []string{"a", "b"}}
 }
@@ -34,7 +34,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// blueprint is everything that is decided about a cluster before any of it is made.
+// blueprint returns all commands, processes and files that follow from a spec.
 func blueprint(t *testing.T, s spec) string {
 	var b strings.Builder
 	section := func(name string) { fmt.Fprintf(&b, "\n# %s\n", name) }

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// initialise is PID 1: it starts hold, reaps what others leave behind and ends with hold, and the
-// kernel ends everything else then.
+// initialise runs as PID 1: it starts hold, reaps orphaned processes, and returns when hold ends. The kernel then ends
+// every other process.
 func initialise(s spec) error {
-	c := exec.Command("/proc/self/exe", s.again(asHolder)...)
+	c := exec.Command("/proc/self/exe", s.selfArgs(asHolder)...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Start(); err != nil {
 		return err
@@ -35,8 +35,8 @@ func initialise(s spec) error {
 	}
 }
 
-// hold starts the parts of the cluster, says that it is ready, stops and starts parts when it is asked to, and ends
-// when one of them ends by itself.
+// hold starts the parts of the cluster, creates the file ready, carries out orders, and returns when a part ends by
+// itself.
 func hold(ctx context.Context, s spec) error {
 	if err := s.mount(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func hold(ctx context.Context, s spec) error {
 			return err
 		}
 	}
-	go h.limits.keep(ctx)
+	go h.limits.enforce(ctx)
 	if err := h.listen(ctx); err != nil {
 		return err
 	}
@@ -79,16 +79,17 @@ func hold(ctx context.Context, s spec) error {
 	}
 }
 
-// kubeletDir is where every kubelet listens for plugins, whatever its root directory is: each mounts its own there.
+// kubeletDir is the directory in which every kubelet listens for plugins, whatever its root directory. Each mounts its
+// own.
 const kubeletDir = "/var/lib/kubelet"
 
-// mount gives the cluster its own view of what belongs to a machine: processes, and the places where
-// container runtimes keep their names.
+// mount gives the cluster its own /proc, and its own directories in which container runtimes and kubelets keep sockets,
+// namespaces and logs.
 func (s spec) mount() error {
 	list := []command{
 		words("mount --make-rprivate /"),
 		words("mount -t proc proc /proc"),
-		words("mount --make-rshared /"), // kubelets hand mounts on to containers
+		words("mount --make-rshared /"), // kubelets propagate mounts to containers
 	}
 	for _, dir := range []string{"/run/containerd", "/run/netns", "/var/log", "/var/lib/cni", kubeletDir} {
 		list = append(list, command{"mkdir", "-p", dir}, command{"mount", "-t", "tmpfs", "tmpfs", dir})
@@ -96,7 +97,7 @@ func (s spec) mount() error {
 	return runAll(append(list, words("mount --make-private "+kubeletDir), words("mkdir -p /var/log/containers")))
 }
 
-// controlPlane are the processes of the control plane, in the order of their start.
+// controlPlane returns the processes of the control plane, in the order of their start.
 func (s spec) controlPlane() []process {
 	bin := s.program("kubernetes")
 	f := s.file
@@ -145,7 +146,7 @@ func (p *parts) startControlPlane(ctx context.Context) error {
 	return p.startNetwork(ctx)
 }
 
-// startNetwork starts what the network has next to the control plane.
+// startNetwork applies the objects of the network and starts its processes next to the control plane.
 func (p *parts) startNetwork(ctx context.Context) error {
 	if err := runAll(p.spec.plugin().apply(p.spec)); err != nil {
 		return err
@@ -158,13 +159,13 @@ func (p *parts) startNetwork(ctx context.Context) error {
 	return nil
 }
 
-// unverified does not look at the API server's certificate: it only asks whether the server lives.
+// unverified accepts any certificate: it only checks whether the API server answers.
 var unverified = &http.Client{Timeout: time.Second, Transport: &http.Transport{
 	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 }}
 
-// registerNodes makes all Nodes before anything runs on one of them: agents of networks that know their nodes from the
-// beginning need not learn of others, which takes some of them minutes.
+// registerNodes creates all Nodes before anything runs on one of them: some agents of networks take minutes to learn of
+// a node that is added later.
 func (s spec) registerNodes() error {
 	args := []string{"apply"}
 	for _, n := range s.nodes() {
@@ -196,7 +197,7 @@ func (p *parts) startNode(ctx context.Context, n node) error {
 func (n node) containerd() string { return n.Name + "-containerd" }
 func (n node) kubelet() string    { return n.Name + "-kubelet" }
 
-// nodeProcesses are the processes of a node, in the order of their start.
+// nodeProcesses returns the processes of a node, in the order of their start.
 func (s spec) nodeProcesses(n node) []process {
 	bin := s.program("kubernetes")
 	list := []process{{
@@ -228,20 +229,20 @@ func (s spec) nodeProcesses(n node) []process {
 	})
 }
 
-// ctr is a command to the containerd of a node.
+// ctr returns a command to the containerd of a node.
 func (s spec) ctr(n node, args ...string) command {
 	return append(command{s.program("ctr"), "--address", n.socket(), "--namespace", "k8s.io"}, args...)
 }
 
 func (s spec) load(n node, archive string) command { return s.ctr(n, "images", "import", archive) }
 
-// kubectl is kubectl as the administrator.
+// kubectl returns a command of kubectl as the administrator.
 func (s spec) kubectl(args ...string) command {
 	return append(command{s.program("kubernetes"), "kubectl", "--kubeconfig", s.kubeconfig()}, args...)
 }
 
-// awaitNode waits until pods can be put on the node: its kubelet has said since then that it is ready, and nothing says
-// any more that it was not.
+// awaitNode waits until pods can be scheduled on the node: its kubelet has reported it ready since the given time, and
+// it has no taints. The limit is 2 minutes.
 func (s spec) awaitNode(ctx context.Context, n node, since time.Time) error {
 	const state = `{range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime}{end} {.spec.taints[*].key}`
 	err := await(ctx, n.Name, 2*time.Minute, func() error {
@@ -257,7 +258,8 @@ func (s spec) awaitNode(ctx context.Context, n node, since time.Time) error {
 	return nil
 }
 
-// readySince reads whether a node is ready, when it said so, and its taints. The API has times by the second.
+// readySince returns an error unless text has the condition True, a heartbeat not before since, truncated to the second
+// as the API does, and no taints.
 func readySince(text string, since time.Time) error {
 	fields := strings.Fields(text)
 	if len(fields) != 2 || fields[0] != "True" {

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// kubeRouter is kube-router, in the fork that k3s maintains, which has all of its controllers. As a network it makes
-// routes by BGP between the nodes and enforces NetworkPolicies; as a firewall it does that alone, on another network,
-// as in k3s.
+// kubeRouter runs kube-router as the network: it exchanges routes between the nodes by BGP and enforces
+// NetworkPolicies. As the firewall of another network, as in k3s, it only does the latter. It is k3s's fork, which has
+// all its controllers.
 type kubeRouter struct {
 	native
 }
@@ -19,7 +19,7 @@ const (
 	routerHealth  = 20244
 )
 
-// routerProgram is kube-router, as a network or as a firewall.
+// routerProgram is kube-router, for both uses.
 var routerProgram = program{name: "kube-router", module: "kube-router",
 	source: "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"}
 
@@ -28,13 +28,13 @@ func (kubeRouter) ipv6() bool    { return false }
 
 func (kubeRouter) programs() []program { return []program{routerProgram} }
 
-func (kubeRouter) lacks() error {
-	return installed(map[string]string{"ipset": "ipset", "iptables": "iptables"})
+func (kubeRouter) checkSupport() error {
+	return requirePrograms(map[string]string{"ipset": "ipset", "iptables": "iptables"})
 }
 
 func (kubeRouter) files(s spec) map[string]any {
 	return map[string]any{"kube-router.json": kubeList([]any{
-		notScheduled("kube-router", "docker.io/cloudnativelabs/kube-router:"+routerVersion, s.routerFlags(true)...),
+		unscheduledDaemonSet("kube-router", "docker.io/cloudnativelabs/kube-router:"+routerVersion, s.routerFlags(true)...),
 	})}
 }
 
@@ -46,13 +46,13 @@ func (kubeRouter) withdraw(s spec) []command {
 	return []command{s.kubectl("delete", "--ignore-not-found", "-f", s.file("kube-router.json"))}
 }
 
-// routerFlags are those of kube-router, as a router too or as a firewall alone.
+// routerFlags returns the flags of kube-router: as a router and firewall if routes, else as a firewall alone.
 func (s spec) routerFlags(routes bool) []string {
 	return []string{"--run-router=" + strconv.FormatBool(routes), "--run-firewall=true", "--run-service-proxy=false",
 		"--enable-overlay=false", "--service-cluster-ip-range=" + s.services()}
 }
 
-// router is the process of a node.
+// router returns kube-router as a process of a node.
 func (s spec) router(n node, routes bool) process {
 	args := append([]string{s.program(routerProgram.name), "--kubeconfig=" + s.kubeconfig(),
 		"--hostname-override=" + n.Name, "--health-port=" + strconv.Itoa(routerHealth), "--metrics-port=0"},
@@ -60,7 +60,7 @@ func (s spec) router(n node, routes bool) process {
 	return process{
 		name:  n.Name + "-kube-router",
 		env:   []string{"NODE_NAME=" + n.Name, "KUBE_ROUTER_CNI_CONF_FILE=" + s.conflistFile(n)},
-		args:  n.apart(args...),
+		args:  n.insideWithMounts(args...),
 		ready: healthy(http.DefaultClient, "http://"+n.Addr+":"+strconv.Itoa(routerHealth)+"/healthz"),
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// limits hold loop devices to rates, for all pods. Version 1 of cgroups applies a rule to the processes of one cgroup
-// and not to those below it, so each cgroup of the nodes gets it, and each that is made later soon after.
+// limits restricts the rates of loop devices for all pods. Version 1 of cgroups applies a rule to the processes of one
+// cgroup and not to those below it, so every cgroup of the nodes gets the rule, later ones within 50 ms.
 type limits struct {
-	root  string // of the cluster in the hierarchy for block devices
+	root  string // cgroup of the cluster in the hierarchy blkio
 	mu    sync.Mutex
 	rules map[string]rule // by device
 }
 
-// A rule is what a device is held to, in each direction. Zero is no limit.
+// A rule limits a device in each direction, in operations and bytes per second. Zero is no limit.
 type rule struct {
 	number    string // major:minor
-	file      string // what the device was on: on another file it is another volume
+	file      string // that the device is on; on another file it is another volume
 	iops, bps int64
 	done      map[string]bool // cgroups that have it
 }
@@ -34,7 +34,7 @@ func newLimits(s spec) *limits {
 	return &limits{root: filepath.Join("/sys/fs/cgroup/blkio", s.cgroup()), rules: map[string]rule{}}
 }
 
-// set reads "DEVICE IOPS BPS" and applies it.
+// set parses "DEVICE IOPS BPS" and applies it as a rule.
 func (l *limits) set(text string) error {
 	r, device := rule{done: map[string]bool{}}, ""
 	if _, err := fmt.Sscanf(text, "%s %d %d", &device, &r.iops, &r.bps); err != nil {
@@ -59,21 +59,21 @@ func (l *limits) set(text string) error {
 	return nil
 }
 
-// blockFile is what the kernel reports of a device.
+// blockFile returns an attribute of a block device from /sys/block.
 func blockFile(device, name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(device), name))
 	return strings.TrimSpace(string(text)), err
 }
 
-// keep applies the rules to cgroups that are made, until the context ends.
-func (l *limits) keep(ctx context.Context) {
+// enforce applies the rules to new cgroups every 50 ms, until the context ends.
+func (l *limits) enforce(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-		l.again()
+		l.reapply()
 	}
 }
 
-// again applies the rules where they are not yet, and forgets those of devices that became others.
-func (l *limits) again() {
+// reapply applies the rules to new cgroups, and removes those of devices that have become other volumes.
+func (l *limits) reapply() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for device, r := range l.rules {
@@ -91,7 +91,7 @@ func (l *limits) again() {
 func (l *limits) apply(r rule) error {
 	return filepath.WalkDir(l.root, func(dir string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it is gone
+			return nil // the cgroup was removed
 		}
 		if err != nil || !e.IsDir() || r.done[dir] {
 			return err
@@ -107,7 +107,7 @@ func (l *limits) apply(r rule) error {
 	})
 }
 
-// files are the files of a cgroup that hold the rule, and what they hold.
+// files returns the files of a cgroup that hold the rule, with their content.
 func (r rule) files() map[string]string {
 	iops, bps := fmt.Sprintf("%s %d", r.number, r.iops), fmt.Sprintf("%s %d", r.number, r.bps)
 	const prefix = "blkio.throttle."

@@ -21,8 +21,8 @@ import (
 	"unsafe"
 )
 
-// machineState is what clusters could leave on the machine: a line for each BPF program and map, mount, link, route,
-// rule of netfilter, ipset, cgroup and loop device. What is of other clusters is left out.
+// machineState returns what clusters could leave on the machine, except for that of other clusters: a line for each BPF
+// program and map, mount, link, route, rule of netfilter, ipset, cgroup and loop device.
 func (s spec) machineState() ([]string, error) {
 	var lines []string
 	for _, kind := range []bpfKind{bpfPrograms, bpfMaps} {
@@ -34,22 +34,22 @@ func (s spec) machineState() ([]string, error) {
 			lines = append(lines, fmt.Sprintf("BPF %s %d", kind.name, id))
 		}
 	}
-	for _, looked := range []struct{ kind, by string }{
+	for _, listing := range []struct{ kind, by string }{
 		{"link", "ip -oneline link show"}, {"route", "ip route show table all"}, {"route", "ip -6 route show table all"},
 		{"rule", "iptables-save"}, {"rule", "ip6tables-save"}, {"ipset", "ipset save"}, {"mount", "cat /proc/self/mounts"},
 		{"loop device", "losetup --list --noheadings --output NAME,BACK-FILE"},
 	} {
-		out, err := words(looked.by).output()
-		if errors.Is(err, exec.ErrNotFound) { // a program that is not there has made nothing
+		out, err := words(listing.by).output()
+		if errors.Is(err, exec.ErrNotFound) { // without the program there are none
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		for line := range strings.Lines(out) {
-			// Comments have the time, and chains that have no rule the packets that they counted.
+			// Comments contain the time, and chains their packet counters.
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ":") {
-				lines = append(lines, looked.kind+" "+line)
+				lines = append(lines, listing.kind+" "+line)
 			}
 		}
 	}
@@ -60,26 +60,27 @@ func (s spec) machineState() ([]string, error) {
 	for _, group := range groups {
 		lines = append(lines, "cgroup "+group)
 	}
-	lines = slices.DeleteFunc(lines, s.ofOthers)
+	lines = slices.DeleteFunc(lines, s.ofOtherCluster)
 	slices.Sort(lines)
 	return slices.Compact(lines), nil
 }
 
-// others are names that clusters have on the machine, with their number.
-var others = regexp.MustCompile(`knotmeter-c(?:luster)?(?:-(\d))?\b|test-cluster(?:-(\d))?\b|\b10\.199\.(\d)\.`)
+// clusterNames matches the names of clusters on the machine, with their number.
+var clusterNames = regexp.MustCompile(`knotmeter-c(?:luster)?(?:-(\d))?\b|test-cluster(?:-(\d))?\b|\b10\.199\.(\d)\.`)
 
-// ofOthers says that a line is about another cluster.
-func (s spec) ofOthers(line string) bool {
+// ofOtherCluster reports whether a line belongs to another cluster.
+func (s spec) ofOtherCluster(line string) bool {
 	own := []string{strconv.Itoa(s.ID), strings.TrimPrefix(suffix(s.ID), "-")}
-	return slices.ContainsFunc(others.FindAllStringSubmatch(line, -1), func(match []string) bool {
+	return slices.ContainsFunc(clusterNames.FindAllStringSubmatch(line, -1), func(match []string) bool {
 		return !slices.Contains(own, strings.Join(match[1:], ""))
 	})
 }
 
-// leftTime is how long the kernel may take to remove what was in namespaces that have ended.
-const leftTime = 2 * time.Minute
+// cleanupTimeout is how long the kernel may take to remove the content of namespaces that have ended.
+const cleanupTimeout = 2 * time.Minute
 
-// checkLeft reports what the machine has that it had not when the file was written; without the file it writes it.
+// checkLeft writes the state of the machine into a file. If the file exists, it returns an error that lists what the
+// machine has in addition, once cleanupTimeout has passed.
 func checkLeft(ctx context.Context, s spec, args []string) error {
 	if len(args) != 1 {
 		return errors.New("left: name the file that has, or is to have, the state of the machine")
@@ -96,7 +97,7 @@ func checkLeft(ctx context.Context, s spec, args []string) error {
 		return err
 	}
 	known := strings.Split(string(before), "\n")
-	return await(ctx, "the machine as it was", leftTime, func() error {
+	return await(ctx, "the machine as it was", cleanupTimeout, func() error {
 		lines, err := s.machineState()
 		if err != nil {
 			return err
@@ -109,7 +110,8 @@ func checkLeft(ctx context.Context, s spec, args []string) error {
 	})
 }
 
-// A bpfKind is what the kernel numbers for everybody, with the command of bpf(2) that finds the next number.
+// A bpfKind is a kind of BPF object with numbers of the whole machine; next is the command of bpf(2) that iterates
+// them.
 type bpfKind struct {
 	name string
 	next uintptr
@@ -117,7 +119,7 @@ type bpfKind struct {
 
 var bpfPrograms, bpfMaps = bpfKind{"program", 11}, bpfKind{"map", 12}
 
-// bpfCall is the number of bpf(2).
+// bpfCall holds the system call number of bpf(2) by architecture.
 var bpfCall = map[string]uintptr{"amd64": 321, "arm64": 280}
 
 func (k bpfKind) ids() ([]uint32, error) {

@@ -25,21 +25,21 @@ const usage = `usage: cluster COMMAND [flags]
 
   up            build what is missing, start the cluster and wait until it is ready
   down          stop it and remove everything, after a crash too
-  status        say what runs; exit status 1 if it is not ready
+  status        show the nodes; exit status 1 if the cluster is not ready
   kubeconfig    print the path of the administrator's kubeconfig
   kubectl       run kubectl with it
   load FILE     import an image archive (docker save) on every node
-  stop PART     kill a part, as a fault would: node-2, kube-apiserver, node-2-kubelet, node-2-link, ...
+  stop PART     kill a part, as a fault does: node-2, kube-apiserver, node-2-kubelet, node-2-link, ...
   start PART    start it again and wait until it is ready
   restart PART  both
   throttle NAME -iops N -bps SIZE   limit the device of a volume or claim (-n NAMESPACE) for all pods; -off ends it
-  network NAME  give a cluster that runs another network, or the same anew; its nodes restart
+  network NAME  give a running cluster another network, or reinstall the same one; its nodes restart
   build         only build the programs of a cluster with these flags, into the user's cache directory
-  left FILE     write what is on the machine into the file; if there is one, fail if the machine has more
+  left FILE     write the machine's state into the file; if the file exists, fail if the machine has more
   vault         build a real Vault there, and print the paths of the program and of its image
 
-flags of all:  -id 0     which cluster, 0 to 9: several can run side by side
-               -dir DIR  where its files are, if not in /var/lib/knotmeter-cluster or ...-ID
+flags of all:  -id 0     number of the cluster, 0 to 9: several can run in parallel
+               -dir DIR  directory of its files; default /var/lib/knotmeter-cluster, or ...-ID
 flags of up:   -network native|flannel-vxlan|flannel-host-gw|macvlan|calico-vxlan|calico-direct|cilium-vxlan|
                cilium-native|cilium-native-kpr|kube-router   -firewall   -nodes 2   -ip 4|46   -zones a,b   -multus
                -rates 1gbit,950mbit   -pod-cpus 0
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// run carries out a command.
+// run carries out the command that args name.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return errors.New("name a command\n" + usage)
@@ -102,13 +102,13 @@ func run(ctx context.Context, args []string) error {
 	return fmt.Errorf("there is no command %q\n%s", args[0], usage)
 }
 
-// What this program starts itself as: PID 1 of a cluster's namespaces, and what holds its parts together.
+// Commands by which this program starts itself: as PID 1 of a cluster's namespaces, and as the parent of its processes.
 const (
 	asInit   = "init"
 	asHolder = "hold"
 )
 
-// parse reads the flags; those of kubectl are left to it.
+// parse reads the flags, and returns the arguments after them.
 func parse(args []string) (spec, []string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -117,16 +117,16 @@ func parse(args []string) (spec, []string, error) {
 	s := spec{Bin: filepath.Join(cache, "knotmeter", "cluster", version)}
 	var families, zones, rates string
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
-	set.IntVar(&s.ID, "id", 0, "which cluster, 0 to 9")
-	set.StringVar(&s.Dir, "dir", "", "where the cluster's files are")
+	set.IntVar(&s.ID, "id", 0, "number of the cluster, 0 to 9")
+	set.StringVar(&s.Dir, "dir", "", "directory of the cluster's files")
 	set.StringVar(&s.Network, "network", networks[0], "the pods' network: "+strings.Join(networks, ", "))
 	set.IntVar(&s.Nodes, "nodes", 2, "nodes, 1 to 9")
 	set.StringVar(&families, "ip", "4", "4, or 46 for IPv6 too")
-	set.StringVar(&zones, "zones", "", "zones that the nodes are in, in turn, with commas between")
+	set.StringVar(&zones, "zones", "", "zones of the nodes, in turn, separated by commas")
 	set.StringVar(&rates, "rates", "", "rates of the nodes' links, such as 1gbit,950mbit, in turn")
-	set.BoolVar(&s.Filter, "firewall", false, "kube-router enforces NetworkPolicies, as in k3s")
-	set.BoolVar(&s.Multus, "multus", false, "pods can ask Multus for default/"+attachment+
-		" besides their network, or for default/"+defaultAttachment+" in its place")
+	set.BoolVar(&s.Filter, "firewall", false, "let kube-router enforce NetworkPolicies, as in k3s")
+	set.BoolVar(&s.Multus, "multus", false, "offer pods the Multus networks default/"+attachment+
+		" in addition to their own and default/"+defaultAttachment+" in its place")
 	set.StringVar(&s.PodCPUs, "pod-cpus", "", "CPUs that pods may run on, such as 0 or 2-3,6")
 	if err := set.Parse(args); err != nil {
 		return s, nil, err
@@ -156,7 +156,7 @@ func parse(args []string) (spec, []string, error) {
 	return s, set.Args(), err
 }
 
-// checkNetwork says why a cluster cannot have its network.
+// checkNetwork returns an error if the settings do not allow the network.
 func (s spec) checkNetwork() error {
 	switch {
 	case refused[s.Network] != "":

@@ -4,7 +4,7 @@ package main
 
 import "encoding/json"
 
-// The networks that pods can ask Multus for, in the namespace default: one in addition to their own, and one in its
+// Networks that pods can request from Multus, in the namespace default: one in addition to their own, and one in its
 // place.
 const (
 	attachment        = "macvlan"
@@ -15,8 +15,8 @@ const (
 // between a pod and its node, by which the pod reaches Services and the node.
 var vethProgram = program{name: "veth", module: "veth", source: "github.com/spidernet-io/cni-plugins/plugins/veth"}
 
-// multusConfig is the CNI configuration of a node with Multus: it attaches pods to the default network, and to those
-// that they ask for.
+// multusConfig returns the CNI configuration of a node with Multus, which attaches pods to the default network and to
+// those that they request.
 func (s spec) multusConfig(n node, network map[string]any) map[string]any {
 	return map[string]any{
 		"cniVersion": "1.0.0", "name": "multus-cni-network", "type": "multus", "kubeconfig": s.file("multus.conf"),
@@ -25,8 +25,8 @@ func (s spec) multusConfig(n node, network map[string]any) map[string]any {
 	}
 }
 
-// attachmentConfig is the configuration of the further network. Its addresses are a node's own, so that each node has
-// it in a file and the cluster only its name.
+// attachmentConfig returns the configuration of the additional network. Its addresses differ between nodes, so each
+// node has it in a file, and the cluster only has its name.
 func (s spec) attachmentConfig(n node) map[string]any {
 	config := s.macvlan(n)
 	config["cniVersion"], config["name"] = "1.0.0", attachment
@@ -34,8 +34,8 @@ func (s spec) attachmentConfig(n node) map[string]any {
 	return config
 }
 
-// defaultAttachmentConfig is the configuration of the network in place of the pods' own. The cluster has it, as real
-// ones do: all nodes take addresses from one range, which host-local keeps in one directory of this machine.
+// defaultAttachmentConfig returns the configuration of the network in place of the pods' own. It is an object of the
+// cluster, as in real ones: all nodes take addresses from one range, which host-local records in one directory.
 func (s spec) defaultAttachmentConfig() map[string]any {
 	veth := map[string]any{
 		"type": vethProgram.name, "service_hijack_subnet": []string{s.services4()},
@@ -46,13 +46,13 @@ func (s spec) defaultAttachmentConfig() map[string]any {
 	}
 }
 
-// sharedIPAM has the addresses of the pods of all nodes that are in that network.
+// sharedIPAM returns the directory of the addresses in that network, of all nodes.
 func (s spec) sharedIPAM() string { return s.file("ipam") }
 
 const attachmentGroup = "k8s.cni.cncf.io"
 
-// attachmentDefinition is the kind that such networks are named by, as the Network Plumbing Working Group's standard
-// defines it.
+// attachmentDefinition returns the definition of the kind NetworkAttachmentDefinition, after the standard of the
+// Network Plumbing Working Group.
 func attachmentDefinition() map[string]any {
 	text := map[string]any{"type": "string"}
 	object := func(properties map[string]any) map[string]any {
@@ -78,9 +78,9 @@ func attachmentDefinition() map[string]any {
 	}
 }
 
-// attachmentObjects are the networks: the one in addition by its name alone.
+// attachmentObjects returns the objects of the two networks: the additional one has a name alone.
 func (s spec) attachmentObjects() map[string]any {
-	config, _ := json.Marshal(s.defaultAttachmentConfig()) // text and numbers alone, of which none fails
+	config, _ := json.Marshal(s.defaultAttachmentConfig()) // strings and numbers always encode
 	object := func(name string, spec map[string]any) any {
 		return map[string]any{
 			"apiVersion": attachmentGroup + "/v1", "kind": "NetworkAttachmentDefinition",
@@ -92,7 +92,7 @@ func (s spec) attachmentObjects() map[string]any {
 	})
 }
 
-// makeAttachment makes the kind, and the network once the API server knows it.
+// makeAttachment returns the commands that make the kind, and the networks once the API server knows it.
 func (s spec) makeAttachment() []command {
 	return []command{
 		s.kubectl("apply", "-f", s.file("multus-kind.json")),

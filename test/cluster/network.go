@@ -14,24 +14,24 @@ import (
 // A command is a program with its arguments.
 type command []string
 
-// A plugin is what gives pods their network.
+// A plugin installs the pods' network.
 type plugin interface {
-	programs() []program                  // that it is made of
-	lacks() error                         // what this machine does not have of what it takes
+	programs() []program                  // programs to build
+	checkSupport() error                  // names what the network needs and this machine lacks
 	users() map[string][]string           // kubeconfigs, as in [spec.users]
-	files(s spec) map[string]any          // configuration, by name
-	apply(s spec) []command               // once the API server answers
-	withdraw(s spec) []command            // the contrary, when no node runs
-	control(s spec) []process             // next to the control plane
-	node(s spec, n node) []process        // of a node, before its kubelet
-	config(s spec, n node) map[string]any // of CNI, of a node; nil where a process writes it when it is ready
-	runtime(n node) []string              // environment of the container runtime, which CNI plugins have from it
-	replacesProxy() bool                  // kube-proxy does not run
-	filters() bool                        // it enforces NetworkPolicies
-	ipv6() bool                           // it has IPv6 besides IPv4
+	files(s spec) map[string]any          // configuration files, by name
+	apply(s spec) []command               // create its objects, once the API server answers
+	withdraw(s spec) []command            // remove them, when no node runs
+	control(s spec) []process             // processes next to the control plane
+	node(s spec, n node) []process        // processes of a node, started before its kubelet
+	config(s spec, n node) map[string]any // CNI configuration of a node; nil if a process writes it when it is ready
+	runtime(n node) []string              // environment of the container runtime, which CNI plugins inherit
+	replacesProxy() bool                  // whether kube-proxy must not run
+	filters() bool                        // whether it enforces NetworkPolicies
+	ipv6() bool                           // whether it supports IPv6 in addition to IPv4
 }
 
-// plugin is that of the network.
+// plugin returns the plugin of the network.
 func (s spec) plugin() plugin {
 	product, mode, _ := strings.Cut(s.Network, "-")
 	switch product {
@@ -49,11 +49,11 @@ func (s spec) plugin() plugin {
 	return native{}
 }
 
-// native is no product: the plugin ptp, and routes between the nodes that are made here.
+// native consists of the CNI plugin ptp, and of routes between the nodes that the cluster makes itself.
 type native struct{}
 
 func (native) programs() []program        { return nil }
-func (native) lacks() error               { return nil }
+func (native) checkSupport() error        { return nil }
 func (native) users() map[string][]string { return nil }
 func (native) files(spec) map[string]any  { return nil }
 func (native) apply(spec) []command       { return nil }
@@ -68,11 +68,11 @@ func (native) config(s spec, n node) map[string]any {
 	return s.conflist(map[string]any{"type": "ptp", "ipMasq": false, "ipam": hostLocal(n, defaults(n)...)}, portmap)
 }
 
-// routed says that the routes between the nodes are ours to make, not the pod network's.
+// routed reports whether the cluster makes the routes between the nodes, and not the pod network.
 func (s spec) routed() bool { return s.Network == "native" }
 
-// links are the commands that make the network of the nodes, from within the control plane's own
-// network namespace: a switch, the nodes on it, and the uplink that `up` has put there.
+// links returns the commands that make the network of the nodes, in the control plane's own network namespace: a
+// switch, and on it the nodes and the uplink, which `up` has moved there.
 func (s spec) links() []command {
 	list := []command{
 		words("ip link set lo up"),
@@ -89,7 +89,7 @@ func (s spec) links() []command {
 	return append(list, s.nodesLinks()...)
 }
 
-// nodesLinks are the commands that make the network of each node, and the routes to its pods.
+// nodesLinks returns the commands that make the network of each node, and the routes to its pods.
 func (s spec) nodesLinks() []command {
 	var list []command
 	for _, n := range s.nodes() {
@@ -107,7 +107,7 @@ func (s spec) nodesLinks() []command {
 	return list
 }
 
-// routes lead to the pods of a node.
+// routes returns the commands that make the routes to the pods of a node, by the command ip.
 func routes(ip string, n node) []command {
 	list := []command{words(ip + " route replace " + n.Pods + " via " + n.Addr)}
 	if n.Pods6 != "" {
@@ -129,7 +129,7 @@ func (s spec) nodeLinks(n node) []command {
 			"net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"),
 	}
 	if n.Rate != "" {
-		// Tokens of 2 ms at 1 Gbit/s: a timer that is late loses nothing of the rate, and the largest packet fits.
+		// The burst is 2 ms at 1 Gbit/s: a late timer does not reduce the rate, and the largest packet fits.
 		list = append(list, words("tc -n "+n.Name+" qdisc add dev eth0 root tbf rate "+n.Rate+" burst 250kb latency 10ms"))
 	}
 	if s.IPv6 {
@@ -142,18 +142,18 @@ func (s spec) nodeLinks(n node) []command {
 	return list
 }
 
-// inside is a command in the node's network namespace. It is not `ip netns exec`, which mounts another
-// /sys and so hides the cgroups.
+// inside returns a command in the node's network namespace. It does not use `ip netns exec`, which mounts another /sys
+// and so hides the cgroups.
 func (n node) inside(args ...string) command {
 	return append(command{"nsenter", "--net=" + n.namespace(), "--"}, args...)
 }
 
-// apart is a command in the node's network, with mounts of its own; it sees those that are made outside later.
-func (n node) apart(args ...string) command {
+// insideWithMounts returns a command in the node's network with its own mounts; later mounts outside propagate to it.
+func (n node) insideWithMounts(args ...string) command {
 	return n.inside(append([]string{"unshare", "--mount", "--propagation=slave", "--"}, args...)...)
 }
 
-// uplinks are the commands that connect this machine with the network namespace of a process.
+// uplinks returns the commands that connect this machine with the network namespace of a process.
 func (s spec) uplinks(pid int) []command {
 	return []command{
 		words("ip link add " + s.uplink() + " type veth peer name uplink netns " + strconv.Itoa(pid)),
@@ -162,14 +162,15 @@ func (s spec) uplinks(pid int) []command {
 	}
 }
 
-// conflist is the configuration of the pods' network.
+// conflist returns the CNI configuration of the pods' network.
 func (s spec) conflist(plugins ...any) map[string]any {
 	return map[string]any{"cniVersion": "1.0.0", "name": s.Network, "plugins": plugins}
 }
 
-// portmap gives pods their ports on the node.
+// portmap configures the CNI plugin for host ports of pods.
 var portmap = map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}, "snat": true}
 
+// defaults returns the default routes of a node's pods.
 func defaults(n node) []string {
 	if n.Pods6 != "" {
 		return []string{"0.0.0.0/0", "::/0"}
@@ -177,7 +178,7 @@ func defaults(n node) []string {
 	return []string{"0.0.0.0/0"}
 }
 
-// hostLocal gives the pods of a node addresses from its part of the pods' network, and routes.
+// hostLocal configures the addresses of a node's pods, from its part of the pods' network, and their routes.
 func hostLocal(n node, routes ...string) map[string]any {
 	var ranges, list []any
 	for _, subnet := range n.podCIDRs() {
@@ -189,7 +190,7 @@ func hostLocal(n node, routes ...string) map[string]any {
 	return map[string]any{"type": "host-local", "dataDir": n.file("ipam"), "ranges": ranges, "routes": list}
 }
 
-// macvlan puts the pods of a node on the underlay's own network, of which every node has sixteen addresses, from 48 on.
+// macvlan puts pods on the nodes' own network, of which every node has sixteen addresses, from 48 on.
 type macvlan struct{ native }
 
 func (macvlan) ipv6() bool { return false }
@@ -201,7 +202,7 @@ func (s spec) macvlan(n node) map[string]any {
 	return s.macvlanOf(n.file("ipam"), from, from+15)
 }
 
-// macvlanOf gives pods addresses on the underlay from a range, of which a directory keeps those that are taken.
+// macvlanOf configures macvlan with addresses from 10.199.ID.from to 10.199.ID.to; dir records those in use.
 func (s spec) macvlanOf(dir string, from, to int) map[string]any {
 	address := func(last int) string { return fmt.Sprintf("10.199.%d.%d", s.ID, last) }
 	return map[string]any{"type": "macvlan", "master": "eth0", "mode": "bridge", "ipam": map[string]any{
@@ -213,9 +214,9 @@ func (s spec) macvlanOf(dir string, from, to int) map[string]any {
 	}}
 }
 
-// notScheduled is a daemon set as a product's manifest has it, by which clusters tell their products and versions. Here
-// the processes of the product run on the nodes without pods, so that it is for nodes that there are not.
-func notScheduled(name, image string, args ...string) map[string]any {
+// unscheduledDaemonSet returns a daemon set as in a product's manifest, by which inspections find products and
+// versions. The product's processes run on the nodes without pods, so its node selector matches no node.
+func unscheduledDaemonSet(name, image string, args ...string) map[string]any {
 	labels := map[string]any{"k8s-app": name}
 	return map[string]any{
 		"apiVersion": "apps/v1", "kind": "DaemonSet",
@@ -233,24 +234,25 @@ func notScheduled(name, image string, args ...string) map[string]any {
 	}
 }
 
-// lacking is why a network cannot be had here.
-func lacking(what string) error { return fmt.Errorf("it takes %s", what) }
+// missingError names what a network needs and this machine lacks.
+func missingError(what string) error { return fmt.Errorf("it takes %s", what) }
 
-// installed says which programs are missing, each with its Debian package.
-func installed(programs map[string]string) error {
+// requirePrograms returns an error for the first program, by name, that is not installed. The values are Debian
+// packages.
+func requirePrograms(programs map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		if _, err := exec.LookPath(name); err != nil {
-			return lacking(name + ": apt-get install " + programs[name])
+			return missingError(name + ": apt-get install " + programs[name])
 		}
 	}
 	return nil
 }
 
-// linkType says whether the kernel makes links of a type, which may have options, by making one that goes with its
-// network namespace.
-func linkType(kind string) error {
+// checkLinkType returns an error if the kernel cannot create links of a type, which may have options. It creates one in
+// a network namespace that ends with the command.
+func checkLinkType(kind string) error {
 	if err := words("unshare --net ip link add probe type " + kind).run(); err != nil {
-		return lacking("links of type " + strings.Fields(kind)[0] + ", which this kernel does not make: " + err.Error())
+		return missingError("links of type " + strings.Fields(kind)[0] + ", which this kernel does not make: " + err.Error())
 	}
 	return nil
 }

@@ -22,21 +22,21 @@ import (
 	"time"
 )
 
-// parts are the processes of a cluster as its holder has them. They may be stopped and started again while others
-// run; one that ends by itself ends the cluster.
+// parts holds the running processes of a cluster. Each can be stopped and started while the others run; one that ends
+// by itself ends the cluster.
 type parts struct {
 	spec    spec
-	ended   chan error
-	orders  sync.Mutex // one order at a time
-	mu      sync.Mutex
+	ended   chan error // the first process that ended by itself
+	orders  sync.Mutex // held while an order is carried out
+	mu      sync.Mutex // guards spec and running
 	running map[string]*running
 	limits  *limits
 }
 
-// A running is a process that was started.
+// A running is a process that was started and has not ended.
 type running struct {
 	pid     int
-	stopped bool          // on purpose
+	stopped bool          // by an order
 	over    chan struct{} // closed when it has ended
 }
 
@@ -44,7 +44,7 @@ func newParts(s spec) *parts {
 	return &parts{spec: s, ended: make(chan error, 1), running: map[string]*running{}, limits: newLimits(s)}
 }
 
-// start starts the process with its output in a log of its name, and waits until it does its work.
+// start starts the process, with its output in a log of its name, and waits until it is ready.
 func (p *parts) start(ctx context.Context, proc process) error {
 	log, err := os.OpenFile(p.spec.file(proc.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *parts) start(ctx context.Context, proc process) error {
 	c := exec.Command(proc.args[0], proc.args[1:]...)
 	c.Stdout, c.Stderr = log, log
 	c.Env = append([]string{"PATH=" + p.spec.Bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + p.spec.Dir}, proc.env...)
-	group, err := proc.enter(c)
+	group, err := proc.enterCgroup(c)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (p *parts) start(ctx context.Context, proc process) error {
 	go func() {
 		select {
 		case <-r.over:
-			cancel(errOver)
+			cancel(errEnded)
 		case <-waiting.Done():
 		}
 	}()
@@ -85,14 +85,14 @@ func (p *parts) start(ctx context.Context, proc process) error {
 	return nil
 }
 
-// enter has a process begin in its cgroup. The file is open until it has begun; it may be nil.
-func (p process) enter(c *exec.Cmd) (*os.File, error) {
+// enterCgroup makes c start in the process's cgroup. The caller closes the file, which may be nil, after the start.
+func (p process) enterCgroup(c *exec.Cmd) (*os.File, error) {
 	if p.cgroup == "" {
 		return nil, nil
 	}
 	group, err := os.Open(p.cgroup)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // the machine has no version 2
+		return nil, nil // the machine has no cgroups of version 2
 	}
 	if err == nil {
 		c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
@@ -100,7 +100,7 @@ func (p process) enter(c *exec.Cmd) (*os.File, error) {
 	return group, err
 }
 
-// watch waits for the end of a process.
+// watch waits for the end of a process, and reports it to ended unless an order stopped the process.
 func (p *parts) watch(name string, r *running, c *exec.Cmd) {
 	err := c.Wait()
 	p.mu.Lock()
@@ -112,11 +112,11 @@ func (p *parts) watch(name string, r *running, c *exec.Cmd) {
 	}
 	select {
 	case p.ended <- fmt.Errorf("%s ended (%v); %s", name, err, tail(p.spec.file(name+".log"))):
-	default: // the first is why
+	default: // only the first is reported
 	}
 }
 
-// kill ends processes, as a crash would.
+// kill ends processes by SIGKILL, and waits for their end.
 func (p *parts) kill(names []string) error {
 	var ending []*running
 	p.mu.Lock()
@@ -136,22 +136,22 @@ func (p *parts) kill(names []string) error {
 	return nil
 }
 
-// isRunning says whether a process runs.
+// isRunning reports whether a process runs.
 func (p *parts) isRunning(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running[name] != nil
 }
 
-// A part is what can be stopped: a process, a node with all that runs on it, or a node's link to the others.
+// A part of the cluster can be stopped: a process, a node with all its processes, or a node's link to the others.
 type part struct {
 	name      string
 	processes []process
-	node      *node // the whole of it
-	link      string
+	node      *node  // nil unless the part is a whole node
+	link      string // of the node; empty unless the part is a link
 }
 
-// allParts are what can be stopped.
+// allParts returns every part of the cluster.
 func (s spec) allParts() []part {
 	var list []part
 	add := func(processes []process) {
@@ -181,7 +181,7 @@ func (s spec) part(name string) (part, error) {
 	return part{}, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// order carries out stop, start or restart on a part, limits a device, or changes the network.
+// order carries out a verb: stop, start or restart on the part name, throttle on a device, or network.
 func (p *parts) order(ctx context.Context, verb, name string) error {
 	p.orders.Lock()
 	defer p.orders.Unlock()
@@ -206,7 +206,7 @@ func (p *parts) order(ctx context.Context, verb, name string) error {
 	return nil
 }
 
-// stopPart stops a part at once. With a node go its pods: everything in its network or its cgroup.
+// stopPart kills a part. A node's pods end with it: every process in its network or its cgroup.
 func (p *parts) stopPart(t part) error {
 	if t.link != "" {
 		return words("ip link set " + t.link + " down").run()
@@ -223,10 +223,11 @@ func (p *parts) stopPart(t part) error {
 	if err != nil {
 		return err
 	}
-	return t.node.forget()
+	return t.node.clearState()
 }
 
-// startPart starts what does not run, and waits until the node that it is is ready.
+// startPart starts those processes of a part that do not run, and waits until they are ready, and the node if it is
+// one.
 func (p *parts) startPart(ctx context.Context, t part) error {
 	if t.link != "" {
 		return words("ip link set " + t.link + " up").run()
@@ -246,15 +247,15 @@ func (p *parts) startPart(ctx context.Context, t part) error {
 	return p.spec.awaitNode(ctx, *t.node, since)
 }
 
-// nextSecond waits for a second to begin, so that what the API says in it, in which times are by the second, is from
-// after the call.
+// nextSecond waits until the next second begins and returns it. Times of the API have a resolution of 1 s, so those
+// from the returned time on are later than the call.
 func nextSecond() time.Time {
 	next := time.Now().Truncate(time.Second).Add(time.Second)
 	time.Sleep(time.Until(next))
 	return next
 }
 
-// killNode kills what is in a node's network or cgroups; an error says what is still there.
+// killNode kills the processes in a node's network or cgroups; it returns an error if there were any.
 func (s spec) killNode(n node) error {
 	found, err := s.processesOf(n)
 	if err != nil {
@@ -271,7 +272,7 @@ func (s spec) killNode(n node) error {
 	return nil
 }
 
-// processesOf are the processes in a node's network, shims of containers for one, and those in its cgroups.
+// processesOf returns the processes in a node's network, such as shims of containers, and those in its cgroups.
 func (s spec) processesOf(n node) ([]int, error) {
 	var there syscall.Stat_t
 	if err := syscall.Stat(n.namespace(), &there); err != nil {
@@ -294,15 +295,14 @@ func (s spec) processesOf(n node) ([]int, error) {
 	return list, err
 }
 
-// zombie says whether a process has ended, and only its parent has not looked yet.
+// zombie reports whether a process has ended, and its parent has not yet waited for it.
 func zombie(pid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return strings.Contains(string(text), ") Z ")
 }
 
-// forget removes what a machine has lost when it comes up again: loop devices, mounts and the
-// runtime's state of containers.
-func (n node) forget() error {
+// clearState removes what a machine loses by a reboot: loop devices, mounts, and the runtime's state of containers.
+func (n node) clearState() error {
 	if err := removeLoops(n.Dir); err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (n node) forget() error {
 	return errors.Join(os.RemoveAll(n.file("state")), os.MkdirAll(n.file("state"), 0o755))
 }
 
-// listen takes orders until the context ends.
+// listen accepts orders on the socket until the context ends.
 func (p *parts) listen(ctx context.Context) error {
 	l, err := net.Listen("unix", p.spec.orders())
 	if err != nil {
@@ -343,10 +343,10 @@ func (p *parts) listen(ctx context.Context) error {
 	return nil
 }
 
-// done answers an order that was carried out.
+// done is the answer to an order that was carried out.
 const done = "done"
 
-// answer takes one order, a line, and answers with an error, or done.
+// answer reads one order, a line, carries it out, and writes its error, or done.
 func (p *parts) answer(ctx context.Context, c net.Conn) {
 	defer c.Close()
 	line, err := bufio.NewReader(c).ReadString('\n')
@@ -361,7 +361,7 @@ func (p *parts) answer(ctx context.Context, c net.Conn) {
 	fmt.Fprint(c, done)
 }
 
-// ask gives the holder orders, and waits until they are carried out.
+// ask sends the holder an order for each name, and waits until it is carried out.
 func ask(s spec, verb string, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%s: name a part", verb)
@@ -374,6 +374,7 @@ func ask(s spec, verb string, names []string) error {
 	return nil
 }
 
+// ask sends the holder one order, and waits until it is carried out.
 func (s spec) ask(verb, what string) error {
 	c, err := net.Dial("unix", s.orders())
 	if err != nil {

@@ -22,9 +22,10 @@ type authority struct {
 	serial int64
 }
 
-// A pair is a certificate and its key, as PEM.
+// A pair is a certificate and its private key, in PEM.
 type pair struct{ Cert, Key []byte }
 
+// newAuthority returns an authority, and its own certificate and key.
 func newAuthority() (*authority, pair, error) {
 	a := &authority{cert: &x509.Certificate{
 		Subject: pkix.Name{CommonName: "knotmeter test cluster"}, IsCA: true, BasicConstraintsValid: true,
@@ -34,7 +35,7 @@ func newAuthority() (*authority, pair, error) {
 	return a, p, err
 }
 
-// clientCertificate is for a user of the API server, in groups.
+// clientCertificate returns the template of a certificate for a user of the API server, in groups.
 func clientCertificate(user string, groups ...string) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:  pkix.Name{CommonName: user, Organization: groups},
@@ -42,7 +43,7 @@ func clientCertificate(user string, groups ...string) *x509.Certificate {
 	}
 }
 
-// serverCertificate is for a server with these addresses.
+// serverCertificate returns the template of a certificate for a server with these IP addresses.
 func serverCertificate(name string, addrs ...string) *x509.Certificate {
 	c := &x509.Certificate{
 		Subject:  pkix.Name{CommonName: name},
@@ -55,7 +56,7 @@ func serverCertificate(name string, addrs ...string) *x509.Certificate {
 	return c
 }
 
-// issue signs a certificate; the authority's own it signs with the key that it makes for it.
+// issue makes a key and signs a certificate for it, valid for a year. The authority's own certificate is self-signed.
 func (a *authority) issue(c *x509.Certificate) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func words(text string) command { return strings.Fields(text) }
 
-// run runs the command to its end; its error has what the command said.
+// run runs the command to its end; its error contains the command's output.
 func (c command) run() error {
 	out, err := exec.Command(c[0], c[1:]...).CombinedOutput()
 	if err != nil {
@@ -26,7 +26,7 @@ func (c command) run() error {
 	return nil
 }
 
-// output runs the command to its end and returns what it said, without white space around it.
+// output runs the command to its end and returns its standard output, trimmed of white space.
 func (c command) output() (string, error) {
 	var problems strings.Builder
 	e := exec.Command(c[0], c[1:]...)
@@ -52,12 +52,12 @@ type process struct {
 	name string
 	args command
 	env  []string
-	// cgroup is the one of version 2 that it begins in, where the machine has such; empty: its parent's.
+	// cgroup is the cgroup of version 2 that it starts in, if the machine has that hierarchy; empty: its parent's.
 	cgroup string
-	ready  func(context.Context) error // waits until it does its work; most need no waiting for
+	ready  func(context.Context) error // waits until the process serves; nil: no wait
 }
 
-// tail is the end of a log, for an error.
+// tail returns the last five lines of a log, for an error.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -67,10 +67,11 @@ func tail(path string) string {
 	return path + " ends with:\n" + strings.Join(lines[max(0, len(lines)-5):], "\n")
 }
 
-// errOver is the answer to await that no other will follow.
-var errOver = errors.New("it ended")
+// errEnded makes await give up: the process has ended and will not become ready.
+var errEnded = errors.New("it ended")
 
-// await asks until the answer is yes, every 200 ms. The error of the last question says what was waited for.
+// await calls ask every 200 ms until it returns nil or errEnded, for at most limit. Its error wraps the last one of
+// ask.
 func await(ctx context.Context, what string, limit time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -79,7 +80,7 @@ func await(ctx context.Context, what string, limit time.Duration, ask func() err
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, errOver) {
+		if errors.Is(err, errEnded) {
 			return fmt.Errorf("%s is not ready: %w", what, err)
 		}
 		select {
@@ -90,7 +91,7 @@ func await(ctx context.Context, what string, limit time.Duration, ask func() err
 	}
 }
 
-// healthy waits until a URL answers that all is well.
+// healthy returns a function that waits, at most 2 minutes, until a URL answers with status 200.
 func healthy(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return await(ctx, url, 2*time.Minute, func() error {
@@ -108,14 +109,14 @@ func healthy(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// cgroups are the hierarchies of version 1 that this machine has.
+// cgroups returns a file of each hierarchy of version 1 that this machine has.
 func cgroups() ([]string, error) { return filepath.Glob("/sys/fs/cgroup/*/cgroup.clone_children") }
 
-// unifiedCgroups is the hierarchy of version 2 beside those, if the machine has it. Nothing is limited by it; what
-// plugins attach to it sees the node alone.
+// unifiedCgroups returns a file of the hierarchy of version 2 next to those, if the machine has it. It limits nothing;
+// network plugins attach programs to it that see their node alone.
 func unifiedCgroups() ([]string, error) { return filepath.Glob("/sys/fs/cgroup/unified/cgroup.procs") }
 
-// makeCgroups makes the cgroup that a node's pods are in, in every hierarchy.
+// makeCgroups makes the cgroup of a node's pods in every hierarchy.
 func (s spec) makeCgroups(n node) error {
 	files, err := cgroups()
 	unified, err2 := unifiedCgroups()
@@ -148,8 +149,8 @@ func (s spec) makeCgroups(n node) error {
 	return nil
 }
 
-// confine confines pods to their CPUs, deepest cgroups first. The kubelet makes these cgroups with all CPUs, and does
-// not start where it may not have them all.
+// confine confines pods to PodCPUs, deepest cgroups first. It runs after the kubelets have started: they make these
+// cgroups with all CPUs, and fail in a cgroup that lacks some.
 func (s spec) confine() error {
 	if s.PodCPUs == "" {
 		return nil
@@ -165,7 +166,7 @@ func (s spec) confine() error {
 	return nil
 }
 
-// removeCgroups removes the cgroups of all nodes, deepest first; the processes in them have ended.
+// removeCgroups removes the cgroups of all nodes, deepest first. Their processes must have ended.
 func (s spec) removeCgroups() error {
 	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + s.cgroup())
 	if err != nil {

@@ -22,43 +22,43 @@ var networks = []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan",
 	"cilium-vxlan", "cilium-vxlan-wireguard", "cilium-geneve", "cilium-native", "cilium-native-wireguard",
 	"cilium-native-kpr", "kube-router"}
 
-// refused are networks that cannot be made of what there is, and why.
+// refused holds the networks that Go modules and Debian packages do not suffice for, each with the reason.
 var refused = map[string]string{
 	"calico-ipip": "it takes Calico's own fork of BIRD, which is no Go module and no Debian package",
 	"calico-bgp":  "it takes Calico's own fork of BIRD, which is no Go module and no Debian package",
 	"calico-ebpf": "it takes libbpf of version 1.3 and Calico's eBPF programs, which are not in its Go module",
 }
 
-// A spec is what a cluster is made from. What is not in it follows from it.
+// A spec holds the settings of a cluster. Everything else about it is computed from them.
 type spec struct {
 	ID      int    // distinguishes clusters on one machine
-	Dir     string // its state
-	Bin     string // its programs
+	Dir     string // directory of its files and state
+	Bin     string // directory of its programs
 	Network string
 	Nodes   int
-	IPv6    bool     // besides IPv4
-	Zones   []string // of the nodes, in turn
-	Rates   []string // of the nodes' links, in turn, as tc(8) has rates; empty: unlimited
-	Multus  bool     // pods can ask for a further network, and for another default one
-	Filter  bool     // kube-router enforces NetworkPolicies, on a network that does not
-	PodCPUs string   // that pods may run on, as cpuset(7) has lists; empty: all
+	IPv6    bool     // in addition to IPv4
+	Zones   []string // of the nodes, assigned in turn
+	Rates   []string // of the nodes' links, assigned in turn, in the syntax of tc(8); empty: unlimited
+	Multus  bool     // offer pods an additional network, and another default network
+	Filter  bool     // let kube-router enforce NetworkPolicies, on a network that does not
+	PodCPUs string   // CPUs that pods may run on, a list of cpuset(7); empty: all
 }
 
-// A node is one of the machines that the cluster thinks it has.
+// A node is one Kubernetes node: a network namespace with its own kubelet and containerd.
 type node struct {
 	Name        string
 	Index       int    // from 1
-	Addr, Addr6 string // the second is empty without IPv6, as below
-	Pods, Pods6 string // of the pods' network
+	Addr, Addr6 string // Addr6 is empty without IPv6
+	Pods, Pods6 string // its part of the pods' network; Pods6 is empty without IPv6
 	Zone        string // may be empty
-	Rate        string // of its link, likewise
-	Dir         string // its files
+	Rate        string // of its link; may be empty
+	Dir         string // directory of its files
 }
 
-// defaultDir is where a cluster's files are.
+// defaultDir returns the default directory of a cluster's files.
 func defaultDir(id int) string { return "/var/lib/knotmeter-cluster" + suffix(id) }
 
-// suffix distinguishes names of clusters; the first needs none.
+// suffix returns the end of names that distinguishes clusters: empty for the first, -ID for the others.
 func suffix(id int) string {
 	if id == 0 {
 		return ""
@@ -66,10 +66,10 @@ func suffix(id int) string {
 	return fmt.Sprintf("-%d", id)
 }
 
-// Addresses of the cluster. None of them is routed to from anywhere but this machine. The network of the nodes has
-// this machine at 1, the control plane at 10 and the nodes after it.
+// The addresses of the cluster are reachable from this machine alone. In the network of the nodes, this machine is 1,
+// the control plane 10, and the nodes follow.
 
-// host is this machine, on the link to the cluster.
+// host returns the address of this machine on the link to the cluster.
 func (s spec) host() string { return fmt.Sprintf("10.199.%d.1", s.ID) }
 
 func (s spec) control() string    { return fmt.Sprintf("10.199.%d.10", s.ID) }
@@ -84,18 +84,16 @@ func (s spec) pods6() string { return s.only6(fmt.Sprintf("fd00:10:244:%x::/56",
 func (s spec) pods() string  { return s.both(s.pods4(), s.pods6()) }
 func (s spec) api() string   { return "https://" + s.control() + ":6443" }
 
-// Names outside the cluster's own directory and namespaces.
-
-// uplink is the only thing in this machine's own network.
+// uplink returns the name of the link to the cluster, its only object in this machine's own network.
 func (s spec) uplink() string { return "knotmeter-c" + suffix(s.ID) }
 
-// cgroup is not a name that `knotmeter clean` takes for one of its own.
+// cgroup returns the name of the cluster's cgroup, which `knotmeter clean` must not take for one of Knotmeter's.
 func (s spec) cgroup() string { return "test-cluster" + suffix(s.ID) }
 
-// context is the cluster's name in its kubeconfig.
+// context returns the cluster's name in its kubeconfig.
 func (s spec) context() string { return "knotmeter-test" + suffix(s.ID) }
 
-// only6 is an IPv6 address if the cluster has such.
+// only6 returns the address if the cluster has IPv6, else the empty string.
 func (s spec) only6(address string) string {
 	if !s.IPv6 {
 		return ""
@@ -103,7 +101,7 @@ func (s spec) only6(address string) string {
 	return address
 }
 
-// both are the addresses that the cluster has of the two, as Kubernetes lists them.
+// both returns the addresses of the IP families that the cluster has, separated by commas.
 func (s spec) both(v4, v6 string) string { return strings.Join(nonEmpty(v4, s.only6(v6)), ",") }
 
 func nonEmpty(list ...string) []string {
@@ -150,12 +148,12 @@ func (s spec) image(name string) string   { return s.program(name + ".tar") }
 func (s spec) file(name string) string    { return filepath.Join(s.Dir, name) }
 func (s spec) kubeconfig() string         { return s.file("kubeconfig") }
 func (s spec) ready() string              { return s.file("ready") }
-func (s spec) orders() string             { return s.file("orders.sock") } // where the holder takes them
+func (s spec) orders() string             { return s.file("orders.sock") } // socket on which the holder accepts orders
 
-// save writes the spec into the cluster's directory, for the commands that follow.
+// save writes the spec into the cluster's directory, for later commands.
 func (s spec) save() error { return writeJSON(s.file("spec.json"), s) }
 
-// saved is the spec of the cluster that is in the directory; this one if there is none.
+// saved returns the spec that the cluster in the directory was started with; s itself if there is none.
 func (s spec) saved() (spec, error) {
 	text, err := os.ReadFile(s.file("spec.json"))
 	if errors.Is(err, fs.ErrNotExist) {

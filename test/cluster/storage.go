@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// volumes is where the files are that volumes are made from.
+// volumes returns the directory of the volumes' files.
 func (s spec) volumes() string { return s.file("volumes") }
 
-// storageClasses are the classes of volumes on loop devices. New ext4 file systems would write in the background for
-// a while; these do not.
+// storageClasses returns the classes of volumes on loop devices. The option noinit_itable keeps a new ext4 file system
+// from writing in the background.
 func storageClasses() []any {
 	class := func(name, fs, reclaim string, options ...string) map[string]any {
 		return map[string]any{
@@ -31,15 +31,15 @@ func storageClasses() []any {
 	}
 }
 
-// A loop is a loop device and the file that it is on. For a volume that is a device itself the kubelet makes another
-// loop device, on the first; the path of that is lost with its mounts, but not the file's number.
+// A loop is a loop device and its backing file. For a block volume the kubelet attaches a second loop device to the
+// first; its path ends with its mounts, but its inode stays.
 type loop struct {
 	device string
 	inode  uint64
 	file   string
 }
 
-// parseLoops reads what losetup lists: a device, and the inode and path of its file. A file that is gone says so.
+// parseLoops parses the list of losetup: a device, and the inode and path of its file, marked if the file is deleted.
 func parseLoops(text string) ([]loop, error) {
 	var list []loop
 	for line := range strings.Lines(text) {
@@ -57,7 +57,7 @@ func parseLoops(text string) ([]loop, error) {
 	return list, nil
 }
 
-// below are the loops on files in a directory, and before them the loops on those.
+// below returns the loops on files in a directory, each after the loops on it.
 func below(dir string, list []loop, inodeOf func(device string) uint64) []loop {
 	var found []loop
 	for _, l := range list {
@@ -75,7 +75,7 @@ func below(dir string, list []loop, inodeOf func(device string) uint64) []loop {
 	return found
 }
 
-// deviceInode is the inode of a device's name; 0 if it has none.
+// deviceInode returns the inode of a device file; 0 if there is none.
 func deviceInode(device string) uint64 {
 	var s syscall.Stat_t
 	if syscall.Stat(device, &s) != nil {
@@ -84,7 +84,7 @@ func deviceInode(device string) uint64 {
 	return s.Ino
 }
 
-// loopsBelow are the devices that are on files in a directory.
+// loopsBelow returns the machine's loops on files in a directory, each after the loops on it.
 func loopsBelow(dir string) ([]loop, error) {
 	text, err := words("losetup --list --noheadings --raw --output NAME,BACK-INO,BACK-FILE").output()
 	if err != nil {
@@ -94,8 +94,8 @@ func loopsBelow(dir string) ([]loop, error) {
 	return below(dir, list, deviceInode), err
 }
 
-// removeLoops detaches the devices that are on files in a directory. One that is in use goes with the last use; it is
-// an error until then.
+// removeLoops detaches the loops on files in a directory. The kernel detaches one in use at its last use; until then
+// removeLoops returns an error.
 func removeLoops(dir string) error {
 	list, err := loopsBelow(dir)
 	if err != nil {
@@ -119,10 +119,10 @@ func throttle(s spec, args []string) error {
 		return errors.New(how)
 	}
 	set := flag.NewFlagSet("throttle", flag.ContinueOnError)
-	iops := set.Int64("iops", 0, "reads a second, and as many writes")
-	size := set.String("bps", "0", "bytes read a second, and as many written: 50M, 1Gi")
-	off := set.Bool("off", false, "no limit any more")
-	namespace := set.String("n", "default", "the namespace of the claim")
+	iops := set.Int64("iops", 0, "reads per second, and as many writes")
+	size := set.String("bps", "0", "bytes read per second, and as many written: 50M, 1Gi")
+	off := set.Bool("off", false, "remove the limit")
+	namespace := set.String("n", "default", "namespace of the claim")
 	if err := set.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func throttle(s spec, args []string) error {
 	return s.ask("throttle", fmt.Sprintf("%s %d %d", device, *iops, bps))
 }
 
-// device is the loop device of a volume, or of the volume of a claim.
+// device returns the loop device of a volume, or of the volume of a claim.
 func (s spec) device(name, namespace string) (string, error) {
 	claimed, err := s.kubectl("get", "pvc", name, "-n", namespace,
 		"--ignore-not-found", "-o", "jsonpath={.spec.volumeName}").output()
@@ -157,7 +157,7 @@ func (s spec) device(name, namespace string) (string, error) {
 	return device, err
 }
 
-// parseSize reads a number of bytes: 512, 50M, 1Gi.
+// parseSize parses a number of bytes: 512, 50M, 1Gi.
 func parseSize(text string) (int64, error) {
 	number := strings.TrimRight(text, "KMGi")
 	factors := map[string]int64{"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// up starts the cluster in the background and waits until it is ready. What is in the way is a cluster
-// that runs already; what a crash left is removed.
+// up starts the cluster in the background and waits until it is ready. It removes what a crash left, and returns an
+// error if the cluster runs already.
 func up(ctx context.Context, s spec) error {
 	if h, found := s.holder(); found {
 		return fmt.Errorf("cluster %d runs already in %s (process %d); `cluster down` stops it", s.ID, h.dir, h.pid)
@@ -25,7 +25,7 @@ func up(ctx context.Context, s spec) error {
 	if err := checkMachine(); err != nil {
 		return err
 	}
-	if err := s.plugin().lacks(); err != nil {
+	if err := s.plugin().checkSupport(); err != nil {
 		return fmt.Errorf("the network %s cannot be had here: %w", s.Network, err)
 	}
 	if err := build(ctx, s, s.programs()...); err != nil {
@@ -49,7 +49,7 @@ func up(ctx context.Context, s spec) error {
 	}
 	err = await(ctx, "the cluster", 5*time.Minute, func() error {
 		if _, found := s.holder(); !found {
-			return errOver
+			return errEnded
 		}
 		_, err := os.Stat(s.ready())
 		return err
@@ -64,7 +64,7 @@ func up(ctx context.Context, s spec) error {
 	return nil
 }
 
-// checkMachine says what the machine lacks.
+// checkMachine returns an error that names what every cluster needs and this machine lacks.
 func checkMachine() error {
 	if os.Geteuid() != 0 {
 		return errors.New("root is needed: kubelets and container runtimes work with cgroups, mounts and networks")
@@ -84,22 +84,22 @@ func checkMachine() error {
 	return nil
 }
 
-// tools are the programs that are not built here, each with its Debian package.
+// tools holds the programs that are not built here, each with its Debian package.
 var tools = map[string]string{
 	"go": "golang", "runc": "runc", "iptables": "iptables",
 	"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "losetup": "util-linux",
 	"mount": "mount", "sysctl": "procps", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
 }
 
-// launch starts PID 1 of the cluster's own namespaces, which outlives this process. Its number is for users and tests,
-// in the file pid.
+// launch starts PID 1 of the cluster's own namespaces, which outlives this process, and returns its PID. Users and
+// tests find it in the file pid.
 func (s spec) launch() (int, error) {
 	log, err := os.Create(s.file("hold.log"))
 	if err != nil {
 		return 0, err
 	}
 	defer log.Close()
-	c := exec.Command("/proc/self/exe", s.again(asInit)...)
+	c := exec.Command("/proc/self/exe", s.selfArgs(asInit)...)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS |
@@ -110,22 +110,22 @@ func (s spec) launch() (int, error) {
 		return 0, err
 	}
 	pid := c.Process.Pid
-	go func() { _ = c.Wait() }() // so that it is seen to end
+	go func() { _ = c.Wait() }() // reaps it, so that it does not remain as a zombie
 	return pid, os.WriteFile(s.file("pid"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// again are the arguments that make this program do a command for the same cluster. It is known by them.
-func (s spec) again(name string) []string {
+// selfArgs returns the arguments by which this program runs a command for the same cluster. heldDir recognizes them.
+func (s spec) selfArgs(name string) []string {
 	return []string{name, "-id", strconv.Itoa(s.ID), "-dir", s.Dir}
 }
 
-// A holder is the process that a cluster lives and ends with.
+// A holder is PID 1 of a running cluster: when it ends, the cluster ends.
 type holder struct {
 	pid int
 	dir string
 }
 
-// holder finds the process that holds the cluster with this number, in whatever directory that is.
+// holder finds the holder of the cluster with this ID, in any directory.
 func (s spec) holder() (holder, bool) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
@@ -142,14 +142,15 @@ func (s spec) holder() (holder, bool) {
 	return holder{}, false
 }
 
-// heldDir is the directory of the cluster that a process with this command line holds.
+// heldDir returns the directory of the cluster whose holder has this command line; false if it is no holder of cluster
+// id.
 func heldDir(cmdline string, id int) (string, bool) {
 	_, rest, found := strings.Cut(cmdline, fmt.Sprintf("\x00%s\x00-id\x00%d\x00-dir\x00", asInit, id))
 	dir, _, ended := strings.Cut(rest, "\x00")
 	return dir, found && ended
 }
 
-// down ends the cluster and removes what is left of it.
+// down ends the cluster and removes its leftovers.
 func down(s spec) error {
 	h, found := s.holder()
 	if found && h.dir != s.Dir {
@@ -170,18 +171,19 @@ func down(s spec) error {
 		return err
 	}
 	// The kernel removes the network once the last connection in it has timed out, which takes a minute.
-	if err := words("ip link delete " + s.uplink()).run(); err != nil && s.linked() {
+	if err := words("ip link delete " + s.uplink()).run(); err != nil && s.uplinkExists() {
 		return err
 	}
 	return os.RemoveAll(s.Dir)
 }
 
-// linked says whether the link to the cluster is there; the kernel may remove it at any moment after the cluster's end.
-func (s spec) linked() bool {
+// uplinkExists reports whether the link to the cluster exists. The kernel may remove it at any time after the end.
+func (s spec) uplinkExists() bool {
 	_, err := net.InterfaceByName(s.uplink())
 	return err == nil
 }
 
+// status prints the nodes, and returns an error if the cluster is not ready.
 func status(s spec) error {
 	if h, found := s.holder(); !found || h.dir != s.Dir {
 		return fmt.Errorf("no cluster runs in %s", s.Dir)
@@ -192,7 +194,7 @@ func status(s spec) error {
 	return kubectl(s, []string{"get", "nodes", "-o", "wide"})
 }
 
-// kubectl becomes kubectl.
+// kubectl replaces this process with kubectl.
 func kubectl(s spec, args []string) error {
 	c := s.kubectl(args...)
 	return syscall.Exec(c[0], c, os.Environ())

@@ -1,4 +1,4 @@
-// Command etcd is etcd, with the versions of its dependencies pinned here.
+// Command etcd runs etcd, with its dependencies pinned by this module.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command flannel is what flanneld does on a node of the test cluster, from flannel's own packages: a lease by way of
-// the API server, a backend, the rules of netfilter, and the file that the CNI configuration is made from.
-// Flannel's own main takes in the SDKs of cloud providers for backends that have no place here.
+// Command flannel does the work of flanneld on a node of the test cluster, by flannel's own packages: it takes a lease
+// from the API server, runs a backend, makes the rules of netfilter, and writes subnet.env for the CNI configuration.
+// Flannel's own main would link the SDKs of cloud providers, whose backends the test cluster does not need.
 package main
 
 import (
@@ -23,27 +23,27 @@ import (
 	"github.com/flannel-io/flannel/pkg/trafficmngr/iptables"
 )
 
-// annotations is where the nodes have flannel's data, as everywhere.
+// annotations is the prefix of the nodes' annotations with flannel's data, flannel's default.
 const annotations = "flannel.alpha.coreos.com"
 
-// resync is how often netfilter's rules are looked at, in seconds.
+// resync is the interval at which netfilter's rules are checked, in seconds.
 const resync = 5
 
-// options are the flags; the node's name is in the environment, as flannel's packages want it.
+// options holds the flags. Flannel's packages read the node's name from the environment.
 type options struct {
 	kubeconfig string
-	config     string // net-conf.json
-	subnet     string // where to write subnet.env
-	link       string // to the other nodes
+	config     string // path of net-conf.json
+	subnet     string // path of subnet.env, which is written
+	link       string // interface to the other nodes
 	masquerade bool
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
 	flag.StringVar(&o.config, "net-config", "", "the network's net-conf.json")
-	flag.StringVar(&o.subnet, "subnet-file", "", "where to write what the CNI configuration is made from")
-	flag.StringVar(&o.link, "iface", "eth0", "the link to the other nodes")
+	flag.StringVar(&o.subnet, "subnet-file", "", "file to write for the CNI configuration: subnet.env")
+	flag.StringVar(&o.link, "iface", "eth0", "interface to the other nodes")
 	flag.BoolVar(&o.masquerade, "ip-masq", false, "masquerade what leaves the pods' network")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,10 +54,10 @@ func main() {
 	}
 }
 
-// backends are those of flannel's that need nothing from outside this machine.
+// backends holds those backends of flannel that need nothing outside this machine.
 var backends = map[string]backend.BackendCtor{"vxlan": vxlan.New, "host-gw": hostgw.New}
 
-// run joins the network and stays until the context ends.
+// run joins the network and serves it until the context ends.
 func run(ctx context.Context, o options) error {
 	manager, err := kube.NewSubnetManager(ctx, "", o.kubeconfig, annotations, o.config, true)
 	if err != nil {
@@ -94,7 +94,7 @@ func run(ctx context.Context, o options) error {
 	}
 	wg.Go(func() { network.Run(ctx) })
 	if err := manager.CompleteLease(ctx, lease, &wg); err != nil {
-		return fmt.Errorf("say that the node's network is there: %w", err)
+		return fmt.Errorf("report the node's network as ready: %w", err)
 	}
 	wg.Wait()
 	if ctx.Err() == nil {
@@ -111,14 +111,14 @@ func lookup(name string, config *subnet.Config) (*backend.ExternalInterface, err
 	return ipmatch.LookupExtIface(name, "", "", family, ipmatch.PublicIPOpts{})
 }
 
-// filter lets the pods' packets through, and masquerades those that leave their network if asked to.
+// filter makes the rules that forward the pods' packets and, on request, masquerade those that leave their network.
 func filter(ctx context.Context, config *subnet.Config, network backend.Network, masquerade bool) error {
 	rules := &iptables.IPTablesManager{}
 	if err := rules.Init(ctx); err != nil {
 		return fmt.Errorf("iptables: %w", err)
 	}
 	if masquerade {
-		// There was no network before this one: a node is made anew with its cluster.
+		// The previous network is empty: a node has none when flannel starts.
 		var none ip.IP4Net
 		none6 := ip.IP6Net{IP: &ip.IP6{}}
 		err := rules.SetupAndEnsureMasqRules(ctx, config.Network, none, none,

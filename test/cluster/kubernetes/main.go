@@ -1,5 +1,5 @@
-// Command kubernetes is the programs of a Kubernetes node and its control plane in one binary, so that they are
-// compiled and linked once: kubernetes kube-apiserver --etcd-servers=…
+// Command kubernetes contains the programs of a Kubernetes node and control plane in one binary, so that they are
+// compiled and linked once. Its first argument names the program: kubernetes kube-apiserver --etcd-servers=…
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// components are made only when they are asked for: several of them install a signal handler, and the
-// second one panics.
+// components returns the constructors of the programs, to call only one: several install a signal handler, and the
+// second of them panics.
 func components() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"kube-apiserver":          apiserver.NewAPIServerCommand,

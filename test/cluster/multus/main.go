@@ -1,4 +1,4 @@
-// Command multus is Multus as a CNI plugin, from its own packages.
+// Command multus runs Multus as a CNI plugin, by its own packages.
 package main
 
 import (

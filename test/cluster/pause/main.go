@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod: it waits, and reaps the processes that are left to it.
+// Command pause holds the namespaces of a pod: it waits for a signal to end, and reaps orphaned processes.
 package main
 
 import (

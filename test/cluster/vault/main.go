@@ -1,4 +1,4 @@
-// Command vault is HashiCorp Vault as its own main makes it, compiled from modules: end-to-end tests need a real one.
+// Command vault runs HashiCorp Vault as its own main does, compiled from Go modules, for end-to-end tests.
 package main
 
 import (

@@ -12,21 +12,20 @@ import (
 	"syscall"
 )
 
-// devices are loop devices on files in a directory.
+// devices manages loop devices on files in a directory.
 type devices struct{ dir string }
 
 // A device is a loop device.
 type device struct {
 	path   string // /dev/loop3
-	file   string
-	direct bool // its reads and writes go past the page cache
+	file   string // that the device is on
+	direct bool   // its reads and writes bypass the page cache
 }
 
 func (d devices) file(name string) string { return filepath.Join(d.dir, name+".img") }
 
-// make makes a device of size bytes, or finds the one that was made before. Every block of its file has its place
-// already, so that no write waits for one to be found, and keeps it: what asks for blocks to be given back, as mkfs
-// does, is told that the device cannot.
+// make makes a device of size bytes, or returns the one that was made before. Every block of its file is allocated, so
+// no write waits for an allocation, and stays so: the device does not support discard, by which mkfs would free blocks.
 func (d devices) make(ctx context.Context, name string, size int64) (device, error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return device{}, err
@@ -35,7 +34,7 @@ func (d devices) make(ctx context.Context, name string, size int64) (device, err
 	if err := allocate(file, size); err != nil {
 		return device{}, err
 	}
-	path, err := attached(ctx, file)
+	path, err := attachedDevice(ctx, file)
 	if err != nil {
 		return device{}, err
 	}
@@ -44,7 +43,7 @@ func (d devices) make(ctx context.Context, name string, size int64) (device, err
 			return device{}, err
 		}
 	}
-	_, notDirect := losetup(ctx, "--direct-io=on", path) // the file system may not be able to
+	_, notDirect := losetup(ctx, "--direct-io=on", path) // the file system may not support it
 	queue := filepath.Join("/sys/block", filepath.Base(path), "queue/discard_max_bytes")
 	if err := os.WriteFile(queue, []byte("0"), 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return device{}, err
@@ -69,20 +68,20 @@ func allocate(file string, size int64) error {
 	return nil
 }
 
-// attached is the device that is on the file; empty if there is none.
-func attached(ctx context.Context, file string) (string, error) {
+// attachedDevice returns the device that is on the file; empty if there is none.
+func attachedDevice(ctx context.Context, file string) (string, error) {
 	out, err := losetup(ctx, "--list", "--noheadings", "--output", "NAME", "--associated", file)
 	name, _, _ := strings.Cut(out, "\n")
 	return name, err
 }
 
-// remove removes a device and its file. One that is in use still goes with the last use.
+// remove removes a device and its file. The kernel detaches a device in use at its last use.
 func (d devices) remove(ctx context.Context, name string) error {
 	file := d.file(name)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	path, err := attached(ctx, file)
+	path, err := attachedDevice(ctx, file)
 	if err != nil {
 		return err
 	}

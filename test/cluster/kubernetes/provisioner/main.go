@@ -1,6 +1,6 @@
-// Command provisioner makes volumes of the test cluster's storage classes: for a claim whose pod has been given a
-// node, a file, a loop device on it, and a local volume that is that device. The kubelet formats and mounts it. It
-// removes all three again once the claim is gone, if the class says so.
+// Command provisioner makes volumes of the test cluster's storage classes. For a claim whose pod has been assigned a
+// node it makes a file, a loop device on it, and a local volume of that device, which the kubelet formats and mounts.
+// It removes all three once the claim is deleted, if the class has the reclaim policy Delete.
 package main
 
 import (
@@ -31,8 +31,8 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
-	dir := flag.String("dir", "", "where the files of the volumes are")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig of the API server")
+	dir := flag.String("dir", "", "directory of the volumes' files")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// A controller brings devices and volumes in line with claims.
+// A controller makes and removes devices and volumes for claims.
 type controller struct {
 	client  kubernetes.Interface
 	claims  corelisters.PersistentVolumeClaimLister
@@ -53,6 +53,7 @@ type controller struct {
 	devices devices
 }
 
+// run handles claims and volumes until the context ends.
 func run(ctx context.Context, kubeconfig, dir string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -90,12 +91,12 @@ func run(ctx context.Context, kubeconfig, dir string) error {
 		<-ctx.Done()
 		c.queue.ShutDown()
 	}()
-	for c.next(ctx) {
+	for c.processNext(ctx) {
 	}
 	return nil
 }
 
-// handler queues what changes. A claim or volume that is gone needs nothing any more.
+// handler queues new and changed objects. Deleted claims and volumes need no work.
 func (c *controller) handler() cache.ResourceEventHandler {
 	add := func(object any) {
 		if key, err := cache.MetaNamespaceKeyFunc(object); err == nil {
@@ -105,10 +106,10 @@ func (c *controller) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, object any) { add(object) }}
 }
 
-// next does one thing of the queue; false when there will be no more.
-func (c *controller) next(ctx context.Context) bool {
-	key, over := c.queue.Get()
-	if over {
+// processNext handles one key of the queue; it returns false when the queue was shut down.
+func (c *controller) processNext(ctx context.Context) bool {
+	key, shutDown := c.queue.Get()
+	if shutDown {
 		return false
 	}
 	defer c.queue.Done(key)
@@ -122,6 +123,8 @@ func (c *controller) next(ctx context.Context) bool {
 	return true
 }
 
+// reconcile makes the volume of a claim that waits for one, or removes a volume that is no longer needed. The key is
+// namespace/name of a claim, or the name of a volume.
 func (c *controller) reconcile(ctx context.Context, key string) error {
 	namespace, name, inNamespace := strings.Cut(key, "/")
 	if !inNamespace {
@@ -129,7 +132,7 @@ func (c *controller) reconcile(ctx context.Context, key string) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if err != nil || !over(v) {
+		if err != nil || !isReleased(v) {
 			return err
 		}
 		return c.remove(ctx, v)
@@ -138,14 +141,14 @@ func (c *controller) reconcile(ctx context.Context, key string) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil || !waits(claim) {
+	if err != nil || !awaitsVolume(claim) {
 		return err
 	}
 	class, err := c.classes.Get(*claim.Spec.StorageClassName)
 	if err != nil || class.Provisioner != provisionerName {
 		return err
 	}
-	if err := c.provide(ctx, claim, class); err != nil {
+	if err := c.provision(ctx, claim, class); err != nil {
 		c.event(claim, corev1.EventTypeWarning, "ProvisioningFailed", err.Error())
 		return err
 	}
@@ -157,10 +160,10 @@ func (c *controller) event(claim *corev1.PersistentVolumeClaim, kind, reason, me
 	c.events.Event(runtime.Object(claim), kind, reason, message)
 }
 
-// provide makes the volume of a claim. All of it can be done again after it was interrupted.
-func (c *controller) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim,
+// provision makes the volume of a claim. It can be repeated after an interruption.
+func (c *controller) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	class *storagev1.StorageClass) error {
-	if err := refuse(claim, class); err != nil {
+	if err := checkClaim(claim, class); err != nil {
 		return err
 	}
 	node, err := c.client.CoreV1().Nodes().Get(ctx, claim.Annotations[selectedNode], metav1.GetOptions{})
@@ -178,7 +181,7 @@ func (c *controller) provide(ctx context.Context, claim *corev1.PersistentVolume
 	return err
 }
 
-// remove removes a volume that nobody needs any more, with its device and file.
+// remove removes a volume that is no longer needed, with its device and file.
 func (c *controller) remove(ctx context.Context, v *corev1.PersistentVolume) error {
 	if err := c.devices.remove(ctx, v.Name); err != nil {
 		return err
@@ -188,7 +191,7 @@ func (c *controller) remove(ctx context.Context, v *corev1.PersistentVolume) err
 		if err := volumes.Delete(ctx, v.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		return nil // comes again as an update, to lose its finalizer
+		return nil // the deletion causes an update, which removes the finalizer
 	}
 	kept := v.DeepCopy()
 	kept.Finalizers = without(kept.Finalizers, finalizer)

@@ -83,7 +83,7 @@ func TestRefuse(t *testing.T) {
 		{shared, ext4, "ReadWriteMany"},
 		{copied, ext4, "data source"},
 	} {
-		err := refuse(c.claim, c.class)
+		err := checkClaim(c.claim, c.class)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, not %q", err, c.want)
 		}
@@ -103,11 +103,11 @@ func TestWaits(t *testing.T) {
 		"no class": with(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &none }),
 		"going":    with(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }),
 	} {
-		if waits(c) {
+		if awaitsVolume(c) {
 			t.Error(name)
 		}
 	}
-	if !waits(claimOf("1Gi", corev1.PersistentVolumeFilesystem)) {
+	if !awaitsVolume(claimOf("1Gi", corev1.PersistentVolumeFilesystem)) {
 		t.Error("one that waits")
 	}
 }
@@ -131,16 +131,16 @@ func TestOver(t *testing.T) {
 		if c.deleted {
 			v.DeletionTimestamp = &metav1.Time{}
 		}
-		if got := over(v); got != c.want {
+		if got := isReleased(v); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	if over(&corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased}}) {
+	if isReleased(&corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased}}) {
 		t.Error("another's volume")
 	}
 }
 
-// A file has all its blocks, and none is left where there is no room.
+// allocate makes a file with all its blocks, and leaves none if there is no space.
 func TestAllocate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.img")
 	if err := allocate(file, 1<<20); err != nil {

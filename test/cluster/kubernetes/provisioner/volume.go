@@ -13,8 +13,7 @@ import (
 const (
 	provisionerName = "test.knotmeter.dev/loop" // of the storage classes
 	finalizer       = "test.knotmeter.dev/loop"
-	// deviceAnnotation of a volume is its loop device, fileAnnotation the file that is on, and directAnnotation whether
-	// that is written to past the page cache.
+	// Annotations of a volume: its loop device, the file of that device, and whether I/O bypasses the page cache.
 	deviceAnnotation = "test.knotmeter.dev/device"
 	fileAnnotation   = "test.knotmeter.dev/file"
 	directAnnotation = "test.knotmeter.dev/direct-io"
@@ -23,18 +22,18 @@ const (
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 	hostname      = "kubernetes.io/hostname"
 
-	block    = 4096
+	block    = 4096      // bytes
 	xfsLeast = 300 << 20 // mkfs.xfs refuses less
 )
 
-// waits says whether a claim has a class, a node and no volume.
-func waits(c *corev1.PersistentVolumeClaim) bool {
+// awaitsVolume reports whether a claim has a class, a node and no volume.
+func awaitsVolume(c *corev1.PersistentVolumeClaim) bool {
 	return c.DeletionTimestamp == nil && c.Spec.VolumeName == "" && c.Spec.StorageClassName != nil &&
 		*c.Spec.StorageClassName != "" && c.Annotations[selectedNode] != ""
 }
 
-// over says whether a volume is ours, and nobody needs it any more.
-func over(v *corev1.PersistentVolume) bool {
+// isReleased reports whether a volume was made by this provisioner and is no longer needed.
+func isReleased(v *corev1.PersistentVolume) bool {
 	if v.Annotations[provisionedBy] != provisionerName || !slices.Contains(v.Finalizers, finalizer) {
 		return false
 	}
@@ -44,20 +43,20 @@ func over(v *corev1.PersistentVolume) bool {
 	return v.Status.Phase == corev1.VolumeReleased
 }
 
-// volumeName is the name of a claim's volume, in the way of all provisioners.
+// volumeName returns the name of a claim's volume, in the usual form of provisioners.
 func volumeName(c *corev1.PersistentVolumeClaim) string { return "pvc-" + string(c.UID) }
 
-// size is that of a claim's volume in bytes: whole blocks.
+// size returns the size of a claim's volume in bytes, rounded up to whole blocks.
 func size(c *corev1.PersistentVolumeClaim) int64 {
 	asked := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	return (asked.Value() + block - 1) / block * block
 }
 
-// fileSystem is what a class has its volumes formatted with.
+// fileSystem returns the file system of a class's volumes: ext4 or xfs.
 func fileSystem(class *storagev1.StorageClass) string { return class.Parameters["fsType"] }
 
-// refuse says why a claim cannot be met.
-func refuse(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
+// checkClaim returns an error if the provisioner cannot satisfy a claim.
+func checkClaim(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	for _, mode := range c.Spec.AccessModes {
 		if mode != corev1.ReadWriteOnce && mode != corev1.ReadWriteOncePod {
 			return fmt.Errorf("access mode %s: volumes are of one node; ask for ReadWriteOnce", mode)
@@ -78,7 +77,7 @@ func isBlock(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
 
-// volumeOf is the volume of a claim on a node: a local one that is a device.
+// volumeOf returns the volume of a claim: a local volume of a device on a node.
 func volumeOf(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	node *corev1.Node, d device) *corev1.PersistentVolume {
 	mode := corev1.PersistentVolumeFilesystem
@@ -111,7 +110,7 @@ func volumeOf(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID,
 			},
 			PersistentVolumeReclaimPolicy: reclaim, StorageClassName: class.Name, MountOptions: options, VolumeMode: &mode,
-			NodeAffinity: only(node.Labels[hostname]),
+			NodeAffinity: nodeAffinity(node.Labels[hostname]),
 		},
 	}
 	if reclaim == corev1.PersistentVolumeReclaimDelete {
@@ -120,8 +119,8 @@ func volumeOf(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	return v
 }
 
-// only binds a volume to the node with a host name.
-func only(name string) *corev1.VolumeNodeAffinity {
+// nodeAffinity binds a volume to the node with a host name.
+func nodeAffinity(name string) *corev1.VolumeNodeAffinity {
 	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
 		Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name},
 	}}}
