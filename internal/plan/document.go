@@ -8,8 +8,8 @@ import (
 // Schema of a [Document].
 const Schema = "knotmeter/plan/v1"
 
-// A Concern is something that needs consent (--yes) before it is done: other users may feel it, or it gives something
-// away.
+// A Concern is an effect of the experiment that needs consent (--yes): it may disturb other users or disclose
+// something.
 type Concern struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
@@ -17,39 +17,39 @@ type Concern struct {
 
 func (c Concern) String() string { return c.What + ": " + c.Why }
 
-// A Document is all that is known before an experiment, and knotmeter/plan/v1 as JSON.
+// A Document is what `plan` prints: everything that is known before an experiment. Its JSON form is knotmeter/plan/v1.
 type Document struct {
 	Schema     string            `json:"schema"`
 	Experiment result.Experiment `json:"experiment"`
 	Runs       int               `json:"runs"`             // at most
-	Seconds    float64           `json:"seconds"`          // at most
+	Seconds    float64           `json:"seconds"`          // predicted, at most
 	Visits     int               `json:"visits,omitempty"` // of targets that are measured in turn, at most
 	Block      BlockSeconds      `json:"block"`
-	Detectable []Visible         `json:"detectable"`
-	// Rotation is the pairs of nodes, client's and server's, that blocks are on in turn, by target; only of targets that
-	// do not have the same for all.
+	Detectable []Detectable      `json:"detectable"`
+	// Rotation lists the pairs of nodes that successive blocks use, by target; only of targets with several pairs.
 	Rotation map[string][]NodePair `json:"rotation,omitempty"`
 	Forecast *Forecast             `json:"forecast,omitempty"` // from an earlier measurement; else nil
-	Consent  []Concern             `json:"consent,omitempty"`  // what run asks --yes for
+	Consent  []Concern             `json:"consent,omitempty"`  // for which run needs --yes
 
 	Outline Outline `json:"-"`
 }
 
-// BlockSeconds are what a block takes as long as all cases go on.
+// BlockSeconds are the predicted seconds of a block while all cases continue, and their parts.
 type BlockSeconds struct {
 	Seconds   float64 `json:"seconds"`
-	Measuring float64 `json:"measuring"`          // of them, within the windows of runs
-	Sites     float64 `json:"sites"`              // of them, making and removing sites
-	Switches  float64 `json:"switches,omitempty"` // of them, switching to targets that are measured in turn
+	Measuring float64 `json:"measuring"`          // within the windows of runs
+	Sites     float64 `json:"sites"`              // opening and closing sites
+	Switches  float64 `json:"switches,omitempty"` // switching to targets that are measured in turn
 }
 
-// A NodePair is the nodes of a run.
+// A NodePair is the pair of nodes of a run.
 type NodePair struct {
 	Client string `json:"client"`
 	Server string `json:"server"`
 }
 
-// Predict works out everything that the plan says, of an experiment whose cases are of these families.
+// Predict fills in the predictions for d.Experiment, whose cases are of these families. Errors are about the looks or
+// the known results.
 func (d *Document) Predict(k Known, families family.List) error {
 	t, err := newTest(d.Experiment)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *Document) Predict(k Known, families family.List) error {
 	}
 	if n := Comparisons(d.Experiment); n > 0 {
 		for _, spread := range examples {
-			d.Detectable = append(d.Detectable, t.at(spread, d.Experiment.Design.Alpha/float64(n)))
+			d.Detectable = append(d.Detectable, t.detectable(spread, d.Experiment.Design.Alpha/float64(n)))
 		}
 	}
 	durations := Learn(d.Experiment, families, k.Results)

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// families have workloads of which one takes more than its window, and what a cluster makes.
+// families have a workload that takes its window alone and one with nominal times of its own.
 var families = family.List{
 	{Name: "network", Paths: []string{"pod-pod/other", "node-node"}, Parse: parse(family.Traits{})},
 	{Name: "storage", Paths: []string{"storage"}, Parse: parse(family.Traits{Nominal: family.Nominal{
@@ -32,8 +32,8 @@ func parse(t family.Traits) func(path, name, definition string) (family.Workload
 	return func(path, name, _ string) (family.Workload, error) { return workload{path + "/" + name, t}, nil }
 }
 
-// lasting has two cases of one family and one of another, on two labs and a cluster.
-func lasting() result.Experiment {
+// twoFamilies returns an experiment with two cases of one family and one of another, on two labs and a cluster.
+func twoFamilies() result.Experiment {
 	return result.Experiment{
 		Baseline: "a", Design: result.Design{Blocks: 10, Duration: 3, Warmup: 0.5},
 		Targets: []result.Target{{Name: "a", Spec: "lab:a"}, {Name: "b", Spec: "lab:b"}, {Name: "k", Spec: "kube:k"}},
@@ -52,9 +52,9 @@ func wantSeconds(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// What was not measured is predicted from what is most like it.
+// A run of which none was measured is predicted from the most similar ones.
 func TestRunsAreLikeOthers(t *testing.T) {
-	d := plan.NewDurations(lasting(), families)
+	d := plan.NewDurations(twoFamilies(), families)
 	lab, kube := d.Run("storage/x", "a"), d.Run("node-node/x", "k")
 	d.AddRun(result.Run{Case: "node-node/x", Target: "a"}, 4)
 	d.AddRun(result.Run{Case: "node-node/x", Target: "a"}, 5)
@@ -68,9 +68,9 @@ func TestRunsAreLikeOthers(t *testing.T) {
 	wantSeconds(t, "another case, by all of the family", d.Run("pod-pod/other/x", "a"), 17.0/3)
 }
 
-// The sites of a block are made at the same time, and removed at the same time.
+// The sites of a block are opened at the same time, and closed at the same time.
 func TestSitesTogether(t *testing.T) {
-	e := lasting()
+	e := twoFamilies()
 	d := plan.NewDurations(e, families)
 	d.AddSite(result.Site{Target: "a", Setup: 1, Cleanup: 2})
 	one := map[string]float64{"node-node/x": 1}
@@ -84,9 +84,9 @@ func TestSitesTogether(t *testing.T) {
 	wantSeconds(t, "a target that is like another", d.Sites(one), 3)
 }
 
-// A case that has sites of its own makes them besides those of the others.
+// The sites of a case that does not share them come in addition to the shared ones.
 func TestSitesAlone(t *testing.T) {
-	e := lasting()
+	e := twoFamilies()
 	e.Targets = e.Targets[:1]
 	e.Cases = append(e.Cases, result.Case{Name: "alone/x", Path: "alone"})
 	d := plan.NewDurations(e, append(families[:2:2], family.Family{
@@ -101,10 +101,10 @@ func TestSitesAlone(t *testing.T) {
 	wantSeconds(t, "both", d.Sites(map[string]float64{"node-node/x": 2, "alone/x": 2}), 22)
 }
 
-// What a workload says of itself counts where a target makes what it needs; what the first run in a site takes is
-// spread over those that could be first.
+// A workload's nominal time for its site counts on targets that create what it needs; the additional time of the first
+// run is spread over the runs that could be first.
 func TestNominal(t *testing.T) {
-	e := lasting()
+	e := twoFamilies()
 	e.Cases = append(e.Cases, result.Case{Name: "storage/y", Path: "storage"})
 	d := plan.NewDurations(e, families)
 	shared := map[string]float64{"storage/x": 1}
@@ -117,9 +117,9 @@ func TestNominal(t *testing.T) {
 	wantSeconds(t, "a lab", d.Sites(shared), 0.4)
 }
 
-// A Vault that is there already takes nothing.
+// A Vault that is deployed already adds no time to a site.
 func TestNominalOfVault(t *testing.T) {
-	e := lasting()
+	e := twoFamilies()
 	e.Cases = []result.Case{{Name: "app/x", Path: "app"}}
 	list := family.List{{Name: "app", Paths: []string{"app"}, Parse: parse(family.Traits{
 		Needs: targets.Placement{Application: "vault"}, Nominal: family.Nominal{Site: 10 * time.Second},
@@ -134,7 +134,7 @@ func TestNominalOfVault(t *testing.T) {
 // Every kind of target has its nominal seconds.
 func TestNominalKinds(t *testing.T) {
 	for _, k := range registry.Kinds() {
-		e := lasting()
+		e := twoFamilies()
 		e.Targets = []result.Target{{Name: "a", Spec: k.Name + ":x"}}
 		d := plan.NewDurations(e, nil)
 		if d.Run("node-node/x", "a") <= plan.Pause.Seconds()+e.Design.Duration+e.Design.Warmup {
@@ -143,7 +143,7 @@ func TestNominalKinds(t *testing.T) {
 	}
 }
 
-// What runs take is known from earlier ones, whatever their window was.
+// Durations are learned from earlier runs even if their window was different.
 func TestLearn(t *testing.T) {
 	earlier := result.Results{
 		Experiment: result.Experiment{Design: result.Design{Duration: 1, Warmup: 0.5}},
@@ -154,7 +154,7 @@ func TestLearn(t *testing.T) {
 		},
 		Sites: []result.Site{{Target: "a", Setup: 1, Cleanup: 0.5}},
 	}
-	e := lasting()
+	e := twoFamilies()
 	e.Targets, e.Cases = e.Targets[:2], e.Cases[:2]
 	d := plan.Learn(e, families, earlier)
 	p := plan.NewOutline(e, &d)
@@ -166,7 +166,7 @@ func TestLearn(t *testing.T) {
 }
 
 func TestOutlineTogether(t *testing.T) {
-	e := lasting()
+	e := twoFamilies()
 	e.Targets, e.Cases = e.Targets[:2], e.Cases[:1]
 	d := plan.NewDurations(e, families)
 	alone := plan.NewOutline(e, &d)
@@ -179,9 +179,9 @@ func TestOutlineTogether(t *testing.T) {
 	wantSeconds(t, "sites", together.Sites, alone.Sites)
 }
 
-// Shared sites live through the runs of all their cases, those of a case alone through its own.
+// Shared sites are in use during the runs of all their cases, those of a case alone only during its own.
 func TestLongest(t *testing.T) {
-	e := lasting()
+	e := twoFamilies()
 	e.Targets, e.Cases = e.Targets[:2], append(e.Cases[:2:2], result.Case{Name: "alone/x", Path: "alone"})
 	all := append(families[:2:2], family.Family{
 		Name: "alone", Paths: []string{"alone"}, Parse: parse(family.Traits{Alone: true, Kind: "x"}),

@@ -8,22 +8,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Known is what was measured before an experiment, with the names that its targets have now.
+// Known holds the results that were measured before an experiment, with the names of the experiment's targets.
 type Known struct {
 	Source  Source
 	Results result.Results
 }
 
-// A Source is where the spread and the duration of runs are from.
+// A Source is the origin of the spreads and durations of a forecast.
 type Source struct {
 	Kind      string  `json:"kind"`                // pilot or directory
 	Directory string  `json:"directory,omitempty"` //
-	Blocks    int     `json:"blocks"`              // of the design there
-	Seconds   float64 `json:"seconds"`             // that a pilot took; 0 of a directory
+	Blocks    int     `json:"blocks"`              // of its design
+	Seconds   float64 `json:"seconds"`             // duration of a pilot; 0 for a directory
 }
 
-// Earlier is what a results directory knows of the cases and targets of e. A target is matched by its text, and else by
-// its name.
+// Earlier returns the results of a results directory for the cases and targets of e. A target is matched by its spec,
+// else by its name. It returns an error if there are none, or if they were imported, because these have no blocks.
 func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, error) {
 	before := earlier.Experiment
 	if before.Imported != "" {
@@ -69,50 +69,51 @@ func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, er
 	return k, nil
 }
 
-// A Forecast is what an experiment is expected to take and to show, by what was measured before.
+// A Forecast predicts the duration and the verdicts of an experiment from earlier results.
 type Forecast struct {
 	Source      Source       `json:"source"`
 	Comparisons []Prediction `json:"comparisons"` // the primary ones
-	// The seconds that it is expected to take if all targets are alike, and if all differ by delta.
+	// The expected seconds if all targets are alike, and if all differ by delta.
 	SecondsAlike     float64  `json:"seconds_alike"`
 	SecondsDifferent float64  `json:"seconds_different"`
-	BudgetBlocks     int      `json:"budget_blocks,omitempty"` // blocks of all cases that the budget pays for; 0: none
+	BudgetBlocks     int      `json:"budget_blocks,omitempty"` // blocks of all cases within the budget; 0: none
 	Windows          []Window `json:"windows,omitempty"`       // of the primary cases whose runs have a series
-	Missing          []string `json:"missing"`                 // what is not known, and why; sentences
+	Missing          []string `json:"missing"`                 // sentences about what is not known, and why
 }
 
-// A Prediction is about one primary comparison.
+// A Prediction is the forecast of one primary comparison.
 type Prediction struct {
 	Case     string         `json:"case"`
 	Metric   string         `json:"metric"`
 	Target   string         `json:"target"`
 	Baseline string         `json:"baseline"`
-	Pairs    int            `json:"pairs"`  // that the spread is from
+	Pairs    int            `json:"pairs"`  // of runs that the spread is estimated from
 	Spread   compare.Number `json:"spread"` // standard deviation of a pair's log ratio; null: not known
-	// The expected blocks and seconds of the case until the comparison has a verdict.
+	// The expected blocks and seconds of the case until the comparison has a verdict, if the targets are alike or differ
+	// by delta.
 	BlocksAlike      compare.Number `json:"blocks_alike"`
 	BlocksDifferent  compare.Number `json:"blocks_different"`
 	SecondsAlike     compare.Number `json:"seconds_alike"`
 	SecondsDifferent compare.Number `json:"seconds_different"`
-	// Change is the smallest that is shown with a probability of 80 % at the last look, ChangeInBudget
-	// by the blocks that the budget pays for, as fractions.
+	// Change is the smallest change that is detected with a probability of 80 % at the last look, ChangeInBudget within
+	// the blocks of the budget, as fractions.
 	Change         compare.Number `json:"change"`
 	ChangeInBudget compare.Number `json:"change_in_budget"`
-	// BlocksEnough is the number of blocks, fixed beforehand, that shows delta with a probability of
-	// 80 %; null where the planned ones do, and where no number that can be planned does.
+	// BlocksEnough is the number of blocks, fixed beforehand, that detects delta with a probability of 80 %; null if the
+	// planned ones do, or if it is more than MaxBlocks.
 	BlocksEnough compare.Number `json:"blocks_enough"`
 
 	alpha float64
 }
 
-// newForecast reads the spreads from the runs and predicts everything that follows from them.
+// newForecast estimates the spreads from the known runs and predicts everything that follows from them.
 func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) (*Forecast, error) {
 	rows, err := spreads(e, k)
 	if err != nil {
 		return nil, err
 	}
 	f := &Forecast{Source: k.Source, Comparisons: []Prediction{}, Missing: []string{}}
-	blocks := map[string]float64{} // seconds that a block takes, by case
+	blocks := map[string]float64{} // seconds of a block, by case
 	all := p.Sites + p.Switches
 	for _, c := range p.Cases {
 		blocks[c.Name], all = c.Block, all+c.Block
@@ -124,7 +125,7 @@ func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) 
 		f.Comparisons = append(f.Comparisons, t.predict(r, blocks[r.Case], f.BudgetBlocks))
 		if !r.Spread.Known() {
 			f.Missing = append(f.Missing, fmt.Sprintf("How much runs of %s differ between %s and %s is not known: %s.",
-				r.Case, r.Baseline, r.Target, lack(k, r)))
+				r.Case, r.Baseline, r.Target, whyNoSpread(k, r)))
 		}
 	}
 	f.Windows = windows(rows, k.Results.Runs)
@@ -133,8 +134,8 @@ func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) 
 	return f, nil
 }
 
-// lack says why a row has no spread.
-func lack(k Known, r compare.Row) string {
+// whyNoSpread returns the reason why a row has no spread.
+func whyNoSpread(k Known, r compare.Row) string {
 	for _, n := range k.Results.Experiment.NotMeasured {
 		if k.Source.Kind == "pilot" && n.Covers(r.Target, r.Case) {
 			return n.Reason
@@ -146,7 +147,7 @@ func lack(k Known, r compare.Row) string {
 	return "there are no runs of both in the same blocks"
 }
 
-// spreads compares the runs that are known as the experiment would, for its primary rows.
+// spreads compares the known runs as the experiment would and returns the primary rows.
 func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
 	e.Design.Looks, e.Gates = nil, nil
 	for _, r := range k.Results.Runs {
@@ -159,7 +160,8 @@ func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
 	return c.Primary(), nil
 }
 
-// predict is about one row, of a case of which a block takes so many seconds.
+// predict returns the forecast of one row. A block of its case takes so many seconds; budget is the number of blocks
+// within the budget, 0 if none.
 func (t test) predict(r compare.Row, block float64, budget int) Prediction {
 	missing := compare.Missing()
 	p := Prediction{
@@ -172,25 +174,26 @@ func (t test) predict(r compare.Row, block float64, budget int) Prediction {
 		return p
 	}
 	spread := float64(r.Spread)
-	v := t.at(spread, p.alpha)
+	v := t.detectable(spread, p.alpha)
 	p.Change, p.BlocksAlike, p.BlocksDifferent = v.Change, v.BlocksAlike, v.BlocksDifferent
 	p.SecondsAlike, p.SecondsDifferent = v.BlocksAlike*compare.Number(block), v.BlocksDifferent*compare.Number(block)
 	if budget > 0 {
 		p.ChangeInBudget = t.change(spread, p.alpha, budget)
 	}
-	if n := t.enough(spread, p.alpha); n > 0 && p.Misses(t.design.Delta) {
+	if n := t.sufficientBlocks(spread, p.alpha); n > 0 && p.Misses(t.design.Delta) {
 		p.BlocksEnough = compare.Number(n)
 	}
 	return p
 }
 
-// Misses says whether the planned blocks do not show delta with a probability of 80 %.
+// Misses reports whether the planned blocks detect delta with a probability of less than 80 %.
 func (p Prediction) Misses(delta float64) bool {
 	return p.Spread.Known() && !(float64(p.Change) <= delta)
 }
 
-// total adds up the seconds of all cases. A primary case goes on until the last of its comparisons is decided, a
-// bound as long as a case that it bounds, the others as long as any primary. What is not known takes all blocks.
+// total returns the seconds of all cases. A primary case continues until the last of its comparisons is decided, a
+// bound as long as a case that it bounds, other cases as long as any primary one. Comparisons without a forecast need
+// all blocks.
 func (f *Forecast) total(p Outline, d *Durations, of func(Prediction) compare.Number) float64 {
 	blocks := map[string]float64{}
 	longest := 0.0
@@ -207,7 +210,7 @@ func (f *Forecast) total(p Outline, d *Durations, of func(Prediction) compare.Nu
 		}
 		return longest
 	}
-	bounded := map[string]float64{} // blocks of what a case bounds
+	bounded := map[string]float64{} // most blocks of the cases that a case bounds
 	for _, c := range p.Cases {
 		if c.Role != result.Bound {
 			bounded[c.Bound] = max(bounded[c.Bound], blocksOf(c))

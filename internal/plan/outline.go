@@ -1,6 +1,5 @@
-// Package plan predicts what an experiment takes and what it can show, from its design and from what was measured
-// before. It measures nothing: the runner asks it whether the budget pays for another block, and the commands what to
-// print before the first run.
+// Package plan predicts how long an experiment takes and which changes it can detect, from its design and from earlier
+// results. The runner uses it to keep to the budget, and the commands to print a plan before the first run.
 package plan
 
 import (
@@ -9,34 +8,34 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// MaxBlocks is the most that a design may have.
+// MaxBlocks is the largest number of blocks of a design.
 const MaxBlocks = 1000
 
-// An Outline is what an experiment would do if every case had all its blocks.
+// An Outline holds the runs and predicted seconds of an experiment in which every case has all its blocks.
 type Outline struct {
 	Cases    []Case
 	Blocks   int
-	Runs     int     // without repeated blocks
-	Sites    float64 // seconds that making and removing the sites of a block takes, predicted
-	Visits   int     // of targets that are measured in turn, in all blocks; 0: they are not
-	Switches float64 // seconds that the switches of a block take, predicted
-	Windows  float64 // seconds of a block in which something is measured
-	Seconds  float64 // of everything, predicted, not bounded by the budget
+	Runs     int     // without repeated ones
+	Sites    float64 // seconds of opening and closing the sites of a block
+	Visits   int     // in all blocks; 0 unless targets are measured in turn
+	Switches float64 // seconds of the switches of a block
+	Windows  float64 // seconds within the windows of a block
+	Seconds  float64 // in all, not limited by the budget
 }
 
-// A Case is a case with what it takes.
+// A Case is a case with its runs and predicted seconds.
 type Case struct {
 	result.Case
-	Targets []string // that it is measured on, in the order of the experiment
+	Targets []string // that measure it, in the order of the experiment
 	Runs    int
-	Block   float64 // seconds that its runs in one block take, predicted
-	Seconds float64 // that all its runs take
+	Block   float64 // seconds of its runs in one block
+	Seconds float64 // of all its runs
 }
 
-// NewOutline outlines e by durations. Cases that no target can do are left out.
+// NewOutline returns the outline of e, predicted by d. Cases that no target supports are left out.
 func NewOutline(e result.Experiment, d *Durations) Outline {
 	p := Outline{Blocks: e.Design.Blocks}
-	one := map[string]float64{} // block of each case
+	one := map[string]float64{} // one block of each case
 	for _, c := range e.Cases {
 		pc := Case{Case: c, Targets: e.MeasuredOn(c)}
 		if len(pc.Targets) == 0 {
@@ -68,7 +67,8 @@ func NewOutline(e result.Experiment, d *Durations) Outline {
 	return p
 }
 
-// Together is what runs take that take so long, and another one: one after the other, or at the same time.
+// Together returns the seconds of runs that take others seconds and of one that takes another: the sum, or the maximum
+// if targets are measured at the same time.
 func Together(d result.Design, others, another float64) float64 {
 	if d.Parallel {
 		return max(others, another)

@@ -24,12 +24,12 @@ func planned() result.Experiment {
 	return reporttest.Planned(d)
 }
 
-// measuredBefore are runs of the first primary case, in which the logarithms of b / a have the
-// standard deviation given and those of c / a twice that. A run took two seconds.
+// measuredBefore returns runs of the first primary case, in which the logarithm of b / a has the given standard
+// deviation and that of c / a twice as much. A run took two seconds.
 func measuredBefore(blocks int, spread float64) []result.Run {
 	var runs []result.Run
 	for block := 1; block <= blocks; block++ {
-		// ± x in turn has the sample standard deviation x sqrt(n / (n-1)).
+		// Alternating ± x has the sample standard deviation x sqrt(n / (n-1)).
 		x := spread * math.Sqrt(float64(blocks-1)/float64(blocks))
 		if block%2 == 0 {
 			x = -x
@@ -46,7 +46,7 @@ func measuredBefore(blocks int, spread float64) []result.Run {
 	return runs
 }
 
-// from is what is known by those runs, and a site of each target that took a second and a half.
+// from returns these runs as earlier results, with a site of each target that took a second and a half.
 func from(e result.Experiment, runs []result.Run) plan.Known {
 	var sites []result.Site
 	for _, t := range e.Targets {
@@ -69,8 +69,7 @@ func predicted(t *testing.T, e result.Experiment, k plan.Known) *plan.Document {
 
 func near(a compare.Number, b float64) bool { return math.Abs(float64(a)-b) <= 1e-9*math.Abs(b) }
 
-// The forecast is the statistics of the spread that was measured, at the share of alpha that the
-// comparison will have.
+// The forecast is computed from the measured spread, at each comparison's share of alpha.
 func TestForecast(t *testing.T) {
 	t.Parallel()
 	e := planned()
@@ -113,15 +112,15 @@ func TestForecast(t *testing.T) {
 		"pod-pod/other/tcp-crr differ between a and b is not known") {
 		t.Errorf("missing: %q", f.Missing)
 	}
-	// What is not known takes all 30 blocks, and so do the exploratory cases then; the bound goes with its case. Sites
-	// are made as long as any case goes on.
+	// A case without a forecast needs all 30 blocks, and so do the exploratory cases then; the bound needs as many as its
+	// case. Sites are opened as long as any case continues.
 	first := float64(max(f.Comparisons[0].BlocksAlike, f.Comparisons[1].BlocksAlike))
 	if want := 6*first + 6*30 + 6*30 + 2*first + 1.5*30; math.Abs(f.SecondsAlike-want) > 1e-6 {
 		t.Errorf("in all %g s, want %g", f.SecondsAlike, want)
 	}
 }
 
-// All pairs are forecast where they will be compared, at their share of alpha.
+// If all pairs of targets will be compared, all are forecast, at their share of alpha.
 func TestForecastOfAllPairs(t *testing.T) {
 	t.Parallel()
 	e := planned()
@@ -188,8 +187,8 @@ func TestForecastInBudget(t *testing.T) {
 	}
 }
 
-// Where delta is too fine for the planned blocks, that and the remedies are said, and the blocks that
-// are said to be enough are the fewest.
+// If the planned blocks cannot detect delta, the plan reports that and the remedies, and the number of blocks that it
+// recommends is the smallest.
 func TestForecastThatMissesDelta(t *testing.T) {
 	t.Parallel()
 	e := planned()
@@ -208,12 +207,12 @@ func TestForecastThatMissesDelta(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	// A delta that no number of blocks shows has no such remedy.
+	// If no number of blocks detects delta, none is recommended.
 	e.Design.Delta = 1e-5
 	if c := predicted(t, e, from(e, measuredBefore(6, 0.1))).Forecast.Comparisons[0]; c.BlocksEnough.Known() {
 		t.Errorf("%v blocks show a change of 0.001 %%", c.BlocksEnough)
 	}
-	// And what is shown needs none.
+	// If the planned blocks detect delta, none is recommended either.
 	e.Design.Delta = 0.5
 	d = predicted(t, e, from(e, measuredBefore(6, 0.1)))
 	if strings.Contains(printed(t, d), "too few") || d.Forecast.Comparisons[0].BlocksEnough.Known() {
@@ -235,7 +234,7 @@ func printed(t *testing.T, d *plan.Document) string {
 	return b.String()
 }
 
-// Targets of earlier results are found by their text and else by their name; the rest is left out.
+// Targets of earlier results are matched by their spec, else by their name; the rest is left out.
 func TestEarlier(t *testing.T) {
 	e := planned()
 	before := planned()
@@ -272,7 +271,7 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
-// What plan prints as JSON can be read again, with null for what is not known.
+// A plan document survives its JSON form, with null for unknown numbers.
 func TestPlanDocumentIsJSON(t *testing.T) {
 	e := planned()
 	text, err := json.Marshal(predicted(t, e, from(e, measuredBefore(2, 0.02))))
@@ -289,8 +288,8 @@ func TestPlanDocumentIsJSON(t *testing.T) {
 	}
 }
 
-// TestTooFew: a design of which no comparison can be decided is warned of, with the smallest number of blocks that
-// could: n pairs that all point one way have the probability 2^(1-n).
+// TestTooFew: the warning names the smallest number of blocks with which a comparison can be decided: the probability
+// that n pairs all point the same way by chance is 2^(1-n).
 func TestTooFew(t *testing.T) {
 	for _, test := range []struct {
 		blocks  int

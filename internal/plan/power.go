@@ -11,25 +11,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Visible is what a primary comparison shows if the difference of a pair of runs has this standard deviation.
-type Visible struct {
-	Spread float64 `json:"spread"` // of a pair's log ratio
-	// Change is the smallest that is shown with a probability of 80 %, as a fraction. Null: these
-	// blocks can show nothing.
+// Detectable is what a primary comparison can detect, given the spread of its pairs of runs.
+type Detectable struct {
+	Spread float64 `json:"spread"` // standard deviation of a pair's log ratio
+	// Change is the smallest change that is detected with a probability of 80 %, as a fraction. Null: none can be.
 	Change compare.Number `json:"change"`
-	// The blocks that are expected until there is a verdict, if the targets are alike and if they differ by delta.
+	// The expected number of blocks until there is a verdict, if the targets are alike or differ by delta.
 	BlocksAlike     compare.Number `json:"blocks_alike"`
 	BlocksDifferent compare.Number `json:"blocks_different"`
 }
 
-// Power is the probability with which a change has to be shown.
+// Power is the probability with which a detectable change is detected.
 const Power = 0.8
 
-// examples are the spreads of a quiet, a usual and a noisy path: how much pairs of runs differ is known only once some
-// have been measured.
+// examples are the spreads of a quiet, a usual and a noisy path, for plans without earlier results.
 var examples = []float64{0.005, 0.02, 0.05}
 
-// A test is how the comparisons of an experiment will be decided.
+// A test is the statistical test by which the comparisons of an experiment will be decided.
 type test struct {
 	design result.Design
 	looks  stats.Design
@@ -48,9 +46,9 @@ func newTest(e result.Experiment) (test, error) {
 	return t, nil
 }
 
-// at is what a comparison at error probability alpha sees at a spread.
-func (t test) at(spread, alpha float64) Visible {
-	v := Visible{Spread: spread, Change: t.change(spread, alpha, t.design.Blocks)}
+// detectable returns what a comparison at error probability alpha can detect, given the spread of its pairs.
+func (t test) detectable(spread, alpha float64) Detectable {
+	v := Detectable{Spread: spread, Change: t.change(spread, alpha, t.design.Blocks)}
 	v.BlocksAlike, v.BlocksDifferent = compare.Number(t.design.Blocks), compare.Number(t.design.Blocks)
 	if len(t.design.Looks) > 0 {
 		margin := math.Log1p(t.design.Delta)
@@ -60,14 +58,14 @@ func (t test) at(spread, alpha float64) Visible {
 	return v
 }
 
-// change is the smallest that so many blocks show with a probability of 80 %.
+// change returns the smallest change that so many blocks detect with a probability of 80 %, as a fraction.
 func (t test) change(spread, alpha float64, blocks int) compare.Number {
 	return compare.Number(math.Expm1(spread * stats.DetectableShift(blocks, alpha, Power, t.looks)))
 }
 
-// enough is the number of blocks, fixed beforehand, that shows delta with a probability of 80 %; 0 if
-// no number that an experiment may have does.
-func (t test) enough(spread, alpha float64) int {
+// sufficientBlocks returns the number of blocks, fixed beforehand, that detects delta with a probability of 80 %; 0 if
+// it is more than MaxBlocks.
+func (t test) sufficientBlocks(spread, alpha float64) int {
 	margin := math.Log1p(t.design.Delta)
 	n := 1 + sort.Search(MaxBlocks, func(i int) bool {
 		return spread*stats.DetectableShift(1+i, alpha, Power, stats.OneLook{}) <= margin
@@ -78,23 +76,23 @@ func (t test) enough(spread, alpha float64) int {
 	return n
 }
 
-// Comparisons is the number of primary comparisons, among which alpha is shared.
+// Comparisons returns the number of primary comparisons, which share alpha.
 func Comparisons(e result.Experiment) int {
-	contests := len(e.Targets) - 1
+	perCase := len(e.Targets) - 1
 	if e.Design.AllPairs {
-		contests = len(e.Targets) * (len(e.Targets) - 1) / 2
+		perCase = len(e.Targets) * (len(e.Targets) - 1) / 2
 	}
 	n := 0
 	for _, c := range e.Cases {
 		if c.Role == result.Primary {
-			n += contests
+			n += perCase
 		}
 	}
 	return n
 }
 
-// TooFew is a warning about a design in which no primary comparison can get a verdict, whatever is measured; empty
-// where one can.
+// TooFew returns a warning if no primary comparison can get a verdict with this design, whatever is measured; else it
+// returns the empty string.
 func TooFew(e result.Experiment) (string, error) {
 	n := Comparisons(e)
 	if n == 0 {
@@ -115,7 +113,7 @@ func TooFew(e result.Experiment) (string, error) {
 	if len(e.Design.Looks) > 0 {
 		instead = "a last look after"
 	}
-	// The last of several looks may spend all of alpha where none before it can decide anything, as a single one may.
+	// If no earlier look can decide anything, the last one may spend all of alpha, like a single look.
 	least := stats.MinPairs(alpha, stats.OneLook{})
 	if least == 0 {
 		return fmt.Sprintf("no number of blocks gives a verdict on %s, at --alpha %g; take a larger one",

@@ -14,12 +14,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// tolerance is how far a forecast may be from what then happened.
+// tolerance is the largest relative error of a forecast.
 const tolerance = 0.25
 
-// Experiments that were measured are predicted before anything of them was, and from their first block. What runs took
-// that had to be repeated is not counted: that the generator of the one with Vault had to wait for CPUs in 6 of 11 runs
-// is nothing to foresee.
+// The duration of measured experiments is predicted from nothing and from their first block. The time of repeated runs
+// is not counted: that the generator of the Vault experiment waited for CPUs in 6 of 11 runs could not be predicted.
 func TestForecastIsTrue(t *testing.T) {
 	for _, name := range []string{"lab", "cluster", "storage", "vault"} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +30,7 @@ func TestForecastIsTrue(t *testing.T) {
 			if err := json.Unmarshal(data, &measured); err != nil {
 				t.Fatal(err)
 			}
-			e, truth := measured.Experiment, lasted(measured)
+			e, truth := measured.Experiment, duration(measured)
 			first := result.Results{Experiment: e}
 			first.Sites = slices.DeleteFunc(measured.Sites, func(s result.Site) bool { return s.Block > 1 })
 			first.Runs = slices.DeleteFunc(measured.Runs, func(r result.Run) bool { return r.Block > 1 })
@@ -47,8 +46,8 @@ func TestForecastIsTrue(t *testing.T) {
 	}
 }
 
-// lasted is the seconds from the first site's making to the last one's end, without those of repeated runs.
-func lasted(r result.Results) float64 {
+// duration returns the seconds from the opening of the first site to the end of the last one, without repeated runs.
+func duration(r result.Results) float64 {
 	begin, end := r.Sites[0].Start, time.Time{}
 	for _, s := range r.Sites {
 		if s.Start.Before(begin) {

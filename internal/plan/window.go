@@ -11,40 +11,40 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// Longer is how many times as long the runs are of which a [Window] predicts the spread.
+// Longer is the factor by which the runs are longer for which a [Window] predicts the spread.
 const Longer = 3
 
-// windowConfidence is that of the interval of a [Window].
+// windowConfidence is the confidence of the interval of a [Window].
 const windowConfidence = 0.95
 
-// A Window is what longer runs of a primary case would change: the share that what varies within runs has in the
-// variance of pairs, over all comparisons of the case. The rest is between blocks, and no window makes it less.
+// A Window predicts the effect of longer runs on a primary case: the share of the variance of pairs that arises within
+// runs, over all comparisons of the case. The rest arises between blocks, and longer runs do not reduce it.
 type Window struct {
 	Case    string  `json:"case"`
 	Metric  string  `json:"metric"`
 	Seconds float64 `json:"seconds"` // of a run that was measured
-	// The standard deviation of a pair's log ratio in runs as long as those, as all comparisons of the case have it on
-	// average, and in runs Longer times as long.
+	// The standard deviation of a pair's log ratio, averaged over the comparisons of the case: as measured, and for runs
+	// Longer times as long.
 	Spread       compare.Number `json:"spread"`
 	SpreadLonger compare.Number `json:"spread_longer"`
 	// Share is from 0 to 1, with its interval at 95 % confidence.
 	Share compare.Number    `json:"share"`
 	CI    *compare.Interval `json:"ci,omitempty"`
-	Lack  string            `json:"lack,omitempty"` // why these are not known; empty if they are
+	Lack  string            `json:"lack,omitempty"` // why the numbers above are not known; empty if they are
 }
 
-// Advice is what a [Window] says about longer runs.
+// Advice is the conclusion from a [Window].
 type Advice int
 
-// The kinds of advice: whether more than a quarter of the variance is within runs. Below that, runs three times as long
-// differ less by under a tenth.
+// The kinds of advice. They depend on whether more than a quarter of the variance arises within runs: below that, runs
+// three times as long reduce the spread by less than a tenth.
 const (
 	Undecided Advice = iota
 	LongerRuns
 	MoreBlocks
 )
 
-// Advice returns what the whole interval says.
+// Advice returns the advice that holds for the whole interval of the share.
 func (w Window) Advice() Advice {
 	const quarter = 0.25
 	switch {
@@ -58,27 +58,27 @@ func (w Window) Advice() Advice {
 	return Undecided
 }
 
-// windows returns what is known of the windows of the cases whose runs have a series of what is compared.
+// windows returns a Window for each case whose runs have a series of the compared metric.
 func windows(rows []compare.Row, runs []result.Run) []Window {
 	var all []Window
 	for i, r := range rows {
 		if i > 0 && rows[i-1].Case == r.Case {
 			continue
 		}
-		var of []compare.Row
+		var sameCase []compare.Row
 		for _, other := range rows {
 			if other.Case == r.Case {
-				of = append(of, other)
+				sameCase = append(sameCase, other)
 			}
 		}
-		if w, has := newWindow(of, runs); has {
+		if w, has := newWindow(sameCase, runs); has {
 			all = append(all, w)
 		}
 	}
 	return all
 }
 
-// newWindow returns the window of a case by its comparisons; has is false if no run has a series.
+// newWindow returns the Window of a case from its comparisons; has is false if no run has a series.
 func newWindow(rows []compare.Row, runs []result.Run) (w Window, has bool) {
 	missing := compare.Missing()
 	w = Window{Case: rows[0].Case, Metric: rows[0].Metric, Spread: missing, SpreadLonger: missing, Share: missing}
@@ -92,7 +92,7 @@ func newWindow(rows []compare.Row, runs []result.Run) (w Window, has bool) {
 		}
 	}
 	within, pairs, n := 0.0, 0.0, 0.0
-	least := math.MaxInt // pairs of a comparison
+	least := math.MaxInt // fewest pairs of a comparison
 	correlated := false
 	for _, r := range rows {
 		a, b := series[r.Baseline], series[r.Target]
@@ -130,8 +130,8 @@ func newWindow(rows []compare.Row, runs []result.Run) (w Window, has bool) {
 	return w, true
 }
 
-// seriesOf returns the whole steps of the series by which a metric of a run varies over its window: its own, or for the
-// mean latency of a closed loop that of the rate, whose inverse it is times the requests outstanding (Little's law).
+// seriesOf returns the complete steps of a metric's series within the window of a run. For the mean latency of a closed
+// loop it is the series of the rate: by Little's law the latency is the number of outstanding requests over the rate.
 func seriesOf(r result.Run, name string) []float64 {
 	if name == metric.Mean && r.Fact(audit.FactLoop) == "closed" {
 		name = metric.Rate

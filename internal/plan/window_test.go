@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A scatter is runs of 10 s of a and b in blocks, with a series of so many steps. Runs differ by one standard
-// deviation, and steps within a run by another, as fractions.
+// A scatter describes simulated runs of 10 s on a and b, each with a series of so many steps. Between and jitter are
+// the standard deviations between runs and between the steps of a run, as fractions.
 type scatter struct {
 	blocks, steps   int
 	between, jitter float64
@@ -45,7 +45,7 @@ func (s scatter) runs(seed uint64) []result.Run {
 	return runs
 }
 
-// share is what varies within runs of all that pairs of them differ by.
+// share returns the share of the variance of pairs that arises within runs.
 func (s scatter) share() float64 {
 	within := s.jitter * s.jitter / float64(s.steps)
 	return within / (within + s.between*s.between)
@@ -72,8 +72,8 @@ func windowsIn(t *testing.T, e result.Experiment, runs []result.Run) []plan.Wind
 	return all
 }
 
-// TestWindows: of experiments whose variances within and between runs are known, the share that longer windows would
-// take away is in its interval as often as it says, and the advice is that of the truth.
+// TestWindows: in experiments with known variances within and between runs, the interval covers the true share as often
+// as its confidence promises, and the advice is right.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	const experiments = 200
@@ -111,8 +111,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWindowsWords: plan says for each primary metric with a series what longer runs would change, or why that is not
-// known.
+// TestWindowsWords: the plan states for each primary metric with a series what longer runs would change, or why that is
+// not known.
 func TestWindowsWords(t *testing.T) {
 	t.Parallel()
 	few, drifting := scatter{11, 3, 0.02, 0.05}.runs(1), scatter{11, 100, 0.001, 0.01}.runs(1)
@@ -131,7 +131,7 @@ func TestWindowsWords(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		runs []result.Run
-		want string // empty: nothing is said
+		want string // empty: no statement
 	}{
 		"blocks":   {scatter{11, 100, 0.04, 0.05}.runs(1), "is within runs: more blocks help, longer runs hardly"},
 		"longer":   {scatter{11, 100, 0.001, 0.05}.runs(1), "is within runs: longer runs help"},
@@ -154,7 +154,8 @@ func TestWindowsWords(t *testing.T) {
 	}
 }
 
-// TestWindowsOfClosedLoops: a mean latency has no series; in a closed loop it is the inverse of the rate, which has.
+// TestWindowsOfClosedLoops: the mean latency has no series, but in a closed loop it is the inverse of the rate, which
+// has one.
 func TestWindowsOfClosedLoops(t *testing.T) {
 	t.Parallel()
 	e := streams()
