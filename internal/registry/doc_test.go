@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// TestTargetPages holds the pages about kinds of targets to what there is; -update writes their tables of options.
+// TestTargetPages checks the pages about kinds of targets; -update writes their tables of options.
 func TestTargetPages(t *testing.T) {
 	pages := map[string][]string{
 		"lab":   {"docs/lab.md"},
@@ -42,10 +42,10 @@ func TestTargetPages(t *testing.T) {
 	}
 }
 
-// optionTable is a table of options in a page, after a comment that names them and the kinds of targets that have them.
+// optionTable matches a table of options in a page, after a comment with their names and the kinds of targets.
 var optionTable = regexp.MustCompile(`(<!-- options of ([\w ]+): ([^>]+) -->\n)((?:\|[^\n]*\n)*)`)
 
-// withOptions is a page with its tables of options of a kind as they have to be, and the names of these options.
+// withOptions returns a page with the option tables of a kind regenerated, and the names of these options.
 func withOptions(t *testing.T, name string, k Kind) (page string, names []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../" + name)
@@ -70,7 +70,7 @@ func withOptions(t *testing.T, name string, k Kind) (page string, names []string
 	return page, names
 }
 
-// markdown is a table of options, with their fields in experiment files if they have some.
+// markdown returns a table of options, with their fields in experiment files if any has one.
 func markdown(options []targets.Option) string {
 	fields := slices.ContainsFunc(options, func(o targets.Option) bool { return o.Field != "" })
 	table := "| Option | Description |\n|---|---|\n"

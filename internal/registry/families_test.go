@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A family that nobody else knows is run on real targets, compared and reported. It takes at most 150 lines.
+// A family that only this test knows is run on real targets, compared and reported. It has at most 150 lines.
 func TestToyFamily(t *testing.T) {
 	code, err := os.ReadFile("toy_test.go")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestToyFamily(t *testing.T) {
 	}
 }
 
-// planned is an experiment with the toys on this machine, twice.
+// planned returns an experiment with the toy family on two targets, which are both this machine.
 func planned(t *testing.T, families family.List) (result.Experiment, []runner.Target) {
 	t.Helper()
 	var measured []runner.Target
@@ -105,7 +105,7 @@ func planned(t *testing.T, families family.List) (result.Experiment, []runner.Ta
 	return e, measured
 }
 
-// Every case of every suite is read back from its name and definition, and is in its suite once.
+// Every case of every suite can be parsed from its name and definition, and is in its suite once.
 func TestNames(t *testing.T) {
 	for _, s := range append(Families(), toys()).Suites() {
 		seen := map[string]bool{}
@@ -123,7 +123,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWords holds what readers know cases by: every case of every suite has words, and no two of a suite the same.
+// TestWords: every case of every suite has words, and no two cases of a suite have the same.
 func TestWords(t *testing.T) {
 	for _, f := range Families() {
 		for _, s := range f.Suites {

@@ -23,13 +23,13 @@ const (
 	HolderCommand = "lab-holder"
 )
 
-// AgentImage is what the agent's image is called, unless somebody says otherwise.
+// AgentImage is the default name of the agent's image.
 const AgentImage = manifest.DefaultImage
 
-// self is this program, whatever became of its file since it was started.
+// self is this program, even if its file was moved or removed since it started.
 const self = "/proc/self/exe"
 
-// Kinds are the kinds of targets.
+// Kinds returns all kinds of targets.
 func Kinds() []Kind { return []Kind{labKind(), localKind(), kubeKind()} }
 
 func labKind() Kind {
@@ -63,7 +63,7 @@ func localKind() Kind {
 	}
 }
 
-// agentHere is the command line of the agent on this machine.
+// agentHere returns the command line of the agent on this machine.
 func agentHere() []string {
 	own, err := os.Executable()
 	if runtime.GOOS == "linux" || err != nil {
@@ -84,11 +84,11 @@ func kubeKind() Kind {
 		Inspect: true,
 		RBAC:    kube.RBAC,
 		Uses:    cluster.Uses,
-		Pin:     cluster.Pin,
+		Pin:     cluster.PinContext,
 	}
 }
 
-// cleanClusters cleans the clusters that are named, and no others.
+// cleanClusters cleans the given clusters and no others.
 func cleanClusters(ctx context.Context, specs []targets.Spec, how targets.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error

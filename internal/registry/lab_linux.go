@@ -8,15 +8,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// clean removes the control groups that are left where a lab's holder itself was killed. Those of labs that run are
-// locked. Another program's stay, which --all does not change.
+// clean removes the control groups that remain after a lab's holder was killed. Running labs lock theirs. Control
+// groups of other programs are never removed, not even with --all.
 func clean(how targets.Cleaning) ([]string, error) {
 	return cgroup.Clean(func(dir string) bool { return how.Report(dir, "") }, func(dir string) {
 		how.Found(targets.Leftover{Name: dir, Doubt: "a control group with a name like Knotmeter's, and without its mark"})
 	})
 }
 
-// features tries what the kernel has, where sites are made.
+// features starts a lab and returns which features its kernel supports.
 func features() ([]lab.Finding, error) {
 	l, err := lab.Start(labConfig())
 	if err != nil {

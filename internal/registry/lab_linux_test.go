@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What another program made is named, and not removed even with --all.
+// A control group of another program is listed, but not removed, even with --all.
 func TestCleanNamesOthersGroups(t *testing.T) {
 	own, err := cgroup.New()
 	if errors.Is(err, result.ErrNotSupported) {

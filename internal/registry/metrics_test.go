@@ -57,7 +57,7 @@ counted. Counters have no verdicts of their own either.
 |---|---|---|
 `
 
-// TestMetricsPage keeps the page for readers the same as the metrics that there are.
+// TestMetricsPage checks the page about metrics; -update writes it.
 func TestMetricsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(metricsIntro)
@@ -94,27 +94,27 @@ func direction(b metric.Better) string {
 	return string(b)
 }
 
-// workloads are by metric those whose runs may have it.
+// workloads are the names of the workloads that may have a metric, by metric.
 type workloads map[string][]string
 
-// reportedBy asks the tools about the cases of all suites, and about every kind of workload.
+// reportedBy collects the metrics of the cases of all suites and of every kind of workload.
 func reportedBy() workloads {
 	reported := workloads{}
 	for _, s := range Families().Suites() {
 		for _, c := range s.Cases {
-			reported.ask(c.Workload)
+			reported.add(c.Workload)
 		}
 	}
 	for _, f := range Families() {
 		for _, k := range f.Kinds {
-			reported.ask(k.Workload)
+			reported.add(k.Workload)
 		}
 	}
 	return reported
 }
 
-// ask asks the tool that a workload has about its metrics.
-func (w workloads) ask(about family.Workload) {
+// add adds a workload to the metrics that its tool reports.
+func (w workloads) add(about family.Workload) {
 	for _, m := range family.For(Families().Tools(), about).Metrics(about) {
 		if name := nameOf(about); !slices.Contains(w[m.Name], name) {
 			w[m.Name] = append(w[m.Name], name)
@@ -122,7 +122,7 @@ func (w workloads) ask(about family.Workload) {
 	}
 }
 
-// nameOf is a workload of the network, or what is measured elsewhere.
+// nameOf returns the kind of a network workload, or the path of another one.
 func nameOf(w family.Workload) string {
 	t := w.Traits()
 	if t.Needs.Path != "" {
@@ -144,7 +144,7 @@ func (w workloads) ofPart(part string) string {
 	return list(all)
 }
 
-// list has one word for all workloads of the network.
+// list joins names of workloads; all network workloads together become "network".
 func list(names []string) string {
 	if len(names) == 0 {
 		return "–"
@@ -175,7 +175,7 @@ func rank(name string) int {
 
 var inBackquotes = regexp.MustCompile("`([^`]+)`")
 
-// TestMetricTables holds the tables of metrics of the other pages to what there is.
+// TestMetricTables checks the tables of metrics in the other pages.
 func TestMetricTables(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -206,8 +206,8 @@ func TestMetricTables(t *testing.T) {
 	}
 }
 
-// checkRow checks names, unit and direction. Metrics of a row whose units differ are checked by their names alone, and
-// those of a NAME that users give not at all.
+// checkRow checks names, unit and direction. Of rows with several units, only the names are checked; metrics with a
+// user's NAME are not checked.
 func checkRow(t *testing.T, page string, cells []string) {
 	for _, match := range inBackquotes.FindAllStringSubmatch(cells[0], -1) {
 		m, known := metric.Find(match[1])

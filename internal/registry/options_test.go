@@ -9,8 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// TestOptionsAsListed takes the options of `list targets`, which the pages have too, at their word: a target with each
-// is made.
+// TestOptionsAsListed creates a target with each option as `list targets` and the pages show it.
 func TestOptionsAsListed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {

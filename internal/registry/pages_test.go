@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// TestSuitesPage keeps the page about suites the same as the suites that there are; -update writes it.
+// TestSuitesPage checks the page about suites; -update writes it.
 func TestSuitesPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Suites
@@ -47,7 +47,7 @@ func roleName(c family.Case) string {
 	return string(c.Role)
 }
 
-// TestNetworkPage: the page about the network has a row for each path and each workload.
+// TestNetworkPage: the page about the network has a row for each path and workload.
 func TestNetworkPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/network.md")
 	if err != nil {

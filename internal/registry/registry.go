@@ -1,5 +1,4 @@
-// Package registry is the only list of implementations: to add a family, a tool, a kind of target or a datapath is to
-// write its package and to add a line here.
+// Package registry lists all families, tools and kinds of targets. To add one, write its package and add a line here.
 package registry
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Families are what can be measured; the first tool and the first suite are the defaults.
+// Families returns all families; the first tool and the first suite are the defaults.
 func Families() family.List {
 	requests := web.New()
 	return family.List{
@@ -31,41 +30,40 @@ func Families() family.List {
 	}
 }
 
-// A Kind is a kind of target: what stands before the colon.
+// A Kind is a kind of target. Its name is the part of a target before the colon.
 type Kind struct {
 	Name    string
-	Targets []Line // what stands after it
+	Targets []Line // for lists
 	Example string // with an option
-	// Names are the names that this machine alone knows and that may begin as the target's does, for completion; nil where
-	// Targets has all. It is quick, reaches nobody, and leaves out what it cannot read.
+	// Names completes the name of a target from what this machine knows, such as the contexts of a kubeconfig; nil if
+	// Targets lists all. It is fast, connects to nothing, and ignores errors.
 	Names   func(targets.Spec) []string
 	Options []targets.Option
-	// Section is the section of an experiment file with the options that have a field; empty where none has.
+	// Section is the section of an experiment file with the options that have a field; empty if there are none.
 	Section string
-	// Uses says what reaching a target runs and sends, by what it names; nil where that is nothing. It reaches nobody.
+	// Uses lists the programs that are run and the data that are sent to connect to a target; nil if there are none. It
+	// connects to nothing.
 	Uses func(targets.Spec) []string
-	// Pin completes a target by what it means now and could mean something else later; nil where nothing can. It reaches
-	// nobody.
+	// Pin completes a target with defaults that may change later, such as the current context; nil if there are none. It
+	// connects to nothing.
 	Pin func(targets.Spec) targets.Spec
-	// New makes a target; it touches nothing until the target is used.
+	// New returns a target, without any effect until the target is used.
 	New func(targets.Spec) (targets.Target, error)
-	// Features are what of this machine it can use; nil where nothing of this machine matters or only a target tells what
-	// does.
+	// Features returns what this machine supports; nil if it does not matter, or only a target itself shows it.
 	Features func() ([]lab.Finding, error)
-	// Clean removes what crashes left behind, and returns the names of it: what belongs to these targets, or without
-	// any all that can be found without one.
+	// Clean removes leftovers of crashes and returns their names: those of the targets, or if there are none, those that
+	// can be found without a target.
 	Clean func(context.Context, []targets.Spec, targets.Cleaning) ([]string, error)
-	// Inspect says that only the facts of a target tell whether it can be used, so that doctor asks for them.
+	// Inspect reports whether doctor must collect the facts of a target to see if it can be used.
 	Inspect bool
-	// RBAC is what a target needs to be allowed, as manifests, with as few rights as possible or wide; nil where there is
-	// nobody to allow it.
+	// RBAC returns manifests with the permissions that a target needs, minimal or wide; nil if it needs none.
 	RBAC func(spec targets.Spec, wide bool) (string, error)
 }
 
 // A Line is an entry of a list.
 type Line struct{ Spec, About string }
 
-// FindKind finds a kind by its name.
+// FindKind returns the kind of a name. The error Is targets.ErrSpec and lists the known names.
 func FindKind(name string) (Kind, error) {
 	var names []string
 	for _, k := range Kinds() {
@@ -77,7 +75,7 @@ func FindKind(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", targets.ErrSpec, name, prose.Choices(name, names))
 }
 
-// Pinned is a target that means the same when it is read again.
+// Pinned returns the target with its changeable defaults filled in, so that it means the same when it is read again.
 func Pinned(spec targets.Spec) targets.Spec {
 	if k, err := FindKind(spec.Kind); err == nil && k.Pin != nil {
 		return k.Pin(spec)
@@ -85,7 +83,7 @@ func Pinned(spec targets.Spec) targets.Spec {
 	return spec
 }
 
-// Target makes the target that a text names.
+// Target returns the target of a spec.
 func Target(spec targets.Spec) (targets.Target, error) {
 	k, err := FindKind(spec.Kind)
 	if err != nil {

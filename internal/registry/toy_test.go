@@ -19,7 +19,7 @@ import (
 // This file is a whole family, small enough to be read at once: how fast a host computes checksums, with the programs
 // that it has for that. docs/internals/adding-a-family.md walks through it; TestToyFamily runs, compares, reports it.
 
-// toys is what registry.go would list.
+// toys returns the family that registry.go would list.
 func toys() family.Family {
 	crc := hash{Sum: "crc", Block: 1 << 20}
 	return family.Family{
@@ -35,7 +35,7 @@ func toys() family.Family {
 
 func named(name string) (family.Workload, error) { return parseHash("toy", name, "") }
 
-// A hash is a workload: what is done, never how. Values of it are comparable.
+// A hash is a workload: it describes what is done, not how. Its values are comparable.
 type hash struct {
 	Sum   string // crc or sha256
 	Block int    // bytes in each operation
@@ -57,7 +57,7 @@ func parseHash(_, name, _ string) (family.Workload, error) {
 		return nil, fmt.Errorf("%w: there is no checksum %q; there are crc and sha256", family.ErrInvalid, sum)
 	}
 	err := family.Parameters(name, parameters, func(key, value string) (err error) {
-		if err := family.Known(sum, key, []string{"block"}); err != nil {
+		if err := family.CheckParameter(sum, key, []string{"block"}); err != nil {
 			return err
 		}
 		h.Block, err = family.Positive(unit.ParseSize(value))
@@ -69,7 +69,7 @@ func parseHash(_, name, _ string) (family.Workload, error) {
 	return h, err
 }
 
-// title is what parseHash reads.
+// title returns the text that parseHash reads.
 func (h hash) title() string {
 	if h.Block == defaultBlock {
 		return h.Sum
@@ -79,7 +79,7 @@ func (h hash) title() string {
 
 func (h hash) String() string { return "toy/" + h.title() }
 
-// Traits say that it needs a host and nothing else, and is judged by its rate.
+// Traits returns that it needs only a host, and that verdicts are about its throughput.
 func (h hash) Traits() family.Traits {
 	return family.Traits{
 		Path: "toy", Kind: h.title(), Metric: metric.Throughput,
@@ -87,7 +87,7 @@ func (h hash) Traits() family.Traits {
 	}
 }
 
-// coreutils is the tool: the programs of that name.
+// coreutils is the tool: the programs of GNU coreutils.
 type coreutils struct{}
 
 func (coreutils) Name() string { return "coreutils" }
