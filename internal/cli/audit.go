@@ -67,7 +67,7 @@ var (
 	severities   = []string{string(audit.Error), string(audit.Warning), string(audit.Note)}
 )
 
-// auditOf reads a results directory or a file, and applies all rules.
+// auditOf applies all rules to a results directory or a file with figures.
 func auditOf(name string) (report.Audited, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -95,7 +95,7 @@ func auditOf(name string) (report.Audited, error) {
 	return report.Audited{Source: name, Read: read, Rules: rules, Warnings: d.Warnings}, nil
 }
 
-// failed is an error with status 3 if a finding is as grave as asked for.
+// failed returns an error with status 3 if a finding is at least as severe as least; an empty least never fails.
 func failed(sources []report.Audited, least audit.Severity) error {
 	if least == "" {
 		return nil

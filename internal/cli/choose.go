@@ -13,6 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
+// findTool returns the tools with these names, separated by commas, and of other families the tool if there is only
+// one.
 func findTool(names string) (family.Tool, error) {
 	all := registry.Families().Tools()
 	chosen, err := family.Only(all, names)
@@ -21,7 +23,7 @@ func findTool(names string) (family.Tool, error) {
 	}
 	set := chosen.(family.Set)
 	for _, f := range registry.Families() {
-		alone := len(f.Tools) == 1 // there is nothing to choose
+		alone := len(f.Tools) == 1 // the family offers no choice
 		if alone && !slices.ContainsFunc(set, func(c family.Tool) bool { return c.Name() == f.Tools[0].Name() }) {
 			set = append(set, f.Tools[0])
 		}
@@ -29,7 +31,7 @@ func findTool(names string) (family.Tool, error) {
 	return set, nil
 }
 
-// findSuites finds the suites with these names, such as network:quick and storage:jobs.fio, each once.
+// findSuites returns the suites with these names, such as network:quick and storage:jobs.fio, each once.
 func findSuites(names []string) ([]family.Suite, error) {
 	known := registry.Families().Suites()
 	var found []family.Suite
@@ -67,8 +69,8 @@ func suiteNames(known []family.Suite) []string {
 	return names
 }
 
-// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is family.ErrNoCase if no family
-// makes one.
+// suiteOfFile reads a suite from a file, such as jobs.fio for storage:jobs.fio. If no family reads such files, the
+// error Is family.ErrNoCase.
 func suiteOfFile(text string) (family.Suite, error) {
 	kind, file, _ := strings.Cut(text, ":")
 	for _, f := range registry.Families() {
@@ -77,7 +79,7 @@ func suiteOfFile(text string) (family.Suite, error) {
 		}
 		data, err := userfile.Read(file, userfile.Limit)
 		if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(file, "./") {
-			break // a word that is no suite, rather than a file that is not there
+			break // rather a misspelled suite than a missing file
 		}
 		if err != nil {
 			return family.Suite{}, err

@@ -55,7 +55,7 @@ groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
 	return c
 }
 
-// clean lists what there is and removes leftovers; with --all, which needs --yes, the rest too.
+// clean lists and removes leftovers; with --all, which needs --yes, also those that are or may be in use.
 func clean(ctx context.Context, s Streams, specs []targets.Spec, how targets.Cleaning, yes bool) error {
 	unwanted := how.All && !yes && !how.DryRun
 	how.DryRun = how.DryRun || unwanted
@@ -94,7 +94,7 @@ func clean(ctx context.Context, s Streams, specs []targets.Spec, how targets.Cle
 	return err
 }
 
-// agreeToClean asks for consent to what cleaning sends to Vaults, and writes which ones.
+// agreeToClean asks for consent to the requests that cleaning sends to Vaults, and prints their destinations.
 func agreeToClean(ctx context.Context, s Streams, specs []targets.Spec, yes bool) error {
 	var x experiment
 	defer x.close(s.Err)
@@ -102,13 +102,13 @@ func agreeToClean(ctx context.Context, s Streams, specs []targets.Spec, yes bool
 		return err
 	}
 	var list []plan.Concern
-	asked := applications("", x.config.Targets)
-	for _, to := range asked {
+	vaults := applications("", x.config.Targets)
+	for _, to := range vaults {
 		list = append(list, destinationConcerns(to)...)
 	}
 	if err := consent(ctx, s, unique(list), &yes); err != nil {
 		return err
 	}
-	announce(s.Err, asked)
+	announce(s.Err, vaults)
 	return nil
 }

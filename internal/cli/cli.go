@@ -1,5 +1,5 @@
-// Package cli is the command line: one file for each command, each a function from arguments and streams to an error.
-// It is the left end of the data flow, and with package registry the only one that knows implementations.
+// Package cli implements the command line: one file for each command, each a function from arguments and streams to an
+// error. Together with package registry it is the only package that knows implementations.
 package cli
 
 import (
@@ -27,25 +27,24 @@ const (
 	statusGateFailed  = 3
 	statusGateOpen    = 4
 	statusInterrupted = 130
-	statusClosed      = 141 // as of a program that SIGPIPE ends
+	statusClosed      = 141 // as for a program that SIGPIPE ends
 )
 
-// Streams are what a command reads and writes, and what it may know of the terminal.
+// Streams are the standard streams of a command and the properties of its terminal.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Terminal says that Err is a terminal; Color that Out may be coloured.
-	Terminal bool
-	Color    bool
-	// Interactive says that somebody can be asked: In is a terminal, and Err is.
+	Terminal bool // Err is a terminal
+	Color    bool // Out may be coloured
+	// Interactive reports whether the user can be asked: In and Err are terminals.
 	Interactive bool
-	// Width and Height are the terminal's, in characters; 0 where there is none.
+	// Width and Height are the size of the terminal in characters; 0 if there is none.
 	Width, Height int
 	// caller is the name that the program was invoked by.
 	caller caller
 }
 
-// A statusError is an error that ends the program with a status of its own.
+// A statusError is an error with its own exit status.
 type statusError struct {
 	status int
 	err    error
@@ -54,8 +53,8 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-// stopped returns the error that a command was ended early, by a signal or because its output was closed, and what
-// follows from that.
+// stopped returns the error about a command that was ended early, by a signal or because its output was closed. The
+// consequence is appended to its text.
 func stopped(ctx context.Context, consequence string) error {
 	if errors.Is(context.Cause(ctx), errClosed) {
 		return &statusError{statusClosed, fmt.Errorf("%w%s", errClosed, consequence)}
@@ -63,16 +62,16 @@ func stopped(ctx context.Context, consequence string) error {
 	return &statusError{statusInterrupted, errors.New("interrupted" + consequence)}
 }
 
-// Main runs the command that args name, prints its error if there is one, and returns the exit status. When the reader
-// of an output is gone, the command's context ends.
+// Main runs the command given by args, prints its error, if any, and returns the exit status. The command's context
+// ends when the reader of an output closes it.
 func Main(ctx context.Context, s Streams, version string, args []string) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	raw := s
-	out := &outlet{to: s.Out, closed: cancel}
-	s.Out, s.Err = out, &outlet{to: s.Err, closed: cancel}
-	s = onScreen(s)
-	defer func() { _ = s.Err.(*screen).flush() }() // no stream is left to report it
+	out := &outputWriter{to: s.Out, onClose: cancel}
+	s.Out, s.Err = out, &outputWriter{to: s.Err, onClose: cancel}
+	s = sanitized(s)
+	defer func() { _ = s.Err.(*sanitizer).flush() }() // no stream is left to report it
 	root := newRoot(s, version)
 	root.AddCommand(newInternal(raw)...)
 	args = s.caller.args(args)
@@ -82,19 +81,19 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	if unknown := unknownCommand(root, args); err != nil && unknown != nil {
 		err = unknown
 	}
-	err = cmp.Or(err, s.Out.(*screen).flush(), out.err) // of what a command wrote without looking
+	err = cmp.Or(err, s.Out.(*sanitizer).flush(), out.err) // commands do not check all writes themselves
 	closed := errors.Is(err, errClosed) || errors.Is(context.Cause(ctx), errClosed)
 	status := statusUsage
 	switch e, is := errors.AsType[*statusError](err); {
 	case is:
 		status = e.status
 	case closed:
-		return statusClosed // nobody is left to read it
+		return statusClosed // without a message: no reader is left
 	case err == nil:
 		return statusDone
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(s.Err, ownName+": "+strings.ReplaceAll(s.caller.words(root, text), "\n", "\n  "))
+		fmt.Fprintln(s.Err, ownName+": "+strings.ReplaceAll(s.caller.rewriteCommands(root, text), "\n", "\n  "))
 	}
 	return status
 }
@@ -119,7 +118,7 @@ const (
 )
 
 func newRoot(s Streams, version string) *cobra.Command {
-	var asked bool
+	var showVersion bool
 	root := &cobra.Command{
 		Use:           ownName,
 		Short:         "Measure and compare Kubernetes clusters: networks, storage, API servers, applications",
@@ -127,13 +126,13 @@ func newRoot(s Streams, version string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if asked {
+			if showVersion {
 				return printVersion(s, version)
 			}
 			return c.Help()
 		},
 	}
-	root.Flags().BoolVar(&asked, "version", false, "print the version")
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
@@ -160,7 +159,7 @@ func addGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// newHelp is the command help, which does what --help does.
+// newHelp returns the command help, which does the same as --help.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -170,7 +169,7 @@ func newHelp() *cobra.Command {
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return beginning(commandNames(of), typed)
+			return withPrefix(commandNames(of), typed)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := unknownCommand(c.Root(), args); err != nil {
@@ -185,15 +184,14 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// onlyParent makes a command one of which only the commands below it do something.
-func onlyParent(c *cobra.Command) *cobra.Command {
-	c.Args = operands(0, 0) // Main says which command there is not
+// parentCommand sets up a command that only groups its subcommands.
+func parentCommand(c *cobra.Command) *cobra.Command {
+	c.Args = operands(0, 0) // Main reports unknown subcommands
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return c
 }
 
-// unknownCommand is an error about a command that does not exist, with the nearest that does; nil if something else is
-// wrong with the arguments.
+// unknownCommand returns an error about a command that does not exist, with a suggestion, else nil.
 func unknownCommand(root *cobra.Command, args []string) error {
 	c, rest, _ := root.Find(args)
 	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || !c.HasAvailableSubCommands() {
@@ -203,7 +201,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		c.CommandPath(), rest[0], prose.DidYouMean(rest[0], commandNames(c)), c.CommandPath())
 }
 
-// commandNames are the commands below one.
+// commandNames returns the names of the visible subcommands.
 func commandNames(c *cobra.Command) []string {
 	var names []string
 	for _, sub := range c.Commands() {
@@ -214,7 +212,7 @@ func commandNames(c *cobra.Command) []string {
 	return names
 }
 
-// operands wants so many arguments; a negative most is any number.
+// operands returns a check of the number of arguments; a negative most allows any number.
 func operands(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
@@ -227,7 +225,7 @@ func operands(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// oneOf refuses a value of a flag that is none of those that it may have.
+// oneOf returns an error unless the value of a flag is one of the known values.
 func oneOf(flag, value string, known []string) error {
 	if slices.Contains(known, value) {
 		return nil
@@ -242,7 +240,7 @@ func warn(errs io.Writer, texts ...string) {
 	}
 }
 
-// flagError adds to the error about an unknown flag the flag that was probably meant.
+// flagError adds a suggestion to the error about an unknown flag.
 func flagError(c *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return pflag.ErrHelp
@@ -260,7 +258,7 @@ func flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, prose.DidYouMean("--"+unknown.GetSpecifiedName(), names))
 }
 
-// StandardStreams are the streams of this process.
+// StandardStreams returns the standard streams of this process.
 func StandardStreams() Streams {
 	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
 	width, height := 0, 0
@@ -270,7 +268,7 @@ func StandardStreams() Streams {
 		}
 	}
 	return Streams{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, caller: callerOf(os.Args[0]),
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, caller: callerName(os.Args[0]),
 		Terminal: terminal(os.Stderr), Color: terminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Width:       width, Height: height,

@@ -17,11 +17,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// programVariable in the environment makes the test binary the program.
+// programVariable is the environment variable with which the test binary runs as the program.
 const programVariable = "KNOTMETER_TEST_PROGRAM"
 
-// TestMain makes the test binary the program too: under its name in scripts, and under the hidden
-// commands by which it starts itself again.
+// TestMain lets the test binary run as the program too: under its name in scripts, and for the hidden commands by which
+// the program starts itself again.
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" || len(os.Args) > 1 &&
 		slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})
 }
 
-// alone runs tests with claims and a state directory of their own: what else measures on this machine is none of their
-// business.
+// alone runs tests with their own claims and state directory, so that other measurements on this machine do not matter.
 type alone struct{ *testing.M }
 
 func (a alone) Run() int {
@@ -51,23 +50,23 @@ func knotmeter() {
 	os.Exit(Main(Signals(), StandardStreams(), "test", os.Args[1:]))
 }
 
-// program gives scripts the path of the program, for those that take its search path away, and a directory for its
-// state.
+// program sets the program's path, for scripts that clear the search path, and its own directories for state and
+// claims.
 func program(env *testscript.Env) error {
 	path, err := exec.LookPath("knotmeter")
 	env.Setenv("KNOTMETER", path)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
-	env.Setenv(targets.ClaimsVariable, env.WorkDir) // scripts run side by side, and are about other things
+	env.Setenv(targets.ClaimsVariable, env.WorkDir) // scripts run in parallel
 	return err
 }
 
 // TestScripts runs the commands as a user would; each script is about one command.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
-// TestAccuracyScripts are scripts that measure something known, for which nothing else may run.
+// TestAccuracyScripts runs scripts that measure something known, during which nothing else may run.
 func TestAccuracyScripts(t *testing.T) { runScripts(t, "testdata/accuracy") }
 
-// experiments leaves a test that carries out experiments to longer runs than those of -short.
+// experiments skips a test that carries out experiments with -short.
 func experiments(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -83,13 +82,13 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// waitFor is the command of scripts that waits until something is in a file: waitfor FILE
+// waitFor implements the script command waitfor FILE, which waits until a file is not empty.
 func waitFor(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: waitfor FILE")
 	}
-	const patience, again = time.Minute, 20 * time.Millisecond
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(again) {
+	const timeout, interval = time.Minute, 20 * time.Millisecond
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(interval) {
 		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
 			return
 		}
@@ -97,7 +96,7 @@ func waitFor(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("nothing is in %s", args[0])
 }
 
-// exits is the command of scripts that runs another and wants one exit status: exits 3 knotmeter run …
+// exits implements the script command exits STATUS COMMAND, which runs a command and checks its exit status.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND [ARGUMENT…]")

@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// printing are commands of which every one prints something.
+// printing are commands that all print something.
 var printing = []string{
 	"", "--help", "--version", "help list", "version", "completion bash", "plan lab:native lab:vxlan", "clean --dry-run",
 	"list targets", "list cases", "list tools", "list formats", "list references", "doctor lab:native", "import --help",
@@ -31,7 +31,7 @@ func printTo(t *testing.T, out *os.File, line string) (status int, errs string) 
 	return exit.ExitCode(), b.String()
 }
 
-// As in 'knotmeter list cases | true', a command whose reader is gone ends without a word.
+// A command whose reader has closed the output, as in 'knotmeter list cases | true', ends without a message.
 func TestOutputClosed(t *testing.T) {
 	for _, line := range printing {
 		t.Run(line, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestOutputClosed(t *testing.T) {
 	}
 }
 
-// An output that cannot be written is an error, which the command names.
+// A command reports that its output cannot be written.
 func TestOutputFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

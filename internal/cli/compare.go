@@ -21,7 +21,7 @@ import (
 func newCompare(s Streams) *cobra.Command {
 	var output string
 	var verbose bool
-	var j judgement
+	var j resultOptions
 	c := &cobra.Command{
 		Use:   "compare DIR…",
 		Short: "Print the comparison of results directories",
@@ -65,15 +65,15 @@ A gate that fails ends with status 3, one that is inconclusive with status 4.`,
 
 const verboseHelp = "in the table, also exploratory cases, notes, facts and times"
 
-// lookedAt are the formats that are of no use on a terminal.
-var lookedAt = []string{"html", "svg"}
+// fileOutputs are the formats that are written to files only.
+var fileOutputs = []string{"html", "svg"}
 
-// outputs are the formats that -o takes: those that make sense on a terminal or in a pipe.
-var outputs = slices.DeleteFunc(formatNames(), func(name string) bool { return slices.Contains(lookedAt, name) })
+// outputs are the formats of -o, which make sense on a terminal or in a pipe.
+var outputs = slices.DeleteFunc(formatNames(), func(name string) bool { return slices.Contains(fileOutputs, name) })
 
 var outputHelp = printedAs(outputs)
 
-// printedAs is the help of -o, the format of what a command prints.
+// printedAs returns the help of -o for these formats.
 func printedAs(formats []string) string { return "`FORMAT` print as " + strings.Join(formats, ", ") }
 
 func formatNames() []string {
@@ -85,21 +85,21 @@ func formatNames() []string {
 }
 
 func checkOutput(name string) error {
-	if slices.Contains(lookedAt, name) {
+	if slices.Contains(fileOutputs, name) {
 		return fmt.Errorf("--output: %s is not printed; 'knotmeter report DIR --format %s' writes it to a file", name, name)
 	}
 	return oneOf("--output", name, outputs)
 }
 
-// loaded is results directories, compared.
+// loaded holds results directories and their comparison.
 type loaded struct {
 	report.Input
 	warnings []string
-	verbose  bool // table
+	verbose  bool // in the format table
 }
 
-// A judgement is what a user asks of results beyond what their experiment planned.
-type judgement struct {
+// resultOptions are a user's options for comparing and rendering results, in addition to those of the experiment.
+type resultOptions struct {
 	allPairs  bool
 	gates     []string
 	metric    string
@@ -109,8 +109,8 @@ type judgement struct {
 	labels    labels
 }
 
-// register adds the flags that all commands have which render results.
-func (j *judgement) register(f *pflag.FlagSet) {
+// register adds the flags that all commands that render results have in common.
+func (j *resultOptions) register(f *pflag.FlagSet) {
 	f.Var(&j.reference, "reference", referenceHelp)
 	f.Var(&j.matches, "match", matchHelp)
 	f.Var(&j.prices, "price", priceHelp)
@@ -118,8 +118,8 @@ func (j *judgement) register(f *pflag.FlagSet) {
 	f.StringVar(&j.metric, "metric", "", "`METRIC` let verdicts be about this metric, such as mean, where cases have it")
 }
 
-// onto puts the judgement in the place of what was planned, and says so in a sentence if it differs.
-func (j judgement) onto(e *result.Experiment, runs []result.Run) (remark string, err error) {
+// applyTo replaces the planned gates and pairs by the user's. If they differ, it returns a sentence that says so.
+func (j resultOptions) applyTo(e *result.Experiment, runs []result.Run) (remark string, err error) {
 	var what []string
 	if j.allPairs && !e.Design.AllPairs {
 		e.Design.AllPairs = true
@@ -143,8 +143,8 @@ func (j judgement) onto(e *result.Experiment, runs []result.Run) (remark string,
 		"; the stated error probability holds for what is chosen before the results are seen.", nil
 }
 
-// choose lets the verdicts be about the metric that was asked for, if one was, and says so in sentences.
-func (j judgement) choose(all []*store.Results) (remarks []string, err error) {
+// choose applies --metric, if it is given, and returns sentences that say so.
+func (j resultOptions) choose(all []*store.Results) (remarks []string, err error) {
 	if j.metric == "" {
 		return nil, nil
 	}
@@ -158,20 +158,20 @@ func (j judgement) choose(all []*store.Results) (remarks []string, err error) {
 	return remarks, nil
 }
 
-// collectAt is how much of what is still needed may be garbage, in percent: reading a hundred thousand
-// runs takes 300 MB, and as much again at the runtime's default of 100.
-const collectAt = 25
+// gcPercent is the runtime's GC percentage: reading a hundred thousand runs takes 300 MB of live memory, and as much
+// again at the default of 100.
+const gcPercent = 25
 
-// load reads and compares results directories. Of one, it also finds causes.
-func (j judgement) load(dirs ...string) (*loaded, error) {
-	debug.SetGCPercent(collectAt)
+// load reads and compares results directories. For a single one, it also finds causes.
+func (j resultOptions) load(dirs ...string) (*loaded, error) {
+	debug.SetGCPercent(gcPercent)
 	parts, err := j.labels.parts(dirs)
 	if err != nil {
 		return nil, err
 	}
 	l := &loaded{Input: report.Input{Reference: j.reference, Matches: j.matches}}
 	var all []*store.Results
-	var targets []string // by the names that they have in their directories
+	var targets []string // names in their own experiments
 	for _, dir := range dirs {
 		r, err := openResults(dir)
 		if err != nil {
@@ -200,7 +200,7 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 		j.matches.check(j.reference, names)); err != nil {
 		return nil, err
 	}
-	remark, err := j.onto(&whole.Experiment, whole.Runs)
+	remark, err := j.applyTo(&whole.Experiment, whole.Runs)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 		err = fmt.Errorf("%s: %w", dirs[0], err)
 	} else {
 		l.Causes = explain.Explain(whole.Results, l.Comparison)
-		err = confirmed(dirs[0], whole.Experiment, l.Causes)
+		err = addConfirmations(dirs[0], whole.Experiment, l.Causes)
 	}
 	remarks = slices.Compact(slices.DeleteFunc(remarks, func(text string) bool { return text == "" }))
 	for _, text := range remarks {
@@ -226,7 +226,7 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 	return l, err
 }
 
-// openResults reads a results directory, with the facts of all its sessions.
+// openResults reads a results directory and merges the facts of its sessions.
 func openResults(dir string) (*store.Results, error) {
 	r, err := store.Open(dir)
 	if err == nil {
@@ -235,7 +235,7 @@ func openResults(dir string) (*store.Results, error) {
 	return r, err
 }
 
-// gateStatus is the error that the outcome of the gates stands for; nil if all passed.
+// gateStatus returns an error with the status of failed or inconclusive gates; nil if all passed.
 func gateStatus(c compare.Comparison) error {
 	var failed, open []string
 	for _, g := range c.Gates {
@@ -255,7 +255,7 @@ func gateStatus(c compare.Comparison) error {
 	return nil
 }
 
-// print writes the comparison to stdout in a format that checkOutput has seen.
+// print writes the comparison to standard output in a format that checkOutput has checked.
 func (l *loaded) print(s Streams, output string) error {
 	if output == "table" {
 		return report.Text(coloured(s.Out), l.Input, report.TextOptions{
@@ -268,7 +268,7 @@ func findFormat(name string) report.Format {
 	return report.Formats()[slices.Index(formatNames(), name)]
 }
 
-// writeFormat writes the comparison into the results directory, and returns the path of each file.
+// writeFormat writes the comparison into a directory and returns the paths of the files. It removes stale files.
 func (l *loaded) writeFormat(f report.Format, dir string) (paths []string, err error) {
 	if f.Files == nil {
 		path, err := store.WriteFile(dir, f.File, func(w io.Writer) error { return f.Write(w, l.Input) })

@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// shells are those that there are completion scripts for, with what writes them.
+// shells are the shells with completion scripts, and the functions that write them.
 var shells = []struct {
 	name  string
 	write func(root *cobra.Command, w io.Writer) error
@@ -58,8 +58,8 @@ results directories.`,
 	}
 }
 
-// completeFlags gives every flag of a command and of those below it what a shell offers for it. Without an own function
-// a flag is offered nothing, except for files.
+// completeFlags registers a completion function for every flag of a command and its subcommands. Flags without one are
+// not completed, except for files and directories.
 func completeFlags(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		offer, ok := offers[f.Name]
@@ -71,7 +71,7 @@ func completeFlags(c *cobra.Command) {
 			offer = cobra.NoFileCompletions
 		}
 		if err := c.RegisterFlagCompletionFunc(f.Name, offer); err != nil {
-			panic(err) // the flag was found a moment ago
+			panic(err) // cannot happen: the flag exists
 		}
 	})
 	for _, sub := range c.Commands() {
@@ -79,27 +79,28 @@ func completeFlags(c *cobra.Command) {
 	}
 }
 
-// offers are the functions that complete flags, by the name of the flag. None of them asks the network, and what cannot
-// be read is not offered.
+// offers are the functions that complete flags, by the name of the flag. None of them uses the network; errors are
+// ignored.
 var offers = map[string]cobra.CompletionFunc{
-	targetFlag: offerTargets, "baseline": offerGiven, "price": offerPriced, "switch": offerPriced,
+	targetFlag: offerTargets, "baseline": offerNamedTargets, "price": offerTargetEquals, "switch": offerTargetEquals,
 	"context": offerContexts,
-	"suite":   inList(offerSuites), "case": offerCases, "primary": offerCases, "tool": inList(offerTools),
-	"reference": inList(offerReferences), "format": inList(fixed(formatNames())), "resume": offerResults,
+	"suite":   commaSeparated(offerSuites), "case": offerCases, "primary": offerCases, "tool": commaSeparated(offerTools),
+	"reference": commaSeparated(offerReferences), "format": commaSeparated(fixed(formatNames())), "resume": offerResults,
 	"from": offerResults, "progress": fixed(progressModes), "rbac": fixed([]string{narrowRBAC, wideRBAC}),
-	"fail-on": fixed(severities), "arch": inList(fixed(image.Architectures)),
+	"fail-on": fixed(severities), "arch": commaSeparated(fixed(image.Architectures)),
 	"file": cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 }
 
-// fixed offers names.
+// fixed returns a function that completes names.
 func fixed(names []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return beginning(names, typed)
+		return withPrefix(names, typed)
 	}
 }
 
-// beginning are the completions that begin with what was typed. A space follows unless one of them can go on.
-func beginning(all []string, typed string) ([]string, cobra.ShellCompDirective) {
+// withPrefix returns the completions that begin with the typed text. The shell adds a space unless one of them can be
+// continued.
+func withPrefix(all []string, typed string) ([]string, cobra.ShellCompDirective) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	var fit []string
 	for _, completion := range all {
@@ -115,8 +116,8 @@ func beginning(all []string, typed string) ([]string, cobra.ShellCompDirective) 
 	return fit, directive
 }
 
-// inList completes the last of several texts with commas between.
-func inList(offer cobra.CompletionFunc) cobra.CompletionFunc {
+// commaSeparated returns a function that completes the last of several texts separated by commas.
+func commaSeparated(offer cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		at := strings.LastIndex(typed, ",") + 1
 		found, directive := offer(c, args, typed[at:])
@@ -127,7 +128,7 @@ func inList(offer cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// offerTargets completes a target: its kind and name, and behind "?" its options.
+// offerTargets completes a target: its kind and name, and after "?" its options.
 func offerTargets(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	kind, rest, named := strings.Cut(typed, ":")
 	if at := strings.LastIndexAny(typed, "?&") + 1; named && at > 0 {
@@ -135,28 +136,28 @@ func offerTargets(c *cobra.Command, _ []string, typed string) ([]string, cobra.S
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return beginning(targetOptions(k, typed[:at]), typed)
+		return withPrefix(targetOptions(k, typed[:at]), typed)
 	}
 	var all []string
 	for _, k := range registry.Kinds() {
 		if named && k.Name != kind {
 			continue
 		}
-		for _, line := range namesOf(c, k, rest) {
+		for _, line := range targetsOfKind(c, k, rest) {
 			all = append(all, cobra.CompletionWithDesc(line.Spec, line.About))
 		}
 	}
-	return beginning(all, typed)
+	return withPrefix(all, typed)
 }
 
-// namesOf are the targets of a kind, also those that only this machine knows.
-func namesOf(c *cobra.Command, k registry.Kind, typed string) []registry.Line {
+// targetsOfKind returns the targets of a kind, including those that only this machine knows.
+func targetsOfKind(c *cobra.Command, k registry.Kind, typed string) []registry.Line {
 	if k.Names == nil {
 		return k.Targets
 	}
 	spec := targets.Spec{Kind: k.Name, Name: typed}
 	if given, err := (&kindFlags{set: c.Flags()}).given(k); err == nil {
-		spec = with(spec, given)
+		spec = withOptions(spec, given)
 	}
 	list := []registry.Line{{Spec: k.Name + ":", About: k.Targets[0].About}}
 	for _, name := range k.Names(spec) {
@@ -165,7 +166,7 @@ func namesOf(c *cobra.Command, k registry.Kind, typed string) []registry.Line {
 	return list
 }
 
-// targetOptions are the options of a kind behind what was typed.
+// targetOptions returns the options of a kind, each after the typed text.
 func targetOptions(k registry.Kind, typed string) []string {
 	var list []string
 	for _, o := range k.Options {
@@ -181,49 +182,49 @@ func offerContexts(c *cobra.Command, _ []string, typed string) ([]string, cobra.
 	var all []string
 	for _, k := range registry.Kinds() {
 		if slices.ContainsFunc(k.Options, func(o targets.Option) bool { return o.Unnamed }) {
-			for _, line := range namesOf(c, k, typed)[1:] {
+			for _, line := range targetsOfKind(c, k, typed)[1:] {
 				all = append(all, strings.TrimPrefix(line.Spec, k.Name+":"))
 			}
 		}
 	}
-	return beginning(all, typed)
+	return withPrefix(all, typed)
 }
 
-// offerGiven completes one of the targets of the command line.
-func offerGiven(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	texts, _ := c.Flags().GetStringArray(targetFlag) // none where the command has no such flag
+// offerNamedTargets completes one of the targets on the command line.
+func offerNamedTargets(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	texts, _ := c.Flags().GetStringArray(targetFlag) // none if the command has no such flag
 	var names []string
 	for _, text := range slices.Concat(texts, args) {
 		if spec, err := targets.ParseSpec(text); err == nil {
 			names = append(names, spec.Label())
 		}
 	}
-	return beginning(unique(names), typed)
+	return withPrefix(unique(names), typed)
 }
 
-// offerPriced completes one of these targets, for its price or its switch.
-func offerPriced(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	names, _ := offerGiven(c, args, "")
+// offerTargetEquals completes one of these targets with "=", before its price or switch.
+func offerTargetEquals(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	names, _ := offerNamedTargets(c, args, "")
 	for i := range names {
 		names[i] += "="
 	}
-	return beginning(names, typed)
+	return withPrefix(names, typed)
 }
 
-// offerSuites completes a suite, or the file of one.
+// offerSuites completes a suite, or its file.
 func offerSuites(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var all []string
 	for _, s := range registry.Families().Suites() {
 		all = append(all, cobra.CompletionWithDesc(s.Name, s.About))
 	}
-	found, directive := beginning(all, typed)
+	found, directive := withPrefix(all, typed)
 	if len(found) == 0 && strings.Contains(typed, ":") {
 		return nil, cobra.ShellCompDirectiveDefault // a file
 	}
 	return found, directive
 }
 
-// offerCases completes the cases of the suites that the command line names.
+// offerCases completes the cases of the suites on the command line.
 func offerCases(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	wanted, _ := c.Flags().GetStringSlice("suite")
 	var all []string
@@ -235,16 +236,16 @@ func offerCases(c *cobra.Command, _ []string, typed string) ([]string, cobra.She
 			all = append(all, cobra.CompletionWithDesc(one.Name(), roleWords(one.Role)+", "+one.Workload.Traits().Metric))
 		}
 	}
-	return beginning(all, typed)
+	return withPrefix(all, typed)
 }
 
 // offerTools completes a tool.
 func offerTools(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var all []string
 	for _, t := range registry.Families().Tools() {
-		all = append(all, cobra.CompletionWithDesc(t.Name(), strings.Join(carriedOut(t), " ")))
+		all = append(all, cobra.CompletionWithDesc(t.Name(), strings.Join(supportedKinds(t), " ")))
 	}
-	return beginning(all, typed)
+	return withPrefix(all, typed)
 }
 
 // offerReferences completes a published table.
@@ -253,10 +254,10 @@ func offerReferences(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 	for _, t := range reference.All() {
 		all = append(all, cobra.CompletionWithDesc(t.Name, t.Title))
 	}
-	return beginning(all, typed)
+	return withPrefix(all, typed)
 }
 
-// offerResults completes results directories that are not arguments yet, or any directory where there is none.
+// offerResults completes results directories that are not arguments yet, or any directory if there are none.
 func offerResults(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	patterns := []string{escapePattern(typed) + "*"}
 	if strings.HasPrefix(resultsParent+"/", typed) {
@@ -277,13 +278,13 @@ func offerResults(_ *cobra.Command, args []string, typed string) ([]string, cobr
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// escapePattern makes text a pattern that matches only itself.
+// escapePattern returns a pattern that matches only text.
 func escapePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
 }
 
-// upTo offers arguments up to a number of them.
-func upTo(most int, offer cobra.CompletionFunc) cobra.CompletionFunc {
+// limitArgs returns a function that completes at most so many arguments.
+func limitArgs(most int, offer cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -292,9 +293,9 @@ func upTo(most int, offer cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// completeFlag makes a flag of a command one that takes one of these.
+// completeFlag registers names as completions of a flag.
 func completeFlag(c *cobra.Command, flag string, names []string) {
 	if err := c.RegisterFlagCompletionFunc(flag, fixed(names)); err != nil {
-		panic(err) // the caller has just defined it
+		panic(err) // cannot happen: the caller has just defined the flag
 	}
 }

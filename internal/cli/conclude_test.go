@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// TestPageThatCannotBeWritten puts a directory where the page should be: the comparison is printed all the same, and
-// before the error, which names the results.
+// TestPageThatCannotBeWritten: if the page cannot be written, the comparison is printed before the error, which names
+// the results.
 func TestPageThatCannotBeWritten(t *testing.T) {
 	dir := writtenExperiment(t, "2026-11-21-page")
 	if err := os.Mkdir(filepath.Join(dir, "report.html"), 0o755); err != nil {
@@ -32,7 +32,7 @@ func TestPageThatCannotBeWritten(t *testing.T) {
 	if strings.Contains(errs.String(), "Report:") {
 		t.Errorf("a report is promised: %q", errs.String())
 	}
-	if joined := worst(gates, page); gates == nil || !strings.Contains(joined.Error(), gates.Error()) {
+	if joined := worstError(gates, page); gates == nil || !strings.Contains(joined.Error(), gates.Error()) {
 		t.Errorf("with a gate of %v the end is %v", gates, joined)
 	}
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// concern is something that needs consent, and why.
+// concern returns a plan.Concern.
 func concern(what, why string) plan.Concern { return plan.Concern{What: what, Why: why} }
 
-// consent asks the one question about all concerns, unless yes, which an agreement sets. Where nobody can be asked it
-// is an error that lists them.
+// consent asks the user once for consent to all concerns, unless *yes is set, and sets *yes if the user agrees. It
+// returns an error if the user disagrees, or cannot be asked; that one lists the concerns.
 func consent(ctx context.Context, s Streams, list []plan.Concern, yes *bool) error {
 	if len(list) == 0 || *yes {
 		return nil
@@ -39,7 +39,7 @@ func consent(ctx context.Context, s Streams, list []plan.Concern, yes *bool) err
 	fmt.Fprintf(s.Err, "Consent is needed (--yes gives it without this question):%s\nContinue? [y/N] ",
 		strings.ReplaceAll(b.String(), "\n", "\n  "))
 	answers := make(chan string, 1)
-	go func() { // which nothing but an answer ends
+	go func() { // ends only with an answer
 		line, _ := bufio.NewReader(s.In).ReadString('\n')
 		answers <- strings.ToLower(strings.TrimSpace(line))
 	}()
@@ -54,7 +54,7 @@ func consent(ctx context.Context, s Streams, list []plan.Concern, yes *bool) err
 	}
 }
 
-// concerns lists what of an experiment needs consent. Targets only state where requests would go; none is sent.
+// concerns lists the effects of an experiment that need consent. It sends no requests.
 func concerns(e result.Experiment, measured []runner.Target) []plan.Concern {
 	all := loads(e, measured)
 	list := disturbances(all)
@@ -69,12 +69,12 @@ func concerns(e result.Experiment, measured []runner.Target) []plan.Concern {
 	return unique(list)
 }
 
-// mostNamed is how many cases a concern names.
-const mostNamed = 3
+// maxNamed is the number of cases that a concern names.
+const maxNamed = 3
 
-// disturbances are what others may feel, once for all cases of which the same is to be said at the same place.
+// disturbances returns the concerns about load that may disturb other users, grouped by place and reason.
 func disturbances(loads []load) []plan.Concern {
-	names := map[plan.Concern][]string{} // by where, and why
+	names := map[plan.Concern][]string{} // of cases, by place and reason
 	var order []plan.Concern
 	for _, l := range loads {
 		of := concern(l.on, l.disturbs)
@@ -89,23 +89,23 @@ func disturbances(loads []load) []plan.Concern {
 	var list []plan.Concern
 	for _, of := range order {
 		what := names[of]
-		if more := len(what) - mostNamed; more > 1 {
-			what = append(what[:mostNamed:mostNamed], fmt.Sprintf("%d more cases", more))
+		if more := len(what) - maxNamed; more > 1 {
+			what = append(what[:maxNamed:maxNamed], fmt.Sprintf("%d more cases", more))
 		}
 		list = append(list, concern(prose.Enumerate(what)+" on "+of.What, of.Why+", and other users may feel it"))
 	}
 	return list
 }
 
-// A load is what a case asks or moves at a place.
+// A load is the load that a case puts on a target or a server.
 type load struct {
-	name     string
-	disturbs string // other users; empty: not, or there are none
-	on       string // a target, or a URL
-	to       host.Destination
+	name     string           // of the case
+	disturbs string           // how it may disturb other users; empty: it does not, or there are none
+	on       string           // a target, or a URL
+	to       host.Destination // of requests; zero if there are none
 }
 
-// workloads are those of the cases of an experiment. The runner reports a case that is none.
+// workloads returns the workloads of an experiment's cases. It skips invalid cases, which the runner reports.
 func workloads(e result.Experiment) []family.Workload {
 	var list []family.Workload
 	for _, c := range e.Cases {
@@ -116,7 +116,7 @@ func workloads(e result.Experiment) []family.Workload {
 	return list
 }
 
-// loads lists the load of an experiment on the targets that others may use, and on applications that were there before.
+// loads lists the loads of an experiment on shared targets and on servers that the experiment does not deploy.
 func loads(e result.Experiment, measured []runner.Target) []load {
 	times := family.TimesOf(e.Design)
 	var list []load
@@ -125,14 +125,14 @@ func loads(e result.Experiment, measured []runner.Target) []load {
 		if d, is := w.(family.Disturbing); is {
 			l.disturbs = d.Disturbs(times)
 		}
-		for _, to := range asked(w, measured) {
+		for _, to := range requestDestinations(w, measured) {
 			l.on, l.to = to.URL, to
 			list = append(list, l)
 		}
 		l.to = host.Destination{}
 		of, _ := e.Case(l.name)
 		for _, t := range measured {
-			if l.on = t.Name; shared(t) && e.Measures(of, t.Name) && carries(t, w) {
+			if l.on = t.Name; isShared(t) && e.Measures(of, t.Name) && loadsTarget(t, w) {
 				list = append(list, l)
 			}
 		}
@@ -140,38 +140,39 @@ func loads(e result.Experiment, measured []runner.Target) []load {
 	return list
 }
 
-// asked is where the requests of a workload go, other than to what targets have themselves.
-func asked(w family.Workload, measured []runner.Target) []host.Destination {
+// requestDestinations returns the servers to which a workload sends requests, except those that targets deploy.
+func requestDestinations(w family.Workload, measured []runner.Target) []host.Destination {
 	if name := w.Traits().Needs.Application; name != "" {
 		return applications(name, measured)
 	}
-	if r, is := w.(family.Request); is && r.Sends().To.URL != "" {
+	if r, is := w.(family.Sender); is && r.Sends().To.URL != "" {
 		return []host.Destination{r.Sends().To}
 	}
 	return nil
 }
 
-// shared reports whether users of other machines may feel what is measured on a target.
-func shared(t runner.Target) bool {
+// isShared reports whether a target has other users, who may be disturbed by measurements.
+func isShared(t runner.Target) bool {
 	l, is := t.Places.(targets.Located)
 	if !is {
 		return false
 	}
-	_, others, _ := l.Where() // what is wrong is reported before it is reached
+	_, others, _ := l.Where() // announceTargets reports the error
 	return others
 }
 
-// carries reports whether the load of a workload is on a target itself: not that on an application elsewhere, whose
-// client alone the target has.
-func carries(t runner.Target, w family.Workload) bool {
+// loadsTarget reports whether a workload loads the target itself, not an application elsewhere of which the target only
+// has the client.
+func loadsTarget(t runner.Target, w family.Workload) bool {
 	if name := w.Traits().Needs.Application; name != "" {
 		spec, err := targets.ParseSpec(t.Spec)
 		return err == nil && spec.Deploys(name)
 	}
-	return len(asked(w, nil)) == 0
+	return len(requestDestinations(w, nil)) == 0
 }
 
-// applications lists where those are that targets ask and have not deployed: the one of a name, or without all of them.
+// applications lists the destinations of the applications that targets use but do not deploy: the one of a name, or all
+// if name is empty.
 func applications(name string, measured []runner.Target) []host.Destination {
 	var list []host.Destination
 	for _, t := range measured {
@@ -189,7 +190,7 @@ func applications(name string, measured []runner.Target) []host.Destination {
 	return list
 }
 
-// destinationConcerns lists what needs consent before anything is sent to a destination.
+// destinationConcerns lists the concerns that need consent before anything is sent to a destination.
 func destinationConcerns(to host.Destination) []plan.Concern {
 	var list []plan.Concern
 	if to.Variable != "" {
@@ -202,7 +203,7 @@ func destinationConcerns(to host.Destination) []plan.Concern {
 	return list
 }
 
-// destinations lists where the requests of an experiment go, other than to API servers.
+// destinations lists the servers to which an experiment sends requests, except API servers.
 func destinations(e result.Experiment, measured []runner.Target) []host.Destination {
 	var list []host.Destination
 	for _, l := range loads(e, measured) {
@@ -213,7 +214,7 @@ func destinations(e result.Experiment, measured []runner.Target) []host.Destinat
 	return list
 }
 
-// announceTargets writes what is reached for targets that are elsewhere, before it is.
+// announceTargets prints the clusters of remote targets before it connects to them.
 func announceTargets(w io.Writer, measured []runner.Target) error {
 	for _, t := range measured {
 		l, is := t.Places.(targets.Located)
@@ -229,7 +230,7 @@ func announceTargets(w io.Writer, measured []runner.Target) error {
 	return nil
 }
 
-// announce writes where requests go, before the first is sent.
+// announce prints the destinations of requests before the first is sent.
 func announce(w io.Writer, list []host.Destination) {
 	var lines []string
 	for _, to := range list {
@@ -251,7 +252,7 @@ func destinationWords(to host.Destination) string {
 	return words
 }
 
-// unique is a list with the first of each value, in order.
+// unique returns the list without repeated values, in the order of the first ones.
 func unique[T comparable](list []T) []T {
 	var kept []T
 	for _, v := range list {

@@ -10,21 +10,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/plan"
 )
 
-// On a terminal the user is asked, once for everything; elsewhere the error says what to do.
+// On a terminal the user is asked once for all concerns; without one, the error lists them and names --yes.
 func TestConsent(t *testing.T) {
 	list := []plan.Concern{concern("a", "it is heavy"), concern("b", "it is secret")}
 	for answer, agreed := range map[string]bool{
 		"y\n": true, " YES \n": true, "\n": false, "n\n": false, "": false, "yess\n": false,
 	} {
-		var said strings.Builder
+		var output strings.Builder
 		yes := false
-		s := Streams{In: strings.NewReader(answer), Err: &said, Interactive: true}
+		s := Streams{In: strings.NewReader(answer), Err: &output, Interactive: true}
 		err := consent(t.Context(), s, list, &yes)
 		if yes != agreed || (err == nil) != agreed {
 			t.Errorf("%q: yes is %t, %v", answer, yes, err)
 		}
-		if !strings.Contains(said.String(), "a: it is heavy\n  b: it is secret\nContinue? [y/N] ") {
-			t.Errorf("asked: %s", &said)
+		if !strings.Contains(output.String(), "a: it is heavy\n  b: it is secret\nContinue? [y/N] ") {
+			t.Errorf("asked: %s", &output)
 		}
 		if err := consent(t.Context(), Streams{}, list, &yes); (err == nil) != agreed {
 			t.Errorf("%q: asked again: %v", answer, err)

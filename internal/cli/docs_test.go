@@ -20,7 +20,7 @@ import (
 // A page is a document for readers.
 type page struct{ name, text string }
 
-// pages are the documents in which commands and options are.
+// pages returns the documents that mention commands and options.
 func pages(t *testing.T) []page {
 	t.Helper()
 	var list []page
@@ -35,7 +35,7 @@ func pages(t *testing.T) []page {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if name := strings.TrimPrefix(name, "../../"); name != commandsPage { // which is what helps are
+			if name := strings.TrimPrefix(name, "../../"); name != commandsPage { // helps returns the same texts
 				list = append(list, page{name, string(text)})
 			}
 		}
@@ -43,7 +43,7 @@ func pages(t *testing.T) []page {
 	return list
 }
 
-// helps are the commands with their help texts as pages.
+// helps returns the help texts of the commands as pages.
 func helps(root *cobra.Command) []page {
 	var list []page
 	for _, c := range commands(root) {
@@ -52,7 +52,7 @@ func helps(root *cobra.Command) []page {
 	return list
 }
 
-// commands are those that users see.
+// commands returns the commands that users see.
 func commands(root *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{root}
 	for _, c := range root.Commands() {
@@ -63,7 +63,7 @@ func commands(root *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// lines are the lines of code blocks, fenced and indented, each with those that continue it.
+// lines returns the lines of code blocks, fenced and indented; continued lines are joined.
 func (p page) lines() []string {
 	var list []string
 	fenced := false
@@ -79,7 +79,7 @@ func (p page) lines() []string {
 	return list
 }
 
-// inline are the pieces of code within sentences and tables.
+// inline returns the pieces of code within sentences and tables.
 func (p page) inline() []string {
 	var list []string
 	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(p.text, -1) {
@@ -91,13 +91,13 @@ func (p page) inline() []string {
 	return list
 }
 
-// A commandLine is one of the program, without its name. What a sentence mentions need not be whole.
+// A commandLine is a command line of the program, without its name. Within sentences it may be incomplete.
 type commandLine struct {
 	args  []string
 	whole bool
 }
 
-// commandLines are those of the page.
+// commandLines returns the command lines of the page.
 func (p page) commandLines(root *cobra.Command) []commandLine {
 	program := regexp.MustCompile(`^(?:\$ |- run: |run: |sudo |bin/|kubectl )*knotmeter (.*)$`)
 	var found []commandLine
@@ -124,8 +124,8 @@ func isCommand(root *cobra.Command, name string) bool {
 	return slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
 }
 
-// shellWords splits a line as a shell does: up to a comment, pipe or redirection, with quotes. An ellipsis is nothing,
-// but for the text of a gate.
+// shellWords splits a line as a shell does: up to a comment, pipe or redirection, with quotes. It drops an ellipsis,
+// unless it stands for the text of a gate.
 func shellWords(line string) []string {
 	line, _, _ = strings.Cut(line, " #")
 	var list []string
@@ -143,7 +143,7 @@ func shellWords(line string) []string {
 	return list
 }
 
-// example puts something in the place of what stands for the reader's own.
+// example replaces placeholders in a word by examples.
 func example(word, dir string) string {
 	word = directory().ReplaceAllString(word, "local:"+dir+"$1")
 	for _, own := range [][2]string{
@@ -155,10 +155,10 @@ func example(word, dir string) string {
 	return word
 }
 
-// directory is what the directories of targets begin with.
+// directory returns a pattern that matches the directory of a local target.
 func directory() *regexp.Regexp { return regexp.MustCompile(`local:(/[a-z/]+)`) }
 
-// fixtures are the files and directories that command lines name, as the pages have them, in a directory of the test.
+// fixtures creates the files and directories that command lines of the pages name, and returns their parent.
 func fixtures(t *testing.T, pages []page) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -201,7 +201,7 @@ func fixtures(t *testing.T, pages []page) string {
 	return dir
 }
 
-// parsed takes a command line as the program would, up to where it would touch something.
+// parsed parses a command line as the program does, without running it.
 func parsed(line commandLine, dir string) error {
 	var args []string
 	for _, word := range line.args {
@@ -238,7 +238,7 @@ func parsed(line commandLine, dir string) error {
 	return targetsParsed(append(texts, c.Flags().Args()...))
 }
 
-// firstOf are operands, each as the first of what it may be: targets of targets|cases.
+// firstOf returns the operands, each with the first of its alternatives: targets for targets|cases.
 func firstOf(operands []string) []string {
 	var list []string
 	for _, text := range operands {
@@ -261,7 +261,7 @@ func targetsParsed(texts []string) error {
 func resolved(command *cobra.Command, args []string) error {
 	f := command.Flags()
 	if !f.Changed(targetFlag) && !f.Changed("file") && f.NArg() == 0 {
-		return nil // an option that is mentioned
+		return nil // only an option is mentioned
 	}
 	var o options
 	var x experiment
@@ -277,7 +277,7 @@ func resolved(command *cobra.Command, args []string) error {
 	return x.resolve(&o, "test")
 }
 
-// TestDocumentedCommands takes every command line of the documentation and of the help texts at its word.
+// TestDocumentedCommands parses and resolves every command line of the documentation and of the help texts.
 func TestDocumentedCommands(t *testing.T) {
 	root := newRoot(Streams{}, "test")
 	documents := pages(t)
@@ -296,10 +296,10 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// experimentFile is one that a page shows.
+// experimentFile matches an experiment file in a page.
 var experimentFile = regexp.MustCompile("(?s)```ya?ml\n(apiVersion: knotmeter/v1\n.*?)```")
 
-// TestDocumentedExperiments resolves every experiment file that a page shows, without reaching its targets.
+// TestDocumentedExperiments resolves every experiment file in a page, without connecting to its targets.
 func TestDocumentedExperiments(t *testing.T) {
 	n := 0
 	for _, p := range pages(t) {
@@ -319,8 +319,8 @@ func TestDocumentedExperiments(t *testing.T) {
 	}
 }
 
-// TestDocumentedFlags: what the documentation mentions as a flag is one, and every flag is mentioned, by the name of
-// the option where it stands for one.
+// TestDocumentedFlags: every flag that the documentation mentions exists, and every flag is mentioned, by the name of
+// its option if it has one.
 func TestDocumentedFlags(t *testing.T) {
 	known, shown := map[string]bool{}, map[string]bool{}
 	for _, c := range commands(newRoot(Streams{}, "test")) {
@@ -365,12 +365,12 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
-// ofOthers are flags of other programs that the documentation mentions.
+// ofOthers returns flags of other programs that the documentation mentions.
 func ofOthers() []string {
 	return []string{"--output-format", "--json-stream", "--bidir", "--omit", "--get-server-output"}
 }
 
-// TestDocumentedCases: what looks like a case or a gate in the documentation is one.
+// TestDocumentedCases: everything that looks like a case or a gate in the documentation is valid.
 func TestDocumentedCases(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, code := range slices.Concat(p.inline(), p.lines()) {
@@ -381,10 +381,10 @@ func TestDocumentedCases(t *testing.T) {
 	}
 }
 
-// documented is nil for what is neither a gate nor a case.
+// documented returns an error if code looks like a gate or a case and is invalid.
 func documented(code string) error {
 	if regexp.MustCompile(`^\S*/\S* .*[<>]= `).MatchString(code) && !strings.Contains(code, "--") {
-		gate, _, _ := strings.Cut(code, "   ") // what it means follows
+		gate, _, _ := strings.Cut(code, "   ") // an explanation follows
 		_, err := compare.ParseGate(gate)
 		return err
 	}

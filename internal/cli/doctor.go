@@ -66,7 +66,7 @@ With --rbac, print the rights that a cluster has to grant.`,
 	return c
 }
 
-// A diagnosis is what doctor prints as JSON: knotmeter/doctor/v1.
+// A diagnosis is the JSON output of doctor: knotmeter/doctor/v1.
 type diagnosis struct {
 	Schema  string     `json:"schema"`
 	Machine []findings `json:"machine"`
@@ -75,13 +75,13 @@ type diagnosis struct {
 
 const doctorSchema = "knotmeter/doctor/v1"
 
-// findings are what a kind of target can use of this machine.
+// findings are the features of this machine that a kind of target can use.
 type findings struct {
 	Kind     string        `json:"kind"`
 	Features []lab.Finding `json:"features"`
 }
 
-// An examined target is what can be measured on it, and what cannot.
+// An examined target lists what can be measured on it, and what cannot.
 type examined struct {
 	Target       string        `json:"target"`
 	Spec         string        `json:"spec"`
@@ -92,23 +92,23 @@ type examined struct {
 	Facts        []result.Fact `json:"facts"`
 }
 
-// offer is that for a reader.
+// offer returns the text form of e.
 func (e examined) offer() report.Offer {
 	offered := append([]string{fmt.Sprintf("%d of %d paths", e.PathsOffered, e.Paths)}, e.Also...)
 	return report.Offer{Target: e.Target, Offered: offered, Refusals: e.Refusals, Facts: e.Facts}
 }
 
-// A doctor examines targets, and prints what it finds: text as it is found, or one document at the end.
+// A doctor examines targets and prints the results: text for each target at once, or one JSON document at the end.
 type doctor struct {
 	Streams
 	output  string
-	verbose bool // with facts, as text; a document always has them
+	verbose bool // print facts as text; JSON always has them
 }
 
 // examine examines these targets, or this machine if there are none.
 func (d doctor) examine(ctx context.Context, specs []targets.Spec) error {
 	found := diagnosis{Schema: doctorSchema, Machine: []findings{}, Targets: []examined{}}
-	named, untold := len(specs) > 0, 0
+	named, hiddenFacts := len(specs) > 0, 0
 	if !named {
 		var err error
 		if found.Machine, specs, err = d.machine(); err != nil {
@@ -124,7 +124,7 @@ func (d doctor) examine(ctx context.Context, specs []targets.Spec) error {
 		if d.output == "table" {
 			offer := e.offer()
 			if !d.verbose {
-				untold += len(offer.Facts)
+				hiddenFacts += len(offer.Facts)
 				offer.Facts = nil
 			}
 			if err := report.OfferText(d.Out, offer); err != nil {
@@ -132,8 +132,8 @@ func (d doctor) examine(ctx context.Context, specs []targets.Spec) error {
 			}
 		}
 	}
-	if untold > 0 {
-		fmt.Fprintf(d.Out, "\n--verbose prints what else is known: %s.\n", unit.Plural(untold, "fact"))
+	if hiddenFacts > 0 {
+		fmt.Fprintf(d.Out, "\n--verbose prints what else is known: %s.\n", unit.Plural(hiddenFacts, "fact"))
 	}
 	if d.output == "json" {
 		return printJSON(d.Out, found)
@@ -141,7 +141,7 @@ func (d doctor) examine(ctx context.Context, specs []targets.Spec) error {
 	return nil
 }
 
-// machine tries what this machine has, and lists the targets that can be made of that.
+// machine checks the features of this machine, and lists the targets that use them.
 func (d doctor) machine() (found []findings, available []targets.Spec, err error) {
 	found = []findings{}
 	for _, k := range registry.Kinds() {
@@ -167,7 +167,7 @@ func (d doctor) machine() (found []findings, available []targets.Spec, err error
 	return found, available, nil
 }
 
-// featureText lists features for a reader.
+// featureText returns features as text.
 func featureText(features []lab.Finding) string {
 	var b strings.Builder
 	for _, f := range features {
@@ -182,14 +182,14 @@ func featureText(features []lab.Finding) string {
 	return b.String()
 }
 
-// printJSON prints a document for programs.
+// printJSON prints an indented JSON document.
 func printJSON(w io.Writer, document any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(document)
 }
 
-// An rbacForm is a flag that takes which rights are printed.
+// An rbacForm is the flag --rbac: the scope of the printed rights.
 type rbacForm string
 
 const (
@@ -208,7 +208,7 @@ func (f *rbacForm) Set(text string) error {
 	return nil
 }
 
-// printRBAC prints the manifests of each target.
+// printRBAC prints manifests with the rights that each target needs.
 func printRBAC(s Streams, specs []targets.Spec, wide bool) error {
 	if len(specs) == 0 {
 		return errors.New("--rbac: name a cluster, such as kube:production")
@@ -230,48 +230,48 @@ func printRBAC(s Streams, specs []targets.Spec, wide bool) error {
 	return nil
 }
 
-// examine finds out what a target offers, of the nine paths and besides, and why not the rest. Nothing of the target is
-// left when it returns. Named says that the user asks about this very target.
+// examine returns what can be measured on a target, and the reasons for the rest. It leaves nothing behind on the
+// target. named reports whether the user named this target.
 func examine(ctx context.Context, s Streams, spec targets.Spec, named bool) (e examined, err error) {
 	t, err := registry.Target(spec)
 	if err != nil {
 		return e, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	paths, besides := measurable()
+	paths, others := samples()
 	e = examined{Target: spec.Label(), Spec: spec.Text, Paths: len(paths), Also: []string{}, Refusals: refusals{}}
 	if e.Facts, err = inspect(ctx, s, spec, t); err != nil {
 		return e, fmt.Errorf("%s: %w", spec.Label(), err)
 	}
 	e.PathsOffered = e.Refusals.paths(t, paths)
-	for _, b := range besides {
-		err := allowed(ctx, t, b.Workload)
+	for _, other := range others {
+		err := checkWorkload(ctx, t, other.Workload)
 		switch {
 		case err == nil:
-			e.Also = append(e.Also, b.Name)
-		case len(e.Facts) > 0, named && b.Workload.Traits().Needs.Volume:
-			e.Refusals.add(b.Name, err) // else it is none of what the target is for
+			e.Also = append(e.Also, other.Name)
+		case len(e.Facts) > 0, named && other.Workload.Traits().Needs.Volume:
+			e.Refusals.add(other.Name, err) // other kinds of targets are not expected to support it
 		}
 	}
 	return e, nil
 }
 
-// measurable is what targets may offer: network paths, and the rest.
-func measurable() (paths, besides []family.Sample) {
+// samples returns the sample workloads of all families: those of network paths, and the others.
+func samples() (paths, others []family.Sample) {
 	for _, f := range registry.Families() {
 		for _, o := range f.Offers {
 			if o.Workload.Traits().Needs.Path != "" {
 				paths = append(paths, o)
 			} else {
-				besides = append(besides, o)
+				others = append(others, o)
 			}
 		}
 	}
-	return paths, besides
+	return paths, others
 }
 
-// allowed says why a workload cannot be measured on a target, or not by this user.
-func allowed(ctx context.Context, t targets.Target, w family.Workload) error {
+// checkWorkload returns an error if a workload cannot be measured on a target, or not with this user's permissions.
+func checkWorkload(ctx context.Context, t targets.Target, w family.Workload) error {
 	if err := runner.Measurable(registry.Families().Tools(), t, w); err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func allowed(ctx context.Context, t targets.Target, w family.Workload) error {
 	return nil
 }
 
-// refusals are what a target does not offer, by reason.
+// refusals list what a target does not support, by reason.
 type refusals []report.Refusal
 
 func (r *refusals) add(name string, err error) {
@@ -299,8 +299,8 @@ func (r *refusals) add(name string, err error) {
 	(*r)[i].What = append((*r)[i].What, name)
 }
 
-// paths adds the paths that a target does not offer, and the tools that cannot measure those that it does; it returns
-// how many it offers.
+// paths adds the network paths that a target does not support, and the tools that cannot measure the supported ones. It
+// returns the number of supported paths.
 func (r *refusals) paths(t targets.Target, paths []family.Sample) (offered int) {
 	var last family.Workload
 	for _, p := range paths {
@@ -327,7 +327,7 @@ func (r *refusals) paths(t targets.Target, paths []family.Sample) (offered int) 
 	return offered
 }
 
-// inspect asks for the facts of a target that has to be reached before its offer is known.
+// inspect returns the facts of a target if it must be contacted to see what it supports, else none.
 func inspect(ctx context.Context, s Streams, spec targets.Spec, t targets.Target) ([]result.Fact, error) {
 	k, err := registry.FindKind(spec.Kind)
 	if err != nil || !k.Inspect {
@@ -337,7 +337,7 @@ func inspect(ctx context.Context, s Streams, spec targets.Spec, t targets.Target
 	for _, w := range warnings {
 		warn(s.Err, spec.Label()+": "+w)
 	}
-	if err != nil && !errors.Is(err, result.ErrNotSupported) { // else it is among the refusals
+	if err != nil && !errors.Is(err, result.ErrNotSupported) { // that one becomes a refusal
 		return nil, err
 	}
 	facts, err := runner.Facts(ctx, t, runner.FactsTime)
@@ -347,10 +347,10 @@ func inspect(ctx context.Context, s Streams, spec targets.Spec, t targets.Target
 	return facts, nil
 }
 
-// placements are those of all that could be measured on a target, by any tool. An application may be far away, and
-// is not asked.
+// placements returns the placements of everything that can be measured on a target, by any tool. Applications are left
+// out, so that no requests are sent to them.
 func placements(t targets.Target) []targets.Placement {
-	paths, _ := measurable()
+	paths, _ := samples()
 	var all []family.Workload
 	for _, p := range paths {
 		all = append(all, p.Workload)

@@ -24,8 +24,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestExamples: each experiment file of a study can be run, and measures every row of the table that it repeats. The
-// guide of the study names those that it does not.
+// TestExamples: each experiment file of a study can be resolved, and measures every row of the published table that it
+// repeats, except those that the study's guide names.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(files) < 5 {
@@ -56,7 +56,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestStudyCosts holds the table of what the studies cost to what plan says of their files; -update writes it.
+// TestStudyCosts compares the table of the studies' costs with the plans of their files; -update writes it.
 func TestStudyCosts(t *testing.T) {
 	const (
 		page  = "../../docs/studies/README.md"
@@ -116,11 +116,11 @@ func TestStudyCosts(t *testing.T) {
 	golden.Check(t, page, head+begin+"\n"+table.String()+"\n"+end+tail)
 }
 
-// nodesOfStudy finds how many nodes the guide of a study counts in what it costs.
+// nodesOfStudy matches the number of nodes in the cost formula of a study's guide.
 var nodesOfStudy = regexp.MustCompile(`(?m)^    hours x \((\d+) x price of a node`)
 
-// TestStudyGuides: each guide has what a reader needs to repeat the study: the commands, what it costs, the rights, and
-// what cannot be repeated.
+// TestStudyGuides: each guide has what a reader needs to repeat the study: commands, costs, rights, and what cannot be
+// repeated.
 func TestStudyGuides(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(files) < 5 {
@@ -145,7 +145,7 @@ func TestStudyGuides(t *testing.T) {
 	}
 }
 
-// exampleOf is the experiment of a file, which asks no cluster for anything.
+// exampleOf resolves the experiment of a file, without connecting to clusters.
 func exampleOf(t *testing.T, file string) (result.Experiment, []reference.Table) {
 	t.Helper()
 	var o options
@@ -169,7 +169,7 @@ func exampleOf(t *testing.T, file string) (result.Experiment, []reference.Table)
 	return e, o.reference
 }
 
-// measures says whether an experiment has what a published row is of.
+// measures reports whether an experiment has the case and metric of a published row.
 func measures(e result.Experiment, row reference.Row) bool {
 	return slices.ContainsFunc(e.Cases, func(rc result.Case) bool {
 		w, err := registry.Families().Parse(rc.Name, rc.Definition)

@@ -23,15 +23,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// An experiment is what run needs to begin or to go on.
+// An experiment holds everything needed to start or resume an experiment.
 type experiment struct {
-	config runner.Config // its targets are there from when they are opened, the rest when all is known
+	config runner.Config // Targets is set as targets are opened, the rest by configure
 	writer *store.Writer
 	dir    string
 	before *store.Results // nil: it is a new one
 }
 
-// changes says what a session found changed since those before it.
+// changes returns a warning about conditions that changed since earlier sessions.
 func (x *experiment) changes(now result.Session) []string {
 	if x.before == nil || now.Start.IsZero() {
 		return nil
@@ -42,10 +42,10 @@ func (x *experiment) changes(now result.Session) []string {
 	return nil
 }
 
-// close ends the targets, and warns of what may be left of them.
+// close closes the targets and the results directory, and warns of leftovers on targets.
 func (x *experiment) close(errs io.Writer) {
 	for _, t := range x.config.Targets {
-		// Other errors are of a holder that has ended or ends now; there is nothing to be done about them.
+		// Other errors come from a holder that has ended or is ending, and need no action.
 		if err := t.Places.Close(); errors.Is(err, targets.ErrLeft) {
 			warn(errs, fmt.Sprintf("%s: %v; remove it with: knotmeter clean '%s'", t.Name, err, t.Spec))
 		}
@@ -56,8 +56,7 @@ func (x *experiment) close(errs io.Writer) {
 	x.config.Targets, x.writer = nil, nil
 }
 
-// prepare resolves a new experiment, or reads the one that is to be resumed, reaches its targets and opens its
-// directory.
+// prepare resolves a new experiment or reads the one to resume, connects to its targets and opens its directory.
 func (o *options) prepare(ctx context.Context, s Streams, version string) (_ *experiment, err error) {
 	x := &experiment{dir: cmp.Or(o.resume, o.out)}
 	defer func() {
@@ -67,12 +66,12 @@ func (o *options) prepare(ctx context.Context, s Streams, version string) (_ *ex
 	}()
 	find, open := x.create, x.start
 	if o.resume != "" {
-		find, open = x.recall, x.takeUp
+		find, open = x.readResumed, x.resumeWriting
 	}
 	if err := find(ctx, o, s, version); err != nil {
 		return nil, err
 	}
-	if err := x.agree(ctx, s, &o.yes); err != nil {
+	if err := x.askConsent(ctx, s, &o.yes); err != nil {
 		return nil, err
 	}
 	warnings, err := x.begin(ctx, s.Err, o.share)
@@ -82,8 +81,9 @@ func (o *options) prepare(ctx context.Context, s Streams, version string) (_ *ex
 	return x, open(o, warnings)
 }
 
-// agree asks for consent to an experiment, says what it reaches, and says before that which clusters it is about.
-func (x *experiment) agree(ctx context.Context, s Streams, yes *bool) error {
+// askConsent prints the clusters of an experiment, asks for consent, and prints the destinations of requests and the
+// commands that will run.
+func (x *experiment) askConsent(ctx context.Context, s Streams, yes *bool) error {
 	e, targets := x.config.Experiment, x.config.Targets
 	if err := announceTargets(s.Err, targets); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (x *experiment) agree(ctx context.Context, s Streams, yes *bool) error {
 	return nil
 }
 
-// resultsParent is where results directories are made unless --out says otherwise.
+// resultsParent is the directory in which results directories are created by default.
 const resultsParent = "results"
 
 // create resolves a new experiment.
@@ -106,23 +106,23 @@ func (x *experiment) create(_ context.Context, o *options, s Streams, version st
 	}
 	e := x.config.Experiment
 	x.dir = cmp.Or(x.dir, filepath.Join(resultsParent, e.ID))
-	named := errors.Join(o.prices.check(e.TargetNames()...), o.told.check(e.TargetNames()...),
+	named := errors.Join(o.prices.check(e.TargetNames()...), o.facts.check(e.TargetNames()...),
 		o.matches.check(o.reference, e.TargetNames()))
 	return errors.Join(named, warnOfDesign(s.Err, e))
 }
 
-// start makes the directory of a new experiment.
+// start creates the directory of a new experiment.
 func (x *experiment) start(o *options, warnings []string) (err error) {
 	x.config.Experiment.Warnings = warnings
 	if x.writer, err = store.Create(x.dir, x.config.Experiment); err != nil {
 		return err
 	}
-	x.config.Sink = toldSink{pricedSink{x.writer, o.prices}, o.told}
+	x.config.Sink = statedSink{pricedSink{x.writer, o.prices}, o.facts}
 	return remember(x.config.Experiment)
 }
 
-// recall reads the experiment that is to be resumed and opens everything that it names, if the user agrees to that.
-func (x *experiment) recall(ctx context.Context, o *options, s Streams, version string) error {
+// readResumed reads the experiment to resume and, if the user consents, opens its targets.
+func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, version string) error {
 	r, err := store.Open(x.dir)
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -162,8 +162,9 @@ func (x *experiment) recall(ctx context.Context, o *options, s Streams, version 
 	return nil
 }
 
-// takeUp opens the directory of an experiment for its next runs. It has to be the one that was recalled.
-func (x *experiment) takeUp(_ *options, warnings []string) error {
+// resumeWriting opens the directory of a resumed experiment for writing. The experiment must not have changed since it
+// was read.
+func (x *experiment) resumeWriting(_ *options, warnings []string) error {
 	w, now, err := store.Resume(x.dir) // not before: it writes
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -186,8 +187,8 @@ func (x *experiment) takeUp(_ *options, warnings []string) error {
 	return nil
 }
 
-// resolve turns the flags into the plan of an experiment: as the runner does, with what the runner does not know, which
-// are gates and the rule by which cases stop.
+// resolve turns the flags into the plan of an experiment. In addition to runner.Resolve it checks the gates and sets
+// the stopping rule.
 func (x *experiment) resolve(o *options, version string) error {
 	suites, err := findSuites(o.suites)
 	if err != nil {
@@ -214,7 +215,7 @@ func (x *experiment) resolve(o *options, version string) error {
 	now := time.Now()
 	e, err := runner.Resolve(runner.Options{
 		ID: store.NewID(now), Version: version, Created: now, Seed: cmp.Or(o.seed, drawSeed()),
-		Targets: x.config.Targets, Baseline: o.baseline, Suites: o.asked(suites), Cases: o.cases, Primary: o.primaries,
+		Targets: x.config.Targets, Baseline: o.baseline, Suites: o.paced(suites), Cases: o.cases, Primary: o.primaries,
 		MaxRate: float64(o.maxRate), Metric: o.metric,
 		Families: registry.Families(), Tool: tool, Design: o.design(suites), Gates: o.gates,
 		Restore: restore,
@@ -233,14 +234,14 @@ func (x *experiment) resolve(o *options, version string) error {
 	return err
 }
 
-// configure is about an experiment whose targets are opened.
+// configure sets the configuration of an experiment whose targets are open.
 func (x *experiment) configure(e result.Experiment, tool family.Tool, decide runner.Decide, version string) {
 	c := &x.config
 	c.Experiment, c.Families, c.Tool, c.Version = e, registry.Families(), tool, version
 	c.Decide, c.Check = decide, checkRun
 }
 
-// begin reaches and claims every target of an experiment, before anything is written, and prints the warnings.
+// begin connects to and claims every target of an experiment, before anything is written, and prints the warnings.
 func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (warnings []string, err error) {
 	warnings, err = runner.Begin(ctx, x.config, share)
 	if err != nil && ctx.Err() != nil {
@@ -250,7 +251,7 @@ func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (war
 	return warnings, err
 }
 
-// checkRun says what a run cannot be that ended well.
+// checkRun returns the audit errors of a run that ended without errors, which make it invalid.
 func checkRun(of result.Case, r result.Run) []result.Warning {
 	var reasons []result.Warning
 	for _, f := range audit.CheckRun(of, r) {
@@ -262,14 +263,14 @@ func checkRun(of result.Case, r result.Run) []result.Warning {
 	return reasons
 }
 
-// drawSeed draws a seed that is short enough to be typed again.
+// drawSeed returns a random seed of 32 bits, which is short enough to be typed.
 func drawSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// openTargets makes the targets; those that it made are there also after an error.
+// openTargets opens the targets. After an error, those opened before it remain in the configuration.
 func (x *experiment) openTargets(specs []targets.Spec) error {
 	for _, spec := range specs {
 		places, err := registry.Target(spec)
@@ -282,7 +283,7 @@ func (x *experiment) openTargets(specs []targets.Spec) error {
 	return nil
 }
 
-// openTarget makes the target that a text names; it touches nothing until it is used.
+// openTarget returns the target of a text, without any effect until it is used.
 func openTarget(text string) (targets.Target, error) {
 	spec, err := targets.ParseSpec(text)
 	if err != nil {

@@ -30,14 +30,14 @@ time. docs/explain.md has the rules; 'compare -o json' has all evidence as data.
 		Example: `  knotmeter explain results/2026-12-01-a1b2
   knotmeter explain results/2026-12-01-a1b2 --confirm`,
 		Args:              operands(1, 1),
-		ValidArgsFunction: upTo(1, offerResults),
+		ValidArgsFunction: limitArgs(1, offerResults),
 		RunE: func(c *cobra.Command, dirs []string) error {
 			if confirm {
 				if err := confirmAll(c.Context(), s, version, dirs[0], yes); err != nil {
 					return err
 				}
 			}
-			l, err := judgement{}.load(dirs[0])
+			l, err := resultOptions{}.load(dirs[0])
 			if err != nil {
 				return err
 			}
@@ -51,16 +51,16 @@ time. docs/explain.md has the rules; 'compare -o json' has all evidence as data.
 	return c
 }
 
-// trials is the folder of a results directory with the experiments that confirm its causes, one for each explanation.
+// trials is the folder of a results directory for the experiments that confirm causes, one per explanation.
 const trials = "trials"
 
 func trialDir(dir string, explanation int) string {
 	return filepath.Join(dir, trials, strconv.Itoa(explanation+1))
 }
 
-// confirmAll carries out the trials of the primary explanations that have none yet.
+// confirmAll runs the trials of the primary explanations that have none yet.
 func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) error {
-	l, err := judgement{}.load(dir)
+	l, err := resultOptions{}.load(dir)
 	if err != nil {
 		return err
 	}
@@ -94,13 +94,13 @@ func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) e
 	return nil
 }
 
-// leastTrial is how many blocks a trial has at least.
-const leastTrial = 8
+// trialBlocks is the number of blocks of a trial.
+const trialBlocks = 8
 
-// trialArgs are the arguments of run for a trial, with windows as the experiment had them.
+// trialArgs returns the arguments of run for a trial, with the window and warm-up of the experiment.
 func trialArgs(t explain.ConfirmationPlan, d result.Design, out string, yes bool) []string {
 	seconds := func(v float64) string { return time.Duration(v * float64(time.Second)).String() }
-	args := []string{"--out", out, "--blocks", strconv.Itoa(leastTrial), "--primary", "*",
+	args := []string{"--out", out, "--blocks", strconv.Itoa(trialBlocks), "--primary", "*",
 		"--duration", seconds(d.Duration), "--warmup", seconds(d.Warmup)}
 	for _, text := range t.Targets {
 		args = append(args, "--target", text)
@@ -114,8 +114,8 @@ func trialArgs(t explain.ConfirmationPlan, d result.Design, out string, yes bool
 	return args
 }
 
-// confirmed adds what the trials of a results directory found, as far as there are any.
-func confirmed(dir string, e result.Experiment, list []explain.Explanation) error {
+// addConfirmations adds the results of existing trials to the explanations.
+func addConfirmations(dir string, e result.Experiment, list []explain.Explanation) error {
 	for i := range list {
 		x := &list[i]
 		t, ok := explain.NewConfirmationPlan(*x, e)

@@ -13,20 +13,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-const toldHelp = "`[TARGET:]NAME=VALUE` fact that no measurement tells, of one target or of all, such as " +
+const factHelp = "`[TARGET:]NAME=VALUE` fact that no measurement tells, of one target or of all, such as " +
 	"link-rate=10Gbit/s or limit-iops=2400/s; repeated"
 
-// A told is facts of targets that users give: [TARGET:]NAME=VALUE, repeated.
-type told []string
+// statedFacts is the flag --fact: facts that users state, as [TARGET:]NAME=VALUE, repeated.
+type statedFacts []string
 
-// of are the facts of a target, the last one of each name.
-func (t told) of(target string) []result.Fact {
+// of returns the stated facts of a target, the last one of each name.
+func (t statedFacts) of(target string) []result.Fact {
 	var facts []result.Fact
 	for _, text := range t {
 		own, is := strings.CutPrefix(text, target+":")
 		name, value, _ := strings.Cut(own, "=")
 		if !is && strings.Contains(name, ":") {
-			continue // of another target
+			continue // for another target
 		}
 		facts = slices.DeleteFunc(facts, func(f result.Fact) bool { return f.Name == name })
 		facts = append(facts, result.Fact{Name: name, Value: value})
@@ -34,8 +34,8 @@ func (t told) of(target string) []result.Fact {
 	return facts
 }
 
-// check refuses what is no fact, or one of a target that there is not.
-func (t told) check(targets ...string) error {
+// check returns an error about a text that is not a fact, or about an unknown target.
+func (t statedFacts) check(targets ...string) error {
 	for _, text := range t {
 		fact := text
 		for _, name := range targets {
@@ -65,7 +65,7 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:at], text[at+len(separator):], true
 }
 
-// checkUnit refuses a limit that the audit could not read.
+// checkUnit returns an error if a fact is a limit for the audit and its value has the wrong unit.
 func checkUnit(name, value string) error {
 	want, limits := audit.StatedUnit(name)
 	if !limits {
@@ -78,8 +78,8 @@ func checkUnit(name, value string) error {
 	return nil
 }
 
-// factOfTold lists the facts that users gave, as a fact of its own.
-func factOfTold(given []result.Fact) result.Fact {
+// statedFact returns a fact that lists the names of the facts that a user stated.
+func statedFact(given []result.Fact) result.Fact {
 	var names []string
 	for _, f := range given {
 		names = append(names, f.Name)
@@ -87,19 +87,19 @@ func factOfTold(given []result.Fact) result.Fact {
 	return result.Fact{Name: audit.FactStatedByUser, Value: strings.Join(names, ", ")}
 }
 
-// A toldSink has the facts that users gave among those of targets, in the place of what was found out.
-type toldSink struct {
+// A statedSink is a sink that replaces collected facts of targets by those that the user stated.
+type statedSink struct {
 	runner.Sink
-	told told
+	facts statedFacts
 }
 
-func (s toldSink) WriteFacts(target string, facts []result.Fact) error {
-	given := s.told.of(target)
+func (s statedSink) WriteFacts(target string, facts []result.Fact) error {
+	given := s.facts.of(target)
 	if len(given) == 0 {
 		return s.Sink.WriteFacts(target, facts)
 	}
 	all := slices.DeleteFunc(slices.Clone(facts), func(f result.Fact) bool {
 		return slices.ContainsFunc(given, func(g result.Fact) bool { return g.Name == f.Name })
 	})
-	return s.Sink.WriteFacts(target, append(append(all, given...), factOfTold(given)))
+	return s.Sink.WriteFacts(target, append(append(all, given...), statedFact(given)))
 }

@@ -20,9 +20,9 @@ func (s *factSink) WriteFacts(_ string, facts []result.Fact) error {
 	return nil
 }
 
-// Facts that users give take the place of those that were found out, of one target or of all, and are marked.
-func TestToldFacts(t *testing.T) {
-	given := told{"link-rate=10Gbit/s", "kube:a:link-rate=1.25 Gbit/s", "kube:b:limit-iops=2400/s", "vm=D4as_v5"}
+// Facts that users state replace collected ones, for one target or for all, and are marked.
+func TestStatedFacts(t *testing.T) {
+	given := statedFacts{"link-rate=10Gbit/s", "kube:a:link-rate=1.25 Gbit/s", "kube:b:limit-iops=2400/s", "vm=D4as_v5"}
 	if err := given.check("kube:a", "kube:b", "c"); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestToldFacts(t *testing.T) {
 	} {
 		var s factSink
 		found := []result.Fact{{Name: "kernel", Value: "6.1"}, {Name: "link-rate", Value: "unknown"}}
-		if err := (toldSink{&s, given}).WriteFacts(target, slices.Clone(found)); err != nil {
+		if err := (statedSink{&s, given}).WriteFacts(target, slices.Clone(found)); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -49,7 +49,7 @@ func TestToldFacts(t *testing.T) {
 		"kube:a:link-rate=fast": "a number above 0 with its unit", "limit-iops=5Gbit/s": "such as 2400/s",
 		"limit-throughput=-1MB/s": "a number above 0", "told=x": "is not NAME=VALUE",
 	} {
-		if err := (told{text}).check("kube:a"); err == nil || !strings.Contains(err.Error(), want) {
+		if err := (statedFacts{text}).check("kube:a"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

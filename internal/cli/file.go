@@ -19,8 +19,8 @@ const (
 	fileKind       = "Experiment"
 )
 
-// fileType is the type of an experiment file: a field for each setting that has one, and a section for each kind of
-// target whose options have fields.
+// fileType returns the type of an experiment file: a field for each setting that has one, and a section for each kind
+// of target whose options have fields.
 func fileType() reflect.Type {
 	fields := []reflect.StructField{fileField("apiVersion", "", textType), fileField("kind", "", textType)}
 	for _, s := range settings {
@@ -44,22 +44,22 @@ func fileType() reflect.Type {
 
 var textType = reflect.TypeFor[string]()
 
-// optionTypes are the types of the fields of options.
+// optionTypes are the field types of options, by the kind of their value.
 var optionTypes = map[targets.Value]reflect.Type{
 	targets.Text: textType, targets.File: textType, targets.Switch: reflect.TypeFor[bool](),
 	targets.List: reflect.TypeFor[[]string](), targets.Document: reflect.TypeFor[json.RawMessage](),
 }
 
-// fileField is a field of an experiment file. The tag flag names the flag that it stands for, if there is one.
+// fileField returns a field of an experiment file. Its tag "flag" is the name of the flag that it sets, if any.
 func fileField(name, flag string, of reflect.Type) reflect.StructField {
 	tag := fmt.Sprintf(`json:%q flag:%q`, name, flag)
 	return reflect.StructField{Name: goName(name), Type: of, Tag: reflect.StructTag(tag)}
 }
 
-// goName is what a field of a file is called in Go.
+// goName returns the Go name of a field of an experiment file.
 func goName(field string) string { return strings.ToUpper(field[:1]) + field[1:] }
 
-// readFile sets the flags that were not given from the fields of the file.
+// readFile sets the flags that are not on the command line from the fields of the experiment file.
 func (o *options) readFile() error {
 	if o.file == "" {
 		return nil
@@ -78,7 +78,7 @@ func (o *options) readFile() error {
 	return nil
 }
 
-// take sets flags from a file of [fileType].
+// take sets the options from an experiment file, a value of [fileType].
 func (o *options) take(file reflect.Value) error {
 	if file.Field(0).String() != fileAPIVersion || file.Field(1).String() != fileKind {
 		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
@@ -102,14 +102,14 @@ func (o *options) take(file reflect.Value) error {
 	return nil
 }
 
-// setFlags sets the flags that were not given from the fields that stand for them.
+// setFlags sets the flags that are not on the command line from the fields for them.
 func setFlags(flags *pflag.FlagSet, fields reflect.Value) error {
-	// A number of blocks in the command line is instead of the file's looks, and the other way round.
-	instead := map[string]bool{"looks": flags.Changed("blocks"), "blocks": flags.Changed("looks")}
+	// A number of blocks on the command line replaces the looks of the file, and the other way round.
+	replaced := map[string]bool{"looks": flags.Changed("blocks"), "blocks": flags.Changed("looks")}
 	for i := range fields.NumField() {
 		tag := fields.Type().Field(i).Tag
 		name := tag.Get("flag")
-		if name == "" || flags.Lookup(name) == nil || flags.Changed(name) || instead[name] || fields.Field(i).IsZero() {
+		if name == "" || flags.Lookup(name) == nil || flags.Changed(name) || replaced[name] || fields.Field(i).IsZero() {
 			continue
 		}
 		if err := setFlag(flags, name, fields.Field(i)); err != nil {

@@ -44,7 +44,7 @@ func TestGateStatus(t *testing.T) {
 	}
 }
 
-// Of two ends the documented one counts, and both are told.
+// Of two errors, the documented status counts, and both texts are reported.
 func TestWorst(t *testing.T) {
 	end := func(status int) error {
 		if status == 0 {
@@ -56,7 +56,7 @@ func TestWorst(t *testing.T) {
 		{0, 0, 0}, {2, 0, 2}, {0, 3, 3}, {0, 4, 4}, {2, 3, 3}, {2, 4, 2}, {130, 3, 130}, {130, 4, 130}, {130, 0, 130},
 		{141, 3, 3}, {141, 4, 141}, {2, 141, 2}, {130, 141, 130},
 	} {
-		err := worst(end(test.outcome), end(test.gates))
+		err := worstError(end(test.outcome), end(test.gates))
 		if status(err) != test.want {
 			t.Errorf("%d and %d give %d, want %d", test.outcome, test.gates, status(err), test.want)
 		}
@@ -113,7 +113,7 @@ func TestCheckGates(t *testing.T) {
 	}
 }
 
-// A gate on results may be about whatever their runs have, and what their tool could have told.
+// A gate on results may be about any metric that their runs have or their tool measures.
 func TestCheckGatesOfResults(t *testing.T) {
 	e, imported := planned(), planned()
 	imported.Imported, imported.Tool = "csv", "csv"
@@ -128,36 +128,37 @@ func TestCheckGatesOfResults(t *testing.T) {
 		{e, "*/other/tcp-rr api-cals <= 9", `have no metric "api-cals"; did you mean "api-calls"?`},
 		{imported, "*/other/tcp-rr api-calls <= 9", ""},
 		{imported, "*/other/tcp-rr p99.9 <= +5%", `have no metric "p99.9"; there are api-calls`},
-		{imported, "*/other/tcp-crr p99.9 <= +5%", ""}, // of which there is no run
+		{imported, "*/other/tcp-crr p99.9 <= +5%", ""}, // a case without runs
 	} {
-		j := judgement{gates: []string{test.gate}}
-		_, err := j.onto(&test.of, runs)
+		j := resultOptions{gates: []string{test.gate}}
+		_, err := j.applyTo(&test.of, runs)
 		if (test.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", test.gate, err, test.want)
 		}
 	}
 }
 
-// A judgement that is not the plan's says so, and leaves the rest as it is.
-func TestJudgement(t *testing.T) {
+// Options that differ from the plan are reported, and the rest of the plan is not changed.
+func TestResultOptions(t *testing.T) {
 	e := planned()
 	e.Gates = []string{"*/tcp-rr p50 <= +5%"}
 	for _, test := range []struct {
-		judgement judgement
-		want      string
+		options resultOptions
+		want    string
 	}{
-		{judgement{}, ""},
-		{judgement{gates: e.Gates}, ""},
-		{judgement{allPairs: true}, "without comparing all pairs;"},
-		{judgement{gates: []string{"*/tcp-rr p50 <= +9%"}, allPairs: true}, "without comparing all pairs and these gates;"},
+		{resultOptions{}, ""},
+		{resultOptions{gates: e.Gates}, ""},
+		{resultOptions{allPairs: true}, "without comparing all pairs;"},
+		{resultOptions{gates: []string{"*/tcp-rr p50 <= +9%"}, allPairs: true},
+			"without comparing all pairs and these gates;"},
 	} {
 		got := e
-		remark, err := test.judgement.onto(&got, nil)
+		remark, err := test.options.applyTo(&got, nil)
 		if err != nil || !strings.Contains(remark, test.want) || (test.want == "") != (remark == "") {
-			t.Errorf("%+v: %q, %v", test.judgement, remark, err)
+			t.Errorf("%+v: %q, %v", test.options, remark, err)
 		}
-		if got.Design.AllPairs != test.judgement.allPairs || len(got.Gates) != 1 {
-			t.Errorf("%+v: %+v, %v", test.judgement, got.Design, got.Gates)
+		if got.Design.AllPairs != test.options.allPairs || len(got.Gates) != 1 {
+			t.Errorf("%+v: %+v, %v", test.options, got.Design, got.Gates)
 		}
 	}
 }

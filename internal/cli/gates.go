@@ -14,10 +14,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// caseMetrics are the metrics that runs of a case may have; nil where that is not known.
+// A caseMetrics returns the metrics that runs of a case may have; nil if they are not known.
 type caseMetrics func(result.Case) []metric.Metric
 
-// metricsOf are those of what a tool measures.
+// metricsOf returns the metrics that a tool measures.
 func metricsOf(t family.Tool) caseMetrics {
 	return func(rc result.Case) []metric.Metric {
 		c, err := registry.Families().Parse(rc.Name, rc.Definition)
@@ -28,7 +28,7 @@ func metricsOf(t family.Tool) caseMetrics {
 	}
 }
 
-// metricsIn are those that runs have, and those that they may have by their tool where that is ours.
+// metricsIn returns the metrics that runs have, and those that their tool measures unless the runs were imported.
 func metricsIn(e result.Experiment, runs []result.Run) caseMetrics {
 	byTool := func(result.Case) []metric.Metric { return nil }
 	if t, err := findTool(e.Tool); err == nil && e.Imported == "" {
@@ -50,7 +50,7 @@ func metricsIn(e result.Experiment, runs []result.Run) caseMetrics {
 	}
 }
 
-// checkGates refuses gates that cannot be read, or that nothing in the plan could ever decide.
+// checkGates returns an error about gates that cannot be parsed or that the planned cases and targets cannot decide.
 func checkGates(e result.Experiment, metrics caseMetrics) error {
 	for _, text := range e.Gates {
 		g, err := compare.ParseGate(text)
@@ -64,7 +64,7 @@ func checkGates(e result.Experiment, metrics caseMetrics) error {
 	return nil
 }
 
-// checkGate says what is wrong with a gate, as the end of a sentence.
+// checkGate returns an error about a gate; its text continues a sentence that begins with the gate.
 func checkGate(e result.Experiment, g compare.Gate, metrics caseMetrics) error {
 	cases, err := gateCases(e, g.Case)
 	if err != nil {
@@ -82,7 +82,7 @@ func checkGate(e result.Experiment, g compare.Gate, metrics caseMetrics) error {
 	return checkMeasured(e, cases, targets)
 }
 
-// gateCases are the compared cases that a pattern matches.
+// gateCases returns the compared cases that a pattern matches.
 func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 	var matched []result.Case
 	var references, others []string
@@ -112,7 +112,7 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 	return nil, fmt.Errorf("matches no case that is measured on every target%s", prose.DidYouMean(pattern, others))
 }
 
-// gateTargets are the targets that a gate is about.
+// gateTargets returns the targets that a gate is about.
 func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 	var about []string
 	names := e.TargetNames()
@@ -127,7 +127,7 @@ func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 	return about, nil
 }
 
-// checkMetric refuses a metric that no run of a case has, and a limit in another unit.
+// checkMetric returns an error if no run of a case has the gate's metric, or if its limit has another unit.
 func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error {
 	name := g.Metric
 	if name == "" {
@@ -141,7 +141,7 @@ func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error 
 		names = append(names, m.Name)
 	}
 	if len(metrics) == 0 {
-		return nil // it is not known what runs have
+		return nil // the metrics are not known
 	}
 	hint := prose.DidYouMean(name, names)
 	if hint == "" {
@@ -150,7 +150,7 @@ func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error 
 	return fmt.Errorf("applies to %s, whose runs have no metric %q%s", rc.Name, name, hint)
 }
 
-// checkMeasured refuses a gate on cases of which none can be measured on a target that it is about.
+// checkMeasured returns an error if none of the cases of a gate can be measured on any of its targets.
 func checkMeasured(e result.Experiment, cases []result.Case, targets []string) error {
 	var why string
 	for _, rc := range cases {

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// A heading is what flags stand under in a help text.
+// A heading is the heading of a group of flags in a help text.
 type heading string
 
 // The headings of run and plan, besides those of kinds of targets.
@@ -25,28 +25,29 @@ const (
 	running  heading = "Running"
 )
 
-// The annotations of flags that arrange help texts. What a flag takes stands between backquotes at the head of its
-// usage, until arrangeFlags cuts it off.
+// The annotations of flags for help texts. The name of a flag's argument stands in backquotes at the beginning of its
+// usage, from where arrangeFlags moves it to an annotation.
 const (
 	headingOf  = "knotmeter_heading"
-	argumentOf = "knotmeter_argument" // what the flag takes, for readers: TARGET
-	rarely     = "knotmeter_rarely"   // used, so only --help-all shows it
+	argumentOf = "knotmeter_argument" // name of the argument, such as TARGET
+	rareFlag   = "knotmeter_rarely"   // only --help-all shows the flag
 )
 
-// annotate tells the help where a flag belongs.
+// annotate sets the heading of a flag, and whether only --help-all shows it.
 func annotate(f *pflag.Flag, under heading, rare bool) {
 	f.Annotations = map[string][]string{headingOf: {string(under)}}
 	if rare {
-		f.Annotations[rarely] = []string{}
+		f.Annotations[rareFlag] = []string{}
 	}
 }
 
 func rare(f *pflag.Flag) bool {
-	_, is := f.Annotations[rarely]
+	_, is := f.Annotations[rareFlag]
 	return is
 }
 
-// wholeHelp is the flag --help-all. To set it is to ask for help, whatever else is wrong with the command line.
+// wholeHelp is the flag --help-all. Setting it returns pflag.ErrHelp, so that help is printed even if other arguments
+// are wrong.
 type wholeHelp bool
 
 const helpAll = "help-all"
@@ -59,7 +60,7 @@ func (w *wholeHelp) Set(string) error {
 	return pflag.ErrHelp
 }
 
-// arrangeHelp gives a program its help texts, and --help-all, which --help names where it does not show every flag.
+// arrangeHelp sets the help texts of all commands and adds --help-all, which --help mentions if it hides flags.
 func arrangeHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		all := c.Flags().Lookup(helpAll)
@@ -68,7 +69,7 @@ func arrangeHelp(root *cobra.Command) {
 	arrangeFlags(root)
 }
 
-// arrangeFlags does that for the flags of a command and of those below it.
+// arrangeFlags adds --help-all to a command and its subcommands, and moves the arguments of flags to annotations.
 func arrangeFlags(c *cobra.Command) {
 	c.Flags().SortFlags = false
 	some := false
@@ -88,9 +89,9 @@ func arrangeFlags(c *cobra.Command) {
 	}
 }
 
-// helpText is the help of a command; all says that it shows every flag, not only those that are used often.
+// helpText returns the help of a command, with all flags or only the common ones.
 func helpText(c *cobra.Command, all bool) string {
-	parts := []string{wrapped(cmp.Or(c.Long, c.Short)), "Usage:\n  " + usageLine(c)}
+	parts := []string{wrapParagraphs(cmp.Or(c.Long, c.Short)), "Usage:\n  " + usageLine(c)}
 	if c.Example != "" {
 		parts = append(parts, "Examples:\n"+c.Example)
 	}
@@ -107,7 +108,7 @@ func helpText(c *cobra.Command, all bool) string {
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
-// usageLine is the command line of a command.
+// usageLine returns the usage line of a command.
 func usageLine(c *cobra.Command) string {
 	switch {
 	case c.HasAvailableSubCommands():
@@ -118,8 +119,9 @@ func usageLine(c *cobra.Command) string {
 	return c.UseLine()
 }
 
-// wrapped is text of paragraphs for a terminal. Those that are indented are commands and tables, and stay as they are.
-func wrapped(text string) string {
+// wrapParagraphs wraps the paragraphs of a text to prose.Columns. Indented ones are commands and tables and stay as
+// they are.
+func wrapParagraphs(text string) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, paragraph := range paragraphs {
 		if !strings.HasPrefix(paragraph, " ") {
@@ -129,7 +131,7 @@ func wrapped(text string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// commandSections are the commands below one, by their groups.
+// commandSections returns the subcommands of a command by group.
 func commandSections(c *cobra.Command) []prose.Section {
 	groups := c.Groups()
 	if len(groups) == 0 {
@@ -150,7 +152,7 @@ func commandSections(c *cobra.Command) []prose.Section {
 	return list
 }
 
-// shownFlags are the flags of a command that its help shows, in the order of their definition.
+// shownFlags returns the flags of a command that its help shows, in the order of definition.
 func shownFlags(c *cobra.Command, all bool) []*pflag.Flag {
 	var list []*pflag.Flag
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -161,7 +163,7 @@ func shownFlags(c *cobra.Command, all bool) []*pflag.Flag {
 	return list
 }
 
-// flagSections are the flags of a command by their headings.
+// flagSections returns the flags of a command by heading.
 func flagSections(c *cobra.Command, all bool) []prose.Section {
 	var list []prose.Section
 	for _, f := range shownFlags(c, all) {
@@ -178,7 +180,7 @@ func flagSections(c *cobra.Command, all bool) []prose.Section {
 	return list
 }
 
-// flagTerm is a flag with what it takes: -f, --file FILE.
+// flagTerm returns a flag with its argument: -f, --file FILE.
 func flagTerm(f *pflag.Flag) string {
 	term := "    --" + f.Name
 	if f.Shorthand != "" {
@@ -194,7 +196,7 @@ func flagTerm(f *pflag.Flag) string {
 	return term + " " + argument
 }
 
-// flagAbout is what a flag is for, and its default.
+// flagAbout returns the description of a flag and its default.
 func flagAbout(f *pflag.Flag) string {
 	value := strings.Trim(f.DefValue, "[]")
 	if slices.Contains([]string{"", "0", "0s", "false"}, value) {

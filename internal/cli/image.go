@@ -23,7 +23,7 @@ type imageOptions struct {
 }
 
 func newImage(s Streams) *cobra.Command {
-	c := onlyParent(&cobra.Command{
+	c := parentCommand(&cobra.Command{
 		Use:   "image",
 		Short: "Build the agent's container image, or push it to a registry",
 		Long: `Build the image that pods on a cluster start from: the agent, and other tools
@@ -61,7 +61,7 @@ in the format of docker save, for several as an OCI layout with one index.`,
 			if err != nil {
 				return err
 			}
-			err = writeWhole(out, func(w io.Writer) error { return image.Write(w, reference, images) })
+			err = writeAtomic(out, func(w io.Writer) error { return image.Write(w, reference, images) })
 			if err != nil {
 				return fmt.Errorf("--out: %w", err)
 			}
@@ -124,7 +124,7 @@ target: kube:?image=REFERENCE@sha256:…`,
 	return c
 }
 
-// build makes the images, by architecture, and describes them.
+// build builds an image for each architecture and prints a line about it.
 func (o imageOptions) build(out io.Writer) (map[string]image.Image, error) {
 	if len(o.arches) > 1 && o.agent != "" {
 		return nil, errors.New("--agent: it is a program for one architecture; leave it out, or give one --arch")
@@ -170,7 +170,7 @@ func describe(out io.Writer, arch string, agent int, img image.Image) error {
 	return nil
 }
 
-// agentFor is the agent's program: what --agent names, else the one that is found.
+// agentFor returns the agent program for an architecture: the file of --agent, else the installed one.
 func (o imageOptions) agentFor(arch string) ([]byte, error) {
 	if o.agent == "" {
 		text, err := image.Agent(arch)
@@ -186,8 +186,8 @@ func (o imageOptions) agentFor(arch string) ([]byte, error) {
 	return text, nil
 }
 
-// writeWhole writes a file under another name first, so that an interrupted write leaves none.
-func writeWhole(file string, write func(io.Writer) error) error {
+// writeAtomic writes a file under a temporary name and renames it, so that an interrupted write leaves no file.
+func writeAtomic(file string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
 	if err != nil {
 		return err

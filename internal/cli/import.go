@@ -22,11 +22,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// largestImport bounds what is read of one file.
-const largestImport = 256 << 20
+// maxImport is the largest size of an imported file, in bytes.
+const maxImport = 256 << 20
 
-// An importOrder is what the user wants of an import.
-type importOrder struct {
+// importOptions are the flags of import.
+type importOptions struct {
 	importer.Options
 	alpha, delta fraction
 	facts        []string
@@ -34,7 +34,8 @@ type importOrder struct {
 }
 
 func newImport(s Streams, version string) *cobra.Command {
-	o := importOrder{Options: importer.Options{Version: version, Families: registry.Families()}, alpha: 0.05, delta: 0.02}
+	o := importOptions{Options: importer.Options{Version: version, Families: registry.Families()},
+		alpha: 0.05, delta: 0.02}
 	c := &cobra.Command{
 		Use:   "import FORMAT [TARGET=]FILE|DIR…",
 		Short: "Turn other tools' output into a results directory",
@@ -52,13 +53,13 @@ the path of a case, or --case does.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return beginning(importNames(), typed)
+			return withPrefix(importNames(), typed)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return o.follow(s, args[0], args[1:])
+			return o.run(s, args[0], args[1:])
 		},
 	}
 	flags := c.Flags()
@@ -73,12 +74,12 @@ the path of a case, or --case does.`,
 	flags.Var(&o.delta, "delta", "`CHANGE` smallest change that matters")
 	flags.StringArrayVar(&o.facts, "fact", nil,
 		"`NAME=VALUE` fact that the files do not tell, such as workers=1300; repeated")
-	completeFlag(c, targetFlag, nil) // of the user's choice
+	completeFlag(c, targetFlag, nil) // any name is allowed
 	return c
 }
 
-// follow writes a results directory of what files of a format hold.
-func (o *importOrder) follow(s Streams, format string, files []string) error {
+// run reads files of a format and writes a results directory.
+func (o *importOptions) run(s Streams, format string, files []string) error {
 	f, err := findImport(format)
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func formatLines() string {
 	return b.String()
 }
 
-// importNames are the formats that import reads.
+// importNames returns the names of the formats that import reads.
 func importNames() []string {
 	var names []string
 	for _, f := range importer.Formats() {
@@ -127,8 +128,8 @@ func findImport(name string) (importer.Format, error) {
 		name, prose.Choices(name, importNames()))
 }
 
-// check takes the flags that are not the options' own.
-func (o *importOrder) check() error {
+// check checks the flags and sets the importer's options from them.
+func (o *importOptions) check() error {
 	o.Alpha, o.Delta = float64(o.alpha), float64(o.delta)
 	switch {
 	case o.out == "":
@@ -149,22 +150,23 @@ func (o *importOrder) check() error {
 		o.Facts = append(o.Facts, result.Fact{Name: name, Value: value})
 	}
 	if len(o.Facts) > 0 {
-		o.Facts = append(o.Facts, factOfTold(o.Facts))
+		o.Facts = append(o.Facts, statedFact(o.Facts))
 	}
 	return nil
 }
 
-// An operand is a file or directory to import, with the name of its target, if that is known.
+// An operand is a file or directory to import, with the name of its target if it is known.
 type operand struct {
 	path, target string
-	given, isDir bool // the name was given with it
+	named        bool // as TARGET=PATH
+	isDir        bool
 }
 
 func newOperand(arg, fallback string) (operand, error) {
 	o := operand{path: arg, target: fallback}
 	info, err := os.Stat(arg)
 	if before, after, ok := strings.Cut(arg, "="); errors.Is(err, fs.ErrNotExist) && ok && before != "" {
-		o = operand{path: after, target: before, given: true}
+		o = operand{path: after, target: before, named: true}
 		info, err = os.Stat(after)
 	}
 	if err != nil {
@@ -174,22 +176,21 @@ func newOperand(arg, fallback string) (operand, error) {
 	return o, nil
 }
 
-// findSources reads the files that the arguments name, those of a directory in the order of their names. Without any
-// other name a target has that of its directory, but not where all there is are files of one directory, the name of
-// which need not mean anything.
+// findSources reads the files of the arguments, those of a directory in the order of their names. A target without
+// another name has that of its directory, unless all files are in the same directory: its name may mean nothing.
 func findSources(args []string, fallback string) ([]importer.Source, error) {
 	var operands []operand
-	apart := false
+	severalDirs := false
 	for _, arg := range args {
 		o, err := newOperand(arg, fallback)
 		if err != nil {
 			return nil, err
 		}
-		if o.isDir && !o.given && slices.Contains(operands, o) {
+		if o.isDir && !o.named && slices.Contains(operands, o) {
 			return nil, fmt.Errorf("import: %s is given twice", o.path)
 		}
 		operands = append(operands, o)
-		apart = apart || o.isDir || filepath.Dir(o.path) != filepath.Dir(operands[0].path)
+		severalDirs = severalDirs || o.isDir || filepath.Dir(o.path) != filepath.Dir(operands[0].path)
 	}
 	var sources []importer.Source
 	for _, o := range operands {
@@ -197,8 +198,8 @@ func findSources(args []string, fallback string) ([]importer.Source, error) {
 		var err error
 		switch {
 		case o.isDir:
-			read, err = walkSources(o.path, o.target, o.given)
-		case o.target == "" && apart:
+			read, err = walkSources(o.path, o.target, o.named)
+		case o.target == "" && severalDirs:
 			read[0], err = readSource(o.path, "", filepath.Dir(o.path))
 		default:
 			read[0], err = readSource(o.path, o.target, "")
@@ -211,7 +212,7 @@ func findSources(args []string, fallback string) ([]importer.Source, error) {
 	return sources, nil
 }
 
-// targetOf is the name of a directory, also of one given as "." or "..".
+// targetOf returns the name of a directory, even if it is given as "." or "..".
 func targetOf(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
@@ -219,9 +220,9 @@ func targetOf(dir string) string {
 	return filepath.Base(dir)
 }
 
-// walkSources reads all files below a directory but hidden ones; the first directory below it names the
-// target, unless that was given.
-func walkSources(dir, name string, given bool) ([]importer.Source, error) {
+// walkSources reads all files below a directory except hidden ones. The first directory below it is the target's name,
+// unless the user named the target.
+func walkSources(dir, name string, named bool) ([]importer.Source, error) {
 	var sources []importer.Source
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -238,7 +239,7 @@ func walkSources(dir, name string, given bool) ([]importer.Source, error) {
 		if name == "" {
 			from = dir
 		}
-		if rel, err := filepath.Rel(dir, path); err == nil && !given {
+		if rel, err := filepath.Rel(dir, path); err == nil && !named {
 			if first, _, below := strings.Cut(filepath.ToSlash(rel), "/"); below {
 				from = filepath.Join(dir, first)
 			}
@@ -253,19 +254,19 @@ func walkSources(dir, name string, given bool) ([]importer.Source, error) {
 	return sources, err
 }
 
-// readSource reads a file of which the target has a name, or that of a directory.
+// readSource reads a file whose target has this name, or that of the directory from, if it is not empty.
 func readSource(path, name, from string) (importer.Source, error) {
 	if from != "" {
 		name = targetOf(from)
 	}
-	data, err := userfile.Read(path, largestImport)
+	data, err := userfile.Read(path, maxImport)
 	if err != nil {
 		return importer.Source{}, fmt.Errorf("import: %w", err)
 	}
 	return importer.Source{Name: path, Target: name, From: from, Data: data}, nil
 }
 
-// printImported prints how many runs of each case and target were read.
+// printImported prints the number of runs of each case and target.
 func printImported(s Streams, out string, read importer.Import) {
 	e := read.Experiment
 	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(len(read.Runs), "run"),

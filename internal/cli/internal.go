@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// newInternal are the commands by which the program starts itself again, in places of the lab.
+// newInternal returns the hidden commands by which the program starts itself again.
 func newInternal(s Streams) []*cobra.Command {
 	return []*cobra.Command{
 		agentCommand(s, remote.AgentCommand), agentCommand(s, remote.ExecCommand),
@@ -27,7 +27,7 @@ func newInternal(s Streams) []*cobra.Command {
 	}
 }
 
-// agentCommand is one of what the agent's program does, in an image that has this program for it.
+// agentCommand returns a command of the agent, which this program also is.
 func agentCommand(s Streams, name string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,

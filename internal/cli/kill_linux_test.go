@@ -19,10 +19,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// markVariable is in the environment of a program under test and so of all that it starts.
+// markVariable is an environment variable that marks a program under test and all processes that it starts.
 const markVariable = "KNOTMETER_TEST_MARK"
 
-// A process is the program in the background, with a directory, temporary files and control groups of its own.
+// A process is the program in the background, with its own directory, temporary files and control groups.
 type process struct {
 	*exec.Cmd
 	output     bytes.Buffer
@@ -39,7 +39,7 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// prepare is a program that is not started yet.
+// prepare returns a program that is not started yet.
 func prepare(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{temp: t.TempDir(), group: labtest.NewGroup(t), before: traces(t)}
@@ -60,7 +60,7 @@ func (p *process) launch(t *testing.T) {
 	}
 }
 
-// kill kills the program alone. What it has started must end by itself.
+// kill kills only the program; the processes that it started must end by themselves.
 func (p *process) kill(t *testing.T, moment string) {
 	t.Helper()
 	if err := p.Process.Kill(); err != nil {
@@ -69,42 +69,42 @@ func (p *process) kill(t *testing.T, moment string) {
 	_ = p.Wait() // it was killed
 }
 
-// processes are the program and those that it has started.
+// processes returns the program and the processes that it started.
 func (p *process) processes(t *testing.T) []labtest.Process {
 	t.Helper()
 	return labtest.Marked(t, p.mark)
 }
 
-// awaitProcess waits until the program has started a process with an argument.
+// awaitProcess waits until the program has started a process with this argument.
 func (p *process) awaitProcess(t *testing.T, argument string) labtest.Process {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		for _, one := range p.processes(t) {
 			if slices.Contains(strings.Fields(one.Args), argument) {
 				return one
 			}
 		}
 	}
-	t.Fatalf("no %s within %v\n%s", argument, patience, &p.output)
+	t.Fatalf("no %s within %v\n%s", argument, timeout, &p.output)
 	return labtest.Process{}
 }
 
 // awaitRuns waits until that many runs are in the results directory.
 func (p *process) awaitRuns(t *testing.T, runs int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		lines, err := os.ReadFile(filepath.Join(p.Dir, "out", "runs.ndjson"))
 		if err == nil && bytes.Count(lines, []byte{'\n'}) >= runs {
 			return
 		}
 	}
-	t.Fatalf("no %d runs within %v\n%s", runs, patience, &p.output)
+	t.Fatalf("no %d runs within %v\n%s", runs, timeout, &p.output)
 }
 
-// patience is how long a test waits for a program to get somewhere.
-const patience = 30 * time.Second
+// timeout is how long tests wait for a program to reach a state.
+const timeout = 30 * time.Second
 
-// mustLeaveNothing waits up to two seconds until nothing is left of the program but its results.
+// mustLeaveNothing waits up to two seconds until only the results are left of the program.
 func (p *process) mustLeaveNothing(t *testing.T, moment string) {
 	t.Helper()
 	left := p.left(t)
@@ -117,8 +117,8 @@ func (p *process) mustLeaveNothing(t *testing.T, moment string) {
 	onlyResults(t, p.Dir)
 }
 
-// left is what there is of the program: processes, control groups, temporary files, and whatever the machine did not
-// have before it.
+// left lists what is left of the program: processes, control groups, temporary files, and traces that the machine did
+// not have before.
 func (p *process) left(t *testing.T) []string {
 	t.Helper()
 	left := p.group.Left(t)
@@ -133,8 +133,8 @@ func (p *process) left(t *testing.T) []string {
 	return left
 }
 
-// traces is what the program could leave for all of the machine: interfaces of its own network, names of network
-// namespaces, shared memory. That of browsers is of other tests.
+// traces lists what the program could leave on the machine: network interfaces, names of network namespaces, shared
+// memory, except that of browsers, which comes from other tests.
 func traces(t *testing.T) []string {
 	t.Helper()
 	names, err := labtest.Interfaces()
@@ -156,14 +156,14 @@ func entries(t *testing.T, dir string) []string {
 	return found
 }
 
-// begin starts an experiment whose every run is in a lab with Services, with more blocks than it gets time for.
+// begin starts an experiment in a lab with Services, with more blocks than it gets time for.
 func begin(t *testing.T) *process {
 	t.Helper()
 	return start(t, "run", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-svc/other/tcp-crr",
 		"--duration", "100ms", "--warmup", "20ms", "--blocks", "20", "--out", "out", "--progress", "none")
 }
 
-// TestKillLeavesNothing kills the program at each stage of an experiment, and looks.
+// TestKillLeavesNothing kills the program at each stage of an experiment and checks that nothing is left.
 func TestKillLeavesNothing(t *testing.T) {
 	experiments(t)
 	for _, stage := range []struct {
@@ -202,7 +202,7 @@ func TestStressKills(t *testing.T) {
 	}
 }
 
-// onlyResults fails if there is anything in dir but a results directory, which must be readable.
+// onlyResults checks that dir contains nothing but a readable results directory.
 func onlyResults(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -218,12 +218,12 @@ func onlyResults(t *testing.T, dir string) {
 	if _, err := os.Stat(filepath.Join(out, "experiment.json")); errors.Is(err, os.ErrNotExist) {
 		return // killed before there was anything to keep
 	}
-	if _, err := (judgement{}).load(out); err != nil {
+	if _, err := (resultOptions{}).load(out); err != nil {
 		t.Errorf("results of a killed experiment: %v", err)
 	}
 }
 
-// endless is an experiment that a test ends early.
+// endless returns an experiment that a test must end early.
 func endless(t *testing.T) *process {
 	t.Helper()
 	experiments(t)
@@ -232,7 +232,7 @@ func endless(t *testing.T) *process {
 		"--progress", "plain")
 }
 
-// TestInterrupt ends an experiment by SIGINT: what was measured is compared, and can go on.
+// TestInterrupt ends an experiment by SIGINT: the results so far are compared, and it can be resumed.
 func TestInterrupt(t *testing.T) {
 	p := endless(t)
 	p.launch(t)
@@ -241,7 +241,7 @@ func TestInterrupt(t *testing.T) {
 	p.mustEndInOrder(t)
 }
 
-// mustEndInOrder fails unless an experiment that was ended early is compared, can go on, and has left nothing.
+// mustEndInOrder checks that an experiment that was ended early is compared, can be resumed, and has left nothing.
 func (p *process) mustEndInOrder(t *testing.T) {
 	t.Helper()
 	for _, want := range []string{"1 primary comparison", "resume with: knotmeter run --resume out"} {
@@ -260,7 +260,7 @@ func (p *process) mustHaveReport(t *testing.T) {
 	}
 }
 
-// interrupt ends the program by SIGINT, which its status must tell.
+// interrupt ends the program by SIGINT and checks its exit status.
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(os.Interrupt); err != nil {
@@ -269,7 +269,7 @@ func (p *process) interrupt(t *testing.T) {
 	p.mustExit(t, statusInterrupted)
 }
 
-// mustExit waits for the end of the program, and fails unless it is with this status.
+// mustExit waits for the end of the program and checks its exit status.
 func (p *process) mustExit(t *testing.T, status int) {
 	t.Helper()
 	err := p.Wait()
@@ -278,7 +278,7 @@ func (p *process) mustExit(t *testing.T, status int) {
 	}
 }
 
-// TestHangup ends an experiment as a terminal does that goes away: by SIGHUP, more than once.
+// TestHangup ends an experiment as a closing terminal does: by SIGHUP, more than once.
 func TestHangup(t *testing.T) {
 	p := endless(t)
 	p.launch(t)
@@ -292,7 +292,7 @@ func TestHangup(t *testing.T) {
 	p.mustEndInOrder(t)
 }
 
-// TestHangupIgnored: under nohup an experiment goes on.
+// TestHangupIgnored: under nohup, an experiment continues.
 func TestHangupIgnored(t *testing.T) {
 	p := endless(t)
 	p.Path, p.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, p.Args...)
@@ -306,7 +306,7 @@ func TestHangupIgnored(t *testing.T) {
 	p.mustEndInOrder(t)
 }
 
-// TestProgressClosed: as with 2>&1 | head -1, the experiment ends early and in order.
+// TestProgressClosed: if the reader of the progress closes it, as with 2>&1 | head -1, the experiment ends in order.
 func TestProgressClosed(t *testing.T) {
 	p := endless(t)
 	p.Stdout, p.Stderr = nil, nil
@@ -325,7 +325,7 @@ func TestProgressClosed(t *testing.T) {
 	p.mustLeaveNothing(t, "without a reader")
 }
 
-// TestInterruptClosed: Ctrl-C ends the reader in a pipe, such as tee, too.
+// TestInterruptClosed: Ctrl-C ends also the reader of a pipe, such as tee.
 func TestInterruptClosed(t *testing.T) {
 	p := endless(t)
 	p.Stdout = nil
@@ -346,7 +346,7 @@ func TestInterruptClosed(t *testing.T) {
 	p.mustLeaveNothing(t, "interrupted without a reader")
 }
 
-// TestHolderGone kills the lab's holder under an experiment, which must end with an error and its results.
+// TestHolderGone kills the lab's holder during an experiment, which must end with an error and keep its results.
 func TestHolderGone(t *testing.T) {
 	experiments(t)
 	p := start(t, "run", "--target", "lab:native", "--case", "pod-pod/other/tcp-rr",

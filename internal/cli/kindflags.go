@@ -13,11 +13,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// kindFlags are the flags that stand for an option of all targets of a kind, such as kubectl's for clusters. An
-// option in the text of a target wins.
+// kindFlags are flags that set an option of all targets of a kind, such as kubectl's flags for clusters. An option in
+// the text of a target takes precedence.
 type kindFlags struct {
 	set       *pflag.FlagSet           // of the command
-	documents map[string][]givenOption // by kind, of an experiment file: options that no flag gives
+	documents map[string][]givenOption // options of an experiment file that have no flag, by kind
 }
 
 func (k *kindFlags) register(c *cobra.Command) {
@@ -27,7 +27,7 @@ func (k *kindFlags) register(c *cobra.Command) {
 	}
 }
 
-// flagsOf are the flags of a kind.
+// flagsOf returns the flags of a kind.
 func flagsOf(kind registry.Kind) *pflag.FlagSet {
 	set := pflag.NewFlagSet(kind.Name, pflag.ContinueOnError)
 	set.SortFlags = false
@@ -53,9 +53,9 @@ func flagsOf(kind registry.Kind) *pflag.FlagSet {
 	return set
 }
 
-// reach says whether a flag is about the way to a target, and so no part of the experiment. Those that are refused are
-// too: specs says why.
-func (k *kindFlags) reach(name string) bool {
+// isConnectionFlag reports whether a flag only affects how a target is reached, and is no part of the experiment. It
+// includes refused flags, for which specs returns the reason.
+func (k *kindFlags) isConnectionFlag(name string) bool {
 	return slices.ContainsFunc(registry.Kinds(), func(kind registry.Kind) bool {
 		return slices.ContainsFunc(kind.Options, func(o targets.Option) bool {
 			return o.HasFlag() && o.Name == name && !o.Planned
@@ -63,7 +63,7 @@ func (k *kindFlags) reach(name string) bool {
 	})
 }
 
-// specs reads the texts of targets, each with what the flags say about its kind.
+// specs parses the texts of targets and adds the options from the flags of their kinds.
 func (k *kindFlags) specs(texts []string) ([]targets.Spec, error) {
 	var specs []targets.Spec
 	for _, text := range texts {
@@ -81,7 +81,7 @@ func (k *kindFlags) specs(texts []string) ([]targets.Spec, error) {
 		used := false
 		for i, spec := range specs {
 			if spec.Kind == kind.Name {
-				specs[i], used = with(spec, slices.Concat(given, k.documents[kind.Name])), true
+				specs[i], used = withOptions(spec, slices.Concat(given, k.documents[kind.Name])), true
 			}
 		}
 		if !used && len(given) > 0 {
@@ -92,8 +92,8 @@ func (k *kindFlags) specs(texts []string) ([]targets.Spec, error) {
 	return specs, nil
 }
 
-// with adds options to those of a target.
-func with(spec targets.Spec, given []givenOption) targets.Spec {
+// withOptions adds options to those of a target.
+func withOptions(spec targets.Spec, given []givenOption) targets.Spec {
 	own := map[string]string{}
 	for _, o := range given {
 		if !o.Unnamed || spec.Name == "" {
@@ -103,13 +103,13 @@ func with(spec targets.Spec, given []givenOption) targets.Spec {
 	return spec.With(own)
 }
 
-// A givenOption is an option that a flag or an experiment file gives to all targets of a kind.
+// A givenOption is an option that a flag or an experiment file sets for all targets of a kind.
 type givenOption struct {
 	targets.Option
 	value string
 }
 
-// given are the options that the flags give to targets of a kind. An empty text gives none, as with kubectl.
+// given returns the options that flags set for targets of a kind. As with kubectl, an empty text sets none.
 func (k *kindFlags) given(kind registry.Kind) ([]givenOption, error) {
 	var list []givenOption
 	for _, o := range kind.Options {
@@ -130,7 +130,7 @@ func (k *kindFlags) given(kind registry.Kind) ([]givenOption, error) {
 	return list, nil
 }
 
-// value is a flag as the value of its option.
+// value returns the value of a flag in the form of its option.
 func (k *kindFlags) value(o targets.Option) (string, error) {
 	switch o.Value {
 	case targets.Switch:
@@ -146,7 +146,7 @@ func (k *kindFlags) value(o targets.Option) (string, error) {
 	return k.set.GetString(o.Name)
 }
 
-// setDocuments takes the documents in a section of an experiment file.
+// setDocuments sets the options that are documents in a section of an experiment file.
 func (k *kindFlags) setDocuments(kind registry.Kind, section reflect.Value) error {
 	for _, o := range kind.Options {
 		if o.Value != targets.Document || o.Field == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// labels are the flag --label: names of results directories by their paths, repeated.
+// labels is the flag --label: pairs of the path and the name of a results directory, repeated.
 type labels [][2]string
 
 const labelHelp = "`DIR=NAME` name of one of several directories in the comparison, and of its target if it has " +
@@ -27,7 +27,7 @@ func (l *labels) String() string {
 
 func (l *labels) Type() string { return "dir=name" }
 
-// Set reads one label. The path of a directory may have a "=" in it, a label has none.
+// Set adds a label. The path of a directory may contain "=", a label must not.
 func (l *labels) Set(text string) error {
 	at := strings.LastIndex(text, "=")
 	if at <= 0 || at == len(text)-1 {
@@ -46,8 +46,8 @@ func (l *labels) Set(text string) error {
 	return nil
 }
 
-// parts are directories with their labels: given, or the directory's own name; its path where others have that name. A
-// directory that is there twice has a number.
+// parts returns the directories with their labels: the user's, else the directory's name, or its path if others have
+// the same name. A directory that is given twice gets a number.
 func (l labels) parts(dirs []string) ([]compare.Part, error) {
 	var paths []string
 	for _, dir := range dirs {
@@ -81,7 +81,7 @@ func (l labels) parts(dirs []string) ([]compare.Part, error) {
 	return parts, nil
 }
 
-// base is the name of a directory, also of ".".
+// base returns the name of a directory, even of ".".
 func base(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole

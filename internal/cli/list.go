@@ -28,7 +28,7 @@ With -o json the details are always there (docs/schema/list-v1.json).`,
 		Example: `  knotmeter list
   knotmeter list targets`,
 		Args:              operands(0, 1),
-		ValidArgsFunction: upTo(1, fixed(topicNames())),
+		ValidArgsFunction: limitArgs(1, fixed(topicNames())),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := oneOf("--output", output, tableOrJSON); err != nil {
 				return err
@@ -47,7 +47,7 @@ With -o json the details are always there (docs/schema/list-v1.json).`,
 	return c
 }
 
-// A listing is what list shows: knotmeter/list/v1.
+// A listing is the JSON output of list: knotmeter/list/v1.
 type listing struct {
 	Schema     string            `json:"schema"`
 	Targets    []listedKind      `json:"targets,omitempty"`
@@ -130,11 +130,11 @@ type listedStatistic struct {
 type topic struct {
 	name  string
 	fill  func(*listing)
-	brief func(listing) [][]string // names of what there is, by what they are
+	brief func(listing) [][]string // rows of a heading and names
 	whole func(listing) []prose.Section
 }
 
-// topics are the arguments of list, in the order of what list shows without one.
+// topics are the arguments of list, in the order in which list shows them without an argument.
 var topics = []topic{
 	{"targets", fillTargets, briefTargets, wholeTargets},
 	{"cases", fillCases, briefCases, wholeCases},
@@ -151,7 +151,7 @@ func topicNames() []string {
 	return names
 }
 
-// printList prints topics.
+// printList prints topics: as JSON, in brief, or with all details.
 func printList(w io.Writer, output string, topics []topic, brief bool) error {
 	l := listing{Schema: listSchema}
 	for _, t := range topics {
@@ -181,18 +181,19 @@ func briefList(topics []topic, l listing) string {
 	for _, t := range topics {
 		s.Rows = append(s.Rows, t.brief(l)...)
 	}
-	return prose.List([]prose.Section{s}) + "\n" + wrapped("'knotmeter list targets' explains targets and their options, "+
+	return prose.List([]prose.Section{s}) + "\n" + wrapParagraphs("'knotmeter list targets' explains targets and "+
+		"their options, "+
 		"'knotmeter list cases' suites and their cases; so do 'knotmeter list tools', 'knotmeter list formats' and "+
 		"'knotmeter list references'.") + "\n"
 }
 
-// briefly is a row of names that things have.
-func briefly[T any](what string, things []T, name func(T) string) []string {
+// briefRow returns a row with a heading and the names of items.
+func briefRow[T any](heading string, items []T, name func(T) string) []string {
 	var names []string
-	for _, thing := range things {
-		names = append(names, name(thing))
+	for _, item := range items {
+		names = append(names, name(item))
 	}
-	return []string{what, strings.Join(names, ", ")}
+	return []string{heading, strings.Join(names, ", ")}
 }
 
 func fillTargets(l *listing) {
@@ -223,7 +224,7 @@ func briefTargets(l listing) [][]string {
 	for _, k := range l.Targets {
 		all = append(all, k.Targets...)
 	}
-	return [][]string{briefly("targets", all, func(t listedTarget) string { return t.Target })}
+	return [][]string{briefRow("targets", all, func(t listedTarget) string { return t.Target })}
 }
 
 func wholeTargets(l listing) []prose.Section {
@@ -254,8 +255,8 @@ func fillCases(l *listing) {
 }
 
 func briefCases(l listing) [][]string {
-	row := briefly("suites", l.Suites, func(s listedSuite) string { return s.Suite })
-	files := briefly("", l.Files, func(f listedFile) string { return f.Suite })
+	row := briefRow("suites", l.Suites, func(s listedSuite) string { return s.Suite })
+	files := briefRow("", l.Files, func(f listedFile) string { return f.Suite })
 	return [][]string{{row[0], row[1] + ", " + files[1]}}
 }
 
@@ -274,7 +275,7 @@ func wholeCases(l listing) []prose.Section {
 	return list
 }
 
-// roleWords is a role for a reader.
+// roleWords returns the name of a role for users, who know a bound as a reference.
 func roleWords(r result.Role) string {
 	if r == result.Bound {
 		return "reference"
@@ -284,12 +285,12 @@ func roleWords(r result.Role) string {
 
 func fillTools(l *listing) {
 	for _, t := range registry.Families().Tools() {
-		l.Tools = append(l.Tools, listedTool{t.Name(), carriedOut(t)})
+		l.Tools = append(l.Tools, listedTool{t.Name(), supportedKinds(t)})
 	}
 }
 
 func briefTools(l listing) [][]string {
-	return [][]string{briefly("tools", l.Tools, func(t listedTool) string { return t.Tool })}
+	return [][]string{briefRow("tools", l.Tools, func(t listedTool) string { return t.Tool })}
 }
 
 func wholeTools(l listing) []prose.Section {
@@ -300,8 +301,8 @@ func wholeTools(l listing) []prose.Section {
 	return []prose.Section{s}
 }
 
-// carriedOut are the kinds of workloads that a tool supports.
-func carriedOut(t family.Tool) []string {
+// supportedKinds returns the kinds of workloads that a tool supports.
+func supportedKinds(t family.Tool) []string {
 	var kinds []string
 	for _, f := range registry.Families() {
 		for _, k := range f.Kinds {
@@ -324,7 +325,7 @@ func fillFormats(l *listing) {
 
 func briefFormats(l listing) [][]string {
 	name := func(f listedFormat) string { return f.Format }
-	return [][]string{briefly("report formats", l.Written, name), briefly("import formats", l.Read, name)}
+	return [][]string{briefRow("report formats", l.Written, name), briefRow("import formats", l.Read, name)}
 }
 
 func wholeFormats(l listing) []prose.Section {
@@ -353,7 +354,7 @@ func fillReferences(l *listing) {
 }
 
 func briefReferences(l listing) [][]string {
-	return [][]string{briefly("references", l.References, func(r listedReference) string { return r.Reference })}
+	return [][]string{briefRow("references", l.References, func(r listedReference) string { return r.Reference })}
 }
 
 func wholeReferences(l listing) []prose.Section {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The names under which the program is started. Under the second kubectl finds it as a plugin, and under the third asks
-// it to complete a command line.
+// The names under which the program can be started: its own, as a kubectl plugin, and for the completion of a kubectl
+// command line.
 const (
 	ownName      = "knotmeter"
 	pluginName   = "kubectl-knotmeter"
@@ -20,14 +20,14 @@ const (
 // A caller is the name that the program was invoked by.
 type caller string
 
-// callerOf is the caller that the first argument of the process names.
-func callerOf(arg0 string) caller {
+// callerName returns the caller for the first argument of the process.
+func callerName(arg0 string) caller {
 	return caller(strings.TrimSuffix(filepath.Base(arg0), ".exe"))
 }
 
 func (c caller) plugin() bool { return c == pluginName || c == completeName }
 
-// command is what its user types.
+// command returns what the user types to run the program.
 func (c caller) command() string {
 	if c.plugin() {
 		return "kubectl " + ownName
@@ -35,7 +35,8 @@ func (c caller) command() string {
 	return ownName
 }
 
-// args are those of the command: kubectl gives those of an incomplete line without more.
+// args returns the arguments of the command. For completion, kubectl passes an incomplete line without the command that
+// completes it.
 func (c caller) args(args []string) []string {
 	if c == completeName {
 		return append([]string{cobra.ShellCompRequestCmd}, args...)
@@ -43,8 +44,8 @@ func (c caller) args(args []string) []string {
 	return args
 }
 
-// words are a text in which commands are such as this user types.
-func (c caller) words(root *cobra.Command, text string) string {
+// rewriteCommands replaces the commands in a text by what the user types.
+func (c caller) rewriteCommands(root *cobra.Command, text string) string {
 	if !c.plugin() {
 		return text
 	}
@@ -56,8 +57,7 @@ func (c caller) words(root *cobra.Command, text string) string {
 	return commands.ReplaceAllString(text, c.command()+" $2")
 }
 
-// rename makes a command and those below it speak of themselves as their user does. A shell completes the lines of
-// kubectl by kubectl's script.
+// rename rewrites the commands in the help texts of root and its subcommands to what the user types.
 func (c caller) rename(root *cobra.Command) {
 	if !c.plugin() {
 		return
@@ -67,8 +67,8 @@ func (c caller) rename(root *cobra.Command) {
 }
 
 func (c caller) renameBelow(root, command *cobra.Command) {
-	command.Long, command.Example = c.words(root, command.Long), c.words(root, command.Example)
-	command.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = c.words(root, f.Usage) })
+	command.Long, command.Example = c.rewriteCommands(root, command.Long), c.rewriteCommands(root, command.Example)
+	command.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = c.rewriteCommands(root, f.Usage) })
 	for _, sub := range command.Commands() {
 		c.renameBelow(root, sub)
 	}

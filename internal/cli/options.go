@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// options are what the flags of run and plan say.
+// options are the values of the flags of run and plan.
 type options struct {
 	flags                               *pflag.FlagSet
 	kinds                               kindFlags
@@ -35,7 +35,7 @@ type options struct {
 	clients                             int
 	yes, share, verbose, explain        bool
 	prices                              prices
-	told                                told
+	facts                               statedFacts
 	out, resume, progress, file, output string
 	reference                           published
 	matches                             matches
@@ -44,11 +44,11 @@ type options struct {
 	switchTexts                         []string
 	switchLimit                         time.Duration
 	restore                             string
-	fileTargets                         []fileTarget // those that the targets are, if they are the file's
-	fileRestores                        bool         // restore is the file's
+	fileTargets                         []fileTarget // targets, if they come from the file
+	fileRestores                        bool         // restore comes from the file
 }
 
-// A fraction is a flag that takes 0.02 or 2%.
+// A fraction is a flag with a value such as 0.02 or 2%.
 type fraction float64
 
 func (f *fraction) String() string { return strconv.FormatFloat(100*float64(*f), 'g', 10, 64) + "%" }
@@ -63,7 +63,7 @@ func (f *fraction) Set(text string) error {
 	return nil
 }
 
-// A bitRate is a flag that takes 100Mbit/s, or a number of bits per second.
+// A bitRate is a flag with a value such as 100Mbit/s, in bits per second.
 type bitRate float64
 
 func (r *bitRate) String() string {
@@ -83,10 +83,10 @@ func (r *bitRate) Set(text string) error {
 	return nil
 }
 
-// given says whether a flag was set, by the command line or the file.
+// given reports whether a flag was set on the command line or in the file.
 func (o *options) given(name string) bool { return o.flags.Changed(name) }
 
-// read adds the targets that are arguments and the settings of the file to the flags, and finds contradictions.
+// read sets the flags from the arguments and the experiment file, and checks them.
 func (o *options) read(args []string) error {
 	if err := nameTargets(o.flags, args); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (o *options) read(args []string) error {
 	return o.check()
 }
 
-// check finds what cannot go together. The ranges of a design are the runner's to check.
+// check returns an error about flags that contradict each other. The runner checks the ranges of the design.
 func (o *options) check() error {
 	switch {
 	case o.resume != "":
@@ -111,7 +111,7 @@ func (o *options) check() error {
 	return o.checkLoad()
 }
 
-// checkLoad looks at the flags about requests over HTTP.
+// checkLoad checks the flags for requests over HTTP.
 func (o *options) checkLoad() error {
 	switch {
 	case o.given("rate") && o.given("clients"):
@@ -125,8 +125,8 @@ func (o *options) checkLoad() error {
 	return nil
 }
 
-// asked are the suites with the rate or the clients that the flags say.
-func (o *options) asked(suites []family.Suite) []family.Suite {
+// paced returns the suites with the rate or number of clients of the flags.
+func (o *options) paced(suites []family.Suite) []family.Suite {
 	suites = slices.Clone(suites)
 	for n, s := range suites {
 		suites[n].Cases = slices.Clone(s.Cases)
@@ -139,22 +139,22 @@ func (o *options) asked(suites []family.Suite) []family.Suite {
 	return suites
 }
 
-// checkResume refuses what an experiment that goes on has already.
+// checkResume returns an error about a flag that the resumed experiment has already fixed.
 func (o *options) checkResume() error {
 	var err error
 	o.flags.Visit(func(f *pflag.Flag) {
-		goesOn := func(s setting) bool { return s.flag == f.Name && s.resumed }
-		if err == nil && !slices.ContainsFunc(settings, goesOn) && !o.kinds.reach(f.Name) {
+		allowed := func(s setting) bool { return s.flag == f.Name && s.resumed }
+		if err == nil && !slices.ContainsFunc(settings, allowed) && !o.kinds.isConnectionFlag(f.Name) {
 			err = fmt.Errorf("--%s: the resumed experiment defines it already; leave it out", f.Name)
 		}
 	})
 	return err
 }
 
-// fixedBlocks are those of an experiment with a single target, in which there is nothing to decide.
+// fixedBlocks is the default number of blocks of an experiment with a single target, which has no verdicts.
 const fixedBlocks = 11
 
-// windowOf is the longest window that one of the suites has, in seconds; otherwise is that of those which have none.
+// windowOf returns the longest window of the suites in seconds; suites without one have the window otherwise.
 func windowOf(suites []family.Suite, otherwise float64) float64 {
 	window := 0.0
 	for _, s := range suites {
@@ -163,7 +163,7 @@ func windowOf(suites []family.Suite, otherwise float64) float64 {
 	return window
 }
 
-// design is the design that the flags ask for.
+// design returns the design of the flags.
 func (o *options) design(suites []family.Suite) result.Design {
 	d := runner.DefaultDesign()
 	switch {

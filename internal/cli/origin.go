@@ -21,9 +21,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// trust asks for consent to what a results directory names, unless this user made the experiment or has agreed to it
-// before: files, programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names
-// is used before.
+// trust asks for consent to everything that a results directory names, unless this user made the experiment or
+// consented before: others must not choose which files, programs, addresses and secrets of this user are used. Nothing
+// that the directory names is used before.
 func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []targets.Spec) error {
 	this, err := digest(r.Experiment)
 	why := "it was not made here, or was changed; resuming it uses what follows"
@@ -36,11 +36,11 @@ func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs 
 	if err != nil {
 		why = fmt.Sprintf("whether it was made here is not known (%v); resuming it uses what follows", err)
 	}
-	list := append([]plan.Concern{concern(r.Path, why)}, reached(r.Experiment, specs)...)
+	list := append([]plan.Concern{concern(r.Path, why)}, reachedResources(r.Experiment, specs)...)
 	for i, c := range list {
 		list[i] = concern(prose.Plain(c.What), prose.Plain(c.Why))
 	}
-	yes := o.yes // an answer is to this question alone
+	yes := o.yes // an answer holds for this question alone
 	if err := consent(ctx, s, list, &yes); err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
@@ -53,13 +53,13 @@ func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs 
 	return nil
 }
 
-// reached lists what an experiment uses of this user, of this machine and of the network, and what asks for consent.
-func reached(e result.Experiment, specs []targets.Spec) []plan.Concern {
-	return slices.Concat(named(e, specs), concerns(e, nil))
+// reachedResources lists what an experiment uses of this user, this machine and the network, and its other concerns.
+func reachedResources(e result.Experiment, specs []targets.Spec) []plan.Concern {
+	return slices.Concat(namedResources(e, specs), concerns(e, nil))
 }
 
-// named lists what an experiment names of this machine and of the network.
-func named(e result.Experiment, specs []targets.Spec) []plan.Concern {
+// namedResources lists the targets, programs, destinations, variables, commands and files that an experiment names.
+func namedResources(e result.Experiment, specs []targets.Spec) []plan.Concern {
 	var list []plan.Concern
 	for _, spec := range specs {
 		list = append(list, concern("target "+targetWords(spec), "it is measured"))
@@ -69,7 +69,7 @@ func named(e result.Experiment, specs []targets.Spec) []plan.Concern {
 			}
 		}
 	}
-	for _, sent := range sends(e) {
+	for _, sent := range sentRequests(e) {
 		list = append(list, concern(destinationWords(sent.To), "requests go there"))
 		for _, name := range sent.Variables {
 			list = append(list, concern("environment variable "+name, "it is sent there"))
@@ -82,7 +82,7 @@ func named(e result.Experiment, specs []targets.Spec) []plan.Concern {
 	return unique(list)
 }
 
-// targetWords are a target with its options as they are understood.
+// targetWords returns a target with its options as they were parsed.
 func targetWords(spec targets.Spec) string {
 	words := spec.Kind + ":" + spec.Name
 	for _, name := range slices.Sorted(maps.Keys(spec.Options)) {
@@ -91,8 +91,8 @@ func targetWords(spec targets.Spec) string {
 	return words
 }
 
-// sends are what cases name themselves of where requests go.
-func sends(e result.Experiment) []family.Sent {
+// sentRequests returns what the cases themselves name of the requests that they send.
+func sentRequests(e result.Experiment) []family.Sent {
 	var list []family.Sent
 	for _, w := range workloads(e) {
 		if r, is := w.(family.Sender); is && r.Sends().To.URL != "" {
@@ -102,7 +102,7 @@ func sends(e result.Experiment) []family.Sent {
 	return list
 }
 
-// files are those that an experiment names by the options of its targets and the descriptions of requests.
+// files returns the files that an experiment names in options of its targets and in descriptions of requests.
 func files(e result.Experiment, specs []targets.Spec) []string {
 	var list []string
 	for _, spec := range specs {
@@ -116,14 +116,14 @@ func files(e result.Experiment, specs []targets.Spec) []string {
 			}
 		}
 	}
-	for _, sent := range sends(e) {
+	for _, sent := range sentRequests(e) {
 		list = append(list, sent.Files...)
 	}
 	return list
 }
 
-// digest identifies what resuming an experiment reaches: its ID and everything that a user would be asked about. If it
-// names files by relative paths the working directory counts too: elsewhere, the names are of other files.
+// digest returns a hash of what resuming an experiment reaches: its ID and everything that a user would be asked about.
+// If it names files by relative paths, the working directory is included, because elsewhere they are other files.
 func digest(e result.Experiment) (string, error) {
 	var specs []targets.Spec
 	for _, t := range e.Targets {
@@ -134,7 +134,7 @@ func digest(e result.Experiment) (string, error) {
 		specs = append(specs, spec)
 	}
 	text := e.ID
-	for _, c := range reached(e, specs) {
+	for _, c := range reachedResources(e, specs) {
 		text += "\n" + c.String()
 	}
 	relative := func(name string) bool { return !filepath.IsAbs(name) }
@@ -152,7 +152,7 @@ func digest(e result.Experiment) (string, error) {
 }
 
 // ownExperiments returns the name of the file with the digests of this user's experiments, one a line, and its content.
-// It refuses a file that others may write.
+// A file that others may write is an error.
 func ownExperiments() (name string, digests []string, err error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -176,8 +176,8 @@ func ownExperiments() (name string, digests []string, err error) {
 	return name, strings.Fields(string(data)), err
 }
 
-// remember adds an experiment to those of this user. Without a place for them it does nothing: whoever resumes the
-// experiment will be asked.
+// remember adds an experiment to those of this user. If their file cannot be read, it does nothing: the user will be
+// asked when the experiment is resumed.
 func remember(e result.Experiment) error {
 	own, err := digest(e)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Programs that make experiments at once add a whole line each, in the file that they share.
+// Programs that create experiments at the same time each add a complete line to their common file.
 func TestRememberAtOnce(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)

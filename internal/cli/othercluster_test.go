@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// fakeCluster is an API server with a worker node and a UID, and nothing else; it returns a kubeconfig for it, and what
-// was asked that is no reading.
+// fakeCluster starts an API server that knows one worker node and a UID. It returns a kubeconfig for it and the list of
+// requests that are not reads.
 func fakeCluster(t *testing.T, uid string) (kubeconfig string, changes *[]string) {
 	t.Helper()
 	changes = new([]string)
@@ -55,8 +55,8 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// An experiment does not go on on another cluster, to which the kubeconfig's current context leads now, and changes
-// nothing there.
+// An experiment is not resumed on another cluster, even if that is the kubeconfig's current context now, and nothing is
+// changed there.
 func TestResumeOnOtherCluster(t *testing.T) {
 	kubeconfig, changes := fakeCluster(t, "u2")
 	dir := t.TempDir()

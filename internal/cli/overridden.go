@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// overridden lists the flags that take one value and are given several, of which the library drops all but the last
-// without a word. Wrappers rely on that, so it is no error. What else is wrong with the arguments is the library's to
-// report.
+// overridden returns a warning for each single-valued flag that is given several values: the flag library silently uses
+// the last one. Wrappers rely on that, so it is no error. Other mistakes are left to the library.
 func overridden(root *cobra.Command, args []string) []string {
 	c, rest, err := root.Find(args)
 	if err != nil || c.DisableFlagParsing {
@@ -19,7 +18,7 @@ func overridden(root *cobra.Command, args []string) []string {
 	c.InitDefaultHelpFlag()
 	given := map[string]string{}
 	var warnings []string
-	_ = c.Flags().ParseAll(rest, func(f *pflag.Flag, value string) error { // it sets no flag
+	_ = c.Flags().ParseAll(rest, func(f *pflag.Flag, value string) error { // ParseAll sets no flags
 		first, before := given[f.Name]
 		if before && first != value && !accumulates(f.Value) {
 			warnings = append(warnings, fmt.Sprintf("--%s: %q is overridden by %q, which comes later", f.Name, first, value))

@@ -19,10 +19,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// commandsPage is written from the help of the commands.
+// commandsPage is the page that is generated from the help of the commands.
 const commandsPage = "docs/commands.md"
 
-// TestCommandsPage keeps the page about commands the same as their help; -update writes it.
+// TestCommandsPage checks the page about commands; -update writes it.
 func TestCommandsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Commands
@@ -35,7 +35,7 @@ What ` + "`--help-all`" + ` of each command shows. Targets are arguments: the fi
 	golden.Check(t, "../../"+commandsPage, b.String())
 }
 
-// commandText is a command's section.
+// commandText returns the section of a command.
 func commandText(c *cobra.Command) string {
 	parts := []string{"\n## " + c.CommandPath(), asMarkdown(cmp.Or(c.Long, c.Short)), "    " + c.UseLine()}
 	if c.Example != "" {
@@ -47,7 +47,7 @@ func commandText(c *cobra.Command) string {
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
-// asMarkdown makes code of the paragraphs of a help text that are indented.
+// asMarkdown turns the indented lines of a help text into code.
 func asMarkdown(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -62,7 +62,7 @@ func asMarkdown(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// flagTable has a command's flags, but for those that are options of targets: their pages have these.
+// flagTable returns a table of a command's flags, without those for options of targets, which have their own pages.
 func flagTable(c *cobra.Command) string {
 	var rows, others string
 	for _, f := range shownFlags(c, true) {
@@ -84,10 +84,10 @@ func isOption(flag string) bool {
 	})
 }
 
-// cell is text in a table.
+// cell returns text escaped for a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// TestTroubleshootingPage: the messages that the page explains are those of the program.
+// TestTroubleshootingPage: the messages that the page explains exist in the program.
 func TestTroubleshootingPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/troubleshooting.md")
 	if err != nil {
@@ -118,7 +118,7 @@ func TestTroubleshootingPage(t *testing.T) {
 	}
 }
 
-// sources are the texts of the program's files, without tests; texts that are cut over lines are put together.
+// sources returns the program's source code without tests; string literals split over several lines are joined.
 func sources(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -138,7 +138,7 @@ func sources(t *testing.T) string {
 
 var cutText = regexp.MustCompile(`" \+\n\s*"`)
 
-// TestExperimentFilesPage keeps the table of fields the same as the settings; -update writes it.
+// TestExperimentFilesPage checks the table of fields; -update writes it.
 func TestExperimentFilesPage(t *testing.T) {
 	const page, end = "../../docs/experiment-files.md", "<!-- end of fields -->"
 	const begin = "<!-- fields: written by go test ./internal/cli -update -->\n"
@@ -167,7 +167,7 @@ func TestExperimentFilesPage(t *testing.T) {
 	golden.Check(t, page, before+begin+b.String()+"\n"+end+after)
 }
 
-// typeName is the YAML that a field takes.
+// typeName returns the YAML type of a field.
 func typeName(of reflect.Type) string {
 	if of == reflect.TypeFor[commaList]() {
 		return "text or list"

@@ -42,7 +42,7 @@ of the primary cases and keeps none of them.`,
 	return c
 }
 
-// tableOrJSON are the formats of what is printed for readers, and as one document.
+// tableOrJSON are the output formats of commands that print text or one JSON document.
 var tableOrJSON = []string{"table", "json"}
 
 // plan resolves an experiment as run does, and prints it.
@@ -90,7 +90,7 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 	return report.Plan(s.Out, d)
 }
 
-// rotation asks the targets for their pairs of nodes.
+// rotation returns the pairs of nodes of the targets that rotate, by target.
 func rotation(ctx context.Context, measured []runner.Target) (map[string][]plan.NodePair, error) {
 	pairs := map[string][]plan.NodePair{}
 	for _, t := range measured {
@@ -109,7 +109,7 @@ func rotation(ctx context.Context, measured []runner.Target) (map[string][]plan.
 	return pairs, nil
 }
 
-// earlier is what a results directory knows of an experiment.
+// earlier returns the results of a directory for the cases and targets of an experiment.
 func earlier(dir string, e result.Experiment) (plan.Known, error) {
 	r, err := store.Open(dir)
 	if err != nil {
@@ -122,13 +122,13 @@ func earlier(dir string, e result.Experiment) (plan.Known, error) {
 	return k, nil
 }
 
-// pilotBlocks are enough for a first idea of the spread, and cheap.
+// pilotBlocks is the number of blocks of a pilot: few, but enough for a first estimate of the spread.
 const pilotBlocks = 4
 
-// pilot measures the primary cases of an experiment in a few blocks, if the user agrees. Nothing is written: the runs
-// are kept in memory, and what they say of the targets is not looked at, only how much they spread.
+// pilot measures the primary cases of an experiment in a few blocks, if the user consents. The runs are kept in memory
+// only. Just their spread and durations are used, never the differences between targets.
 func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Known, error) {
-	if err := x.agree(ctx, s, &o.yes); err != nil {
+	if err := x.askConsent(ctx, s, &o.yes); err != nil {
 		return plan.Known{}, err
 	}
 	c, e := x.config, x.config.Experiment
@@ -147,7 +147,7 @@ func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Kno
 	if plan.Comparisons(p) == 0 {
 		return plan.Known{}, errors.New("--pilot: there is nothing to decide: no primary case has two targets")
 	}
-	var m memory
+	var m memorySink
 	c.Experiment, c.Sink, c.Decide = p, &m, nil
 	summary, err := runner.Run(ctx, c)
 	warn(s.Err, summary.Warnings...)
@@ -160,7 +160,7 @@ func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Kno
 	case summary.Stopped == runner.StopUnavailable:
 		return plan.Known{}, failure("--pilot: %s", summary.Unavailable)
 	case summary.Runs == 0:
-		return plan.Known{}, failure("--pilot: no run succeeded: %s", m.why(summary))
+		return plan.Known{}, failure("--pilot: no run succeeded: %s", m.failureReason(summary))
 	}
 	p.NotMeasured = summary.NotMeasured
 	return plan.Known{
@@ -169,39 +169,39 @@ func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Kno
 	}, nil
 }
 
-// A memory is a sink that keeps the runs until the program ends.
-type memory struct {
+// A memorySink is a sink that keeps runs, sites and switches in memory.
+type memorySink struct {
 	switches []result.Switch
 	sites    []result.Site
 	runs     []result.Run
 }
 
-func (m *memory) WriteFacts(string, []result.Fact) error    { return nil }
-func (m *memory) WriteSession(result.Session) error         { return nil }
-func (m *memory) WriteNotMeasured(result.NotMeasured) error { return nil }
-func (m *memory) WriteSwitch(s result.Switch) (int, error) {
+func (m *memorySink) WriteFacts(string, []result.Fact) error    { return nil }
+func (m *memorySink) WriteSession(result.Session) error         { return nil }
+func (m *memorySink) WriteNotMeasured(result.NotMeasured) error { return nil }
+func (m *memorySink) WriteSwitch(s result.Switch) (int, error) {
 	m.switches = append(m.switches, s)
 	return len(m.switches), nil
 }
-func (m *memory) WriteSite(s result.Site) error {
+func (m *memorySink) WriteSite(s result.Site) error {
 	m.sites = append(m.sites, s)
 	return nil
 }
-func (m *memory) Append(r result.Run, _ []result.File) error {
+func (m *memorySink) Append(r result.Run, _ []result.File) error {
 	r.Histograms = nil
 	m.runs = append(m.runs, r)
 	return nil
 }
 
-// why says what stood in the way.
-func (m *memory) why(s runner.Summary) string {
+// failureReason returns the reason why no run succeeded.
+func (m *memorySink) failureReason(s runner.Summary) string {
 	if len(s.NotMeasured) > 0 {
 		return s.NotMeasured[len(s.NotMeasured)-1].Reason
 	}
 	return "there is nothing to measure"
 }
 
-// warnOfDesign warns of a design that cannot give a verdict.
+// warnOfDesign prints a warning if the design cannot give a verdict.
 func warnOfDesign(errs io.Writer, e result.Experiment) error {
 	warning, err := plan.TooFew(e)
 	if err == nil && warning != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// prices are what targets cost, which no measurement tells: name=0.42/h, repeated.
+// prices is the flag --price: prices of targets, as in name=0.42/h, repeated.
 type prices map[string]compare.Price
 
 const priceHelp = "`TARGET=PRICE` price of a target, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated"
@@ -27,7 +27,7 @@ func (p prices) String() string {
 	return strings.Join(list, ",")
 }
 
-// Set reads one price. The target's name may have a "=" in it, a price has none.
+// Set adds a price. The target's name may contain "=", a price must not.
 func (p *prices) Set(text string) error {
 	at := strings.LastIndex(text, "=")
 	if at <= 0 {
@@ -47,7 +47,7 @@ func (p *prices) Set(text string) error {
 	return nil
 }
 
-// check refuses prices of targets that there are not.
+// check returns an error about the price of an unknown target.
 func (p prices) check(targets ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(targets, name) {
@@ -57,7 +57,7 @@ func (p prices) check(targets ...string) error {
 	return nil
 }
 
-// A pricedSink has the prices of targets among their facts.
+// A pricedSink is a sink that adds the prices of targets to their facts.
 type pricedSink struct {
 	runner.Sink
 	prices prices

@@ -19,14 +19,14 @@ import (
 // progressModes are the values of --progress.
 var progressModes = []string{"auto", "tty", "plain", "json", "none"}
 
-// A progress shows an experiment on stderr while it goes on.
+// A progress shows the progress of an experiment on standard error.
 type progress struct {
 	event func(runner.Event)
-	// board takes what there is after each block; nil where nothing shows that.
+	// board shows the results after each block; may be nil.
 	board func(report.Input)
 }
 
-// newProgress returns what shows an experiment in one of the modes.
+// newProgress returns the progress for a mode.
 func newProgress(mode string, s Streams) (progress, error) {
 	if mode == "auto" {
 		mode = "plain"
@@ -37,7 +37,7 @@ func newProgress(mode string, s Streams) (progress, error) {
 	switch mode {
 	case "tty":
 		p := &ttyProgress{out: s.Err, colour: s.Color, width: cmp.Or(s.Width, prose.Columns),
-			height: cmp.Or(s.Height, usualHeight), last: map[string]string{}}
+			height: cmp.Or(s.Height, defaultHeight), last: map[string]string{}}
 		return progress{p.show, p.fill}, nil
 	case "plain":
 		return progress{event: (&plainProgress{out: s.Err, now: time.Now}).show}, nil
@@ -50,8 +50,8 @@ func newProgress(mode string, s Streams) (progress, error) {
 	return progress{}, oneOf("--progress", mode, progressModes)
 }
 
-// watched is the rule by which cases of an experiment stop that shows the board what there is whenever it is asked.
-func (p progress) watched(e result.Experiment, decide runner.Decide) runner.Decide {
+// withBoard returns the stopping rule decide, extended so that it also shows the results so far on the board.
+func (p progress) withBoard(e result.Experiment, decide runner.Decide) runner.Decide {
 	if p.board == nil {
 		return decide
 	}
@@ -66,23 +66,23 @@ func (p progress) watched(e result.Experiment, decide runner.Decide) runner.Deci
 	}
 }
 
-// usualHeight is that of a terminal that does not tell.
-const usualHeight = 24
+// defaultHeight is the assumed height of a terminal that does not report it, in lines.
+const defaultHeight = 24
 
-// ttyProgress keeps a few lines on a terminal up to date: the matrix as far as it goes, where the experiment is, and
-// the last values.
+// ttyProgress updates a few lines on a terminal: the matrix of results so far, the position in the experiment, and the
+// last values.
 type ttyProgress struct {
 	out           io.Writer
 	colour        bool
 	width, height int
-	matrix        string            // lines; empty before there is one, or where it is too high for the terminal
-	drawn         int               // lines above the cursor's, and the cursor's, that are to be erased; 0: none
-	last          map[string]string // by target, of the case that is being measured
-	names         []string
-	study         string // that case
+	matrix        string            // lines; empty at the beginning, or if it is too high for the terminal
+	drawn         int               // lines to erase, including the cursor's; 0: none
+	current       string            // case that is being measured, or the current switch
+	last          map[string]string // last values of that case, by target
+	names         []string          // targets with a value, in the order of their runs
 }
 
-// fill takes the matrix after a block.
+// fill sets the matrix after a block.
 func (p *ttyProgress) fill(in report.Input) {
 	var b strings.Builder
 	if report.Matrix(&b, in, report.TextOptions{Colour: p.colour, Width: min(p.width-1, widestTable)}) != nil {
@@ -94,27 +94,27 @@ func (p *ttyProgress) fill(in report.Input) {
 	}
 }
 
-// widestTable is how wide a table gets on a wide terminal.
+// widestTable is the largest width of a table on a wide terminal, in columns.
 const widestTable = 200
 
 func (p *ttyProgress) show(e runner.Event) {
 	switch e.Kind {
 	case runner.RunStarted:
-		if e.Case != p.study {
-			p.study, p.names, p.last = e.Case, nil, map[string]string{}
+		if e.Case != p.current {
+			p.current, p.names, p.last = e.Case, nil, map[string]string{}
 		}
 	case runner.RunDone:
-		p.note(e)
+		p.recordValue(e)
 	case runner.RunInvalid:
 		p.line(fmt.Sprintf("invalid: %s on %s, block %d: %s", e.Case, e.Target, e.Block, e.Reason))
 	case runner.SiteFailed:
-		p.line(noSite(e))
+		p.line(siteFailedText(e))
 	case runner.SwitchStarted:
-		p.study, p.names, p.last = switching(e), nil, map[string]string{}
+		p.current, p.names, p.last = switchText(e), nil, map[string]string{}
 	case runner.SwitchFailed, runner.RestoreStarted:
-		p.line(switching(e))
+		p.line(switchText(e))
 	case runner.CaseDecided:
-		p.line(decided(e))
+		p.line(decidedText(e))
 	case runner.NotMeasured:
 		p.line(fmt.Sprintf("not measured: %s on %s: %s", e.Case, e.Target, e.Reason))
 	case runner.Finished:
@@ -124,14 +124,14 @@ func (p *ttyProgress) show(e runner.Event) {
 	p.draw(e)
 }
 
-func (p *ttyProgress) note(e runner.Event) {
+func (p *ttyProgress) recordValue(e runner.Event) {
 	if _, seen := p.last[e.Target]; !seen {
 		p.names = append(p.names, e.Target)
 	}
 	p.last[e.Target] = mainValue(e)
 }
 
-// line prints something that stays, above the lines that change.
+// line prints a permanent line above the lines that are updated.
 func (p *ttyProgress) line(text string) {
 	p.erase()
 	fmt.Fprintln(p.out, text)
@@ -139,7 +139,7 @@ func (p *ttyProgress) line(text string) {
 
 func (p *ttyProgress) erase() {
 	if p.drawn > 0 {
-		perform(p.out, eraseLines(p.drawn-1))
+		writeSequence(p.out, eraseLines(p.drawn-1))
 		p.drawn = 0
 	}
 }
@@ -163,11 +163,11 @@ func (p *ttyProgress) draw(e runner.Event) {
 	p.erase()
 	fmt.Fprint(coloured(p.out), p.matrix)
 	fmt.Fprintf(p.out, "%s\n%s", prose.Cut(first, p.width-1),
-		prose.Cut(p.study+"  "+strings.Join(values, "  "), p.width-1))
+		prose.Cut(p.current+"  "+strings.Join(values, "  "), p.width-1))
 	p.drawn = strings.Count(p.matrix, "\n") + 2
 }
 
-// most is what stands before a number that is the most that it can be.
+// most returns the prefix of numbers that are upper limits.
 func most(e runner.Event) string {
 	if e.AtMost {
 		return "at most "
@@ -175,8 +175,8 @@ func most(e runner.Event) string {
 	return ""
 }
 
-// switching tells of a switch, or of the end of all of them.
-func switching(e runner.Event) string {
+// switchText describes an event of a switch or of the restoration.
+func switchText(e runner.Event) string {
 	switch e.Kind {
 	case runner.RestoreStarted:
 		return "restoring the testbed: " + e.Reason
@@ -186,11 +186,11 @@ func switching(e runner.Event) string {
 	return fmt.Sprintf("visit %d of %s%d: switching to %s", e.Visit, most(e), e.Visits, e.Target)
 }
 
-func noSite(e runner.Event) string {
+func siteFailedText(e runner.Event) string {
 	return fmt.Sprintf("nothing to measure in on %s, block %d: %s", e.Target, e.Block, e.Reason)
 }
 
-func decided(e runner.Event) string {
+func decidedText(e runner.Event) string {
 	return fmt.Sprintf("decided: %s, after %d of at most %d blocks", e.Case, e.Block, e.Blocks)
 }
 
@@ -203,7 +203,7 @@ func bar(done, all int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "]"
 }
 
-// plainProgress writes a line with the time of day for each event that is worth one.
+// plainProgress writes a line with the time of day for each important event.
 type plainProgress struct {
 	out io.Writer
 	now func() time.Time
@@ -218,16 +218,16 @@ func (p *plainProgress) show(e runner.Event) {
 			text += ", " + unit.Plural(e.Visits, "visit")
 		}
 	case runner.SwitchStarted, runner.SwitchFailed, runner.RestoreStarted:
-		text = switching(e)
+		text = switchText(e)
 	case runner.BlockStarted:
 		text = fmt.Sprintf("block %d of %s%d: %d of %d runs done, %s elapsed, %s%s to go",
 			e.Block, most(e), e.Blocks, e.Done, e.Runs, prose.Clock(e.Elapsed), most(e), prose.Clock(e.Remaining))
 	case runner.RunInvalid:
 		text = fmt.Sprintf("block %d  %s  %s  invalid: %s", e.Block, e.Case, e.Target, e.Reason)
 	case runner.SiteFailed:
-		text = noSite(e)
+		text = siteFailedText(e)
 	case runner.CaseDecided:
-		text = decided(e)
+		text = decidedText(e)
 	case runner.NotMeasured:
 		text = fmt.Sprintf("not measured: %s on %s: %s", e.Case, e.Target, e.Reason)
 	case runner.Finished:

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// events are a short experiment with one of each kind.
+// events returns the events of a short experiment, with at least one of each kind.
 func events() []runner.Event {
 	value := &result.Value{Metric: "p50", Unit: unit.Second, Number: 45.2e-6}
 	return []runner.Event{
@@ -29,12 +29,12 @@ func events() []runner.Event {
 	}
 }
 
-// newTTY is on a terminal of 80 columns and 24 lines.
+// newTTY returns the progress for a terminal of 80 columns and 24 lines.
 func newTTY(out io.Writer) *ttyProgress {
 	return &ttyProgress{out: out, width: 80, height: 24, last: map[string]string{}}
 }
 
-// Visits are counted, and what is switched to is shown until the first run; what failed stays.
+// Visits are counted, the target of a switch is shown until the first run, and failures stay on the screen.
 func TestProgressInTurn(t *testing.T) {
 	var plain, tty strings.Builder
 	p := &plainProgress{out: &plain, now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }}
@@ -71,7 +71,7 @@ func TestProgressInTurn(t *testing.T) {
 	}
 }
 
-// Where cases may stop early, all that is to come is said to be at most.
+// If cases may end early, the numbers of what is still to come are marked as upper limits.
 func TestProgressAtMost(t *testing.T) {
 	var plain, tty strings.Builder
 	p := &plainProgress{out: &plain, now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }}
@@ -121,7 +121,7 @@ func TestPlainProgress(t *testing.T) {
 	}
 }
 
-// TestTTYProgress plays the output on a emulator of lines, and looks at what stays.
+// TestTTYProgress interprets the output with a terminal emulator and checks the lines that remain.
 func TestTTYProgress(t *testing.T) {
 	var out strings.Builder
 	p := newTTY(&out)
@@ -167,7 +167,8 @@ func TestTTYProgressStaysWithinTheTerminal(t *testing.T) {
 	}
 }
 
-// After each block the matrix is above the lines that change, with what is decided; one that is too high is left out.
+// After each block the matrix with the decided cases stands above the lines that are updated; if it is too high for the
+// terminal, it is left out.
 func TestTTYProgressHasTheMatrix(t *testing.T) {
 	var out strings.Builder
 	p := newTTY(&out)
@@ -183,7 +184,7 @@ func TestTTYProgressHasTheMatrix(t *testing.T) {
 		}
 	}
 	going := []string{"a/rr"}
-	decide := progress{p.show, p.fill}.watched(e, func(result.Experiment, int, []result.Run) []string { return going })
+	decide := progress{p.show, p.fill}.withBoard(e, func(result.Experiment, int, []result.Run) []string { return going })
 	p.show(runner.Event{Kind: runner.BlockStarted, Block: 1, Blocks: 30})
 	decide(e, 7, runs[:14])
 	p.show(runner.Event{Kind: runner.BlockStarted, Block: 8, Blocks: 30})
@@ -205,7 +206,8 @@ func TestTTYProgressHasTheMatrix(t *testing.T) {
 	}
 }
 
-// emulator plays the control sequences that ttyProgress uses: erase the line, and up one line.
+// emulator returns the lines of a terminal after the output. It knows the control sequences that ttyProgress uses:
+// erase the line, and move up one line.
 func emulator(output string) []string {
 	lines := []string{""}
 	row := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// TestReadme holds the table of commands to the commands; TestDocumentedCommands runs what the pages show.
+// TestReadme checks the length of the README and its table of commands.
 func TestReadme(t *testing.T) {
 	const most = 900
 	text, err := os.ReadFile("../../README.md")
@@ -48,7 +48,7 @@ func execute(t *testing.T, args ...string) (int, string) {
 	return status, out.String()
 }
 
-// TestClusterPage takes the experiment file of the page on clusters at its word.
+// TestClusterPage checks the experiment file of the page on clusters.
 func TestClusterPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/kubernetes.md")
 	if err != nil {

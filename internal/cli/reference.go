@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/reference"
 )
 
-// A published is the flag --reference: names of published tables, repeated or separated by commas.
+// published is the flag --reference: names of published tables, repeated or separated by commas.
 type published []reference.Table
 
 func (p *published) String() string {
@@ -37,7 +37,7 @@ func (p *published) Set(text string) error {
 const referenceHelp = "`NAME,…` show published tables next to the results, measured on other machines by other " +
 	"methods (see 'knotmeter list references')"
 
-// A matches is the flag --match: our targets with those of published tables, repeated.
+// matches is the flag --match: pairs of our targets and those of published tables, repeated.
 type matches []reference.Match
 
 const matchHelp = "`TARGET=PUBLISHED` show a target next to one of a published table, with the change of both; repeated"
@@ -52,7 +52,7 @@ func (m *matches) String() string {
 
 func (m *matches) Type() string { return "target=published" }
 
-// Set reads one match. The name of a target of ours may have a "=" in it, a published one has none.
+// Set adds a match. The name of our target may contain "=", a published one must not.
 func (m *matches) Set(text string) error {
 	at := strings.LastIndex(text, "=")
 	if at <= 0 || at == len(text)-1 {
@@ -62,7 +62,7 @@ func (m *matches) Set(text string) error {
 	return nil
 }
 
-// check refuses matches of targets that there are not, here or in the tables.
+// check returns an error about a match whose target is unknown, in the experiment or in the tables.
 func (m matches) check(tables published, targets []string) error {
 	var there []string
 	for _, t := range tables {

@@ -12,7 +12,7 @@ import (
 func newReport(s Streams) *cobra.Command {
 	var formats []string
 	var out string
-	var j judgement
+	var j resultOptions
 	c := &cobra.Command{
 		Use:   "report DIR…",
 		Short: "Write results directories as HTML, Markdown, CSV and more",

@@ -37,7 +37,7 @@ and 30 blocks (--looks) a case ends if it is decided. Results are written as run
 	return c
 }
 
-// run carries out the experiment and prints the comparison, also of one that was cut short.
+// run carries out the experiment and prints the comparison, even if the experiment ended early.
 func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err := checkOutput(o.output); err != nil {
 		return err
@@ -51,53 +51,52 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 		return err
 	}
 	defer x.close(s.Err)
-	x.config.Events, x.config.Decide = shown.event, shown.watched(x.config.Experiment, x.config.Decide)
+	x.config.Events, x.config.Decide = shown.event, shown.withBoard(x.config.Experiment, x.config.Decide)
 	summary, err := runner.Run(ctx, x.config)
 	warn(s.Err, append(x.changes(summary.Session), summary.Warnings...)...)
 	left := notRestored(x.config.Experiment, summary)
 	if err != nil {
-		return worst(failure("%w; the results so far are in %s; fix this, then resume with: %s", err, x.dir, o.again(x)),
-			left)
+		return worstError(failure("%w; the results so far are in %s; fix this, then resume with: %s",
+			err, x.dir, o.resumeCommand(x)), left)
 	}
 	var trials error
 	if o.explain && summary.Stopped == runner.StopComplete {
-		x.close(s.Err) // trials are experiments, which want the targets for themselves
+		x.close(s.Err) // trials are experiments that claim the same targets
 		trials = confirmAll(ctx, s, version, x.dir, o.yes)
 	}
 	gates, output, err := o.conclude(s, x, summary)
 	if err != nil {
-		return worst(err, left)
+		return worstError(err, left)
 	}
-	return worst(o.outcome(ctx, x, summary), left, trials, gates, output)
+	return worstError(o.outcome(ctx, x, summary), left, trials, gates, output)
 }
 
-// failure is the error that a run failed.
+// failure returns an error with the status of a failed run.
 func failure(format string, a ...any) error {
 	return &statusError{statusRunFailed, fmt.Errorf(format, a...)}
 }
 
-// worst joins two ends of an experiment, with the status of the one that counts: an interruption,
-// then a failed gate, which is a fact whatever else went wrong, then failed runs, then an output without a reader, then
-// an open gate.
-func worst(ends ...error) error {
+// worstError joins errors and gives them the most important status: an interruption, then a failed gate, then failed
+// runs, then a closed output, then an inconclusive gate.
+func worstError(errs ...error) error {
 	order := []int{statusInterrupted, statusGateFailed, statusRunFailed, statusClosed, statusGateOpen}
 	first := len(order)
-	for _, err := range ends {
+	for _, err := range errs {
 		if e, ok := errors.AsType[*statusError](err); ok {
 			first = min(first, slices.Index(order, e.status))
 		}
 	}
-	all := errors.Join(ends...)
+	all := errors.Join(errs...)
 	if all == nil {
 		return nil
 	}
 	return &statusError{order[first], all}
 }
 
-// conclude compares what there is, prints the comparison and writes the report; what cannot be printed or written costs
-// nothing else. The first error is what became of the gates, the second of the output.
+// conclude compares the results so far, prints the comparison and writes the report; if one of these fails, the other
+// is still done. It returns the error of the gates and that of the output separately.
 func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, output, err error) {
-	e, err := judgement{reference: o.reference, matches: o.matches}.load(x.dir)
+	e, err := resultOptions{reference: o.reference, matches: o.matches}.load(x.dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,15 +115,15 @@ func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (ga
 	pages, err := e.writeFormat(findFormat("html"), x.dir)
 	if err != nil {
 		unwritten := failure("the report was not written: %w; the results are in %s", err, x.dir)
-		return gates, worst(printed, unwritten), nil
+		return gates, worstError(printed, unwritten), nil
 	}
 	fmt.Fprintf(s.Err, "Report: %s (%s, %.0f %% of the time measuring)\n",
 		pages[0], unit.Plural(summary.Runs, "run"), 100*summary.Share())
 	return gates, printed, nil
 }
 
-// again is the command that resumes an experiment. Consent that was given has to be given again.
-func (o *options) again(x *experiment) string {
+// resumeCommand returns the command that resumes the experiment. It repeats --yes, since consent is not recorded.
+func (o *options) resumeCommand(x *experiment) string {
 	command := "knotmeter run --resume " + x.dir
 	if o.yes {
 		command += " --yes"
@@ -132,13 +131,13 @@ func (o *options) again(x *experiment) string {
 	return command
 }
 
-// outcome is the error that the experiment's end stands for.
+// outcome returns the error for the way in which the experiment ended, nil if it succeeded.
 func (o *options) outcome(ctx context.Context, x *experiment, summary runner.Summary) error {
 	switch {
 	case summary.Stopped == runner.StopInterrupted:
-		return stopped(ctx, "; resume with: "+o.again(x))
+		return stopped(ctx, "; resume with: "+o.resumeCommand(x))
 	case summary.Stopped == runner.StopUnavailable:
-		return failure("%s; fix this, then resume with: %s", summary.Unavailable, o.again(x))
+		return failure("%s; fix this, then resume with: %s", summary.Unavailable, o.resumeCommand(x))
 	case summary.GivenUp > 0:
 		last := summary.NotMeasured[len(summary.NotMeasured)-1]
 		return failure("%s given up after failed attempts, which the results list as not measured; %s: %s",

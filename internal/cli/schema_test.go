@@ -26,7 +26,7 @@ import (
 
 const schemas = "../../docs/schema"
 
-// schemaNames are the published schemas, each with the Go type whose JSON it describes.
+// schemaNames returns the Go types of the published schemas, by file name.
 func schemaNames() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"comparison-v1.json": reflect.TypeFor[report.Document](),
@@ -45,7 +45,7 @@ func schemaNames() map[string]reflect.Type {
 
 type object = map[string]any
 
-// readSchemas reads the published schemas by the name of their file.
+// readSchemas returns the published schemas by file name.
 func readSchemas(t *testing.T) map[string]object {
 	t.Helper()
 	all := map[string]object{}
@@ -70,8 +70,8 @@ func readSchemas(t *testing.T) map[string]object {
 	return all
 }
 
-// compiled are the schemas ready to validate with; strictly, no field but those listed may be there. Published
-// they allow others, so that a reader of today takes the results of tomorrow.
+// compiled returns the compiled schemas. If strict, unlisted fields are errors; the published schemas allow them, so
+// that readers accept results of later versions.
 func compiled(t *testing.T, strict bool) map[string]*jsonschema.Schema {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
@@ -79,7 +79,7 @@ func compiled(t *testing.T, strict bool) map[string]*jsonschema.Schema {
 	documents := readSchemas(t)
 	for _, document := range documents {
 		if strict {
-			shut(document)
+			forbidOthers(document)
 		}
 		if err := compiler.AddResource(document["$id"].(string), document); err != nil {
 			t.Fatal(err)
@@ -96,19 +96,19 @@ func compiled(t *testing.T, strict bool) map[string]*jsonschema.Schema {
 	return all
 }
 
-// shut forbids all fields that are not listed, everywhere in a schema.
-func shut(node any) {
+// forbidOthers forbids unlisted fields everywhere in a schema.
+func forbidOthers(node any) {
 	switch n := node.(type) {
 	case object:
 		if n["type"] == "object" && n["properties"] != nil {
 			n["additionalProperties"] = false
 		}
 		for _, child := range n {
-			shut(child)
+			forbidOthers(child)
 		}
 	case []any:
 		for _, child := range n {
-			shut(child)
+			forbidOthers(child)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestSchemasDescribeTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// A validator with the published schema takes a field that a later version added, and refuses one that is gone.
+// The published schema accepts a field that a later version adds, and rejects a document without a required one.
 func TestPublishedSchemasAreOpen(t *testing.T) {
 	schema := compiled(t, false)["facts-v1.json"]
 	for text, ok := range map[string]bool{
@@ -212,7 +212,7 @@ func TestPublishedSchemasAreOpen(t *testing.T) {
 	}
 }
 
-// writtenExperiment is a results directory with every kind of file, of all targets or of those that are named.
+// writtenExperiment writes a results directory with every kind of file, for all targets or only for some.
 func writtenExperiment(t *testing.T, id string, only ...string) string {
 	t.Helper()
 	r, err := reporttest.Network()
@@ -285,7 +285,7 @@ func knotmeterPrints(t *testing.T, args ...string) []byte {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	text, err := cmd.Output()
-	// What gates come to is in the status, after the output.
+	// Gates affect the exit status, but not the output.
 	gated := err != nil && slices.Contains([]int{statusGateFailed, statusGateOpen}, cmd.ProcessState.ExitCode())
 	if err != nil && !gated {
 		t.Fatalf("knotmeter %q: %v\n%s", args, err, errs.Bytes())
@@ -293,7 +293,7 @@ func knotmeterPrints(t *testing.T, args ...string) []byte {
 	return text
 }
 
-// A field of Go that no schema has, and one of a schema that Go has not, are both a broken promise.
+// Every field of a Go type must be in its schema, and every field of a schema in its Go type.
 func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 	w := &walk{t: t, documents: readSchemas(t)}
 	for name, kind := range schemaNames() {
@@ -310,7 +310,7 @@ type walk struct {
 	fields    int
 }
 
-// A location is a schema within a document, which its references are relative to.
+// A location is a schema within a document, to which its references are relative.
 type location struct {
 	document string
 	schema   object
@@ -340,7 +340,7 @@ func (w *walk) follow(at location) location {
 	return location{document, schema}
 }
 
-// child is a schema below another.
+// child returns the schema below another under a key.
 func (w *walk) child(path string, at location, key string) location {
 	schema, ok := at.schema[key].(object)
 	if !ok {
@@ -416,7 +416,7 @@ func (w *walk) structure(path string, kind reflect.Type, at location) {
 	}
 }
 
-// hidden says whether a field of an embedded type is replaced by one of the same name.
+// hidden reports whether a field of an embedded type is hidden by another of the same name.
 func hidden(kind reflect.Type, field reflect.StructField) bool {
 	shown, found := kind.FieldByName(field.Name)
 	return found && !slices.Equal(shown.Index, field.Index)
@@ -425,7 +425,7 @@ func hidden(kind reflect.Type, field reflect.StructField) bool {
 // scalar compares the type of a field with a schema's.
 func (w *walk) scalar(path string, kind reflect.Type, at location) {
 	if at.schema["enum"] != nil || at.schema["const"] != nil {
-		return // of texts
+		return // strings
 	}
 	want := "string"
 	switch kind.Kind() {
@@ -448,7 +448,7 @@ func TestEveryFieldOfASchemaIsDescribed(t *testing.T) {
 	}
 }
 
-// described wants of everything that has a name a title and a description, and of every number its unit.
+// described checks that every named schema has a title and a description, and every number its unit.
 func (w *walk) described(path string, at location) {
 	for _, list := range []string{"properties", "$defs"} {
 		children, _ := at.schema[list].(object)
@@ -468,7 +468,7 @@ func (w *walk) described(path string, at location) {
 	}
 }
 
-// numeric says whether a field is a number, or a list of numbers.
+// numeric reports whether a field is a number or a list of numbers.
 func (w *walk) numeric(at location) bool {
 	at = w.follow(at)
 	if items, ok := at.schema["items"].(object); ok {

@@ -14,97 +14,99 @@ import (
 	"unicode/utf8"
 )
 
-// errClosed is the error that the reader of an output is gone.
+// errClosed is the error about an output whose reader has closed it.
 var errClosed = errors.New("the output was closed")
 
-// An outlet is an output of the program, of which it keeps the first error.
-type outlet struct {
-	to     io.Writer
-	closed func(error) // is called when the reader is gone
-	err    error
+// An outputWriter writes to an output of the program and keeps the first error.
+type outputWriter struct {
+	to      io.Writer
+	onClose func(error) // called when the reader has closed the output
+	err     error
 }
 
-func (o *outlet) Write(p []byte) (int, error) {
+func (o *outputWriter) Write(p []byte) (int, error) {
 	n, err := o.to.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		err = errClosed
-		o.closed(err)
+		o.onClose(err)
 	}
 	o.err = cmp.Or(o.err, err)
 	return n, err
 }
 
-// A screen is a stream that may end on a terminal. Whatever is written to it, text alone arrives: names, events and
-// errors come from elsewhere, and their control characters would move the cursor or hide what stands beside them.
+// A sanitizer is a writer for a stream that may be a terminal. It escapes control characters: names, events and errors
+// come from elsewhere and could move the cursor or hide text.
 //
-// What it makes visible is written as in JSON, \u001b, so that JSON stays what it was. Invalid UTF-8 becomes \xff.
-type screen struct {
+// Control characters are escaped as in JSON, \u001b, so that JSON documents keep their meaning. Invalid UTF-8 becomes
+// \xff.
+type sanitizer struct {
 	to      io.Writer
-	allowed []sequence // that arrive as they are
-	left    []byte     // begin of a character whose rest has not come yet
+	allowed []sequence // that are not escaped
+	partial []byte     // beginning of a character whose rest is not written yet
 }
 
-// onScreen puts a screen before each stream that text is written to.
-func onScreen(s Streams) Streams {
-	s.Out, s.Err = &screen{to: s.Out}, &screen{to: s.Err}
+// sanitized returns the streams with a sanitizer on each output.
+func sanitized(s Streams) Streams {
+	s.Out, s.Err = &sanitizer{to: s.Out}, &sanitizer{to: s.Err}
 	return s
 }
 
-// Write writes text, but for the begin of a character at its end, which waits for the rest.
-func (s *screen) Write(p []byte) (int, error) {
-	text := append(s.left, p...)
-	out, rest := shown(text, s.allowed)
-	s.left = slices.Clone(text[rest:])
+// Write writes text, except an incomplete character at its end, which it keeps until the rest is written.
+func (s *sanitizer) Write(p []byte) (int, error) {
+	text := append(s.partial, p...)
+	out, rest := escape(text, s.allowed)
+	s.partial = slices.Clone(text[rest:])
 	if _, err := s.to.Write(out); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// flush writes what waits for its rest, which does not come any more.
-func (s *screen) flush() error {
-	if len(s.left) == 0 {
+// flush writes an incomplete character, escaped.
+func (s *sanitizer) flush() error {
+	if len(s.partial) == 0 {
 		return nil
 	}
 	var b []byte
-	for _, c := range s.left {
+	for _, c := range s.partial {
 		b = appendByte(b, c)
 	}
-	s.left = nil
+	s.partial = nil
 	_, err := s.to.Write(b)
 	return err
 }
 
-// A sequence is one that controls a terminal, of our own.
+// A sequence is a control sequence for a terminal that the program itself writes.
 type sequence string
 
-// eraseLines removes the line that the cursor is in and so many above.
+// eraseLines returns a sequence that erases the cursor's line and so many lines above.
 func eraseLines(above int) sequence {
 	return sequence("\r\x1b[K" + strings.Repeat("\x1b[1A\x1b[K", above))
 }
 
-// perform writes a sequence past the screen.
-func perform(w io.Writer, q sequence) {
-	if s, is := w.(*screen); is {
+// writeSequence writes a sequence without escaping it.
+func writeSequence(w io.Writer, q sequence) {
+	if s, is := w.(*sanitizer); is {
 		w = s.to
 	}
 	_, _ = io.WriteString(w, string(q))
 }
 
-// coloured lets through the colours of a report too, whose text is plain without them and ends with a line.
+// coloured returns a writer that does not escape the colours of reports. Its text must end with a complete line.
 func coloured(w io.Writer) io.Writer {
-	s, is := w.(*screen)
+	s, is := w.(*sanitizer)
 	if !is {
 		return w
 	}
-	return &screen{to: s.to, allowed: ofReports}
+	return &sanitizer{to: s.to, allowed: reportColours}
 }
 
 // ofReports are the sequences by which reports are coloured.
-var ofReports = []sequence{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[1;36m"}
+var reportColours = []sequence{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[1;36m"}
 
-// shown is text with everything visible but what is allowed, and where the last character begins if it is not whole.
-func shown(text []byte, allowed []sequence) (out []byte, rest int) {
+// escape returns text with control characters escaped, except allowed sequences, and the index at which an incomplete
+// last character begins.
+func escape(text []byte, allowed []sequence) (out []byte, rest int) {
 	out = make([]byte, 0, len(text))
 	for at := 0; at < len(text); {
 		tail := text[at:]
@@ -117,11 +119,11 @@ func shown(text []byte, allowed []sequence) (out []byte, rest int) {
 		switch {
 		case !utf8.FullRune(tail), len(tail) == 1 && r == '\r':
 			return out, at
-		case r == '\r' && tail[1] == '\n': // the end of a line of CSV
+		case r == '\r' && tail[1] == '\n': // a line end in CSV
 			out, size = append(out, "\r\n"...), 2
 		case r == utf8.RuneError && size == 1:
 			out = appendByte(out, tail[0])
-		case concealed(r):
+		case isControl(r):
 			out = appendRune(out, r)
 		default:
 			out = append(out, tail[:size]...)
@@ -131,9 +133,9 @@ func shown(text []byte, allowed []sequence) (out []byte, rest int) {
 	return out, len(text)
 }
 
-// concealed says whether a character controls a terminal or changes how its neighbours appear.
-func concealed(r rune) bool {
-	const nonJoiner, joiner = '\u200c', '\u200d' // of scripts, and of pictures
+// isControl reports whether a character controls a terminal or changes how its neighbours are displayed.
+func isControl(r rune) bool {
+	const nonJoiner, joiner = '\u200c', '\u200d' // needed in some scripts, and in emoji
 	switch r {
 	case '\n', '\t', nonJoiner, joiner:
 		return false
@@ -148,7 +150,7 @@ func appendRune(b []byte, r rune) []byte {
 	return b
 }
 
-// appendByte appends one that is no character.
+// appendByte appends the escape sequence of a byte that is not part of a character.
 func appendByte(b []byte, c byte) []byte {
 	if c < utf8.RuneSelf {
 		return appendRune(b, rune(c))

@@ -30,11 +30,11 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// through writes text to a screen in pieces.
+// through writes text to a sanitizer in pieces and returns the output.
 func through(t *testing.T, text []byte, size int) string {
 	t.Helper()
 	var b bytes.Buffer
-	s := &screen{to: &b}
+	s := &sanitizer{to: &b}
 	for len(text) > 0 {
 		n := min(size, len(text))
 		if wrote, err := s.Write(text[:n]); err != nil || wrote != n {
@@ -48,12 +48,12 @@ func through(t *testing.T, text []byte, size int) string {
 	return b.String()
 }
 
-// Our own control of the terminal goes past the screen; the same in a name does not.
+// The program's own control sequences are not escaped; the same ones in a name are.
 func TestScreenOwn(t *testing.T) {
 	var b bytes.Buffer
-	s := &screen{to: &b}
+	s := &sanitizer{to: &b}
 	_, _ = s.Write([]byte("name" + string(eraseLines(1))))
-	perform(s, eraseLines(1))
+	writeSequence(s, eraseLines(1))
 	_, _ = coloured(s).Write([]byte("\x1b[1;33mworse\x1b[0m \x1b[31mother\x1b[2J"))
 	want := `name\u000d\u001b[K\u001b[1A\u001b[K` + string(eraseLines(1)) +
 		"\x1b[1;33mworse\x1b[0m " + `\u001b[31mother\u001b[2J`
@@ -62,7 +62,7 @@ func TestScreenOwn(t *testing.T) {
 	}
 }
 
-// Whatever a command prints, names from files reach no terminal as control characters.
+// No command prints control characters of names from files or arguments.
 func TestNamesOnScreen(t *testing.T) {
 	const evil = "\x1b[31mevil\u202e\u009b2J"
 	dir := t.TempDir()
@@ -80,14 +80,14 @@ func TestNamesOnScreen(t *testing.T) {
 		{"list", evil}, {evil}, {"doctor", "--target", "lab:" + evil},
 	} {
 		_, said := execute(t, args...)
-		if said == "" || strings.ContainsFunc(strings.ReplaceAll(said, "\r\n", "\n"), concealed) {
+		if said == "" || strings.ContainsFunc(strings.ReplaceAll(said, "\r\n", "\n"), isControl) {
 			t.Errorf("%q: %q", args, said)
 		}
 	}
 }
 
-// FuzzScreen: what arrives is valid text that controls nothing, however it was cut; text of printable characters
-// arrives as it is; and JSON means what it meant.
+// FuzzScreen: the output is valid text without control characters, however the input is cut into pieces; printable text
+// is not changed; and JSON keeps its meaning.
 func FuzzScreen(f *testing.F) {
 	for _, text := range []string{"", "plain", "\x1b[2J",
 		"\xe6\xb5\x8b\xff", "a\r\nb\rc", "\u202e", "\U000e0041", "\x9b1m"} {
@@ -98,10 +98,10 @@ func FuzzScreen(f *testing.F) {
 		if got != through(t, text, len(text)+1) {
 			t.Errorf("%q depends on how it is cut", text)
 		}
-		if !utf8.ValidString(got) || strings.ContainsFunc(strings.ReplaceAll(got, "\r\n", "\n"), concealed) {
+		if !utf8.ValidString(got) || strings.ContainsFunc(strings.ReplaceAll(got, "\r\n", "\n"), isControl) {
 			t.Errorf("%q: %q", text, got)
 		}
-		if utf8.Valid(text) && !bytes.ContainsFunc(text, concealed) && got != string(text) {
+		if utf8.Valid(text) && !bytes.ContainsFunc(text, isControl) && got != string(text) {
 			t.Errorf("%q: %q", text, got)
 		}
 		encoded, err := json.Marshal(string(text))

@@ -31,6 +31,7 @@ against known truths: the rate of a link, a delay, a loss. It takes under a minu
 	}
 }
 
+// selftest runs the self-test of a tool and prints its checks. It returns an error if one failed.
 func selftest(ctx context.Context, s Streams, tested family.Selftester) error {
 	group := ""
 	failed, err := tested.Selftest(ctx, openTarget, func(k family.Check) {

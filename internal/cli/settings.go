@@ -16,15 +16,15 @@ import (
 type setting struct {
 	flag, short string
 	under       heading
-	rare        bool               // it is needed rarely, and --help leaves it to --help-all
-	of          string             // the command that alone has it; empty: both have
-	field       string             // of experiment files; empty: they cannot have it
-	resumed     bool               // an experiment that is resumed takes the flag too
-	help        string             // with what the flag takes between backquotes
-	value       func(*options) any // a pointer to what the flag sets, which has the default
+	rare        bool               // only --help-all shows it
+	of          string             // name of the only command that has it; empty: both
+	field       string             // name in experiment files; empty: none
+	resumed     bool               // allowed for a resumed experiment
+	help        string             // begins with the name of the argument in backquotes
+	value       func(*options) any // returns a pointer to the variable that the flag sets, which holds the default
 }
 
-// settings are the flags of run and plan, besides those of kinds of targets, in the order of the help.
+// settings are the flags of run and plan, except those of kinds of targets, in the order of the help.
 var settings = []setting{
 	{flag: targetFlag, under: measured, field: "targets", value: func(o *options) any { return &o.targets },
 		help: "`TARGET` target to compare, the same as an argument; repeated"},
@@ -105,7 +105,7 @@ var settings = []setting{
 		help: priceHelp},
 
 	{flag: "fact", under: outcome, rare: true, of: "run", field: "facts",
-		value: func(o *options) any { return (*[]string)(&o.told) }, help: toldHelp},
+		value: func(o *options) any { return (*[]string)(&o.facts) }, help: factHelp},
 
 	{flag: "resume", under: running, of: "run", resumed: true, value: func(o *options) any { return &o.resume },
 		help: "`DIR` continue the experiment in this results directory"},
@@ -121,7 +121,7 @@ var settings = []setting{
 
 var progressHelp = "`MODE` progress on standard error: " + strings.Join(progressModes, ", ")
 
-// A commaList is a flag that takes texts with commas between, and in a file a list of them too.
+// A commaList is a list of texts: separated by commas in a flag, a text or a list in an experiment file.
 type commaList []string
 
 // UnmarshalJSON reads a text or a list of texts.
@@ -134,7 +134,7 @@ func (l *commaList) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(l))
 }
 
-// register adds its flags to run or plan.
+// register adds the flags of run or plan to the command.
 func (o *options) register(c *cobra.Command) {
 	d := runner.DefaultDesign()
 	o.flags, o.suites, o.tool, o.looks = c.Flags(), commaList{"network"}, "native", d.Looks
@@ -174,7 +174,7 @@ func (s setting) register(o *options, f *pflag.FlagSet) {
 	annotate(f.Lookup(s.flag), s.under, s.rare)
 }
 
-// fieldType is the type of the setting's field in an experiment file.
+// fieldType returns the type of the setting's field in an experiment file.
 func (s setting) fieldType() reflect.Type {
 	if s.flag == targetFlag {
 		return reflect.TypeFor[[]fileTarget]()
@@ -188,7 +188,7 @@ func (s setting) fieldType() reflect.Type {
 		return reflect.TypeFor[string]()
 	case *prices, *published, *matches:
 		return reflect.TypeFor[[]string]()
-	case *uint64: // any number is given, and none is not
+	case *uint64: // a pointer, because 0 differs from a missing field
 		return reflect.TypeOf(p)
 	default:
 		return reflect.TypeOf(p).Elem()

@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// Signals returns a context that ends at the first signal to end the program, which then cleans up. A second one ends
-// it at once, but for SIGHUP: a terminal or session that goes away may send more than one.
+// Signals returns a context that ends at the first SIGINT, SIGTERM or SIGHUP, so that the program can clean up. A
+// second signal ends the program at once, except SIGHUP: a closing terminal or session may send more than one.
 func Signals() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		ctx, _ = signal.NotifyContext(ctx, syscall.SIGHUP)
 	}
 	context.AfterFunc(ctx, stop)
-	// That somebody is notified turns SIGPIPE into an error of the write; nobody needs to read the channel. Programs that
-	// this one starts do not inherit that, as they would if it was ignored.
+	// Notify turns SIGPIPE into an error of the write, without a reader of the channel. Unlike Ignore, it is not inherited
+	// by programs that this one starts.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return ctx
 }

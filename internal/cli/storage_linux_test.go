@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// volumeDir is a directory on the disk that the test is on, which takes direct I/O.
+// volumeDir returns a new directory next to the test, whose file system supports direct I/O.
 func volumeDir(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("fio"); err != nil {
@@ -37,13 +37,13 @@ func TestStorageKilled(t *testing.T) {
 	}
 }
 
-// killWithVolume kills the program so long after there is something on the volume.
+// killWithVolume kills the program so long after the first file appeared on the volume.
 func killWithVolume(t *testing.T, moment time.Duration) {
 	dir := volumeDir(t)
 	p := start(t, "run", "--target", "local:"+dir+"?size=64MiB", "--case",
 		"storage/randrw50-4k-qd4-jobs2", "--duration", "2m", "--out", "out",
 		"--progress", "none")
-	for deadline := time.Now().Add(patience); len(entries(t, dir)) == 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(timeout); len(entries(t, dir)) == 0 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(moment)
@@ -64,7 +64,7 @@ func killWithVolume(t *testing.T, moment time.Duration) {
 	}
 }
 
-// TestStorageInterrupt ends an experiment of storage by SIGINT: nothing is left on the volume, and it goes on.
+// TestStorageInterrupt ends a storage experiment by SIGINT: nothing is left on the volume, and it can be resumed.
 func TestStorageInterrupt(t *testing.T) {
 	experiments(t)
 	dir := volumeDir(t)

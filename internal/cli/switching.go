@@ -17,13 +17,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// A fileTarget is a target in an experiment file: its text alone, or with the command that puts it in place.
+// A fileTarget is a target in an experiment file: its text alone, or together with the command that puts it in place.
 type fileTarget struct {
 	Target string `json:"target"`
 	Switch string `json:"switch"`
 }
 
-// String is what the flag takes.
+// String returns the text of the target, as the flag takes it.
 func (t fileTarget) String() string { return t.Target }
 
 // UnmarshalJSON reads either form.
@@ -43,11 +43,11 @@ func (t *fileTarget) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// switchLimit is how long a switch may take unless the user says otherwise.
+// switchLimit is the default time limit of a switch.
 const switchLimit = 10 * time.Minute
 
-// switches gives targets the commands that put them in place, and returns the one that restores the testbed. Those of
-// the file run in its directory, others in the working directory.
+// switches sets the switches of targets and returns the command that restores the testbed. Commands of the experiment
+// file run in its directory, others in the working directory.
 func (o *options) switches(targets []runner.Target) (restore *result.Command, err error) {
 	if o.switchLimit <= 0 {
 		return nil, fmt.Errorf("--switch-limit: %v is not above 0", o.switchLimit)
@@ -66,7 +66,7 @@ func (o *options) switches(targets []runner.Target) (restore *result.Command, er
 	}
 	given := map[string]bool{}
 	for _, text := range o.switchTexts {
-		i, command := switchOf(text, targets)
+		i, command := parseSwitch(text, targets)
 		switch {
 		case i < 0:
 			return nil, fmt.Errorf("--switch: %q is not TARGET=COMMAND with the name of a target; the targets are %s",
@@ -87,8 +87,9 @@ func (o *options) switches(targets []runner.Target) (restore *result.Command, er
 	return o.command(o.restore, o.fileRestores)
 }
 
-// switchOf finds the target that a switch is of, whose name may have a "=" in it; -1: none.
-func switchOf(text string, targets []runner.Target) (at int, command string) {
+// parseSwitch parses TARGET=COMMAND, where the name of the target may contain "=". It returns the target's index, or -1
+// if there is none.
+func parseSwitch(text string, targets []runner.Target) (at int, command string) {
 	at = -1
 	for i, t := range targets {
 		rest, is := strings.CutPrefix(text, t.Name+"=")
@@ -99,7 +100,7 @@ func switchOf(text string, targets []runner.Target) (at int, command string) {
 	return at, command
 }
 
-// command is one of the file, or of the command line.
+// command returns a command of the experiment file or of the command line.
 func (o *options) command(text string, ofFile bool) (*result.Command, error) {
 	in, err := os.Getwd()
 	if ofFile {
@@ -108,37 +109,37 @@ func (o *options) command(text string, ofFile bool) (*result.Command, error) {
 	return &result.Command{Text: text, Directory: in, Limit: o.switchLimit.Seconds()}, err
 }
 
-// commandsOf are the commands of an experiment, each with what it is for.
+// commandsOf returns the commands of an experiment, each with its purpose.
 func commandsOf(e result.Experiment) []plan.Concern {
 	var list []plan.Concern
 	for _, t := range e.Targets {
 		if t.Switch != nil {
-			list = append(list, concern("the command "+byHand(*t.Switch), "it puts "+t.Name+" in place"))
+			list = append(list, concern("the command "+shellCommand(*t.Switch), "it puts "+t.Name+" in place"))
 		}
 	}
 	if e.Restore != nil {
-		list = append(list, concern("the command "+byHand(*e.Restore), "it restores the testbed"))
+		list = append(list, concern("the command "+shellCommand(*e.Restore), "it restores the testbed"))
 	}
 	return list
 }
 
-// byHand is a command as it can be pasted into a shell.
-func byHand(c result.Command) string {
+// shellCommand returns a command as it can be pasted into a shell.
+func shellCommand(c result.Command) string {
 	words := func(args ...string) string { return host.Cmd{Args: args}.String() }
 	return "(" + words("cd", c.Directory) + " && " + words("sh", "-c", c.Text) + ")"
 }
 
-// announceSwitches writes which commands are going to run.
+// announceSwitches prints the commands that will run.
 func announceSwitches(w io.Writer, e result.Experiment) {
 	for _, c := range commandsOf(e) {
 		fmt.Fprintf(w, "Runs %s\n", c)
 	}
 }
 
-// notRestored is the error that the testbed is not as it was; nil if it is.
+// notRestored returns an error if the testbed could not be restored, else nil.
 func notRestored(e result.Experiment, s runner.Summary) error {
 	if s.NotRestored == "" {
 		return nil
 	}
-	return failure("the testbed was not restored: %s; run by hand: %s", s.NotRestored, byHand(*e.Restore))
+	return failure("the testbed was not restored: %s; run by hand: %s", s.NotRestored, shellCommand(*e.Restore))
 }

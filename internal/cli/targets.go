@@ -10,18 +10,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// targetFlag is the flag that names targets, as arguments do too.
+// targetFlag is the flag for targets, which may be arguments instead.
 const targetFlag = "target"
 
-// takesTargets makes a command one whose arguments are targets.
+// takesTargets sets up a command whose arguments are targets.
 func takesTargets(c *cobra.Command) {
 	c.Use += " [TARGET…]"
 	c.Args = cobra.ArbitraryArgs
 	c.ValidArgsFunction = offerTargets
 }
 
-// nameTargets sets the flag for targets from the arguments. Both together are refused: the first target is the
-// baseline, and which of them comes first would be a rule to remember.
+// nameTargets sets the flag for targets from the arguments. Using both is an error: the first target is the baseline,
+// and users would have to know which of both comes first.
 func nameTargets(flags *pflag.FlagSet, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func nameTargets(flags *pflag.FlagSet, args []string) error {
 	return errors.Join(errs...)
 }
 
-// knownTargets are the texts of targets that there are, and of others what they look like.
+// knownTargets returns the texts of known targets, and the form of others, such as kube:CONTEXT.
 func knownTargets() []string {
 	var list []string
 	for _, k := range registry.Kinds() {
