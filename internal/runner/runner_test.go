@@ -937,7 +937,7 @@ func TestDecide(t *testing.T) {
 		!slices.Equal(asked, []int{0, 1, 2, 3, 4}) {
 		t.Errorf("runs %v, asked %v", count, asked)
 	}
-	// A decision that never ends, on cases that cannot be measured, must end all the same.
+	// The experiment must end even if Decide continues cases that cannot be measured.
 	b = newBench(t, "ab", 11, "pod-pod/other/tcp-rr")
 	b.config.Experiment.NotMeasured = []result.NotMeasured{{Target: "*", Case: "*", Reason: "none"}}
 	b.config.Decide = func(result.Experiment, int, []result.Run) []string { return []string{"pod-pod/other/tcp-rr", "x"} }

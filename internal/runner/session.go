@@ -38,6 +38,7 @@ type session struct {
 	retries      int             // attempts in a row that failed because a target was unavailable
 }
 
+// newSession returns a session for c with the results of earlier sessions. Errors are about the configuration.
 func newSession(c Config) (*session, error) {
 	s := &session{
 		Config: c.withDefaults(), e: c.Experiment, ended: map[string]int{},

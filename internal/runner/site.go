@@ -70,7 +70,7 @@ func (s *session) openSites(ctx context.Context, cases []CaseBlock, on []string)
 	return all, nil
 }
 
-// newSite is what the cases need on a target; nil if they are not measured there.
+// newSite returns a numbered site for the cases on a target, not opened yet; nil if none of them is measured there.
 func (s *session) newSite(name string, cases []CaseBlock) *site {
 	one := &site{record: result.Site{Schema: result.SiteSchema, Target: name, Block: cases[0].Block}}
 	one.limits.open, one.limits.close = s.Limits.Open, s.Limits.Close
