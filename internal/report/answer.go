@@ -118,7 +118,7 @@ func (h *answer) rows(c compare.Comparison, list []group, axis *chart.Forest, ma
 // row returns a row with empty cells.
 func (h *answer) row(g group) answerRow {
 	row := answerRow{Case: g.Case, Metric: g.Metric, Sub: g.Case + " " + g.Metric + ", " + betterText(g.Better)}
-	row.Subject, row.Quantity = subjectAndQuantity(g.Of, g.Metric)
+	row.Subject, row.Quantity = subjectAndQuantity(g.Planned, g.Metric)
 	for _, column := range h.Columns {
 		row.Cells = append(row.Cells, answerCell{Column: column.Short, Number: missingCell(g, column.Name)})
 	}
@@ -127,11 +127,11 @@ func (h *answer) row(g group) answerRow {
 
 // subjectAndQuantity returns the subject of a case in plain words, or its name if it has none, and its metric in plain
 // words.
-func subjectAndQuantity(of result.Case, metric string) (subject, quantity string) {
-	if of.Words.Quantity != "" && metric == of.Metric {
-		metric = of.Words.Quantity
+func subjectAndQuantity(planned result.Case, metric string) (subject, quantity string) {
+	if planned.Words.Quantity != "" && metric == planned.Metric {
+		metric = planned.Words.Quantity
 	}
-	return cmp.Or(of.Words.Subject, of.Name), metric
+	return cmp.Or(planned.Words.Subject, planned.Name), metric
 }
 
 // fill sets the cells of a row from a group.
@@ -166,16 +166,19 @@ func (h *answer) column(name string) int {
 	return slices.IndexFunc(h.Columns, func(c answerColumn) bool { return c.Name == name })
 }
 
+// setMedian sets the value of a cell.
 func (c *answerCell) setMedian(median compare.Number, u unit.Unit) {
 	c.Number, c.Unit, _ = strings.Cut(format(median, u), " ")
 }
 
-func (c *answerCell) setShare(of compare.Number) {
-	if of.Known() {
-		c.Share = fmt.Sprintf("%.0f %% of node to node", of*100)
+// setShare sets the share of the node-to-node reference, if it is known.
+func (c *answerCell) setShare(share compare.Number) {
+	if share.Known() {
+		c.Share = fmt.Sprintf("%.0f %% of node to node", share*100)
 	}
 }
 
+// setComparison sets the change, interval and verdict of a cell.
 func (c *answerCell) setComparison(r compare.Row) {
 	c.Change, c.Range, c.Word, c.Mark = change(r.Change), interval(r.CI), word(r), mark(r)
 	if r.Shift != nil {

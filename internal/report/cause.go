@@ -27,11 +27,11 @@ func explanations(in Input, role result.Role) []explanation {
 	cases := in.casesByName()
 	var list []explanation
 	for _, x := range in.Causes {
-		of := cases[x.Case]
-		if of.Role != role {
+		planned := cases[x.Case]
+		if planned.Role != role {
 			continue
 		}
-		subject, quantity := subjectAndQuantity(of, x.Metric)
+		subject, quantity := subjectAndQuantity(planned, x.Metric)
 		supported := x.Supported()
 		list = append(list, explanation{Title: subject + " · " + quantity + ": " + x.Target + " and " + x.Baseline,
 			Target: x.Target, Baseline: x.Baseline, Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],

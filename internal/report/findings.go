@@ -104,8 +104,8 @@ func (l findingList) Worst() string {
 func (l findingList) marks(name, target, baseline, metric string) []finding {
 	var list []finding
 	for _, f := range l.byCase[name] {
-		of := f.Target == "" || f.Target == target || f.Target == baseline
-		if of && (f.Metric == "" || metric == "" || f.Metric == metric) && len(list) < maxMarks {
+		sameTarget := f.Target == "" || f.Target == target || f.Target == baseline
+		if sameTarget && (f.Metric == "" || metric == "" || f.Metric == metric) && len(list) < maxMarks {
 			list = append(list, f)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // cases and targets.
 type group struct {
 	Case     string
-	Of       result.Case // the planned case
+	Planned  result.Case // the planned case
 	Metric   string
 	Unit     unit.Unit
 	Better   metric.Better
@@ -51,10 +51,10 @@ func groups(in Input) []group {
 	for _, r := range in.Comparison.Comparisons {
 		i, first := at.add([3]string{r.Case, r.Metric, r.Baseline})
 		if first {
-			of := cases[r.Case]
+			planned := cases[r.Case]
 			all = append(all, group{
-				Case: r.Case, Of: of, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role, Baseline: r.Baseline,
-				Main: of.Metric == "" || of.Metric == r.Metric, Missing: missingTargets(in.Comparison, r.Case),
+				Case: r.Case, Planned: planned, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role,
+				Baseline: r.Baseline, Main: planned.Metric == "" || planned.Metric == r.Metric, Missing: missingTargets(in.Comparison, r.Case),
 			})
 		}
 		all[i].add(r)
@@ -90,11 +90,11 @@ func directionMedians(all []group, sum group) map[string]string {
 
 // medians returns the medians of all targets, by name.
 func (g group) medians() map[string]compare.Number {
-	of := map[string]compare.Number{g.Baseline: g.BaselineMedian}
+	byTarget := map[string]compare.Number{g.Baseline: g.BaselineMedian}
 	for _, r := range g.Rows {
-		of[r.Target] = r.TargetMedian
+		byTarget[r.Target] = r.TargetMedian
 	}
-	return of
+	return byTarget
 }
 
 // add appends a row.
@@ -108,16 +108,16 @@ func (g *group) add(r compare.Row) {
 
 // bounds returns the node-to-node references of the targets that have one, by name.
 func (g group) bounds() map[string]compare.Number {
-	of := map[string]compare.Number{}
+	byTarget := map[string]compare.Number{}
 	if g.Bound != nil {
-		of[g.Baseline] = g.Bound.Median
+		byTarget[g.Baseline] = g.Bound.Median
 	}
 	for _, r := range g.Rows {
 		if r.UpperBound != nil {
-			of[r.Target] = r.UpperBound.TargetMedian
+			byTarget[r.Target] = r.UpperBound.TargetMedian
 		}
 	}
-	return of
+	return byTarget
 }
 
 // missingTargets returns the targets for which a case was not measured.
@@ -162,7 +162,7 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
 		switch {
 		case g.Role != role:
-		case g.Main || g.Role == result.Primary || isStorageLatency(g.Of, g.Metric):
+		case g.Main || g.Role == result.Primary || isStorageLatency(g.Planned, g.Metric):
 			kept = append(kept, g)
 		default:
 			others++
@@ -172,7 +172,7 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 }
 
 // isStorageLatency reports whether a metric is a latency of a case of storage: of all operations, reads or writes.
-func isStorageLatency(of result.Case, name string) bool {
+func isStorageLatency(planned result.Case, name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, metric.Reads), metric.Writes)
-	return of.Load.Volume && (name == metric.P50 || name == metric.P99)
+	return planned.Load.Volume && (name == metric.P50 || name == metric.P99)
 }

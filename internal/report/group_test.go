@@ -11,11 +11,11 @@ import (
 func TestPartition(t *testing.T) {
 	volume := result.Case{Load: result.Load{Volume: true}}
 	all := []group{
-		{Case: "storage/randread-4k-qd64", Of: volume, Metric: "rate", Role: result.Primary, Main: true},
-		{Case: "storage/randread-4k-qd64", Of: volume, Metric: "p50", Role: result.Exploratory},
-		{Case: "storage/randread-4k-qd64", Of: volume, Metric: "p99.9", Role: result.Exploratory},
-		{Case: "storage/randrw70-4k-qd16", Of: volume, Metric: "rate", Role: result.Exploratory, Main: true},
-		{Case: "storage/randrw70-4k-qd16", Of: volume, Metric: "write-p99", Role: result.Exploratory},
+		{Case: "storage/randread-4k-qd64", Planned: volume, Metric: "rate", Role: result.Primary, Main: true},
+		{Case: "storage/randread-4k-qd64", Planned: volume, Metric: "p50", Role: result.Exploratory},
+		{Case: "storage/randread-4k-qd64", Planned: volume, Metric: "p99.9", Role: result.Exploratory},
+		{Case: "storage/randrw70-4k-qd16", Planned: volume, Metric: "rate", Role: result.Exploratory, Main: true},
+		{Case: "storage/randrw70-4k-qd16", Planned: volume, Metric: "write-p99", Role: result.Exploratory},
 		{Case: "pod-pod/other/tcp-rr", Metric: "p99", Role: result.Exploratory},
 	}
 	names := func(groups []group) (list []string) {

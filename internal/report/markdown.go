@@ -195,7 +195,7 @@ func tableRow(escaped []string) string { return "| " + strings.Join(escaped, " |
 
 // row writes a group as a row of a table.
 func (m *markdown) row(g group, bounded bool) {
-	subject, quantity := subjectAndQuantity(g.Of, g.Metric)
+	subject, quantity := subjectAndQuantity(g.Planned, g.Metric)
 	cells := []string{escapeMarkdown(subject + " · " + quantity),
 		escapeMarkdown(g.Case+" "+g.Metric) + ", " + betterText(g.Better)}
 	for _, name := range m.names {

@@ -28,10 +28,11 @@ func mediansReading(c compare.Comparison) string {
 func splitMedians(in Input) (first, rest []compare.Median) {
 	cases, before := in.casesByName(), ""
 	for _, m := range in.Comparison.Medians {
-		of, begins := cases[m.Case], m.Case+" "+m.Target != before
+		planned, isFirst := cases[m.Case], m.Case+" "+m.Target != before
 		before = m.Case + " " + m.Target
-		way := m.Metric == metric.ThroughputTX || m.Metric == metric.ThroughputRX
-		if begins || way || of.Metric == metric.P50 && m.Metric == metric.P99 || isStorageLatency(of, m.Metric) {
+		direction := m.Metric == metric.ThroughputTX || m.Metric == metric.ThroughputRX
+		tail := planned.Metric == metric.P50 && m.Metric == metric.P99
+		if isFirst || direction || tail || isStorageLatency(planned, m.Metric) {
 			first = append(first, m)
 		} else {
 			rest = append(rest, m)
@@ -176,9 +177,9 @@ func medianGroups(in Input) []group {
 	cases := in.casesByName()
 	var list []group
 	for _, m := range in.Comparison.Medians {
-		g := group{Case: m.Case, Of: cases[m.Case], Metric: m.Metric, Unit: m.Unit, Better: m.Better,
+		g := group{Case: m.Case, Planned: cases[m.Case], Metric: m.Metric, Unit: m.Unit, Better: m.Better,
 			Role: result.Exploratory, Baseline: m.Target, BaselineMedian: m.Median, Bound: m.UpperBound}
-		if g.Main = m.Metric == g.Of.Metric; g.Main {
+		if g.Main = m.Metric == g.Planned.Metric; g.Main {
 			g.Role = m.Role
 		}
 		list = append(list, g)

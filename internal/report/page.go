@@ -212,7 +212,7 @@ type builder struct {
 // A caseResult is a case in one metric, usually its main metric, on all targets.
 type caseResult struct {
 	Case, Metric string
-	Of           result.Case // the planned case
+	Planned      result.Case // the planned case
 	Unit         unit.Unit
 	Better       metric.Better
 	Role         result.Role
@@ -255,7 +255,7 @@ func caseResultsOf(all []group) []caseResult {
 		}
 		i, first := at.add([2]string{g.Case, g.Metric})
 		if first {
-			list = append(list, caseResult{Case: g.Case, Of: g.Of, Metric: g.Metric, Unit: g.Unit,
+			list = append(list, caseResult{Case: g.Case, Planned: g.Planned, Metric: g.Metric, Unit: g.Unit,
 				Better: g.Better, Role: g.Role, Bounds: map[string]compare.Number{}, Medians: map[string]compare.Number{}})
 		}
 		m := &list[i]
@@ -348,7 +348,7 @@ type chip struct {
 func chips(in Input, all []group) []chip {
 	c := in.Comparison
 	var list []chip
-	for _, of := range []struct {
+	for _, count := range []struct {
 		noun, nouns, class string
 		items              []string
 	}{
@@ -358,14 +358,14 @@ func chips(in Input, all []group) []chip {
 		{"target with invalid runs", "targets with invalid runs", "", invalidRuns(c)},
 		{"target differs in other facts too", "targets differ in other facts too", "", alsoDiffers(c)},
 	} {
-		if len(of.items) == 0 {
+		if len(count.items) == 0 {
 			continue
 		}
-		name := of.nouns
-		if len(of.items) == 1 {
-			name = of.noun
+		name := count.nouns
+		if len(count.items) == 1 {
+			name = count.noun
 		}
-		list = append(list, chip{Count: len(of.items), Name: name, Class: of.class, Items: firstRows(of.items)})
+		list = append(list, chip{Count: len(count.items), Name: name, Class: count.class, Items: firstRows(count.items)})
 	}
 	return list
 }

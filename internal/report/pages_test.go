@@ -246,7 +246,7 @@ func TestFiguresAreOfTheFirstCases(t *testing.T) {
 	if err := json.Unmarshal([]byte(content(script)), &embedded); err != nil {
 		t.Fatal(err)
 	}
-	want := "This copy has at most the first 500 rows of each list: 501 of 502 rows." // one row is of what was not measured
+	want := "This copy has at most the first 500 rows of each list: 501 of 502 rows." // one was not measured
 	if !slices.Contains(embedded.Warnings, want) || !strings.Contains(text, want) || len(embedded.Comparisons) != 500 ||
 		len(in.Comparison.Warnings) > 0 {
 		t.Errorf("the page's JSON has %d comparisons and the warnings %q", len(embedded.Comparisons), embedded.Warnings)

@@ -53,8 +53,7 @@ func (b *builder) cases() folded[caseRuns] {
 	for _, m := range b.casesWithFigures() {
 		for _, metric := range append([]string{m.Metric}, b.boxMetrics(m)...) {
 			number++
-			of := b.inMetric(m, metric)
-			if c := b.caseRuns(of, number); len(c.Figure.Columns) > 0 {
+			if c := b.caseRuns(b.inMetric(m, metric), number); len(c.Figure.Columns) > 0 {
 				list.add(m.Role, c)
 			}
 		}
@@ -156,8 +155,8 @@ func decimateDots(dots []chart.Dot) []chart.Dot {
 	bucket := (2*len(dots) + maxDots - 1) / maxDots
 	var kept []chart.Dot
 	for _, state := range []chart.State{chart.Counts, chart.Invalid, chart.Superseded} {
-		of := slices.DeleteFunc(slices.Clone(dots), func(d chart.Dot) bool { return d.State != state })
-		for some := range slices.Chunk(of, bucket) {
+		sameState := slices.DeleteFunc(slices.Clone(dots), func(d chart.Dot) bool { return d.State != state })
+		for some := range slices.Chunk(sameState, bucket) {
 			byValue := func(a, b chart.Dot) int { return cmp.Compare(a.Value, b.Value) }
 			least, greatest := slices.MinFunc(some, byValue), slices.MaxFunc(some, byValue)
 			if kept = append(kept, least); len(some) > 1 {

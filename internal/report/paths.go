@@ -73,10 +73,10 @@ func (b *builder) paths() *pathView {
 	at := index[string]{}
 	for _, m := range lines.Rows {
 		row := b.pathRow(p, m, b.group(m.Case, m.Metric), verdicts)
-		key := cmp.Or(m.Of.Workload, m.Metric)
-		if words := m.Of.Words; words.Group != "" {
+		key := cmp.Or(m.Planned.Workload, m.Metric)
+		if words := m.Planned.Words; words.Group != "" {
 			key, row.Path = words.Group, targets.Path(words.Member)
-			if m.Unit != unit.Second || m.Of.Metric != "" && m.Metric != m.Of.Metric {
+			if m.Unit != unit.Second || m.Planned.Metric != "" && m.Metric != m.Planned.Metric {
 				key += " " + m.Metric // a separate figure with its own axis
 			}
 		}
@@ -85,8 +85,8 @@ func (b *builder) paths() *pathView {
 		}
 		i, first := at.add(key)
 		if first {
-			about := strings.TrimSpace(m.Of.Workload+" "+m.Metric) + ", " + betterText(m.Better)
-			if m.Of.Words.Group != "" {
+			about := strings.TrimSpace(m.Planned.Workload+" "+m.Metric) + ", " + betterText(m.Better)
+			if m.Planned.Words.Group != "" {
 				about = m.Metric + ", " + betterText(m.Better)
 			}
 			p.Sections = append(p.Sections, pathSection{Title: key, About: about, unit: m.Unit})
@@ -168,7 +168,7 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 
 // pathRow returns the row of a case with a cell for each column of p.
 func (b *builder) pathRow(p *pathView, m caseResult, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
-	row := pathRow{Path: targets.Path(cmp.Or(m.Of.Path, m.Case)), Conclusion: g.Conclusion}
+	row := pathRow{Path: targets.Path(cmp.Or(m.Planned.Path, m.Case)), Conclusion: g.Conclusion}
 	if row.Bounds = references(p.Columns, m.Bounds, m.Unit); len(row.Bounds) > 0 {
 		row.Bounds[len(row.Bounds)-1] += exceededText(*m.Bound)
 	}

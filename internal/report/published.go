@@ -129,9 +129,9 @@ func (p *publishedReport) against(name, baseline, target string) {
 }
 
 // asPublished writes the change as it would have been published, with its sign.
-func (p *publishedReport) asPublished(name, baseline, target, of string) {
-	change := compare.PublishedChange(compare.MomentsOf(p.values[[3]string{name, baseline, of}]),
-		compare.MomentsOf(p.values[[3]string{name, target, of}]))
+func (p *publishedReport) asPublished(name, baseline, target, metricName string) {
+	change := compare.PublishedChange(compare.MomentsOf(p.values[[3]string{name, baseline, metricName}]),
+		compare.MomentsOf(p.values[[3]string{name, target, metricName}]))
 	if change.Known() {
 		fmt.Fprintf(&p.b, "        published as: %+.6f %%\n", 100*float64(change))
 	}

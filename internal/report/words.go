@@ -124,14 +124,14 @@ func intervalEnd(v float64, u unit.Unit) string {
 const referenceName = "node-to-node reference"
 
 // references returns the reference of the first target, and with their names those of targets with a different one.
-func references(names []string, of map[string]compare.Number, u unit.Unit) []string {
+func references(names []string, medians map[string]compare.Number, u unit.Unit) []string {
 	var list []string
 	for i, name := range names {
-		switch v, ok := of[name]; {
+		switch v, ok := medians[name]; {
 		case !ok || !v.Known():
 		case i == 0:
 			list = append(list, format(v, u))
-		case v != of[names[0]]:
+		case v != medians[names[0]]:
 			list = append(list, "on "+name+" "+format(v, u))
 		}
 	}
