@@ -54,7 +54,8 @@ func groups(in Input) []group {
 			planned := cases[r.Case]
 			all = append(all, group{
 				Case: r.Case, Planned: planned, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role,
-				Baseline: r.Baseline, Main: planned.Metric == "" || planned.Metric == r.Metric, Missing: missingTargets(in.Comparison, r.Case),
+				Baseline: r.Baseline, Main: planned.Metric == "" || planned.Metric == r.Metric,
+				Missing: missingTargets(in.Comparison, r.Case),
 			})
 		}
 		all[i].add(r)
