@@ -17,19 +17,19 @@ import (
 // A Printed is a measurement that a tool printed on a terminal.
 type Printed struct {
 	Record
-	Line int // where it begins
+	Line int // number of its first line
 }
 
-// Console finds what iperf3 and netperf printed on a terminal, as people paste it into documents: the command, and what
-// came of it. A command alone is nothing. First is the number of the first line. An error is about something of
-// theirs that cannot be read, and Is [ErrFormat].
+// Console finds terminal output of iperf3 and netperf as users paste it into documents: a command and its results. A
+// command without results is ignored. first is the number of the first line. Output of these tools that cannot be read
+// gives an error, which Is [ErrFormat].
 func Console(name string, lines []string, first int) (found []Printed, errs []error) {
 	for _, t := range iperf3Tests(lines, first) {
 		found = append(found, Printed{t.record(), t.line})
 	}
 	for _, s := range netperfSections(name, strings.Join(lines, "\n"), first) {
 		if s.banner == "" {
-			continue // KEY=value of anything
+			continue // without a banner, KEY=value lines may come from any program
 		}
 		records, err := s.read()
 		if err != nil {
@@ -43,13 +43,13 @@ func Console(name string, lines []string, first int) (found []Printed, errs []er
 	return found, errs
 }
 
-// call is the arguments of a program in a line such as "kubectl exec client -- iperf3 -c server"; nil if it is none.
-// Of those that tell a client from a word in a sentence, one has to be there.
-func call(line, program, client string) []string {
+// clientArgs returns the arguments of a program in a line such as "kubectl exec client -- iperf3 -c server"; nil if
+// there is no such command. The arguments must contain clientFlag, which distinguishes a command from a sentence.
+func clientArgs(line, program, clientFlag string) []string {
 	words := strings.Fields(line)
 	for i := len(words) - 1; i >= 0; i-- {
 		if words[i] == program || strings.HasSuffix(words[i], "/"+program) {
-			if args := words[i+1:]; slices.Contains(args, client) {
+			if args := words[i+1:]; slices.Contains(args, clientFlag) {
 				return args
 			}
 			return nil
@@ -58,13 +58,14 @@ func call(line, program, client string) []string {
 	return nil
 }
 
-// option is the value of the first of these options: "-P 4", "-P4" or "--parallel=4".
+// option returns the value of the first argument that is one of these options, as in "-P 4", "-P4" or "--parallel=4";
+// empty if there is none.
 func option(args []string, names ...string) string {
 	for i, arg := range args {
 		for _, name := range names {
 			long := strings.HasPrefix(name, "--")
-			switch rest, is := strings.CutPrefix(arg, name); {
-			case !is || long && rest != "" && !strings.HasPrefix(rest, "="):
+			switch rest, found := strings.CutPrefix(arg, name); {
+			case !found || long && rest != "" && !strings.HasPrefix(rest, "="):
 			case rest != "":
 				return strings.TrimPrefix(rest, "=")
 			case i+1 < len(args):
@@ -75,8 +76,9 @@ func option(args []string, names ...string) string {
 	return ""
 }
 
-// scaled reads a number with iperf3's suffix: those of sizes are powers of 1024, those of rates of 1000.
-func scaled(text string, base float64) float64 {
+// parseScaled parses a number with iperf3's suffix K, M, G or T, a power of base: 1024 for sizes, 1000 for rates. It
+// returns 0 for a text that is no usable number.
+func parseScaled(text string, base float64) float64 {
 	factor := 1.0
 	if n := len(text) - 1; n > 0 {
 		if power := strings.IndexByte("KMGT", text[n]&^0x20); power >= 0 {
@@ -93,7 +95,7 @@ func scaled(text string, base float64) float64 {
 	return v * factor
 }
 
-// iperf3 ends a test with a line of each flow, and of all, for what was sent and what was received:
+// iperf3 ends a test with summary lines for each flow and for all of them, of what was sent and what was received:
 //
 //	[SUM]   0.00-30.00  sec  26.5 GBytes  7.60 Gbits/sec                   receiver
 //	[  5][RX-C]   0.00-30.00  sec  8.46 GBytes  2.42 Gbits/sec  359             sender
@@ -105,25 +107,25 @@ var (
 	datagramPart = regexp.MustCompile(`^(\d+(?:\.\d+)?) ms\s+(\d+)/(\d+) \(`)
 )
 
-// A summaryRow is such a line.
+// A summaryRow is a parsed summary line.
 type summaryRow struct {
-	flow, role, side string // 5 or SUM; TX-C with --bidir; sender or receiver
-	seconds, bits    float64
-	retransmits      float64 // -1: not there
+	flow, role, side string  // "5" or "SUM"; such as "TX-C" with --bidir, else empty; "sender" or "receiver"
+	seconds, bits    float64 // length of the interval; bits per second
+	retransmits      float64 // -1: not reported
 	udp              bool
 	jitter           float64 // seconds
 	lost, datagrams  float64
 }
 
-// summaryOf reads a line; false if it is another one.
-func summaryOf(line string) (s summaryRow, is bool) {
+// parseSummary parses a summary line. It returns false for other lines and for impossible numbers.
+func parseSummary(line string) (s summaryRow, ok bool) {
 	m := summaryLine.FindStringSubmatch(line)
 	if m == nil {
 		return s, false
 	}
-	number := func(text string) float64 { return scaled(text, 1) }
+	number := func(text string) float64 { return parseScaled(text, 1) }
 	s = summaryRow{flow: m[1], role: m[2], side: m[8], seconds: number(m[4]) - number(m[3]),
-		bits: scaled(m[5]+m[6], 1000), retransmits: -1}
+		bits: parseScaled(m[5]+m[6], 1000), retransmits: -1}
 	if d := datagramPart.FindStringSubmatch(m[7]); d != nil {
 		s.udp, s.jitter, s.lost, s.datagrams = true, number(d[1])/1e3, number(d[2]), number(d[3])
 	} else if n, err := strconv.ParseUint(m[7], 10, 53); err == nil {
@@ -132,46 +134,48 @@ func summaryOf(line string) (s summaryRow, is bool) {
 	return s, s.seconds > 0 && s.lost <= s.datagrams
 }
 
-// An iperf3Test is what one client printed.
+// An iperf3Test is the output of one iperf3 client.
 type iperf3Test struct {
-	line      int // of the command, or of what else it begins with
-	args      []string
+	line      int      // number of the command's line, or of the first line of output
+	args      []string // of the command; nil if it is missing
 	text      []string
 	summaries []summaryRow
 }
 
-// iperf3Tests cuts a text at the commands, and where a line comes for the second time.
+// iperf3Tests splits a text into tests: at commands, at new connections, and where the summary of the same flow
+// repeats.
 func iperf3Tests(lines []string, first int) []iperf3Test {
 	var all []iperf3Test
-	var open iperf3Test
+	var current iperf3Test
 	begin := func(line int, args []string) {
-		if len(open.summaries) > 0 {
-			all = append(all, open)
+		if len(current.summaries) > 0 {
+			all = append(all, current)
 		}
-		open = iperf3Test{line: line, args: args}
+		current = iperf3Test{line: line, args: args}
 	}
 	for i, line := range lines {
-		args := call(line, "iperf3", "-c")
-		s, is := summaryOf(line)
-		again := is && slices.ContainsFunc(open.summaries, func(x summaryRow) bool {
+		args := clientArgs(line, "iperf3", "-c")
+		s, isSummary := parseSummary(line)
+		repeated := isSummary && slices.ContainsFunc(current.summaries, func(x summaryRow) bool {
 			return x.flow == s.flow && x.role == s.role && x.side == s.side
 		})
-		hello := strings.HasPrefix(line, "Connecting to host ") && len(open.summaries) > 0
-		if args != nil || again || hello || open.line == 0 && is {
+		reconnected := strings.HasPrefix(line, "Connecting to host ") && len(current.summaries) > 0
+		if args != nil || repeated || reconnected || current.line == 0 && isSummary {
 			begin(first+i, args)
 		}
-		if open.line > 0 {
-			open.text = append(open.text, line)
+		if current.line > 0 {
+			current.text = append(current.text, line)
 		}
-		if is {
-			open.summaries = append(open.summaries, s)
+		if isSummary {
+			current.summaries = append(current.summaries, s)
 		}
 	}
 	begin(0, nil)
 	return all
 }
 
-// side are the lines of one side: those of all flows where there are such, else those of each.
+// side returns the summaries of one side, "sender" or "receiver": the sums of all flows if there are any, else one per
+// flow.
 func (t iperf3Test) side(name string) []summaryRow {
 	var sums, flows []summaryRow
 	for _, s := range t.summaries {
@@ -189,22 +193,22 @@ func (t iperf3Test) side(name string) []summaryRow {
 	return flows
 }
 
-// total adds up a quantity of lines.
-func total(lines []summaryRow, of func(summaryRow) float64) (sum float64) {
-	for _, s := range lines {
-		sum += of(s)
+// total sums a quantity over summaries.
+func total(summaries []summaryRow, quantity func(summaryRow) float64) (sum float64) {
+	for _, s := range summaries {
+		sum += quantity(s)
 	}
 	return sum
 }
 
-func (s summaryRow) rate() float64      { return s.bits }
-func (s summaryRow) perSecond() float64 { return s.datagrams / s.seconds }
+func (s summaryRow) rate() float64         { return s.bits }
+func (s summaryRow) datagramRate() float64 { return s.datagrams / s.seconds }
 
-// record makes a record of the test.
+// record converts the test to a record.
 func (t iperf3Test) record() Record {
 	received, sent := t.side("receiver"), t.side("sender")
 	w := t.workload(total(sent, summaryRow.rate))
-	r := Record{Workload: t.name(w), Tool: "iperf3", Place: fmt.Sprintf("line %d", t.line),
+	r := Record{Workload: t.workloadName(w), Tool: "iperf3", Place: fmt.Sprintf("line %d", t.line),
 		Text: []byte(strings.Join(t.text, "\n") + "\n")}
 	r.Window = t.summaries[0].seconds
 	r.Values = t.measured(received, sent, w.Kind.UDP())
@@ -221,7 +225,7 @@ func (t iperf3Test) record() Record {
 	return r
 }
 
-// measured are the values of both sides' lines.
+// measured returns the values in the summaries of both sides.
 func (t iperf3Test) measured(received, sent []summaryRow, udp bool) []result.Value {
 	var v values
 	if len(received) > 0 {
@@ -250,22 +254,23 @@ func (t iperf3Test) measured(received, sent []summaryRow, udp bool) []result.Val
 		v.add(metric.Rate, total(received, func(s summaryRow) float64 { return (s.datagrams - s.lost) / s.seconds }))
 		v.add(metric.Jitter, total(received, func(s summaryRow) float64 { return s.jitter })/float64(len(received)))
 	}
-	if offered := total(sent, summaryRow.perSecond); offered > 0 {
+	if offered := total(sent, summaryRow.datagramRate); offered > 0 {
 		v.add(metric.Offered, offered)
 	}
 	return v
 }
 
-// unreached is how much of the rate of -b a sender reaches at most that sends as fast as it can.
-const unreached = 0.95
+// unpacedBelow is the fraction of the rate requested by -b below which a sender counts as unpaced: it sent as fast as
+// it could.
+const unpacedBelow = 0.95
 
-// workload is what the command and the lines say. A rate that the sender did not reach is no pace.
+// workload derives the workload from the command and the summaries; sent is the sender's rate in bit/s.
 func (t iperf3Test) workload(sent float64) network.Spec {
 	w := network.Spec{Kind: network.TCPStream, Flows: 1, Direction: network.Forward}
 	if n, err := strconv.Atoi(option(t.args, "-P", "--parallel")); err == nil {
 		w.Flows = n
 	}
-	if size := scaled(option(t.args, "-l", "--length"), 1024); size < network.MaxSize {
+	if size := parseScaled(option(t.args, "-l", "--length"), 1024); size < network.MaxSize {
 		w.Size = int(size)
 	}
 	switch {
@@ -276,20 +281,21 @@ func (t iperf3Test) workload(sent float64) network.Spec {
 	}
 	if slices.ContainsFunc(t.summaries, func(s summaryRow) bool { return s.udp }) {
 		pace, _, _ := strings.Cut(option(t.args, "-b", "--bitrate", "--bandwidth"), "/")
-		each := scaled(pace, 1000)
+		perFlow := parseScaled(pace, 1000)
 		w.Kind = network.UDPStream
-		switch asked := each * float64(w.Flows); {
-		case pace == "0", sent > 0 && sent < unreached*asked:
+		switch requested := perFlow * float64(w.Flows); {
+		case pace == "0", sent > 0 && sent < unpacedBelow*requested:
 			w.Kind = network.UDPUnpaced
 		case w.Size > 0:
-			w.Rate = iperf3.Datagrams(asked, w.Size)
+			w.Rate = iperf3.Datagrams(requested, w.Size)
 		}
 	}
 	return w
 }
 
-// name is the workload's: ours where it is the same thing. Without the size of its datagrams a pace is none of ours.
-func (t iperf3Test) name(w network.Spec) string {
+// workloadName returns Knotmeter's name of the workload, or only its kind if there is no such workload. A pace of
+// datagrams of unknown size cannot be named.
+func (t iperf3Test) workloadName(w network.Spec) string {
 	if w.Kind == network.UDPStream && w.Rate == 0 {
 		return "udp-stream-paced"
 	}
@@ -299,17 +305,17 @@ func (t iperf3Test) name(w network.Spec) string {
 	return w.String()
 }
 
-// netperfKinds are the tests by what -t calls them, as the banners name them.
+// netperfKinds maps arguments of -t to the names of tests in banners.
 var netperfKinds = map[string]string{
 	"": "TCP STREAM", "TCP_STREAM": "TCP STREAM", "TCP_MAERTS": "TCP MAERTS", "TCP_SENDFILE": "TCP SENDFILE",
 	"TCP_RR": "TCP REQUEST/RESPONSE", "TCP_CRR": "TCP CONNECT/REQUEST/RESPONSE", "TCP_CC": "TCP CONNECT/CLOSE",
 	"UDP_STREAM": "UDP STREAM", "UDP_RR": "UDP REQUEST/RESPONSE",
 }
 
-// netperfCall begins a section at a command of netperf, which says what the output below it may leave out; false if
-// the line is none.
-func netperfCall(name string, number int, line string) (section, bool) {
-	args := call(line, "netperf", "-H")
+// netperfCommand starts a section at a netperf command, whose arguments complete the output below it. It returns false
+// for other lines.
+func netperfCommand(name string, number int, line string) (section, bool) {
+	args := clientArgs(line, "netperf", "-H")
 	kind, known := netperfKinds[strings.ToUpper(option(args, "-t"))]
 	if args == nil || !known {
 		return section{}, false
@@ -317,9 +323,9 @@ func netperfCall(name string, number int, line string) (section, bool) {
 	return section{name: name, line: number, kind: kind, banner: line, args: args}, true
 }
 
-// told adds what the command says and the output does not: sizes, of which one is of both request and response, and
-// the time.
-func (o *output) told() {
+// addFromCommand adds sizes in bytes and the duration in seconds that the command has and the output lacks. A single
+// size of -r is that of request and response.
+func (o *output) addFromCommand() {
 	add := func(key, value string) {
 		if _, has := o.values[key]; !has && value != "" {
 			o.values[key] = value
@@ -332,25 +338,25 @@ func (o *output) told() {
 	if i := slices.Index(o.args, "--"); i >= 0 {
 		general, special = o.args[:i], o.args[i+1:]
 	}
-	if !o.stream() {
+	if !o.bannerIsStream() {
 		request, response, two := strings.Cut(option(special, "-r"), ",")
 		if !two {
 			response = request
 		}
-		add("REQUEST_SIZE", size(request, "1"))
-		add("RESPONSE_SIZE", size(response, "1"))
+		add("REQUEST_SIZE", netperfSize(request, "1"))
+		add("RESPONSE_SIZE", netperfSize(response, "1"))
 	} else if send, _, _ := strings.Cut(option(special, "-m"), ","); send != "" {
-		add("LOCAL_SEND_SIZE", size(send, ""))
+		add("LOCAL_SEND_SIZE", netperfSize(send, ""))
 	}
 	if d, err := time.ParseDuration(option(general, "-l") + "s"); err == nil && d > 0 {
 		add("ELAPSED_TIME", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))
 	}
 }
 
-// size is one that netperf understands, in bytes; otherwise where there is none.
-func size(text, otherwise string) string {
-	if n := scaled(text, 1024); n >= 1 {
+// netperfSize converts a size with netperf's suffix to bytes; it returns fallback if the text is no size.
+func netperfSize(text, fallback string) string {
+	if n := parseScaled(text, 1024); n >= 1 {
 		return strconv.FormatFloat(n, 'f', 0, 64)
 	}
-	return otherwise
+	return fallback
 }

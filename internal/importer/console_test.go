@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestConsole: what was pasted of both tools is found with the line of its command, and what is said about them is not.
+// TestConsole checks that pasted output of both tools is found with the line of its command, and text about them is
+// not.
 func TestConsole(t *testing.T) {
 	found, errs := Console("page", strings.Split(`We ran iperf3 and netperf -H is not what this is.
 $ netperf -t TCP_CRR -H server -l 60 -- -r 1024
@@ -61,16 +62,16 @@ func TestScaled(t *testing.T) {
 	for text, want := range map[string]float64{
 		"10G": 1e10, "7.61M": 7.61e6, "5k": 5e3, "12": 12, "": 0, "G": 0, "x": 0, "-3": 0, "1e30": 0, "nan": 0, "infG": 0,
 	} {
-		if got := scaled(text, 1000); math.Abs(got-want) > 1e-9*want {
+		if got := parseScaled(text, 1000); math.Abs(got-want) > 1e-9*want {
 			t.Errorf("%q is %g, wanted %g", text, got, want)
 		}
 	}
-	if got := scaled("16K", 1024); got != 16384 {
+	if got := parseScaled("16K", 1024); got != 16384 {
 		t.Errorf("16K is %g bytes", got)
 	}
 }
 
-// FuzzConsole: whatever the text, there are errors that say where, or finite values of a line that there is.
+// FuzzConsole checks that any text gives errors with a place, or finite values with the number of a line.
 func FuzzConsole(f *testing.F) {
 	for _, file := range []string{"iperf3/console.txt", "netperf/console.txt", "netperf/tcp-rr-O.txt"} {
 		data, err := os.ReadFile(filepath.Join("testdata", file))

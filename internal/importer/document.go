@@ -8,22 +8,23 @@ import (
 	"strings"
 )
 
-// A document is one JSON value of a file that may hold several, and lines of other text.
+// A document is one of the JSON values in a file.
 type document struct {
 	name string
-	line int // of the file, where it begins
+	line int // number of its first line in the file
 	text []byte
 }
 
-// documents finds the JSON values of a file: the whole of it, or every object that begins on a line of
-// its own. What stands between them, such as a tool's notes or a log, is left out. There is at least one.
+// documents returns the JSON values of a file: an array that the file begins with, and every object that begins a line.
+// Text between them, such as a tool's notes or a log, is skipped. It returns an error if there is none; wanted
+// describes the expected format in errors.
 func documents(name string, data []byte, wanted string) ([]document, error) {
 	var all []document
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	first := bytes.TrimLeft(data, " \t\r\n")
 	at := len(data) - len(first)
 	if len(first) == 0 {
-		return nil, broken(name, 0, "it is empty; wanted %s", wanted)
+		return nil, formatError(name, 0, "it is empty; wanted %s", wanted)
 	}
 	if first[0] != '[' {
 		at = nextObject(data, 0)
@@ -33,7 +34,7 @@ func documents(name string, data []byte, wanted string) ([]document, error) {
 		decoder := json.NewDecoder(bytes.NewReader(data[at:]))
 		var raw json.RawMessage
 		if err := decoder.Decode(&raw); err != nil {
-			return nil, d.syntax(data[at:], err, wanted)
+			return nil, d.syntaxError(data[at:], err, wanted)
 		}
 		end := at + int(decoder.InputOffset())
 		d.text = data[at:end]
@@ -41,21 +42,22 @@ func documents(name string, data []byte, wanted string) ([]document, error) {
 		at = nextObject(data, end)
 	}
 	if len(all) == 0 {
-		return nil, broken(name, 1, "no line begins with {, so there is no JSON object; wanted %s; it begins with %q",
+		return nil, formatError(name, 1, "no line begins with {, so there is no JSON object; wanted %s; it begins with %q",
 			wanted, excerpt(first))
 	}
 	return all, nil
 }
 
 // readDocuments reads the records of every document of a file.
-func readDocuments(name string, data []byte, wanted string, of func(document) ([]Record, error)) ([]Record, error) {
+func readDocuments(name string, data []byte, wanted string,
+	read func(document) ([]Record, error)) ([]Record, error) {
 	docs, err := documents(name, data, wanted)
 	if err != nil {
 		return nil, err
 	}
 	var records []Record
 	for _, d := range docs {
-		found, err := of(d)
+		found, err := read(d)
 		if err != nil {
 			return nil, err
 		}
@@ -64,40 +66,40 @@ func readDocuments(name string, data []byte, wanted string, of func(document) ([
 	return records, nil
 }
 
-// nextObject is where the next object that begins a line stands, from at on; -1 if nowhere.
+// nextObject returns the offset of the first object at or after at that begins a line; -1 if there is none.
 func nextObject(data []byte, at int) int {
-	fresh := true // nothing but space since the line began, or since a document ended
+	lineStart := true // only space since the line began, or since a document ended
 	for ; at < len(data); at++ {
 		switch c := data[at]; {
 		case c == '\n':
-			fresh = true
-		case c == '{' && fresh:
+			lineStart = true
+		case c == '{' && lineStart:
 			return at
 		case c != ' ' && c != '\t' && c != '\r':
-			fresh = false
+			lineStart = false
 		}
 	}
 	return -1
 }
 
-// excerpt is how a text begins, for an error.
+// excerpt returns the beginning of the first line of a text, at most 60 bytes, for errors.
 func excerpt(text []byte) string {
 	line, _, _ := bytes.Cut(text, []byte{'\n'})
 	return strings.ToValidUTF8(string(line[:min(len(line), 60)]), "�")
 }
 
-// syntax is an error about text that is no JSON.
-func (d document) syntax(text []byte, err error, wanted string) error {
+// syntaxError returns an error about text that is not valid JSON.
+func (d document) syntaxError(text []byte, err error, wanted string) error {
 	offset := int64(len(text))
 	var at *json.SyntaxError
 	if errors.As(err, &at) {
 		offset = min(max(at.Offset, 0), offset)
 	}
 	line := d.line + bytes.Count(text[:offset], []byte{'\n'})
-	return broken(d.name, line, "broken JSON (%w); wanted %s", err, wanted)
+	return formatError(d.name, line, "broken JSON (%w); wanted %s", err, wanted)
 }
 
-// decode reads the document into v, and says line and path of what has another type than wanted.
+// decode unmarshals the document into v. An error has the line, and the JSON path of a value of the wrong type.
 func (d document) decode(v any, wanted string) error {
 	err := json.Unmarshal(d.text, v)
 	if err == nil {
@@ -111,17 +113,17 @@ func (d document) decode(v any, wanted string) error {
 		if path == "" {
 			path = "the document"
 		}
-		return broken(d.name, line, "%s is a JSON %s, wanted %s; is it %s?", path, typed.Value, typed.Type, wanted)
+		return formatError(d.name, line, "%s is a JSON %s, wanted %s; is it %s?", path, typed.Value, typed.Type, wanted)
 	}
-	return d.syntax(d.text, err, wanted)
+	return d.syntaxError(d.text, err, wanted)
 }
 
-// fail is an error about a JSON path of the document.
+// fail returns an error about a JSON path of the document.
 func (d document) fail(path, format string, a ...any) error {
-	return broken(d.name, d.line, "%s: %s", path, fmt.Sprintf(format, a...))
+	return formatError(d.name, d.line, "%s: %s", path, fmt.Sprintf(format, a...))
 }
 
-// place is where a record of the document is from.
+// place returns the line of the document and, if given, a JSON path in it.
 func (d document) place(path string) string {
 	if path == "" {
 		return fmt.Sprintf("line %d", d.line)

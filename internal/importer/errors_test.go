@@ -67,7 +67,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{"a quote", "csv", "case,metric,unit,value\n\"a,p50,s,1\n", "f:2"},
 	} {
 		t.Run(c.format+" "+c.name, func(t *testing.T) {
-			records, err := find(t, c.format).Read("f", []byte(c.text))
+			records, err := findFormat(t, c.format).Read("f", []byte(c.text))
 			if err == nil {
 				t.Fatalf("no error, but %d records", len(records))
 			}
@@ -78,7 +78,7 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 	}
 }
 
-func find(t testing.TB, name string) Format {
+func findFormat(t testing.TB, name string) Format {
 	t.Helper()
 	for _, f := range Formats() {
 		if f.Name == name {

@@ -18,42 +18,42 @@ import (
 // A Source is a file to import.
 type Source struct {
 	Name   string // as the user gave it
-	Target string // that its runs are of, unless the file says so itself; empty is unknown
+	Target string // of its runs, unless the file names targets; empty: unknown
 	Data   []byte
-	From   string // the directory that Target is the name of; empty if the user gave it
+	From   string // directory that Target is named after; empty if the user named the target
 }
 
-// Options are a user's choices. The zero value of one is its default.
+// Options are the user's choices. Zero values mean defaults.
 type Options struct {
 	ID       string
 	Version  string      // of this program
-	Families family.List // that know cases of ours by their names
+	Families family.List // parse the names of cases
 	Now      time.Time
-	// Case is one of the nine paths, for workloads of which the file tells none; or the whole name of the only case and
-	// the beginning of those of its parts.
+	// Case is one of the nine paths, for workloads whose path is not in the file; or the full name of the only case, which
+	// is also the prefix of its parts' names.
 	Case     string
 	Baseline string   // default: the first target
 	Primary  []string // patterns of the primary cases; default: all
 	Alpha    float64  // 0 < Alpha < 1
 	Delta    float64  // 0 <= Delta < 1
-	// Facts are what the user knows and the files do not tell, of all runs and targets.
+	// Facts are known to the user and not in the files. They apply to all runs and targets.
 	Facts []result.Fact
 }
 
-// Design is what the design of an imported experiment is called.
+// Design is the kind of design of imported experiments.
 const Design = "imported, without blocks"
 
-// An Import is the content of a results directory. Raw has the evidence of each run by its id; runs of
-// one document have it with the first of them, which the fact import.raw of the others names.
+// An Import is the content of a results directory. Raw has the raw files of runs, by ID. Of the runs of one document
+// only the first has it; the fact import.raw of the others is the ID of that run.
 type Import struct {
 	result.Results
 	Raw map[string][]result.File
 }
 
-// Read reads the sources in order. An error Is [ErrFormat] if it is about a file's content.
+// Read imports the sources in order. An error about a file's content Is [ErrFormat].
 func Read(f Format, sources []Source, o Options) (Import, error) {
 	b := builder{raw: map[string][]result.File{}, facts: map[string][]result.Fact{},
-		next: map[[2]string]int{}, metric: map[string]string{}}
+		runCount: map[[2]string]int{}, metric: map[string]string{}}
 	b.e = result.Experiment{
 		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Now.UTC(),
 		Version: o.Version, Imported: f.Name, Primaries: o.Primary,
@@ -61,10 +61,10 @@ func Read(f Format, sources []Source, o Options) (Import, error) {
 	}
 	entries, err := readAll(f, sources, o.Case)
 	if err == nil {
-		err = oneCase(entries, o.Case)
+		err = checkCase(entries, o.Case)
 	}
 	if err == nil {
-		err = oneDirectoryEach(entries)
+		err = checkDirectories(entries)
 	}
 	if err != nil {
 		return Import{}, err
@@ -85,11 +85,11 @@ type entry struct {
 	name string
 }
 
-// readAll reads the records of all sources and names their cases. A test that failed before the tool said
-// what it was is of the same case as the others, if they are all of one.
+// readAll reads the records of all sources and names their cases. A test that failed before the tool reported its
+// workload gets the case of the others, if they all have the same one.
 func readAll(f Format, sources []Source, given string) ([]entry, error) {
 	var entries []entry
-	var told []string
+	var names []string
 	for _, s := range sources {
 		records, err := f.Read(s.Name, s.Data)
 		if err != nil {
@@ -98,24 +98,24 @@ func readAll(f Format, sources []Source, given string) ([]entry, error) {
 		for _, r := range records {
 			e := entry{s, r, caseName(r, given)}
 			entries = append(entries, e)
-			if !e.lost() && !slices.Contains(told, e.name) {
-				told = append(told, e.name)
+			if !e.failedEarly() && !slices.Contains(names, e.name) {
+				names = append(names, e.name)
 			}
 		}
 	}
-	if len(told) != 1 {
+	if len(names) != 1 {
 		return entries, nil
 	}
 	for i := range entries {
-		if entries[i].lost() {
-			entries[i].name = told[0]
+		if entries[i].failedEarly() {
+			entries[i].name = names[0]
 		}
 	}
 	return entries, nil
 }
 
-// lost says whether the tool failed before it said what it would do.
-func (e entry) lost() bool {
+// failedEarly reports whether the tool failed before it reported its workload.
+func (e entry) failedEarly() bool {
 	return len(e.Invalid) > 0 && e.Case == "" && orUnknown(e.Workload) == result.Unknown
 }
 
@@ -127,46 +127,46 @@ func (e entry) synonym() string {
 	return e.Path + "/" + e.Synonym
 }
 
-// oneDirectoryEach returns an error if a target that is named by its directory would have the runs of several, or if a
-// directory has files beside directories of files.
-func oneDirectoryEach(entries []entry) error {
+// checkDirectories returns an error if two directories would name the same target, or if a directory that names a
+// target has files of its own next to directories with files.
+func checkDirectories(entries []entry) error {
 	const hint = "name the targets: TARGET=FILE or TARGET=DIR"
-	named := map[string]string{} // directories, by target
-	inside := map[string]string{}
+	directory := map[string]string{} // by target
+	below := map[string]string{}     // a directory with files, by parent directory
 	for _, e := range entries {
 		if e.From == "" || orUnknown(e.Record.Target) != result.Unknown {
 			continue
 		}
-		if other := named[e.Source.Target]; other != "" && other != e.From {
+		if other := directory[e.Source.Target]; other != "" && other != e.From {
 			return fmt.Errorf("%s and %s would both be target %q; %s", other, e.From, e.Source.Target, hint)
 		}
-		named[e.Source.Target] = e.From
-		if above := filepath.Dir(e.From); above != e.From {
-			inside[above] = e.From
+		directory[e.Source.Target] = e.From
+		if parent := filepath.Dir(e.From); parent != e.From {
+			below[parent] = e.From
 		}
 	}
 	for _, e := range entries {
-		if below := inside[e.From]; e.From != "" && named[e.Source.Target] == e.From && below != "" {
+		if child := below[e.From]; e.From != "" && directory[e.Source.Target] == e.From && child != "" {
 			return fmt.Errorf("%s has files of its own beside those in %s, so that their target is not clear; %s",
-				e.From, below, hint)
+				e.From, child, hint)
 		}
 	}
 	return nil
 }
 
-// builder makes an experiment of records.
+// A builder assembles an experiment from records.
 type builder struct {
-	e      result.Experiment
-	runs   []result.Run
-	raw    map[string][]result.File
-	facts  map[string][]result.Fact
-	next   map[[2]string]int // runs of a case and target so far
-	metric map[string]string // by case
-	// The document that the last record was from, and the run that has it as evidence.
-	text  []byte
-	keeps string
+	e        result.Experiment
+	runs     []result.Run
+	raw      map[string][]result.File // by run ID
+	facts    map[string][]result.Fact // by target
+	runCount map[[2]string]int        // by case and target
+	metric   map[string]string        // preferred for verdicts, by case
+	text     []byte                   // document of the last record
+	textRun  string                   // ID of the run that has text as its raw file
 }
 
+// add appends the run of an entry, and registers its case and target.
 func (b *builder) add(e entry, o Options) {
 	r, s, name := e.Record, e.Source, e.name
 	run := result.Run{
@@ -180,9 +180,9 @@ func (b *builder) add(e entry, o Options) {
 		run.Target = orUnknown(s.Target)
 	}
 	key := [2]string{run.Case, run.Target}
-	b.next[key]++
-	run.Block = b.next[key]
-	known := slices.DeleteFunc(slices.Clone(r.Facts), func(f result.Fact) bool { return has(o.Facts, f.Name) })
+	b.runCount[key]++
+	run.Block = b.runCount[key]
+	known := slices.DeleteFunc(slices.Clone(r.Facts), func(f result.Fact) bool { return hasFact(o.Facts, f.Name) })
 	run.Facts = append(slices.Concat(known, o.Facts), result.Fact{Name: "import.file", Value: s.Name},
 		result.Fact{Name: "import.place", Value: r.Place})
 	if r.Block > 0 {
@@ -197,7 +197,7 @@ func (b *builder) add(e entry, o Options) {
 		c := o.Families.ImportedCase(name)
 		c.Role, c.Synonym = role(name, o.Primary), e.synonym()
 		b.e.Cases = append(b.e.Cases, c)
-	case b.e.Cases[i].Synonym != e.synonym(): // jobs of several names
+	case b.e.Cases[i].Synonym != e.synonym(): // jobs with different names
 		b.e.Cases[i].Synonym = ""
 	}
 	if b.metric[name] == "" {
@@ -205,12 +205,13 @@ func (b *builder) add(e entry, o Options) {
 	}
 }
 
-func has(facts []result.Fact, name string) bool {
+// hasFact reports whether there is a fact of this name.
+func hasFact(facts []result.Fact, name string) bool {
 	return slices.ContainsFunc(facts, func(f result.Fact) bool { return f.Name == name })
 }
 
-// caseName applies --case: a path goes before the workload, unless the file tells the path itself; anything
-// else is the name.
+// caseName returns the name of a record's case, given the value of --case: a path is prefixed to the workload, unless
+// the file has the path; any other value is the name.
 func caseName(r Record, given string) string {
 	switch {
 	case given == "":
@@ -232,14 +233,14 @@ func caseName(r Record, given string) string {
 
 func isPath(text string) bool { return slices.Contains(targets.Paths(), targets.Path(text)) }
 
-// oneCase returns an error if the name that was given is to stand for several of what the files tell.
-func oneCase(entries []entry, given string) error {
+// checkCase returns an error if --case names one case, but the files have several.
+func checkCase(entries []entry, given string) error {
 	if given == "" || isPath(given) {
 		return nil
 	}
 	var names []string
 	for _, e := range entries {
-		if n := e.Record.name(); !e.lost() && e.Part == "" && !slices.Contains(names, n) {
+		if n := e.Record.name(); !e.failedEarly() && e.Part == "" && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
@@ -260,17 +261,18 @@ func role(name string, primary []string) result.Role {
 	return result.Exploratory
 }
 
-// keep puts the document with the first run that is from it.
+// keep stores the document as raw file of the first of its runs; the others get a fact with the ID of that run.
 func (b *builder) keep(s Source, r Record, run *result.Run) {
-	if b.keeps != "" && len(r.Text) > 0 && len(b.text) > 0 && &r.Text[0] == &b.text[0] && len(r.Text) == len(b.text) {
-		run.Facts = append(run.Facts, result.Fact{Name: "import.raw", Value: b.keeps})
+	if b.textRun != "" && len(r.Text) > 0 && len(b.text) > 0 && &r.Text[0] == &b.text[0] && len(r.Text) == len(b.text) {
+		run.Facts = append(run.Facts, result.Fact{Name: "import.raw", Value: b.textRun})
 		return
 	}
-	b.text, b.keeps = r.Text, run.ID
+	b.text, b.textRun = r.Text, run.ID
 	b.raw[run.ID] = []result.File{{Name: rawName(s.Name), Data: r.Text}}
 }
 
-// rawName is the file's own name with nothing in it that a file system minds.
+// rawName returns the base name of a file, cut to 200 bytes, with underscores for unusual characters. It avoids the
+// suffix .hdr, which is that of histograms.
 func rawName(name string) string {
 	base := filepath.Base(name)
 	var b strings.Builder
@@ -292,7 +294,7 @@ func rawName(name string) string {
 	return text
 }
 
-// addTarget makes a target known; a fact with another value than before is kept with both.
+// addTarget registers a target and its facts. A fact with several values is kept with each.
 func (b *builder) addTarget(name string, environment []result.Fact) {
 	if !slices.ContainsFunc(b.e.Targets, func(t result.Target) bool { return t.Name == name }) {
 		b.e.Targets = append(b.e.Targets, result.Target{Name: name, Spec: b.e.Imported + ":" + name})
@@ -305,7 +307,7 @@ func (b *builder) addTarget(name string, environment []result.Fact) {
 	}
 }
 
-// finish decides what needs all runs: the tool, the baseline, what verdicts are about.
+// finish sets what depends on all runs: tool, duration, blocks, baseline, and the metrics and roles of cases.
 func (b *builder) finish(o Options) error {
 	if len(b.runs) == 0 {
 		return errors.New("there is nothing to import")
@@ -323,14 +325,14 @@ func (b *builder) finish(o Options) error {
 		b.e.Design.Duration = b.runs[0].Window
 	}
 	b.e.Baseline = cmp.Or(o.Baseline, b.e.Targets[0].Name)
-	if targets := b.e.TargetNames(); o.Baseline != "" && !slices.Contains(targets, o.Baseline) {
-		return fmt.Errorf("the baseline %q is none of the targets: %s", o.Baseline, strings.Join(targets, ", "))
+	if names := b.e.TargetNames(); o.Baseline != "" && !slices.Contains(names, o.Baseline) {
+		return fmt.Errorf("the baseline %q is none of the targets: %s", o.Baseline, strings.Join(names, ", "))
 	}
 	b.uniqueSynonyms()
 	for i := range b.e.Cases {
 		c := &b.e.Cases[i]
 		c.Metric = b.metricOf(c.Name, o.Families)
-		// What was never measured takes nothing of alpha from the others.
+		// A case without valid runs must not take a share of alpha from the others.
 		if !slices.ContainsFunc(b.runs, func(r result.Run) bool { return r.Case == c.Name && r.Valid() }) {
 			c.Role = result.Exploratory
 		}
@@ -338,7 +340,7 @@ func (b *builder) finish(o Options) error {
 	return nil
 }
 
-// uniqueSynonyms removes the synonyms that stand for several cases.
+// uniqueSynonyms clears the synonyms that several cases share, or that are the name of a case.
 func (b *builder) uniqueSynonyms() {
 	count := map[string]int{}
 	for _, c := range b.e.Cases {
@@ -352,8 +354,8 @@ func (b *builder) uniqueSynonyms() {
 	}
 }
 
-// metricOf is what verdicts on a case are about: what its measurements are for, else the first of the
-// usual ones that most of the valid runs have, else the first at all.
+// metricOf returns the metric for verdicts on a case, of those that most valid runs have: the one that its application
+// or its records prefer, else a usual one, else the first.
 func (b *builder) metricOf(name string, families family.List) string {
 	count := map[string]int{}
 	var order []string
@@ -374,7 +376,7 @@ func (b *builder) metricOf(name string, families family.List) string {
 		}
 	}
 	usual := []string{b.metric[name], metric.Throughput, metric.P50, metric.Mean, metric.Rate}
-	// Where the application is one of ours, verdicts are about what they are about there.
+	// An application that Knotmeter measures itself has a metric for verdicts.
 	if c, err := families.Parse(name, ""); err == nil && c.Workload.Traits().Needs.Application != "" {
 		usual = slices.Insert(usual, 0, c.Workload.Traits().Metric)
 	}

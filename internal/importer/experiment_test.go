@@ -31,7 +31,7 @@ func options() Options {
 	return Options{ID: "x", Version: "v", Now: time.Unix(1, 0), Alpha: 0.05, Delta: 0.02, Families: families}
 }
 
-// summary is a line for each run.
+// summary returns a line for each run.
 func summary(got Import) string {
 	var b strings.Builder
 	for _, r := range got.Runs {
@@ -50,7 +50,7 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 		{Name: "a/2.json", Target: "a", Data: refused},
 		{Name: "a/3.json", Target: "a", Data: tcp}, {Name: "4.json", Target: "", Data: tcp},
 	}
-	got, err := Read(find(t, "iperf3"), sources, o)
+	got, err := Read(findFormat(t, "iperf3"), sources, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 	if c := e.Cases; len(c) != 1 || c[0].Metric != "throughput" || c[0].Role != result.Primary {
 		t.Errorf("cases %+v", c)
 	}
-	if !has(got.Facts["b"], "link-rate") || !has(got.Runs[0].Facts, "link-rate") {
+	if !hasFact(got.Facts["b"], "link-rate") || !hasFact(got.Runs[0].Facts, "link-rate") {
 		t.Error("a given fact is missing")
 	}
 	if raw := got.Raw["0004"]; len(raw) != 1 || raw[0].Name != "3.json" ||
@@ -80,8 +80,8 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 }
 
 func TestADocumentIsKeptOnce(t *testing.T) {
-	got, err := Read(find(t, "fio"), []Source{{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}},
-		options())
+	jobs := Source{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}
+	got, err := Read(findFormat(t, "fio"), []Source{jobs}, options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestADocumentIsKeptOnce(t *testing.T) {
 		t.Fatalf("%d runs, %d raw files", len(got.Runs), len(got.Raw))
 	}
 	for i, r := range got.Runs {
-		if has(r.Facts, "import.raw") != (i > 0) {
+		if hasFact(r.Facts, "import.raw") != (i > 0) {
 			t.Errorf("run %s: facts %v", r.ID, r.Facts)
 		}
 	}
@@ -108,12 +108,14 @@ func TestADocumentIsKeptOnce(t *testing.T) {
 func TestOneNameIsForOneCase(t *testing.T) {
 	o := options()
 	o.Case = "my-disk"
-	_, err := Read(find(t, "fio"), []Source{{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}}, o)
+	jobs := Source{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}
+	_, err := Read(findFormat(t, "fio"), []Source{jobs}, o)
 	if err == nil || !strings.Contains(err.Error(), "--case my-disk names one case, "+
 		"but the files measure storage/randread-4k-qd1, storage/randwrite-4k-qd8") {
 		t.Errorf("error %v", err)
 	}
-	got, err := Read(find(t, "fio"), []Source{{Name: "plus.json", Target: "disk", Data: sample(t, "fio", "plus.json")}}, o)
+	plus := Source{Name: "plus.json", Target: "disk", Data: sample(t, "fio", "plus.json")}
+	got, err := Read(findFormat(t, "fio"), []Source{plus}, o)
 	if err != nil || got.Runs[0].Case != "my-disk" {
 		t.Errorf("%v, error %v", got.Runs, err)
 	}
@@ -138,8 +140,8 @@ func TestPathsThatAreGivenAndTold(t *testing.T) {
 	}
 }
 
-// A report of several tests has one that is the whole of them, which can be named as our case that does the same;
-// verdicts are about what ours are about then.
+// TestWholeAndParts checks a report of several tests with their total. If --case names the total as one of Knotmeter's
+// own cases, verdicts are about that case's metric.
 func TestWholeAndParts(t *testing.T) {
 	report := []byte(`{"metrics":{"total":{"latencies":{"mean":2e9,"50th":1e9},"requests":9},` +
 		`"sign":{"latencies":{"mean":3e9,"50th":1e9},"requests":5}}}`)
@@ -149,7 +151,7 @@ func TestWholeAndParts(t *testing.T) {
 	} {
 		o := options()
 		o.Case = given
-		got, err := Read(find(t, "vault-benchmark"), []Source{{Name: "1.json", Target: "a", Data: report}}, o)
+		got, err := Read(findFormat(t, "vault-benchmark"), []Source{{Name: "1.json", Target: "a", Data: report}}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +168,8 @@ func TestWholeAndParts(t *testing.T) {
 func TestTargetsAndPrimariesOfATable(t *testing.T) {
 	o := options()
 	o.Baseline, o.Primary = "vxlan, mtu 1450", []string{"*/tcp-rr"}
-	got, err := Read(find(t, "csv"), []Source{{Name: "t.csv", Target: "ignored", Data: sample(t, "csv", "comma.csv")}}, o)
+	comma := Source{Name: "t.csv", Target: "ignored", Data: sample(t, "csv", "comma.csv")}
+	got, err := Read(findFormat(t, "csv"), []Source{comma}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,14 +191,14 @@ func TestTargetsAndPrimariesOfATable(t *testing.T) {
 		t.Errorf("roles %v, baseline %s", roles, got.Experiment.Baseline)
 	}
 	o.Baseline = "nobody"
-	_, err = Read(find(t, "csv"), []Source{{Name: "t.csv", Data: sample(t, "csv", "comma.csv")}}, o)
+	_, err = Read(findFormat(t, "csv"), []Source{{Name: "t.csv", Data: sample(t, "csv", "comma.csv")}}, o)
 	want = `the baseline "nobody" is none of the targets: native, vxlan, mtu 1450`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestEventsAreTheSameTest takes a test's output apart, as --json-stream prints it.
+// TestEventsAreTheSameTest splits a test's output into events, as --json-stream prints it, and reads both.
 func TestEventsAreTheSameTest(t *testing.T) {
 	whole := sample(t, "iperf3", "tcp.json")
 	var parts map[string]json.RawMessage
@@ -251,7 +254,7 @@ func TestSeveralTestsInAFile(t *testing.T) {
 	}
 }
 
-// TestOldIperf3 reads UDP without sums of each side, as before 3.7.
+// TestOldIperf3 reads UDP without sums per side, as printed before iperf3 3.7.
 func TestOldIperf3(t *testing.T) {
 	text := `{"start":{"version":"iperf 3.1.3","target_bitrate":8000000,
 "test_start":{"protocol":"UDP","num_streams":1,"blksize":1000,"duration":10}},

@@ -18,8 +18,8 @@ import (
 
 const wantedFio = "the JSON that fio --output-format=json or json+ prints"
 
-// readFio reads every job; what a mixed one reads and what it writes are values of one record. Jobs of one name and
-// group are parts of one measurement (numjobs without group_reporting).
+// readFio reads a record per job; a mixed job's reads and writes are values of one record. Jobs of the same name and
+// group are one measurement (numjobs without group_reporting).
 func readFio(name string, data []byte) ([]Record, error) {
 	return readDocuments(name, data, wantedFio, func(d document) (records []Record, err error) {
 		runs, err := fioRuns(d)
@@ -32,13 +32,13 @@ func readFio(name string, data []byte) ([]Record, error) {
 	})
 }
 
-// A fioRun is a document of fio's, and what else is known of its volume.
+// A fioRun is the output of one fio process, with facts about its volume.
 type fioRun struct {
 	fio.Output
 	volume []result.Fact
 }
 
-// fioRuns takes a document apart: fio's own, or kubestr's list of tests with fio's in each.
+// fioRuns returns the outputs of fio in a document: fio's own, or kubestr's list of tests with one in each.
 func fioRuns(d document) ([]fioRun, error) {
 	if d.text[0] != '[' {
 		var run fioRun
@@ -67,9 +67,10 @@ func fioRuns(d document) ([]fioRun, error) {
 	return runs, nil
 }
 
-// A className is that of a storage class, given as its name or as the object that kubestr has from the API server.
+// A className is the name of a storage class. In JSON it is a string, or the API server's object that kubestr writes.
 type className string
 
+// UnmarshalJSON reads a string, or the name in an object's metadata.
 func (c *className) UnmarshalJSON(text []byte) error {
 	var object struct {
 		Metadata struct {
@@ -96,9 +97,9 @@ func (run *fioRun) records(d document) ([]Record, error) {
 	}
 	groups := run.Groups()
 	names := run.names(groups)
-	atOnce := map[int]int{} // measurements by group; a job that waits for those before it (stonewall) begins a new one
+	concurrent := map[int]int{} // measurements by group; a job with stonewall waits for the others and begins a new group
 	for _, g := range groups {
-		atOnce[g.Jobs[0].Group]++
+		concurrent[g.Jobs[0].Group]++
 	}
 	var records []Record
 	for i, group := range groups {
@@ -110,9 +111,9 @@ func (run *fioRun) records(d document) ([]Record, error) {
 			r.Synonym = own
 		}
 		if _, ok := (result.Run{Values: r.Values}).Value(metric.Sync + metric.P99); ok {
-			r.Metric = metric.Sync + metric.P99 // what a database waits for
+			r.Metric = metric.Sync + metric.P99 // databases wait for syncs
 		}
-		r.Facts = append(group.Facts(), run.doubtful(job, atOnce[job.Group])...)
+		r.Facts = append(group.Facts(), run.auditFacts(job, concurrent[job.Group])...)
 		if job.Error != 0 {
 			text := fmt.Sprintf("fio says that the job failed with error %d", job.Error)
 			r.Invalid = append(r.Invalid, result.Warning{Code: result.JobFailed, Text: text})
@@ -122,16 +123,16 @@ func (run *fioRun) records(d document) ([]Record, error) {
 	return records, nil
 }
 
-// The facts of a job by which the audit judges it, beside those of its options.
+// Facts that the audit judges a job by, in addition to those of its options.
 const (
-	factJobsAtOnce = "fio.jobs-at-once" // how many jobs ran at the same time
-	factTouched    = "fio.touched"      // what it read or wrote: a file or a device
+	factJobsAtOnce = "fio.jobs-at-once" // number of measurements that ran at the same time, if above 1
+	factTouched    = "fio.touched"      // "device" if the job accessed a device rather than a file
 )
 
-func (run *fioRun) doubtful(job fio.Job, atOnce int) []result.Fact {
+func (run *fioRun) auditFacts(job fio.Job, concurrent int) []result.Fact {
 	var facts []result.Fact
-	if atOnce > 1 {
-		facts = append(facts, result.Fact{Name: factJobsAtOnce, Value: strconv.Itoa(atOnce)})
+	if concurrent > 1 {
+		facts = append(facts, result.Fact{Name: factJobsAtOnce, Value: strconv.Itoa(concurrent)})
 	}
 	if name := run.Option(job, "filename"); strings.HasPrefix(name, "/dev/") {
 		facts = append(facts, result.Fact{Name: factTouched, Value: "device"})
@@ -139,7 +140,7 @@ func (run *fioRun) doubtful(job fio.Job, atOnce int) []result.Fact {
 	return facts
 }
 
-// start is when the job began, or for want of that when fio printed its output.
+// start returns when the job began, else when fio printed its output; the zero time if neither is known.
 func (run *fioRun) start(job fio.Job) time.Time {
 	const latest = 253402300800 // the year 10000
 	switch {
@@ -151,8 +152,8 @@ func (run *fioRun) start(job fio.Job) time.Time {
 	return time.Time{}
 }
 
-// names gives each group the name that its options have as a case of ours, randread-4k-qd1, or that of its job, where
-// the options are not known or two jobs have the same.
+// names returns a name for each group: the case with its options, such as randread-4k-qd1, or the job's own name if the
+// options are unknown or several groups have the same.
 func (run *fioRun) names(groups []fio.Group) []string {
 	var names []string
 	count := map[string]int{}
@@ -169,7 +170,7 @@ func (run *fioRun) names(groups []fio.Group) []string {
 	return names
 }
 
-// ownName is the name that the job has as a case of a user's own job file; empty of a job without a name.
+// ownName returns the job's name as a case of a user's job file; empty if the job has no name.
 func ownName(job fio.Job) string {
 	if strings.TrimSpace(job.Name) == "" {
 		return ""
@@ -177,25 +178,25 @@ func ownName(job fio.Job) string {
 	return storage.Job{Name: strings.TrimSpace(job.Name)}.Title()
 }
 
+// describe returns the name of the case with the job's options; empty if the operation or block size is unknown.
 func (run *fioRun) describe(job fio.Job) string {
-	o := run.io(job)
+	o := run.options(job)
 	if o.ReadWrite == "" || o.Block == 0 {
 		return ""
 	}
-	// As a case of ours is named where it could be one: 1024k is 1m there.
-	name := o.Title()
-	if run.on(job, "fsync") && !o.Fdatasync {
+	name := o.Title() // 1024k becomes 1m
+	if run.isSet(job, "fsync") && !o.Fdatasync {
 		name += "-fsync"
 	}
 	return name
 }
 
-// io is what a job does as far as its options say.
-func (run *fioRun) io(job fio.Job) storage.Job {
-	number := func(text string, otherwise int) int {
+// options returns the storage job that the options describe, with fio's defaults for those that are missing.
+func (run *fioRun) options(job fio.Job) storage.Job {
+	number := func(text string, fallback int) int {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > 1e6 {
-			return otherwise
+			return fallback
 		}
 		return n
 	}
@@ -205,20 +206,20 @@ func (run *fioRun) io(job fio.Job) storage.Job {
 	}
 	o := storage.Job{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")),
 		Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1),
-		Fdatasync: run.on(job, "fdatasync")}
+		Fdatasync: run.isSet(job, "fdatasync")}
 	if o.Mixed() {
 		o.Mix = number(run.Option(job, "rwmixread"), 50)
 	}
 	return o
 }
 
-// on says whether an option has a number above 0.
-func (run *fioRun) on(job fio.Job, name string) bool {
+// isSet reports whether an option has a value other than 0.
+func (run *fioRun) isSet(job fio.Job, name string) bool {
 	v := run.Option(job, name)
 	return v != "" && v != "0"
 }
 
-// blockSize reads fio's 4k; 0 is none, or more than one.
+// blockSize parses a size such as fio's 4k in bytes; 0 if it is missing, or more than one size.
 func blockSize(text string) int {
 	text = strings.TrimSuffix(strings.ToLower(text), "b")
 	if n, err := unit.ParseSize(strings.ToUpper(text) + "iB"); err == nil {
@@ -231,12 +232,12 @@ func blockSize(text string) int {
 	return n
 }
 
-// metric is what the job is for: latency at depth 1, bandwidth with large blocks, else operations.
+// metric returns the metric for verdicts on the job: latency at depth 1, bandwidth of large blocks, else operations.
 func (run *fioRun) metric(job fio.Job) string {
-	o := run.io(job)
+	o := run.options(job)
 	if o.Block == 0 || o.Fdatasync {
 		o.Fdatasync = false
-		o.Depth = cmp.Or(o.Depth, 1) + 1 // of sizes that are not known, the rate
+		o.Depth = cmp.Or(o.Depth, 1) + 1 // not 1, so that the metric is no latency
 	}
 	return o.Metric()
 }

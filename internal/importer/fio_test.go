@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The class of a kubestr file is its name, or the object of the API server that the program itself writes.
+// TestKubestrClass reads a storage class that is a name, and one that is an API server's object, as kubestr writes it.
 func TestKubestrClass(t *testing.T) {
 	for class, want := range map[string]string{
 		`"standard"`: "standard", `null`: "unknown",
@@ -28,7 +28,7 @@ func TestKubestrClass(t *testing.T) {
 	}
 }
 
-// A job is known by its options and, as in a user's own job file, by its name, where that is of one case alone.
+// TestJobNames checks cases named by jobs' options, and synonyms by jobs' names if these belong to one case only.
 func TestJobNames(t *testing.T) {
 	job := func(name, options string) string {
 		return `{"jobname":"` + name + `","job options":{` + options + `},"read":{"iops":588,"bw":9,"total_ios":9}}`
@@ -63,7 +63,7 @@ func TestJobNames(t *testing.T) {
 	} {
 		o := options()
 		o.Case = test.given
-		read, err := Read(find(t, "fio"), test.sources, o)
+		read, err := Read(findFormat(t, "fio"), test.sources, o)
 		if err != nil {
 			t.Fatal(err)
 		}

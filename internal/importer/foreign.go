@@ -1,11 +1,10 @@
-// Package importer turns the output of other tools into runs: iperf3, netperf, knb, fio,
-// vault-benchmark, and tables that name case, target, metric, unit and value.
+// Package importer converts the output of other tools to runs: iperf3, netperf, knb, fio, vault-benchmark, and tables
+// with case, target, metric, unit and value.
 //
-// In the data flow it stands where the runner, a target and a tool stand otherwise: bytes that
-// somebody measured elsewhere come in, a result directory's content goes out, and nothing to the
-// right of it sees a difference except that the experiment says where it was imported from. It opens
-// no file and judges nothing: what is implausible is the audit's, what is missing is unknown. What is
-// broken is an error that names the file and the line or the JSON path.
+// In the data flow it takes the place of runner, target and tool: it turns bytes that were measured elsewhere into the
+// content of a results directory. Packages that read the results need no special cases; only the experiment names the
+// imported format. The package opens no files and judges nothing: implausible values are the audit's business, missing
+// ones are unknown. A malformed file gives an error with the file and the line or JSON path.
 package importer
 
 import (
@@ -19,15 +18,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// ErrFormat is what every error about a file's content is.
+// ErrFormat is wrapped by every error about a file's content.
 var ErrFormat = errors.New("cannot be imported")
 
 // A Format is one kind of file that can be imported.
 type Format struct {
-	Name  string // what import takes
-	About string // one line for list
-	// Read finds the measurements of a file, at least one. Name is the file's, for errors and nothing
-	// else; every error Is [ErrFormat], begins with it and says where and what was expected.
+	Name  string // argument of the command import
+	About string // one line for the command list
+	// Read returns the measurements in a file, at least one. name is the file's name and only used in errors. Every error
+	// Is [ErrFormat], begins with name, and states the place and what was expected.
 	Read func(name string, data []byte) ([]Record, error)
 }
 
@@ -43,27 +42,25 @@ var formats = []Format{
 	{"csv", "a table with columns case, target, metric, unit, value", readTable},
 }
 
-// A Record is one measurement that a file holds. What the file does not tell is empty.
+// A Record is one measurement in a file. Fields that the file does not have are empty.
 type Record struct {
-	Path     string // of the nine, or app, where the file tells
-	Workload string // the other part of a case's name; unknown if empty
-	Case     string // the whole name of the case, where the file gives it
-	Synonym  string // the workload as a user's own file would name it; empty is none
-	Part     string // of what another record of the document is the whole of: by which name; empty is none
-	Target   string
-	Block    int // where the file gives it, from 1
-	Start    time.Time
-	Tool     string
-	// Environment is what the file says of the target, rather than of the measurement.
-	Environment []result.Fact
+	Path        string // one of the nine, or app
+	Workload    string // second part of the case's name; empty: unknown
+	Case        string // full name of the case
+	Synonym     string // the workload as a user's own job file names it; empty: none
+	Part        string // name of this test within a report that another record is the total of; empty: none
+	Target      string
+	Block       int // from 1; 0: none
+	Start       time.Time
+	Tool        string
+	Environment []result.Fact // about the target, not the measurement
 	result.Measurement
-	Place string // within the file: a line, or a JSON path
-	Text  []byte // the part of the file that it is from, the same for the records of one document
-	// Metric is what a verdict on the case should be about, where that follows from how it was measured.
-	Metric string
+	Place  string // line, JSON path, or both, within the file
+	Text   []byte // raw part of the file, shared by the records of one document
+	Metric string // preferred for verdicts on the case; empty: no preference
 }
 
-// name is the case's name as far as the file tells it.
+// name returns the name of the case as far as it is in the file, with "unknown" for a missing workload.
 func (r Record) name() string {
 	switch {
 	case r.Case != "":
@@ -74,6 +71,7 @@ func (r Record) name() string {
 	return r.Path + "/" + orUnknown(r.Workload)
 }
 
+// orUnknown returns the text without surrounding space, or "unknown" if nothing is left.
 func orUnknown(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return result.Unknown
@@ -81,8 +79,8 @@ func orUnknown(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// broken is an error about a place in a file. Line 0 is none.
-func broken(name string, line int, format string, a ...any) error {
+// formatError returns an error about a line of a file, or about the whole file if line is 0. It Is [ErrFormat].
+func formatError(name string, line int, format string, a ...any) error {
 	place := name
 	if line > 0 {
 		place = fmt.Sprintf("%s:%d", name, line)
@@ -90,16 +88,16 @@ func broken(name string, line int, format string, a ...any) error {
 	return fmt.Errorf("%s: %w: %w", place, ErrFormat, fmt.Errorf(format, a...))
 }
 
-// largest is the greatest magnitude of a number that is believed to be one.
+// largest is the greatest magnitude that is accepted as a measured value.
 const largest = 1e18
 
-// usable says whether a number can be a measured value: finite, and not absurd.
+// usable reports whether a number can be a measured value: finite, with a magnitude of at most largest.
 func usable(v float64) bool { return math.Abs(v) <= largest }
 
-// values collects what a parser finds.
+// values collects the values that a parser finds.
 type values []result.Value
 
-// add appends a value of a metric in its base unit unless it is unusable; tools write -1 for unknown.
+// add appends a value in the metric's base unit, unless it is unusable or negative: tools write -1 for unknown.
 func (v *values) add(name string, number float64) {
 	if usable(number) && number >= 0 {
 		*v = append(*v, result.NewValue(metric.Named(name), number))

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// Each parser has a fuzz test of its own, seeded with the samples of the tests.
+// Each parser has its own fuzz test, seeded with the samples of the other tests.
 
 func FuzzIperf3(f *testing.F)  { fuzz(f, "iperf3") }
 func FuzzNetperf(f *testing.F) { fuzz(f, "netperf") }
@@ -21,7 +21,7 @@ func FuzzFio(f *testing.F)     { fuzz(f, "fio") }
 func FuzzVault(f *testing.F)   { fuzz(f, "vault-benchmark") }
 func FuzzTable(f *testing.F)   { fuzz(f, "csv") }
 
-// fuzz demands of any text an error that says where, or runs that the store takes.
+// fuzz checks that any text gives an error with a place, or runs that the store accepts.
 func fuzz(f *testing.F, name string) {
 	files, err := filepath.Glob(filepath.Join("testdata", name, "*.*"))
 	if err != nil || len(files) == 0 {
@@ -35,7 +35,7 @@ func fuzz(f *testing.F, name string) {
 		f.Add(data)
 		f.Add(data[:len(data)/2])
 	}
-	format := find(f, name)
+	format := findFormat(f, name)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := Read(format, []Source{{Name: "file", Data: data}},
 			Options{ID: "x", Now: time.Unix(0, 0), Alpha: 0.05, Delta: 0.02})

@@ -12,46 +12,37 @@ import (
 
 const wantedIperf3 = "the JSON that iperf3 -J prints"
 
-// readIperf3 reads every test of a file, also those of --json-stream, or what was printed on a terminal. A path is not
-// in it.
+// readIperf3 reads every test of a file: JSON of -J or --json-stream, or else terminal output. The path is unknown.
 func readIperf3(name string, data []byte) ([]Record, error) {
+	var records []Record
 	if nextObject(data, 0) < 0 {
-		if tests := iperf3Tests(strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), 1); len(tests) > 0 {
-			return printed(tests), nil
+		for _, t := range iperf3Tests(strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), 1) {
+			records = append(records, t.record())
 		}
+	}
+	if len(records) > 0 {
+		return records, nil
 	}
 	docs, err := documents(name, data, wantedIperf3)
 	if err != nil {
 		return nil, err
 	}
-	if docs, err = assembled(docs); err != nil {
-		return nil, err
-	}
-	var records []Record
-	for _, d := range docs {
-		// For an error with line and path; the tool's parser only says what is wrong.
+	for _, d := range joinEvents(docs) {
+		// Decoded first for errors with line and path, which the tool's parser does not report.
 		var probe map[string]json.RawMessage
 		if err := d.decode(&probe, wantedIperf3); err != nil {
 			return nil, err
 		}
 		report, err := iperf3.ReadReport(d.text)
 		if err != nil {
-			return nil, broken(name, d.line, "%w", err)
+			return nil, formatError(name, d.line, "%w", err)
 		}
-		records = append(records, ofReport(d, report))
+		records = append(records, reportRecord(d, report))
 	}
 	return records, nil
 }
 
-func printed(tests []iperf3Test) []Record {
-	records := make([]Record, len(tests))
-	for i, t := range tests {
-		records[i] = t.record()
-	}
-	return records
-}
-
-func ofReport(d document, report iperf3.Report) Record {
+func reportRecord(d document, report iperf3.Report) Record {
 	r := Record{Workload: streamName(report), Start: report.Start, Tool: "iperf3",
 		Measurement: report.Measurement, Place: d.place(""), Text: d.text}
 	if report.Host != "" {
@@ -63,7 +54,7 @@ func ofReport(d document, report iperf3.Report) Record {
 	return r
 }
 
-// streamName is the workload's part of the case: ours where it is the same thing.
+// streamName returns Knotmeter's name of the workload, or only its kind if there is no such workload.
 func streamName(report iperf3.Report) string {
 	w := report.Workload
 	if report.Protocol != "TCP" && report.Protocol != "UDP" {
@@ -79,34 +70,34 @@ func streamName(report iperf3.Report) string {
 	return w.String()
 }
 
-// assembled makes one document of the lines of --json-stream, an event each.
-func assembled(docs []document) ([]document, error) {
+// joinEvents joins the events of --json-stream, one on each line, to documents like those of -J. Others are unchanged.
+func joinEvents(docs []document) []document {
 	type event struct {
 		Event string          `json:"event"`
 		Data  json.RawMessage `json:"data"`
 	}
-	var whole []document
-	var open *document
+	var joined []document
+	var current *document
 	var intervals, parts [][]byte
 	finish := func() {
-		if open == nil {
+		if current == nil {
 			return
 		}
 		parts = append(parts, []byte(`"intervals":[`+string(bytes.Join(intervals, []byte{','}))+"]"))
-		open.text = append(append([]byte{'{'}, bytes.Join(parts, []byte{','})...), '}')
-		whole = append(whole, *open)
-		open, intervals, parts = nil, nil, nil
+		current.text = append(append([]byte{'{'}, bytes.Join(parts, []byte{','})...), '}')
+		joined = append(joined, *current)
+		current, intervals, parts = nil, nil, nil
 	}
 	for _, d := range docs {
 		var e event
 		if json.Unmarshal(d.text, &e) != nil || e.Event == "" || len(e.Data) == 0 {
 			finish()
-			whole = append(whole, d)
+			joined = append(joined, d)
 			continue
 		}
-		if e.Event == "start" || open == nil {
+		if e.Event == "start" || current == nil {
 			finish()
-			open = &document{name: d.name, line: d.line}
+			current = &document{name: d.name, line: d.line}
 		}
 		switch e.Event {
 		case "interval":
@@ -116,5 +107,5 @@ func assembled(docs []document) ([]document, error) {
 		}
 	}
 	finish()
-	return whole, nil
+	return joined
 }

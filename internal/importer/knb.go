@@ -11,8 +11,8 @@ import (
 
 const wantedKnb = "the JSON that knb -o json prints"
 
-// knbRun is the JSON of knb 1.5. Bandwidths are in Mbit/s as the receiver counted, CPU in per cent of
-// a node, memory in MB. Numbers are read as such alone: knb leaves a hole where it has none.
+// knbRun is the JSON of knb 1.5. Bandwidths are the receiver's in Mbit/s, CPU is in percent of a node, memory in MB.
+// knb writes nothing in place of a number that it lacks, which makes its JSON invalid.
 type knbRun struct {
 	Metadata struct {
 		Name      string `json:"name"`
@@ -50,8 +50,8 @@ type knbNode struct {
 	RAM *float64           `json:"ram"`
 }
 
-// readKnb reads the four tests of a run, and what it used when idle. knb always measures pods on two
-// nodes, and sends UDP unpaced.
+// readKnb reads the four tests of a run, with CPU and memory of the idle nodes. knb always measures between pods on two
+// nodes, and its UDP is unpaced.
 func readKnb(name string, data []byte) ([]Record, error) {
 	return readDocuments(name, data, wantedKnb, func(d document) ([]Record, error) {
 		var k knbRun
@@ -94,7 +94,7 @@ func (k knbRun) records(d document) []Record {
 	return records
 }
 
-// knbModes are the modes of a CPU that knb reports of a node.
+// knbModes lists the CPU modes that knb reports of a node.
 var knbModes = []struct{ key, metric string }{
 	{"user", metric.CPUUser}, {"nice", metric.CPUNice}, {"system", metric.CPUSystem}, {"iowait", metric.CPUIOWait},
 	{"steal", metric.CPUSteal},

@@ -13,18 +13,18 @@ import (
 
 const wantedNetperf = "the output of netperf: a line such as \"MIGRATED TCP STREAM TEST from …\" and what it measured"
 
-// A section is the output of one netperf: its banner, and the lines up to the next.
+// A section is the output of one netperf test: a banner or command, and the lines up to the next.
 type section struct {
 	name   string
-	line   int // of the banner, or of the first line where there is none
-	kind   string
-	burst  int // requests in flight beyond the first
+	line   int    // number of the banner's or command's line, else of the first one
+	kind   string // name of the test in the banner
+	burst  int    // requests in flight beyond the first
 	lines  []string
-	banner string
-	args   []string // of the command that it begins with, where that was kept
+	banner string   // or the command; empty if the text has neither
+	args   []string // of the command; nil if it is missing
 }
 
-// banner is the first line of a test's output, such as
+// bannerLine matches the first line of a test's output, such as
 //
 //	MIGRATED TCP REQUEST/RESPONSE TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to host () port 0 AF_INET : first burst 0
 var (
@@ -45,21 +45,21 @@ func readNetperf(name string, data []byte) ([]Record, error) {
 		records = append(records, found...)
 	}
 	if len(records) == 0 {
-		return nil, broken(name, 1, "wanted %s; it begins with %q", wantedNetperf, excerpt(data))
+		return nil, formatError(name, 1, "wanted %s; it begins with %q", wantedNetperf, excerpt(data))
 	}
 	return records, nil
 }
 
-// netperfSections cuts a text at the commands and banners. What stands before the first has none, which -P 0 leaves
-// out; it counts only if it has something of netperf's.
+// netperfSections splits a text at commands and banners. Lines before the first are a section if they have KEY=value
+// output: -P 0 omits banners.
 func netperfSections(name, text string, first int) []section {
-	open := section{name: name, line: first}
+	current := section{name: name, line: first}
 	var all []section
 	number := first - 1
 	for line := range strings.Lines(text) {
 		number++
 		line = strings.TrimRight(line, "\r\n")
-		next, begins := netperfCall(name, number, line)
+		next, begins := netperfCommand(name, number, line)
 		if m := bannerLine.FindStringSubmatch(line); m != nil && !begins {
 			next, begins = section{name: name, line: number, kind: strings.ToUpper(m[1]), banner: line}, true
 			if b := burstPart.FindStringSubmatch(line); b != nil {
@@ -67,20 +67,21 @@ func netperfSections(name, text string, first int) []section {
 			}
 		}
 		if !begins {
-			open.lines = append(open.lines, line)
+			current.lines = append(current.lines, line)
 			continue
 		}
-		if open.banner != "" || open.hasPairs() {
-			all = append(all, open)
+		if current.banner != "" || current.hasPairs() {
+			all = append(all, current)
 		}
-		open = next
+		current = next
 	}
-	if open.banner != "" || open.hasPairs() {
-		all = append(all, open)
+	if current.banner != "" || current.hasPairs() {
+		all = append(all, current)
 	}
 	return all
 }
 
+// hasPairs reports whether the section has KEY=value lines.
 func (s section) hasPairs() bool {
 	for _, line := range s.lines {
 		if pairLine.MatchString(line) {
@@ -90,16 +91,16 @@ func (s section) hasPairs() bool {
 	return false
 }
 
-// fail is an error about the section's line i, from 0; the banner is -1.
+// fail returns an error about line i of the section, from 0; -1 is the banner.
 func (s section) fail(i int, format string, a ...any) error {
 	line := s.line
 	if s.banner != "" {
 		line++
 	}
-	return broken(s.name, line+i, format, a...)
+	return formatError(s.name, line+i, format, a...)
 }
 
-// read finds the style of the output and reads it: key=value, CSV, columns with names, or one of the classic tables.
+// read detects the style of the output and reads it: KEY=value, CSV, columns with names, or a classic table.
 func (s section) read() ([]Record, error) {
 	var outs []*output
 	var err error
@@ -110,9 +111,11 @@ func (s section) read() ([]Record, error) {
 	case s.csvAt() >= 0:
 		outs, err = s.csv(s.csvAt())
 	case row < 0 && s.args != nil && len(s.complaints()) == 0:
-		return nil, nil // a command without what it printed
+		return nil, nil // a command without output
+	case row < 0 && len(s.complaints()) == 0:
+		err = s.fail(-1, "nothing was measured after this line; wanted %s", wantedNetperf)
 	case row < 0:
-		outs, err = s.nothing()
+		outs = []*output{s.newOutput(0)} // its error messages make it an invalid run
 	case s.unitsAbove(row) != "":
 		outs, err = s.classic(row)
 	default:
@@ -123,7 +126,7 @@ func (s section) read() ([]Record, error) {
 	}
 	var records []Record
 	for _, o := range outs {
-		o.told()
+		o.addFromCommand()
 		r, err := o.record()
 		if err != nil {
 			return nil, err
@@ -133,21 +136,21 @@ func (s section) read() ([]Record, error) {
 	return records, nil
 }
 
-// An output is what one test printed: the values of netperf's output selectors.
+// An output is the result of one test: values by netperf's output selectors.
 type output struct {
 	section
-	row    int // the line of the values, as an index within the section
+	row    int // index within the section of the line with the values
 	values map[string]string
-	err    error // about the first value that is no number
+	err    error // first value that is no number
 }
 
-func (s section) output(row int) *output {
+func (s section) newOutput(row int) *output {
 	return &output{section: s, row: row, values: map[string]string{}}
 }
 
-// pairs reads -k. A selector that comes again begins nothing new: netperf prints each once.
+// pairs reads the output of -k. netperf prints each selector once, so a repeated one replaces the value.
 func (s section) pairs() *output {
-	o := s.output(0)
+	o := s.newOutput(0)
 	for _, line := range s.lines {
 		if m := pairLine.FindStringSubmatch(line); m != nil {
 			o.values[m[1]] = strings.TrimSpace(m[2])
@@ -156,7 +159,7 @@ func (s section) pairs() *output {
 	return o
 }
 
-// csvAt is the index of the line with the names of -o; -1 if there is none.
+// csvAt returns the index of the line with the names of -o; -1 if there is none.
 func (s section) csvAt() int {
 	for i, line := range s.lines {
 		names, err := csvRow(line)
@@ -168,7 +171,7 @@ func (s section) csvAt() int {
 	return -1
 }
 
-// single says whether the name in line i stands alone over a number: -o with one selector.
+// single reports whether the line after line i is a number, as in the output of -o with one selector.
 func (s section) single(i int) bool {
 	if i+1 >= len(s.lines) {
 		return false
@@ -177,6 +180,7 @@ func (s section) single(i int) bool {
 	return err == nil
 }
 
+// csvRow splits a line of CSV into cells.
 func csvRow(line string) ([]string, error) {
 	r := csv.NewReader(strings.NewReader(line))
 	r.FieldsPerRecord = -1
@@ -184,7 +188,7 @@ func csvRow(line string) ([]string, error) {
 	return r.Read()
 }
 
-// csv reads -o: names in line i, then a line of values for each test.
+// csv reads the output of -o: names in line i, then a line of values for each test.
 func (s section) csv(i int) ([]*output, error) {
 	names, err := csvRow(s.lines[i])
 	if err != nil {
@@ -199,7 +203,7 @@ func (s section) csv(i int) ([]*output, error) {
 		if err != nil || len(cells) != len(names) {
 			return nil, s.fail(at, "it has %d values for %d names; wanted the values of -o", len(cells), len(names))
 		}
-		o := s.output(at)
+		o := s.newOutput(at)
 		for j, name := range names {
 			if key := selectors[strings.TrimSpace(name)]; key != "" {
 				o.values[key] = strings.TrimSpace(cells[j])
@@ -213,7 +217,8 @@ func (s section) csv(i int) ([]*output, error) {
 	return outs, nil
 }
 
-// firstRow is the index of the first line that begins with a number.
+// firstRow returns the index of the first line that begins with a number, interim results excepted; -1 if there is
+// none.
 func (s section) firstRow() int {
 	for i, line := range s.lines {
 		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "Interim") {
@@ -225,13 +230,13 @@ func (s section) firstRow() int {
 	return -1
 }
 
-// word is a value of -O with the space after it.
-var word = regexp.MustCompile(`[^ ]+ *`)
+// paddedValue matches a value of -O with the spaces after it.
+var paddedValue = regexp.MustCompile(`[^ ]+ *`)
 
-// columns reads -O, in which the values of a row and the lines of their names above it are left-aligned.
+// columns reads the output of -O: left-aligned values in a row, and above them lines of their names.
 func (s section) columns(row int) ([]*output, error) {
-	o := s.output(row)
-	places := word.FindAllStringIndex(s.lines[row], -1)
+	o := s.newOutput(row)
+	places := paddedValue.FindAllStringIndex(s.lines[row], -1)
 	for j, place := range places {
 		var name []string
 		for _, head := range s.lines[:row] {
@@ -254,25 +259,17 @@ func (s section) columns(row int) ([]*output, error) {
 	return []*output{o}, nil
 }
 
-// nothing is for a test that printed no numbers: what it complained of makes it an invalid run.
-func (s section) nothing() ([]*output, error) {
-	if len(s.complaints()) == 0 {
-		return nil, s.fail(-1, "nothing was measured after this line; wanted %s", wantedNetperf)
-	}
-	return []*output{s.output(0)}, nil
-}
-
-// at is the index of the first line that has a word, in upper case; -1 if none has.
-func (s section) at(word string) int {
+// findWord returns the index of the first line that has an upper-case word, whatever its case there; -1 if none has.
+func (s section) findWord(word string) int {
 	return slices.IndexFunc(s.lines, func(line string) bool {
 		return slices.Contains(strings.Fields(strings.ToUpper(line)), word)
 	})
 }
 
-// complaint is a line that is neither names nor numbers.
+// complaint matches an error message of netperf.
 var complaint = regexp.MustCompile(`: .*(error|failed|refused|could not)|(error|failed|refused|could not).*: `)
 
-// complaints are warnings of what netperf said.
+// complaints returns netperf's error messages as warnings.
 func (s section) complaints() []result.Warning {
 	var list []result.Warning
 	for _, line := range s.lines {
@@ -288,10 +285,10 @@ func (s section) complaints() []result.Warning {
 	return list
 }
 
-// classic reads the tables of TCP_STREAM, UDP_STREAM, TCP_RR and their kin.
+// classic reads the tables of TCP_STREAM, UDP_STREAM, TCP_RR and similar tests.
 func (s section) classic(row int) ([]*output, error) {
 	fields := strings.Fields(s.lines[row])
-	o := s.output(row)
+	o := s.newOutput(row)
 	names, err := s.classicNames(row, len(fields))
 	if err != nil {
 		return nil, err
@@ -299,21 +296,21 @@ func (s section) classic(row int) ([]*output, error) {
 	for i, name := range names {
 		o.values[name] = fields[i]
 	}
-	if strings.HasPrefix(s.kind, "UDP") && s.stream() {
-		if err := o.received(); err != nil {
+	if strings.HasPrefix(s.kind, "UDP") && s.bannerIsStream() {
+		if err := o.readReceiver(); err != nil {
 			return nil, err
 		}
 	}
-	o.roundTrip()
+	o.readRoundTrip()
 	return []*output{o}, nil
 }
 
-// classicNames are the selectors of a row of so many fields.
+// classicNames returns the selectors of a row with this number of fields.
 func (s section) classicNames(row, fields int) ([]string, error) {
 	var names, cost []string
 	units := s.unitsAbove(row)
 	switch {
-	case s.at("TRANS.") >= 0:
+	case s.findWord("TRANS.") >= 0:
 		names = []string{"LSS_SIZE", "LSR_SIZE", "REQUEST_SIZE", "RESPONSE_SIZE", "ELAPSED_TIME", "TRANSACTION_RATE"}
 		cost = []string{"LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL", "LOCAL_SD", "REMOTE_SD"}
 	case strings.HasPrefix(s.kind, "UDP"):
@@ -334,8 +331,8 @@ func (s section) classicNames(row, fields int) ([]string, error) {
 		fields, s.kind, units, len(names), len(names)+len(cost))
 }
 
-// received reads the second row of UDP_STREAM, the receiver's: size, time, messages, throughput.
-func (o *output) received() error {
+// readReceiver reads the second row of UDP_STREAM, the receiver's: size, time, messages, throughput.
+func (o *output) readReceiver() error {
 	if o.row+1 >= len(o.lines) {
 		return o.fail(o.row, "the receiver's line is missing below it")
 	}
@@ -350,9 +347,9 @@ func (o *output) received() error {
 	return nil
 }
 
-// roundTrip reads what -v 2 adds to a request and response test.
-func (o *output) roundTrip() {
-	at := o.at("ROUNDTRIP")
+// readRoundTrip reads the latency in µs that -v 2 adds to a request/response test.
+func (o *output) readRoundTrip() {
+	at := o.findWord("ROUNDTRIP")
 	if at < o.row || at+3 >= len(o.lines) {
 		return
 	}
@@ -361,7 +358,7 @@ func (o *output) roundTrip() {
 	}
 }
 
-// unitsAbove is the line of units above a row of a classic table: "bytes  bytes …".
+// unitsAbove returns the line of units, "bytes  bytes …", above a row of a classic table; empty if there is none.
 func (s section) unitsAbove(row int) string {
 	for i := row - 1; i >= 0; i-- {
 		if strings.HasPrefix(strings.TrimSpace(s.lines[i]), "bytes") {
@@ -371,12 +368,13 @@ func (s section) unitsAbove(row int) string {
 	return ""
 }
 
-// oneWay is in the kinds of tests that move bytes one way.
+// oneWay matches the kinds of tests that send bytes in one direction.
 var oneWay = regexp.MustCompile(`STREAM|MAERTS|SENDFILE|UNIDIRECTIONAL SEND|UDP SEND`)
 
-func (s section) stream() bool { return oneWay.MatchString(s.kind) }
+// bannerIsStream reports whether the banner names a test in one direction.
+func (s section) bannerIsStream() bool { return oneWay.MatchString(s.kind) }
 
-// record makes a record of an output.
+// record converts the output to a record.
 func (o *output) record() (Record, error) {
 	stream := o.isStream()
 	r := Record{Workload: o.workload(stream), Tool: "netperf", Place: fmt.Sprintf("line %d", o.line),

@@ -12,8 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TestRecords holds what is read of real output (iperf3 3.12, netperf 2.7.1, fio 3.33 on one machine),
-// and of files in the shape of knb's, kubestr's and vault-benchmark's.
+// TestRecords compares records with golden files: of real output (iperf3 3.12, netperf 2.7.1, fio 3.33 on one machine),
+// and of files in the format of knb, kubestr and vault-benchmark.
 func TestRecords(t *testing.T) {
 	for _, f := range Formats() {
 		t.Run(f.Name, func(t *testing.T) {

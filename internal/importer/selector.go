@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// selectors are netperf's output selectors that are read, by the heading that they have in -o and -O.
+// selectors maps the headings of -o and -O to netperf's output selectors, as far as they are read.
 var selectors = map[string]string{
 	"Throughput": "THROUGHPUT", "Throughput Units": "THROUGHPUT_UNITS", "Elapsed Time (sec)": "ELAPSED_TIME",
 	"Transaction Rate Tran/s": "TRANSACTION_RATE", "Round Trip Latency usec/tran": "RT_LATENCY",
@@ -38,19 +38,18 @@ var selectors = map[string]string{
 	"Local Send Calls":      "LOCAL_SEND_CALLS", "Remote Recv Calls": "REMOTE_RECV_CALLS",
 }
 
-// netperfLatencies are the selectors of latencies, in microseconds.
+// netperfLatencies lists the selectors of latencies in µs.
 var netperfLatencies = []struct{ key, metric string }{
 	{"MEAN_LATENCY", metric.Mean}, {"P50_LATENCY", metric.P50}, {"P90_LATENCY", metric.P90},
 	{"P99_LATENCY", metric.P99}, {"MIN_LATENCY", metric.Min}, {"MAX_LATENCY", metric.Max},
 	{"STDDEV_LATENCY", metric.Stddev},
 }
 
-// measured turns netperf's selectors into metrics. netperf writes -1 where it does not know, and 0 for a percentile
-// that it has no value of.
+// measured converts selectors to metrics. netperf writes -1 for unknown values, and 0 for a percentile without samples.
 func (o *output) measured(stream bool, window float64) (v values) {
-	part := ""
+	prefix := ""
 	if stream {
-		part = metric.Send
+		prefix = metric.Send
 	}
 	o.throughput(&v, stream)
 	if stream && o.udp() {
@@ -58,7 +57,7 @@ func (o *output) measured(stream bool, window float64) (v values) {
 	}
 	for _, l := range netperfLatencies {
 		if us := o.get(l.key); us > 0 {
-			v.add(part+l.metric, us/1e6)
+			v.add(prefix+l.metric, us/1e6)
 		}
 	}
 	if us := o.get("RT_LATENCY"); us > 0 && !stream {
@@ -68,12 +67,12 @@ func (o *output) measured(stream bool, window float64) (v values) {
 	return v
 }
 
-// facts are what an output says besides. The classic defaults are 1 byte and the socket's send buffer; -O leaves out
-// what was chosen.
+// facts returns facts about the test. Sizes that the output lacks are unknown: netperf's defaults, 1 byte and the
+// socket's send buffer, need not have been used.
 func (o *output) facts(stream bool) []result.Fact {
 	facts := []result.Fact{{Name: "tool.version", Value: result.Unknown}}
-	add := func(is bool, name, value string) {
-		if is {
+	add := func(applies bool, name, value string) {
+		if applies {
 			facts = append(facts, result.Fact{Name: name, Value: value})
 		}
 	}
@@ -90,7 +89,8 @@ func (o *output) facts(stream bool) []result.Fact {
 	return facts
 }
 
-// get is the number of a selector; -1 if it is not there, which is how netperf says unknown too.
+// get returns the number of a selector; -1, netperf's own value for unknown, if it is missing or no number. The latter
+// sets o.err.
 func (o *output) get(key string) float64 {
 	text := o.values[key]
 	if text == "" {
@@ -106,7 +106,7 @@ func (o *output) get(key string) float64 {
 	return v
 }
 
-// throughput adds rates: of bytes in the unit that -f chose, and of transactions.
+// throughput adds the rate of bytes, in the unit chosen by -f, or of transactions.
 func (o *output) throughput(v *values, stream bool) {
 	transactions, rate, units := o.get("TRANSACTION_RATE"), o.get("THROUGHPUT"), o.unitText()
 	if transactions >= 0 && !stream {
@@ -127,7 +127,7 @@ func (o *output) throughput(v *values, stream bool) {
 	}
 }
 
-// datagrams adds what a stream of them sent, and how many arrived.
+// datagrams adds the rates of sent and received datagrams, and the loss; window is in seconds.
 func (o *output) datagrams(v *values, window float64) {
 	factor, u := netperfUnit(o.unitText())
 	if sent := o.get("LOCAL_SEND_THROUGHPUT"); sent >= 0 && u == unit.BitPerSecond {
@@ -141,15 +141,16 @@ func (o *output) datagrams(v *values, window float64) {
 	}
 }
 
-// unitWord is a unit of a rate among the units of a classic table.
+// unitWord matches the unit of a rate among the units of a classic table.
 var unitWord = regexp.MustCompile(`(10\^\d+ ?bits|[KMG]?Bytes|Trans|Tran)/s(?:ec)?\b|per sec`)
 
-// unitText is the unit of THROUGHPUT: with the selectors its own, in a classic table above the number.
+// unitText returns the unit of THROUGHPUT: that of its selector, else the one above the number in a classic table.
 func (o *output) unitText() string {
 	return cmp.Or(o.values["THROUGHPUT_UNITS"], unitWord.FindString(o.unitsAbove(o.row)))
 }
 
-// netperfUnit is the factor to the base unit; netperf's K, M and G of bytes are powers of 1024 (netlib.c).
+// netperfUnit returns the factor to the base unit, and that unit, which is empty for an unknown text. netperf's K, M
+// and G of bytes are powers of 1024 (netlib.c).
 func netperfUnit(text string) (float64, unit.Unit) {
 	u := netperfUnits[strings.TrimSuffix(strings.TrimSuffix(text, "/sec"), "/s")]
 	return u.factor, u.base
@@ -166,12 +167,12 @@ var netperfUnits = map[string]struct {
 	"Trans": {1, unit.PerSecond}, "Tran": {1, unit.PerSecond}, "per sec": {1, unit.PerSecond},
 }
 
-// cost adds what netperf says of CPUs (-c, -C): shares of whole machines, and the service demand, which
-// is both sides' CPU time per unit of work, the idle level included.
+// cost adds CPU utilisation of whole machines (-c, -C), and the service demand: CPU time of both sides per unit of
+// work, the idle level included. It also adds retransmissions and the MSS.
 func (o *output) cost(v *values) {
 	for _, share := range netperfShares {
-		if of := o.get(share.key); of >= 0 {
-			v.add(share.metric, of/100)
+		if percent := o.get(share.key); percent >= 0 {
+			v.add(share.metric, percent/100)
 		}
 	}
 	if busiest := max(o.get("LOCAL_CPU_PEAK_UTIL"), o.get("REMOTE_CPU_PEAK_UTIL")); busiest >= 0 {
@@ -185,13 +186,13 @@ func (o *output) cost(v *values) {
 	default:
 		v.add(metric.ServiceDemand, (local+remote)/1e6/1024*1e9)
 	}
-	if back, forth := o.get("REMOTE_TRANSPORT_RETRANS"), o.get("LOCAL_TRANSPORT_RETRANS"); forth >= 0 {
-		v.add(metric.Retransmits, forth+max(back, 0))
+	if sent, received := o.get("LOCAL_TRANSPORT_RETRANS"), o.get("REMOTE_TRANSPORT_RETRANS"); sent >= 0 {
+		v.add(metric.Retransmits, sent+max(received, 0))
 	}
 	v.add(metric.MSS, o.get("TRANSPORT_MSS"))
 }
 
-// netperfShares are the selectors of shares of CPUs, in per cent.
+// netperfShares lists the selectors of CPU utilisation in percent.
 var netperfShares = []struct{ key, metric string }{
 	{"LOCAL_CPU_UTIL", metric.CPUBusy}, {"REMOTE_CPU_UTIL", metric.CPUBusy + metric.OfServer},
 	{"LOCAL_CPU_PERCENT_USER", metric.CPUUser}, {"LOCAL_CPU_PERCENT_SYSTEM", metric.CPUSystem},
@@ -199,6 +200,7 @@ var netperfShares = []struct{ key, metric string }{
 	{"REMOTE_CPU_PERCENT_SWINTR", metric.CPUSoftIRQ + metric.OfServer},
 }
 
+// perTransaction reports whether the service demand is per transaction, not per KB.
 func (o *output) perTransaction() bool {
 	if u := o.values["SD_UNITS"]; u != "" {
 		return strings.HasSuffix(u, "/Tran")
@@ -208,7 +210,8 @@ func (o *output) perTransaction() bool {
 
 func (o *output) udp() bool { return strings.HasPrefix(o.kind, "UDP") || o.values["PROTOCOL"] == "UDP" }
 
-// isStream goes by the direction that omni tests name, else by the banner.
+// isStream reports whether bytes go in one direction: by the direction of omni tests, else by the banner, else by the
+// unit.
 func (o *output) isStream() bool {
 	d := o.values["DIRECTION"]
 	if d == "" && strings.HasPrefix(o.kind, "OMNI ") {
@@ -221,10 +224,10 @@ func (o *output) isStream() bool {
 		_, u := netperfUnit(o.unitText())
 		return u == unit.BitPerSecond
 	}
-	return o.stream()
+	return o.bannerIsStream()
 }
 
-// size is the first of some parameters that is a size.
+// size returns the first of some selectors that has a size, in bytes; 0 if none has.
 func (o *output) size(keys ...string) int {
 	for _, key := range keys {
 		if v := o.get(key); v > 0 && v < network.MaxSize {
@@ -234,12 +237,13 @@ func (o *output) size(keys ...string) int {
 	return 0
 }
 
-// workload is the test's name: ours where it is the same thing, with the parameters that are not default.
+// workload returns Knotmeter's name of the workload with parameters that are not defaults, or only its kind if there is
+// no such workload; empty if it is unknown.
 func (o *output) workload(stream bool) string {
 	w := network.Spec{}
 	switch {
 	case (o.kind == "" || strings.HasPrefix(o.kind, "OMNI")) && o.values["PROTOCOL"] == "":
-		return "" // it may as well be UDP
+		return "" // the protocol is unknown
 	case strings.Contains(o.kind, "CONNECT/REQUEST/RESPONSE"):
 		w.Kind = network.TCPCRR
 	case strings.Contains(o.kind, "CONNECT/CLOSE"):
@@ -274,5 +278,5 @@ func (o *output) workload(stream bool) string {
 	return name
 }
 
-// inFlight is how many requests are outstanding beyond the first (-b).
+// inFlight returns the number of outstanding requests beyond the first (-b).
 func (o *output) inFlight() int { return max(o.burst, int(min(max(o.get("BURST_SIZE"), 0), 1<<20))) }

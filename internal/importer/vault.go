@@ -15,7 +15,7 @@ import (
 
 const wantedVault = "the JSON of vault-benchmark with report_mode=json, or of vegeta report -type=json"
 
-// attack is vegeta's account of an attack, which vault-benchmark prints for each of its tests. Times are in ns.
+// attack is vegeta's report of a test, which vault-benchmark prints for each of its tests. Times are in ns.
 type attack struct {
 	Latencies *struct {
 		Mean float64 `json:"mean"`
@@ -36,28 +36,28 @@ type attack struct {
 	Duration   float64            `json:"duration"`
 	Wait       float64            `json:"wait"`
 	Requests   float64            `json:"requests"`
-	Rate       float64            `json:"rate"`       // sent, per second of the duration
-	Throughput float64            `json:"throughput"` // answered well, per second of duration and wait
-	Success    *float64           `json:"success"`    // vegeta counts 3xx among the good ones
+	Rate       float64            `json:"rate"`       // requests sent, per second of the duration
+	Throughput float64            `json:"throughput"` // successes, per second of duration and wait
+	Success    *float64           `json:"success"`    // fraction; vegeta counts 3xx as success
 	Statuses   map[string]float64 `json:"status_codes"`
 	Errors     []string           `json:"errors"`
 }
 
-// readVault reads every test of a report: that of vault-benchmark in its older and newer form, or one
-// attack of vegeta. Nothing in it tells the number of workers, so whether the loop was open is unknown.
+// readVault reads every test of a report: vault-benchmark's in its older or newer form, or vegeta's with one test. It
+// does not have the number of workers, so whether the loop was open is unknown.
 func readVault(name string, data []byte) ([]Record, error) {
-	line := 0 // of the first document
+	line := 0 // number of the first document's line
 	records, err := readDocuments(name, data, wantedVault, func(d document) ([]Record, error) {
 		line = cmp.Or(line, d.line)
 		return vaultRecords(d)
 	})
 	if err == nil && len(records) == 0 {
-		err = broken(name, line, "no test in it has latencies; wanted %s", wantedVault)
+		err = formatError(name, line, "no test in it has latencies; wanted %s", wantedVault)
 	}
 	return records, err
 }
 
-// whole is what vault-benchmark calls all tests of a report together.
+// whole is vault-benchmark's name for the total of all tests.
 const whole = "total"
 
 func vaultRecords(d document) ([]Record, error) {
@@ -80,7 +80,7 @@ func vaultRecords(d document) ([]Record, error) {
 	var records []Record
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if !bytes.HasPrefix(parts[name], []byte{'{'}) {
-			continue // a line of a log, perhaps
+			continue // not a test, such as a field of a log line
 		}
 		var a attack
 		if err := json.Unmarshal(parts[name], &a); err != nil {
@@ -136,16 +136,17 @@ func (a attack) record() Record {
 	return r
 }
 
-// outcomes tells answers apart by the first digit of their status; without an answer it is 0.
+// outcomes adds the fraction of failures and of each class of status codes, such as 2xx; class 0 had no answer. The
+// tool's errors become warnings.
 func (a attack) outcomes(r *Record, v *values) {
-	var of [10]float64
+	var classes [10]float64
 	var sum float64
 	for code, n := range a.Statuses {
 		c, err := strconv.Atoi(code)
 		if err != nil || c < 0 || c > 999 || !(n >= 0 && usable(n)) {
 			continue
 		}
-		of[c/100] += n
+		classes[c/100] += n
 		sum += n
 	}
 	if sum == 0 {
@@ -154,8 +155,8 @@ func (a attack) outcomes(r *Record, v *values) {
 		}
 		return
 	}
-	v.add(metric.Failed, (sum-of[2])/sum)
-	for class, n := range of {
+	v.add(metric.Failed, (sum-classes[2])/sum)
+	for class, n := range classes {
 		if n > 0 {
 			v.add(metric.Status(class), n/sum)
 		}
