@@ -17,11 +17,11 @@ type entry struct {
 	text []byte
 }
 
-// modified is when all files of archives were modified: the first moment that every archiver can write.
+// modified is the modification time of all files in archives: the earliest that all archive formats can store.
 var modified = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// archive packs entries into a directory of a compressed tar archive. It has files only, because the plugin manager of
-// kubectl refuses links.
+// archive returns a compressed tar archive with the entries in the directory top. It has files only, because kubectl's
+// plugin manager rejects links.
 func archive(top string, entries []entry) ([]byte, error) {
 	sorted := slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	var b bytes.Buffer

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// A platform is what a program is compiled for.
+// A platform is an operating system and an architecture, as in GOOS and GOARCH.
 type platform struct{ os, arch string }
 
-// platforms are those that the program is released for.
+// platforms lists the platforms of released programs.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "arm64"}}
 
-// compile compiles a command of the module: static, and with no trace of the directory, the user's settings, or the
-// state of the repository.
+// compile compiles a command of the module: static, and independent of the directory, the user's settings and the state
+// of the repository.
 func (r release) compile(ctx context.Context, command string, p platform) (program []byte, err error) {
-	err = scratch(func(dir string) error {
+	err = withTempDir(func(dir string) error {
 		at := filepath.Join(dir, command)
 		_, err := r.goCommand(ctx, p, "build", "-trimpath", "-buildvcs=false",
 			"-ldflags", "-s -w -X main.version="+r.version, "-o", at, "./cmd/"+command)
@@ -34,7 +34,7 @@ func (r release) compile(ctx context.Context, command string, p platform) (progr
 	return program, err
 }
 
-// goCommand runs the go command in the module, and returns its standard output.
+// goCommand runs the go command in the module for a platform, and returns its standard output.
 func (r release) goCommand(ctx context.Context, p platform, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = r.source
@@ -43,7 +43,7 @@ func (r release) goCommand(ctx context.Context, p platform, args ...string) ([]b
 	return output(c)
 }
 
-// output is what a command prints. Its error has what it said.
+// output returns the standard output of a command. An error includes its standard error.
 func output(c *exec.Cmd) ([]byte, error) {
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
@@ -53,10 +53,10 @@ func output(c *exec.Cmd) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// noticeFile is what a module calls the files that copies of it must come with.
+// noticeFile matches names of files that must accompany copies of a module.
 var noticeFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)`)
 
-// notices are our licence, and those of the modules that the programs are made from.
+// notices returns Knotmeter's licence, and the notices of the modules in the programs.
 func (r release) notices(ctx context.Context) ([]entry, error) {
 	own, err := os.ReadFile(filepath.Join(r.source, "LICENSE"))
 	if err != nil {
@@ -87,7 +87,7 @@ func (r release) notices(ctx context.Context) ([]entry, error) {
 	return entries, nil
 }
 
-// modules are those of the programs, on any platform, each with the directory of its sources.
+// modules returns the modules in the programs on all platforms, each as its path, a tab, and its directory.
 func (r release) modules(ctx context.Context) ([]string, error) {
 	var all []string
 	for _, p := range platforms {

@@ -19,22 +19,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/image"
 )
 
-// suite is the release of Debian that fio and its libraries are taken from.
+// suite is the Debian release of fio and its libraries.
 const suite = "trixie"
 
-// A deb is a package of Debian.
+// A deb is a Debian package.
 type deb struct {
-	name, version, arch string // arch is "all" for some
-	image               string // the architecture of the image that it is in
+	name, version, arch string // arch is "all" for packages without programs
+	image               string // architecture of the image with the package
 	digest              string
 	files               tree
 }
 
-// addFio adds fio and the libraries that it needs to the files of an image, with the copyrights of the packages that
-// they come from, which it returns.
+// addFio adds fio, its libraries, and the copyright files of their packages to the files of an image. It returns these
+// packages.
 func addFio(ctx context.Context, files map[string][]byte, arch, snapshot string) ([]deb, error) {
 	var packages []deb
-	err := scratch(func(dir string) error {
+	err := withTempDir(func(dir string) error {
 		archives, err := download(ctx, dir, arch, snapshot, "fio")
 		for _, at := range archives {
 			p, unpackErr := unpack(ctx, at, arch)
@@ -45,12 +45,13 @@ func addFio(ctx context.Context, files map[string][]byte, arch, snapshot string)
 	if err != nil {
 		return nil, err
 	}
-	return addFrom(packages, files, arch, "/usr/bin/fio")
+	return addProgram(packages, files, arch, "/usr/bin/fio")
 }
 
-// addFrom adds a program from packages to files, and returns the packages that something was taken from.
-func addFrom(packages []deb, files map[string][]byte, arch, program string) ([]deb, error) {
-	installed := install(packages)
+// addProgram adds a program, its libraries, and the copyright files of their packages to files. It returns these
+// packages.
+func addProgram(packages []deb, files map[string][]byte, arch, program string) ([]deb, error) {
+	installed := mergeTrees(packages)
 	used := map[int]bool{}
 	read := func(at string) ([]byte, error) {
 		c, err := installed.find(at)
@@ -75,18 +76,18 @@ func addFrom(packages []deb, files map[string][]byte, arch, program string) ([]d
 	return taken, nil
 }
 
-// A tree is the files and links of packages by path, without the leading slash.
+// A tree has the files and links of packages by path, without the leading slash.
 type tree map[string]content
 
-// A content is that of a file, or what a link leads to.
+// A content is that of a file, or the target of a link.
 type content struct {
-	owner int // the index of its package
+	owner int // index of the package
 	text  []byte
 	link  string
 }
 
-// install is the tree of all packages. Since Debian merged them, /lib and /lib64 are links into /usr.
-func install(packages []deb) tree {
+// mergeTrees returns the tree of all packages. On current Debian, /lib and /lib64 are links into /usr.
+func mergeTrees(packages []deb) tree {
 	all := tree{"lib": {link: "usr/lib"}, "lib64": {link: "usr/lib64"}}
 	for i, p := range packages {
 		for name, c := range p.files {
@@ -97,15 +98,15 @@ func install(packages []deb) tree {
 	return all
 }
 
-// find follows links to a file.
+// find returns the file at an absolute path and follows links.
 func (t tree) find(at string) (content, error) {
-	const most = 40 // as many links as Linux follows
+	const maxLinks = 40 // the limit of Linux
 	name := strings.TrimPrefix(path.Clean(at), "/")
-	for range most {
+	for range maxLinks {
 		next, linked := t.follow(name)
 		if !linked {
-			c, is := t[name]
-			if !is {
+			c, found := t[name]
+			if !found {
 				return content{}, fmt.Errorf("%s: %w", at, fs.ErrNotExist)
 			}
 			return c, nil
@@ -115,7 +116,7 @@ func (t tree) find(at string) (content, error) {
 	return content{}, fmt.Errorf("%s: too many links", at)
 }
 
-// follow replaces the first part of a path that is a link.
+// follow replaces the shortest prefix of a path that is a link; linked is false if there is none.
 func (t tree) follow(name string) (next string, linked bool) {
 	for end := 0; end < len(name); end++ {
 		if i := strings.IndexByte(name[end:], '/'); i >= 0 {
@@ -134,7 +135,7 @@ func (t tree) follow(name string) (next string, linked bool) {
 	return name, false
 }
 
-// sources are what apt reads packages from: Debian's mirrors, or its archive as it was at a time.
+// sources returns apt's sources.list: Debian's mirrors, or its archive as of the time snapshot.
 func sources(snapshot string) string {
 	const keyring = "signed-by=/usr/share/keyrings/debian-archive-keyring.gpg"
 	main, security, options := "http://deb.debian.org/debian", "http://deb.debian.org/debian-security", keyring
@@ -147,9 +148,9 @@ func sources(snapshot string) string {
 		options, main, suite, options, security, suite)
 }
 
-// settings are those of an apt that knows nothing of this machine but Debian's keys: everything is in dir, and nothing
-// is installed.
-func settings(dir, arch string) string {
+// aptConfig returns a configuration of apt that is independent of this machine except for Debian's keys: all state is
+// in dir, and no package counts as installed.
+func aptConfig(dir, arch string) string {
 	return fmt.Sprintf(`Dir %q;
 Dir::State "state";
 Dir::State::status %q;
@@ -169,7 +170,8 @@ Debug::NoLocking "true";
 `, dir, filepath.Join(dir, "status"), filepath.Join(dir, "sources.list"), arch, arch)
 }
 
-// download has apt fetch a package with all that it depends on, check the signatures, and leave the archives in dir.
+// download lets apt fetch a package with its dependencies to dir and verify their signatures. It returns the paths of
+// the archives.
 func download(ctx context.Context, dir, arch, snapshot, name string) (archives []string, err error) {
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
@@ -178,7 +180,7 @@ func download(ctx context.Context, dir, arch, snapshot, name string) (archives [
 	}
 	config := filepath.Join(dir, "apt.conf")
 	for at, text := range map[string]string{
-		config: settings(dir, arch), filepath.Join(dir, "sources.list"): sources(snapshot), filepath.Join(dir, "status"): "",
+		config: aptConfig(dir, arch), filepath.Join(dir, "sources.list"): sources(snapshot), filepath.Join(dir, "status"): "",
 	} {
 		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
 			return nil, err
@@ -194,7 +196,7 @@ func download(ctx context.Context, dir, arch, snapshot, name string) (archives [
 	return filepath.Glob(filepath.Join(dir, "cache/archives/*.deb"))
 }
 
-// unpack reads a package: what it is, its libraries and programs, and its copyright.
+// unpack reads the fields, files and links of a package.
 func unpack(ctx context.Context, at, imageArch string) (deb, error) {
 	whole, err := os.ReadFile(at)
 	if err != nil {

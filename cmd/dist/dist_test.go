@@ -66,7 +66,7 @@ func headers(t *testing.T, packed []byte) []*tar.Header {
 	}
 }
 
-// TestChecksums has sha256sum check what it would have written.
+// TestChecksums lets sha256sum verify the checksums.
 func TestChecksums(t *testing.T) {
 	files := map[string][]byte{"b": []byte("two"), "a": []byte("one")}
 	sums := checksums(files)
@@ -100,8 +100,8 @@ func TestKrewManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var any map[string]any
-	if err := yaml.UnmarshalStrict(text, &any); err != nil {
+	var manifest map[string]any
+	if err := yaml.UnmarshalStrict(text, &manifest); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
 	golden.Check(t, "testdata/krew.yaml", string(text))
@@ -112,13 +112,13 @@ func TestSemantic(t *testing.T) {
 		"v1.2.3": "v1.2.3", "v1.2.3-4-gda782fa": "v1.2.3-4-gda782fa", "da782fa": "v0.0.0-gda782fa",
 		"da782fa-dirty": "v0.0.0-gda782fa-dirty", "0123456": "v0.0.0-g0123456",
 	} {
-		if got := semantic(version); got != want {
+		if got := semanticVersion(version); got != want {
 			t.Errorf("%s: %s, want %s", version, got, want)
 		}
 	}
 }
 
-// TestBillOfMaterials holds a bill to the schema of CycloneDX, which comes with the library.
+// TestBillOfMaterials validates a bill with the schema of CycloneDX, which the library contains.
 func TestBillOfMaterials(t *testing.T) {
 	info := &buildinfo.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{
 		{Path: "example.org/b", Version: "v2.0.0+incompatible"},
@@ -142,7 +142,7 @@ func TestBillOfMaterials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := cycloneDX(t)
+	schema := cycloneDXSchema(t)
 	if err := schema.Validate(document); err != nil {
 		t.Error(err)
 	}
@@ -151,8 +151,8 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 }
 
-// cycloneDX is the schema of bills of materials.
-func cycloneDX(t *testing.T) *jsonschema.Schema {
+// cycloneDXSchema returns the schema of bills of materials.
+func cycloneDXSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
 	if err != nil {
@@ -184,7 +184,7 @@ func TestSources(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	installed := install([]deb{
+	installed := mergeTrees([]deb{
 		{name: "a", files: tree{
 			"usr/lib/triple/liba.so.1":     {link: "liba.so.1.2"},
 			"usr/lib/triple/liba.so.1.2":   {text: []byte("a")},
@@ -218,7 +218,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestUnpack reads a package that Debian's own tool has made.
+// TestUnpack reads a package made by dpkg-deb.
 func TestUnpack(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("there is no dpkg-deb here")

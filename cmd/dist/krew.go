@@ -14,13 +14,13 @@ var krewText string
 
 var krewTemplate = template.Must(template.New("krew").Parse(krewText))
 
-// krewManifest is the manifest by which kubectl's plugin manager installs the archives of the platforms.
+// krewManifest returns the manifest from which kubectl's plugin manager installs the archives of the platforms.
 func krewManifest(version string, archives map[platform]string, files map[string][]byte) ([]byte, error) {
 	type download struct{ OS, Arch, Top, Archive, Sum string }
 	data := struct {
 		Version, Tag string
 		Platforms    []download
-	}{semantic(version), version, nil}
+	}{semanticVersion(version), version, nil}
 	for _, p := range platforms {
 		name := archives[p]
 		data.Platforms = append(data.Platforms,
@@ -31,8 +31,8 @@ func krewManifest(version string, archives map[platform]string, files map[string
 	return b.Bytes(), err
 }
 
-// semantic is a version as the plugin manager takes it: one that is no tag comes before all releases.
-func semantic(version string) string {
+// semanticVersion returns a version that the plugin manager accepts. One that is no tag precedes all releases.
+func semanticVersion(version string) string {
 	if semver.IsValid(version) {
 		return version
 	}

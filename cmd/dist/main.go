@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 	return write(*output, files)
 }
 
-// write writes the files of a release to a directory.
+// write writes the files of a release to a directory, and prints their sizes in MB.
 func write(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -62,7 +62,7 @@ func write(dir string, files map[string][]byte) error {
 // checksumsFile is the name of the file with the checksums of the others.
 const checksumsFile = "SHA256SUMS"
 
-// checksums are those of files, as sha256sum writes and checks them.
+// checksums returns the checksums of files in the format of sha256sum.
 func checksums(files map[string][]byte) []byte {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {

@@ -12,14 +12,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// A release is what its files are made from.
+// A release is the input of the files of a release.
 type release struct {
-	source   string // the root of the module
+	source   string // root directory of the module
 	version  string
-	snapshot string // the time of Debian's packages; none is now
+	snapshot string // time of Debian's packages, such as 20261123T000000Z; empty: now
 }
 
-// build makes the files, by name.
+// build returns the files by name.
 func (r release) build(ctx context.Context) (map[string][]byte, error) {
 	programs, agents, err := r.compileAll(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r release) build(ctx context.Context) (map[string][]byte, error) {
 	}
 	files["knotmeter-agent_"+r.version+".tar"] = plain
 	files["knotmeter-agent-fio_"+r.version+".tar"] = withFio
-	parts, err := contents(programs, agents)
+	parts, err := readParts(programs, agents)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (r release) compileAll(ctx context.Context) (programs map[platform][]byte, 
 	return programs, agents, nil
 }
 
-// images makes the archives of the agent's image for all architectures, without fio and with it. Both have the name
-// that the program looks for.
+// images returns the archives of the agent's image for all architectures, without and with fio, and the packages in the
+// latter. Both images have the name that the program looks for.
 func (r release) images(ctx context.Context, agents map[string][]byte) (plain, fio []byte, used []deb, err error) {
 	plainImages, fioImages := map[string]image.Image{}, map[string]image.Image{}
 	for _, arch := range image.Architectures {
@@ -104,8 +104,8 @@ func (r release) images(ctx context.Context, agents map[string][]byte) (plain, f
 	return a.Bytes(), b.Bytes(), used, err
 }
 
-// scratch runs something with a directory that exists as long as it runs.
-func scratch(run func(dir string) error) error {
+// withTempDir calls run with a temporary directory, and removes that afterwards.
+func withTempDir(run func(dir string) error) error {
 	dir, err := os.MkdirTemp("", "knotmeter-dist-")
 	if err != nil {
 		return err

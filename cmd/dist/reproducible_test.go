@@ -23,8 +23,8 @@ const (
 	testVersion = "v0.0.0-test"
 )
 
-// TestReproducible makes a release twice, in two directories with different settings of the user, and uses what
-// it made as the documentation says.
+// TestReproducible makes a release twice, in two directories with different user settings, and installs it as
+// documented.
 func TestReproducible(t *testing.T) {
 	if os.Getenv("KNOTMETER_RELEASE") == "" {
 		t.Skip("making a release twice takes long: make dist-test")
@@ -45,7 +45,7 @@ func TestReproducible(t *testing.T) {
 	t.Run("fio", func(t *testing.T) { runFio(t, filepath.Join(dir, "knotmeter-agent-fio_"+testVersion+".tar")) })
 }
 
-// buildAgain makes the release from a copy of the sources, and compiles the agent with an empty cache.
+// buildAgain makes the release from a copy of the sources, compiles the agent with an empty cache, and compares both.
 func buildAgain(t *testing.T, want string) {
 	source := copySources(t)
 	defer syscall.Umask(syscall.Umask(0o077))
@@ -73,7 +73,7 @@ func buildAgain(t *testing.T, want string) {
 	}
 }
 
-// copySources copies what the repository tracks, and what is to be added to it.
+// copySources copies the tracked files of the repository, and untracked ones that are not ignored.
 func copySources(t *testing.T) string {
 	t.Helper()
 	list, err := exec.Command("git", "-C", repository, "ls-files", "-z", "--cached", "--others",
@@ -95,7 +95,7 @@ func copySources(t *testing.T) string {
 	return to
 }
 
-// commands are the indented lines of the first section of the page on installing.
+// commands returns the indented lines of the first section of docs/installing.md.
 func commands(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "docs/installing.md"))
@@ -111,8 +111,8 @@ func commands(t *testing.T) string {
 	return strings.Join(lines, "")
 }
 
-// followInstructions carries out the page on installing, with a curl that copies the files of a release, and uses the
-// program under both of its names.
+// followInstructions runs the commands of docs/installing.md with a curl that copies the files of a release, and runs
+// the program under both of its names.
 func followInstructions(t *testing.T, released string) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the page shows the commands for amd64")
@@ -155,7 +155,7 @@ func followInstructions(t *testing.T, released string) {
 		filepath.Join(released, "knotmeter-agent_"+testVersion+".tar"))
 }
 
-// runFio runs fio in a root directory that has what the image has, and nothing else.
+// runFio runs fio in a root directory with the files of the image and nothing else.
 func runFio(t *testing.T, archive string) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change its root directory")

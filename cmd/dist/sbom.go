@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/image"
 )
 
-// A part is a program of a release, and what it was made from.
+// A part is a program of a release, with its build information.
 type part struct {
 	name     string
 	platform platform
@@ -22,8 +22,8 @@ type part struct {
 	info     *buildinfo.BuildInfo
 }
 
-// contents reads from the programs what they were made from.
-func contents(programs map[platform][]byte, agents map[string][]byte) ([]part, error) {
+// readParts reads the build information of the programs.
+func readParts(programs map[platform][]byte, agents map[string][]byte) ([]part, error) {
 	var parts []part
 	add := func(name string, p platform, program []byte) error {
 		info, err := buildinfo.Read(bytes.NewReader(program))
@@ -43,8 +43,8 @@ func contents(programs map[platform][]byte, agents map[string][]byte) ([]part, e
 	return parts, nil
 }
 
-// billOfMaterials lists the programs, the modules that each is made from, and the Debian packages of the image with
-// fio, as CycloneDX.
+// billOfMaterials returns a CycloneDX document in JSON: the programs, the modules in each, and the Debian packages of
+// the image with fio.
 func billOfMaterials(version string, parts []part, packages []deb) ([]byte, error) {
 	product := cdx.Component{
 		Type: cdx.ComponentTypeApplication, Name: "knotmeter", Version: version, BOMRef: "knotmeter",
@@ -66,7 +66,7 @@ func billOfMaterials(version string, parts []part, packages []deb) ([]byte, erro
 	return out.Bytes(), err
 }
 
-// An inventory is components by reference, and the references of those that each is made from.
+// An inventory has components by reference, and for each the references of its own components.
 type inventory struct {
 	components   map[string]cdx.Component
 	dependencies map[string][]string
@@ -94,7 +94,7 @@ func (i inventory) addPart(version string, p part) {
 
 func (i inventory) addPackage(p deb) {
 	ref := "knotmeter-agent-fio/linux/" + p.image
-	if _, is := i.components[ref]; !is {
+	if _, found := i.components[ref]; !found {
 		i.add("knotmeter", cdx.Component{Type: cdx.ComponentTypeContainer, BOMRef: ref, Name: "knotmeter-agent-fio",
 			Description: "image of the agent with fio for linux/" + p.image})
 		i.dependencies[ref] = []string{"knotmeter-agent/linux/" + p.image}
@@ -104,7 +104,7 @@ func (i inventory) addPackage(p deb) {
 		PackageURL: purl, Hashes: sha256Of(p.digest)})
 }
 
-// sorted are the components and what they are made from, in the order of their references.
+// sorted returns components and dependencies in the order of their references.
 func (i inventory) sorted() ([]cdx.Component, []cdx.Dependency) {
 	var components []cdx.Component
 	for _, ref := range slices.Sorted(maps.Keys(i.components)) {
@@ -112,8 +112,8 @@ func (i inventory) sorted() ([]cdx.Component, []cdx.Dependency) {
 	}
 	var dependencies []cdx.Dependency
 	for _, ref := range slices.Sorted(maps.Keys(i.dependencies)) {
-		on := slices.Sorted(slices.Values(i.dependencies[ref]))
-		dependencies = append(dependencies, cdx.Dependency{Ref: ref, Dependencies: &on})
+		refs := slices.Sorted(slices.Values(i.dependencies[ref]))
+		dependencies = append(dependencies, cdx.Dependency{Ref: ref, Dependencies: &refs})
 	}
 	return components, dependencies
 }

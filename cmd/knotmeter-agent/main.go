@@ -1,5 +1,5 @@
-// Command knotmeter-agent runs in pods: it is the agent, and what a pod needs besides. It reads requests from standard
-// input and writes events to standard output; 'knotmeter run' starts it.
+// Command knotmeter-agent is the agent that 'knotmeter run' starts in pods: it reads requests from standard input and
+// writes events to standard output. Subcommands do other work in pods.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// Generators pin threads, change their priority and throw them away, which the main thread cannot be.
+	// Generators pin threads, change their priority and then end them. The main thread cannot end, so they must not get it.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := agentprogram.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)

@@ -1,5 +1,5 @@
 // Command knotmeter measures and compares Kubernetes clusters: network datapaths, storage, API servers and
-// applications. Everything it does is in internal/cli.
+// applications. Its commands are in internal/cli.
 package main
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/cli"
 )
 
-// version is set by the linker when the program is built, which needs a variable.
+// version is a variable because the linker sets it (-X main.version=…).
 var version = "devel"
 
 func main() {
-	// As the lab's holder this program moves threads into network namespaces and throws them away. The main thread is
-	// what /proc/self shows of it, and must never be one of those.
+	// As the lab's holder this program moves threads to network namespaces and then ends them. /proc/self shows the main
+	// thread, so it must never be one of these.
 	runtime.LockOSThread()
-	// What client-go logs is also in the errors that it returns; on standard error it would stand between our lines.
+	// client-go returns what it logs in its errors too; its log lines would disturb the output on standard error.
 	klog.SetLogger(klog.Logger{})
 	os.Exit(cli.Main(cli.Signals(), cli.StandardStreams(), version, os.Args[1:]))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// console reads what iperf3 and netperf printed into the block of code that begins here, and returns how many lines
-// of it that makes; 0 if there is nothing of theirs.
-func (r *reader) console() int {
+// readConsole reads output of iperf3 and netperf in the block of code that begins at the current line. It returns the
+// number of lines of the block; 0 if there is no such output.
+func (r *reader) readConsole() int {
 	end := r.at + 1
 	for end < len(r.lines) && !isFence(r.line(end)) {
 		end++
@@ -35,24 +35,23 @@ func (r *reader) console() int {
 		return len(block)
 	}
 	for _, p := range found {
-		r.outputs = append(r.outputs, output{p, r.above})
+		r.outputs = append(r.outputs, output{p, r.headings})
 	}
 	return len(block)
 }
 
-// An output is a test of a block, and the headings that it is below.
+// An output is a test in a block of code.
 type output struct {
 	importer.Printed
-	above []string
+	headings []string // above the block, by level from 1
 }
 
-// addOutputs adds a run of each test. It is of the target of a table that a heading above it names, the nearest first.
-// Other tests are of what the first heading is about, unless a test was done again below another heading of some
-// level: then they are of what these headings are about.
+// addOutputs adds a run for each test. Its target is the one that a heading above it names, the nearest heading first.
+// Without such a heading, the target is the heading of the level at which tests repeat, or else the first heading.
 func (r *reader) addOutputs() {
 	targets := r.doc.Experiment.Targets[:len(r.doc.Experiment.Targets):len(r.doc.Experiment.Targets)]
 	named := func(o output) string {
-		for _, heading := range slices.Backward(o.above) {
+		for _, heading := range slices.Backward(o.headings) {
 			for _, t := range targets {
 				if alike(heading, t.Name) {
 					return t.Name
@@ -67,26 +66,26 @@ func (r *reader) addOutputs() {
 			others = append(others, o)
 		}
 	}
-	level := repeatedAt(others)
+	level := repeatedLevel(others)
 	for _, o := range r.outputs {
-		r.printed(o.Printed, cmp.Or(named(o), o.heading(level), r.subject, result.Unknown))
+		r.addPrinted(o.Printed, cmp.Or(named(o), o.heading(level), r.firstHeading, result.Unknown))
 	}
 }
 
-// repetition is a heading of one of several runs of the same.
+// repetition matches a heading that numbers runs of the same test.
 var repetition = regexp.MustCompile(`(?i)^(?:run|test run|repetition|iteration|round|attempt)\b`)
 
-// heading is the one of a level; "" if there is none, or it counts runs.
+// heading returns the heading of a level; empty if there is none, or if it numbers runs.
 func (o output) heading(level int) string {
-	if level < 1 || level > len(o.above) || repetition.MatchString(o.above[level-1]) {
+	if level < 1 || level > len(o.headings) || repetition.MatchString(o.headings[level-1]) {
 		return ""
 	}
-	return o.above[level-1]
+	return o.headings[level-1]
 }
 
-// repeatedAt is the level, from 1, of the first headings below which the same test was done more than once; 0 if none
-// was.
-func repeatedAt(outputs []output) int {
+// repeatedLevel returns the lowest level of headings, from 1, at which the same workload is below different headings; 0
+// if there is none.
+func repeatedLevel(outputs []output) int {
 	for level := 1; level <= 6; level++ {
 		below := map[string]string{}
 		for _, o := range outputs {
@@ -99,9 +98,9 @@ func repeatedAt(outputs []output) int {
 	return 0
 }
 
-// printed adds a test that was done on a target.
-func (r *reader) printed(p importer.Printed, target string) {
-	facts := known(audit.FactPlace, r.place(p.Line), audit.FactTable, audit.TableOutput,
+// addPrinted adds a run of a test on a target.
+func (r *reader) addPrinted(p importer.Printed, target string) {
+	facts := factsWithValues(audit.FactPlace, r.place(p.Line), audit.FactTable, audit.TableOutput,
 		audit.FactRow, short(r.line(p.Line-1)), audit.FactTool, p.Tool, audit.FactRuns, "1")
 	r.add(result.Run{Case: cmp.Or(p.Workload, result.Unknown), Target: target, Tool: p.Tool, Window: p.Window,
 		Values: p.Values, Facts: slices.Concat(facts, p.Facts), Warnings: p.Warnings, Invalid: p.Invalid})

@@ -14,9 +14,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// separated says whether a text is CSV, and by what its cells are separated: by the name of the file,
-// or if the first two lines with text have as many separators, two at least.
-func separated(name string, lines []string) (rune, bool) {
+// csvSeparator returns the separator of cells, and whether the text is CSV: by the suffix of the file's name, or
+// because its first two lines with text have the same number of separators, at least two.
+func csvSeparator(name string, lines []string) (rune, bool) {
 	var firstLines []string
 	for _, line := range lines {
 		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "#") {
@@ -42,17 +42,17 @@ func separated(name string, lines []string) (rune, bool) {
 	if strings.HasSuffix(low, ".csv") {
 		return best, true
 	}
-	// A sentence has commas too, but hardly two lines as many, and none without a blank behind it.
+	// Sentences have commas too, but rarely the same number in two lines, and always with a space after them.
 	alike := len(firstLines) > 1 && strings.Count(firstLines[1], string(best)) == most
 	return best, most > 1 && alike && !strings.Contains(firstLines[0], string(best)+" ")
 }
 
-// readCSV reads the long form, which has a column for the metric and one for the value, or the wide
-// form, which is a table like any other.
+// readCSV reads CSV in the long form, with columns for metric and value, or in the wide form, which is read like any
+// other table.
 func (b *builder) readCSV(text string, separator rune) error {
 	reader := csv.NewReader(strings.NewReader(text))
 	reader.Comma, reader.Comment, reader.TrimLeadingSpace = separator, '#', separator != '\t'
-	reader.FieldsPerRecord = 0 // as many as the header
+	reader.FieldsPerRecord = 0 // the header's number
 	g := grid{line: 1}
 	for {
 		cells, err := reader.Read()
@@ -82,17 +82,17 @@ func (b *builder) readCSV(text string, separator rune) error {
 
 func (b *builder) csvError(err error) error {
 	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-		return b.broken(parse.Line, "%w", parse.Err)
+		return b.formatError(parse.Line, "%w", parse.Err)
 	}
 	return fmt.Errorf("%s: %w: %w", b.name, ErrFormat, err)
 }
 
-// broken is an error about a line.
-func (b *builder) broken(line int, format string, a ...any) error {
+// formatError returns an error about a line. It Is [ErrFormat].
+func (b *builder) formatError(line int, format string, a ...any) error {
 	return fmt.Errorf("%s: %w: %w", b.place(line), ErrFormat, fmt.Errorf(format, a...))
 }
 
-// longColumns finds the columns of the long form by their names; nil if it is not that.
+// longColumns returns the columns of the long form by name; nil if the header is not that of the long form.
 func longColumns(header []string) map[string]int {
 	aliases := map[string]string{
 		"n": audit.FactRuns, "runs": audit.FactRuns, "repetitions": audit.FactRuns, "count": audit.FactRuns,
@@ -117,7 +117,7 @@ func longColumns(header []string) map[string]int {
 	return columns
 }
 
-// readLong makes a run of the rows that are of one case, target and block.
+// readLong adds a run for each case, target, block, run and attempt; without a column block, one for each row.
 func (b *builder) readLong(g grid, columns map[string]int) error {
 	if b.cells += len(g.header) * len(g.rows); b.cells > maxCells {
 		b.over = g.line
@@ -140,7 +140,7 @@ func (b *builder) readLong(g grid, columns map[string]int) error {
 			return err
 		}
 		key := strings.Join([]string{r.Case, r.Target, field("block"), field("run"), field("attempt")}, "\x00")
-		if !blocks { // each row is a run
+		if !blocks {
 			key = b.place(row.line)
 		}
 		t.merge(key, r)
@@ -151,17 +151,17 @@ func (b *builder) readLong(g grid, columns map[string]int) error {
 	return nil
 }
 
-// factColumns are columns that say how a value was measured.
+// factColumns lists the columns about how a value was measured.
 var factColumns = []string{
 	audit.FactRuns, audit.FactSamples, audit.FactConcurrency, audit.FactLoop, audit.FactLink, audit.FactAggregate,
 	audit.FactLimitIOPS, audit.FactLimitBytes,
 }
 
-// longRun reads a row of the long form.
+// longRun returns the run with the value of a row in the long form.
 func (b *builder) longRun(line int, field func(string) string) (result.Run, error) {
 	figures, ok := parseCell(field("value"))
 	if !ok || len(figures) != 1 {
-		return result.Run{}, b.broken(line, "the value %q is not a number", field("value"))
+		return result.Run{}, b.formatError(line, "the value %q is not a number", field("value"))
 	}
 	f := figures[0]
 	if name := field("unit"); name != "" && f.unit == "" {
@@ -169,7 +169,7 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 		if f.scale, f.unit, known = unitOf(name); !known && name != "1" {
 			v, u, err := unit.Parse("1 " + name)
 			if err != nil {
-				return result.Run{}, b.broken(line, "the unit %q is unknown", name)
+				return result.Run{}, b.formatError(line, "the unit %q is unknown", name)
 			}
 			f.scale, f.unit = v, u
 		}
@@ -178,7 +178,7 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 		f.unit, f.scale = unit.Count, 1
 	}
 	if !finite(f.number*f.scale) || !finite(f.sd*f.scale) {
-		return result.Run{}, b.broken(line, "the value %q is too large", field("value"))
+		return result.Run{}, b.formatError(line, "the value %q is too large", field("value"))
 	}
 	metric := cmp.Or(strings.ToLower(field("metric")), metricOfUnit(f.unit))
 	values := []result.Value{value(metric, f.unit, f.number*f.scale)}
@@ -187,13 +187,13 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	}
 	r := result.Run{Case: cmp.Or(field("case"), result.Unknown),
 		Target: cmp.Or(field("target"), result.Unknown), Tool: field("tool"), Values: values}
-	r.Facts = known(audit.FactPlace, b.place(line), audit.FactTable, "the table")
+	r.Facts = factsWithValues(audit.FactPlace, b.place(line), audit.FactTable, "the table")
 	for _, name := range factColumns {
-		r.Facts = append(r.Facts, known(name, field(name))...)
+		r.Facts = append(r.Facts, factsWithValues(name, field(name))...)
 	}
 	if field(audit.FactRuns) != "" {
 		if _, err := strconv.Atoi(field(audit.FactRuns)); err != nil {
-			return result.Run{}, b.broken(line, "the number of runs %q is no whole number", field(audit.FactRuns))
+			return result.Run{}, b.formatError(line, "the number of runs %q is no whole number", field(audit.FactRuns))
 		}
 	}
 	return r, nil

@@ -21,51 +21,52 @@ var (
 	versus       = regexp.MustCompile(`(?i)^(.+?)\s+(?:vs\.?|versus)\s+(.+)$`)
 )
 
-// keys reads a block: a heading between signs of equality, then lines of a metric with what it is over
-// the runs ("mean: 1.6, variance: 0.002"), or with a change in percent between two targets.
-func (r *reader) keys() int {
+// readKeys reads the current line as part of a block of keys: a heading between equals signs, then lines with a metric
+// and its statistics ("mean: 1.6, variance: 0.002"), or its change in percent between two targets. It returns the
+// number of lines read.
+func (r *reader) readKeys() int {
 	text := strings.TrimSpace(r.line(r.at))
 	if found := blockHeading.FindStringSubmatch(text); found != nil {
-		r.blockAt, r.target, r.against = r.at+1, found[1], ""
+		r.blockLine, r.target, r.baseline = r.at+1, found[1], ""
 		for _, word := range []string{"Results of ", "Results for ", "Results ", "Result "} {
 			r.target = strings.TrimPrefix(r.target, word)
 		}
 		if pair := versus.FindStringSubmatch(r.target); pair != nil {
-			r.target, r.against = pair[1], pair[2]
+			r.target, r.baseline = pair[1], pair[2]
 		}
-		r.counted = false
+		r.blockCounted = false
 		return 1
 	}
-	if r.blockAt == 0 {
+	if r.blockLine == 0 {
 		return 0
 	}
 	found := keyLine.FindStringSubmatch(text)
 	if found == nil {
-		r.blockAt = 0
+		r.blockLine = 0
 		return 0
 	}
-	if r.against != "" {
-		return r.change(found[1], found[2])
+	if r.baseline != "" {
+		return r.readChange(found[1], found[2])
 	}
-	return r.summary(found[1], found[2])
+	return r.readStatistics(found[1], found[2])
 }
 
-// addKey adds a figure of the block, which is a table from its first figure on.
+// addKey adds a run of the block. The block counts as a table from its first run.
 func (r *reader) addKey(run result.Run) {
-	if !r.counted {
-		r.counted = true
+	if !r.blockCounted {
+		r.blockCounted = true
 		r.doc.Tables++
 	}
 	r.add(run)
 }
 
-// blockFacts are those of a figure in the block.
+// blockFacts returns the facts of a figure in the block.
 func (r *reader) blockFacts(label string) []result.Fact {
-	return known(audit.FactPlace, r.place(r.at+1), audit.FactTable, fmt.Sprintf("the block in line %d", r.blockAt),
-		audit.FactRow, label)
+	block := fmt.Sprintf("the block in line %d", r.blockLine)
+	return factsWithValues(audit.FactPlace, r.place(r.at+1), audit.FactTable, block, audit.FactRow, label)
 }
 
-// blockCase names what the blocks of a section measure.
+// blockCase returns the case of the blocks below a heading.
 func (r *reader) blockCase() string {
 	if name := slug(r.heading); r.heading != "" && name != "results" {
 		return name
@@ -73,8 +74,8 @@ func (r *reader) blockCase() string {
 	return "results"
 }
 
-// change reads "+1.17 % (A is faster)".
-func (r *reader) change(label, text string) int {
+// readChange reads a change such as "+1.17 % (A is faster)". It returns the number of lines read.
+func (r *reader) readChange(label, text string) int {
 	found := changeWord.FindStringSubmatch(text)
 	if found == nil {
 		return 0
@@ -84,7 +85,7 @@ func (r *reader) change(label, text string) int {
 		r.warn(r.at+1, "%q is no change in percent", short(text))
 		return 1
 	}
-	facts := append(r.blockFacts(label), result.Fact{Name: audit.FactAgainst, Value: r.against})
+	facts := append(r.blockFacts(label), result.Fact{Name: audit.FactAgainst, Value: r.baseline})
 	r.addKey(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts,
 		Values: []result.Value{{Metric: r.keyMetric(label) + audit.ChangeSuffix, Unit: unit.Ratio, Number: number / 100}}})
 	return 1
@@ -97,8 +98,8 @@ func (r *reader) keyMetric(label string) string {
 	return slug(label)
 }
 
-// summary reads "mean: 1.632200, variance: 0.002057".
-func (r *reader) summary(label, text string) int {
+// readStatistics reads a line such as "mean: 1.632200, variance: 0.002057". It returns the number of lines read.
+func (r *reader) readStatistics(label, text string) int {
 	pairs := pairWord.FindAllStringSubmatch(text, -1)
 	if len(pairs) < 2 {
 		return 0
@@ -137,9 +138,9 @@ func (r *reader) summary(label, text string) int {
 	return 1
 }
 
-// blockUnit is the unit beside a number, or the one that the text says all its numbers have.
-func (r *reader) blockUnit(beside string) (float64, unit.Unit) {
-	for _, name := range []string{beside, r.baseUnit} {
+// blockUnit returns the unit after a number, or else the one that the text gives for all its numbers, with its scale.
+func (r *reader) blockUnit(suffix string) (float64, unit.Unit) {
+	for _, name := range []string{suffix, r.baseUnit} {
 		if scale, u, ok := unitOf(name); ok {
 			return scale, u
 		}

@@ -16,58 +16,58 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A measure is what a label says of its figures.
+// A measure is the description of figures in a label: what they measure, in which unit.
 type measure struct {
 	path, workload, params string
-	bothWays               bool // of a stream
+	bothWays               bool // a stream in both directions
 	metric                 string
-	parts                  []part // of a cell with several figures; none: one figure
+	parts                  []part // of a cell with several figures; empty: one figure
 	unit                   unit.Unit
 	scale                  float64
 	tool                   string
-	aggregate              string // mean, max, min, median of a throughput or a rate
+	aggregate              string // mean, max or median; empty: not given
 }
 
 // A part is one of the figures in a cell.
 type part struct {
 	metric string
-	unit   unit.Unit // "": that of the measure
+	unit   unit.Unit // empty: that of the measure
 	scale  float64
 }
 
-// brackets finds what stands in round or square brackets.
+// brackets matches text in round or square brackets.
 var brackets = regexp.MustCompile(`[(\[]([^()\[\]]*)[)\]]`)
 
-// narrow replaces full-width brackets and punctuation.
-func narrow(text string) string { return narrowed.Replace(text) }
+// toHalfWidth replaces full-width brackets and punctuation.
+func toHalfWidth(text string) string { return halfWidths.Replace(text) }
 
 var (
-	narrowed = strings.NewReplacer("（", "(", "）", ")", "【", "[",
+	halfWidths = strings.NewReplacer("（", "(", "）", ")", "【", "[",
 		"】", "]", "，", ",", "：", ":", "／", "/", "％", "%", "\u00a0", " ")
-	unmarked = strings.NewReplacer("`", "", "**", "", "<br>", " ", "<br/>", " ")
+	withoutMarks = strings.NewReplacer("`", "", "**", "", "<br>", " ", "<br/>", " ")
 )
 
-// clean is a label without marks of Markdown and without double blanks.
+// clean returns a label without Markdown marks, full-width punctuation and repeated spaces.
 func clean(text string) string {
-	return strings.Join(strings.Fields(unmarked.Replace(narrow(text))), " ")
+	return strings.Join(strings.Fields(withoutMarks.Replace(toHalfWidth(text))), " ")
 }
 
-// measureOf understands a label such as "TCP Latency (Mean µs/Transaction Rate)".
-func measureOf(label string) measure {
+// parseMeasure parses a label such as "TCP Latency (Mean µs/Transaction Rate)".
+func parseMeasure(label string) measure {
 	text := clean(label)
 	low := strings.ToLower(text)
 	m := measure{path: pathOf(low)}
 	for _, found := range brackets.FindAllStringSubmatch(text, -1) {
-		m.bracket(strings.TrimSpace(found[1]))
+		m.parseBracket(strings.TrimSpace(found[1]))
 	}
 	if m.unit == "" {
-		m.lastWord(text)
+		m.parseLastUnit(text)
 	}
 	m.workload, m.params = workloadOf(low)
-	if m.workload == "" && m.unit == unit.BitPerSecond && has(low, "tcp", "udp") {
+	if m.workload == "" && m.unit == unit.BitPerSecond && containsAny(low, "tcp", "udp") {
 		m.workload, m.params = workloadOf(low + " throughput")
 	}
-	m.bothWays = m.params != "" && has(low, bothWays...)
+	m.bothWays = m.params != "" && containsAny(low, bothWaysWords...)
 	if m.metric == "" {
 		m.metric = metricOf(brackets.ReplaceAllString(low, " "))
 	}
@@ -80,18 +80,18 @@ func measureOf(label string) measure {
 	return m
 }
 
-// bracket reads what a label has in brackets: a unit, a word and a unit, or the parts of a cell.
-func (m *measure) bracket(text string) {
+// parseBracket parses the text in a label's brackets: a unit, words and a unit, or the parts of a cell.
+func (m *measure) parseBracket(text string) {
 	if scale, u, ok := unitOf(text); ok {
 		m.unit, m.scale = u, scale
-		m.netperf(text)
+		m.detectNetperf(text)
 		return
 	}
 	words := strings.Fields(text)
 	if len(words) > 1 {
 		if scale, u, ok := unitOf(words[len(words)-1]); ok && u != unit.Count {
 			m.unit, m.scale = u, scale
-			m.netperf(words[len(words)-1])
+			m.detectNetperf(words[len(words)-1])
 			return
 		}
 	}
@@ -101,7 +101,7 @@ func (m *measure) bracket(text string) {
 	}
 	var parts []part
 	for _, piece := range pieces {
-		p, ok := partOf(piece)
+		p, ok := parsePart(piece)
 		if !ok {
 			return
 		}
@@ -110,15 +110,15 @@ func (m *measure) bracket(text string) {
 	m.parts = parts
 }
 
-// netperf is known by the unit of its tables, which nobody else has.
-func (m *measure) netperf(unitName string) {
+// detectNetperf sets the tool if the unit is that of netperf's tables, which no other tool uses.
+func (m *measure) detectNetperf(unitName string) {
 	if strings.HasPrefix(unitName, "10^6") {
 		m.tool = "netperf"
 	}
 }
 
-// partOf understands "Mean µs", "Transaction Rate" or "TX-C".
-func partOf(text string) (part, bool) {
+// parsePart parses a part of a label such as "Mean µs", "Transaction Rate" or "TX-C".
+func parsePart(text string) (part, bool) {
 	low := strings.ToLower(strings.TrimSpace(text))
 	var p part
 	words := strings.Fields(text)
@@ -141,8 +141,8 @@ func partOf(text string) (part, bool) {
 	return p, p.metric != ""
 }
 
-// lastWord takes a unit from the end of a label without brackets: "throughput Gbit/s", "p99_us".
-func (m *measure) lastWord(text string) {
+// parseLastUnit parses a unit at the end of a label, as in "throughput Gbit/s" or "p99_us".
+func (m *measure) parseLastUnit(text string) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '_' || r == ',' || r == ';' })
 	if len(words) < 2 {
 		return
@@ -152,7 +152,7 @@ func (m *measure) lastWord(text string) {
 	}
 }
 
-// unitOf understands the name of a unit as people write it.
+// unitOf parses the name of a unit in its common spellings. It returns false for others, and for plain counts.
 func unitOf(name string) (scale float64, u unit.Unit, ok bool) {
 	name = strings.TrimSpace(name)
 	if name == "" || strings.ContainsAny(name[:1], "0123456789+-.") && !strings.HasPrefix(name, "10^6") {
@@ -172,8 +172,8 @@ func unitOf(name string) (scale float64, u unit.Unit, ok bool) {
 	return scale, u, err == nil && u != unit.Count
 }
 
-// orOf takes from the title of a table what the label leaves open.
-func (m measure) orOf(title measure) measure {
+// withDefaults fills in from a table's title what the label lacks.
+func (m measure) withDefaults(title measure) measure {
 	m.path = cmp.Or(m.path, title.path)
 	m.workload = cmp.Or(m.workload, title.workload)
 	if m.params == "" {
@@ -191,12 +191,12 @@ func (m measure) orOf(title measure) measure {
 	return m
 }
 
-// says whether a label names something to measure, rather than something to measure it on.
-func (m measure) says() bool {
+// describesMeasurement reports whether a label names what is measured, rather than a target.
+func (m measure) describesMeasurement() bool {
 	return m.metric != "" || m.workload != "" || m.path != "" || len(m.parts) > 1
 }
 
-// withoutUnit is the name of a column without the unit that stands in brackets behind it.
+// withoutUnit returns the name of a column without units in brackets.
 func withoutUnit(header string) string {
 	return brackets.ReplaceAllStringFunc(clean(header), func(found string) string {
 		if _, _, ok := unitOf(found[1 : len(found)-1]); ok {
@@ -206,12 +206,12 @@ func withoutUnit(header string) string {
 	})
 }
 
-// metricWords are left out of the name of a case: they name the metric.
+// metricWords matches words for metrics, which are left out of the names of cases.
 var metricWords = regexp.MustCompile(`(?i)\b(?:p_?\d{1,2}(?:\.\d+)?|\d{1,2}(?:\.\d+)?(?:th percentile|%tile)` +
 	`|mean|average|avg|median|maximum|max|minimum|min|peak|latency|latencies)\b`)
 
-// typed is the case of a label, <path>/<workload>, with the words of the label where the workload is not one of ours.
-func (m measure) typed(label string, families family.List) result.Case {
+// caseOf returns the case of a label, <path>/<workload>. Words of the label stand in for an unknown workload.
+func (m measure) caseOf(label string, families family.List) result.Case {
 	name := m.workload
 	if name == "" && m.path == "" {
 		name = slug(metricWords.ReplaceAllString(brackets.ReplaceAllString(clean(label), " "), " "))
@@ -229,7 +229,7 @@ func (m measure) typed(label string, families family.List) result.Case {
 	return c
 }
 
-// slug is a text as a name: words joined by dashes.
+// slug converts a text to a name: lower-case words joined by dashes.
 func slug(text string) string {
 	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' }
 	words := strings.FieldsFunc(strings.ToLower(text), between)
@@ -239,7 +239,7 @@ func slug(text string) string {
 	return strings.Join(words, "-")
 }
 
-// values puts the figures of a cell into base units.
+// values converts the figures of a cell to values in base units.
 func (m measure) values(figures []figure) ([]result.Value, error) {
 	parts := m.parts
 	if len(parts) == 0 || len(figures) == 1 && len(parts) != 1 {
@@ -279,7 +279,7 @@ func (m measure) values(figures []figure) ([]result.Value, error) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// metricOfUnit is what a figure is where only its unit is known.
+// metricOfUnit returns the metric of a figure of which only the unit is known.
 func metricOfUnit(u unit.Unit) string {
 	switch u {
 	case unit.BitPerSecond:
@@ -294,7 +294,7 @@ func metricOfUnit(u unit.Unit) string {
 	return "value"
 }
 
-// direction says which way a metric improves. A time that is no known metric is better where it is less.
+// direction returns in which direction a metric improves. An unknown metric that is a time is better if lower.
 func direction(name string, u unit.Unit) metric.Better {
 	m, known := metric.Find(name)
 	switch {
@@ -306,33 +306,33 @@ func direction(name string, u unit.Unit) metric.Better {
 	return metric.Neutral
 }
 
-// has says whether a text has one of the words in it.
-func has(text string, words ...string) bool {
+// containsAny reports whether a text contains one of the words.
+func containsAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// workloadOf finds the workload that a lower-case label speaks of, and its parameters.
+// workloadOf returns the workload that a lower-case label names, and its parameters; empty if it names none.
 func workloadOf(low string) (workload, params string) {
-	udp := has(low, "udp")
+	udp := containsAny(low, "udp")
 	switch {
-	case has(low, "iops", "fio", "disk", "storage", "randread", "randwrite"):
+	case containsAny(low, "iops", "fio", "disk", "storage", "randread", "randwrite"):
 		return "", ""
-	case has(low, "crr", "short conn", "short-conn", "短连接", "短链接", "短时延"):
+	case containsAny(low, "crr", "short conn", "short-conn", "短连接", "短链接", "短时延"):
 		return "tcp-crr", ""
-	case has(low, "_rr", "tcp rr", "udp rr", "tcp-rr", "udp-rr", "request/response", "request-response", "长连接", "长链接",
-		"round trip", "round-trip") ||
-		has(low, "tcp", "udp", "network") && has(low, "latenc", "transaction"):
+	case containsAny(low, "_rr", "tcp rr", "udp rr", "tcp-rr", "udp-rr", "request/response", "request-response", "长连接",
+		"长链接", "round trip", "round-trip") ||
+		containsAny(low, "tcp", "udp", "network") && containsAny(low, "latenc", "transaction"):
 		if udp {
 			return "udp-rr", ""
 		}
 		return "tcp-rr", ""
-	case has(low, "throughput", "bandwidth", "stream", "吞吐", "带宽"):
+	case containsAny(low, "throughput", "bandwidth", "stream", "吞吐", "带宽"):
 		params := paramsOf(low)
 		if udp {
 			return "udp-stream", params
 		}
 		return "tcp-stream", params
-	case udp && has(low, "loss", "lost", "jitter", "datagram", "丢包"):
+	case udp && containsAny(low, "loss", "lost", "jitter", "datagram", "丢包"):
 		return "udp-stream", ""
 	}
 	return "", ""
@@ -345,19 +345,19 @@ var (
 	mtuWord  = regexp.MustCompile(`\b(mtu|mss)\s?=?\s?(\d{2,5})\b`)
 )
 
-// bothWays are words for a stream in both directions at once.
-var bothWays = []string{"bidirectional", "bidir", "full duplex", "双向"}
+// bothWaysWords are words for a stream in both directions at once.
+var bothWaysWords = []string{"bidirectional", "bidir", "full duplex", "双向"}
 
-// paramsOf finds what tells two streams apart: without it they would be taken for one that was measured
-// twice.
+// paramsOf returns the parameters of a stream in a lower-case label. Streams with different parameters are different
+// cases; without them they would count as repetitions.
 func paramsOf(low string) string {
 	var params []string
-	if has(low, bothWays...) {
+	if containsAny(low, bothWaysWords...) {
 		params = append(params, "direction=both")
 	}
 	if found := flowsWord.FindStringSubmatch(low); found != nil {
 		params = append(params, "flows="+cmp.Or(found[1], found[2]))
-	} else if has(low, "multi", "parallel", "多流", "并发") {
+	} else if containsAny(low, "multi", "parallel", "多流", "并发") {
 		params = append(params, "flows=many")
 	}
 	if found := sizeWord.FindStringSubmatch(low); found != nil {
@@ -369,78 +369,78 @@ func paramsOf(low string) string {
 	return strings.Join(params, ",")
 }
 
-// percentileWord finds p99, P99.9, 99th percentile, 99%tile, P99_LATENCY.
+// percentileWord matches p99, P99.9, 99th percentile, 99%tile, P99_LATENCY.
 var percentileWord = regexp.MustCompile(`\bp_?(\d{1,2}(?:\.\d+)?)(?:\b|_)` +
 	`|\b(\d{1,2}(?:\.\d+)?) ?(?:th percentile|%tile|%-tile|th pct)`)
 
-// metricOf finds the metric that a lower-case text speaks of; "" if it does not say.
+// metricOf returns the metric that a lower-case text names; empty if it names none.
 func metricOf(low string) string {
 	if found := percentileWord.FindStringSubmatch(low); found != nil {
 		return "p" + cmp.Or(found[1], found[2])
 	}
-	throughput := has(low, "throughput", "bandwidth", "吞吐", "带宽", "stream")
+	throughput := containsAny(low, "throughput", "bandwidth", "吞吐", "带宽", "stream")
 	switch {
-	case has(low, "loss", "lost", "丢包"):
+	case containsAny(low, "loss", "lost", "丢包"):
 		return metric.Loss
-	case has(low, "jitter", "抖动"):
+	case containsAny(low, "jitter", "抖动"):
 		return metric.Jitter
-	case has(low, "retrans", "重传"):
+	case containsAny(low, "retrans", "重传"):
 		return metric.Retransmits
-	case has(low, "iops"):
+	case containsAny(low, "iops"):
 		return metric.IOPS
 	case throughput:
 		return metric.Throughput
-	case has(low, "transaction rate", "trans/s", "transactions", "req/s", "requests/s", "rps", "qps"):
+	case containsAny(low, "transaction rate", "trans/s", "transactions", "req/s", "requests/s", "rps", "qps"):
 		return metric.Rate
-	case has(low, "median", "中位"):
+	case containsAny(low, "median", "中位"):
 		return metric.P50
-	case has(low, "mean", "average", "avg", "平均"):
+	case containsAny(low, "mean", "average", "avg", "平均"):
 		return metric.Mean
-	case has(low, "max", "peak", "最大", "峰值"):
+	case containsAny(low, "max", "peak", "最大", "峰值"):
 		return metric.Max
-	case has(low, "min_", "minimum", "最小") || low == "min":
+	case containsAny(low, "min_", "minimum", "最小") || low == "min":
 		return metric.Min
-	case has(low, "latency", "latencies", "时延", "延迟"):
+	case containsAny(low, "latency", "latencies", "时延", "延迟"):
 		return metric.Latency
 	}
 	return ""
 }
 
-// aggregateOf finds what a throughput or an unnamed figure is over its runs.
+// aggregateOf returns how a figure summarises its runs, by a lower-case label; empty if the label does not name it.
 func aggregateOf(low string) string {
 	switch {
-	case has(low, "max", "peak", "最大", "峰值"):
+	case containsAny(low, "max", "peak", "最大", "峰值"):
 		return audit.AggregateMax
-	case has(low, "mean", "average", "avg", "平均"):
+	case containsAny(low, "mean", "average", "avg", "平均"):
 		return audit.AggregateMean
-	case has(low, "median", "中位"):
+	case containsAny(low, "median", "中位"):
 		return audit.AggregateMedian
 	}
 	return ""
 }
 
-// pathOf finds which of the nine paths a lower-case label names; "" if it names none, and without
-// /same or /other if it does not say whether the traffic leaves the node.
+// pathOf returns the one of the nine paths that a lower-case label names; empty if it names none, and without /same or
+// /other if it does not name the node.
 func pathOf(low string) string {
 	where := ""
-	take := func(place, instead string, phrases ...string) {
+	take := func(place, replacement string, phrases ...string) {
 		for _, phrase := range phrases {
 			if strings.Contains(low, phrase) {
 				if where == "" {
 					where = place
 				}
-				low = strings.ReplaceAll(low, phrase, instead)
+				low = strings.ReplaceAll(low, phrase, replacement)
 			}
 		}
 	}
-	// 不同节点 contains 同节点, so what is elsewhere comes first.
+	// 不同节点 (other node) contains 同节点 (same node), so it comes first.
 	take("/other", " ", "不同的节点", "不同节点", "跨节点", "其他节点", "另一节点", "different nodes", "different node", "other node",
 		"another node", "inter-node", "internode", "cross-node", "cross node", "/other")
 	take("/same", " node ", "pod 所在的节点", "pod所在的节点", "pod 所在节点")
 	take("/same", " ", "相同的节点", "相同节点", "同一节点", "同节点", "此节点", "本节点", "same-node", "same node", "intra-node", "intranode",
 		"/same")
-	pods, service := strings.Count(low, "pod"), has(low, "service", "svc")
-	node := has(low, "节点", "node", "host", "bare metal", "baremetal")
+	pods, service := strings.Count(low, "pod"), containsAny(low, "service", "svc")
+	node := containsAny(low, "节点", "node", "host", "bare metal", "baremetal")
 	switch {
 	case service && pods > 0:
 		return "pod-svc" + where
@@ -452,32 +452,32 @@ func pathOf(low string) string {
 		return "pod-pod" + where
 	case pods == 1 && node:
 		return "pod-node" + where
-	case pods == 0 && (has(low, "节点间", "节点之间", "节点和节点", "bare metal", "baremetal") ||
+	case pods == 0 && (containsAny(low, "节点间", "节点之间", "节点和节点", "bare metal", "baremetal") ||
 		strings.Count(low, "node") > 1 || strings.Count(low, "host") > 1):
 		return "node-node"
 	}
 	return ""
 }
 
-// A figure is a number in a cell, with its unit and spread if they are there too.
+// A figure is a number in a cell, with its unit and standard deviation if the cell has them.
 type figure struct {
 	number, sd float64
-	digit      float64 // what one of its last digit is
-	unit       unit.Unit
-	scale      float64
+	digit      float64   // value of one unit in the last digit; 0: unknown
+	unit       unit.Unit // empty: none in the cell
+	scale      float64   // factor to the base unit
 }
 
-// cellNumber is a number, then perhaps ± and another, then perhaps a unit.
+// cellNumber matches a number, optionally followed by ± and another number, and by a unit.
 var cellNumber = regexp.MustCompile(`^[~≈]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)` +
 	`(?:\s*(?:±|\+/-|\+-)\s*(\d+(?:\.\d+)?))?\s*([^\s\d][^\s]*)?\s*[*⬆⬇↑↓️]*$`)
 
-// grouped finds a number whose thousands are set apart by blanks.
-var grouped = regexp.MustCompile(`^\d{1,3}(?:[ \x{2009}\x{202f}]\d{3})+(?:\.\d+)?$`)
+// spacedNumber matches a number with spaces between thousands.
+var spacedNumber = regexp.MustCompile(`^\d{1,3}(?:[ \x{2009}\x{202f}]\d{3})+(?:\.\d+)?$`)
 
-// parseCell reads the figures of a cell, which are separated by slashes.
+// parseCell parses the figures of a cell: one, or two to four between slashes.
 func parseCell(text string) ([]figure, bool) {
 	text = strings.Trim(clean(text), "* ")
-	if grouped.MatchString(text) {
+	if spacedNumber.MatchString(text) {
 		text = strings.Join(strings.FieldsFunc(text, unicode.IsSpace), "")
 	}
 	if f, ok := parseFigure(text); ok {
@@ -521,7 +521,7 @@ func decimal(text string) (float64, bool) {
 	return v, err == nil && u == unit.Count
 }
 
-// missing says whether a cell holds no figure on purpose.
+// missing reports whether a cell is empty or has a placeholder for a figure.
 func missing(text string) bool {
 	switch strings.ToLower(strings.Trim(clean(text), "*_ ")) {
 	case "", "-", "–", "—", "n/a", "na", "n.a.", "none", "null", "tbd", "?", "x", "nan", "fail", "failed", "error",

@@ -34,19 +34,19 @@ var (
 	subjectEnd = regexp.MustCompile(`\s(?:had|has|have|with|provides?|currently|offers?)\s`)
 )
 
-// prose reads a line of sentences.
-func (r *reader) prose(number int) {
-	text := strings.TrimSpace(link.ReplaceAllString(narrow(r.line(number-1)), "$1"))
+// readProse reads a line of sentences; number is the line's, from 1.
+func (r *reader) readProse(number int) {
+	text := strings.TrimSpace(link.ReplaceAllString(toHalfWidth(r.line(number-1)), "$1"))
 	text = strings.TrimSpace(strings.TrimLeft(text, "-*•> "))
-	if r.announced(number, text) {
-		r.say(number, audit.SaidAnnounced, text)
+	if r.announcesMissing(number, text) {
+		r.addSentence(number, audit.SaidAnnounced, text)
 	}
 	for _, sentence := range sentences(text) {
-		r.sentence(number, sentence)
+		r.readSentence(number, sentence)
 	}
 }
 
-// sentences splits a line where a sentence ends, which is not within a number.
+// sentences splits a line at the ends of sentences.
 func sentences(text string) []string {
 	var all []string
 	for {
@@ -63,8 +63,8 @@ func sentences(text string) []string {
 	return all
 }
 
-// announced says whether a line ends by promising figures, and a sentence follows instead.
-func (r *reader) announced(number int, text string) bool {
+// announcesMissing reports whether a line announces figures and a sentence, another announcement or nothing follows.
+func (r *reader) announcesMissing(number int, text string) bool {
 	if !announces.MatchString(text) {
 		return false
 	}
@@ -78,26 +78,27 @@ func (r *reader) announced(number int, text string) bool {
 	return true
 }
 
-func (r *reader) sentence(number int, text string) {
+// readSentence adds the figures of a sentence, a link rate, or a comparison without figures.
+func (r *reader) readSentence(number int, text string) {
 	figures := proseValues(text)
 	switch {
 	case limitWords.MatchString(text) && len(figures) > 0:
-		r.limit(number, text, figures[0])
+		r.readLinkRate(number, text, figures[0])
 	case len(figures) > 0:
 		for _, v := range figures {
-			r.say(number, audit.SaidFigure, text, v)
+			r.addSentence(number, audit.SaidFigure, text, v)
 		}
 	case beyondWords.MatchString(text):
-		r.say(number, audit.SaidBeyond, text)
+		r.addSentence(number, audit.SaidBeyond, text)
 	case notCompares.MatchString(text) || !compares.MatchString(text):
 	case shareWord.MatchString(text):
-		r.say(number, audit.SaidShare, text)
+		r.addSentence(number, audit.SaidShare, text)
 	default:
-		r.say(number, audit.SaidClaim, text)
+		r.addSentence(number, audit.SaidClaim, text)
 	}
 }
 
-// proseValues finds the figures with units in a sentence.
+// proseValues returns the figures with units in a sentence, except those of links.
 func proseValues(text string) []result.Value {
 	var values []result.Value
 	for _, at := range proseFigure.FindAllStringSubmatchIndex(text, -1) {
@@ -114,8 +115,8 @@ func proseValues(text string) []result.Value {
 	return values
 }
 
-// limit records the link rate that a sentence says its subject has.
-func (r *reader) limit(number int, text string, v result.Value) {
+// readLinkRate adds the link rate that a sentence gives for its subject.
+func (r *reader) readLinkRate(number int, text string, v result.Value) {
 	if v.Unit != unit.BitPerSecond {
 		return
 	}
@@ -128,15 +129,15 @@ func (r *reader) limit(number int, text string, v result.Value) {
 	if name = clean(name); name == "" {
 		return
 	}
-	r.compare(name)
+	r.registerTarget(name)
 	r.doc.Facts[name] = append(r.doc.Facts[name],
 		result.Fact{Name: audit.FactLink, Value: unit.Format(v.Number, v.Unit)},
 		result.Fact{Name: audit.FactPlace, Value: r.place(number)})
 	r.figures++
 }
 
-// bullet is the text of an item of a list, "" if the line is none.
-func bullet(line string) string {
+// listItem returns the text of a list item; empty if the line is none.
+func listItem(line string) string {
 	text := strings.TrimLeft(line, " \t")
 	for _, mark := range []string{"- ", "* ", "• "} {
 		if rest, ok := strings.CutPrefix(text, mark); ok {
@@ -146,22 +147,22 @@ func bullet(line string) string {
 	return ""
 }
 
-// list reads the items of a list of configurations: those that have none below them.
-func (r *reader) list() int {
+// readList reads a list of configurations: its items without nested ones. It returns the number of lines read.
+func (r *reader) readList() int {
 	indent := func(i int) int { return len(r.line(i)) - len(strings.TrimLeft(r.line(i), " \t")) }
 	n := 0
-	for ; bullet(r.line(r.at+n)) != ""; n++ {
+	for ; listItem(r.line(r.at+n)) != ""; n++ {
 		i := r.at + n
-		if bullet(r.line(i+1)) != "" && indent(i+1) > indent(i) {
+		if listItem(r.line(i+1)) != "" && indent(i+1) > indent(i) {
 			continue
 		}
-		r.listed = append(r.listed, listed{clean(bullet(r.line(i))), r.place(i + 1)})
+		r.listed = append(r.listed, listed{clean(listItem(r.line(i))), r.place(i + 1)})
 	}
 	return n
 }
 
-// matchListed finds the listed configurations among the columns of the tables. A list of which less
-// than half is found is of something else.
+// matchListed matches the listed configurations with the targets of the tables, and registers those without figures. A
+// list of which fewer than two items, or fewer than half, match is about something else.
 func (b *builder) matchListed() {
 	names := map[string]listed{}
 	var missed []listed
@@ -181,7 +182,7 @@ func (b *builder) matchListed() {
 	}
 	for _, l := range missed {
 		if !b.targets[l.name] {
-			b.compare(l.name)
+			b.registerTarget(l.name)
 			names[l.name] = l
 		}
 	}
@@ -190,14 +191,14 @@ func (b *builder) matchListed() {
 	}
 }
 
-// alike says whether two names are one but for case, blanks, brackets, words for mode, and one letter.
+// alike reports whether two names are equal but for case, spaces, punctuation, words for mode, and one letter.
 func alike(a, b string) bool {
-	x, y := core(a), core(b)
-	return x == y || min(len(x), len(y)) > 5 && oneApart([]rune(x), []rune(y))
+	x, y := normalised(a), normalised(b)
+	return x == y || min(len(x), len(y)) > 5 && withinOneEdit([]rune(x), []rune(y))
 }
 
-// core is a name without what people write or leave out.
-func core(name string) string {
+// normalised returns the letters and digits of a name, in lower case, without words for mode.
+func normalised(name string) string {
 	low := strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(clean(name), "模式", ""), "mode", ""))
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -207,8 +208,8 @@ func core(name string) string {
 	}, low)
 }
 
-// oneApart says whether one letter too many, too few or other makes the whole difference.
-func oneApart(a, b []rune) bool {
+// withinOneEdit reports whether one letter inserted, removed or replaced turns a into b.
+func withinOneEdit(a, b []rune) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}

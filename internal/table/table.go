@@ -1,9 +1,7 @@
-// Package table reads published numbers: CSV, Markdown and plain text as it is when copied out of a
-// page.
+// Package table reads published numbers: CSV, Markdown, and plain text as copied from a page.
 //
-// It stands beside store and foreign at the left of result: text that somebody wrote for people comes
-// in, and every figure goes out as a run whose facts say where it stands and what the text says of
-// it, so that the audit can judge it like a run of ours. It opens no file and judges nothing.
+// Like store and importer it produces results. Every figure becomes a run whose facts have its place and what the text
+// reports about it, so that the audit can judge it like a run of Knotmeter. It opens no files and judges nothing.
 package table
 
 import (
@@ -24,32 +22,31 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// ErrFormat is what every error about a text is; it names the file, and the line if there is one.
+// ErrFormat is wrapped by every error about a text, which begins with the file's name and, if there is one, the line.
 var ErrFormat = errors.New("no table that can be read")
 
-// Imported is what the experiment of a document says it was imported as.
+// Imported is the imported format in the experiment of a document.
 const Imported = "table"
 
-// A Document is what was read of a text.
+// A Document is the content of a text.
 type Document struct {
 	result.Results
 	Tables   int      // with at least one figure
 	Figures  int      // in tables and in sentences
-	Warnings []string // what looks like a figure and was not understood; each with its place, without full stop
+	Warnings []string // about texts that look like figures and cannot be read; each with its place, without full stop
 }
 
-// limits of a text; nothing that was written for people is near them.
+// Limits of a text, far above those of published pages.
 const (
 	maxBytes  = 16 << 20
 	maxLines  = 1 << 20
 	maxCells  = 1 << 20 // of all tables
-	maxLabel  = 400     // characters that are read of a label
+	maxLabel  = 400     // characters of a label; the rest is cut
 	maxValues = 1000    // of a run
 )
 
-// Read reads a text. The name is for places and errors; if it ends in .csv or .tsv the text is taken
-// as that, otherwise it is Markdown, plain text, or what its first line says. The families know cases of ours by their
-// names.
+// Read reads a text. name is used in places and errors; if it ends in .csv or .tsv the text is read as such, otherwise
+// its first lines tell CSV from Markdown and plain text. families parse the names of cases. Every error Is [ErrFormat].
 func Read(name string, data []byte, families family.List) (*Document, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("%s: %w: it is larger than %d MiB", name, ErrFormat, maxBytes>>20)
@@ -64,7 +61,7 @@ func Read(name string, data []byte, families family.List) (*Document, error) {
 		}
 	}
 	b := newBuilder(name, families)
-	if separator, ok := separated(name, lines); ok {
+	if separator, ok := csvSeparator(name, lines); ok {
 		if err := b.readCSV(string(data), separator); err != nil {
 			return nil, err
 		}
@@ -81,31 +78,31 @@ func Read(name string, data []byte, families family.List) (*Document, error) {
 	return b.document(), nil
 }
 
-// A builder collects the runs of a document.
+// A builder assembles a document.
 type builder struct {
 	name     string
 	doc      Document
 	figures  int
 	cells    int               // of the tables so far
-	over     int               // line of the table with which they are too many
-	seen     map[[2]string]int // runs of a case on a target
+	over     int               // line of the table that exceeds maxCells; 0: none
+	runCount map[[2]string]int // by case and target
 	targets  map[string]bool
 	families family.List
 	cases    map[string]bool
-	runs     string // how many, that the text says all its results are of
-	workers  string // requests outstanding, likewise
+	runs     string // number of runs behind each result, if the text gives one for all of them
+	workers  string // outstanding requests, likewise
 	listed   []listed
-	baseUnit string // that the text says its numbers have
-	code     bool   // the text has blocks of code, which may have the output that a table is of
+	baseUnit string // unit of all numbers, if the text gives one
+	code     bool   // the text has blocks of code, whose output may be the source of a table
 }
 
-// A listed configuration is one that the text says was tested.
+// A listed configuration is one in a list of what was tested.
 type listed struct{ name, place string }
 
 func newBuilder(name string, families family.List) *builder {
 	return &builder{
 		name: name, families: families,
-		seen: map[[2]string]int{}, targets: map[string]bool{}, cases: map[string]bool{},
+		runCount: map[[2]string]int{}, targets: map[string]bool{}, cases: map[string]bool{},
 		doc: Document{Results: result.Results{Facts: map[string][]result.Fact{}}},
 	}
 }
@@ -118,20 +115,21 @@ func (b *builder) warn(line int, format string, a ...any) {
 
 // add appends a run and registers its case and target.
 func (b *builder) add(r result.Run) {
-	b.seen[[2]string{r.Case, r.Target}]++
+	key := [2]string{r.Case, r.Target}
+	b.runCount[key]++
 	r.Schema, r.ID = result.RunSchema, b.nextID()
-	r.Block, r.Attempt, r.Slot = b.seen[[2]string{r.Case, r.Target}], 1, 1
+	r.Block, r.Attempt, r.Slot = b.runCount[key], 1, 1
 	r.Tool = cmp.Or(r.Tool, result.Unknown)
 	b.figures += len(r.Values)
 	b.doc.Runs = append(b.doc.Runs, r)
-	b.compare(r.Target)
+	b.registerTarget(r.Target)
 	if !b.cases[r.Case] {
-		b.measures(b.families.ImportedCase(r.Case), r.Values)
+		b.registerCase(b.families.ImportedCase(r.Case), r.Values)
 	}
 }
 
-// measures registers a case, of which these are the first values.
-func (b *builder) measures(c result.Case, values []result.Value) {
+// registerCase adds a case once. Its metric is that of its first value.
+func (b *builder) registerCase(c result.Case, values []result.Value) {
 	if b.cases[c.Name] {
 		return
 	}
@@ -142,29 +140,30 @@ func (b *builder) measures(c result.Case, values []result.Value) {
 	b.doc.Experiment.Cases = append(b.doc.Experiment.Cases, c)
 }
 
-// compare registers a name as one of the things that are compared.
-func (b *builder) compare(name string) {
+// registerTarget adds a target once.
+func (b *builder) registerTarget(name string) {
 	if !b.targets[name] {
 		b.targets[name] = true
 		b.doc.Experiment.Targets = append(b.doc.Experiment.Targets, result.Target{Name: name, Spec: name})
 	}
 }
 
-// say adds a sentence.
-func (b *builder) say(line int, said, quote string, values ...result.Value) {
+// addSentence adds a sentence, or another text without a case, as a run whose fact said tells its kind.
+func (b *builder) addSentence(line int, said, quote string, values ...result.Value) {
 	b.figures += len(values)
 	b.doc.Runs = append(b.doc.Runs, result.Run{
 		Schema: result.RunSchema, ID: b.nextID(), Case: "text", Target: "text", Block: 1, Attempt: 1, Slot: 1,
 		Tool: result.Unknown, Values: values,
-		Facts: known(audit.FactPlace, b.place(line), audit.FactSaid, said, audit.FactQuote, short(quote)),
+		Facts: factsWithValues(audit.FactPlace, b.place(line), audit.FactSaid, said, audit.FactQuote, short(quote)),
 	})
 }
 
 func (b *builder) nextID() string { return fmt.Sprintf("%04d", len(b.doc.Runs)+1) }
 
-// maxQuote is how many characters of a sentence are kept.
+// maxQuote is the number of characters of a sentence that are kept.
 const maxQuote = 80
 
+// short returns a text with single spaces, cut to maxQuote characters.
 func short(text string) string {
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) <= maxQuote {
@@ -173,7 +172,7 @@ func short(text string) string {
 	return string(runes[:maxQuote-1]) + "…"
 }
 
-// document finishes what was collected.
+// document completes the document.
 func (b *builder) document() *Document {
 	d := &b.doc
 	b.matchListed()
@@ -198,7 +197,7 @@ func (b *builder) document() *Document {
 	return d
 }
 
-// A grid is a table as it stands: a header, and rows of a label and cells.
+// A grid is a table of text: a header, and rows of cells, of which the first are labels.
 type grid struct {
 	line   int    // of the header, from 1
 	title  string // the line before it
@@ -211,7 +210,7 @@ type gridRow struct {
 	cells []string
 }
 
-// cell is a cell of a row, "" if the row is shorter.
+// cell returns a cell of a row; empty if the row is shorter.
 func (r gridRow) cell(i int) string {
 	if i >= len(r.cells) {
 		return ""
@@ -219,7 +218,7 @@ func (r gridRow) cell(i int) string {
 	return r.cells[i]
 }
 
-// numeric lists the columns most of whose cells that have anything are figures.
+// numeric returns the columns of which most filled cells are figures.
 func (g grid) numeric() []int {
 	var columns []int
 	for i := range g.header {
@@ -241,23 +240,22 @@ func (g grid) numeric() []int {
 	return columns
 }
 
-// readGrid makes a run of each figure, and returns how many there were.
-func (b *builder) readGrid(g grid) int {
+// readGrid adds runs with the figures of a table.
+func (b *builder) readGrid(g grid) {
 	if b.cells += len(g.header) * len(g.rows); b.cells > maxCells {
 		b.over = g.line
-		return 0
+		return
 	}
 	numeric := g.numeric()
 	if len(numeric) == 0 {
-		return 0
+		return
 	}
 	b.doc.Tables++
-	before := b.figures
 	t := tableRuns{builder: b, name: "the table in line " + strconv.Itoa(g.line), at: map[string]int{}}
 	for _, i := range g.emptyColumns() {
-		b.say(g.line, audit.SaidColumn, clean(g.header[i]))
+		b.addSentence(g.line, audit.SaidColumn, clean(g.header[i]))
 	}
-	columns, title := make([]label, len(g.header)), measureOf(g.title)
+	columns, title := make([]label, len(g.header)), parseMeasure(g.title)
 	for i, name := range g.header {
 		columns[i] = newLabel(name)
 	}
@@ -265,10 +263,10 @@ func (b *builder) readGrid(g grid) int {
 	for i, r := range g.rows {
 		labels[i] = newLabel(g.label(r, numeric))
 	}
-	counts := slices.IndexFunc(columns, func(l label) bool { return countColumn.MatchString(l.text) })
+	countAt := slices.IndexFunc(columns, func(l label) bool { return countColumn.MatchString(l.text) })
 	byRow := targetsInRows(numeric, columns, labels)
 	for at, r := range g.rows {
-		runs := g.runs(r, counts)
+		runs := g.runs(r, countAt)
 		for _, i := range numeric {
 			if countColumn.MatchString(columns[i].text) {
 				continue
@@ -277,19 +275,18 @@ func (b *builder) readGrid(g grid) int {
 			if byRow {
 				p.target, p.label = labels[at].text, columns[i]
 			}
-			p.measure = p.label.measure.orOf(columns[i].measure).orOf(title)
-			t.cell(p, r.cell(i))
+			p.measure = p.label.measure.withDefaults(columns[i].measure).withDefaults(title)
+			t.addCell(p, r.cell(i))
 		}
 	}
 	t.flush()
-	return b.figures - before
 }
 
-// A label is what heads a row or a column, understood once for all its cells.
+// A label is the parsed head of a row or a column.
 type label struct {
 	text    string // clean, at most maxLabel characters
-	name    string // without its unit
-	short   string
+	name    string // text without units
+	short   string // text, at most maxQuote characters
 	measure measure
 }
 
@@ -298,14 +295,14 @@ func newLabel(text string) label {
 	if runes := []rune(text); len(runes) > maxLabel {
 		text = string(runes[:maxLabel]) + "…"
 	}
-	return label{text: text, name: clean(withoutUnit(text)), short: short(text), measure: measureOf(text)}
+	return label{text: text, name: clean(withoutUnit(text)), short: short(text), measure: parseMeasure(text)}
 }
 
-// countColumn is the header of a column that says how many runs the numbers of a row are of.
+// countColumn matches the header of a column with the number of runs behind a row.
 var countColumn = regexp.MustCompile(
 	`(?i)^(?:n|(?:#|no\.?|number)?\s*(?:of)?\s*(?:samples|runs|repetitions|repeats|iterations))$`)
 
-// runs is how many runs a row is of, by the column that says so; "" without one, if column is below 0.
+// runs returns the number of runs behind a row, from a column; empty if there is none. A column below 0 is no column.
 func (g grid) runs(r gridRow, column int) string {
 	if column < 0 {
 		return ""
@@ -316,7 +313,7 @@ func (g grid) runs(r gridRow, column int) string {
 	return ""
 }
 
-// emptyColumns lists the columns that have a name and nothing else, or placeholders alone.
+// emptyColumns returns the columns that have a name, but only empty cells or placeholders.
 func (g grid) emptyColumns() []int {
 	var columns []int
 	for i := 1; i < len(g.header); i++ {
@@ -328,7 +325,7 @@ func (g grid) emptyColumns() []int {
 	return columns
 }
 
-// label joins what a row has before its first figure.
+// label joins the cells of a row before the first numeric column.
 func (g grid) label(r gridRow, numeric []int) string {
 	var parts []string
 	for i := range min(numeric[0], len(r.cells)) {
@@ -339,9 +336,9 @@ func (g grid) label(r gridRow, numeric []int) string {
 	return strings.Join(parts, " ")
 }
 
-// targetsInRows says whether the columns are what was measured and the rows on what: if the first header
-// is a word for targets, or most headers of figures have a unit and a metric, or a unit where the
-// labels of the rows have no metric.
+// targetsInRows reports whether rows are targets and columns are measurements. They are if the first header is a word
+// for targets, if most numeric columns have a unit and name a measurement, or if most have a unit and most rows name
+// none.
 func targetsInRows(numeric []int, header, rows []label) bool {
 	for _, word := range []string{"target", "cni", "plugin", "datapath", "configuration", "cluster", "provider", "配置",
 		"模式"} {
@@ -349,42 +346,47 @@ func targetsInRows(numeric []int, header, rows []label) bool {
 			return true
 		}
 	}
-	units, columns, metrics := 0, 0, 0
+	units, measuredColumns, measuredRows := 0, 0, 0
 	for _, i := range numeric {
 		m := header[i].measure
 		if m.unit != "" || len(m.parts) > 1 {
 			units++
-			columns += map[bool]int{true: 1}[m.says()]
+			if m.describesMeasurement() {
+				measuredColumns++
+			}
 		}
 	}
 	for _, r := range rows {
-		metrics += map[bool]int{true: 1}[r.measure.says()]
+		if r.measure.describesMeasurement() {
+			measuredRows++
+		}
 	}
-	return 2*columns > len(numeric) || 2*units > len(numeric) && 2*metrics <= len(rows)
+	return 2*measuredColumns > len(numeric) || 2*units > len(numeric) && 2*measuredRows <= len(rows)
 }
 
-// tableRuns makes runs of the cells of a table: what is of one case and target becomes one run, as
-// long as no metric comes twice.
+// A tableRuns merges the cells of a table into runs: those of one case and target become one run, until a metric
+// repeats.
 type tableRuns struct {
 	*builder
 	name string
 	runs []result.Run
-	at   map[string]int // by key
+	at   map[string]int // index of the last run, by key
 }
 
-// A position is where in a table a cell is: of which target, under which label, with what measured.
+// A position is the context of a cell in a table.
 type position struct {
 	line    int
 	target  string
 	label   label
 	measure measure
-	runs    string // that its row is of, if a column says so
+	runs    string // number of runs behind its row; empty: unknown
 }
 
-func (t *tableRuns) cell(p position, text string) {
+// addCell adds the figures of a cell; a cell without any is recorded as a sentence or a warning.
+func (t *tableRuns) addCell(p position, text string) {
 	line, target, m := p.line, cmp.Or(p.target, result.Unknown), p.measure
 	if missing(text) {
-		t.say(line, audit.SaidEmpty, p.label.text+" of "+target)
+		t.addSentence(line, audit.SaidEmpty, p.label.text+" of "+target)
 		return
 	}
 	figures, ok := parseCell(text)
@@ -397,9 +399,9 @@ func (t *tableRuns) cell(p position, text string) {
 		t.warn(line, "%q of %s: %s", short(text), target, err)
 		return
 	}
-	c := m.typed(p.label.text, t.families)
-	t.measures(c, values)
-	facts := known(audit.FactPlace, t.place(line), audit.FactTable, t.name, audit.FactRow, p.label.short,
+	c := m.caseOf(p.label.text, t.families)
+	t.registerCase(c, values)
+	facts := factsWithValues(audit.FactPlace, t.place(line), audit.FactTable, t.name, audit.FactRow, p.label.short,
 		audit.FactRuns, p.runs, audit.FactTool, m.tool, audit.FactAggregate, m.aggregate)
 	if t.code {
 		facts = append(facts, digits(figures, values)...)
@@ -407,7 +409,7 @@ func (t *tableRuns) cell(p position, text string) {
 	t.merge(c.Name+"\x00"+target, result.Run{Case: c.Name, Target: target, Tool: m.tool, Values: values, Facts: facts})
 }
 
-// digits are the facts that say what one of the last digit of each figure is, in the unit of its value.
+// digits returns facts with the value of one unit in the last digit of each figure, in the base unit.
 func digits(figures []figure, values []result.Value) (facts []result.Fact) {
 	values = slices.DeleteFunc(slices.Clone(values), func(v result.Value) bool {
 		return strings.HasSuffix(v.Metric, audit.SpreadSuffix)
@@ -422,8 +424,8 @@ func digits(figures []figure, values []result.Value) (facts []result.Fact) {
 	return facts
 }
 
-// known are the facts, each a name and a value, that have a value.
-func known(pairs ...string) []result.Fact {
+// factsWithValues converts pairs of name and value to facts, except those with an empty value.
+func factsWithValues(pairs ...string) []result.Fact {
 	var facts []result.Fact
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {
@@ -433,11 +435,10 @@ func known(pairs ...string) []result.Fact {
 	return facts
 }
 
-// merge adds the values of a cell to the run of its key, if that has none of them yet; the place of each metric is
-// kept.
+// merge adds the values of r to the run of its key, with the place of each, or begins a new run if that one is full.
 func (t *tableRuns) merge(key string, r result.Run) {
 	i, ok := t.at[key]
-	if !ok || full(t.runs[i], r) {
+	if !ok || isFull(t.runs[i], r) {
 		t.at[key] = len(t.runs)
 		t.runs = append(t.runs, r)
 		return
@@ -446,23 +447,24 @@ func (t *tableRuns) merge(key string, r result.Run) {
 		t.runs[i].Values = append(t.runs[i].Values, v)
 		digit := audit.FactDigit + "." + v.Metric
 		t.runs[i].Facts = append(t.runs[i].Facts,
-			known(audit.FactPlace+"."+v.Metric, r.Fact(audit.FactPlace), digit, r.Fact(digit))...)
+			factsWithValues(audit.FactPlace+"."+v.Metric, r.Fact(audit.FactPlace), digit, r.Fact(digit))...)
 	}
 }
 
-// full says whether a run has a value of another one already, or so many that it gets no more.
-func full(run, more result.Run) bool {
-	has := func(v result.Value) bool { _, has := run.Value(v.Metric); return has }
-	return len(run.Values) >= maxValues || slices.ContainsFunc(more.Values, has)
+// isFull reports whether a run has maxValues values, or one of a metric in more.
+func isFull(run, more result.Run) bool {
+	repeated := func(v result.Value) bool { _, found := run.Value(v.Metric); return found }
+	return len(run.Values) >= maxValues || slices.ContainsFunc(more.Values, repeated)
 }
 
+// flush adds the runs to the document.
 func (t *tableRuns) flush() {
 	for _, r := range t.runs {
 		t.add(r)
 	}
 }
 
-// value is a figure in its base unit, with the direction that its metric has.
+// value returns a number in the base unit as a value with its metric's direction.
 func value(metric string, u unit.Unit, number float64) result.Value {
 	return result.Value{Metric: metric, Unit: u, Better: direction(metric, u), Number: number}
 }

@@ -17,15 +17,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TestGolden reads each file of testdata as a user would give it, and holds the figures, their places
-// and what the audit finds in them to a golden file. The figures are published ones where the file
-// says so, in the layout in which they were published.
 var families = family.List{network.Family(), storage.Family()}
 
+// TestGolden compares the figures in each file of testdata, their places and the audit's findings with a golden file.
+// Where a file names a publication, the figures and their layout are as published.
 func TestGolden(t *testing.T) {
 	for _, path := range inputs(t) {
 		name := filepath.Base(path)
-		golden.Check(t, path+".golden", render(t, name, read(t, path)))
+		golden.Check(t, path+".golden", render(t, name, readFile(t, path)))
 	}
 }
 
@@ -45,7 +44,7 @@ func inputs(t *testing.T) []string {
 	return paths
 }
 
-func read(t *testing.T, path string) []byte {
+func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -66,7 +65,7 @@ func render(t *testing.T, name string, data []byte) string {
 		fmt.Fprintln(&b, "warning:", w)
 	}
 	for _, target := range d.Experiment.Targets {
-		fmt.Fprintf(&b, "target %s %s\n", target.Name, pairs(d, target.Name))
+		fmt.Fprintf(&b, "target %s %s\n", target.Name, factsOf(d, target.Name))
 	}
 	for _, r := range d.Runs {
 		fmt.Fprintf(&b, "%s | %s |", r.Case, r.Target)
@@ -89,7 +88,7 @@ func render(t *testing.T, name string, data []byte) string {
 	return b.String()
 }
 
-func pairs(d *Document, target string) string {
+func factsOf(d *Document, target string) string {
 	var parts []string
 	for _, f := range d.Facts[target] {
 		parts = append(parts, f.Name+"="+f.Value)
@@ -97,8 +96,8 @@ func pairs(d *Document, target string) string {
 	return strings.Join(parts, " ")
 }
 
-// TestPublishedMistakes says which mistakes have to be found, and that the rows beside them stay clean:
-// for each rule the lines of its findings, all of them.
+// TestPublishedMistakes checks that rules find the mistakes in published tables and nothing in other rows: want has the
+// lines of all findings of a rule.
 func TestPublishedMistakes(t *testing.T) {
 	for _, c := range []struct {
 		file, rule string
@@ -149,7 +148,7 @@ func TestPublishedMistakes(t *testing.T) {
 		{"wide.tsv", "peak", nil},
 		{"wide.tsv", "sources-disagree", nil},
 	} {
-		d, err := Read(c.file, read(t, filepath.Join("testdata", c.file)), families)
+		d, err := Read(c.file, readFile(t, filepath.Join("testdata", c.file)), families)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +179,7 @@ func TestPaths(t *testing.T) {
 		"Pod 和 Service 通信，Endpoint 和此 Pod 在不同的节点": "pod-svc/other", "pod2svc inter-node": "pod-svc/other",
 		"pod to pod": "pod-pod", "Service": "", "nodes": "", "pod startup": "", "throughput": "", "": "",
 	} {
-		if got := pathOf(strings.ToLower(narrow(label))); got != want {
+		if got := pathOf(strings.ToLower(toHalfWidth(label))); got != want {
 			t.Errorf("%q is %q, wanted %q", label, got, want)
 		}
 	}
@@ -213,11 +212,11 @@ func TestMeasures(t *testing.T) {
 		"Kubernetes API latency (ms)": {metric: "latency", unit: unit.Second, scale: 1e-3},
 		"":                            {},
 	} {
-		if got := measureOf(label); !reflect.DeepEqual(got, want) {
+		if got := parseMeasure(label); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %+v, wanted %+v", label, got, want)
 		}
 	}
-	two := measureOf("TCP Latency (Mean µs/Transaction Rate)")
+	two := parseMeasure("TCP Latency (Mean µs/Transaction Rate)")
 	want := []part{{"mean", unit.Second, 1e-6}, {"rate", unit.PerSecond, 1}}
 	if two.workload != "tcp-rr" || !reflect.DeepEqual(two.parts, want) {
 		t.Errorf("got %+v", two)
@@ -239,7 +238,7 @@ func TestCells(t *testing.T) {
 	} {
 		got, ok := parseCell(text)
 		for i := range got {
-			got[i].digit = 0 // summary.md has digits
+			got[i].digit = 0 // tested with summary.md
 		}
 		if ok != (want != nil) || ok && !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %+v, wanted %+v", text, got, want)
@@ -272,7 +271,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Errors name the file, and the line where there is one.
+// TestErrors checks that errors name the file, and the line if there is one.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"a.md", "", "a.md: "},
@@ -299,7 +298,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Every figure has a place, a target and a finite number in a base unit, whatever the text.
+// FuzzRead checks that any text gives an error with the file's name, or finite figures with place, case and target.
 func FuzzRead(f *testing.F) {
 	for _, pattern := range []string{"*.md", "*.txt", "*.csv", "*.tsv"} {
 		paths, _ := filepath.Glob(filepath.Join("testdata", pattern))

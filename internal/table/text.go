@@ -8,34 +8,34 @@ import (
 	"unicode/utf8"
 )
 
-// A reader goes through the lines of a text and hands on what it recognises.
+// A reader reads Markdown or plain text line by line.
 type reader struct {
 	*builder
 	lines    []string
-	at       int      // the line that is looked at, from 0
-	fence    bool     // within a block of code
-	heading  string   // the last heading
-	subject  string   // the first heading
-	above    []string // the headings that the line is below, by their level from 1
+	at       int  // index of the current line, from 0
+	inCode   bool // within a block of code
 	outputs  []output
-	headings bool   // that heading is about configurations
-	target   string // that the block of keys is about
-	against  string // likewise, if it compares two
-	blockAt  int    // line of the block's heading, from 1; 0: none
-	counted  bool   // the block had a figure
+	headings []string // above the current line, by level from 1
+
+	firstHeading     string
+	heading          string // last heading
+	configurations   bool   // the last heading is about configurations
+	target, baseline string // of the current block of keys; without a comparison baseline is empty
+	blockLine        int    // line of the heading of the current block of keys, from 1; 0: none
+	blockCounted     bool   // the block is counted as a table
 }
 
 func (b *builder) readText(lines []string) {
 	r := &reader{builder: b, lines: lines}
-	r.globals()
+	r.readGlobals()
 	for r.at < len(r.lines) {
-		r.at += max(r.take(), 1)
+		r.at += max(r.readNext(), 1)
 	}
 	r.addOutputs()
 }
 
-// globals finds what the text says of all its numbers, wherever it does.
-func (r *reader) globals() {
+// readGlobals finds statements about all numbers of the text, in any line: runs, concurrency, unit.
+func (r *reader) readGlobals() {
 	for _, line := range r.lines {
 		r.code = r.code || isFence(line)
 		if found := runsWords.FindStringSubmatch(line); found != nil && r.runs == "" {
@@ -58,7 +58,7 @@ var (
 	unitWords    = regexp.MustCompile(`(?i)\bnumbers are in (\w+)`)
 )
 
-// line is a line without what a terminal or an editor leaves at its end.
+// line returns a line, from 0, without trailing space; empty if it does not exist.
 func (r *reader) line(i int) string {
 	if i < 0 || i >= len(r.lines) {
 		return ""
@@ -66,63 +66,64 @@ func (r *reader) line(i int) string {
 	return strings.TrimRight(r.lines[i], " \t\r")
 }
 
-// take reads what begins in the line, and returns how many lines that was.
-func (r *reader) take() int {
+// readNext reads what begins at the current line, and returns its number of lines.
+func (r *reader) readNext() int {
 	text := r.line(r.at)
 	trimmed := strings.TrimSpace(text)
 	switch {
 	case isFence(trimmed):
-		r.fence = !r.fence
-		if r.fence {
-			return 1 + r.console()
+		r.inCode = !r.inCode
+		if r.inCode {
+			return 1 + r.readConsole()
 		}
 		return 1
 	case trimmed == "":
 		return 1
 	}
-	for _, read := range []func() int{r.markdown, r.keys, r.plain} {
+	for _, read := range []func() int{r.readMarkdownTable, r.readKeys, r.readPlainTable} {
 		if n := read(); n > 0 {
 			return n
 		}
 	}
-	if r.fence {
+	if r.inCode {
 		return 1
 	}
 	switch {
 	case strings.HasPrefix(trimmed, "#"):
 		text := strings.TrimLeft(trimmed, "#")
 		r.newHeading(len(trimmed)-len(text), strings.TrimSpace(text))
-	case r.headings && bullet(text) != "":
-		return r.list()
+	case r.configurations && listItem(text) != "":
+		return r.readList()
 	case strings.HasPrefix(trimmed, "![") || strings.HasPrefix(trimmed, "<"):
 	default:
-		r.prose(r.at + 1)
+		r.readProse(r.at + 1)
 	}
 	return 1
 }
 
 func (r *reader) newHeading(level int, text string) {
-	r.heading, r.target, r.against, r.blockAt = text, "", "", 0
-	r.subject = cmp.Or(r.subject, text)
-	above := slices.Clone(r.above[:min(level-1, len(r.above))])
-	for len(above) < level-1 {
-		above = append(above, "")
+	r.heading, r.target, r.baseline, r.blockLine = text, "", "", 0
+	r.firstHeading = cmp.Or(r.firstHeading, text)
+	headings := slices.Clone(r.headings[:min(level-1, len(r.headings))])
+	for len(headings) < level-1 {
+		headings = append(headings, "")
 	}
-	r.above = append(above, text)
+	r.headings = append(headings, text)
 	low := strings.ToLower(text)
-	r.headings = has(low, "configurations", "variants", "类型", "模式") || strings.HasSuffix(low, " types")
+	r.configurations = containsAny(low, "configurations", "variants", "类型", "模式") || strings.HasSuffix(low, " types")
 }
 
-// markdown reads a table with pipes: a header, a line of dashes, and rows.
-func (r *reader) markdown() int {
-	header := pipes(r.line(r.at))
-	if len(header) < 2 || !dashes(pipes(r.line(r.at+1))) {
+// readMarkdownTable reads a table with pipes: a header, a line of dashes, and rows. It returns its number of lines; 0
+// if there is no such table.
+func (r *reader) readMarkdownTable() int {
+	header := splitPipes(r.line(r.at))
+	if len(header) < 2 || !isSeparator(splitPipes(r.line(r.at+1))) {
 		return 0
 	}
-	g := grid{line: r.at + 1, title: r.before(), header: header}
+	g := grid{line: r.at + 1, title: r.title(), header: header}
 	n := 2
 	for ; ; n++ {
-		cells := pipes(r.line(r.at + n))
+		cells := splitPipes(r.line(r.at + n))
 		if len(cells) < 2 {
 			break
 		}
@@ -136,11 +137,11 @@ func (r *reader) markdown() int {
 	return n
 }
 
-// before is the last line with text above the one that is looked at, if it is not far or a heading.
-func (r *reader) before() string {
+// title returns the last line with text within the three above the current one; empty if it is a row of a table.
+func (r *reader) title() string {
 	for i := r.at - 1; i >= max(0, r.at-3); i-- {
 		if text := strings.TrimSpace(r.line(i)); text != "" {
-			if len(pipes(text)) > 1 {
+			if len(splitPipes(text)) > 1 {
 				return ""
 			}
 			return strings.TrimLeft(text, "-*# ")
@@ -149,8 +150,8 @@ func (r *reader) before() string {
 	return ""
 }
 
-// pipes splits a line of a Markdown table; a line without a pipe at its begin has none.
-func pipes(line string) []string {
+// splitPipes returns the cells of a line of a Markdown table; nil if the line does not begin with a pipe.
+func splitPipes(line string) []string {
 	text := strings.TrimSpace(line)
 	if !strings.HasPrefix(text, "|") {
 		return nil
@@ -163,15 +164,15 @@ func pipes(line string) []string {
 	return cells
 }
 
-// dashes says whether all cells are of the line that separates header and rows.
-func dashes(cells []string) bool {
+// isSeparator reports whether cells are those of the line between header and rows.
+func isSeparator(cells []string) bool {
 	other := func(c string) bool { return strings.Trim(c, "-:") != "" || !strings.Contains(c, "-") }
 	return len(cells) > 0 && !slices.ContainsFunc(cells, other)
 }
 
-// plain reads a table without marks: lines of a label and two or more figures, each line as many, and
-// above them a header.
-func (r *reader) plain() int {
+// readPlainTable reads a table without marks: a header, and two or more lines with a label and the same number of
+// figures, two at least. It returns its number of lines; 0 if there is no such table.
+func (r *reader) readPlainTable() int {
 	label, cells := figuresAtEnd(r.line(r.at + 1))
 	if len(cells) < 2 || label == "" {
 		return 0
@@ -192,23 +193,22 @@ func (r *reader) plain() int {
 		}
 		g.rows = append(g.rows, gridRow{r.at + n + 1, append([]string{label}, row...)})
 	}
-	// One such line is a sentence that ends in two numbers.
-	if len(g.rows) < 2 {
+	if len(g.rows) < 2 { // a sentence that ends in two numbers
 		return 0
 	}
 	r.readGrid(g)
 	return n
 }
 
-// broken finds "124/ 8072", which is one cell.
-var broken = regexp.MustCompile(`(\d)\s*/\s+(\d)`)
+// spacedSlash matches the slash in "124/ 8072", which is one cell.
+var spacedSlash = regexp.MustCompile(`(\d)\s*/\s+(\d)`)
 
-// endFigure is a cell of a plain table.
+// endFigure matches a cell of a plain table.
 var endFigure = regexp.MustCompile(`^[+-]?\d[\d.,]*(?:/[+-]?\d[\d.,]*)*%?$`)
 
 // figuresAtEnd splits a line into a label and the figures that follow it.
 func figuresAtEnd(line string) (label string, cells []string) {
-	words := strings.Fields(broken.ReplaceAllString(line, "$1/$2"))
+	words := strings.Fields(spacedSlash.ReplaceAllString(line, "$1/$2"))
 	i := len(words)
 	for i > 0 && endFigure.MatchString(words[i-1]) {
 		i--
@@ -216,8 +216,8 @@ func figuresAtEnd(line string) (label string, cells []string) {
 	return strings.Join(words[:i], " "), words[i:]
 }
 
-// headerOf splits the header of a plain table into a label and n names: at tabs or double blanks where
-// there are, else by the number of columns and the words that repeat.
+// headerOf splits the header of a plain table into a label and n names: at tabs or repeated spaces if there are any,
+// else by the number of columns and the words that repeat.
 func headerOf(line string, n int) ([]string, bool) {
 	if text := strings.TrimSpace(line); text == "" || utf8.RuneCountInString(text) > 400 {
 		return nil, false
@@ -236,7 +236,7 @@ func headerOf(line string, n int) ([]string, bool) {
 	}
 	words := strings.Fields(line)
 	first := ""
-	if len(words) > n && labelWord(words[0]) {
+	if len(words) > n && isLabelWord(words[0]) {
 		first, words = words[0], words[1:]
 	}
 	names := partition(words, n)
@@ -245,18 +245,17 @@ func headerOf(line string, n int) ([]string, bool) {
 
 var wideGap = regexp.MustCompile(`\t+| {2,}`)
 
-// labelWord says whether a word heads the column of labels.
-func labelWord(word string) bool {
+// isLabelWord reports whether a word is a header of the column of labels.
+func isLabelWord(word string) bool {
 	return slices.Contains([]string{"test", "tests", "case", "metric", "benchmark", "scenario", "name", "workload",
 		"path", "测试用例", "用例"}, strings.ToLower(word))
 }
 
-// maxHeaderWords bounds the work of partition.
+// maxHeaderWords limits the time that partition takes.
 const maxHeaderWords = 64
 
-// partition splits words into n names such that neighbours have the most in common: names of things
-// that are compared share their first or last words. It is nil if there are too few words, or if n
-// names can be made in several ways and nothing tells which.
+// partition splits words into n names so that neighbours have the most in common: compared things often share the first
+// or last words of their names. It returns nil if there are too few or too many words, or if no names share a word.
 func partition(words []string, n int) []string {
 	if len(words) < n || len(words) > maxHeaderWords || n < 1 {
 		return nil
@@ -275,19 +274,19 @@ func partition(words []string, n int) []string {
 	return names
 }
 
-// A partitioning keeps, for each last name words[from:to] of a split into k names, the best score, and
-// where the name before began.
+// A partitioning is the table of a dynamic program. Its keys {k, from, to} are splits of words[:to] into k names of
+// which words[from:to] is the last.
 type partitioning struct {
-	words  []string
-	n      int
-	scores map[[3]int]int
-	before map[[3]int]int
+	words    []string
+	n        int
+	scores   map[[3]int]int // best score
+	previous map[[3]int]int // begin of the last but one name of the best split
 }
 
 func newPartition(words []string, n int) *partitioning {
-	p := &partitioning{words: words, n: n, scores: map[[3]int]int{}, before: map[[3]int]int{}}
+	p := &partitioning{words: words, n: n, scores: map[[3]int]int{}, previous: map[[3]int]int{}}
 	for to := 1; to <= len(words)-n+1; to++ {
-		if p.name(0, to) {
+		if p.canBeName(0, to) {
 			p.scores[[3]int{1, 0, to}] = 0
 		}
 	}
@@ -307,20 +306,21 @@ func (p *partitioning) extend(k int) {
 				continue
 			}
 			for to := from + 1; to <= min(len(p.words), from+longest); to++ {
-				if !p.name(from, to) {
+				if !p.canBeName(from, to) {
 					continue
 				}
-				key, total := [3]int{k, from, to}, score+common(p.words[start:from], p.words[from:to])
+				key, total := [3]int{k, from, to}, score+similarity(p.words[start:from], p.words[from:to])
 				if have, seen := p.scores[key]; !seen || total > have {
-					p.scores[key], p.before[key] = total, start
+					p.scores[key], p.previous[key] = total, start
 				}
 			}
 		}
 	}
 }
 
-// name says whether words[from:to] can be a name: it neither begins nor ends with a sign that joins.
-func (p *partitioning) name(from, to int) bool {
+// canBeName reports whether words[from:to] can be a name: it does not begin with a digit or bracket, and no joining
+// sign such as + is at either end or after it.
+func (p *partitioning) canBeName(from, to int) bool {
 	joins := func(w string) bool { return strings.Contains("+&-–/", w) }
 	if to < len(p.words) && (joins(p.words[to]) || joins(p.words[to-1])) {
 		return false
@@ -328,8 +328,7 @@ func (p *partitioning) name(from, to int) bool {
 	return !joins(p.words[from]) && !strings.ContainsAny(p.words[from][:1], "0123456789(")
 }
 
-// cuts are where the names of the best split begin, and its end; nil if no names have anything in
-// common.
+// cuts returns where the names of the best split begin, and the end of the last; nil if no names share a word.
 func (p *partitioning) cuts() []int {
 	best, at := 0, [3]int{}
 	for from := len(p.words) - 1; from >= 0; from-- {
@@ -343,15 +342,15 @@ func (p *partitioning) cuts() []int {
 	cuts := []int{at[2]}
 	for at[0] > 1 {
 		cuts = append(cuts, at[1])
-		at = [3]int{at[0] - 1, p.before[at], at[1]}
+		at = [3]int{at[0] - 1, p.previous[at], at[1]}
 	}
 	cuts = append(cuts, 0)
 	slices.Reverse(cuts)
 	return cuts
 }
 
-// common is how much two neighbouring names share: a first word weighs more than a last one.
-func common(a, b []string) int {
+// similarity scores the shared words of two neighbouring names: 3 for each first word, 2 for each last one.
+func similarity(a, b []string) int {
 	start, end := 0, 0
 	for start < min(len(a), len(b)) && strings.EqualFold(a[start], b[start]) {
 		start++

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/audit"
 )
 
-// What reading and judging a table takes grows with its cells: work that grew with the square of the columns, or their
-// third power, would not end before the time limit of tests.
+// TestManyColumns reads and judges tables of 4000 columns. Work that grew with the square or the third power of the
+// columns would exceed the time limit of tests.
 func TestManyColumns(t *testing.T) {
 	const columns = 4000
 	line := func(first, format string, value func(int) any) string {
@@ -28,7 +28,7 @@ func TestManyColumns(t *testing.T) {
 		tables["targets"] += line(fmt.Sprintf("tcp throughput Gbit/s %d", row), ",%g", figure)
 		tables["metrics"] += line(fmt.Sprintf("target%d", row), ",%g", figure)
 	}
-	words := strings.TrimSuffix(line("x", ",w%d", index), "\n") // a label that is joined of all these cells
+	words := strings.TrimSuffix(line("x", ",w%d", index), "\n") // label cells, which are joined
 	tables["words"] = words + line("", ",t%d", index)
 	for range 2 {
 		tables["words"] += words + line("", ",%g", figure)
@@ -47,7 +47,7 @@ func TestManyColumns(t *testing.T) {
 	}
 }
 
-// Rows that are shorter than their header do not make a table larger than any that is written out.
+// TestTooManyCells checks that the limit counts rows at the length of their header, even if they are shorter.
 func TestTooManyCells(t *testing.T) {
 	text := "| a" + strings.Repeat("|b", 2000) + "|\n" + strings.Repeat("|-",
 		2001) + "|\n" + strings.Repeat("| x | 5 |\n", 1000)

@@ -1,6 +1,6 @@
-// Package e2e is what end-to-end tests have in common: a cluster that the environment names, a way to it next to the
-// program's own, and the program under test. The tests are in the folders below, by what they need of a cluster, and in
-// those of the packages that they are about. All are skipped without a cluster; on-cluster gives them one.
+// Package e2e provides end-to-end tests with a cluster that the environment names, a client of it that is independent
+// of the program, and the program under test. The tests are in the folders below, by what they need of a cluster, and
+// in the packages that they test. Without a cluster they are skipped; the script on-cluster starts one for them.
 package e2e
 
 import (
@@ -25,23 +25,24 @@ import (
 )
 
 const (
-	// kubeconfigVariable names the kubeconfig of a cluster that tests may use; without it they are skipped.
+	// kubeconfigVariable is the environment variable with the kubeconfig of a cluster for tests; without it they are
+	// skipped.
 	kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
-	// programVariable names the program under test; without it one is compiled.
+	// programVariable is the environment variable with the path of the program under test; without it one is compiled.
 	programVariable = "KNOTMETER_E2E_PROGRAM"
 
-	// Managed selects what the program makes.
+	// Managed is the label selector of the objects that the program creates.
 	Managed = "app.kubernetes.io/managed-by=knotmeter"
 )
 
-// A Cluster is one that tests may use. Its client has no limit of its own.
+// A Cluster is a cluster for tests. Its client has no rate limit.
 type Cluster struct {
 	kubernetes.Interface
 	Config     *rest.Config
 	Kubeconfig string
 }
 
-// Kubeconfig is the file that the environment names. The test is skipped if that is none.
+// Kubeconfig returns the kubeconfig that the environment names, and skips the test if it names none.
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
 	file := os.Getenv(kubeconfigVariable)
@@ -51,8 +52,8 @@ func Kubeconfig(t testing.TB) string {
 	return file
 }
 
-// Open is the cluster that the environment names. The test is skipped if that is none, and fails if something of the
-// program's is there already.
+// Open returns the cluster that the environment names. It skips the test if there is none, and fails it if the cluster
+// has leftovers of the program.
 func Open(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{Kubeconfig: Kubeconfig(t)}
@@ -70,7 +71,7 @@ func Open(t *testing.T) *Cluster {
 	return c
 }
 
-// kinds are what the program makes on clusters, and where the API server lists them.
+// kinds holds the kinds of objects that the program creates, and the API paths that list them.
 var kinds = map[string]string{
 	"namespace": "/api/v1/namespaces", "pod": "/api/v1/pods", "service": "/api/v1/services",
 	"config map": "/api/v1/configmaps", "secret": "/api/v1/secrets", "claim": "/api/v1/persistentvolumeclaims",
@@ -82,8 +83,8 @@ var kinds = map[string]string{
 	"job":                  "/apis/batch/v1/jobs", "lease": "/apis/coordination.k8s.io/v1/leases",
 }
 
-// Left lists what there is of the program's, by its label: "pod NAMESPACE/NAME". It may be asked when the test has
-// ended.
+// Left lists the program's objects on the cluster, by their label: "pod NAMESPACE/NAME". It may be called after the end
+// of the test, when its context is canceled.
 func (c *Cluster) Left(t testing.TB) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -105,7 +106,7 @@ func (c *Cluster) Left(t testing.TB) []string {
 	return names
 }
 
-// NothingLeft fails the test if there is anything of the program's.
+// NothingLeft fails the test if the cluster has objects of the program.
 func (c *Cluster) NothingLeft(t testing.TB) {
 	t.Helper()
 	if left := c.Left(t); len(left) > 0 {
@@ -113,7 +114,7 @@ func (c *Cluster) NothingLeft(t testing.TB) {
 	}
 }
 
-// Program is the program under test.
+// Program returns the path of the program under test: the one that the environment names, or one that it compiles.
 func Program(t testing.TB) string {
 	t.Helper()
 	if given := os.Getenv(programVariable); given != "" {
@@ -127,12 +128,12 @@ func Program(t testing.TB) string {
 	return at
 }
 
-// Runs are the runs of a directory of results; said is what the program said, for when there are none.
-func Runs(t testing.TB, dir, said string) []result.Run {
+// Runs returns the runs of a results directory. If it cannot be read, the test fails with the output of the program.
+func Runs(t testing.TB, dir, output string) []result.Run {
 	t.Helper()
 	r, err := store.Open(dir)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
+		t.Fatalf("%v\n%s", err, output)
 	}
 	return r.Runs
 }

@@ -12,20 +12,20 @@ import (
 	"testing"
 )
 
-// makerVariable names the program that made the cluster, and can stop its parts.
+// makerVariable is the environment variable with the program of test/cluster, which started the cluster.
 const makerVariable = "KNOTMETER_E2E_CLUSTER"
 
-// A Local is a cluster of test/cluster on this machine, whose nodes can be looked into.
+// A Local is a cluster of test/cluster on this machine, whose nodes tests can inspect.
 type Local struct {
 	Kubeconfig   string
-	Holder       int    // the number of the process that is PID 1 of the cluster's own namespaces
-	Network      string // of the pods, by the name that test/cluster has for it
-	IPv6, Multus bool   // what it has in addition
-	Filter       bool   // kube-router enforces NetworkPolicies
+	Holder       int    // host PID of the process that is PID 1 of the cluster's namespaces
+	Network      string // of the pods, by its name in test/cluster
+	IPv6, Multus bool   // whether the cluster has them
+	Filter       bool   // whether kube-router enforces NetworkPolicies
 }
 
-// Here is the cluster that the environment names, if it is a local one; the test is skipped if not.
-func Here(t testing.TB) Local {
+// OpenLocal returns the cluster that the environment names, and skips the test if it is not a cluster of test/cluster.
+func OpenLocal(t testing.TB) Local {
 	t.Helper()
 	l := Local{Kubeconfig: Kubeconfig(t)}
 	var err error
@@ -45,8 +45,8 @@ func Here(t testing.TB) Local {
 	return l
 }
 
-// Holder is the number of the process that holds a cluster of test/cluster, which stands next to its kubeconfig. An
-// error that Is fs.ErrNotExist says that the cluster is another one.
+// Holder returns the host PID of the process that is PID 1 of a cluster of test/cluster, from the file pid next to its
+// kubeconfig. Its error wraps fs.ErrNotExist if the cluster is not one of test/cluster.
 func Holder(kubeconfig string) (pid int, err error) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "pid"))
 	if err != nil {
@@ -55,7 +55,7 @@ func Holder(kubeconfig string) (pid int, err error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// NeedParts skips the test if the environment names no program that can stop the cluster's parts.
+// NeedParts skips the test unless the environment names a program that can stop the cluster's parts.
 func NeedParts(t testing.TB) {
 	t.Helper()
 	if os.Getenv(makerVariable) == "" {
@@ -63,17 +63,17 @@ func NeedParts(t testing.TB) {
 	}
 }
 
-// Command is one of the program that made the cluster of a kubeconfig.
+// Command returns a command of test/cluster for the cluster of a kubeconfig.
 func Command(kubeconfig, verb string, args ...string) *exec.Cmd {
 	return exec.Command(os.Getenv(makerVariable), append([]string{verb, "-dir", filepath.Dir(kubeconfig)}, args...)...)
 }
 
-// NetworkSwitch is the command by which an experiment gives the cluster of a kubeconfig another network.
+// NetworkSwitch returns the command by which an experiment changes the network of a kubeconfig's cluster.
 func NetworkSwitch(kubeconfig, network string) string {
 	return strings.Join(Command(kubeconfig, "network", network).Args, " ")
 }
 
-// Processes are those of the cluster whose command lines have some words.
+// Processes returns the PIDs of the cluster's processes whose command lines contain words.
 func (l Local) Processes(t testing.TB, words string) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -83,7 +83,7 @@ func (l Local) Processes(t testing.TB, words string) (pids []int) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(text), "\x00", " "), words) {
-			continue // it has ended, or is another one
+			continue // it has ended, or does not match
 		}
 		if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file))); l.has(pid) {
 			pids = append(pids, pid)
@@ -92,14 +92,14 @@ func (l Local) Processes(t testing.TB, words string) (pids []int) {
 	return pids
 }
 
-// has says whether a process descends from the cluster's first one.
+// has reports whether a process is the holder of the cluster or a descendant of it.
 func (l Local) has(pid int) bool {
 	for pid > 1 && pid != l.Holder {
 		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		if err != nil {
 			return false
 		}
-		// The fields after the name, which is in parentheses and may have anything in it: the state and the parent.
+		// The state and the parent follow the name, which is in parentheses and may contain any character.
 		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 		if len(fields) < 2 {
 			return false

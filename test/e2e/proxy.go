@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A Proxy passes connections on to an API server until they are cut.
+// A Proxy forwards connections to an API server until they are cut.
 type Proxy struct {
 	listener net.Listener
 	to       string
@@ -19,9 +19,9 @@ type Proxy struct {
 	conns    []net.Conn
 }
 
-// Between starts a proxy before the API server of a kubeconfig, and writes another one that leads through it. It ends
-// with the test, if it is not closed before.
-func Between(t testing.TB, kubeconfig, through string) *Proxy {
+// StartProxy starts a proxy in front of the API server of a kubeconfig, and writes a kubeconfig that uses the proxy.
+// The proxy is closed at the end of the test.
+func StartProxy(t testing.TB, kubeconfig, through string) *Proxy {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Proxy) serve() {
 	}
 }
 
-// Cut ends all connections that there are, and returns how many.
+// Cut closes all current connections, and returns the number of their ends: two per connection.
 func (p *Proxy) Cut() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *Proxy) Cut() int {
 	return n
 }
 
-// Close ends the proxy and its connections. It may be called again.
+// Close closes the proxy and its connections. It may be called repeatedly.
 func (p *Proxy) Close() {
 	p.listener.Close()
 	p.Cut()

@@ -241,7 +241,7 @@ func TestPodRemoved(t *testing.T) {
 func targetThroughProxy(t *testing.T) (string, *e2e.Proxy) {
 	t.Helper()
 	direct, file := realCluster(t), filepath.Join(t.TempDir(), "kubeconfig")
-	proxy := e2e.Between(t, e2e.Kubeconfig(t), file)
+	proxy := e2e.StartProxy(t, e2e.Kubeconfig(t), file)
 	return strings.Replace(direct, e2e.Kubeconfig(t), file, 1), proxy
 }
 

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package faults holds the tests of whole experiments on a real cluster under which something goes wrong: a node or the
-// API server goes down, pods are evicted, connections are cut, a disk is full, rights are taken away, the program is
-// killed. What was measured before must stay readable, the program must say what happened, the experiment must be able
-// to go on, and nothing may be left on the cluster. KNOTMETER_SOAK is how long faults are repeated at random moments.
+// Package faults tests whole experiments on a real cluster under faults: a node or the API server goes down, pods are
+// evicted, connections are cut, a disk is full, rights are revoked, the program is killed. Earlier results must stay
+// readable, the program must report what happened, the experiment must continue or be resumable, and nothing may be
+// left on the cluster. TestSoak injects faults at random moments for the duration in KNOTMETER_SOAK.
 package faults
 
 import (
@@ -32,62 +32,62 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A fault is something that goes wrong under an experiment.
+// A fault happens during an experiment.
 type fault struct {
-	name    string
-	alone   bool   // it hits everything on the cluster
-	given   bool   // the experiment is in a namespace that it was given
-	options string // further ones of the target
-	cases   []string
-	prepare func(*scene)
-	strike  func(*scene, *running) // during a run; with what is put right while the experiment goes on
-	mend    func(*scene)           // before the experiment is resumed
-	status  int                    // 0: it goes on and completes
-	says    []string               // the experiment, at its end
-	reason  string                 // of an invalid run; empty if there need be none
-	cleans  bool                   // what may be left is named with the command that removes it
-	soak    bool                   // too slow but for the soak
-	once    bool                   // and even there
+	name     string
+	alone    bool     // it affects the whole cluster, so no other experiment may run
+	given    bool     // the experiment is in an existing namespace
+	options  string   // additional options of the target
+	cases    []string // flags; nil: pod-pod/same/tcp-rr
+	prepare  func(*scene)
+	strike   func(*scene, *running) // injects the fault, and ends it if the experiment must continue by itself
+	mend     func(*scene)           // ends the fault before the experiment is resumed
+	status   int                    // of the program; 0: the experiment completes by itself
+	messages []string               // in the program's output
+	reason   string                 // in an invalid run; empty if there need be none
+	cleans   bool                   // the program names leftovers, with the command that removes them
+	soak     bool                   // too slow for TestFaults
+	once     bool                   // too slow to be repeated in TestSoak
 }
 
-// blocks of an experiment: one is measured before the fault, one is when it strikes, and one comes after it.
+// blocks is the number of blocks of an experiment: one before the fault, one during it, and one after it.
 const blocks = 3
 
-// faults are all that experiments are put to.
+// faults returns all faults.
 func faults() []fault {
 	return slices.Concat(podFaults(), namespaceFaults(), localFaults(), clusterFaults())
 }
 
-// podFaults take a run its places.
+// podFaults returns faults of a run's pods and connections.
 func podFaults() []fault {
 	return []fault{
 		{name: "pod evicted", given: true, reason: "evicted", strike: func(s *scene, _ *running) {
 			p := s.pod("server")
-			s.strikes(s.CoreV1().Pods(p.Namespace).EvictV1(context.Background(),
+			s.expectHit(s.CoreV1().Pods(p.Namespace).EvictV1(context.Background(),
 				&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}))
 		}},
 		{name: "pod deleted", given: true, reason: "removed", strike: func(s *scene, _ *running) {
 			p := s.pod("client")
-			s.strikes(s.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name,
+			s.expectHit(s.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name,
 				metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 		}},
 		{name: "connection cut", given: true, reason: "connection", prepare: func(s *scene) {
 			s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
-			p := e2e.Between(s, s.stage.Kubeconfig, s.kubeconfig)
+			p := e2e.StartProxy(s, s.stage.Kubeconfig, s.kubeconfig)
 			s.undo = append(s.undo, p.Close)
 			s.cut = func() { p.Cut() }
 		}, strike: func(s *scene, _ *running) { s.cut() }},
 	}
 }
 
-// namespaceFaults take an experiment what it is in, or what it may do there.
+// namespaceFaults returns faults of an experiment's namespace and its rights there.
 func namespaceFaults() []fault {
 	remove := func(s *scene, _ *running) {
-		s.strikes(s.CoreV1().Namespaces().Delete(context.Background(), s.where(), metav1.DeleteOptions{}))
+		s.expectHit(s.CoreV1().Namespaces().Delete(context.Background(), s.where(), metav1.DeleteOptions{}))
 	}
 	return []fault{
 		{name: "own namespace deleted", strike: remove},
-		{name: "given namespace deleted", given: true, status: 2, says: []string{"namespace",
+		{name: "given namespace deleted", given: true, status: 2, messages: []string{"namespace",
 			"resume with: knotmeter run --resume"},
 			strike: remove, mend: func(s *scene) {
 				eventually(s, "the end of the namespace", time.Minute, func() bool {
@@ -97,9 +97,9 @@ func namespaceFaults() []fault {
 				s.makeNamespace(s, s.namespace, s.level)
 			}},
 		{name: "permission taken away", given: true, options: "as=sailor&client-node=node-1&server-node=node-2", status: 2,
-			cleans:  true,
-			says:    []string{"the user sailor may not", "rbac", "resume with: knotmeter run --resume"},
-			prepare: func(s *scene) { s.applyRole(); s.bindRole() },
+			cleans:   true,
+			messages: []string{"the user sailor may not", "rbac", "resume with: knotmeter run --resume"},
+			prepare:  func(s *scene) { s.applyRole(); s.bindRole() },
 			strike: func(s *scene, _ *running) {
 				s.expect(s.RbacV1().RoleBindings(s.namespace).Delete(context.Background(), "sailor", metav1.DeleteOptions{}))
 			},
@@ -107,63 +107,63 @@ func namespaceFaults() []fault {
 	}
 }
 
-// localFaults are of the machine on which the program runs, and of who runs it.
+// localFaults returns faults of the machine that the program runs on, and an interrupt by the user.
 func localFaults() []fault {
 	ballast := func(s *scene) string { return filepath.Join(s.dir, "disk", "ballast") }
 	return []fault{
-		{name: "disk full", given: true, status: 2, says: []string{"no space left on device", "the results so far are in",
+		{name: "disk full", given: true, status: 2, messages: []string{"no space left on device", "the results so far are in",
 			"resume with: knotmeter run --resume"},
-			prepare: func(s *scene) { s.smallDisk() },
+			prepare: func(s *scene) { s.mountSmallDisk() },
 			strike: func(s *scene, _ *running) {
 				if err := os.WriteFile(ballast(s), bytes.Repeat([]byte{1}, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 					s.Errorf("the disk is not full: %v", err)
 				}
 			},
 			mend: func(s *scene) { s.expect(os.Remove(ballast(s))) }},
-		{name: "interrupted", given: true, status: 130, says: []string{"interrupted; resume with: knotmeter run --resume",
+		{name: "interrupted", given: true, status: 130, messages: []string{"interrupted; resume with: knotmeter run --resume",
 			"report.html"},
 			strike: func(s *scene, r *running) { s.expect(r.Process.Signal(os.Interrupt)) }},
 	}
 }
 
-// clusterFaults are of the cluster's parts.
+// clusterFaults returns faults of the cluster's parts.
 func clusterFaults() []fault {
-	away := func(part string, d time.Duration) func(*scene, *running) {
+	outage := func(part string, d time.Duration) func(*scene, *running) {
 		return func(s *scene, _ *running) {
 			s.order(s, "stop", part)
 			time.Sleep(d)
 			s.order(s, "start", part)
 		}
 	}
-	// On a busy machine a part takes a while to stop: windows are long enough that it still does so in one.
+	// On a busy machine a part takes a while to stop: the windows are long enough for that.
 	other := []string{"--case", "pod-pod/other/tcp-rr", "--duration", "3s"}
 	same := []string{"--case", "pod-pod/same/tcp-rr", "--duration", "3s"}
 	return []fault{
-		{name: "node stopped", alone: true, cases: other, reason: "connection", strike: away("node-2", time.Second)},
-		{name: "API server restarted", alone: true, cases: same, reason: "connection", strike: away("kube-apiserver", 0)},
-		{name: "API server lost", alone: true, status: 130, cleans: true, says: []string{"cannot be reached",
+		{name: "node stopped", alone: true, cases: other, reason: "connection", strike: outage("node-2", time.Second)},
+		{name: "API server restarted", alone: true, cases: same, reason: "connection", strike: outage("kube-apiserver", 0)},
+		{name: "API server lost", alone: true, status: 130, cleans: true, messages: []string{"cannot be reached",
 			"resume with: knotmeter run --resume"},
 			strike: func(s *scene, r *running) {
 				s.order(s, "stop", "kube-apiserver")
 				s.expect(r.Process.Signal(os.Interrupt))
-				<-r.over
+				<-r.exited
 				s.order(s, "start", "kube-apiserver")
-				s.ready()
+				s.awaitAPI()
 			}},
-		{name: "API server away for long", alone: true, soak: true, strike: away("kube-apiserver", 75*time.Second)},
-		{name: "node away for long", alone: true, soak: true, cases: other, strike: away("node-2", 70*time.Second)},
-		{name: "link of a node down", alone: true, soak: true, cases: other, strike: away("node-2-link", 20*time.Second)},
+		{name: "API server away for long", alone: true, soak: true, strike: outage("kube-apiserver", 75*time.Second)},
+		{name: "node away for long", alone: true, soak: true, cases: other, strike: outage("node-2", 70*time.Second)},
+		{name: "link of a node down", alone: true, soak: true, cases: other, strike: outage("node-2-link", 20*time.Second)},
 		{name: "node lost", alone: true, soak: true, once: true, cases: other, status: 2, cleans: true,
-			says: []string{"node-2 is not ready", "resume with: knotmeter run --resume"},
+			messages: []string{"node-2 is not ready", "resume with: knotmeter run --resume"},
 			strike: func(s *scene, r *running) {
 				s.order(s, "stop", "node-2")
-				<-r.over
+				<-r.exited
 				s.order(s, "start", "node-2")
 			}},
 	}
 }
 
-// expect fails the test for an error.
+// expect fails the test if there is an error.
 func (s *scene) expect(err error) {
 	s.Helper()
 	if err != nil {
@@ -171,15 +171,15 @@ func (s *scene) expect(err error) {
 	}
 }
 
-// strikes takes the answer to what makes a fault. At a random moment there may be nothing that it could hit.
-func (s *scene) strikes(err error) {
+// expectHit fails the test if the injection of a fault failed. At a random moment its object may not exist.
+func (s *scene) expectHit(err error) {
 	s.Helper()
 	if !s.random || !apierrors.IsNotFound(err) {
 		s.expect(err)
 	}
 }
 
-// pod is the pod of one end of the run; one that does not exist, if there is no run.
+// pod returns the pod of one end of the run; without a run, the name of a pod that does not exist.
 func (s *scene) pod(role string) corev1.Pod {
 	s.Helper()
 	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(),
@@ -191,8 +191,8 @@ func (s *scene) pod(role string) corev1.Pod {
 	return pods.Items[0]
 }
 
-// ready waits until the API server answers whoever asks.
-func (s *scene) ready() {
+// awaitAPI waits at most a minute until the API server answers.
+func (s *scene) awaitAPI() {
 	s.Helper()
 	eventually(s, "the API server", time.Minute, func() bool {
 		_, err := s.CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{})
@@ -200,7 +200,7 @@ func (s *scene) ready() {
 	})
 }
 
-// applyRole makes the Role that the program itself says to be enough.
+// applyRole creates the Role that doctor prints as sufficient.
 func (s *scene) applyRole() {
 	s.Helper()
 	r := s.start("doctor", "--target", s.target(), "--rbac")
@@ -210,7 +210,7 @@ func (s *scene) applyRole() {
 	for _, text := range strings.Split(r.String(), "---\n") {
 		var role rbacv1.Role
 		if err := yaml.Unmarshal([]byte(text), &role); err != nil || role.Kind != "Role" {
-			continue // the facts' ClusterRole is optional
+			continue // the ClusterRole of the facts is optional
 		}
 		_, err := s.RbacV1().Roles(s.namespace).Create(context.Background(), &role, metav1.CreateOptions{})
 		s.expect(err)
@@ -219,7 +219,7 @@ func (s *scene) applyRole() {
 	s.Fatalf("there is no Role in\n%s", r)
 }
 
-// bindRole gives the user sailor that Role.
+// bindRole binds that Role to the user sailor, and waits until the API server applies it.
 func (s *scene) bindRole() {
 	s.Helper()
 	_, err := s.RbacV1().RoleBindings(s.namespace).Create(context.Background(), &rbacv1.RoleBinding{
@@ -237,8 +237,8 @@ func (s *scene) bindRole() {
 	})
 }
 
-// smallDisk has the results on a disk of their own.
-func (s *scene) smallDisk() {
+// mountSmallDisk mounts a file system of 4 MiB for the results.
+func (s *scene) mountSmallDisk() {
 	s.Helper()
 	dir := filepath.Join(s.dir, "disk")
 	s.expect(os.MkdirAll(dir, 0o755))
@@ -248,16 +248,16 @@ func (s *scene) smallDisk() {
 	s.undo = append(s.undo, func() { s.expect(syscall.Unmount(dir, syscall.MNT_DETACH)) })
 }
 
-// cleanCommand is the command that the program named for what may be left.
+// cleanCommand matches the command that the program prints for the removal of leftovers.
 func cleanCommand() *regexp.Regexp {
 	return regexp.MustCompile(`remove it with: knotmeter (clean) '([^']*)'`)
 }
 
-// play has a fault strike in the midst of the experiment's second run, and checks what became of it.
-func (f fault) play(s *scene) {
+// test injects the fault during the experiment's second run, and checks the outcome.
+func (f fault) test(s *scene) {
 	s.Helper()
-	f.set(s)
-	defer s.close()
+	f.setUp(s)
+	defer s.tearDown()
 	r := s.measure(f.caseFlags()...)
 	s.awaitRun(r, 1)
 	before := s.runs()
@@ -266,7 +266,7 @@ func (f fault) play(s *scene) {
 	if status != f.status {
 		s.Errorf("status %d, not %d:\n%s", status, f.status, r)
 	}
-	for _, words := range f.says {
+	for _, words := range f.messages {
 		if !strings.Contains(r.String(), words) {
 			s.Errorf("it does not say %q:\n%s", words, r)
 		}
@@ -275,16 +275,14 @@ func (f fault) play(s *scene) {
 	if gone := lost(before, now); len(gone) > 0 || len(before) == 0 {
 		s.Errorf("of %d runs these are lost: %v", len(before), gone)
 	}
-	s.readable()
-	if f.reason != "" && !slices.ContainsFunc(invalidReasons(now), func(text string) bool {
-		return strings.Contains(text,
-			f.reason)
-	}) {
+	s.checkReadable()
+	hasReason := func(text string) bool { return strings.Contains(text, f.reason) }
+	if f.reason != "" && !slices.ContainsFunc(invalidReasons(now), hasReason) {
 		s.Errorf("no run is invalid for %q, but for %q", f.reason, invalidReasons(now))
 	}
 	s.Logf("invalid: %q", invalidReasons(now))
 	if f.status == 0 {
-		s.complete(before, blocks)
+		s.checkComplete(before, blocks)
 		s.nothingLeft()
 		return
 	}
@@ -299,8 +297,8 @@ func (f fault) play(s *scene) {
 	s.nothingLeft()
 }
 
-// set prepares the scene of a fault.
-func (f fault) set(s *scene) {
+// setUp prepares the experiment of a fault.
+func (f fault) setUp(s *scene) {
 	s.Helper()
 	s.alone, s.options = f.alone, f.options
 	if f.given {
@@ -319,15 +317,15 @@ func (f fault) caseFlags() []string {
 	return append(cases, "--blocks", strconv.Itoa(blocks))
 }
 
-// close undoes what the scene took.
-func (s *scene) close() {
+// tearDown calls the functions of undo, the last first.
+func (s *scene) tearDown() {
 	for _, undo := range slices.Backward(s.undo) {
 		undo()
 	}
 }
 
-// clean carries out the command that the program named. Where the program could not end its Lease, it says that this
-// takes two minutes yet, which the test does not wait for.
+// clean runs the command that the program printed for leftovers. If the program could not delete its Lease, which clean
+// respects for two minutes, clean is forced with --all.
 func (s *scene) clean(r *running) {
 	s.Helper()
 	m := cleanCommand().FindStringSubmatch(r.String())
@@ -354,7 +352,8 @@ func invalidReasons(runs []result.Run) []string {
 	return list
 }
 
-// Each fault leaves what was measured, and nothing on the cluster, and the experiment goes on or can be resumed.
+// Under each fault the results are kept, nothing is left on the cluster, and the experiment continues or can be
+// resumed.
 func TestFaults(t *testing.T) {
 	stage := newStage(t)
 	t.Run("together", func(t *testing.T) {
@@ -365,8 +364,8 @@ func TestFaults(t *testing.T) {
 			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				s := newScene(t, stage)
-				s.port = 5300 + i // on one node each its own
-				f.play(s)
+				s.port = 5300 + i // experiments on one node need different ports
+				f.test(s)
 			})
 		}
 	})
@@ -377,7 +376,7 @@ func TestFaults(t *testing.T) {
 		if f.alone && !f.soak {
 			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
 				e2e.NeedParts(t)
-				f.play(newScene(t, stage))
+				f.test(newScene(t, stage))
 			})
 		}
 	}

@@ -13,22 +13,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// Kills come in rounds: so many programs are killed at moments of their own, and then what they left is removed.
+// Programs are killed in rounds: each at its own random moment, and then clean removes their leftovers.
 const (
 	kills     = 30
 	inRound   = 6
-	killRange = 12 * time.Second // from the start of a program
+	killRange = 12 * time.Second // after the start of a program
 )
 
-// The program is killed outright at random moments. What it had written is readable and can go on, and clean removes
-// the rest.
+// TestKills kills the program at random moments. Its results must be readable and resumable, and clean must remove its
+// leftovers.
 func TestKills(t *testing.T) {
 	stage := newStage(t)
 	random := rand.New(rand.NewPCG(4, 30))
 	var resumable []*scene
 	for range kills / inRound {
 		scenes := killRound(t, stage, random)
-		// Every round one of them goes on, all at once in the end.
+		// One experiment of each round is resumed, all of them in parallel at the end.
 		for _, s := range scenes {
 			if s.runs() != nil {
 				resumable = append(resumable, s)
@@ -50,14 +50,14 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// killRound starts programs, kills each at a random moment, and cleans up.
+// killRound starts programs, kills each at a random moment, removes their leftovers by clean, and checks their results.
 func killRound(t *testing.T, stage *stage, random *rand.Rand) []*scene {
 	t.Helper()
 	var scenes []*scene
 	killed := make(chan struct{})
 	for i := range inRound {
 		s := newScene(t, stage)
-		// No two on one port of a node.
+		// Experiments on one node need different ports.
 		s.port, s.alone = 5300+i, true
 		if i%3 == 2 {
 			s.namespace = stage.namespace(t, s.level)
@@ -67,8 +67,8 @@ func killRound(t *testing.T, stage *stage, random *rand.Rand) []*scene {
 		scenes = append(scenes, s)
 		go func() {
 			time.Sleep(moment)
-			_ = r.Process.Kill() // or it has ended
-			<-r.over
+			_ = r.Process.Kill() // it may have ended
+			<-r.exited
 			killed <- struct{}{}
 		}()
 	}
@@ -80,17 +80,17 @@ func killRound(t *testing.T, stage *stage, random *rand.Rand) []*scene {
 	if r := c.start("clean", "--all", "--yes", "--target", c.target()); c.end(r) != 0 {
 		t.Errorf("clean: %s", r)
 	}
-	t.Logf("left by kills: %s\n%s", strings.Join(left, ", "), c.said)
+	t.Logf("left by kills: %s\n%s", strings.Join(left, ", "), c.output)
 	c.alone = true
 	c.nothingLeft()
 	for _, s := range scenes {
-		s.onlyResults()
+		s.checkOnlyResults()
 	}
 	return scenes
 }
 
-// onlyResults checks that the program wrote nothing but its results, and that these can be read.
-func (s *scene) onlyResults() {
+// checkOnlyResults checks that the program wrote nothing but its results, and that these can be read.
+func (s *scene) checkOnlyResults() {
 	s.Helper()
 	for _, dir := range []struct{ path, only string }{{s.dir, "disk"}, {filepath.Dir(s.out()), filepath.Base(s.out())}} {
 		entries, err := os.ReadDir(dir.path)
@@ -103,6 +103,6 @@ func (s *scene) onlyResults() {
 	}
 	if _, err := os.Stat(filepath.Join(s.out(), store.ExperimentFile)); err == nil {
 		s.runs()
-		s.readable()
+		s.checkReadable()
 	}
 }

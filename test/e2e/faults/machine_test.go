@@ -11,8 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// Nodes of all clusters, and a machine that is a node itself, must not meet at a socket: what a cluster listens on is
-// in its own directory, or in its own view of the machine.
+// Clusters must not share sockets with each other or with this machine, which may be a node itself: all sockets of a
+// cluster are in its directory or in its own mounts.
 func TestNoSocketOnTheMachine(t *testing.T) {
 	e2e.NeedParts(t)
 	started, err := os.Stat(filepath.Join(filepath.Dir(e2e.Kubeconfig(t)), "pid"))
@@ -22,7 +22,7 @@ func TestNoSocketOnTheMachine(t *testing.T) {
 	for _, root := range []string{"/run", "/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.Type()&fs.ModeSocket == 0 {
-				return nil // a directory that is not there, or has just gone, has no socket
+				return nil // a directory that does not exist has no socket
 			}
 			if info, err := d.Info(); err == nil && info.ModTime().After(started.ModTime()) {
 				t.Errorf("%s appeared on the machine since the cluster started", path)

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A new user with the README alone: make the image, bring it to the nodes, measure a network, a volume and the API
+// TestNewcomer follows the README: build the image, load it on the nodes, measure a network, a volume and the API
 // server, read the reports, clean.
 func TestNewcomer(t *testing.T) {
 	stage := newStage(t)
@@ -22,10 +22,10 @@ func TestNewcomer(t *testing.T) {
 		t.Skip("the agents are not next to the program, where make agents puts them")
 	}
 	for _, line := range [][]string{
-		// With the tools of the other tests' image, whose place on the nodes it takes.
+		// With the tools that the image of the other tests has, which it replaces on the nodes.
 		{"image", "build", "--out", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
 		{"doctor", "--target", "kube:"},
-		// One target, since the cluster has one zone, and few runs, so that the test is short.
+		// One target, since the cluster has one zone, and few runs to keep the test short.
 		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--blocks", "1", "--yes",
 			"--out", "network"},
 		{"run", "--share", "--target", "kube:?storage-class=loop-ext4&size=128Mi", "--case", "storage/randread-4k-qd64",
@@ -52,7 +52,7 @@ func TestNewcomer(t *testing.T) {
 			t.Errorf("the report on the %s has %d bytes: %v", dir, len(page), err)
 		}
 	}
-	// The words of the README, by kubectl itself.
+	// The command of the README.
 	out, err := e2e.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,pvc,rolebindings,ns", "-A", "-l",
 		e2e.Managed, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "" {
@@ -61,8 +61,8 @@ func TestNewcomer(t *testing.T) {
 	s.nothingLeft()
 }
 
-// In a namespace that allows only what the restricted Pod Security Standard does, with no more rights than those that
-// doctor prints, everything works but the paths of nodes, which are listed with the reason.
+// In a namespace with the Pod Security Standard restricted, and with the rights that doctor prints, everything works
+// except for the paths of nodes, which are listed with the reason.
 func TestRestricted(t *testing.T) {
 	stage := newStage(t)
 	s := newScene(t, stage)
@@ -87,7 +87,7 @@ func TestRestricted(t *testing.T) {
 			continue
 		}
 		says := []string{"node paths need", "refuses", "restricted"}
-		if line[0] == "doctor" { // the rights for these are others
+		if line[0] == "doctor" { // these need other rights
 			says = append(says, "not storage: ", "not the API server, changes of a network: ",
 				"lacks rights on serviceaccounts (create, ", "lacks rights on persistentvolumeclaims (create, ")
 		}

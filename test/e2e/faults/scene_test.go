@@ -24,22 +24,22 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A scene is an experiment under which something goes wrong.
+// A scene is an experiment under a fault, with the program that runs it.
 type scene struct {
 	testing.TB
 	*stage
-	namespace  string // given to the experiment; empty if it makes one
-	own        string // the one that it made, once it was seen
-	port       int    // 0: the default
-	alone      bool   // on the cluster
-	random     bool   // a fault strikes at any moment, and may miss
-	level      string // of the namespace's Pod Security
-	options    string // further ones of the target
-	kubeconfig string // of the program under test
-	dir        string // where it runs
-	undo       []func()
-	cut        func() // the connections to the API server, if they can be cut
-	said       string // all that the program said, in all its runs
+	namespace  string   // existing namespace for the experiment; empty if it makes one
+	own        string   // the namespace that it made, once where has found it
+	port       int      // 0: the default
+	alone      bool     // no other experiment is on the cluster
+	random     bool     // the fault is injected at a random moment, and may miss
+	level      string   // Pod Security Standard of the namespace
+	options    string   // additional options of the target
+	kubeconfig string   // of the program under test
+	dir        string   // working directory of the program
+	undo       []func() // called by tearDown, the last first
+	cut        func()   // cuts the connections to the API server; may be nil
+	output     string   // of all processes of the program that have ended
 }
 
 func newScene(t testing.TB, s *stage) *scene {
@@ -62,7 +62,7 @@ func (s *scene) target() string {
 
 func (s *scene) out() string { return filepath.Join(s.dir, "disk", "out") }
 
-// A buffer takes what a program says while others read it.
+// A buffer is a bytes.Buffer that can be written and read concurrently.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -80,31 +80,31 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// A running is the program under test while it runs.
+// A running is a process of the program under test.
 type running struct {
 	*exec.Cmd
-	said *buffer
-	over chan struct{} // closed when it has ended
+	output *buffer
+	exited chan struct{} // closed when the process has ended
 }
 
-// start starts the program with these arguments.
+// start starts the program with these arguments, in the scene's directory.
 func (s *scene) start(args ...string) *running {
 	s.Helper()
-	r := &running{Cmd: exec.Command(s.program, args...), said: &buffer{}, over: make(chan struct{})}
-	r.Dir, r.Stdout, r.Stderr = s.dir, r.said, r.said
+	r := &running{Cmd: exec.Command(s.program, args...), output: &buffer{}, exited: make(chan struct{})}
+	r.Dir, r.Stdout, r.Stderr = s.dir, r.output, r.output
 	r.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig)
 	if err := r.Start(); err != nil {
 		s.Fatal(err)
 	}
 	go func() {
-		_ = r.Wait() // its status is looked at
-		close(r.over)
+		_ = r.Wait() // end returns its status
+		close(r.exited)
 	}()
 	return r
 }
 
-// measure starts an experiment of short runs. It shares the cluster: with those of other scenes, and with those that
-// were killed.
+// measure starts an experiment of short runs. It shares the cluster with other scenes, and with the leftovers of killed
+// programs.
 func (s *scene) measure(more ...string) *running {
 	s.Helper()
 	if err := os.MkdirAll(filepath.Dir(s.out()), 0o755); err != nil {
@@ -119,36 +119,37 @@ func (s *scene) measure(more ...string) *running {
 		"--progress", "plain"}, more...)...)
 }
 
-// patience is how long the program may take to its end. It is no claim on speed.
-const patience = 10 * time.Minute
+// exitTimeout is how long the program may take to end. It is generous: the test does not measure speed.
+const exitTimeout = 10 * time.Minute
 
-// end waits for the program's end and returns its status.
+// end waits for the end of the process and returns its exit status.
 func (s *scene) end(r *running) int {
 	s.Helper()
 	select {
-	case <-r.over:
-	case <-time.After(patience):
+	case <-r.exited:
+	case <-time.After(exitTimeout):
 		_ = r.Process.Signal(syscall.SIGQUIT)
-		<-r.over
+		<-r.exited
 		s.Errorf("%q did not end", r.Args)
 	}
-	s.said += r.String()
+	s.output += r.String()
 	return r.ProcessState.ExitCode()
 }
 
-// String is what the program has said.
-func (r *running) String() string { return r.said.String() }
+// String returns the output of the process so far.
+func (r *running) String() string { return r.output.String() }
 
+// ended reports whether the process has ended.
 func (r *running) ended() bool {
 	select {
-	case <-r.over:
+	case <-r.exited:
 		return true
 	default:
 		return false
 	}
 }
 
-// runs are those that are in the results directory now; nil if there is no experiment in it yet.
+// runs returns the runs in the results directory; nil if it has no experiment yet.
 func (s *scene) runs() []result.Run {
 	s.Helper()
 	if _, err := os.Stat(filepath.Join(s.out(), store.ExperimentFile)); errors.Is(err, os.ErrNotExist) {
@@ -164,7 +165,7 @@ func (s *scene) runs() []result.Run {
 			s.Errorf("a run's raw files: %v", err)
 		}
 		if !run.Valid() && strings.TrimSpace(run.Invalid[0].Text) == "" {
-			s.Errorf("run %s is invalid and does not say why", run.ID)
+			s.Errorf("run %s is invalid without a reason", run.ID)
 		}
 	}
 	return r.Runs
@@ -180,15 +181,14 @@ func valid(runs []result.Run) int {
 	return n
 }
 
-// awaitRun waits until there are runs and the next one is being measured, so that what is done now is done in its
-// midst.
+// awaitRun waits until the results have at least this many runs and the program is in the middle of the next one.
 func (s *scene) awaitRun(r *running, runs int) {
 	s.Helper()
 	last, busy := time.Duration(-1), 0
 	eventually(s, "the middle of a run\n"+r.String(), 2*time.Minute, func() bool {
 		used := s.cpuTime(s, s.podUIDs())
-		if len(s.runs()) >= runs && last >= 0 && used-last >= atWork {
-			busy++ // the first time it may be the end of the run before
+		if len(s.runs()) >= runs && last >= 0 && used-last >= busyTime {
+			busy++ // the first time may be the end of the previous run
 		} else {
 			busy = 0
 		}
@@ -201,10 +201,10 @@ func (s *scene) awaitRun(r *running, runs int) {
 	time.Sleep(300 * time.Millisecond) // into the window
 }
 
-// atWork is what pods use of the CPU between two looks at least while they measure.
-const atWork = 2 * time.Millisecond
+// busyTime is the least CPU time of the pods between two polls during a run.
+const busyTime = 2 * time.Millisecond
 
-// podUIDs are the UIDs of the experiment's pods now.
+// podUIDs returns the UIDs of the experiment's current pods.
 func (s *scene) podUIDs() []string {
 	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(),
 		metav1.ListOptions{LabelSelector: e2e.Managed})
@@ -218,7 +218,7 @@ func (s *scene) podUIDs() []string {
 	return list
 }
 
-// where is the namespace that the experiment is in; empty if there is none now.
+// where returns the namespace of the experiment; "there-is-none" if it does not exist now.
 func (s *scene) where() string {
 	if s.namespace != "" {
 		return s.namespace
@@ -232,7 +232,7 @@ func (s *scene) where() string {
 	return s.own
 }
 
-// lost are the runs of before that are not among those of now as they were.
+// lost returns the IDs of runs that are in before, but not unchanged in now.
 func lost(before, now []result.Run) []string {
 	var list []string
 	for _, b := range before {
@@ -246,15 +246,15 @@ func lost(before, now []result.Run) []string {
 	return list
 }
 
-// readable checks that the comparison can be made of what there is.
-func (s *scene) readable() {
+// checkReadable checks that the results can be compared.
+func (s *scene) checkReadable() {
 	s.Helper()
 	if r := s.start("compare", s.out()); s.end(r) != 0 {
 		s.Errorf("the results cannot be compared:\n%s", r)
 	}
 }
 
-// resume goes on with the experiment, which must complete.
+// resume resumes the experiment, which must complete.
 func (s *scene) resume(blocks int) {
 	s.Helper()
 	before := s.runs()
@@ -262,11 +262,11 @@ func (s *scene) resume(blocks int) {
 	if status := s.end(r); status != 0 {
 		s.Errorf("resumed, it ended with status %d:\n%s", status, r)
 	}
-	s.complete(before, blocks)
+	s.checkComplete(before, blocks)
 }
 
-// complete checks that every case has all of its blocks and nothing was given up or lost.
-func (s *scene) complete(before []result.Run, blocks int) {
+// checkComplete checks that every case has all of its blocks, and that no case was given up and no run lost.
+func (s *scene) checkComplete(before []result.Run, blocks int) {
 	s.Helper()
 	results, err := store.Open(s.out())
 	if err != nil {
@@ -293,21 +293,21 @@ func (s *scene) complete(before []result.Run, blocks int) {
 	}
 }
 
-// nothingLeft checks that nothing of the experiment is on the cluster any more.
+// nothingLeft checks that nothing of the experiment is left on the cluster, at most 2 s after its end.
 func (s *scene) nothingLeft() {
 	s.Helper()
 	var left []string
-	for range 20 { // a process that was killed is gone a moment later
+	for range 20 { // a killed process ends a moment later
 		left = s.remains()
 		if len(left) == 0 {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	s.Errorf("left: %v\n%s", left, s.said)
+	s.Errorf("left: %v\n%s", left, s.output)
 }
 
-// remains are what there is of the experiment: in its namespace, or on the whole cluster.
+// remains returns the objects and agents of the experiment: in its namespace, or on the whole cluster if it is alone.
 func (s *scene) remains() []string {
 	all := s.left(s)
 	if s.alone {

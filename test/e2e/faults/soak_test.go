@@ -14,30 +14,31 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// strikeRange is when a fault strikes, from the start of an experiment, which takes as long if nothing happens.
+// strikeRange is the longest time from the start of an experiment to the fault: about the duration without a fault.
 const strikeRange = 25 * time.Second
 
-// A score is what became of the experiments under one kind of fault.
+// A score counts the outcomes of the experiments under one kind of fault.
 type score struct {
-	struck, missed int // during the experiment, or after its end
-	completed      int // by themselves
-	resumed        int // after they had ended early
-	begun          int // anew, since there was nothing to resume yet
-	runs           int // recorded when the fault struck
-	lost           int // of these afterwards
-	invalid        int // runs, with a reason
-	leftSaid       int // experiments that said that something may be left
-	leftUnsaid     int // that left something and did not say so, but were not killed
-	leftAfterClean int
-	failed         int           // that could not be completed
-	slowest        time.Duration // experiment to its first end
+	struck, missed int           // faults during the experiment, and after its end
+	completed      int           // experiments that completed by themselves
+	resumed        int           // experiments that ended early and were resumed
+	begun          int           // experiments that ended before there was something to resume
+	runs           int           // runs recorded before the fault
+	lost           int           // of these, runs that were lost
+	invalid        int           // invalid runs
+	leftSaid       int           // experiments that reported possible leftovers
+	leftUnsaid     int           // experiments that left something without a report, except for killed ones
+	leftAfterClean int           // experiments whose leftovers clean did not remove
+	failed         int           // experiments that could not be completed
+	slowest        time.Duration // longest time from start to first end
 }
 
-// All faults at random moments, for as long as KNOTMETER_SOAK says. The figures are printed as a table.
+// TestSoak injects all faults at random moments, for the duration in KNOTMETER_SOAK, and prints a table of the
+// outcomes.
 func TestSoak(t *testing.T) {
 	text := os.Getenv("KNOTMETER_SOAK")
 	if text == "" {
-		t.Skip("KNOTMETER_SOAK does not say for how long")
+		t.Skip("KNOTMETER_SOAK has no duration")
 	}
 	span, err := time.ParseDuration(text)
 	if err != nil {
@@ -50,10 +51,8 @@ func TestSoak(t *testing.T) {
 	stage := newStage(t)
 	e2e.NeedParts(t)
 	random := rand.New(rand.NewPCG(seed, 20))
-	list := append(faults(), fault{name: "program killed", alone: true, strike: func(_ *scene,
-		r *running) {
-		_ = r.Process.Kill()
-	}})
+	list := append(faults(), fault{name: "program killed", alone: true,
+		strike: func(_ *scene, r *running) { _ = r.Process.Kill() }})
 	scores := map[string]*score{}
 	began := time.Now()
 	for round := 1; time.Since(began) < span; round++ {
@@ -71,23 +70,23 @@ func TestSoak(t *testing.T) {
 			t.Run(fmt.Sprintf("%d-%s-at-%.1fs", round, strings.ReplaceAll(f.name, " ", "-"), moment.Seconds()),
 				func(t *testing.T) {
 					s := newScene(t, stage)
-					f.endure(s, moment, sc)
+					f.testAt(s, moment, sc)
 				})
 		}
 	}
 	fmt.Printf("%s of faults, seed %d\n\n%s", time.Since(began).Round(time.Second), seed, tabulate(scores))
 }
 
-// endure has a fault strike at a moment, and brings the experiment to its end all the same.
-func (f fault) endure(s *scene, moment time.Duration, sc *score) {
+// testAt injects the fault at a moment after the start, completes the experiment, and counts the outcome.
+func (f fault) testAt(s *scene, moment time.Duration, sc *score) {
 	s.Helper()
-	f.set(s)
-	defer s.close()
+	f.setUp(s)
+	defer s.tearDown()
 	s.alone, s.random = true, true
 	began := time.Now()
 	r := s.measure(f.caseFlags()...)
 	select {
-	case <-r.over:
+	case <-r.exited:
 		sc.missed++
 	case <-time.After(moment):
 		sc.struck++
@@ -103,13 +102,13 @@ func (f fault) endure(s *scene, moment time.Duration, sc *score) {
 	sc.runs += len(before)
 	sc.lost += len(lost(before, now))
 	sc.invalid += len(now) - valid(now)
-	said := cleanCommand().MatchString(r.String())
-	if said {
+	reported := cleanCommand().MatchString(r.String())
+	if reported {
 		sc.leftSaid++
 	}
-	if left := s.remains(); len(left) > 0 && !said && r.ProcessState.Exited() {
+	if left := s.remains(); len(left) > 0 && !reported && r.ProcessState.Exited() {
 		sc.leftUnsaid++
-		s.Errorf("left, and not said: %v\n%s", left, r)
+		s.Errorf("left without a report: %v\n%s", left, r)
 	}
 	if c := s.start("clean", "--all", "--yes", "--target", s.target()); s.end(c) != 0 {
 		s.Errorf("clean: %s", c)
@@ -119,20 +118,20 @@ func (f fault) endure(s *scene, moment time.Duration, sc *score) {
 		s.Errorf("left after clean: %v", left)
 	}
 	if r.ProcessState.Exited() && status != 0 && status != 130 && !strings.Contains(r.String(), "knotmeter: ") {
-		s.Errorf("status %d without a word:\n%s", status, r)
+		s.Errorf("status %d without an error:\n%s", status, r)
 	}
-	s.goOn(status, sc)
+	s.finish(status, sc)
 	s.Logf("status %d, then %d valid of %d runs; %s", status, valid(now), len(now), lastLine(r.String()))
 }
 
-// goOn completes the experiment.
-func (s *scene) goOn(status int, sc *score) {
+// finish resumes the experiment if it can be resumed, and counts whether it completed.
+func (s *scene) finish(status int, sc *score) {
 	s.Helper()
 	before := s.runs()
 	switch {
 	case status == 0:
 		sc.completed++
-		s.complete(before, blocks)
+		s.checkComplete(before, blocks)
 	case before == nil:
 		sc.begun++
 	default:
@@ -150,7 +149,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// tabulate is the figures in Markdown.
+// tabulate returns the scores as a table in Markdown.
 func tabulate(scores map[string]*score) string {
 	var b strings.Builder
 	b.WriteString("| fault | struck | missed | went on | resumed | began anew | runs before | of these lost | " +
@@ -169,8 +168,7 @@ func tabulate(scores map[string]*score) string {
 
 func (sc score) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", name, sc.struck,
-		sc.missed, sc.completed, sc.resumed,
-		sc.begun, sc.runs, sc.lost, sc.invalid, sc.leftSaid, sc.leftUnsaid, sc.leftAfterClean, sc.failed,
+		sc.missed, sc.completed, sc.resumed, sc.begun, sc.runs, sc.lost, sc.invalid, sc.leftSaid, sc.leftUnsaid, sc.leftAfterClean, sc.failed,
 		sc.slowest.Seconds())
 }
 

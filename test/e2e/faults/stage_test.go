@@ -22,19 +22,19 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A stage is what the tests share: a cluster, and the programs.
+// A stage holds the cluster and the program that scenes share.
 type stage struct {
 	*e2e.Cluster
 	program string // under test
 }
 
-// newStage is the stage that the environment names.
+// newStage returns the cluster and the program that the environment names, and skips the test without a cluster.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	return &stage{Cluster: e2e.Open(t), program: e2e.Program(t)}
 }
 
-// order has the cluster stop, start or restart one of its parts.
+// order stops, starts or restarts a part of the cluster.
 func (s *stage) order(t testing.TB, verb, part string) {
 	t.Helper()
 	if out, err := e2e.Command(s.Kubeconfig, verb, part).CombinedOutput(); err != nil {
@@ -42,18 +42,18 @@ func (s *stage) order(t testing.TB, verb, part string) {
 	}
 }
 
-// left lists what there is of Knotmeter on the cluster: objects by their label, and agents.
+// left lists what Knotmeter has on the cluster: objects, by their label, and processes of agents.
 func (s *stage) left(t testing.TB) []string {
 	t.Helper()
 	return append(s.Left(t), s.agents(t)...)
 }
 
-// agents are the agents' processes below the process that holds the cluster, with what they do.
+// agents lists the cluster's processes of agents: "agent PID VERB".
 func (s *stage) agents(t testing.TB) []string {
 	t.Helper()
 	pid, err := e2e.Holder(s.Kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // no cluster of this machine
+		return nil // the cluster is not on this machine
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func (s *stage) agents(t testing.TB) []string {
 		if err != nil {
 			continue // it has ended
 		}
-		// The name, in brackets, may have anything in it.
+		// The name, in parentheses, may contain any character.
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		if fields[0] != "Z" {
 			parents[strings.Split(file, "/")[2]] = fields[1]
@@ -94,8 +94,8 @@ func (s *stage) agents(t testing.TB) []string {
 	return found
 }
 
-// cpuTime is what the control groups of agents in pods with these UIDs have used so far. An agent lives as long as its
-// site, and only during runs it, or the tool that it has started, is at work.
+// cpuTime returns the CPU time of the control groups of agents in pods with these UIDs. An agent lives as long as its
+// site, but only uses CPU time, itself or by a tool that it started, during runs.
 func (s *stage) cpuTime(t testing.TB, uids []string) time.Duration {
 	t.Helper()
 	var sum time.Duration
@@ -121,7 +121,7 @@ func (s *stage) cpuTime(t testing.TB, uids []string) time.Duration {
 	return sum
 }
 
-// namespace makes a namespace, which does not bear the label of Knotmeter's own.
+// namespace makes a namespace without Knotmeter's label, which is deleted at the end of the test, and returns its name.
 func (s *stage) namespace(t testing.TB, level string) string {
 	t.Helper()
 	name := fmt.Sprintf("given-%s", strconv.FormatInt(time.Now().UnixNano(), 36))
@@ -140,7 +140,7 @@ func (s *stage) makeNamespace(t testing.TB, name, level string) {
 	}
 }
 
-// eventually asks until the answer is yes.
+// eventually calls ask every 50 ms until it returns true, and fails the test after limit.
 func eventually(t testing.TB, what string, limit time.Duration, ask func() bool) bool {
 	t.Helper()
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

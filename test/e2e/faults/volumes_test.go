@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// newVolumes is a scene of storage in a namespace of its own, on a cluster that has the test cluster's classes.
+// newVolumes returns a scene of storage in its own namespace, and skips the test without the test cluster's classes.
 func newVolumes(t *testing.T, options string) *scene {
 	t.Helper()
 	s := newScene(t, newStage(t))
@@ -35,7 +35,7 @@ func newVolumes(t *testing.T, options string) *scene {
 	return s
 }
 
-// claim waits for a claim of the experiment that is bound and is none of those.
+// claim waits at most 2 minutes for a bound claim of the experiment that is not one of others.
 func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClaim {
 	s.Helper()
 	var found *corev1.PersistentVolumeClaim
@@ -59,7 +59,7 @@ func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClai
 	return found
 }
 
-// awaitFio waits until fio is at work in a pod of the experiment.
+// awaitFio waits at most 2 minutes until fio runs in a pod of the experiment.
 func (s *scene) awaitFio(r *running) {
 	s.Helper()
 	eventually(s, "fio at work\n"+r.String(), 2*time.Minute, func() bool {
@@ -77,7 +77,7 @@ func (s *scene) awaitFio(r *running) {
 	}
 }
 
-// volumesLeft are the files that volumes of the test cluster are on.
+// volumesLeft lists the test cluster's volumes, and the files of their devices.
 func (s *scene) volumesLeft() []string {
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(s.stage.Kubeconfig), "volumes", "*"))
 	s.expect(err)
@@ -89,7 +89,7 @@ func (s *scene) volumesLeft() []string {
 	return files
 }
 
-// noVolumes checks that none is left, nor what it is on.
+// noVolumes checks that nothing of the experiment is left, and no volume or file of one.
 func (s *scene) noVolumes() {
 	s.Helper()
 	s.nothingLeft()
@@ -99,9 +99,9 @@ func (s *scene) noVolumes() {
 	}
 }
 
-// What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own
-// limits. The queues are short, because fio does not count what is under way at an end of the window: 64 of 2500 would
-// be 2.6 %. No run may be faster; a machine that is busy with other tests makes some slower, but not all of them.
+// TestVolumeTruth measures a device that the kernel limits to 500 operations and 50 MB per second. The queues are
+// short, because fio does not count requests in flight at the ends of the window: 64 of 2500 would be 2.6 %. No run may
+// be more than 3 % faster; on a busy machine some may be slower, but not all of them.
 func TestVolumeTruth(t *testing.T) {
 	const iops, rate, blocks = 500, 50e6, 3
 	for name, test := range map[string]struct{ options, rate, throughput string }{
@@ -141,21 +141,20 @@ func TestVolumeTruth(t *testing.T) {
 					t.Errorf("%s is %g at best and should be %g", metric, best[metric], number)
 				}
 			}
-			s.complete(nil, blocks)
+			s.checkComplete(nil, blocks)
 			s.noVolumes()
 		})
 	}
 }
 
-// A program that is killed while fio is at work leaves a claim, which clean finds, with its volume and all that it is
-// on.
+// A program that is killed while fio runs leaves a claim, which clean removes, with its volume and the device below it.
 func TestVolumeKill(t *testing.T) {
 	s := newVolumes(t, "storage-class=loop-xfs&size=300Mi")
 	r := s.measure("--case", "storage/randread-4k-qd64", "--blocks", "1", "--duration", "60s")
 	s.claim(r)
 	s.awaitFio(r)
 	s.expect(r.Process.Kill())
-	<-r.over
+	<-r.exited
 	if left := s.left(t); !slices.ContainsFunc(left, func(name string) bool { return strings.HasPrefix(name, "claim ") }) {
 		t.Errorf("it was killed, and only this is left: %v", left)
 	}
@@ -166,7 +165,7 @@ func TestVolumeKill(t *testing.T) {
 	s.noVolumes()
 }
 
-// A volume that is removed underneath costs its run, which says so, and not the experiment.
+// A volume that something else removes makes its run invalid, with that reason; the experiment completes.
 func TestVolumeTakenAway(t *testing.T) {
 	s := newVolumes(t, "storage-class=loop-ext4&size=128Mi")
 	r := s.measure("--case", "storage/randread-4k-qd64", "--blocks", "1", "--duration", "5s")
@@ -188,6 +187,6 @@ func TestVolumeTakenAway(t *testing.T) {
 		"the claim "+claim.Name+" was removed by something else") {
 		t.Errorf("no run is invalid for want of its volume: %+v\n%s", runs, r)
 	}
-	s.complete(nil, 1)
+	s.checkComplete(nil, 1)
 	s.noVolumes()
 }

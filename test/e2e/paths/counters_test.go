@@ -12,14 +12,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// counters: what each run moved was counted by the devices that its path is named after, and by no other.
-func (o outcome) counters(t *testing.T, n network) {
+// checkCounters checks that the devices on a run's path counted its traffic, and that no other device did.
+func (o outcome) checkCounters(t *testing.T, n network) {
 	for _, r := range o.Runs {
 		if r.Target != onCluster || !r.Valid() {
 			continue
 		}
-		p, kind := parts(r.Case)
-		s := o.seen[r.ID]
+		p, kind := splitCase(r.Case)
+		s := o.observed[r.ID]
 		if s == nil {
 			t.Errorf("%s: the nodes were not read", r.Case)
 			continue
@@ -30,15 +30,15 @@ func (o outcome) counters(t *testing.T, n network) {
 		load := loadOf(r, kind)
 		for _, d := range devices(p, n) {
 			if n.redirects && d.name == serversPods && load.bytes > 0 {
-				continue // of a stream only answers are counted there
+				continue // with eBPF redirection, only the answers of a stream pass it
 			}
-			if wrong := load.judge(d, s); wrong != "" {
+			if wrong := load.check(d, s); wrong != "" {
 				t.Errorf("%s: %s", r.Case, wrong)
 			}
 		}
-		wrong := load.judgeService(p, s)
+		wrong := load.checkService(p, s)
 		if slices.Contains(n.balances, p) {
-			wrong = s.balanced()
+			wrong = s.checkBypass()
 		}
 		if wrong != "" {
 			t.Errorf("%s: %s", r.Case, wrong)
@@ -48,44 +48,48 @@ func (o outcome) counters(t *testing.T, n network) {
 
 const serversPods = "devices of the pods on the server's node"
 
-// A device is where a run's traffic may be counted.
+// A device is one or several links of the nodes, whose counters show a run's traffic.
 type device struct {
 	name        string
-	taken       bool // by the path
-	there, back func(*sighting) (bytes, packets uint64)
+	onPath      bool                                       // the run's traffic passes it
+	there, back func(*observation) (bytes, packets uint64) // from the client to the server, and back
 }
 
-// devices says which devices a path takes.
+// devices returns the devices of the nodes, with those on the path marked.
 func devices(p targets.Path, n network) []device {
 	return []device{
 		{
-			name: "underlay", taken: p.Other(),
-			there: func(s *sighting) (uint64, uint64) { return s.atClient.underlay.txBytes, s.atClient.underlay.txPackets },
-			back:  func(s *sighting) (uint64, uint64) { return s.atClient.underlay.rxBytes, s.atClient.underlay.rxPackets },
+			name: "underlay", onPath: p.Other(),
+			there: func(s *observation) (uint64, uint64) {
+				return s.atClient.underlay.txBytes, s.atClient.underlay.txPackets
+			},
+			back: func(s *observation) (uint64, uint64) {
+				return s.atClient.underlay.rxBytes, s.atClient.underlay.rxPackets
+			},
 		},
 		{
-			// What is for a node itself is for the underlay, also from a pod, whose address is hidden then.
-			name: "tunnel", taken: n.tunnel && p.Other() && p.ServerPod(),
-			there: func(s *sighting) (uint64, uint64) { return s.atClient.tunnel.txBytes, s.atClient.tunnel.txPackets },
-			back:  func(s *sighting) (uint64, uint64) { return s.atClient.tunnel.rxBytes, s.atClient.tunnel.rxPackets },
+			// Traffic to a node itself takes the underlay, from a pod too, whose address is translated then.
+			name: "tunnel", onPath: n.tunnel && p.Other() && p.ServerPod(),
+			there: func(s *observation) (uint64, uint64) { return s.atClient.tunnel.txBytes, s.atClient.tunnel.txPackets },
+			back:  func(s *observation) (uint64, uint64) { return s.atClient.tunnel.rxBytes, s.atClient.tunnel.rxPackets },
 		},
 		{
-			name: "devices of the pods on the client's node", taken: p.ClientPod() || !p.Other() && p.ServerPod(),
-			there: func(s *sighting) (uint64, uint64) { return sum(s.atClient.pods) },
-			back:  func(s *sighting) (uint64, uint64) { return sum(s.atClient.pods) },
+			name: "devices of the pods on the client's node", onPath: p.ClientPod() || !p.Other() && p.ServerPod(),
+			there: func(s *observation) (uint64, uint64) { return sum(s.atClient.pods) },
+			back:  func(s *observation) (uint64, uint64) { return sum(s.atClient.pods) },
 		},
 		{
-			name: serversPods, taken: p.ServerPod() || !p.Other() && p.ClientPod(),
-			there: func(s *sighting) (uint64, uint64) { return sum(s.atServer.pods) },
-			back:  func(s *sighting) (uint64, uint64) { return sum(s.atServer.pods) },
+			name: serversPods, onPath: p.ServerPod() || !p.Other() && p.ClientPod(),
+			there: func(s *observation) (uint64, uint64) { return sum(s.atServer.pods) },
+			back:  func(s *observation) (uint64, uint64) { return sum(s.atServer.pods) },
 		},
 	}
 }
 
 func sum(t traffic) (bytes, packets uint64) { return t.rxBytes + t.txBytes, t.rxPackets + t.txPackets }
 
-// A load is the least that a run moved, by its own account: from the client to the server, and operations, each of
-// which is at least one packet each way.
+// A load is the least traffic of a run, by its own report: bytes from the client to the server, and operations, each of
+// at least one packet each way.
 type load struct {
 	bytes, operations uint64
 	kind              kinds.Kind
@@ -102,31 +106,31 @@ func loadOf(r result.Run, kind kinds.Kind) load {
 	return l
 }
 
-// background is the packets that a cluster may send to its nodes and our agents while a run is watched: up to about 200
-// were seen on a machine with other work. Of a run with no more operations nothing can be told by them.
+// background is the largest number of packets between a cluster, its nodes and the agents during a run; up to about 200
+// were seen on a busy machine. Packets cannot show where a run with fewer operations went.
 const background = 500
 
-// judge compares a device with the load, and says what is wrong. A device that the path does not take may count what
-// the cluster says meanwhile, which is far less than a run.
-func (l load) judge(d device, s *sighting) string {
+// check compares a device with the load, and describes what is wrong. A device off the path may count background
+// traffic of the cluster, which is far less than a run.
+func (l load) check(d device, s *observation) string {
 	thereBytes, therePackets := d.there(s)
 	_, backPackets := d.back(s)
 	saw := fmt.Sprintf("the %s counted %d B and %d packets there, %d packets back; the run moved %d B in %d operations",
 		d.name, thereBytes, therePackets, backPackets, l.bytes, l.operations)
 	switch {
 	case l.bytes == 0 && l.operations == 0:
-		return "the run does not say what it moved"
-	case d.taken && (thereBytes < l.bytes || therePackets < l.operations || backPackets < l.operations):
+		return "the run does not report its traffic"
+	case d.onPath && (thereBytes < l.bytes || therePackets < l.operations || backPackets < l.operations):
 		return saw + ", which should all have been there"
-	case !d.taken && l.bytes > 0 && thereBytes > l.bytes/10,
-		!d.taken && l.operations > 0 && max(therePackets, backPackets) > max(l.operations/2, background):
+	case !d.onPath && l.bytes > 0 && thereBytes > l.bytes/10,
+		!d.onPath && l.operations > 0 && max(therePackets, backPackets) > max(l.operations/2, background):
 		return saw + ", of which nothing should have been there"
 	}
 	return ""
 }
 
-// balanced says what is wrong where kube-proxy has no part in it: whether its rules were taken nevertheless.
-func (s *sighting) balanced() string {
+// checkBypass describes what is wrong if connections took a rule of kube-proxy that the product should replace.
+func (s *observation) checkBypass() string {
 	for _, protocol := range []string{"tcp", "udp"} {
 		if n := s.atClient.services[protocol+" "+s.dial.String()]; n > 0 {
 			return fmt.Sprintf("kube-proxy's rule for %s was taken %d times", s.dial, n)
@@ -135,9 +139,9 @@ func (s *sighting) balanced() string {
 	return ""
 }
 
-// judgeService says what is wrong with kube-proxy's rules: one for the Service sends each connection of a run on, and
-// there is none for what other paths dial.
-func (l load) judgeService(p targets.Path, s *sighting) string {
+// checkService describes what is wrong with kube-proxy's rules: its rule for the Service must forward each connection
+// of a run, and it must have no rule for what other paths dial.
+func (l load) checkService(p targets.Path, s *observation) string {
 	protocol, least := "tcp", uint64(1)
 	switch l.kind {
 	case kinds.UDPRR:

@@ -20,18 +20,18 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// changes has the program make changes, one block of each, and returns the runs by their cases. That this machine was
-// too busy for a prober that keeps to its plan is no fault of what is tested here.
-func changes(t *testing.T, c cluster, cases ...string) map[string]result.Run {
+// measureChanges measures one block of each case of dynamics and returns a run of each. Runs whose prober was late
+// because this machine is busy count, since that is no fault of the program.
+func measureChanges(t *testing.T, c cluster, cases ...string) map[string]result.Run {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	args := []string{"run", "--yes", "--target", c.target(), "--blocks", "1", "--out", dir, "--progress", "plain"}
 	for _, name := range cases {
 		args = append(args, "--case", "dynamics/"+name)
 	}
-	said, err := exec.CommandContext(t.Context(), e2e.Program(t), args...).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), e2e.Program(t), args...).CombinedOutput()
 	by := map[string]result.Run{}
-	for _, run := range e2e.Runs(t, dir, string(said)) {
+	for _, run := range e2e.Runs(t, dir, string(output)) {
 		if busy := func(w result.Warning) bool { return w.Code == result.GeneratorLate }; !slices.ContainsFunc(run.Invalid,
 			func(w result.Warning) bool { return !busy(w) }) {
 			by[strings.TrimPrefix(run.Case, "dynamics/")] = run
@@ -39,13 +39,13 @@ func changes(t *testing.T, c cluster, cases ...string) map[string]result.Run {
 	}
 	for _, name := range cases {
 		if _, is := by[name]; !is {
-			t.Fatalf("%s was not measured: %v\n%s", name, err, said)
+			t.Fatalf("%s was not measured: %v\n%s", name, err, output)
 		}
 	}
 	return by
 }
 
-// number is a value of a run.
+// number returns a value of a run, and fails the test if the run does not have it.
 func number(t *testing.T, r result.Run, name string) float64 {
 	t.Helper()
 	v, is := r.Value(name)
@@ -55,9 +55,9 @@ func number(t *testing.T, r result.Run, name string) float64 {
 	return v.Number
 }
 
-// TestDynamics: every change is made and seen, with the rights of its resource alone, and nothing of it is left.
+// TestDynamics: every change is made and observed, and nothing of it is left.
 func TestDynamics(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	all := e2e.Open(t)
 	const programming, window = metric.NewProbes + metric.Programming, metric.NewProbes + metric.LossWindow
 	const abrupt, cut = "endpoint-gone:how=abrupt", "policy-established"
@@ -73,11 +73,11 @@ func TestDynamics(t *testing.T) {
 			cut: metric.TCPProbes + metric.Broken})
 	}
 	for _, about := range byResource {
-		runs := changes(t, c, slices.Sorted(maps.Keys(about))...)
+		runs := measureChanges(t, c, slices.Sorted(maps.Keys(about))...)
 		for name, run := range runs {
 			got := number(t, run, about[name])
 			if name == cut {
-				continue // whether open connections are cut is the network's to choose
+				continue // the network decides whether it cuts open connections
 			}
 			if got <= 0 || len(run.Warnings) > 0 {
 				t.Errorf("%s: %s is %v, %v", name, about[name], got, run.Warnings)
@@ -90,10 +90,10 @@ func TestDynamics(t *testing.T) {
 	}
 }
 
-// TestDynamicsStopped: what programs a datapath is stopped as soon as there is something to program, and for as long
-// the change does not show: the truth is what the test's own watch and clock say.
+// TestDynamicsStopped stops the agent that programs the datapath as soon as there is a change to program. The measured
+// duration must be at least as long as the stop, by the test's own watch and clock.
 func TestDynamicsStopped(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	all := e2e.Open(t)
 	ours := metav1.ListOptions{LabelSelector: e2e.Managed}
 	for _, test := range []struct {
@@ -113,9 +113,9 @@ func TestDynamicsStopped(t *testing.T) {
 			if len(agents) == 0 {
 				t.Skipf("the cluster has no %s", test.agent)
 			}
-			tell := func(s syscall.Signal) {
+			signal := func(s syscall.Signal) {
 				for _, pid := range agents {
-					_ = syscall.Kill(pid, s) // one that has gone is missed by the run
+					_ = syscall.Kill(pid, s) // a process that has ended does not stop; the check below fails then
 				}
 			}
 			w, err := test.watch()
@@ -127,18 +127,18 @@ func TestDynamicsStopped(t *testing.T) {
 				defer close(ended)
 				for e := range w.ResultChan() {
 					if e.Type == watch.Added {
-						tell(syscall.SIGSTOP)
+						signal(syscall.SIGSTOP)
 						time.Sleep(test.stopped)
-						tell(syscall.SIGCONT)
+						signal(syscall.SIGCONT)
 					}
 				}
 			}()
 			defer func() {
 				w.Stop()
 				<-ended
-				tell(syscall.SIGCONT)
+				signal(syscall.SIGCONT)
 			}()
-			run := changes(t, c, test.name)[test.name]
+			run := measureChanges(t, c, test.name)[test.name]
 			// An agent may be faster than the test's watch at times, but not always.
 			longest := number(t, run, metric.NewProbes+metric.ProgrammingMax)
 			t.Logf("stopped for %v: median %.3f s, longest %.3f s", test.stopped,

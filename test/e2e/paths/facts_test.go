@@ -10,13 +10,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// facts: those of each run are what its path makes of the network.
-func (o outcome) facts(t *testing.T, n network) {
+// checkFacts checks the MTU and the source address of each run, which follow from its path and the network.
+func (o outcome) checkFacts(t *testing.T, n network) {
 	for _, r := range o.Runs {
 		if r.Target != onCluster || !r.Valid() {
 			continue
 		}
-		p, _ := parts(r.Case)
+		p, _ := splitCase(r.Case)
 		mtu := "1500"
 		if p.ClientPod() || p.ServerPod() {
 			mtu = n.podMTU
@@ -33,12 +33,13 @@ func (o outcome) facts(t *testing.T, n network) {
 	}
 }
 
-// spent: the sites record how many pods and requests to the API server they took, which are few for each pair of ends.
-func (o outcome) spent(t *testing.T) {
-	const most = 25 // requests: a pair of pods and a Service made, watched and removed; commands in the pods
+// checkCost checks that the sites record their pods and requests to the API server, and that each pair of ends took
+// few.
+func (o outcome) checkCost(t *testing.T) {
+	const most = 25 // requests per pair: making, watching and removing pods and a Service; commands in the pods
 	pairs := map[[3]bool]bool{}
 	for _, r := range o.Runs {
-		p, _ := parts(r.Case)
+		p, _ := splitCase(r.Case)
 		pairs[[3]bool{p.ClientPod(), p.ServerPod(), p.Other()}] = true
 	}
 	sites := 0
@@ -59,14 +60,14 @@ func (o outcome) spent(t *testing.T) {
 	}
 }
 
-// onlyThere are the facts and metrics of a run that one kind of target has and the other cannot have, and why.
-func onlyThere() map[string]map[string]string {
+// expectedDifferences returns the facts and metrics of runs that only one kind of target can have, with the reasons.
+func expectedDifferences() map[string]map[string]string {
 	return map[string]map[string]string{
 		onCluster: {
 			"source-address": "kube-proxy may translate it; the lab's Services never do",
 			"image":          "the lab has no images", "image-digest": "the lab has no images",
-			"sidecars":      "the lab has no pods, into which something could be put",
-			"agent":         "in the lab there is one way only to bring the agent to its place",
+			"sidecars":      "the lab has no pods to inject one into",
+			"agent":         "the lab has only one way to start the agent",
 			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",
 			"layers.client": "pods may not sample the node's CPUs", "layers.server": "pods may not sample the node's CPUs",
 		},
@@ -78,15 +79,15 @@ func onlyThere() map[string]map[string]string {
 	}
 }
 
-// byCount says whether a run has a metric only with enough operations, where CPUs are sampled, or where the kernel
-// counted something meanwhile: counters are recorded when they are not zero, and the node's only in the lab.
-func byCount(metric string) bool {
+// optional reports whether a run may lack a metric: it needs enough operations, sampled CPUs, or a counter of the
+// kernel that is not zero. The node's counters are recorded in the lab alone.
+func optional(metric string) bool {
 	of := func(prefix string) bool { return strings.HasPrefix(metric, prefix) }
 	return of("kernel.") || of("p90 ") || of("p99 ") || of("p99.9 ") || of("cpu-per-op.") || of("cpu-per-gb.")
 }
 
-// asTheLab: a run on the cluster has the metrics, histograms, series and facts that one in the lab has.
-func (o outcome) asTheLab(t *testing.T) {
+// compareWithLab checks that a run on the cluster has the same metrics, histograms, series and facts as one in the lab.
+func (o outcome) compareWithLab(t *testing.T) {
 	for _, name := range o.cases {
 		a, b := o.run(name, onCluster), o.run(name, inLab)
 		if a == nil || b == nil {
@@ -95,12 +96,12 @@ func (o outcome) asTheLab(t *testing.T) {
 		for kind, names := range map[string]func(*result.Run) []string{"metric": metrics, "series": series,
 			"histogram": histograms, "fact": factNames} {
 			for _, missing := range without(names(b), names(a)) {
-				if why := onlyThere()[inLab][missing]; why == "" && !byCount(missing) {
+				if why := expectedDifferences()[inLab][missing]; why == "" && !optional(missing) {
 					t.Errorf("%s: the run in the lab has the %s %q, that on the cluster not", name, kind, missing)
 				}
 			}
 			for _, more := range without(names(a), names(b)) {
-				if why := onlyThere()[onCluster][more]; why == "" && !byCount(more) {
+				if why := expectedDifferences()[onCluster][more]; why == "" && !optional(more) {
 					t.Errorf("%s: the run on the cluster has the %s %q, that in the lab not", name, kind, more)
 				}
 			}

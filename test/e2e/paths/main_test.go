@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// TestMain makes the test binary the program too, under the hidden commands by which the lab starts it again.
+// TestMain lets the lab start the test binary as the program, by its hidden commands.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
 		os.Exit(cli.Main(context.Background(), cli.StandardStreams(), "test", os.Args[1:]))

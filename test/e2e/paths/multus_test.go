@@ -22,8 +22,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// The networks that test/cluster's -multus makes, with the names of the targets that take them: in addition to the
-// default network, and in its place.
+// The networks that test/cluster makes with -multus, in addition to the default network and in its place, with the
+// names of the targets that use them.
 const (
 	attachment        = "default/macvlan"
 	byAttachment      = "macvlan"
@@ -31,16 +31,16 @@ const (
 	byDefault         = "macvlan-veth"
 )
 
-// The same cluster by its default network and by one that Multus attaches pods to: the traffic of each takes its own
-// devices, and nothing else differs.
+// TestMultus compares the default network of a cluster with one that Multus attaches pods to: the traffic of each
+// passes its own devices, and the facts of the nodes are the same.
 func TestMultus(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	n := c.network(t)
 	cases := append(product([]targets.Path{targets.PodPodOther, targets.PodPodSame}, kinds.TCPRR),
 		product([]targets.Path{targets.PodPodOther}, kinds.TCPStream)...)
 	const blocks = 2
-	o := compete(t, c, blocks, cases, contender{onCluster, c.target("ip=4"), true}, contender{byAttachment,
+	o := runExperiment(t, c, blocks, cases, testTarget{onCluster, c.target("ip=4"), true}, testTarget{byAttachment,
 		c.target("ip=4", "network="+attachment), true})
 	for _, n := range o.Experiment.NotMeasured {
 		t.Errorf("not measured: %s on %s: %s", n.Case, n.Target, n.Reason)
@@ -51,8 +51,8 @@ func TestMultus(t *testing.T) {
 			continue
 		}
 		count[r.Target+" "+r.Case]++
-		p, kind := parts(r.Case)
-		s := o.seen[r.ID]
+		p, kind := splitCase(r.Case)
+		s := o.observed[r.ID]
 		if s == nil {
 			t.Errorf("%s on %s: the nodes were not read", r.Case, r.Target)
 			continue
@@ -65,7 +65,7 @@ func TestMultus(t *testing.T) {
 			}
 		}
 		for _, d := range devices {
-			if wrong := loadOf(r, kind).judge(d, s); wrong != "" {
+			if wrong := loadOf(r, kind).check(d, s); wrong != "" {
 				t.Errorf("%s on %s: %s", r.Case, r.Target, wrong)
 			}
 		}
@@ -77,11 +77,11 @@ func TestMultus(t *testing.T) {
 			}
 		}
 	}
-	o.factsOfAttachment(t)
+	o.checkAttachmentFacts(t)
 }
 
-// factsOfAttachment: of the pods' device what it is, of the nodes the same as without.
-func (o outcome) factsOfAttachment(t *testing.T) {
+// checkAttachmentFacts checks the facts of the pods' device, and that those of the nodes are the same as without it.
+func (o outcome) checkAttachmentFacts(t *testing.T) {
 	for name, want := range map[string]string{
 		"network": attachment, "pod-device": "net1", "pod-driver": "macvlan", "encapsulation": result.Unknown,
 		"encryption": result.Unknown,
@@ -98,9 +98,9 @@ func (o outcome) factsOfAttachment(t *testing.T) {
 	}
 }
 
-// Whatever does not go between pods does not go by the attachment, and says so.
+// An attachment supports only traffic between pods; the error for others names it.
 func TestMultusElsewhere(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	k := open(t, c.target("network="+attachment))
 	for _, p := range append(targettest.On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
@@ -114,9 +114,9 @@ func TestMultusElsewhere(t *testing.T) {
 	}
 }
 
-// A network that does not exist is an error that names it and says what to do.
+// The error for a network that does not exist names the option and its format.
 func TestNoSuchAttachment(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	for _, option := range []string{"network", "default-network"} {
 		nowhere := open(t, c.target(option+"=default/nowhere"))
@@ -127,14 +127,14 @@ func TestNoSuchAttachment(t *testing.T) {
 	}
 }
 
-// The same cluster by its own network and by macvlan in its place, next to a plugin that leads to the node what is for
-// it and for Services: every path is measured, and the traffic of each takes the devices that it should.
+// TestMacvlanDefault compares the network of a cluster with macvlan in its place, next to the plugin veth, which routes
+// traffic to the node and to Services through the node: all paths are measured, on the expected devices.
 func TestMacvlanDefault(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	n := c.network(t)
 	cases := product(targets.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR)
-	o := compete(t, c, 1, cases, contender{onCluster, c.target("ip=4"), false}, contender{byDefault,
+	o := runExperiment(t, c, 1, cases, testTarget{onCluster, c.target("ip=4"), false}, testTarget{byDefault,
 		c.target("ip=4", "default-network="+defaultAttachment), true})
 	for _, n := range o.Experiment.NotMeasured {
 		t.Errorf("not measured: %s on %s: %s", n.Case, n.Target, n.Reason)
@@ -145,18 +145,18 @@ func TestMacvlanDefault(t *testing.T) {
 			t.Errorf("%s has no valid run", name)
 			continue
 		}
-		p, kind := parts(name)
-		s, load := o.seen[r.ID], loadOf(*r, kind)
+		p, kind := splitCase(name)
+		s, load := o.observed[r.ID], loadOf(*r, kind)
 		for _, d := range devicesByDefault(p, n) {
-			if wrong := load.judge(d, s); wrong != "" {
+			if wrong := load.check(d, s); wrong != "" {
 				t.Errorf("%s: %s", name, wrong)
 			}
 		}
-		if wrong := load.judgeService(p, s); wrong != "" {
+		if wrong := load.checkService(p, s); wrong != "" {
 			t.Errorf("%s: %s", name, wrong)
 		}
 		source := "preserved"
-		if p == targets.PodSvcSame || p == targets.PodSvcOther { // kube-proxy does not take it for a pod's
+		if p == targets.PodSvcSame || p == targets.PodSvcOther { // kube-proxy does not know these pods' addresses as pods
 			source = "translated"
 		}
 		if got, _, _ := strings.Cut(r.Fact("source-address"), " "); got != source {
@@ -174,9 +174,9 @@ func TestMacvlanDefault(t *testing.T) {
 	}
 }
 
-// In place of the default network, a network serves all that pods are for.
+// A network in place of the default network supports every placement.
 func TestMacvlanDefaultElsewhere(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	k := open(t, c.target("default-network="+defaultAttachment, "storage-class=loop-ext4"))
 	for _, p := range append(targettest.On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
@@ -194,7 +194,7 @@ func TestMacvlanDefaultElsewhere(t *testing.T) {
 	}
 }
 
-// needMultus skips the test where the API server knows no attachments.
+// needMultus skips the test if the API server does not have the kind NetworkAttachmentDefinition.
 func (c cluster) needMultus(t *testing.T) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
@@ -215,8 +215,8 @@ func (c cluster) needMultus(t *testing.T) {
 	}
 }
 
-// devicesByDefault are those of a path with macvlan in place of the default network, and veth next to it: what is for a
-// Service goes by the node of a client that is a pod, and so does what is for that node or comes from it.
+// devicesByDefault returns the devices with macvlan in place of the default network and the plugin veth next to it.
+// Traffic between a pod and a Service, or its own node, takes the pair of devices between the pod and the node.
 func devicesByDefault(p targets.Path, n network) []device {
 	byNode := p.Service() && (p.ClientPod() || p.Same()) || p.ClientPod() && !p.ServerPod() && p.Same()
 	taken := map[string]bool{
@@ -228,16 +228,16 @@ func devicesByDefault(p targets.Path, n network) []device {
 	}
 	list := devicesAttached(p, n)
 	for i, d := range list {
-		list[i].taken = taken[d.name]
+		list[i].onPath = taken[d.name]
 	}
 	return list
 }
 
-// devicesAttached are those of a path by the attachment: macvlan's own in both pods, and between nodes the underlay's
-// below them. What the nodes have for the default network counts nothing.
+// devicesAttached returns the devices for an attachment: macvlan's own in both pods, and between nodes the underlay.
+// The nodes' devices of the default network are off the path.
 func devicesAttached(p targets.Path, n network) []device {
-	of := func(server bool) func(*sighting) traffic {
-		return func(s *sighting) (t traffic) {
+	of := func(server bool) func(*observation) traffic {
+		return func(s *observation) (t traffic) {
 			for address, counted := range s.attached {
 				if (address == s.listen) == server {
 					t = t.plus(counted)
@@ -249,24 +249,24 @@ func devicesAttached(p targets.Path, n network) []device {
 	atClient, atServer := of(false), of(true)
 	list := []device{
 		{
-			name: "client's device in the attachment", taken: true,
-			there: func(s *sighting) (uint64, uint64) { return atClient(s).txBytes, atClient(s).txPackets },
-			back:  func(s *sighting) (uint64, uint64) { return atClient(s).rxBytes, atClient(s).rxPackets },
+			name: "client's device in the attachment", onPath: true,
+			there: func(s *observation) (uint64, uint64) { return atClient(s).txBytes, atClient(s).txPackets },
+			back:  func(s *observation) (uint64, uint64) { return atClient(s).rxBytes, atClient(s).rxPackets },
 		},
 		{
-			name: "server's device in the attachment", taken: true,
-			there: func(s *sighting) (uint64, uint64) { return atServer(s).rxBytes, atServer(s).rxPackets },
-			back:  func(s *sighting) (uint64, uint64) { return atServer(s).txBytes, atServer(s).txPackets },
+			name: "server's device in the attachment", onPath: true,
+			there: func(s *observation) (uint64, uint64) { return atServer(s).rxBytes, atServer(s).rxPackets },
+			back:  func(s *observation) (uint64, uint64) { return atServer(s).txBytes, atServer(s).txPackets },
 		},
 	}
 	for _, d := range devices(p, n) {
-		d.taken = d.name == "underlay" && p.Other()
+		d.onPath = d.name == "underlay" && p.Other()
 		list = append(list, d)
 	}
 	return list
 }
 
-// attached is what the devices of macvlan count that pods have, by their addresses.
+// attached returns the counters of the pods' macvlan devices, by address.
 func (c cluster) attached() (map[netip.Addr]traffic, error) {
 	if !c.Multus {
 		return nil, nil
@@ -281,7 +281,7 @@ func (c cluster) attached() (map[netip.Addr]traffic, error) {
 			"show")
 		if err != nil {
 			if _, gone := c.within("test", "-e", file); gone != nil {
-				continue // with its pod
+				continue // it ended with its pod
 			}
 			return nil, err
 		}
@@ -292,7 +292,7 @@ func (c cluster) attached() (map[netip.Addr]traffic, error) {
 	return found, nil
 }
 
-// parseAttached adds what ip prints of the devices of a pod.
+// parseAttached adds the counters of a pod's macvlan devices to found, from the output of ip.
 func parseAttached(text []byte, found map[netip.Addr]traffic) error {
 	var list []struct {
 		Link struct {

@@ -16,16 +16,16 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A cluster is one whose nodes can be looked into, and have the agent's image.
+// A cluster is a local cluster, whose nodes have the agent's image.
 type cluster struct{ e2e.Local }
 
-// target is the text of the cluster as a target, with options.
+// target returns the text of the cluster as a target, with options.
 func (c cluster) target(options ...string) string {
 	return "kube:?" + strings.Join(append([]string{"kubeconfig=" + c.Kubeconfig}, options...), "&")
 }
 
-// on runs a command in the network namespace of a node, which has its name in the cluster's own mounts.
-func (c cluster) on(node string, args ...string) ([]byte, error) {
+// onNode runs a command in the network namespace of a node, and returns its standard output.
+func (c cluster) onNode(node string, args ...string) ([]byte, error) {
 	out, err := c.within(append([]string{"nsenter", "--net=/run/netns/" + node, "--"}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", node, err)
@@ -33,19 +33,19 @@ func (c cluster) on(node string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// within runs a command in the cluster's own mounts.
+// within runs a command in the cluster's mount namespace, and returns its standard output.
 func (c cluster) within(args ...string) ([]byte, error) {
 	args = append([]string{"--target", strconv.Itoa(c.Holder), "--mount", "--"}, args...)
-	var out, said bytes.Buffer
+	var out, output bytes.Buffer
 	cmd := exec.Command("nsenter", args...)
-	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.Stdout, cmd.Stderr = &out, &output
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, said.Bytes())
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, output.Bytes())
 	}
 	return out.Bytes(), nil
 }
 
-// A traffic is what a device, or all of a kind, counted.
+// A traffic holds the counters of a device, or their sum over the devices of a kind.
 type traffic struct{ rxBytes, rxPackets, txBytes, txPackets uint64 }
 
 func (t traffic) plus(u traffic) traffic {
@@ -56,8 +56,8 @@ func (t traffic) minus(u traffic) traffic {
 	return traffic{t.rxBytes - u.rxBytes, t.rxPackets - u.rxPackets, t.txBytes - u.txBytes, t.txPackets - u.txPackets}
 }
 
-// A reading is what the devices of a node counted, by what they are for, and how many connections its rules sent to
-// Services, by protocol and address of the Service.
+// A reading holds the counters of a node: of its devices by purpose, and of the connections that kube-proxy's rules
+// forwarded to Services, by protocol and address of the Service ("tcp 10.96.14.2").
 type reading struct {
 	underlay, tunnel, pods traffic
 	services               map[string]uint64
@@ -74,17 +74,18 @@ func (r reading) minus(before reading) reading {
 	return n
 }
 
+// read reads the counters of a node.
 func (c cluster) read(node string) (reading, error) {
-	links, linksErr := c.on(node, "ip", "-statistics", "-json", "link", "show")
-	rules, rulesErr := c.on(node, "iptables-save", "--counters", "--table", "nat")
-	rules6, rules6Err := c.on(node, "ip6tables-save", "--counters", "--table", "nat")
+	links, linksErr := c.onNode(node, "ip", "-statistics", "-json", "link", "show")
+	rules, rulesErr := c.onNode(node, "iptables-save", "--counters", "--table", "nat")
+	rules6, rules6Err := c.onNode(node, "ip6tables-save", "--counters", "--table", "nat")
 	if err := errors.Join(linksErr, rulesErr, rules6Err); err != nil {
 		return reading{}, err
 	}
 	return parseReading(links, append(rules, rules6...))
 }
 
-// parseReading reads what ip and iptables-save print.
+// parseReading parses the output of ip and of iptables-save.
 func parseReading(links, rules []byte) (reading, error) {
 	var devices []struct {
 		Name     string `json:"ifname"`
@@ -123,7 +124,7 @@ func anyPrefix(name string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// parseRule reads a rule of kube-proxy's that matches the address of a Service, and how often it did:
+// parseRule parses a rule of kube-proxy for the address of a Service, and how often it matched:
 //
 //	[3:180] -A KUBE-SERVICES -d 10.96.14.2/32 -p tcp -m comment --comment "…" -m tcp --dport 5201 -j KUBE-SVC-…
 //
@@ -146,6 +147,7 @@ func parseRule(line string) (key string, count uint64, err error) {
 	return protocol + " " + prefix.Addr().String(), count, nil
 }
 
+// after returns the word after a flag; empty if there is none.
 func after(words []string, flag string) string {
 	for i, w := range words[:max(0, len(words)-1)] {
 		if w == flag {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package paths holds the tests of whole runs on a real cluster: that traffic takes the path that a case's name says,
-// seen in the counters of the nodes, and that a run reports as much as one in the lab.
+// Package paths tests whole runs on a real cluster: that traffic takes the path in a case's name, by the counters of
+// the nodes, and that a run reports as much as one in the lab.
 package paths
 
 import (
@@ -31,26 +31,28 @@ const (
 	inLab     = "lab"
 )
 
-// A network is a pods' network of test/cluster: the lab's datapath that is built alike, and what must be true of it.
+// A network describes a pods' network of test/cluster: the lab's datapath of the same design, and what must be true of
+// it.
 type network struct {
-	lab    string
-	tunnel bool
+	lab    string            // target of the lab
+	tunnel bool              // traffic between pods of two nodes is encapsulated
 	facts  map[string]string // of the target
 	podMTU string
-	// enforces says that NetworkPolicies have an effect, and hostile is a policy of the product's own kind for the whole
-	// cluster, with where the API server takes it.
+	// enforces is whether NetworkPolicies have an effect. hostile returns a cluster-wide policy of the product's own kind
+	// against the pods of a namespace, with the API path to create it at; nil if the product has none.
 	enforces bool
 	hostile  func(namespace string) (path string, object any)
-	// balances are the paths by a Service whose connections the product itself sends to the server, not kube-proxy.
+	// balances holds the paths by a Service whose connections the product balances in place of kube-proxy.
 	balances []targets.Path
-	// redirects says that what is for a pod goes past the device that stands for it on the node, by eBPF.
+	// redirects is whether eBPF delivers packets to a pod without passing its device on the node.
 	redirects bool
-	// localMTU is what a node has to pods of its own; empty: podMTU.
+	// localMTU is the MTU of a path from a node to its own pods; empty: podMTU.
 	localMTU string
-	// source is the source-address of a run on a path, without the address that it is translated to.
+	// source returns the first word of the fact source-address of a run on a path: preserved or translated.
 	source func(targets.Path) string
 }
 
+// networks returns the networks of test/cluster, by name.
 func networks() map[string]network {
 	translated := func(paths ...targets.Path) func(targets.Path) string {
 		return func(p targets.Path) string {
@@ -60,13 +62,13 @@ func networks() map[string]network {
 			return "preserved"
 		}
 	}
-	// There is no daemon set that would say so; and flannel encrypts with its backend for WireGuard alone.
+	// The test cluster has no daemon set of flannel; and flannel encrypts only by its WireGuard backend.
 	const flannel, plain = "flannel (annotation of the nodes)", "none (backend of flannel)"
 	fromPods := []targets.Path{targets.PodSvcSame, targets.PodSvcOther}
 	const ciliumProxy = "iptables (kube-proxy says so); cilium for connections of pods (it balances those itself)"
 	return map[string]network{
-		// It is known to the nodes alone, by their routes, so that the cluster shows nothing of it. kube-proxy translates
-		// what a node sends to a Service, to the address of the device that it leaves by.
+		// The network consists of the nodes' routes, which the API does not show. kube-proxy translates the source of
+		// packets from a node to a Service to the address of the device that they leave by.
 		"native": {
 			lab: "lab:native", podMTU: "1500", source: translated(targets.NodeSvcSame),
 			facts: map[string]string{
@@ -74,7 +76,7 @@ func networks() map[string]network {
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
-		// flannel has an address of its own on the tunnel, and hides pods from what is outside of their network.
+		// flannel has its own address on the tunnel, and masquerades pods outside their network.
 		"flannel-vxlan": {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(targets.NodeSvcSame, targets.NodeSvcOther,
 				targets.PodNodeOther),
@@ -151,44 +153,44 @@ func networks() map[string]network {
 	}
 }
 
-// network is what is known of the cluster's.
+// network returns the description of the cluster's network, and skips the test if there is none.
 func (c cluster) network(t *testing.T) network {
 	t.Helper()
 	n, ok := networks()[c.Network]
 	if !ok {
-		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", c.Network,
+		t.Skipf("the test does not describe the pods' network %q, only %v", c.Network,
 			slices.Sorted(maps.Keys(networks())))
 	}
 	n.enforces = n.enforces || c.Filter
 	return n
 }
 
-// An outcome is an experiment, with what the nodes counted during its runs.
+// An outcome is the results of an experiment, with the counters of the nodes during its runs, by run ID.
 type outcome struct {
 	*store.Results
-	cases []string
-	seen  map[string]*sighting
+	cases    []string
+	observed map[string]*observation
 }
 
-// A contender is a target of an experiment.
-type contender struct {
+// A testTarget is a target of an experiment.
+type testTarget struct {
 	name, text string
-	watched    bool // it is on the cluster, whose nodes are read during its runs
+	watched    bool // whether to read the counters of its nodes around each run
 }
 
-// measure carries out the cases over an IP version, on the cluster and in the lab, one block.
+// measure runs one block of the cases over an IP version, on the cluster and in the lab.
 func measure(t *testing.T, c cluster, n network, ip string, cases []string) outcome {
 	t.Helper()
-	return compete(t, c, 1, cases, contender{onCluster, c.target("ip=" + ip), true}, contender{inLab, n.lab + "?ip=" + ip,
-		false})
+	return runExperiment(t, c, 1, cases, testTarget{onCluster, c.target("ip=" + ip), true},
+		testTarget{inLab, n.lab + "?ip=" + ip, false})
 }
 
-// compete carries out the cases on some targets, of which the first is the baseline, as `knotmeter run` would.
-func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...contender) outcome {
+// runExperiment runs the cases on targets, the first of which is the baseline, as `knotmeter run` does.
+func runExperiment(t *testing.T, c cluster, blocks int, cases []string, list ...testTarget) outcome {
 	t.Helper()
 	var targets []runner.Target
-	r := &recorder{watched: map[string]*watched{}, seen: map[string]*sighting{}}
-	for _, one := range contenders {
+	r := &recorder{watched: map[string]*watched{}, observed: map[string]*observation{}}
+	for _, one := range list {
 		places := open(t, one.text)
 		if one.watched {
 			r.watched[one.name] = &watched{Target: places, cluster: c}
@@ -202,7 +204,7 @@ func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...
 	families := registry.Families()
 	e, err := runner.Resolve(runner.Options{
 		Families: families,
-		ID:       store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: contenders[0].name,
+		ID:       store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: list[0].name,
 		Suites: []family.Suite{{Name: "paths"}}, Cases: cases, Tool: native.New(), Seed: 1, Design: design,
 	})
 	if err != nil {
@@ -225,10 +227,10 @@ func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	return outcome{results, cases, r.seen}
+	return outcome{results, cases, r.observed}
 }
 
-// open makes a target, which ends with the test.
+// open returns a target, which is closed at the end of the test.
 func open(t *testing.T, text string) targets.Target {
 	t.Helper()
 	spec, err := targets.ParseSpec(text)
@@ -247,7 +249,7 @@ func open(t *testing.T, text string) targets.Target {
 	return places
 }
 
-// product is every path with every workload.
+// product returns the cases of every path with every workload.
 func product(paths []targets.Path, workloads ...kinds.Kind) (names []string) {
 	for _, p := range paths {
 		for _, k := range workloads {
@@ -257,24 +259,24 @@ func product(paths []targets.Path, workloads ...kinds.Kind) (names []string) {
 	return names
 }
 
-// parts are the path and the workload of a case of ours, which has no parameters.
-func parts(name string) (targets.Path, kinds.Kind) {
+// splitCase returns the path and the workload of a case without parameters.
+func splitCase(name string) (targets.Path, kinds.Kind) {
 	i := strings.LastIndex(name, "/")
 	return targets.Path(name[:i]), kinds.Kind(name[i+1:])
 }
 
-// Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is reported as in the lab.
+// TestPaths: all cases on the cluster are measured, take the path in their name, and report as much as in the lab.
 func TestPaths(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	n := c.network(t)
 	o := measure(t, c, n, "4", product(targets.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR, kinds.UDPRR))
 	o.check(t, n)
 	n.check(t, o.Facts[onCluster])
 }
 
-// What is known of the cluster is what is true of it.
+// TestFacts: the facts of the target are true.
 func TestFacts(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	n := c.network(t)
 	facts, err := open(t, c.target(`config={annotations: {kubernetes.io/egress-bandwidth: 50M}}`)).Facts(t.Context())
 	if err != nil {
@@ -286,6 +288,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// check checks the facts of a target.
 func (n network) check(t *testing.T, facts []result.Fact) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(n.facts)) {
@@ -295,9 +298,9 @@ func (n network) check(t *testing.T, facts []result.Fact) {
 	}
 }
 
-// The same over IPv6, where the cluster has it.
+// TestIPv6 is TestPaths over IPv6, if the cluster has it.
 func TestIPv6(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	if !c.IPv6 {
 		t.Skip("the cluster has no IPv6")
 	}
@@ -312,14 +315,14 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// A cluster without IPv6 says so, of pods, nodes and Services.
+// TestNoIPv6: the errors of a cluster without IPv6 say so, for pods, nodes and Services.
 func TestNoIPv6(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	if c.IPv6 {
 		t.Skip("the cluster has IPv6")
 	}
 	k := open(t, c.target("ip=6"))
-	// What is known of pods is known of Services before they are asked.
+	// Services come first: once pods are known to have no IPv6, Services are refused for that reason.
 	for _, test := range []struct {
 		targets.Path
 		what string
@@ -336,22 +339,22 @@ func TestNoIPv6(t *testing.T) {
 	}
 }
 
-// check is what must be true of every outcome.
+// check runs the checks of every outcome.
 func (o outcome) check(t *testing.T, n network) {
-	t.Run("complete", o.complete)
-	t.Run("counters", func(t *testing.T) { o.counters(t, n) })
-	t.Run("facts", func(t *testing.T) { o.facts(t, n) })
-	t.Run("spent", o.spent)
-	t.Run("as-the-lab", o.asTheLab)
+	t.Run("complete", o.checkComplete)
+	t.Run("counters", func(t *testing.T) { o.checkCounters(t, n) })
+	t.Run("facts", func(t *testing.T) { o.checkFacts(t, n) })
+	t.Run("cost", o.checkCost)
+	t.Run("same-as-lab", o.compareWithLab)
 }
 
-// complete: each case has a valid run on both targets, and nothing was left out.
-func (o outcome) complete(t *testing.T) {
+// checkComplete checks that each case has a valid run on both targets, and that nothing was left out.
+func (o outcome) checkComplete(t *testing.T) {
 	for _, n := range o.Experiment.NotMeasured {
 		t.Errorf("not measured: %s on %s: %s", n.Case, n.Target, n.Reason)
 	}
 	for _, r := range o.Runs {
-		// A machine that is busy with something else may not let a run watch its window; the runner measures again.
+		// On a busy machine a window may be too short; the runner then measures again.
 		if !r.Valid() && r.Invalid[0].Code != result.ShortWindow {
 			t.Errorf("%s on %s: invalid: %s", r.Case, r.Target, strings.Join(result.Texts(r.Invalid), "; "))
 		}
@@ -365,7 +368,7 @@ func (o outcome) complete(t *testing.T) {
 	}
 }
 
-// run is the valid run of a case on a target; nil if there is none.
+// run returns the first valid run of a case on a target; nil if there is none.
 func (o outcome) run(name, target string) *result.Run {
 	i := slices.IndexFunc(o.Runs, func(r result.Run) bool { return r.Case == name && r.Target == target && r.Valid() })
 	if i < 0 {

@@ -20,9 +20,9 @@ import (
 // effectTime is how long a network may take to enforce a policy, or to stop doing so.
 const effectTime = time.Minute
 
-// until opens a site between pods of two nodes until what comes of it is as wanted: the effect of a policy has no other
-// sign. It returns the last error.
-func until(t *testing.T, text string, wanted func(error) bool) error {
+// openUntil opens sites between pods of two nodes until the outcome is as wanted, and returns the last error. The
+// effect of a policy shows in no other way.
+func openUntil(t *testing.T, text string, wanted func(error) bool) error {
 	t.Helper()
 	for began := time.Now(); ; {
 		k := open(t, text)
@@ -41,13 +41,14 @@ func until(t *testing.T, text string, wanted func(error) bool) error {
 	}
 }
 
-func passes(err error) bool  { return err == nil }
-func refuses(err error) bool { return err != nil }
+func opens(err error) bool { return err == nil }
+func fails(err error) bool { return err != nil }
 
-// A policy that forbids the traffic of a site is named by the error, one of the whole cluster is what the error says to
-// look for, and one that allows it lets the site open. A network that enforces none is not said to.
+// TestPolicies: the error of a site whose traffic a NetworkPolicy forbids names the policy; with a policy that allows
+// it the site opens; and with a cluster-wide policy the error suggests to look for one. A network that enforces no
+// policies opens the site.
 func TestPolicies(t *testing.T) {
-	here := cluster{e2e.Here(t)}
+	here := cluster{e2e.OpenLocal(t)}
 	n := here.network(t)
 	c := e2e.Open(t)
 	namespace, err := c.CoreV1().Namespaces().Create(t.Context(),
@@ -73,7 +74,7 @@ func TestPolicies(t *testing.T) {
 	make("deny-all", networkingv1.NetworkPolicySpec{PolicyTypes: both})
 	text := here.target("namespace=" + namespace.Name)
 	if !n.enforces {
-		until(t, text, passes)
+		openUntil(t, text, opens)
 		return
 	}
 	says := func(err error, words ...string) {
@@ -84,13 +85,13 @@ func TestPolicies(t *testing.T) {
 			}
 		}
 	}
-	says(until(t, text, refuses), "the NetworkPolicies deny-all of the namespace "+namespace.Name, e2e.Managed)
+	says(openUntil(t, text, fails), "the NetworkPolicies deny-all of the namespace "+namespace.Name, e2e.Managed)
 	ours := metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/managed-by": "knotmeter"}}
 	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &ours}}
 	make("allow-ours", networkingv1.NetworkPolicySpec{PodSelector: ours, PolicyTypes: both,
 		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: peers}},
 		Egress:  []networkingv1.NetworkPolicyEgressRule{{To: peers}}})
-	until(t, text, passes)
+	openUntil(t, text, opens)
 	if n.hostile == nil {
 		return
 	}
@@ -108,10 +109,10 @@ func TestPolicies(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	says(until(t, text, refuses), "are not in the way", "policies of the whole cluster")
+	says(openUntil(t, text, fails), "are not in the way", "policies of the whole cluster")
 }
 
-// ciliumHostile is a policy of the whole cluster that forbids all traffic to the pods of a namespace.
+// ciliumHostile returns a cluster-wide policy of Cilium that forbids all traffic to the pods of a namespace.
 func ciliumHostile(namespace string) (path string, object any) {
 	return "/apis/cilium.io/v2/ciliumclusterwidenetworkpolicies", map[string]any{
 		"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy",
@@ -125,7 +126,7 @@ func ciliumHostile(namespace string) (path string, object any) {
 	}
 }
 
-// calicoHostile is the same of Calico's kind.
+// calicoHostile returns a cluster-wide policy of Calico that forbids all traffic to the pods of a namespace.
 func calicoHostile(namespace string) (path string, object any) {
 	return "/apis/crd.projectcalico.org/v1/globalnetworkpolicies", map[string]any{
 		"apiVersion": "crd.projectcalico.org/v1", "kind": "GlobalNetworkPolicy",

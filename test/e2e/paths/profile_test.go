@@ -9,14 +9,14 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// With profile=yes pods see the layers of their nodes' kernels, the tunnel's where there is one, and what the nodes
-// counted; without it neither.
+// With profile=yes runs have the CPU time of the layers of the nodes' kernels, the tunnel's included, and the counters
+// of the nodes; without it they have neither.
 func TestProfile(t *testing.T) {
-	c := cluster{e2e.Here(t)}
+	c := cluster{e2e.OpenLocal(t)}
 	n := c.network(t)
 	const request, profiled, plain = "pod-pod/other/tcp-rr", "profiled", "plain"
-	o := compete(t, c, 1, []string{request}, contender{plain, c.target(), false},
-		contender{profiled, c.target("profile=yes"), false})
+	o := runExperiment(t, c, 1, []string{request}, testTarget{plain, c.target(), false},
+		testTarget{profiled, c.target("profile=yes"), false})
 	run := o.run(request, profiled)
 	if run == nil || o.run(request, plain) == nil {
 		t.Fatalf("no valid run: %+v", o.Runs)

@@ -15,20 +15,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A watched target is one whose nodes are read before and after the client's part of each run.
+// A watched target reads the counters of its nodes before and after the client's command of each run.
 type watched struct {
 	targets.Target
 	cluster cluster
-	last    *sighting
+	last    *observation
 }
 
-// A sighting is what the nodes of a site counted during a run.
-type sighting struct {
-	dial, listen   netip.Addr // what the client connects to, and the server's own address
-	client, server string     // nodes
+// An observation holds what the nodes of a site counted during a run.
+type observation struct {
+	dial, listen   netip.Addr // the address that the client dials, and the server's own
+	client, server string     // names of their nodes
 	atClient       reading
 	atServer       reading
-	attached       map[netip.Addr]traffic // what the pods' devices of macvlan counted, by their addresses
+	attached       map[netip.Addr]traffic // counters of the pods' macvlan devices, by address
 }
 
 func (w *watched) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
@@ -41,7 +41,7 @@ func (w *watched) Open(ctx context.Context, placements []targets.Placement) (tar
 	return site, err
 }
 
-// A watchedClient is the client of a run, which sends nothing before its command begins and after it ends.
+// A watchedClient reads the nodes around each command of the client, which sends nothing before and after it.
 type watchedClient struct {
 	host.Host
 	watched *watched
@@ -50,15 +50,15 @@ type watchedClient struct {
 
 func (c *watchedClient) Run(ctx context.Context, command host.Cmd) error {
 	w := c.watched
-	seen := &sighting{dial: c.pair.Dial.Addr(), listen: c.pair.Listen.Addr(), client: node(c.pair.Client.Name()),
+	seen := &observation{dial: c.pair.Dial.Addr(), listen: c.pair.Listen.Addr(), client: node(c.pair.Client.Name()),
 		server: node(c.pair.Server.Name())}
-	before, err := w.both(*seen)
+	before, err := w.readBoth(*seen)
 	linksBefore, linksErr := w.cluster.attached()
 	if err := errors.Join(err, linksErr); err != nil {
 		return err
 	}
 	ended := c.Host.Run(ctx, command)
-	after, err := w.both(*seen)
+	after, err := w.readBoth(*seen)
 	links, linksErr := w.cluster.attached()
 	if err = errors.Join(err, linksErr); err == nil {
 		seen.atClient, seen.atServer = after[0].minus(before[0]), after[1].minus(before[1])
@@ -71,14 +71,14 @@ func (c *watchedClient) Run(ctx context.Context, command host.Cmd) error {
 	return errors.Join(ended, err)
 }
 
-// node is the node of a host, whose name begins with it.
+// node returns the node of a host, with which the host's name begins.
 func node(host string) string {
 	name, _, _ := strings.Cut(host, "/")
 	return name
 }
 
-// both reads the nodes of the client and of the server.
-func (w *watched) both(s sighting) (r [2]reading, err error) {
+// readBoth reads the nodes of the client and of the server, at the same time.
+func (w *watched) readBoth(s observation) (r [2]reading, err error) {
 	var errs [2]error
 	var reads sync.WaitGroup
 	for i, name := range []string{s.client, s.server} {
@@ -88,23 +88,23 @@ func (w *watched) both(s sighting) (r [2]reading, err error) {
 	return r, errors.Join(errs[0], errs[1])
 }
 
-// take returns what was seen of the last run.
-func (w *watched) take() *sighting {
+// take returns the observation of the last run, once.
+func (w *watched) take() *observation {
 	s := w.last
 	w.last = nil
 	return s
 }
 
-// A recorder is a sink that keeps, next to each run on the cluster, what the nodes counted meanwhile.
+// A recorder is a sink that keeps the observation of each run on a watched target.
 type recorder struct {
 	*store.Writer
-	watched map[string]*watched  // by target
-	seen    map[string]*sighting // by run
+	watched  map[string]*watched     // by target
+	observed map[string]*observation // by run
 }
 
 func (r *recorder) Append(run result.Run, raw []result.File) error {
 	if w := r.watched[run.Target]; w != nil {
-		r.seen[run.ID] = w.take()
+		r.observed[run.ID] = w.take()
 	}
 	return r.Writer.Append(run, raw)
 }

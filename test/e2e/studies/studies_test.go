@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package studies runs the experiment files of examples/ on a real cluster, scaled down: one block, short runs, and
-// one cluster under several names instead of the clusters that the files name. What has to come out is a report with
-// every published row next to what was measured here. The reports are kept where KNOTMETER_E2E_REPORTS says.
+// Package studies runs the experiment files of examples/ on a real cluster, scaled down: one block, short runs, and one
+// cluster under several names instead of the clusters in the files. The report must show every published row next to
+// the values measured here. The reports are copied to the directory KNOTMETER_E2E_REPORTS.
 package studies
 
 import (
@@ -21,27 +21,27 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A study is an experiment file, and what its clusters and its times are replaced by.
+// A study is an experiment file, with the targets and durations that replace those in it.
 type study struct {
-	file     string // of examples/, and the published table that it names
-	table    string
+	file     string   // in examples/
+	table    string   // published table that it names
 	targets  []target // the baseline first
-	args     []string // that are added
-	rows     int      // published ones, all of which are measured here
-	duration string   // of a run, by default a second
+	args     []string // additional arguments of run
+	rows     int      // published rows, all of which are measured here
+	duration string   // of a run; default 1 s
 }
 
-// A target is the cluster under a name of its own.
+// A target is the cluster under one of its names.
 type target struct {
-	label, published string // and the published target that it stands next to
-	network          string // that the cluster is switched to before; "" for the one that it has
+	label, published string // its name, and the published target to compare it with
+	network          string // to switch the cluster to; empty: the network that it has
 	options          string
 }
 
-// match is the pair of our target and the published one, as --match has it.
+// match returns the value of --match: this target and the published one.
 func (t target) match() string { return t.label + "=" + t.published }
 
-// TestStudies: each study of one cluster runs whole. What differs between its targets here are classes of volumes.
+// TestStudies runs each study of one cluster. Its targets differ in storage classes, or in the storage of Vault.
 func TestStudies(t *testing.T) {
 	c := e2e.Open(t)
 	vault := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
@@ -70,11 +70,11 @@ func TestStudies(t *testing.T) {
 	}
 }
 
-// TestInTurn: the studies of CNIs run whole on one cluster that is given each network in turn: the four of Cilium, and
-// real CNIs with macvlan and the veth of spidernet in place of the pods' network.
+// TestInTurn runs the studies of CNIs on one cluster that switches between the networks: the four of Cilium, and real
+// CNIs with macvlan and the plugin veth of spidernet in place of the pods' network.
 func TestInTurn(t *testing.T) {
 	e2e.NeedParts(t)
-	c, here := e2e.Open(t), e2e.Here(t)
+	c, here := e2e.Open(t), e2e.OpenLocal(t)
 	if !here.Multus {
 		t.Skip("the cluster has no Multus, by which pods would be in a macvlan network")
 	}
@@ -94,7 +94,7 @@ func TestInTurn(t *testing.T) {
 	} {
 		t.Run(s.file, func(t *testing.T) {
 			s.run(t, c)
-			if now := e2e.Here(t).Network; now != here.Network {
+			if now := e2e.OpenLocal(t).Network; now != here.Network {
 				t.Errorf("the network is %s at the end, and was %s", now, here.Network)
 			}
 			c.NothingLeft(t)
@@ -102,7 +102,7 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
-// run carries a study out and looks at what came of it.
+// run runs a study and checks its runs and its report.
 func (s study) run(t *testing.T, c *e2e.Cluster) {
 	dir := filepath.Join(t.TempDir(), "out")
 	args := []string{"run", "-f", filepath.Join("../../../examples", s.file+".yaml"), "--out", dir, "--share",
@@ -113,28 +113,28 @@ func (s study) run(t *testing.T, c *e2e.Cluster) {
 			"--target", "kube:?kubeconfig="+c.Kubeconfig+"&label="+one.label+one.options)
 		if one.network != "" {
 			args = append(args, "--switch", one.label+"="+e2e.NetworkSwitch(c.Kubeconfig, one.network))
-			restore = []string{"--restore", e2e.NetworkSwitch(c.Kubeconfig, e2e.Here(t).Network)}
+			restore = []string{"--restore", e2e.NetworkSwitch(c.Kubeconfig, e2e.OpenLocal(t).Network)}
 		}
 	}
-	var said bytes.Buffer
+	var output bytes.Buffer
 	command := exec.CommandContext(t.Context(), e2e.Program(t), slices.Concat(args, restore, s.args)...)
-	command.Stdout, command.Stderr = &said, &said
+	command.Stdout, command.Stderr = &output, &output
 	err := command.Run()
 	var status *exec.ExitError
 	if errors.As(err, &status) && status.ExitCode() == 2 {
-		t.Logf("some runs failed:\n%s", &said) // of which measured says why
+		t.Logf("some runs failed:\n%s", &output) // checkRuns decides on the reasons
 	} else if err != nil {
-		t.Fatalf("%v\n%s", err, &said)
+		t.Fatalf("%v\n%s", err, &output)
 	}
-	s.measured(t, e2e.Runs(t, dir, said.String()))
-	s.published(t, dir)
-	if keep := os.Getenv("KNOTMETER_E2E_REPORTS"); keep != "" && !t.Failed() {
-		s.keep(t, dir, keep)
+	s.checkRuns(t, e2e.Runs(t, dir, output.String()))
+	s.checkPublished(t, dir)
+	if reports := os.Getenv("KNOTMETER_E2E_REPORTS"); reports != "" && !t.Failed() {
+		s.copyReport(t, dir, reports)
 	}
 }
 
-// keep copies the report.
-func (s study) keep(t *testing.T, dir, to string) {
+// copyReport copies the report to a directory.
+func (s study) copyReport(t *testing.T, dir, to string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
 	if err == nil {
@@ -145,22 +145,22 @@ func (s study) keep(t *testing.T, dir, to string) {
 	}
 }
 
-// busy is why runs do not count where this machine has too much to do, which is no fault of what is tested here.
-var busy = []result.Code{result.GeneratorLate, result.GeneratorLimit, result.ShortWindow, result.NothingDone,
+// tolerated holds the reasons for which runs are invalid on a busy machine, which is no fault of the program.
+var tolerated = []result.Code{result.GeneratorLate, result.GeneratorLimit, result.ShortWindow, result.NothingDone,
 	result.MetricMissing}
 
-// measured holds every run to being valid, or to an excuse.
-func (s study) measured(t *testing.T, runs []result.Run) {
+// checkRuns checks that every run is valid, or invalid for a tolerated reason.
+func (s study) checkRuns(t *testing.T, runs []result.Run) {
 	t.Helper()
 	for _, r := range runs {
-		if slices.ContainsFunc(r.Invalid, func(w result.Warning) bool { return !slices.Contains(busy, w.Code) }) {
+		if slices.ContainsFunc(r.Invalid, func(w result.Warning) bool { return !slices.Contains(tolerated, w.Code) }) {
 			t.Errorf("%s on %s: %v", r.Case, r.Target, r.Invalid)
 		}
 	}
 }
 
-// published holds the report to the published figures next to ours.
-func (s study) published(t *testing.T, dir string) {
+// checkPublished checks that the report shows the published figures next to those measured here.
+func (s study) checkPublished(t *testing.T, dir string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
 	if err != nil {
@@ -181,7 +181,7 @@ func (s study) published(t *testing.T, dir string) {
 		NotMeasured []result.NotMeasured `json:"not_measured"`
 	}
 	s.compare(t, dir, &got)
-	late := map[string]bool{} // cases for which this machine was too busy
+	late := map[string]bool{} // cases without a run because this machine was too busy
 	for _, n := range got.NotMeasured {
 		if strings.Contains(n.Reason, "the generator was late") {
 			late[n.Case] = true
@@ -208,7 +208,7 @@ func (s study) published(t *testing.T, dir string) {
 	}
 }
 
-// compare reads the comparison again, as its users do later.
+// compare decodes the JSON of `knotmeter compare` with the published table.
 func (s study) compare(t *testing.T, dir string, into any) {
 	t.Helper()
 	args := []string{"compare", dir, "-o", "json", "--reference", s.table}

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package turn measures real CNIs in turn on one cluster, each installed anew for each visit.
+// Package turn measures real CNIs in turn on one cluster, with a new installation for each visit.
 package turn
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// installations is how many each CNI has, the fewest for a verdict on two comparisons.
+// installations is the number of installations of each CNI: the fewest blocks that allow a verdict on two comparisons.
 const installations = 8
 
-// The networks that are compared, the baseline first, each with the word by which the facts of a cluster name it.
+// The networks to compare, the baseline first, each with its name in the facts of a cluster.
 var networks = [][2]string{{"flannel-vxlan", "flannel"}, {"calico-vxlan", "calico"}, {"cilium-vxlan", "cilium"}}
 
-// TestInTurn: each block installs each CNI once, which the facts of the visit show, and measures it; the verdicts rest
-// on all installations, and the network of before is installed at the end.
+// TestInTurn: each block installs each CNI once, as the facts of the visit show, and measures it; the verdicts rest on
+// all installations, and the original network is restored at the end.
 func TestInTurn(t *testing.T) {
 	e2e.NeedParts(t)
-	c, before := e2e.Open(t), e2e.Here(t).Network
+	c, before := e2e.Open(t), e2e.OpenLocal(t).Network
 	dir := t.TempDir()
 	out, experiment := filepath.Join(dir, "out"), filepath.Join(dir, "experiment.json") // JSON is YAML
 	var targets []map[string]string
@@ -49,28 +49,28 @@ func TestInTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
+	var output bytes.Buffer
 	command := exec.CommandContext(t.Context(), e2e.Program(t), "run", "-f", experiment, "--out", out, "--yes",
 		"--progress", "plain")
-	command.Stdout, command.Stderr = &said, &said
+	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, &said)
+		t.Fatalf("%v\n%s", err, &output)
 	}
-	t.Log(said.String())
+	t.Log(output.String())
 	r, err := store.Open(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	visits(t, r)
-	verdicts(t, out)
-	if now := e2e.Here(t).Network; now != before {
+	checkVisits(t, r)
+	checkVerdicts(t, out)
+	if now := e2e.OpenLocal(t).Network; now != before {
 		t.Errorf("the network is %s at the end, and was %s", now, before)
 	}
 	c.NothingLeft(t)
 }
 
-// visits checks that each block has a visit of each network that did not fail, with the facts of that network.
-func visits(t *testing.T, r *store.Results) {
+// checkVisits checks that each block has one successful visit of each network, with the facts of that network.
+func checkVisits(t *testing.T, r *store.Results) {
 	t.Helper()
 	complete := map[string]int{}
 	for _, s := range r.Switches {
@@ -98,8 +98,8 @@ func visits(t *testing.T, r *store.Results) {
 	}
 }
 
-// verdicts checks that the primary comparisons rest on all installations.
-func verdicts(t *testing.T, dir string) {
+// checkVerdicts checks that the primary comparisons rest on all installations.
+func checkVerdicts(t *testing.T, dir string) {
 	t.Helper()
 	text, err := exec.CommandContext(t.Context(), e2e.Program(t), "compare", dir, "-o", "json").Output()
 	var got struct {

@@ -24,8 +24,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// From a pod with an account of its own, and from here with the kubeconfig's credentials, the cases say from where
-// they were asked and at which priority, and what the API server itself counted.
+// From a pod with its own service account, and from this machine with the kubeconfig's credentials, the runs report the
+// vantage point, the priority level of their requests, and what the API server itself counted.
 func TestAPIVantagePoints(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -38,7 +38,7 @@ func TestAPIVantagePoints(t *testing.T) {
 			for _, c := range cases {
 				args = append(args, "--case", c)
 			}
-			got := experiment(t, nil, args...).measured(t, result.GeneratorLate)
+			got := experiment(t, nil, args...).validRuns(t, result.GeneratorLate)
 			for _, c := range cases {
 				r, is := got[c]
 				if !is {
@@ -61,7 +61,7 @@ func TestAPIVantagePoints(t *testing.T) {
 	}
 }
 
-// slowed is the API server behind a proxy that keeps the reading of ConfigMaps waiting.
+// slowed starts a proxy of the API server that delays reads of ConfigMaps.
 func slowed(t *testing.T, config *rest.Config, wait time.Duration) *clientcmdapi.Cluster {
 	t.Helper()
 	target, err := url.Parse(config.Host)
@@ -87,8 +87,8 @@ func slowed(t *testing.T, config *rest.Config, wait time.Duration) *clientcmdapi
 		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 }
 
-// Two contexts of one cluster are found alike, and one whose answers take 5 % longer is found slower. A wait that all
-// have in common is so long that what else this machine does is small next to it.
+// Two contexts of one cluster are equivalent, and one whose answers take 5 % longer is different. The delay that all
+// have in common is long compared with the noise of this machine.
 func TestAPIAlikeAndSlower(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })

@@ -19,15 +19,15 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// abandon begins to measure, and kills the program once Vault has something of ours that it must remove.
-func (s *server) abandon(t *testing.T, env []string, target string) {
+// killDuringRun starts an experiment, and kills the program once it has mounted an engine in Vault.
+func (s *server) killDuringRun(t *testing.T, env []string, target string) {
 	t.Helper()
-	var said bytes.Buffer
+	var output bytes.Buffer
 	c := exec.CommandContext(t.Context(), e2e.Program(t), "run", "--share",
 		"--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
 		"--target", target, "--suite", "app:vault", "--case", "app/vault/mix:rate=20", "--yes")
 	c.Env = append(os.Environ(), env...)
-	c.Stdout, c.Stderr = &said, &said
+	c.Stdout, c.Stderr = &output, &output
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,15 +40,15 @@ func (s *server) abandon(t *testing.T, env []string, target string) {
 	_ = c.Process.Kill()
 	_ = c.Wait()
 	if len(s.mounts(t)) != 1 {
-		t.Fatalf("a program that was killed left %v:\n%s", s.mounts(t), said.String())
+		t.Fatalf("a program that was killed left %v:\n%s", s.mounts(t), output.String())
 	}
 }
 
-// cleaned runs clean for a target that has Vault at url, and holds it to what it must say and leave.
-func (s *server) cleaned(t *testing.T, env []string, target, url string) {
+// checkClean runs clean for a target with Vault at url, and checks its output and that nothing is left.
+func (s *server) checkClean(t *testing.T, env []string, target, url string) {
 	t.Helper()
 	left := strings.TrimSuffix(s.mounts(t)[0], "/")
-	// It was killed just now, and may be running for all that Vault knows.
+	// The kill is recent, so without --all the run may still be active, as far as Vault shows.
 	gentle := exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--yes", "--target", target)
 	gentle.Env = append(os.Environ(), env...)
 	if text, err := gentle.CombinedOutput(); err != nil || len(s.mounts(t)) != 1 ||
@@ -70,7 +70,7 @@ func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 	}
 }
 
-// What a program left in a Vault when it was killed goes with clean, wherever the Vault was named.
+// clean removes what a killed program left in a Vault, whether an option or the environment names the Vault.
 func TestCleanAfterKill(t *testing.T) {
 	s := newServer(t)
 	for name, test := range map[string]struct {
@@ -81,14 +81,14 @@ func TestCleanAfterKill(t *testing.T) {
 		"environment": {[]string{"VAULT_TOKEN=" + token, "VAULT_ADDR=" + s.url}, "local:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.abandon(t, test.env, test.target)
-			s.cleaned(t, test.env, test.target, s.url)
+			s.killDuringRun(t, test.env, test.target)
+			s.checkClean(t, test.env, test.target, s.url)
 		})
 	}
 }
 
-// The same where the Vault is asked from a pod, which goes too; and where pods alone reach it, by a Service, so that
-// clean needs one of them.
+// The same for a Vault that is measured from a pod, which is removed too, and for one that only pods reach, by a
+// Service, so that clean needs a pod.
 func TestCleanAfterKillOnCluster(t *testing.T) {
 	c := e2e.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
@@ -103,13 +103,13 @@ func TestCleanAfterKillOnCluster(t *testing.T) {
 		"service":     {known, target + "&vault=" + service, service},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.abandon(t, test.env, test.target)
-			s.cleaned(t, test.env, test.target, test.url)
+			s.killDuringRun(t, test.env, test.target)
+			s.checkClean(t, test.env, test.target, test.url)
 		})
 	}
 }
 
-// A Vault that cannot be reached is reported with what was tried, and nothing stays on the cluster.
+// An unreachable Vault is reported with the attempts, and nothing is left on the cluster.
 func TestCleanUnreached(t *testing.T) {
 	c := e2e.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
@@ -124,8 +124,8 @@ func TestCleanUnreached(t *testing.T) {
 	}
 }
 
-// newServerOn is a Vault in development mode on a node, at an address that both pods and this machine reach, and the
-// URL of a Service for it, which is known on nodes alone.
+// newServerOn starts a Vault in development mode on a node, at an address that pods and this machine reach, and returns
+// it with the URL of a Service for it, which only works on nodes and in pods.
 func newServerOn(t *testing.T, cluster *e2e.Cluster) (s *server, service string) {
 	t.Helper()
 	image := vaultImage(t)
@@ -167,7 +167,7 @@ func newServerOn(t *testing.T, cluster *e2e.Cluster) (s *server, service string)
 			t.Fatal(err)
 		}
 		v := &server{fmt.Sprintf("http://%s:%d", is.Status.HostIP, port), token}
-		if is.Status.Phase == corev1.PodRunning && v.ask("GET", "sys/mounts", nil) == nil {
+		if is.Status.Phase == corev1.PodRunning && v.request("GET", "sys/mounts", nil) == nil {
 			return v, fmt.Sprintf("http://%s:%d", made.Spec.ClusterIP, port)
 		}
 		time.Sleep(100 * time.Millisecond)

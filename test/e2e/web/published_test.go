@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// report writes the results in formats and returns their text.
+// report writes the results in a format and returns the content of the file.
 func (o outcome) report(t *testing.T, format, file string) string {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), e2e.Program(t), "report", o.dir, "--format", format).
@@ -28,17 +28,16 @@ func (o outcome) report(t *testing.T, format, file string) string {
 	return string(text)
 }
 
-// The published form with fewer clients: a closed loop whose mean latency is clients over rate, in the form of the
-// publication with verdicts, to which two blocks give no interval, next to what was published, and with a box plot of
-// each of its metrics.
+// The published case with fewer clients: a closed loop, whose mean latency is clients over rate. The format of the
+// publication has verdicts, without intervals since there are two blocks, and the page has a box plot of each metric.
 func TestPublished(t *testing.T) {
 	s := newServer(t)
 	const name, clients = "app/vault/published:clients=100", 100
 	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?label=AKS&vault="+s.url, "--target",
 		"local:?label=C11n&vault="+s.url,
 		"--suite", "app:vault-published", "--case", name, "--primary", name, "--blocks", "2")
-	o.has(t, name)
-	o.secretless(t, token)
+	o.expectCases(t, name)
+	o.checkNoSecret(t, token)
 	s.nothingLeft(t)
 	for _, r := range o.runs {
 		if !r.Valid() {
@@ -48,7 +47,7 @@ func TestPublished(t *testing.T) {
 		if !(0 < get("min") && get("min") < get("mean") && get("mean") < get("max") && get("p99") <= get("max")) {
 			t.Errorf("min %v, mean %v, p99 %v, max %v", get("min"), get("mean"), get("p99"), get("max"))
 		}
-		// What is under way at the end is counted whole, so that it may be more than the clients, by what the last ones took.
+		// Requests in flight at the end are counted whole, so the product may exceed the clients by the last latencies.
 		if busy := get("rate") * get("mean"); busy < 0.9*clients || busy > clients*(1+2*get("max")/r.Window) {
 			t.Errorf("%v requests per second of %v s are %.1f under way, not %d", get("rate"), get("mean"), busy, clients)
 		}
@@ -79,13 +78,13 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// The search for the knee ends at a rate that passed, below one that did not, and every trial is reported.
+// The search for the knee ends at a rate that passed, below one that failed, and every trial is reported.
 func TestKnee(t *testing.T) {
 	s := newServer(t)
 	const name, limit = "app/vault/mix:knee=100ms", 0.1
 	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case",
 		name, "--duration", "2s")
-	r := o.has(t, name)[name]
+	r := o.expectCases(t, name)[name]
 	s.nothingLeft(t)
 	rate, _ := r.Value("rate")
 	trial := regexp.MustCompile(`^([0-9.]+)/s: p99 (\S+) s, (\d+) of (\d+) failed$`)

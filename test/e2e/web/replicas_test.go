@@ -22,7 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// replicas are a Vault of three with Raft on this machine.
+// replicas is a Vault of three replicas with Raft on this machine.
 type replicas struct {
 	*server   // the first one
 	addresses []string
@@ -33,7 +33,7 @@ func newReplicas(t *testing.T) *replicas {
 	t.Helper()
 	var all replicas
 	for i := range 3 {
-		at, peers, dir := free(t), free(t), t.TempDir()
+		at, peers, dir := freeAddress(t), freeAddress(t), t.TempDir()
 		text := fmt.Sprintf(`disable_mlock = true
 api_addr = "http://%s"
 cluster_addr = "https://%s"
@@ -64,20 +64,20 @@ listener "tcp" {
 	return &all
 }
 
-// leader is the address of the replica that leads.
+// leader returns the address of the leader.
 func (s *server) leader(t *testing.T) string {
 	t.Helper()
 	var is struct {
 		Address string `json:"leader_address"`
 	}
-	if err := s.ask("GET", "sys/leader", &is); err != nil {
+	if err := s.request("GET", "sys/leader", &is); err != nil {
 		t.Fatal(err)
 	}
 	return strings.TrimPrefix(is.Address, "http://")
 }
 
-// settled waits until all replicas that are there know who leads, which takes a while after an election.
-func (r *replicas) settled(t *testing.T) {
+// awaitLeader waits at most a minute until all replicas agree on a leader, as after an election.
+func (r *replicas) awaitLeader(t *testing.T) {
 	t.Helper()
 	for range 600 {
 		leads := map[string]bool{}
@@ -85,7 +85,7 @@ func (r *replicas) settled(t *testing.T) {
 			var is struct {
 				Address string `json:"leader_address"`
 			}
-			_ = (&server{"http://" + a, r.token}).ask("GET", "sys/leader", &is)
+			_ = (&server{"http://" + a, r.token}).request("GET", "sys/leader", &is)
 			leads[is.Address] = true
 		}
 		if len(leads) == 1 && !leads[""] {
@@ -96,19 +96,19 @@ func (r *replicas) settled(t *testing.T) {
 	t.Fatal("no replica leads within a minute")
 }
 
-// Three real replicas: all are asked, or the leader alone, as asked; an election or a seal during a run makes it
-// invalid.
+// With three real replicas, requests go to all or to the leader alone, as the option says. An election, the end of a
+// standby, or a seal makes the run invalid.
 func TestReplicas(t *testing.T) {
 	s := newReplicas(t)
 	const name = "app/vault/mix:rate=40"
 	where := "local:?vault=" + s.url + "&vault-addresses=" + strings.Join(s.addresses, ",")
 	run := func(t *testing.T, target string, args ...string) outcome {
 		t.Helper()
-		stop := looksForOnCommandLines(t, s.token)
+		stop := watchCommandLines(t, s.token)
 		defer stop()
 		o := measure(t, []string{"VAULT_TOKEN=" + s.token}, append([]string{"--target", target, "--suite", "app:vault",
 			"--case", name}, args...)...)
-		o.secretless(t, s.token)
+		o.checkNoSecret(t, s.token)
 		return o
 	}
 	for asked, want := range map[string][2]string{
@@ -116,7 +116,7 @@ func TestReplicas(t *testing.T) {
 		"leader": {"the leader alone", "none: who is asked answers"},
 	} {
 		t.Run(asked, func(t *testing.T) {
-			r := run(t, where+"&vault-ask="+asked).has(t, name)[name]
+			r := run(t, where+"&vault-ask="+asked).expectCases(t, name)[name]
 			if r.Fact("vault.asked") != want[0] || r.Fact("vault.forwarding") != want[1] || r.Fact("vault.ha") != "yes" ||
 				r.Fact("vault.leader") != "http://"+s.leader(t) {
 				t.Errorf("%v", r.Facts)
@@ -126,43 +126,43 @@ func TestReplicas(t *testing.T) {
 	}
 	t.Run("election", func(t *testing.T) {
 		leader := &server{"http://" + s.leader(t), s.token}
-		time.AfterFunc(4*time.Second, func() { _ = leader.ask("PUT", "sys/step-down", nil) })
-		invalid(t, run(t, where, "--duration", "8s"), "leader")
+		time.AfterFunc(4*time.Second, func() { _ = leader.request("PUT", "sys/step-down", nil) })
+		expectInvalid(t, run(t, where, "--duration", "8s"), "leader")
 		s.nothingLeft(t)
 	})
 	t.Run("end of a standby", func(t *testing.T) {
-		s.settled(t)
+		s.awaitLeader(t)
 		leads := s.leader(t)
 		i := 1 + slices.IndexFunc(s.addresses[1:], func(a string) bool { return a != leads })
 		time.AfterFunc(4*time.Second, func() { _ = s.processes[i].Kill() })
-		invalid(t, run(t, where, "--duration", "8s"), s.addresses[i]+" does not say how it is after the run")
+		expectInvalid(t, run(t, where, "--duration", "8s"), s.addresses[i]+" does not say how it is after the run")
 		s.nothingLeft(t)
 		s.addresses = slices.Delete(s.addresses, i, i+1)
 	})
 	t.Run("seal of the leader", func(t *testing.T) {
-		s.settled(t)
+		s.awaitLeader(t)
 		leader := &server{"http://" + s.leader(t), s.token}
-		time.AfterFunc(4*time.Second, func() { _ = leader.ask("PUT", "sys/seal", nil) })
-		invalid(t, run(t, "local:?vault="+s.url+"&vault-addresses="+strings.Join(s.addresses, ","), "--duration", "8s"),
+		time.AfterFunc(4*time.Second, func() { _ = leader.request("PUT", "sys/seal", nil) })
+		expectInvalid(t, run(t, "local:?vault="+s.url+"&vault-addresses="+strings.Join(s.addresses, ","), "--duration", "8s"),
 			"was sealed during the run")
 	})
 }
 
-// invalid holds the first run of an experiment to a reason.
-func invalid(t *testing.T, o outcome, why string) {
+// expectInvalid checks that the first run of an experiment is invalid for a reason that contains why.
+func expectInvalid(t *testing.T, o outcome, why string) {
 	t.Helper()
 	if len(o.runs) == 0 || o.runs[0].Valid() || !strings.Contains(result.Joined(o.runs[0].Invalid), why) {
 		var all [][]string
 		for _, r := range o.runs {
 			all = append(all, result.Texts(r.Invalid))
 		}
-		t.Errorf("nothing about %q made the first run invalid: %v\n%s", why, all, o.said)
+		t.Errorf("nothing about %q made the first run invalid: %v\n%s", why, all, o.output)
 	}
 }
 
-// looksForOnCommandLines looks at the command lines of all processes until it is stopped, and complains of those
-// that have the secret.
-func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
+// watchCommandLines fails the test if the command line of any process contains the secret until stop is called, or if
+// it never sees the program.
+func watchCommandLines(t *testing.T, secret string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int)
@@ -194,8 +194,8 @@ func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 	}
 }
 
-// The pod of a deployed replica that ends during a run makes it invalid, whoever leads then, and nothing is left of
-// either run.
+// The end of a deployed replica's pod during a run makes the run invalid, whichever replica leads then, and nothing is
+// left.
 func TestReplicaEndsInCluster(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -211,12 +211,12 @@ func TestReplicaEndsInCluster(t *testing.T) {
 	o := measure(t, nil, "--target", deployed, "--suite", "app:vault", "--case", name, "--duration", "12s")
 	cancel()
 	<-ended
-	invalid(t, o, "vault-0")
-	o.secretless(t, "hvs.")
+	expectInvalid(t, o, "vault-0")
+	o.checkNoSecret(t, "hvs.")
 }
 
-// endReplica deletes the pod of the first replica, once, in the middle of a window: so long after all of them were
-// ready.
+// endReplica deletes the pod of the first replica once, 6 s after all replicas are ready, which is in the middle of the
+// window.
 func endReplica(ctx context.Context, cluster *e2e.Cluster) {
 	const middle = 6 * time.Second
 	for ctx.Err() == nil {

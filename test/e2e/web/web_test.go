@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package web tests whole experiments on what is asked over HTTP, with the program as its users start it: the API
-// server of a real cluster, from a pod and from this machine, and whether targets that are alike are found alike; a
-// real Vault on this machine, three replicas of it, one deployed on a cluster; and a Service there.
+// Package web tests whole experiments over HTTP, with the program as its users start it, on three servers: the API
+// server of a real cluster, from a pod and from this machine; a real Vault on this machine, with three replicas, and
+// deployed on a cluster; and a Service there.
 package web
 
 import (
@@ -30,42 +30,42 @@ import (
 
 const token = "token-of-the-tests-alone"
 
-// An outcome is what became of an experiment.
+// An outcome is the outcome of an experiment: its results and the output of the program.
 type outcome struct {
 	runs    []result.Run
 	dir     string
-	printed []byte // to standard output
-	said    string // there, and to standard error
+	printed []byte // standard output
+	output  string // standard error, then standard output
 	err     error
 }
 
-// experiment runs the program, as its users start it.
+// experiment runs `knotmeter run` as its users start it.
 func experiment(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
-	var said, printed bytes.Buffer
+	var output, printed bytes.Buffer
 	c := exec.CommandContext(t.Context(), e2e.Program(t),
 		append([]string{"run", "--share", "--out", dir, "--progress", "plain"}, args...)...)
 	c.Env = append(os.Environ(), env...)
-	c.Stdout, c.Stderr = &printed, &said
+	c.Stdout, c.Stderr = &printed, &output
 	err := c.Run()
-	said.Write(printed.Bytes())
-	runs := e2e.Runs(t, dir, said.String())
-	return outcome{runs: runs, dir: dir, printed: printed.Bytes(), said: said.String(), err: err}
+	output.Write(printed.Bytes())
+	runs := e2e.Runs(t, dir, output.String())
+	return outcome{runs: runs, dir: dir, printed: printed.Bytes(), output: output.String(), err: err}
 }
 
-// measure carries out an experiment of one block, whose applications are the tests' own.
+// measure runs an experiment of one block with runs of 3 s.
 func measure(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	return experiment(t, env, append([]string{"--blocks", "1", "--duration", "3s", "--yes"}, args...)...)
 }
 
-// measured are the runs by their cases, in which what was asked was answered. That this machine was too busy for a
-// generator that keeps to its plan is no fault of what is tested here, and tolerated.
-func (o outcome) measured(t *testing.T, tolerated ...result.Code) map[string]result.Run {
+// validRuns returns a run of each case, and fails the test for invalid runs, except for those with tolerated codes:
+// that this machine is too busy for a generator to keep its schedule is no fault of the program.
+func (o outcome) validRuns(t *testing.T, tolerated ...result.Code) map[string]result.Run {
 	t.Helper()
 	if o.err != nil {
-		t.Logf("%v\n%s", o.err, o.said)
+		t.Logf("%v\n%s", o.err, o.output)
 	}
 	byCase := map[string]result.Run{}
 	for _, r := range o.runs {
@@ -80,14 +80,14 @@ func (o outcome) measured(t *testing.T, tolerated ...result.Code) map[string]res
 	return byCase
 }
 
-// has holds an experiment to its cases: each was measured, and nothing failed.
-func (o outcome) has(t *testing.T, cases ...string) map[string]result.Run {
+// expectCases checks that each case was measured and no request failed, and returns a run of each case.
+func (o outcome) expectCases(t *testing.T, cases ...string) map[string]result.Run {
 	t.Helper()
-	byCase := o.measured(t, result.GeneratorLate, result.GeneratorLimit)
+	byCase := o.validRuns(t, result.GeneratorLate, result.GeneratorLimit)
 	for _, c := range cases {
 		r, is := byCase[c]
 		if !is {
-			t.Errorf("%s was not measured:\n%s", c, o.said)
+			t.Errorf("%s was not measured:\n%s", c, o.output)
 			continue
 		}
 		rate, _ := r.Value("rate")
@@ -99,11 +99,11 @@ func (o outcome) has(t *testing.T, cases ...string) map[string]result.Run {
 	return byCase
 }
 
-// secretless looks into every file of the results for the token, and into what was said.
-func (o outcome) secretless(t *testing.T, secret string) {
+// checkNoSecret fails the test if the output or a file of the results contains the secret.
+func (o outcome) checkNoSecret(t *testing.T, secret string) {
 	t.Helper()
-	if strings.Contains(o.said, secret) {
-		t.Error("the token was said")
+	if strings.Contains(o.output, secret) {
+		t.Error("the output contains the token")
 	}
 	err := filepath.WalkDir(o.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -111,7 +111,7 @@ func (o outcome) secretless(t *testing.T, secret string) {
 		}
 		text, err := os.ReadFile(path)
 		if bytes.Contains(text, []byte(secret)) {
-			t.Errorf("%s has the token", path)
+			t.Errorf("%s contains the token", path)
 		}
 		return err
 	})
@@ -120,8 +120,8 @@ func (o outcome) secretless(t *testing.T, secret string) {
 	}
 }
 
-// free is an address of this machine that is not listened at.
-func free(t *testing.T) string {
+// freeAddress returns an address of this machine with a port that nothing listens on.
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +131,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// vaultImage is that of a real Vault on the nodes of the cluster.
+// vaultImage returns the image of a real Vault on the nodes of the cluster, and skips the test if there is none.
 func vaultImage(t *testing.T) string {
 	t.Helper()
 	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
@@ -141,7 +141,7 @@ func vaultImage(t *testing.T) string {
 	return image
 }
 
-// startVault starts a Vault that lasts as long as the test, and returns its process and its log.
+// startVault starts a Vault that is killed at the end of the test, and returns its process and its log.
 func startVault(t *testing.T, args ...string) (*os.Process, *bytes.Buffer) {
 	t.Helper()
 	vault := os.Getenv("KNOTMETER_E2E_VAULT")
@@ -162,16 +162,16 @@ func startVault(t *testing.T, args ...string) (*os.Process, *bytes.Buffer) {
 	return c.Process, &log
 }
 
-// A server is a Vault on this machine, and the token of its root.
+// A server is a Vault, with its root token.
 type server struct{ url, token string }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	address := free(t)
+	address := freeAddress(t)
 	_, log := startVault(t, "-dev", "-dev-no-store-token", "-dev-root-token-id="+token, "-dev-listen-address="+address)
 	s := &server{"http://" + address, token}
 	for range 300 {
-		if s.ask("GET", "sys/mounts", nil) == nil {
+		if s.request("GET", "sys/mounts", nil) == nil {
 			return s
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -180,7 +180,7 @@ func newServer(t *testing.T) *server {
 	return nil
 }
 
-func (s *server) ask(method, path string, into any) error {
+func (s *server) request(method, path string, into any) error {
 	r, err := http.NewRequest(method, s.url+"/v1/"+path, nil)
 	if err != nil {
 		return err
@@ -200,11 +200,11 @@ func (s *server) ask(method, path string, into any) error {
 	return json.NewDecoder(answer.Body).Decode(into)
 }
 
-// mounts are those of ours.
+// mounts returns the mounts that Knotmeter made.
 func (s *server) mounts(t *testing.T) []string {
 	t.Helper()
 	var mounts struct{ Data map[string]any }
-	if err := s.ask("GET", "sys/mounts", &mounts); err != nil {
+	if err := s.request("GET", "sys/mounts", &mounts); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -223,7 +223,7 @@ func (s *server) nothingLeft(t *testing.T) {
 	}
 }
 
-// All operations of a real Vault on this machine, and nothing of it is left or leaked afterwards.
+// All operations of a real Vault on this machine are measured, and nothing is left or leaked afterwards.
 func TestVaultOnThisMachine(t *testing.T) {
 	s := newServer(t)
 	cases := []string{"app/vault/encrypt:rate=50", "app/vault/decrypt:rate=50", "app/vault/sign:rate=50",
@@ -233,8 +233,8 @@ func TestVaultOnThisMachine(t *testing.T) {
 		args = append(args, "--case", c)
 	}
 	o := measure(t, []string{"VAULT_ADDR=" + s.url, "VAULT_TOKEN=" + token}, args...)
-	got := o.has(t, cases...)
-	o.secretless(t, token)
+	got := o.expectCases(t, cases...)
+	o.checkNoSecret(t, token)
 	s.nothingLeft(t)
 	mix := got["app/vault/mix:rate=50"]
 	if mix.Fact("vault.version") != "1.21.0" || mix.Fact("vault.tls") != "no" || mix.Fact("vault.ha") != "no" {
@@ -247,10 +247,10 @@ func TestVaultOnThisMachine(t *testing.T) {
 	}
 }
 
-// A Vault that is sealed while it is asked leaves no run that counts; what it had of ours goes with clean.
+// A Vault that is sealed during a run leaves no valid run, and the reason says so.
 func TestSealed(t *testing.T) {
 	s := newServer(t)
-	time.AfterFunc(4*time.Second, func() { _ = s.ask("PUT", "sys/seal", nil) })
+	time.AfterFunc(4*time.Second, func() { _ = s.request("PUT", "sys/seal", nil) })
 	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case",
 		"app/vault/mix:rate=50", "--duration", "8s")
 	if len(o.runs) == 0 || slices.ContainsFunc(o.runs, func(r result.Run) bool { return r.Valid() }) {
@@ -259,10 +259,10 @@ func TestSealed(t *testing.T) {
 	if all := strings.Join(result.Texts(o.runs[0].Invalid), "; "); !strings.Contains(all, "sealed") {
 		t.Errorf("%s", all)
 	}
-	o.secretless(t, token)
+	o.checkNoSecret(t, token)
 }
 
-// Three replicas are deployed for each block, unsealed, asked in turn or by the leader alone, and removed.
+// Three replicas are deployed for each block, unsealed, measured in turn or by the leader alone, and removed.
 func TestVaultInCluster(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -276,19 +276,20 @@ func TestVaultInCluster(t *testing.T) {
 				"&vault-image=" + image
 			const name = "app/vault/mix:rate=30"
 			o := measure(t, nil, "--target", where, "--suite", "app:vault", "--case", name)
-			r := o.has(t, name)[name]
+			r := o.expectCases(t, name)[name]
 			for fact, value := range map[string]string{"vault.replicas": "3", "vault.tls": "yes", "vault.ha": "yes",
 				"vault.version": "1.21.0", "vault.forwarding": want, "vault.deployment": "fresh for the block"} {
 				if r.Fact(fact) != value {
 					t.Errorf("%s is %q, not %q", fact, r.Fact(fact), value)
 				}
 			}
-			o.secretless(t, "hvs.")
+			o.checkNoSecret(t, "hvs.")
 		})
 	}
 }
 
-// A Service in the cluster is asked from a pod: that of the API server, which answers with its version to all.
+// A Service in the cluster is measured from a pod: that of the API server, which returns its version without
+// credentials.
 func TestService(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -314,5 +315,5 @@ func TestService(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := measure(t, nil, "--target", "kube:?kubeconfig="+cluster.Kubeconfig, "--suite", "app:"+file)
-	o.has(t, "app/http/api:rate=50", "app/http/api:clients=2")
+	o.expectCases(t, "app/http/api:rate=50", "app/http/api:clients=2")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What ip and iptables-save printed on a node of a cluster with flannel.
+// The input is the output of ip and iptables-save on a node of a cluster with flannel.
 func TestParseReading(t *testing.T) {
 	links, err := os.ReadFile("testdata/links.json")
 	if err != nil {
@@ -46,14 +46,14 @@ func TestParseReading(t *testing.T) {
 	}
 }
 
-// The judges find traffic that is not where it should be, and traffic where there should be none.
-func TestJudges(t *testing.T) {
+// check finds missing traffic on the path, and traffic off the path.
+func TestCheckDevices(t *testing.T) {
 	n := network{tunnel: true}
 	full := traffic{2e6, 2000, 2e6, 2000}
-	some := traffic{1e4, 100, 1e4, 100} // what a cluster says to its nodes
+	some := traffic{1e4, 100, 1e4, 100} // background traffic
 	dial := netip.MustParseAddr("10.0.0.1")
-	other := func() *sighting { // pod-pod/other through a tunnel
-		return &sighting{
+	other := func() *observation { // pod-pod/other through a tunnel
+		return &observation{
 			dial:     dial,
 			atClient: reading{underlay: full, tunnel: full, pods: full},
 			atServer: reading{underlay: full, tunnel: full, pods: full},
@@ -62,33 +62,35 @@ func TestJudges(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		path targets.Path
-		see  func(*sighting)
-		says string // the device that is wrong; nothing if none is
+		see  func(*observation)
+		says string // the device that is wrong; empty: none
 	}{
-		{"as it should be", targets.PodPodOther, func(*sighting) {}, ""},
-		{"not through the tunnel", targets.PodPodOther, func(s *sighting) { s.atClient.tunnel = some }, "the tunnel counted"},
-		{"never on the underlay", targets.PodPodOther, func(s *sighting) { s.atClient.underlay = some },
-			"the underlay counted"},
-		{"back another way", targets.PodPodOther, func(s *sighting) { s.atClient.tunnel.rxPackets = 10 },
+		{"as it should be", targets.PodPodOther, func(*observation) {}, ""},
+		{"not through the tunnel", targets.PodPodOther, func(s *observation) { s.atClient.tunnel = some },
 			"the tunnel counted"},
-		{"the server in no pod", targets.PodPodOther, func(s *sighting) { s.atServer.pods = some },
+		{"never on the underlay", targets.PodPodOther, func(s *observation) { s.atClient.underlay = some },
+			"the underlay counted"},
+		{"back another way", targets.PodPodOther, func(s *observation) { s.atClient.tunnel.rxPackets = 10 },
+			"the tunnel counted"},
+		{"the server in no pod", targets.PodPodOther, func(s *observation) { s.atServer.pods = some },
 			"pods on the server's node"},
-		{"the client in no pod", targets.PodPodOther, func(s *sighting) { s.atClient.pods = some },
+		{"the client in no pod", targets.PodPodOther, func(s *observation) { s.atClient.pods = some },
 			"pods on the client's node"},
-		{"within a node", targets.PodPodSame, func(s *sighting) { s.atClient.underlay, s.atClient.tunnel = some, some }, ""},
-		{"out and back", targets.PodPodSame, func(s *sighting) { s.atClient.tunnel = some }, "the underlay counted"},
-		{"between nodes", targets.NodeNode, func(s *sighting) {
+		{"within a node", targets.PodPodSame,
+			func(s *observation) { s.atClient.underlay, s.atClient.tunnel = some, some }, ""},
+		{"out and back", targets.PodPodSame, func(s *observation) { s.atClient.tunnel = some }, "the underlay counted"},
+		{"between nodes", targets.NodeNode, func(s *observation) {
 			s.atClient.tunnel, s.atClient.pods, s.atServer.pods = some, some, some
 		}, ""},
 		{"between nodes, in the tunnel", targets.NodeNode,
-			func(s *sighting) { s.atClient.pods, s.atServer.pods = some, some }, "the tunnel counted"},
+			func(s *observation) { s.atClient.pods, s.atServer.pods = some, some }, "the tunnel counted"},
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
 			s := other()
 			test.see(s)
 			var wrong []string
 			for _, d := range devices(test.path, n) {
-				if w := l.judge(d, s); w != "" {
+				if w := l.check(d, s); w != "" {
 					wrong = append(wrong, w)
 				}
 			}
@@ -100,48 +102,48 @@ func TestJudges(t *testing.T) {
 			}
 		}
 	}
-	if w := (load{}).judge(devices(targets.NodeNode, n)[0], other()); w == "" {
-		t.Error("a run that says nothing of itself is judged well")
+	if w := (load{}).check(devices(targets.NodeNode, n)[0], other()); w == "" {
+		t.Error("a run without a report passes")
 	}
 }
 
-// Traffic that only goes to an address in the attachment, and takes the default network there, is found.
-func TestJudgeAttachment(t *testing.T) {
+// check finds traffic to an address of the attachment that takes the default network.
+func TestCheckAttachment(t *testing.T) {
 	full, some := traffic{2e6, 2000, 2e6, 2000}, traffic{1e4, 100, 1e4, 100}
 	client, server := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
 	for _, test := range []struct {
 		name string
 		path targets.Path
-		see  func(*sighting)
-		says []string // the devices that are wrong
+		see  func(*observation)
+		says []string // devices that are wrong
 	}{
-		{"between nodes", targets.PodPodOther, func(*sighting) {}, nil},
-		{"within a node", targets.PodPodSame, func(s *sighting) { s.atClient.underlay = some }, nil},
-		{"out and back", targets.PodPodSame, func(*sighting) {}, []string{"underlay"}},
-		{"from the default network", targets.PodPodOther, func(s *sighting) {
+		{"between nodes", targets.PodPodOther, func(*observation) {}, nil},
+		{"within a node", targets.PodPodSame, func(s *observation) { s.atClient.underlay = some }, nil},
+		{"out and back", targets.PodPodSame, func(*observation) {}, []string{"underlay"}},
+		{"from the default network", targets.PodPodOther, func(s *observation) {
 			s.attached[client], s.atClient.pods = some, full
 		},
 			[]string{"client's device in the attachment", "devices of the pods on the client's node"}},
-		{"by the default network", targets.PodPodOther, func(s *sighting) {
+		{"by the default network", targets.PodPodOther, func(s *observation) {
 			clear(s.attached)
 			s.atClient.pods,
 				s.atServer.pods = full, full
 		},
 			[]string{"client's device in the attachment", "server's device in the attachment",
 				"devices of the pods on the client's node", "devices of the pods on the server's node"}},
-		{"never out", targets.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, []string{"underlay"}},
-		{"in the default network's tunnel", targets.PodPodOther, func(s *sighting) { s.atClient.tunnel = full },
+		{"never out", targets.PodPodOther, func(s *observation) { s.atClient.underlay = some }, []string{"underlay"}},
+		{"in the default network's tunnel", targets.PodPodOther, func(s *observation) { s.atClient.tunnel = full },
 			[]string{"tunnel"}},
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
-			s := &sighting{
+			s := &observation{
 				listen: server, atClient: reading{underlay: full, pods: some}, atServer: reading{underlay: full, pods: some},
 				attached: map[netip.Addr]traffic{client: full, server: full},
 			}
 			test.see(s)
 			var wrong []string
 			for _, d := range devicesAttached(test.path, network{tunnel: true}) {
-				if l.judge(d, s) != "" {
+				if l.check(d, s) != "" {
 					wrong = append(wrong, d.name)
 				}
 			}
@@ -152,7 +154,7 @@ func TestJudgeAttachment(t *testing.T) {
 	}
 }
 
-// What ip prints of the devices of a pod.
+// The input is the output of ip for the devices of a pod.
 func TestParseAttached(t *testing.T) {
 	found := map[netip.Addr]traffic{}
 	text := `[{"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1"}],"stats64":{"rx":{"bytes":9}}},
@@ -172,15 +174,15 @@ func TestParseAttached(t *testing.T) {
 	}
 }
 
-func TestJudgeService(t *testing.T) {
-	s := &sighting{dial: netip.MustParseAddr("10.0.0.1"),
+func TestCheckService(t *testing.T) {
+	s := &observation{dial: netip.MustParseAddr("10.0.0.1"),
 		atClient: reading{services: map[string]uint64{"tcp 10.0.0.1": 500, "udp 10.0.0.1": 0}}}
-	elsewhere := &sighting{dial: netip.MustParseAddr("10.0.0.2"), atClient: s.atClient}
+	elsewhere := &observation{dial: netip.MustParseAddr("10.0.0.2"), atClient: s.atClient}
 	for _, test := range []struct {
 		name string
 		path targets.Path
 		load load
-		s    *sighting
+		s    *observation
 		says string
 	}{
 		{"a stream", targets.PodSvcOther, load{bytes: 1, kind: kinds.TCPStream}, s, ""},
@@ -192,7 +194,7 @@ func TestJudgeService(t *testing.T) {
 		{"no Service", targets.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, ""},
 		{"a Service where none should be", targets.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, s, "is a Service's"},
 	} {
-		if got := test.load.judgeService(test.path, test.s); got != test.says &&
+		if got := test.load.checkService(test.path, test.s); got != test.says &&
 			(test.says == "" || !strings.Contains(got, test.says)) {
 			t.Errorf("%s: %q", test.name, got)
 		}
