@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// Generators pin threads, change their priority and then end them. The main thread cannot end, so they must not get it.
+	// Generators pin threads, change their priority and then end them. The main thread cannot end, so it is reserved.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := agentprogram.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
