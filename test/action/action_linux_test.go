@@ -1,5 +1,5 @@
-// Package action tests the GitHub action at the root of the repository: it carries out the steps of action.yml with the
-// real program, and a stand-in for GitHub's command.
+// Package action tests the GitHub action at the root of the repository: it runs the steps of action.yml with the real
+// program, and a fake of GitHub's command gh.
 package action
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// programVariable in the environment makes the test binary the program.
+// programVariable is the environment variable that makes the test binary run as the program.
 const programVariable = "KNOTMETER_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An action is action.yml, as far as these tests read it.
+// An action holds those fields of action.yml that the tests read.
 type action struct {
 	Inputs map[string]struct{ Default string }
 	Runs   struct{ Steps []actionStep }
@@ -59,17 +59,17 @@ func readAction(t *testing.T) action {
 	return a
 }
 
-// A job carries out the steps of the action as a runner of GitHub does, with an agreed part of its expressions.
+// A job runs the steps of the action as a runner of GitHub does. It supports the expressions of expand and holds alone.
 type job struct {
 	action  action
-	context map[string]string // what expressions name
-	dir     string            // what the job is run in
-	github  string            // what GitHub holds, and what it was asked
-	path    []string          // what steps added to the search path
+	context map[string]string // values of the names in expressions
+	dir     string            // working directory of the job
+	github  string            // directory of the fake: files of GitHub, and the calls of gh
+	path    []string          // directories that steps added to the search path
 	log     bytes.Buffer
 }
 
-// newJob is a job for a pull request, with inputs.
+// newJob returns a job for a pull request, with inputs.
 func newJob(t *testing.T, inputs map[string]string) *job {
 	t.Helper()
 	j := &job{action: readAction(t), dir: t.TempDir(), github: t.TempDir(), context: map[string]string{
@@ -94,7 +94,7 @@ func newJob(t *testing.T, inputs map[string]string) *job {
 	return j
 }
 
-// program is the path of the program, which is this test.
+// program returns the path of the program, which is this test binary.
 func program(t *testing.T) string {
 	t.Helper()
 	own, err := os.Executable()
@@ -106,7 +106,7 @@ func program(t *testing.T) string {
 
 var expression = regexp.MustCompile(`\$\{\{ *(.*?) *\}\}`)
 
-// expand replaces expressions: a name, or the first of several that is not empty.
+// expand replaces expressions: a name, or names separated by ||, of which the first value that is not empty counts.
 func (j *job) expand(t *testing.T, text string) string {
 	t.Helper()
 	return expression.ReplaceAllStringFunc(text, func(found string) string {
@@ -125,7 +125,7 @@ func (j *job) expand(t *testing.T, text string) string {
 
 var comparison = regexp.MustCompile(`^(\S+) (==|!=) '(.*)'$`)
 
-// holds evaluates a condition: comparisons with texts that all must hold.
+// holds evaluates a condition: comparisons of names with strings, joined by &&.
 func (j *job) holds(t *testing.T, condition string) bool {
 	t.Helper()
 	for part := range strings.SplitSeq(condition, "&&") {
@@ -135,11 +135,11 @@ func (j *job) holds(t *testing.T, condition string) bool {
 		case part == "" || part == "!cancelled()":
 			continue
 		case m == nil:
-			t.Fatalf("condition %q is none that this test knows", part)
+			t.Fatalf("the test does not support the condition %q", part)
 		}
 		value, is := j.context[m[1]]
 		if !is {
-			t.Fatalf("condition %q names what this test does not know", part)
+			t.Fatalf("the test does not know the name in the condition %q", part)
 		}
 		if (value == m[3]) != (m[2] == "==") {
 			return false
@@ -148,7 +148,7 @@ func (j *job) holds(t *testing.T, condition string) bool {
 	return true
 }
 
-// run carries out the steps, and names the one that failed.
+// run runs the steps, and returns the name of the first that failed; empty if none did.
 func (j *job) run(t *testing.T) (failed string) {
 	t.Helper()
 	for _, s := range j.action.Runs.Steps {
@@ -202,7 +202,7 @@ func (j *job) step(t *testing.T, s actionStep) error {
 	return err
 }
 
-// lines are those of a file that need not be there.
+// lines returns the lines of a file; none if it does not exist.
 func lines(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -212,8 +212,8 @@ func lines(t *testing.T, name string) []string {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
-// TestAction runs an experiment in the lab by the steps of the action: the report goes to the summary and into
-// a comment, which the next run replaces, and the gates decide.
+// TestAction runs an experiment in the lab by the steps of the action: the report is written to the summary and to a
+// comment, which the next run replaces, and a failed gate fails the job.
 func TestAction(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, map[string]string{
@@ -245,15 +245,16 @@ func TestAction(t *testing.T) {
 	wantCall(t, j, "--method PATCH repos/team/cni/issues/comments/77 --field body=@")
 }
 
+// wantCall checks that the last call of gh contains want.
 func wantCall(t *testing.T, j *job, want string) {
 	t.Helper()
 	calls := lines(t, filepath.Join(j.github, "calls"))
 	if len(calls) == 0 || !strings.Contains(calls[len(calls)-1], want) {
-		t.Errorf("GitHub was last asked for other than %s:\n%s", want, strings.Join(calls, "\n"))
+		t.Errorf("the last call of gh is not %s:\n%s", want, strings.Join(calls, "\n"))
 	}
 }
 
-// TestActionHostile gives inputs that would be commands if a script held their text.
+// TestActionHostile gives inputs that would run commands if a script contained their text.
 func TestActionHostile(t *testing.T) {
 	t.Parallel()
 	const attack = `"; touch pwned; $(touch pwned) ` + "`touch pwned` '"
@@ -282,7 +283,7 @@ func TestActionHostile(t *testing.T) {
 	}
 }
 
-// TestActionConclusion: which exit status fails the job.
+// TestActionConclusion checks which exit status fails the job.
 func TestActionConclusion(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, nil)
@@ -301,7 +302,7 @@ func TestActionConclusion(t *testing.T) {
 	}
 }
 
-// TestActionComment: a comment that GitHub refuses is a warning, pushes have no comment, and a long report is cut.
+// TestActionComment: a comment that GitHub refuses causes a warning, pushes get no comment, and a long report is cut.
 func TestActionComment(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, map[string]string{"experiment": "experiment.yaml", "results": "results"})
@@ -331,7 +332,7 @@ func TestActionComment(t *testing.T) {
 	}
 }
 
-// TestActionInstall takes the program from a release whose checksum fits, and from no other.
+// TestActionInstall installs the program from a release with a matching checksum, and from no other.
 func TestActionInstall(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, nil)
@@ -369,7 +370,7 @@ func TestActionInstall(t *testing.T) {
 
 var inputRow = regexp.MustCompile("(?m)^\\| `(.+?)` \\| `?(.*?)`? \\|")
 
-// TestActionPage: the page on the action has its inputs, with their defaults, and those that are in its example.
+// TestActionPage: the page on the action lists its inputs with their defaults, and its example uses no others.
 func TestActionPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/github-action.md")
@@ -383,8 +384,8 @@ func TestActionPage(t *testing.T) {
 	inputs := readAction(t).Inputs
 	for name, input := range inputs {
 		page, is := shown[name]
-		said := slices.Contains([]string{"none", "required", "the action's own", "the job's"}, page)
-		if !is || !said && page != input.Default || said && input.Default != "" && name != "token" {
+		described := slices.Contains([]string{"none", "required", "the action's own", "the job's"}, page)
+		if !is || !described && page != input.Default || described && input.Default != "" && name != "token" {
 			t.Errorf("input %s has the default %q, and on the page %q", name, input.Default, page)
 		}
 	}
@@ -404,7 +405,7 @@ func TestActionPage(t *testing.T) {
 	}
 }
 
-// TestActionShell has the scripts read by shellcheck.
+// TestActionShell checks the scripts with shellcheck.
 func TestActionShell(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("shellcheck"); err != nil {

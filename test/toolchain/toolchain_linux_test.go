@@ -1,5 +1,5 @@
-// Package toolchain tests .ci/toolchain, with which the Makefile finds Go: with a stand-in for an old Go, without the
-// network, and in TestBuild with Debian's packages and Go's module proxy.
+// Package toolchain tests .ci/toolchain, by which the Makefile finds Go: with a fake of an old Go and without network,
+// and in TestBuild with Debian's packages and Go's module proxy.
 package toolchain
 
 import (
@@ -25,8 +25,8 @@ import (
 
 const repository = "../.."
 
-// oldGo is a stand-in for the go command. Its toolchain is as modules are: without modes, and with another name for
-// go.mod. With HOLD it stops in the middle of the download until its input ends.
+// oldGo is a fake of the go command. Its toolchain is like a module: files are not executable, and go.mod has another
+// name. With HOLD it stops in the middle of the download until its input ends.
 const oldGo = `#!/bin/sh
 set -e
 case $1 in
@@ -44,7 +44,7 @@ mod)
 esac
 `
 
-// A machine has an old Go, and a cache of the user.
+// A machine is an environment with a search path, which has an old Go, and a cache of the user.
 type machine struct{ path, cache string }
 
 func newMachine(t *testing.T) machine {
@@ -56,7 +56,7 @@ func newMachine(t *testing.T) machine {
 	return m
 }
 
-// goroot is where the toolchain belongs that go.mod asks for.
+// goroot returns the directory of the toolchain that go.mod requires.
 func (m machine) goroot(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "go.mod"))
@@ -70,7 +70,7 @@ func (m machine) goroot(t *testing.T) string {
 	return filepath.Join(m.cache, "knotmeter", "go"+file.Go.Version+".linux-"+runtime.GOARCH)
 }
 
-// command runs something of the repository with the machine's environment; the Go that runs the tests is not in it.
+// command returns a command in the repository with the machine's environment, without the Go that runs the tests.
 func (m machine) command(t *testing.T, settings []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), name, args...)
@@ -86,7 +86,7 @@ func (m machine) command(t *testing.T, settings []string, name string, args ...s
 	return c
 }
 
-// run returns what the script prints, and what it reports to the user.
+// run runs the script, and returns its standard output and its standard error.
 func (m machine) run(t *testing.T, settings ...string) (out, problems string, err error) {
 	t.Helper()
 	c := m.command(t, settings, ".ci/toolchain")
@@ -96,7 +96,7 @@ func (m machine) run(t *testing.T, settings ...string) (out, problems string, er
 	return strings.TrimSpace(string(text)), stderr.String(), err
 }
 
-// left are the names in the cache.
+// left returns the names in the cache.
 func (m machine) left(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(m.cache, "knotmeter"))
@@ -110,7 +110,7 @@ func (m machine) left(t *testing.T) []string {
 	return names
 }
 
-// checkWhole reports what a toolchain lacks, and what else is in the cache.
+// checkWhole checks that the toolchain is complete, and that nothing else is in the cache.
 func (m machine) checkWhole(t *testing.T) {
 	t.Helper()
 	goroot := m.goroot(t)
@@ -154,7 +154,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestOldGo gets the toolchain once.
+// TestOldGo checks that the toolchain is downloaded once.
 func TestOldGo(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -177,7 +177,7 @@ func TestOldGo(t *testing.T) {
 	}
 }
 
-// TestMake has the Makefile choose Go.
+// TestMake checks which Go the Makefile uses.
 func TestMake(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -201,8 +201,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// held starts a call that stops in the middle of its download until the input is closed.
-func (m machine) held(t *testing.T) (call *exec.Cmd, input io.Closer) {
+// startHeld starts the script, which stops in the middle of its download until the input is closed.
+func (m machine) startHeld(t *testing.T) (call *exec.Cmd, input io.Closer) {
 	t.Helper()
 	c := m.command(t, []string{"HOLD=yes"}, ".ci/toolchain")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -225,12 +225,12 @@ func (m machine) held(t *testing.T) (call *exec.Cmd, input io.Closer) {
 	return c, input
 }
 
-// TestKilled: a killed call leaves no toolchain, and what else it leaves is removed after a day.
+// TestKilled: a killed script leaves no toolchain, and the next call removes its leftovers once they are a day old.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		m := newMachine(t)
-		c, _ := m.held(t)
+		c, _ := m.startHeld(t)
 		if err := syscall.Kill(-c.Process.Pid, signal); err != nil {
 			t.Fatal(err)
 		}
@@ -254,11 +254,11 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce: a call that ends last leaves the toolchain of the other as it is.
+// TestTwoAtOnce: of two concurrent calls, the one that ends last does not replace the toolchain of the other.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	first, input := m.held(t)
+	first, input := m.startHeld(t)
 	if _, problems, err := m.run(t); err != nil {
 		t.Fatalf("%v: %s", err, problems)
 	}
@@ -269,7 +269,7 @@ func TestTwoAtOnce(t *testing.T) {
 	m.checkWhole(t)
 }
 
-// TestErrors: what cannot be done ends with what to do, and leaves nothing.
+// TestErrors: an error says what to do, and nothing is left in the cache.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	bare := t.TempDir()
@@ -297,7 +297,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestShell has the scripts of .ci read by shellcheck.
+// TestShell checks the scripts of .ci with shellcheck.
 func TestShell(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("shellcheck"); err != nil {
@@ -312,7 +312,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestDevcontainer: development takes the image and the Makefile that CI takes.
+// TestDevcontainer: the devcontainer uses the image and a Makefile target of CI.
 func TestDevcontainer(t *testing.T) {
 	t.Parallel()
 	read := func(name string) []byte {
@@ -335,10 +335,10 @@ func TestDevcontainer(t *testing.T) {
 	}
 }
 
-// TestBuild builds the program on a machine without Go, and on one with Debian 12's.
+// TestBuild builds the program without Go, and with the Go of Debian 12.
 func TestBuild(t *testing.T) {
 	if os.Getenv("KNOTMETER_TOOLCHAIN") == "" {
-		t.Skip("getting Go from Debian and the module proxy takes the network: make toolchain-test")
+		t.Skip("getting Go from Debian and the module proxy needs the network: make toolchain-test")
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		t.Skip("this is not Debian")
@@ -368,7 +368,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// withoutGo is a search path with everything but Go.
+// withoutGo returns a search path with all system programs except for Go.
 func withoutGo(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -392,7 +392,7 @@ func withoutGo(t *testing.T) string {
 	return dir
 }
 
-// debianGo is a search path with Debian 12's Go first, which is not installed.
+// debianGo downloads Debian 12's Go and returns a search path with it first; Go is not installed.
 func debianGo(t *testing.T) string {
 	t.Helper()
 	if err := exec.Command("apt-cache", "show", "golang-1.19-go").Run(); err != nil {

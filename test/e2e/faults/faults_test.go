@@ -39,15 +39,15 @@ type fault struct {
 	given    bool     // the experiment is in an existing namespace
 	options  string   // additional options of the target
 	cases    []string // flags; nil: pod-pod/same/tcp-rr
-	prepare  func(*scene)
-	strike   func(*scene, *running) // injects the fault, and ends it if the experiment must continue by itself
-	mend     func(*scene)           // ends the fault before the experiment is resumed
-	status   int                    // of the program; 0: the experiment completes by itself
-	messages []string               // in the program's output
-	reason   string                 // in an invalid run; empty if there need be none
-	cleans   bool                   // the program names leftovers, with the command that removes them
-	soak     bool                   // too slow for TestFaults
-	once     bool                   // too slow to be repeated in TestSoak
+	prepare  func(*experiment)
+	inject   func(*experiment, *running) // injects the fault, and ends it if the experiment must continue by itself
+	repair   func(*experiment)           // ends the fault before the experiment is resumed
+	status   int                         // of the program; 0: the experiment completes by itself
+	messages []string                    // in the program's output
+	reason   string                      // in an invalid run; empty if there need be none
+	cleans   bool                        // the program names leftovers, with the command that removes them
+	soak     bool                        // too slow for TestFaults
+	once     bool                        // too slow to be repeated in TestSoak
 }
 
 // blocks is the number of blocks of an experiment: one before the fault, one during it, and one after it.
@@ -61,35 +61,35 @@ func faults() []fault {
 // podFaults returns faults of a run's pods and connections.
 func podFaults() []fault {
 	return []fault{
-		{name: "pod evicted", given: true, reason: "evicted", strike: func(s *scene, _ *running) {
+		{name: "pod evicted", given: true, reason: "evicted", inject: func(s *experiment, _ *running) {
 			p := s.pod("server")
 			s.expectHit(s.CoreV1().Pods(p.Namespace).EvictV1(context.Background(),
 				&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}))
 		}},
-		{name: "pod deleted", given: true, reason: "removed", strike: func(s *scene, _ *running) {
+		{name: "pod deleted", given: true, reason: "removed", inject: func(s *experiment, _ *running) {
 			p := s.pod("client")
 			s.expectHit(s.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name,
 				metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 		}},
-		{name: "connection cut", given: true, reason: "connection", prepare: func(s *scene) {
+		{name: "connection cut", given: true, reason: "connection", prepare: func(s *experiment) {
 			s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
-			p := e2e.StartProxy(s, s.stage.Kubeconfig, s.kubeconfig)
+			p := e2e.StartProxy(s, s.testbed.Kubeconfig, s.kubeconfig)
 			s.undo = append(s.undo, p.Close)
 			s.cut = func() { p.Cut() }
-		}, strike: func(s *scene, _ *running) { s.cut() }},
+		}, inject: func(s *experiment, _ *running) { s.cut() }},
 	}
 }
 
 // namespaceFaults returns faults of an experiment's namespace and its rights there.
 func namespaceFaults() []fault {
-	remove := func(s *scene, _ *running) {
+	remove := func(s *experiment, _ *running) {
 		s.expectHit(s.CoreV1().Namespaces().Delete(context.Background(), s.where(), metav1.DeleteOptions{}))
 	}
 	return []fault{
-		{name: "own namespace deleted", strike: remove},
+		{name: "own namespace deleted", inject: remove},
 		{name: "given namespace deleted", given: true, status: 2, messages: []string{"namespace",
 			"resume with: knotmeter run --resume"},
-			strike: remove, mend: func(s *scene) {
+			inject: remove, repair: func(s *experiment) {
 				eventually(s, "the end of the namespace", time.Minute, func() bool {
 					_, err := s.CoreV1().Namespaces().Get(context.Background(), s.namespace, metav1.GetOptions{})
 					return apierrors.IsNotFound(err)
@@ -99,37 +99,37 @@ func namespaceFaults() []fault {
 		{name: "permission taken away", given: true, options: "as=sailor&client-node=node-1&server-node=node-2", status: 2,
 			cleans:   true,
 			messages: []string{"the user sailor may not", "rbac", "resume with: knotmeter run --resume"},
-			prepare:  func(s *scene) { s.applyRole(); s.bindRole() },
-			strike: func(s *scene, _ *running) {
+			prepare:  func(s *experiment) { s.applyRole(); s.bindRole() },
+			inject: func(s *experiment, _ *running) {
 				s.expect(s.RbacV1().RoleBindings(s.namespace).Delete(context.Background(), "sailor", metav1.DeleteOptions{}))
 			},
-			mend: func(s *scene) { s.bindRole() }},
+			repair: func(s *experiment) { s.bindRole() }},
 	}
 }
 
 // localFaults returns faults of the machine that the program runs on, and an interrupt by the user.
 func localFaults() []fault {
-	ballast := func(s *scene) string { return filepath.Join(s.dir, "disk", "ballast") }
+	ballast := func(s *experiment) string { return filepath.Join(s.dir, "disk", "ballast") }
 	return []fault{
 		{name: "disk full", given: true, status: 2, messages: []string{"no space left on device", "the results so far are in",
 			"resume with: knotmeter run --resume"},
-			prepare: func(s *scene) { s.mountSmallDisk() },
-			strike: func(s *scene, _ *running) {
+			prepare: func(s *experiment) { s.mountSmallDisk() },
+			inject: func(s *experiment, _ *running) {
 				if err := os.WriteFile(ballast(s), bytes.Repeat([]byte{1}, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 					s.Errorf("the disk is not full: %v", err)
 				}
 			},
-			mend: func(s *scene) { s.expect(os.Remove(ballast(s))) }},
+			repair: func(s *experiment) { s.expect(os.Remove(ballast(s))) }},
 		{name: "interrupted", given: true, status: 130, messages: []string{"interrupted; resume with: knotmeter run --resume",
 			"report.html"},
-			strike: func(s *scene, r *running) { s.expect(r.Process.Signal(os.Interrupt)) }},
+			inject: func(s *experiment, r *running) { s.expect(r.Process.Signal(os.Interrupt)) }},
 	}
 }
 
 // clusterFaults returns faults of the cluster's parts.
 func clusterFaults() []fault {
-	outage := func(part string, d time.Duration) func(*scene, *running) {
-		return func(s *scene, _ *running) {
+	outage := func(part string, d time.Duration) func(*experiment, *running) {
+		return func(s *experiment, _ *running) {
 			s.order(s, "stop", part)
 			time.Sleep(d)
 			s.order(s, "start", part)
@@ -139,23 +139,23 @@ func clusterFaults() []fault {
 	other := []string{"--case", "pod-pod/other/tcp-rr", "--duration", "3s"}
 	same := []string{"--case", "pod-pod/same/tcp-rr", "--duration", "3s"}
 	return []fault{
-		{name: "node stopped", alone: true, cases: other, reason: "connection", strike: outage("node-2", time.Second)},
-		{name: "API server restarted", alone: true, cases: same, reason: "connection", strike: outage("kube-apiserver", 0)},
+		{name: "node stopped", alone: true, cases: other, reason: "connection", inject: outage("node-2", time.Second)},
+		{name: "API server restarted", alone: true, cases: same, reason: "connection", inject: outage("kube-apiserver", 0)},
 		{name: "API server lost", alone: true, status: 130, cleans: true, messages: []string{"cannot be reached",
 			"resume with: knotmeter run --resume"},
-			strike: func(s *scene, r *running) {
+			inject: func(s *experiment, r *running) {
 				s.order(s, "stop", "kube-apiserver")
 				s.expect(r.Process.Signal(os.Interrupt))
 				<-r.exited
 				s.order(s, "start", "kube-apiserver")
 				s.awaitAPI()
 			}},
-		{name: "API server away for long", alone: true, soak: true, strike: outage("kube-apiserver", 75*time.Second)},
-		{name: "node away for long", alone: true, soak: true, cases: other, strike: outage("node-2", 70*time.Second)},
-		{name: "link of a node down", alone: true, soak: true, cases: other, strike: outage("node-2-link", 20*time.Second)},
+		{name: "API server away for long", alone: true, soak: true, inject: outage("kube-apiserver", 75*time.Second)},
+		{name: "node away for long", alone: true, soak: true, cases: other, inject: outage("node-2", 70*time.Second)},
+		{name: "link of a node down", alone: true, soak: true, cases: other, inject: outage("node-2-link", 20*time.Second)},
 		{name: "node lost", alone: true, soak: true, once: true, cases: other, status: 2, cleans: true,
 			messages: []string{"node-2 is not ready", "resume with: knotmeter run --resume"},
-			strike: func(s *scene, r *running) {
+			inject: func(s *experiment, r *running) {
 				s.order(s, "stop", "node-2")
 				<-r.exited
 				s.order(s, "start", "node-2")
@@ -164,7 +164,7 @@ func clusterFaults() []fault {
 }
 
 // expect fails the test if there is an error.
-func (s *scene) expect(err error) {
+func (s *experiment) expect(err error) {
 	s.Helper()
 	if err != nil {
 		s.Error(err)
@@ -172,7 +172,7 @@ func (s *scene) expect(err error) {
 }
 
 // expectHit fails the test if the injection of a fault failed. At a random moment its object may not exist.
-func (s *scene) expectHit(err error) {
+func (s *experiment) expectHit(err error) {
 	s.Helper()
 	if !s.random || !apierrors.IsNotFound(err) {
 		s.expect(err)
@@ -180,7 +180,7 @@ func (s *scene) expectHit(err error) {
 }
 
 // pod returns the pod of one end of the run; without a run, the name of a pod that does not exist.
-func (s *scene) pod(role string) corev1.Pod {
+func (s *experiment) pod(role string) corev1.Pod {
 	s.Helper()
 	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(),
 		metav1.ListOptions{LabelSelector: "knotmeter.dev/role=" + role})
@@ -192,7 +192,7 @@ func (s *scene) pod(role string) corev1.Pod {
 }
 
 // awaitAPI waits at most a minute until the API server answers.
-func (s *scene) awaitAPI() {
+func (s *experiment) awaitAPI() {
 	s.Helper()
 	eventually(s, "the API server", time.Minute, func() bool {
 		_, err := s.CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{})
@@ -201,7 +201,7 @@ func (s *scene) awaitAPI() {
 }
 
 // applyRole creates the Role that doctor prints as sufficient.
-func (s *scene) applyRole() {
+func (s *experiment) applyRole() {
 	s.Helper()
 	r := s.start("doctor", "--target", s.target(), "--rbac")
 	if status := s.end(r); status != 0 {
@@ -220,7 +220,7 @@ func (s *scene) applyRole() {
 }
 
 // bindRole binds that Role to the user sailor, and waits until the API server applies it.
-func (s *scene) bindRole() {
+func (s *experiment) bindRole() {
 	s.Helper()
 	_, err := s.RbacV1().RoleBindings(s.namespace).Create(context.Background(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "sailor"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "knotmeter"},
@@ -238,7 +238,7 @@ func (s *scene) bindRole() {
 }
 
 // mountSmallDisk mounts a file system of 4 MiB for the results.
-func (s *scene) mountSmallDisk() {
+func (s *experiment) mountSmallDisk() {
 	s.Helper()
 	dir := filepath.Join(s.dir, "disk")
 	s.expect(os.MkdirAll(dir, 0o755))
@@ -254,14 +254,14 @@ func cleanCommand() *regexp.Regexp {
 }
 
 // test injects the fault during the experiment's second run, and checks the outcome.
-func (f fault) test(s *scene) {
+func (f fault) test(s *experiment) {
 	s.Helper()
 	f.setUp(s)
 	defer s.tearDown()
 	r := s.measure(f.caseFlags()...)
 	s.awaitRun(r, 1)
 	before := s.runs()
-	f.strike(s, r)
+	f.inject(s, r)
 	status := s.end(r)
 	if status != f.status {
 		s.Errorf("status %d, not %d:\n%s", status, f.status, r)
@@ -286,8 +286,8 @@ func (f fault) test(s *scene) {
 		s.nothingLeft()
 		return
 	}
-	if f.mend != nil {
-		f.mend(s)
+	if f.repair != nil {
+		f.repair(s)
 	}
 	if f.cleans {
 		s.clean(r)
@@ -298,11 +298,11 @@ func (f fault) test(s *scene) {
 }
 
 // setUp prepares the experiment of a fault.
-func (f fault) setUp(s *scene) {
+func (f fault) setUp(s *experiment) {
 	s.Helper()
 	s.alone, s.options = f.alone, f.options
 	if f.given {
-		s.namespace = s.stage.namespace(s, s.level)
+		s.namespace = s.testbed.namespace(s, s.level)
 	}
 	if f.prepare != nil {
 		f.prepare(s)
@@ -318,7 +318,7 @@ func (f fault) caseFlags() []string {
 }
 
 // tearDown calls the functions of undo, the last first.
-func (s *scene) tearDown() {
+func (s *experiment) tearDown() {
 	for _, undo := range slices.Backward(s.undo) {
 		undo()
 	}
@@ -326,7 +326,7 @@ func (s *scene) tearDown() {
 
 // clean runs the command that the program printed for leftovers. If the program could not delete its Lease, which clean
 // respects for two minutes, clean is forced with --all.
-func (s *scene) clean(r *running) {
+func (s *experiment) clean(r *running) {
 	s.Helper()
 	m := cleanCommand().FindStringSubmatch(r.String())
 	if m == nil {
@@ -355,7 +355,7 @@ func invalidReasons(runs []result.Run) []string {
 // Under each fault the results are kept, nothing is left on the cluster, and the experiment continues or can be
 // resumed.
 func TestFaults(t *testing.T) {
-	stage := newStage(t)
+	testbed := newTestbed(t)
 	t.Run("together", func(t *testing.T) {
 		for i, f := range faults() {
 			if f.alone {
@@ -363,20 +363,20 @@ func TestFaults(t *testing.T) {
 			}
 			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
-				s := newScene(t, stage)
+				s := newExperiment(t, testbed)
 				s.port = 5300 + i // experiments on one node need different ports
 				f.test(s)
 			})
 		}
 	})
-	if left := stage.left(t); len(left) > 0 {
+	if left := testbed.left(t); len(left) > 0 {
 		t.Fatalf("left: %v", left)
 	}
 	for _, f := range faults() {
 		if f.alone && !f.soak {
 			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
 				e2e.NeedParts(t)
-				f.test(newScene(t, stage))
+				f.test(newExperiment(t, testbed))
 			})
 		}
 	}

@@ -23,13 +23,13 @@ const (
 // TestKills kills the program at random moments. Its results must be readable and resumable, and clean must remove its
 // leftovers.
 func TestKills(t *testing.T) {
-	stage := newStage(t)
+	testbed := newTestbed(t)
 	random := rand.New(rand.NewPCG(4, 30))
-	var resumable []*scene
+	var resumable []*experiment
 	for range kills / inRound {
-		scenes := killRound(t, stage, random)
+		experiments := killRound(t, testbed, random)
 		// One experiment of each round is resumed, all of them in parallel at the end.
-		for _, s := range scenes {
+		for _, s := range experiments {
 			if s.runs() != nil {
 				resumable = append(resumable, s)
 				break
@@ -45,26 +45,26 @@ func TestKills(t *testing.T) {
 			})
 		}
 	})
-	if left := stage.left(t); len(left) > 0 {
+	if left := testbed.left(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
 // killRound starts programs, kills each at a random moment, removes their leftovers by clean, and checks their results.
-func killRound(t *testing.T, stage *stage, random *rand.Rand) []*scene {
+func killRound(t *testing.T, testbed *testbed, random *rand.Rand) []*experiment {
 	t.Helper()
-	var scenes []*scene
+	var experiments []*experiment
 	killed := make(chan struct{})
 	for i := range inRound {
-		s := newScene(t, stage)
+		s := newExperiment(t, testbed)
 		// Experiments on one node need different ports.
 		s.port, s.alone = 5300+i, true
 		if i%3 == 2 {
-			s.namespace = stage.namespace(t, s.level)
+			s.namespace = testbed.namespace(t, s.level)
 		}
 		r := s.measure("--case", "pod-svc/same/tcp-rr", "--blocks", "1")
 		moment := time.Duration(random.Int64N(int64(killRange)))
-		scenes = append(scenes, s)
+		experiments = append(experiments, s)
 		go func() {
 			time.Sleep(moment)
 			_ = r.Process.Kill() // it may have ended
@@ -75,22 +75,22 @@ func killRound(t *testing.T, stage *stage, random *rand.Rand) []*scene {
 	for range inRound {
 		<-killed
 	}
-	left := stage.left(t)
-	c := newScene(t, stage)
+	left := testbed.left(t)
+	c := newExperiment(t, testbed)
 	if r := c.start("clean", "--all", "--yes", "--target", c.target()); c.end(r) != 0 {
 		t.Errorf("clean: %s", r)
 	}
 	t.Logf("left by kills: %s\n%s", strings.Join(left, ", "), c.output)
 	c.alone = true
 	c.nothingLeft()
-	for _, s := range scenes {
+	for _, s := range experiments {
 		s.checkOnlyResults()
 	}
-	return scenes
+	return experiments
 }
 
 // checkOnlyResults checks that the program wrote nothing but its results, and that these can be read.
-func (s *scene) checkOnlyResults() {
+func (s *experiment) checkOnlyResults() {
 	s.Helper()
 	for _, dir := range []struct{ path, only string }{{s.dir, "disk"}, {filepath.Dir(s.out()), filepath.Base(s.out())}} {
 		entries, err := os.ReadDir(dir.path)

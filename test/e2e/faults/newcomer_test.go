@@ -14,9 +14,9 @@ import (
 // TestNewcomer follows the README: build the image, load it on the nodes, measure a network, a volume and the API
 // server, read the reports, clean.
 func TestNewcomer(t *testing.T) {
-	stage := newStage(t)
+	testbed := newTestbed(t)
 	e2e.NeedParts(t)
-	s := newScene(t, stage)
+	s := newExperiment(t, testbed)
 	s.alone = true
 	if _, err := os.Stat(filepath.Join(filepath.Dir(s.program), "knotmeter-agent-linux-amd64")); err != nil {
 		t.Skip("the agents are not next to the program, where make agents puts them")
@@ -40,7 +40,7 @@ func TestNewcomer(t *testing.T) {
 		}
 		if line[0] == "image" {
 			archive := filepath.Join(s.dir, "agent.tar")
-			if out, err := e2e.Command(stage.Kubeconfig, "load", archive).CombinedOutput(); err != nil {
+			if out, err := e2e.Command(testbed.Kubeconfig, "load", archive).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
@@ -53,7 +53,7 @@ func TestNewcomer(t *testing.T) {
 		}
 	}
 	// The command of the README.
-	out, err := e2e.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,pvc,rolebindings,ns", "-A", "-l",
+	out, err := e2e.Command(testbed.Kubeconfig, "kubectl", "get", "all,cm,pvc,rolebindings,ns", "-A", "-l",
 		e2e.Managed, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "" {
 		t.Errorf("left: %s, %v", out, err)
@@ -64,10 +64,10 @@ func TestNewcomer(t *testing.T) {
 // In a namespace with the Pod Security Standard restricted, and with the rights that doctor prints, everything works
 // except for the paths of nodes, which are listed with the reason.
 func TestRestricted(t *testing.T) {
-	stage := newStage(t)
-	s := newScene(t, stage)
+	testbed := newTestbed(t)
+	s := newExperiment(t, testbed)
 	s.alone, s.options = true, "as=sailor&client-node=node-1&server-node=node-2"
-	s.namespace = stage.namespace(t, "restricted")
+	s.namespace = testbed.namespace(t, "restricted")
 	s.applyRole()
 	s.bindRole()
 	for _, line := range [][]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// strikeRange is the longest time from the start of an experiment to the fault: about the duration without a fault.
-const strikeRange = 25 * time.Second
+// injectRange is the longest time from the start of an experiment to the fault: about the duration without a fault.
+const injectRange = 25 * time.Second
 
 // A score counts the outcomes of the experiments under one kind of fault.
 type score struct {
@@ -48,11 +48,11 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		seed = 1
 	}
-	stage := newStage(t)
+	testbed := newTestbed(t)
 	e2e.NeedParts(t)
 	random := rand.New(rand.NewPCG(seed, 20))
 	list := append(faults(), fault{name: "program killed", alone: true,
-		strike: func(_ *scene, r *running) { _ = r.Process.Kill() }})
+		inject: func(_ *experiment, r *running) { _ = r.Process.Kill() }})
 	scores := map[string]*score{}
 	began := time.Now()
 	for round := 1; time.Since(began) < span; round++ {
@@ -66,10 +66,10 @@ func TestSoak(t *testing.T) {
 				sc = &score{}
 				scores[f.name] = sc
 			}
-			moment := time.Duration(random.Int64N(int64(strikeRange)))
+			moment := time.Duration(random.Int64N(int64(injectRange)))
 			t.Run(fmt.Sprintf("%d-%s-at-%.1fs", round, strings.ReplaceAll(f.name, " ", "-"), moment.Seconds()),
 				func(t *testing.T) {
-					s := newScene(t, stage)
+					s := newExperiment(t, testbed)
 					f.testAt(s, moment, sc)
 				})
 		}
@@ -78,7 +78,7 @@ func TestSoak(t *testing.T) {
 }
 
 // testAt injects the fault at a moment after the start, completes the experiment, and counts the outcome.
-func (f fault) testAt(s *scene, moment time.Duration, sc *score) {
+func (f fault) testAt(s *experiment, moment time.Duration, sc *score) {
 	s.Helper()
 	f.setUp(s)
 	defer s.tearDown()
@@ -92,11 +92,11 @@ func (f fault) testAt(s *scene, moment time.Duration, sc *score) {
 		sc.struck++
 	}
 	before := s.runs()
-	f.strike(s, r)
+	f.inject(s, r)
 	status := s.end(r)
 	sc.slowest = max(sc.slowest, time.Since(began))
-	if f.mend != nil {
-		f.mend(s)
+	if f.repair != nil {
+		f.repair(s)
 	}
 	now := s.runs()
 	sc.runs += len(before)
@@ -125,7 +125,7 @@ func (f fault) testAt(s *scene, moment time.Duration, sc *score) {
 }
 
 // finish resumes the experiment if it can be resumed, and counts whether it completed.
-func (s *scene) finish(status int, sc *score) {
+func (s *experiment) finish(status int, sc *score) {
 	s.Helper()
 	before := s.runs()
 	switch {
@@ -168,8 +168,8 @@ func tabulate(scores map[string]*score) string {
 
 func (sc score) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", name, sc.struck,
-		sc.missed, sc.completed, sc.resumed, sc.begun, sc.runs, sc.lost, sc.invalid, sc.leftSaid, sc.leftUnsaid, sc.leftAfterClean, sc.failed,
-		sc.slowest.Seconds())
+		sc.missed, sc.completed, sc.resumed, sc.begun, sc.runs, sc.lost, sc.invalid, sc.leftSaid, sc.leftUnsaid,
+		sc.leftAfterClean, sc.failed, sc.slowest.Seconds())
 }
 
 func (sc *score) add(o score) {

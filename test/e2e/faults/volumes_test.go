@@ -20,15 +20,16 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// newVolumes returns a scene of storage in its own namespace, and skips the test without the test cluster's classes.
-func newVolumes(t *testing.T, options string) *scene {
+// newVolumes returns an experiment on storage in its own namespace, and skips the test without the test cluster's
+// classes.
+func newVolumes(t *testing.T, options string) *experiment {
 	t.Helper()
-	s := newScene(t, newStage(t))
+	s := newExperiment(t, newTestbed(t))
 	if _, err := s.StorageV1().StorageClasses().Get(t.Context(), "loop-ext4", metav1.GetOptions{}); err != nil {
 		t.Skipf("the cluster has not the test cluster's classes of volumes: %v", err)
 	}
 	s.options, s.alone = options, true
-	s.namespace = s.stage.namespace(t, "restricted")
+	s.namespace = s.testbed.namespace(t, "restricted")
 	if there := s.volumesLeft(); len(there) > 0 {
 		t.Fatalf("before the test there is %v", there)
 	}
@@ -36,7 +37,7 @@ func newVolumes(t *testing.T, options string) *scene {
 }
 
 // claim waits at most 2 minutes for a bound claim of the experiment that is not one of others.
-func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClaim {
+func (s *experiment) claim(r *running, others ...string) *corev1.PersistentVolumeClaim {
 	s.Helper()
 	var found *corev1.PersistentVolumeClaim
 	eventually(s, "a claim that is bound\n"+r.String(), 2*time.Minute, func() bool {
@@ -60,7 +61,7 @@ func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClai
 }
 
 // awaitFio waits at most 2 minutes until fio runs in a pod of the experiment.
-func (s *scene) awaitFio(r *running) {
+func (s *experiment) awaitFio(r *running) {
 	s.Helper()
 	eventually(s, "fio at work\n"+r.String(), 2*time.Minute, func() bool {
 		uids := s.podUIDs()
@@ -78,8 +79,8 @@ func (s *scene) awaitFio(r *running) {
 }
 
 // volumesLeft lists the test cluster's volumes, and the files of their devices.
-func (s *scene) volumesLeft() []string {
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(s.stage.Kubeconfig), "volumes", "*"))
+func (s *experiment) volumesLeft() []string {
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(s.testbed.Kubeconfig), "volumes", "*"))
 	s.expect(err)
 	volumes, err := s.CoreV1().PersistentVolumes().List(context.Background(), metav1.ListOptions{})
 	s.expect(err)
@@ -90,7 +91,7 @@ func (s *scene) volumesLeft() []string {
 }
 
 // noVolumes checks that nothing of the experiment is left, and no volume or file of one.
-func (s *scene) noVolumes() {
+func (s *experiment) noVolumes() {
 	s.Helper()
 	s.nothingLeft()
 	eventually(s, "no volumes", time.Minute, func() bool { return len(s.volumesLeft()) == 0 })

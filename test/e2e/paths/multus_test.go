@@ -120,7 +120,7 @@ func TestNoSuchAttachment(t *testing.T) {
 	c.needMultus(t)
 	for _, option := range []string{"network", "default-network"} {
 		nowhere := open(t, c.target(option+"=default/nowhere"))
-		_, err := targets.One(t.Context(), nowhere, targets.Placement{Path: targets.PodPodOther})
+		_, err := targets.OpenOne(t.Context(), nowhere, targets.Placement{Path: targets.PodPodOther})
 		if err == nil || !strings.Contains(err.Error(), option+"=NAMESPACE/NAME") {
 			t.Errorf("%s: %v", option, err)
 		}
@@ -185,7 +185,7 @@ func TestMacvlanDefaultElsewhere(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	place, err := targets.One(t.Context(), k, targets.Placement{Call: targets.Call{Operation: "floor"}})
+	place, err := targets.OpenOne(t.Context(), k, targets.Placement{Call: targets.Call{Operation: "floor"}})
 	if err != nil {
 		t.Fatal(err)
 	}

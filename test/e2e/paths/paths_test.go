@@ -328,7 +328,7 @@ func TestNoIPv6(t *testing.T) {
 		what string
 	}{{targets.PodSvcOther, "Services"}, {targets.PodPodOther, "pods"}, {targets.NodeNode, "nodes"}} {
 		p, what := test.Path, test.what
-		_, err := targets.One(t.Context(), k, targets.Placement{Path: p})
+		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: p})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			"the cluster's "+what+" have no IPv6 addresses") {
 			t.Errorf("%s: %v", p, err)

@@ -26,7 +26,7 @@ func openUntil(t *testing.T, text string, wanted func(error) bool) error {
 	t.Helper()
 	for began := time.Now(); ; {
 		k := open(t, text)
-		site, err := targets.One(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
 		if err == nil {
 			if closed := site.Close(context.WithoutCancel(t.Context())); closed != nil {
 				t.Fatal(closed)

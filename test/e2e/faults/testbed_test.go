@@ -22,20 +22,20 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A stage holds the cluster and the program that scenes share.
-type stage struct {
+// A testbed holds the cluster and the program that experiments share.
+type testbed struct {
 	*e2e.Cluster
 	program string // under test
 }
 
-// newStage returns the cluster and the program that the environment names, and skips the test without a cluster.
-func newStage(t *testing.T) *stage {
+// newTestbed returns the cluster and the program that the environment names, and skips the test without a cluster.
+func newTestbed(t *testing.T) *testbed {
 	t.Helper()
-	return &stage{Cluster: e2e.Open(t), program: e2e.Program(t)}
+	return &testbed{Cluster: e2e.Open(t), program: e2e.Program(t)}
 }
 
 // order stops, starts or restarts a part of the cluster.
-func (s *stage) order(t testing.TB, verb, part string) {
+func (s *testbed) order(t testing.TB, verb, part string) {
 	t.Helper()
 	if out, err := e2e.Command(s.Kubeconfig, verb, part).CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v: %s", verb, part, err, out)
@@ -43,13 +43,13 @@ func (s *stage) order(t testing.TB, verb, part string) {
 }
 
 // left lists what Knotmeter has on the cluster: objects, by their label, and processes of agents.
-func (s *stage) left(t testing.TB) []string {
+func (s *testbed) left(t testing.TB) []string {
 	t.Helper()
 	return append(s.Left(t), s.agents(t)...)
 }
 
 // agents lists the cluster's processes of agents: "agent PID VERB".
-func (s *stage) agents(t testing.TB) []string {
+func (s *testbed) agents(t testing.TB) []string {
 	t.Helper()
 	pid, err := e2e.Holder(s.Kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (s *stage) agents(t testing.TB) []string {
 
 // cpuTime returns the CPU time of the control groups of agents in pods with these UIDs. An agent lives as long as its
 // site, but only uses CPU time, itself or by a tool that it started, during runs.
-func (s *stage) cpuTime(t testing.TB, uids []string) time.Duration {
+func (s *testbed) cpuTime(t testing.TB, uids []string) time.Duration {
 	t.Helper()
 	var sum time.Duration
 	for _, a := range s.agents(t) {
@@ -122,7 +122,7 @@ func (s *stage) cpuTime(t testing.TB, uids []string) time.Duration {
 }
 
 // namespace makes a namespace without Knotmeter's label, which is deleted at the end of the test, and returns its name.
-func (s *stage) namespace(t testing.TB, level string) string {
+func (s *testbed) namespace(t testing.TB, level string) string {
 	t.Helper()
 	name := fmt.Sprintf("given-%s", strconv.FormatInt(time.Now().UnixNano(), 36))
 	s.makeNamespace(t, name, level)
@@ -130,7 +130,7 @@ func (s *stage) namespace(t testing.TB, level string) string {
 	return name
 }
 
-func (s *stage) makeNamespace(t testing.TB, name, level string) {
+func (s *testbed) makeNamespace(t testing.TB, name, level string) {
 	t.Helper()
 	labels := map[string]string{"pod-security.kubernetes.io/enforce": level}
 	_, err := s.CoreV1().Namespaces().Create(context.Background(),

@@ -24,10 +24,10 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// A scene is an experiment under a fault, with the program that runs it.
-type scene struct {
+// An experiment runs the program under a fault.
+type experiment struct {
 	testing.TB
-	*stage
+	*testbed
 	namespace  string   // existing namespace for the experiment; empty if it makes one
 	own        string   // the namespace that it made, once where has found it
 	port       int      // 0: the default
@@ -42,11 +42,11 @@ type scene struct {
 	output     string   // of all processes of the program that have ended
 }
 
-func newScene(t testing.TB, s *stage) *scene {
-	return &scene{TB: t, stage: s, kubeconfig: s.Kubeconfig, level: "privileged", dir: t.TempDir()}
+func newExperiment(t testing.TB, s *testbed) *experiment {
+	return &experiment{TB: t, testbed: s, kubeconfig: s.Kubeconfig, level: "privileged", dir: t.TempDir()}
 }
 
-func (s *scene) target() string {
+func (s *experiment) target() string {
 	var options []string
 	if s.namespace != "" {
 		options = append(options, "namespace="+s.namespace)
@@ -60,7 +60,7 @@ func (s *scene) target() string {
 	return strings.TrimSuffix("kube:?"+strings.Join(options, "&"), "?")
 }
 
-func (s *scene) out() string { return filepath.Join(s.dir, "disk", "out") }
+func (s *experiment) out() string { return filepath.Join(s.dir, "disk", "out") }
 
 // A buffer is a bytes.Buffer that can be written and read concurrently.
 type buffer struct {
@@ -87,8 +87,8 @@ type running struct {
 	exited chan struct{} // closed when the process has ended
 }
 
-// start starts the program with these arguments, in the scene's directory.
-func (s *scene) start(args ...string) *running {
+// start starts the program with these arguments, in the experiment's directory.
+func (s *experiment) start(args ...string) *running {
 	s.Helper()
 	r := &running{Cmd: exec.Command(s.program, args...), output: &buffer{}, exited: make(chan struct{})}
 	r.Dir, r.Stdout, r.Stderr = s.dir, r.output, r.output
@@ -103,9 +103,9 @@ func (s *scene) start(args ...string) *running {
 	return r
 }
 
-// measure starts an experiment of short runs. It shares the cluster with other scenes, and with the leftovers of killed
-// programs.
-func (s *scene) measure(more ...string) *running {
+// measure starts an experiment of short runs. It shares the cluster with other experiments, and with the leftovers of
+// killed programs.
+func (s *experiment) measure(more ...string) *running {
 	s.Helper()
 	if err := os.MkdirAll(filepath.Dir(s.out()), 0o755); err != nil {
 		s.Fatal(err)
@@ -123,7 +123,7 @@ func (s *scene) measure(more ...string) *running {
 const exitTimeout = 10 * time.Minute
 
 // end waits for the end of the process and returns its exit status.
-func (s *scene) end(r *running) int {
+func (s *experiment) end(r *running) int {
 	s.Helper()
 	select {
 	case <-r.exited:
@@ -150,7 +150,7 @@ func (r *running) ended() bool {
 }
 
 // runs returns the runs in the results directory; nil if it has no experiment yet.
-func (s *scene) runs() []result.Run {
+func (s *experiment) runs() []result.Run {
 	s.Helper()
 	if _, err := os.Stat(filepath.Join(s.out(), store.ExperimentFile)); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -182,7 +182,7 @@ func valid(runs []result.Run) int {
 }
 
 // awaitRun waits until the results have at least this many runs and the program is in the middle of the next one.
-func (s *scene) awaitRun(r *running, runs int) {
+func (s *experiment) awaitRun(r *running, runs int) {
 	s.Helper()
 	last, busy := time.Duration(-1), 0
 	eventually(s, "the middle of a run\n"+r.String(), 2*time.Minute, func() bool {
@@ -205,7 +205,7 @@ func (s *scene) awaitRun(r *running, runs int) {
 const busyTime = 2 * time.Millisecond
 
 // podUIDs returns the UIDs of the experiment's current pods.
-func (s *scene) podUIDs() []string {
+func (s *experiment) podUIDs() []string {
 	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(),
 		metav1.ListOptions{LabelSelector: e2e.Managed})
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *scene) podUIDs() []string {
 }
 
 // where returns the namespace of the experiment; "there-is-none" if it does not exist now.
-func (s *scene) where() string {
+func (s *experiment) where() string {
 	if s.namespace != "" {
 		return s.namespace
 	}
@@ -247,7 +247,7 @@ func lost(before, now []result.Run) []string {
 }
 
 // checkReadable checks that the results can be compared.
-func (s *scene) checkReadable() {
+func (s *experiment) checkReadable() {
 	s.Helper()
 	if r := s.start("compare", s.out()); s.end(r) != 0 {
 		s.Errorf("the results cannot be compared:\n%s", r)
@@ -255,7 +255,7 @@ func (s *scene) checkReadable() {
 }
 
 // resume resumes the experiment, which must complete.
-func (s *scene) resume(blocks int) {
+func (s *experiment) resume(blocks int) {
 	s.Helper()
 	before := s.runs()
 	r := s.start("run", "--share", "--yes", "--resume", s.out(), "--progress", "plain")
@@ -266,7 +266,7 @@ func (s *scene) resume(blocks int) {
 }
 
 // checkComplete checks that every case has all of its blocks, and that no case was given up and no run lost.
-func (s *scene) checkComplete(before []result.Run, blocks int) {
+func (s *experiment) checkComplete(before []result.Run, blocks int) {
 	s.Helper()
 	results, err := store.Open(s.out())
 	if err != nil {
@@ -294,7 +294,7 @@ func (s *scene) checkComplete(before []result.Run, blocks int) {
 }
 
 // nothingLeft checks that nothing of the experiment is left on the cluster, at most 2 s after its end.
-func (s *scene) nothingLeft() {
+func (s *experiment) nothingLeft() {
 	s.Helper()
 	var left []string
 	for range 20 { // a killed process ends a moment later
@@ -308,7 +308,7 @@ func (s *scene) nothingLeft() {
 }
 
 // remains returns the objects and agents of the experiment: in its namespace, or on the whole cluster if it is alone.
-func (s *scene) remains() []string {
+func (s *experiment) remains() []string {
 	all := s.left(s)
 	if s.alone {
 		return all
