@@ -10,14 +10,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// benchAPI measures how well the generator keeps to an open loop of requests over HTTP/2 with TLS, as they are sent to
-// an API server: on one CPU, with one thread for Go code, to a server on another CPU. The figure is the 99th percentile
-// of how late requests were begun. It needs taskset and two CPUs.
+// benchAPI measures the lateness of the generator in an open loop of requests over HTTP/2 with TLS, as sent to an API
+// server: the time from when a request was due until it was sent. The generator has one CPU and one thread for Go code;
+// the server has another CPU. It needs taskset and two CPUs.
 func benchAPI(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("api", flag.ContinueOnError)
 	rate := set.Float64("rate", 3000, "requests per second")
 	times := set.Int("times", 9, "runs, of which the median is reported")
-	duration := set.Duration("duration", 2*time.Second, "of a run")
+	duration := set.Duration("duration", 2*time.Second, "duration of a run")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func benchAPI(ctx context.Context, args []string) error {
 	defer server.stop()
 	var late, p50, p99, cpu []float64
 	for n := range *times {
-		f, err := server.ask(ctx, job{
+		f, err := server.runJob(ctx, job{
 			Path: "/api/v1/namespaces/x/configmaps/x", Rate: *rate, Connections: 1,
 			Warmup: 500 * time.Millisecond, Window: *duration,
 		}, false, "GOMAXPROCS=1")

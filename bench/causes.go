@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,93 +17,95 @@ import (
 	"time"
 )
 
-// A fault is one cause that is known, since it was put there: an option of a lab target, of random strength.
+// A fault is a known cause of a difference: an option of one lab target, of random strength.
 type fault struct {
 	name    string
 	base    string                  // options of both targets
-	harmed  func(*rand.Rand) string // options of the other one, or another datapath
-	path    string                  // case
-	rules   []string                // of explain that name it
-	heldOut bool                    // was not looked at while the rules were made
+	harmed  func(*rand.Rand) string // returns the target with the fault
+	path    string                  // name of the case
+	rules   []string                // rules of explain that name the fault
+	heldOut bool                    // not used while the rules were developed
 }
 
-// between draws a strength, as likely in each octave.
-func between(r *rand.Rand, least, most float64) float64 {
-	return least * math.Exp(r.Float64()*math.Log(most/least))
+// logUniform returns a random number from lo to hi, of which each octave is equally likely.
+func logUniform(r *rand.Rand, lo, hi float64) float64 {
+	return lo * math.Exp(r.Float64()*math.Log(hi/lo))
 }
 
-func option(format string, least, most float64) func(*rand.Rand) string {
-	return func(r *rand.Rand) string { return "lab:native?" + fmt.Sprintf(format, int(between(r, least, most))) }
+// withOption returns a function that returns a target with a random integer from lo to hi in an option.
+func withOption(format string, lo, hi float64) func(*rand.Rand) string {
+	return func(r *rand.Rand) string { return "lab:native?" + fmt.Sprintf(format, int(logUniform(r, lo, hi))) }
 }
 
-func exactly(target string) func(*rand.Rand) string { return func(*rand.Rand) string { return target } }
+func fixed(target string) func(*rand.Rand) string { return func(*rand.Rand) string { return target } }
 
 const (
-	transfer = "pod-pod/other/tcp-stream"
-	request  = "pod-pod/other/tcp-rr"
+	streamCase  = "pod-pod/other/tcp-stream"
+	requestCase = "pod-pod/other/tcp-rr"
 )
 
-// Offloads carry 64 KiB through the lab at once, whatever the MTU: only without them does a packet's size matter.
-const bySegment = "mtu=9000&offloads=off"
+// segmentOptions disable offloads, which pass 64 KiB through the lab at once: packet sizes matter only without them.
+const segmentOptions = "mtu=9000&offloads=off"
 
 var faults = []fault{
-	{name: "rate limit", path: transfer, harmed: option("rate=%dMbit/s", 50, 2000), rules: []string{"rate-limit"}},
-	{name: "loss", path: transfer, base: "congestion=reno", rules: []string{"retransmissions"},
-		harmed: func(r *rand.Rand) string { return fmt.Sprintf("lab:native?loss=%.2f%%", between(r, 0.2, 5)) }},
-	{name: "offloads off", path: transfer, harmed: exactly("lab:native?offloads=off"), rules: []string{"offloads"}},
-	{name: "small buffers", path: transfer, harmed: option("buffer=%dKiB", 8, 64),
+	{name: "rate limit", path: streamCase, harmed: withOption("rate=%dMbit/s", 50, 2000), rules: []string{"rate-limit"}},
+	{name: "loss", path: streamCase, base: "congestion=reno", rules: []string{"retransmissions"},
+		harmed: func(r *rand.Rand) string { return fmt.Sprintf("lab:native?loss=%.2f%%", logUniform(r, 0.2, 5)) }},
+	{name: "offloads off", path: streamCase, harmed: fixed("lab:native?offloads=off"), rules: []string{"offloads"}},
+	{name: "small buffers", path: streamCase, harmed: withOption("buffer=%dKiB", 8, 64),
 		rules: []string{"receiver-window", "send-buffer", "window"}},
-	{name: "rules, requests", path: request, harmed: option("rules=%d", 300, 5000), rules: []string{"packet-filter"}},
-	{name: "rules, transfer", path: transfer, harmed: option("rules=%d", 500, 5000), rules: []string{"packet-filter"}},
-	{name: "delay", path: request, base: "delay=0ms", harmed: option("delay=%dus", 100, 5000), rules: []string{"waiting"}},
-	{name: "one CPU", path: transfer, harmed: exactly("lab:native?cpus=one"), rules: []string{"one-cpu"}},
-	{name: "VXLAN", path: request, harmed: exactly("lab:vxlan?"), rules: []string{"encapsulation"}},
-	{name: "WireGuard", path: request, harmed: exactly("lab:native+wireguard?"), rules: []string{"encryption"}},
-	{name: "small pod MTU", path: transfer, base: bySegment, harmed: option("pod-mtu=%d", 1280, 4000),
+	{name: "rules, requests", path: requestCase, harmed: withOption("rules=%d", 300, 5000), rules: []string{"packet-filter"}},
+	{name: "rules, transfer", path: streamCase, harmed: withOption("rules=%d", 500, 5000), rules: []string{"packet-filter"}},
+	{name: "delay", path: requestCase, base: "delay=0ms", harmed: withOption("delay=%dus", 100, 5000), rules: []string{"waiting"}},
+	{name: "one CPU", path: streamCase, harmed: fixed("lab:native?cpus=one"), rules: []string{"one-cpu"}},
+	{name: "VXLAN", path: requestCase, harmed: fixed("lab:vxlan?"), rules: []string{"encapsulation"}},
+	{name: "WireGuard", path: requestCase, harmed: fixed("lab:native+wireguard?"), rules: []string{"encryption"}},
+	{name: "small pod MTU", path: streamCase, base: segmentOptions, harmed: withOption("pod-mtu=%d", 1280, 4000),
 		rules: []string{"smaller-segments"}},
-	{name: "congestion control", path: transfer, base: "congestion=bbr&loss=0.5%&delay=2ms",
-		harmed: exactly("lab:native?congestion=reno"),
+	{name: "congestion control", path: streamCase, base: "congestion=bbr&loss=0.5%&delay=2ms",
+		harmed: fixed("lab:native?congestion=reno"),
 		rules:  []string{"congestion-control"}},
-	{name: "IP-in-IP", path: request, harmed: exactly("lab:ipip?"), rules: []string{"encapsulation"}, heldOut: true},
-	{name: "small underlay MTU", path: transfer, base: "offloads=off", harmed: exactly("lab:native?mtu=1500"),
+	{name: "IP-in-IP", path: requestCase, harmed: fixed("lab:ipip?"), rules: []string{"encapsulation"}, heldOut: true},
+	{name: "small underlay MTU", path: streamCase, base: "offloads=off", harmed: fixed("lab:native?mtu=1500"),
 		rules: []string{"smaller-segments"}, heldOut: true},
-	{name: "low rate limit", path: transfer, harmed: option("rate=%dMbit/s", 5, 49), rules: []string{"rate-limit"},
+	{name: "low rate limit", path: streamCase, harmed: withOption("rate=%dMbit/s", 5, 49), rules: []string{"rate-limit"},
 		heldOut: true},
-	{name: "many rules", path: request, harmed: option("rules=%d", 6000, 15000), rules: []string{"packet-filter"},
+	{name: "many rules", path: requestCase, harmed: withOption("rules=%d", 6000, 15000), rules: []string{"packet-filter"},
 		heldOut: true},
-	{name: "long delay", path: request, base: "delay=0ms", harmed: option("delay=%dms", 6, 20),
+	{name: "long delay", path: requestCase, base: "delay=0ms", harmed: withOption("delay=%dms", 6, 20),
 		rules: []string{"waiting"}, heldOut: true},
 }
 
-// unharmed is the name of A/A experiments, whose targets do not differ.
-const unharmed = "nothing (A/A)"
+// noFault is the fault in A/A experiments, whose targets do not differ.
+const noFault = "nothing (A/A)"
 
-// A trial is a line of the log: one experiment with what was done and what was said of it.
-type trial struct {
+// A faultExperiment is a line of the log: one experiment with its outcome.
+type faultExperiment struct {
 	Seed    uint64   `json:"seed"`
 	Fault   string   `json:"fault"`
 	HeldOut bool     `json:"held_out,omitempty"`
 	Args    []string `json:"args"`
 	Version string   `json:"version"`
 	Seconds float64  `json:"seconds"`
-	Missing bool     `json:"missing,omitempty"` // nothing could be compared
-	Decided bool     `json:"decided"`           // the comparison came out different
-	Worse   bool     `json:"worse"`             // and the harmed target is the worse one
-	Causes  []string `json:"causes"`            // rules of the supported causes, in their order
-	Wanted  []string `json:"wanted,omitempty"`
+	Missing bool     `json:"missing,omitempty"` // no primary comparison
+	Decided bool     `json:"decided"`           // a primary verdict is different
+	Worse   bool     `json:"worse"`             // and the target with the fault is worse
+	Causes  []string `json:"causes"`            // rules of the supported causes, in order
+	Wanted  []string `json:"wanted,omitempty"`  // rules that name the fault
 }
 
-// counts says whether there is something to explain: a difference, and where a target is harmed, to its harm.
-func (t trial) counts() bool { return t.Decided && (t.Worse || t.Fault == unharmed) }
+// isExplainable reports whether there is a difference to explain: a worse target with the fault, or any in A/A
+// experiments.
+func (t faultExperiment) isExplainable() bool { return t.Decided && (t.Worse || t.Fault == noFault) }
 
-// first is the cause that is named first, or that none is.
-func (t trial) first() string {
+// firstCause returns the first cause, or why there is none.
+func (t faultExperiment) firstCause() string {
 	switch {
 	case t.Missing:
 		return "not measured"
 	case !t.Decided:
 		return "not different"
-	case !t.counts():
+	case !t.isExplainable():
 		return "better"
 	case len(t.Causes) == 0:
 		return "no cause"
@@ -110,19 +113,19 @@ func (t trial) first() string {
 	return t.Causes[0]
 }
 
-// Of seven experiments four have a fault of the first kind, one of those held out, and two have none.
-const cycle = "KKAKHKA"
+// kindCycle has the kinds of seven experiments: K has a known fault, H a held-out one, A none (A/A).
+const kindCycle = "KKAKHKA"
 
-// plan is the experiment of a seed: its fault, or none, and the arguments of run.
-func plan(seed uint64) (trial, []string) {
+// planExperiment returns the experiment of a seed, with its fault if there is one, and the arguments of run.
+func planExperiment(seed uint64) (faultExperiment, []string) {
 	r := rand.New(rand.NewPCG(seed, 16))
-	t := trial{Seed: seed, Fault: unharmed}
+	t := faultExperiment{Seed: seed, Fault: noFault}
 	targets := []string{"lab:native", "lab:native?label=harmed"}
-	cases := []string{transfer, request}
-	if kind := cycle[seed%uint64(len(cycle))]; kind != 'A' {
-		t.HeldOut = kind == 'H'
-		of := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.heldOut != t.HeldOut })
-		f := of[r.IntN(len(of))]
+	cases := []string{streamCase, requestCase}
+	if letter := kindCycle[seed%uint64(len(kindCycle))]; letter != 'A' {
+		t.HeldOut = letter == 'H'
+		kind := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.heldOut != t.HeldOut })
+		f := kind[r.IntN(len(kind))]
 		t.Fault, t.Wanted, cases = f.name, f.rules, []string{f.path}
 		targets = []string{withOptions("lab:native?", f.base), withOptions(f.harmed(r), f.base, "label=harmed")}
 	}
@@ -135,15 +138,15 @@ func plan(seed uint64) (trial, []string) {
 	return t, args
 }
 
-// withOptions adds options to a target, but for those that it has already.
+// withOptions adds options to a target, except those that it already has.
 func withOptions(target string, more ...string) string {
 	spec, list, _ := strings.Cut(target, "?")
 	options := strings.FieldsFunc(list, func(r rune) bool { return r == '&' })
 	for _, text := range more {
 		for o := range strings.SplitSeq(text, "&") {
 			name, _, _ := strings.Cut(o, "=")
-			had := slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, name+"=") })
-			if o != "" && !had {
+			present := slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+			if o != "" && !present {
 				options = append(options, o)
 			}
 		}
@@ -154,9 +157,9 @@ func withOptions(target string, more ...string) string {
 	return spec + "?" + strings.Join(options, "&")
 }
 
-// benchCauses measures how often explain names the right cause first, and how often one where there is none, with the
-// program itself: experiments in the lab with a fault of random strength that is known, and A/A experiments. Like
-// rates, it keeps a log and goes on where it was.
+// benchCauses measures how often explain names the right cause first, and how often it names one where there is none.
+// It runs experiments in the lab with a known fault of random strength, and A/A experiments. Like rates, it keeps a log
+// and continues after an interruption.
 func benchCauses(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("causes", flag.ContinueOnError)
 	n := set.Uint64("n", 350, "experiments, those in the log included: of seven five have a fault")
@@ -165,7 +168,7 @@ func benchCauses(ctx context.Context, args []string) error {
 		return err
 	}
 	log, page := filepath.Join("bench", "rates", "causes.ndjson"), filepath.Join("docs", "evidence", "explain-accuracy.md")
-	done, err := readLog[trial](log)
+	done, err := readLog[faultExperiment](log)
 	if err != nil {
 		return err
 	}
@@ -175,7 +178,7 @@ func benchCauses(ctx context.Context, args []string) error {
 	}
 	save := func() error { return os.WriteFile(page, causesPage(done), 0o644) }
 	for seed := uint64(len(done)) + 1; seed <= *n && ctx.Err() == nil; seed++ {
-		t, err := try(ctx, *binary, seed)
+		t, err := runFaultExperiment(ctx, *binary, seed)
 		if ctx.Err() != nil {
 			break
 		}
@@ -187,7 +190,7 @@ func benchCauses(ctx context.Context, args []string) error {
 			return err
 		}
 		done = append(done, t)
-		fmt.Fprintf(os.Stderr, "%d of %d: %s: %s\n", seed, *n, t.Fault, strings.Join(append([]string{t.first()},
+		fmt.Fprintf(os.Stderr, "%d of %d: %s: %s\n", seed, *n, t.Fault, strings.Join(append([]string{t.firstCause()},
 			t.Causes[min(1, len(t.Causes)):]...), ", "))
 		if err := save(); err != nil {
 			return err
@@ -196,9 +199,9 @@ func benchCauses(ctx context.Context, args []string) error {
 	return save()
 }
 
-// try carries out one experiment and removes its results.
-func try(ctx context.Context, binary string, seed uint64) (trial, error) {
-	t, args := plan(seed)
+// runFaultExperiment runs one experiment, reads its outcome, and removes its results.
+func runFaultExperiment(ctx context.Context, binary string, seed uint64) (faultExperiment, error) {
+	t, args := planExperiment(seed)
 	dir, err := os.MkdirTemp("", "knotmeter-causes")
 	if err != nil {
 		return t, err
@@ -211,11 +214,11 @@ func try(ctx context.Context, binary string, seed uint64) (trial, error) {
 		return t, err
 	}
 	t.Seconds = math.Round(time.Since(began).Seconds())
-	return t, t.read(out)
+	return t, t.readOutcome(out)
 }
 
-// read takes what was decided and said of the primary comparisons.
-func (t *trial) read(out []byte) error {
+// readOutcome reads the verdicts and causes of the primary comparisons from the JSON output of run.
+func (t *faultExperiment) readOutcome(out []byte) error {
 	var document struct {
 		Comparisons []comparison
 		Causes      []struct {
@@ -244,13 +247,14 @@ func (t *trial) read(out []byte) error {
 	return nil
 }
 
-// A score is what came of the experiments with one fault.
+// A score counts the outcomes of experiments.
 type score struct {
-	all, decided, first, named int
-	others                     map[string]int // named first instead
+	all, decided, first, named int            // in first the right cause is first, in named it is among the causes
+	others                     map[string]int // by first cause, if it is not the right one
 }
 
-func scoreOf(done []trial, which func(trial) bool) score {
+// scoreOf returns the score of the experiments that which selects.
+func scoreOf(done []faultExperiment, which func(faultExperiment) bool) score {
 	s := score{others: map[string]int{}}
 	for _, t := range done {
 		if !which(t) {
@@ -258,27 +262,27 @@ func scoreOf(done []trial, which func(trial) bool) score {
 		}
 		s.all++
 		wanted := func(rule string) bool { return slices.Contains(t.Wanted, rule) }
-		if t.counts() {
+		if t.isExplainable() {
 			s.decided++
 		}
-		if wanted(t.first()) {
+		if wanted(t.firstCause()) {
 			s.first++
 		} else {
-			s.others[t.first()]++
+			s.others[t.firstCause()]++
 		}
-		if t.counts() && slices.ContainsFunc(t.Causes, wanted) {
+		if t.isExplainable() && slices.ContainsFunc(t.Causes, wanted) {
 			s.named++
 		}
 	}
 	return s
 }
 
-// rate is a part of a whole with its interval; a dash where there is none.
-func rate(part, whole int) string {
+// shareOrDash formats a part of a whole with its interval; a dash if the whole is 0.
+func shareOrDash(part, whole int) string {
 	if whole == 0 {
 		return "–"
 	}
-	return strings.TrimSpace(share(part, whole, ""))
+	return strings.TrimSpace(formatShare(part, whole, ""))
 }
 
 const causesHead = `# How often the right cause comes first
@@ -292,38 +296,38 @@ target came out worse at all. Faults that were not looked at while the rules wer
 
 `
 
-// causesPage is the page of a log.
-func causesPage(done []trial) []byte {
+// causesPage returns the page about the experiments of a log, in Markdown.
+func causesPage(done []faultExperiment) []byte {
 	var b bytes.Buffer
 	b.WriteString(causesHead)
-	known := scoreOf(done, func(t trial) bool { return t.Fault != unharmed && !t.HeldOut })
-	held := scoreOf(done, func(t trial) bool { return t.HeldOut })
-	none := scoreOf(done, func(t trial) bool { return t.Fault == unharmed })
+	known := scoreOf(done, func(t faultExperiment) bool { return t.Fault != noFault && !t.HeldOut })
+	held := scoreOf(done, func(t faultExperiment) bool { return t.HeldOut })
+	none := scoreOf(done, func(t faultExperiment) bool { return t.Fault == noFault })
 	named := 0
 	for _, t := range done {
-		if t.Fault == unharmed && len(t.Causes) > 0 {
+		if t.Fault == noFault && len(t.Causes) > 0 {
 			named++
 		}
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(w, "| Experiments\t| Right cause first\t| Right cause named\t| Goal\t|\n|---\t|---\t|---\t|---\t|\n")
-	fmt.Fprintf(w, "| known faults\t| %s\t| %s\t| at least 90 %%\t|\n", rate(known.first, known.decided),
-		rate(known.named, known.decided))
-	fmt.Fprintf(w, "| held-out faults\t| %s\t| %s\t| reported apart\t|\n", rate(held.first, held.decided),
-		rate(held.named, held.decided))
+	fmt.Fprintf(w, "| known faults\t| %s\t| %s\t| at least 90 %%\t|\n", shareOrDash(known.first, known.decided),
+		shareOrDash(known.named, known.decided))
+	fmt.Fprintf(w, "| held-out faults\t| %s\t| %s\t| reported apart\t|\n", shareOrDash(held.first, held.decided),
+		shareOrDash(held.named, held.decided))
 	w.Flush()
 	fmt.Fprintf(&b, "\nOf the A/A experiments, a cause was named in %s;\nat most 5 %% is the goal. "+
-		"%d came out different.\n", rate(named, none.all), none.decided)
+		"%d came out different.\n", shareOrDash(named, none.all), none.decided)
 	b.WriteString("\n## By fault\n\n")
 	fmt.Fprintf(w, "| Fault\t| Experiments\t| Worse\t| Right cause first\t| Otherwise first\t|\n")
 	fmt.Fprintf(w, "|---\t|---\t|---\t|---\t|---\t|\n")
 	for _, f := range faults {
-		s := scoreOf(done, func(t trial) bool { return t.Fault == f.name })
+		s := scoreOf(done, func(t faultExperiment) bool { return t.Fault == f.name })
 		name := f.name
 		if f.heldOut {
 			name += " (held out)"
 		}
-		fmt.Fprintf(w, "| %s\t| %d\t| %d\t| %d\t| %s\t|\n", name, s.all, s.decided, s.first, counted(s.others))
+		fmt.Fprintf(w, "| %s\t| %d\t| %d\t| %d\t| %s\t|\n", name, s.all, s.decided, s.first, formatCounts(s.others))
 	}
 	w.Flush()
 	if len(done) > 0 {
@@ -341,7 +345,7 @@ connections are a second late, which a median does not show: the kernel's counte
 would take it from the unharmed target too.
 `
 
-func meanSeconds(done []trial) float64 {
+func meanSeconds(done []faultExperiment) float64 {
 	sum := 0.0
 	for _, t := range done {
 		sum += t.Seconds
@@ -349,20 +353,17 @@ func meanSeconds(done []trial) float64 {
 	return sum / float64(len(done))
 }
 
-// counted is "retransmissions 3, no cause 1".
-func counted(of map[string]int) string {
-	var names []string
-	for name := range of {
-		names = append(names, name)
-	}
+// formatCounts formats counts by descending number, as in "retransmissions 3, no cause 1".
+func formatCounts(counts map[string]int) string {
+	names := slices.Collect(maps.Keys(counts))
 	slices.SortFunc(names, func(a, b string) int {
-		if of[a] != of[b] {
-			return of[b] - of[a]
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
 		}
 		return strings.Compare(a, b)
 	})
 	for i, name := range names {
-		names[i] = fmt.Sprintf("%s %d", name, of[name])
+		names[i] = fmt.Sprintf("%s %d", name, counts[name])
 	}
 	return strings.Join(names, ", ")
 }

@@ -8,33 +8,33 @@ import (
 	"github.com/knotmeter/knotmeter/internal/golden"
 )
 
-// TestCausesPage counts a right cause, a wrong one, a fault that did no harm, and a false one.
+// TestCausesPage checks the page about right causes, a wrong one, a fault without effect, and a false one.
 func TestCausesPage(t *testing.T) {
-	harmed := func(name string, worse bool, causes ...string) trial {
+	harmed := func(name string, worse bool, causes ...string) faultExperiment {
 		i := slices.IndexFunc(faults, func(f fault) bool { return f.name == name })
-		return trial{Fault: name, HeldOut: faults[i].heldOut, Wanted: faults[i].rules, Decided: true, Worse: worse,
+		return faultExperiment{Fault: name, HeldOut: faults[i].heldOut, Wanted: faults[i].rules, Decided: true, Worse: worse,
 			Causes: causes, Seconds: 10, Version: "v1"}
 	}
-	golden.Check(t, "testdata/causes.md", string(causesPage([]trial{
+	golden.Check(t, "testdata/causes.md", string(causesPage([]faultExperiment{
 		harmed("VXLAN", true, "encapsulation", "cpu-layers"),
 		harmed("VXLAN", true, "cpu-layers", "encapsulation"),
 		harmed("loss", true),
 		harmed("loss", false, "retransmissions"),
 		harmed("IP-in-IP", true, "encapsulation"),
-		{Fault: unharmed, Version: "v1"},
-		{Fault: unharmed, Version: "v1", Decided: true, Causes: []string{"steal"}},
+		{Fault: noFault, Version: "v1"},
+		{Fault: noFault, Version: "v1", Decided: true, Causes: []string{"steal"}},
 	})))
 	if page := string(causesPage(nil)); !strings.Contains(page, "–") {
 		t.Error(page)
 	}
 }
 
-// TestTrials: a seed always is the same experiment, every fault comes up, and both targets differ in its option alone.
+// TestTrials checks that a seed always gives the same experiment, that every fault occurs, and how options are added.
 func TestTrials(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(700) {
-		a, args := plan(seed)
-		b, again := plan(seed)
+		a, args := planExperiment(seed)
+		b, again := planExperiment(seed)
 		if a.Fault != b.Fault || !slices.Equal(args, again) {
 			t.Errorf("seed %d: %v, then %v", seed, args, again)
 		}
@@ -45,7 +45,7 @@ func TestTrials(t *testing.T) {
 			t.Errorf("%s came up %d times", f.name, seen[f.name])
 		}
 	}
-	if n := seen[unharmed]; n != 200 {
+	if n := seen[noFault]; n != 200 {
 		t.Errorf("%d A/A experiments of 700", n)
 	}
 	for _, test := range [][]string{
@@ -59,18 +59,18 @@ func TestTrials(t *testing.T) {
 }
 
 func TestTrialRead(t *testing.T) {
-	x := trial{Args: []string{"--case", request}}
-	err := x.read([]byte(`{"comparisons":[{"role":"primary","verdict":"different","direction":"worse"}],
-		"causes":[{"case":"` + request + `","causes":[{"rule":"a","state":"supported"},{"rule":"b","state":"contradicted"}]},
+	x := faultExperiment{Args: []string{"--case", requestCase}}
+	err := x.readOutcome([]byte(`{"comparisons":[{"role":"primary","verdict":"different","direction":"worse"}],
+		"causes":[{"case":"` + requestCase + `","causes":[{"rule":"a","state":"supported"},{"rule":"b","state":"contradicted"}]},
 		{"case":"node-node/tcp-rr","causes":[{"rule":"c","state":"supported"}]}]}`))
 	if err != nil || !x.Decided || !x.Worse || !slices.Equal(x.Causes, []string{"a"}) {
 		t.Errorf("%+v, %v", x, err)
 	}
-	if err := x.read(nil); err == nil {
+	if err := x.readOutcome(nil); err == nil {
 		t.Error("nothing is taken for a comparison")
 	}
-	x = trial{}
-	if err := x.read([]byte(`{"comparisons":[{"role":"exploratory"}]}`)); err != nil || x.first() != "not measured" {
+	x = faultExperiment{}
+	if err := x.readOutcome([]byte(`{"comparisons":[{"role":"exploratory"}]}`)); err != nil || x.firstCause() != "not measured" {
 		t.Errorf("%+v, %v", x, err)
 	}
 }

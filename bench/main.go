@@ -1,6 +1,5 @@
-// Command bench measures Knotmeter itself: what its generators, its tools and its reports take, next to programs that
-// do the same work, and how often its verdicts are right. It has a file or two for each subcommand. README.md has what
-// was measured.
+// Command bench measures Knotmeter itself: its load generators, tools and reports compared with other programs for the
+// same work, and how often its verdicts are right. Each subcommand has its own files. README.md has the results.
 package main
 
 import (
@@ -13,14 +12,14 @@ import (
 	"strings"
 )
 
-// The commands by which this program starts itself.
+// Subcommands that this program uses to start itself.
 const (
-	beAgent  = "be-an-agent"
-	beServer = "be-a-server"
-	beClient = "be-a-client"
+	agentCommand  = "be-an-agent"
+	serverCommand = "be-a-server"
+	clientCommand = "be-a-client"
 )
 
-// commands are the subcommands. Those without a description are for this program only.
+// commands lists the subcommands. Those without a description are internal.
 var commands = []struct {
 	name, about string
 	run         func(ctx context.Context, args []string) error
@@ -35,9 +34,9 @@ var commands = []struct {
 	{"rates", "A/A experiments and known slowdowns: how often a verdict is wrong or missed", benchRates},
 	{"causes", "known faults and A/A experiments: how often explain names the right cause", benchCauses},
 	{"gallery", "real CNIs side by side on clusters of this machine: docs/gallery", benchGallery},
-	{beAgent, "", serveAgent},
-	{beServer, "", serve},
-	{beClient, "", generate},
+	{agentCommand, "", serveAgent},
+	{serverCommand, "", serveHTTP},
+	{clientCommand, "", generateLoad},
 }
 
 func main() {
@@ -50,7 +49,7 @@ func main() {
 	}
 }
 
-// run carries out the subcommand that the first argument names.
+// run runs the subcommand that the first argument names.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return errors.New(usage())
@@ -67,7 +66,7 @@ func run(ctx context.Context, args []string) error {
 	return fmt.Errorf("there is no %q; %s", args[0], usage())
 }
 
-// usage lists the subcommands.
+// usage returns a list of the subcommands.
 func usage() string {
 	var b strings.Builder
 	b.WriteString("name one of these, and -h for its flags:")

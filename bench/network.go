@@ -29,22 +29,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// How long a run of ours warms up and measures, and how long a run of iperf3 lasts; its ramp on a veth pair is a few
-// milliseconds.
+// Times of a run of Knotmeter, and of one of iperf3, whose ramp on a veth pair takes a few milliseconds.
 const (
 	warmup    = 200 * time.Millisecond
 	window    = time.Second
 	iperfTime = 2 * time.Second
 )
 
-// port is where servers listen.
+// port is the port of servers.
 const port = 5201
 
-// benchNetwork compares the native load generator with programs that do the same work and prints a table: iperf3 for
-// streams, blocking C programs for requests. It needs root, cc and iperf3.
+// benchNetwork compares the native load generator with programs for the same work and prints a table: with iperf3 for
+// streams, with blocking C programs for requests. It needs root, cc and iperf3.
 //
-// All of it runs between two network namespaces of its own that one veth pair joins, with client and server pinned to
-// the same CPUs for both programs, in interleaved pairs whose order alternates.
+// The programs run in interleaved pairs in alternating order, between two network namespaces connected by a veth pair.
+// Client and server are pinned to the same CPUs in both programs.
 func benchNetwork(ctx context.Context, args []string) error {
 	var only, cpus string
 	var client, server int
@@ -76,54 +75,54 @@ func benchNetwork(ctx context.Context, args []string) error {
 		return err
 	}
 	defer wire.Close()
-	contests, err := contests(ctx, dir)
+	benchmarks, err := listBenchmarks(ctx, dir)
 	if err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "comparison\tpairs\tours\treference\tratio\tquartiles\twanted\tCPU ratio\t")
-	for _, c := range contests {
-		if !matching.MatchString(c.name) {
+	for _, b := range benchmarks {
+		if !matching.MatchString(b.name) {
 			continue
 		}
-		list, err := c.measure(ctx, wire, *pairs, *verbose)
+		list, err := b.measure(ctx, wire, *pairs, *verbose)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			return fmt.Errorf("%s: %w", b.name, err)
 		}
-		fmt.Fprintln(table, c.line(list))
+		fmt.Fprintln(table, b.row(list))
 	}
 	return table.Flush()
 }
 
-// serveAgent makes this program an agent.
+// serveAgent runs the agent.
 func serveAgent(ctx context.Context, _ []string) error {
 	return agentprogram.Serve(ctx, os.Stdin, os.Stdout)
 }
 
-// A contest is one workload in both programs.
-type contest struct {
-	name      string
-	unit      unit.Unit
-	higher    bool    // is better
-	wanted    float64 // ratio
-	ours      contestant
-	reference contestant
+// A benchmark is the comparison of two programs with one workload.
+type benchmark struct {
+	name         string
+	unit         unit.Unit
+	higherBetter bool
+	wanted       float64 // ratio of the medians, ours to the reference
+	ours         runner
+	reference    runner
 }
 
-// A contestant runs a program once.
-type contestant func(ctx context.Context, w *wire) (achievement, error)
+// A runner runs a program once.
+type runner func(ctx context.Context, w *wire) (measurement, error)
 
-// An achievement is what one run gave: the number compared, and the work done in all, for its cost.
-type achievement struct {
-	value float64
+// A measurement is the result of one run.
+type measurement struct {
+	value float64 // the compared number
 	work  float64 // bytes, operations or datagrams over the whole run
-	cost  float64 // CPU seconds of the machine per work; filled in by [costed]
+	cost  float64 // CPU seconds of the machine per unit of work; set by [measureCost]
 }
 
-func (c contest) format(v float64) string { return unit.Format(v, c.unit) }
+func (b benchmark) format(v float64) string { return unit.Format(v, b.unit) }
 
-// contests lists what is compared. C programs are compiled into dir.
-func contests(ctx context.Context, dir string) ([]contest, error) {
+// listBenchmarks returns all benchmarks. C programs are compiled into dir.
+func listBenchmarks(ctx context.Context, dir string) ([]benchmark, error) {
 	rr, err := compile(ctx, dir, "tcp_rr")
 	if err != nil {
 		return nil, err
@@ -136,15 +135,15 @@ func contests(ctx context.Context, dir string) ([]contest, error) {
 	if err != nil {
 		return nil, err
 	}
-	udp := func(size int) contest {
-		return contest{
+	udp := func(size int) benchmark {
+		return benchmark{
 			fmt.Sprintf("udp-stream %d B against iperf3", size), unit.PerSecond, true, 1.3,
 			nativeTool(native.New(), network.Spec{Kind: network.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
 			iperf3(size, "-u", "-b", "0", "-l", strconv.Itoa(size)),
 		}
 	}
 	stream, request := network.Spec{Kind: network.TCPStream}, network.Spec{Kind: network.TCPRR}
-	return []contest{
+	return []benchmark{
 		{
 			"tcp-stream 128 KiB against iperf3", unit.BitPerSecond, true, 1.1,
 			nativeTool(native.New(), stream, metric.Throughput), iperf3(0, "-l", "128K"),
@@ -165,16 +164,17 @@ func contests(ctx context.Context, dir string) ([]contest, error) {
 		udp(1400),
 		{
 			"tcp-stream, CPUs sampled against not", unit.BitPerSecond, true, 0.99,
-			nativeTool(native.New(), stream, metric.Throughput), nativeTool(unsampled(), stream, metric.Throughput),
+			nativeTool(native.New(), stream, metric.Throughput),
+			nativeTool(toolWithoutSampling(), stream, metric.Throughput),
 		},
 		{
 			"tcp-rr, CPUs sampled against not", unit.Second, false, 1.01,
-			nativeTool(native.New(), request, metric.P50), nativeTool(unsampled(), request, metric.P50),
+			nativeTool(native.New(), request, metric.P50), nativeTool(toolWithoutSampling(), request, metric.P50),
 		},
 	}, nil
 }
 
-// compile compiles a reference program.
+// compile compiles a reference program, and returns the path of the binary.
 func compile(ctx context.Context, dir, name string, flags ...string) (string, error) {
 	out := filepath.Join(dir, strings.Join(append([]string{name}, flags...), ""))
 	source := filepath.Join("bench", "reference", name+".c")
@@ -187,34 +187,34 @@ func compile(ctx context.Context, dir, name string, flags ...string) (string, er
 }
 
 // measure runs the pairs.
-func (c contest) measure(ctx context.Context, w *wire, pairs int, verbose bool) ([]pair[achievement], error) {
-	one := func(run contestant) func() (achievement, error) {
-		return func() (achievement, error) { return costed(ctx, w, run) }
+func (b benchmark) measure(ctx context.Context, w *wire, pairs int, verbose bool) ([]pair[measurement], error) {
+	once := func(run runner) func() (measurement, error) {
+		return func() (measurement, error) { return measureCost(ctx, w, run) }
 	}
-	return interleave(pairs, one(c.ours), one(c.reference), func(p pair[achievement]) {
+	return interleave(pairs, once(b.ours), once(b.reference), func(p pair[measurement]) {
 		if x, y := p.ours.value, p.theirs.value; verbose {
-			fmt.Fprintf(os.Stderr, "%s: %s  %s  %.3f\n", c.name, c.format(x), c.format(y), x/y)
+			fmt.Fprintf(os.Stderr, "%s: %s  %s  %.3f\n", b.name, b.format(x), b.format(y), x/y)
 		}
 	})
 }
 
-// costed runs a program and counts what its work took of the machine's CPUs.
-func costed(ctx context.Context, w *wire, run contestant) (achievement, error) {
-	before, err := busy()
+// measureCost runs a program once and adds its cost in CPU time of the machine.
+func measureCost(ctx context.Context, w *wire, run runner) (measurement, error) {
+	before, err := busySeconds()
 	if err != nil {
-		return achievement{}, err
+		return measurement{}, err
 	}
-	a, err := run(ctx, w)
+	m, err := run(ctx, w)
 	if err != nil {
-		return a, err
+		return m, err
 	}
-	after, err := busy()
-	a.cost = (after - before) / a.work
-	return a, err
+	after, err := busySeconds()
+	m.cost = (after - before) / m.work
+	return m, err
 }
 
-// busy is the machine's CPU seconds so far, all modes that are not idle.
-func busy() (float64, error) {
+// busySeconds returns the CPU seconds of the machine since it booted, in all modes but idle ones.
+func busySeconds() (float64, error) {
 	file, err := os.Open("/proc/stat")
 	if err != nil {
 		return 0, err
@@ -228,64 +228,65 @@ func busy() (float64, error) {
 	return sum, err
 }
 
-// line is one line of the table.
-func (c contest) line(pairs []pair[achievement]) string {
-	r := ratioOf(pairs, func(a achievement) float64 { return a.value })
-	cost := ratioOf(pairs, func(a achievement) float64 { return a.cost })
+// row returns the benchmark's row of the table.
+func (b benchmark) row(pairs []pair[measurement]) string {
+	r := ratioOf(pairs, func(m measurement) float64 { return m.value })
+	cost := ratioOf(pairs, func(m measurement) float64 { return m.cost })
 	sign, verdict := "<=", "reached"
-	if c.higher {
+	if b.higherBetter {
 		sign = ">="
 	}
-	if c.higher && r.of < c.wanted || !c.higher && r.of > c.wanted {
+	if b.higherBetter && r.ofMedians < b.wanted || !b.higherBetter && r.ofMedians > b.wanted {
 		verdict = "NOT reached"
 	}
-	return fmt.Sprintf("%s\t%d\t%s\t%s\t%.3f\t%.3f to %.3f\t%s %.2f %s\t%.3f\t", c.name, len(pairs),
-		c.format(r.ours), c.format(r.theirs), r.of, r.q1, r.q3, sign, c.wanted, verdict, cost.of)
+	return fmt.Sprintf("%s\t%d\t%s\t%s\t%.3f\t%.3f to %.3f\t%s %.2f %s\t%.3f\t", b.name, len(pairs),
+		b.format(r.ours), b.format(r.theirs), r.ofMedians, r.q1, r.q3, sign, b.wanted, verdict, cost.ofMedians)
 }
 
-// unsampled is the native tool without samples of the CPUs.
-func unsampled() *native.Tool {
+// toolWithoutSampling returns the native tool without sampling of CPUs.
+func toolWithoutSampling() *native.Tool {
 	tool := native.New()
 	tool.Bare = true
 	return tool
 }
 
-// nativeTool runs the native tool, as it always runs: with histogram and series.
-func nativeTool(tool *native.Tool, spec network.Spec, of string) contestant {
-	return func(ctx context.Context, w *wire) (achievement, error) {
+// nativeTool returns a runner of the native tool with histograms and series as in any experiment. Its value is that of
+// the metric.
+func nativeTool(tool *native.Tool, spec network.Spec, metricName string) runner {
+	return func(ctx context.Context, w *wire) (measurement, error) {
 		full, err := spec.Resolved()
 		if err != nil {
-			return achievement{}, err
+			return measurement{}, err
 		}
 		times := family.Times{Warmup: warmup, Window: window}
 		m, err := tool.Run(ctx, w.pair(port), network.Workload{Path: targets.NodeNode, Spec: full}, times)
 		if err != nil {
-			return achievement{}, err
+			return measurement{}, err
 		}
 		run := result.Run{Values: m.Values}
-		compared, found := run.Value(of)
+		compared, found := run.Value(metricName)
 		if !found || compared.Number == 0 || len(m.Invalid) > 0 {
-			return achievement{}, fmt.Errorf("no %s; invalid: %v", of, m.Invalid)
+			return measurement{}, fmt.Errorf("no %s; invalid: %v", metricName, m.Invalid)
 		}
-		a := achievement{value: compared.Number}
-		if v, bytes := run.Value(metric.Throughput); bytes {
-			a.work = v.Number / 8 * (warmup + window).Seconds()
-		} else if v, operations := run.Value(metric.Rate); operations {
-			a.work = v.Number * (warmup + window).Seconds()
+		result := measurement{value: compared.Number}
+		if v, ok := run.Value(metric.Throughput); ok {
+			result.work = v.Number / 8 * (warmup + window).Seconds()
+		} else if v, ok := run.Value(metric.Rate); ok {
+			result.work = v.Number * (warmup + window).Seconds()
 		}
 		return a, nil
 	}
 }
 
-// iperf3 runs iperf3 once; with a size the value is datagrams received per second.
-func iperf3(size int, args ...string) contestant {
-	return func(ctx context.Context, w *wire) (achievement, error) {
+// iperf3 returns a runner of iperf3. Its value is received bit/s, or with a size in bytes received datagrams/s.
+func iperf3(size int, args ...string) runner {
+	return func(ctx context.Context, w *wire) (measurement, error) {
 		at := strconv.Itoa(port)
-		out, err := w.both(ctx, []string{"iperf3", "-s", "-1", "-p", at, "-A", strconv.Itoa(w.server.cpu)},
+		out, err := w.runBoth(ctx, []string{"iperf3", "-s", "-1", "-p", at, "-A", strconv.Itoa(w.server.cpu)},
 			append([]string{"iperf3", "-c", w.server.Addr().String(), "-p", at, "-J",
 				"-t", fmt.Sprint(iperfTime.Seconds()), "-A", strconv.Itoa(w.client.cpu)}, args...))
 		if err != nil {
-			return achievement{}, err
+			return measurement{}, err
 		}
 		var r struct {
 			End struct {
@@ -293,49 +294,49 @@ func iperf3(size int, args ...string) contestant {
 			}
 		}
 		if err := json.Unmarshal(out, &r); err != nil {
-			return achievement{}, fmt.Errorf("iperf3's output: %w", err)
+			return measurement{}, fmt.Errorf("iperf3's output: %w", err)
 		}
 		sum := r.End.SumReceived
 		if sum.Bytes == 0 || sum.Seconds == 0 {
-			return achievement{}, fmt.Errorf("iperf3 received nothing: %s", out)
+			return measurement{}, fmt.Errorf("iperf3 received nothing: %s", out)
 		}
 		if size > 0 {
-			return achievement{value: sum.Bytes / float64(size) / sum.Seconds, work: sum.Bytes}, nil
+			return measurement{value: sum.Bytes / float64(size) / sum.Seconds, work: sum.Bytes}, nil
 		}
-		return achievement{value: sum.Bytes * 8 / sum.Seconds, work: sum.Bytes}, nil
+		return measurement{value: sum.Bytes * 8 / sum.Seconds, work: sum.Bytes}, nil
 	}
 }
 
-// cProgram runs a reference program once; the value is its median latency or its rate.
-func cProgram(path string, latency bool) contestant {
-	return func(ctx context.Context, w *wire) (achievement, error) {
+// cProgram returns a runner of a reference program. Its value is the median latency in seconds, or the rate per second.
+func cProgram(path string, latency bool) runner {
+	return func(ctx context.Context, w *wire) (measurement, error) {
 		addr, at := w.server.Addr().String(), strconv.Itoa(port)
-		out, err := w.both(ctx, []string{path, "server", addr, at, strconv.Itoa(w.server.cpu)},
+		out, err := w.runBoth(ctx, []string{path, "server", addr, at, strconv.Itoa(w.server.cpu)},
 			[]string{path, "client", addr, at, strconv.Itoa(w.client.cpu),
 				strconv.FormatInt(warmup.Milliseconds(), 10), strconv.FormatInt(window.Milliseconds(), 10)})
 		if err != nil {
-			return achievement{}, err
+			return measurement{}, err
 		}
 		var rate, p50, p99 float64
 		if _, err := fmt.Sscan(string(out), &rate, &p50, &p99); err != nil {
-			return achievement{}, fmt.Errorf("output %q: %w", bytes.TrimSpace(out), err)
+			return measurement{}, fmt.Errorf("output %q: %w", bytes.TrimSpace(out), err)
 		}
-		a := achievement{value: rate, work: rate * (warmup + window).Seconds()}
+		m := measurement{value: rate, work: rate * (warmup + window).Seconds()}
 		if latency {
-			a.value = p50 / 1e9
+			m.value = p50 / 1e9
 		}
-		return a, nil
+		return m, nil
 	}
 }
 
-// both runs a server and a client to the client's end, then ends the server. It returns what the client printed.
-func (w *wire) both(ctx context.Context, server, client []string) ([]byte, error) {
+// runBoth runs a server and a client until the client ends, then ends the server. It returns the client's output.
+func (w *wire) runBoth(ctx context.Context, server, client []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	serving, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.server.Run(serving, host.Cmd{Args: server}) }()
-	out, err := w.retry(ctx, client)
+	out, err := w.runClient(ctx, client)
 	stop()
 	if serr := <-ended; err != nil && serr != nil && !errors.Is(serr, context.Canceled) {
 		err = errors.Join(err, serr)
@@ -343,10 +344,10 @@ func (w *wire) both(ctx context.Context, server, client []string) ([]byte, error
 	return out, err
 }
 
-// retry runs a client until its server listens.
-func (w *wire) retry(ctx context.Context, client []string) ([]byte, error) {
+// runClient runs a client, and repeats that while the server refuses connections.
+func (w *wire) runClient(ctx context.Context, client []string) ([]byte, error) {
 	for {
-		// The server needs a few milliseconds, and a client that comes too early is a client's failure.
+		// The server needs a few milliseconds to listen.
 		time.Sleep(30 * time.Millisecond)
 		var out bytes.Buffer
 		err := w.client.Run(ctx, host.Cmd{Args: client, Stdout: &out})

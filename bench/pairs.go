@@ -6,10 +6,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A pair is what two programs gave that ran back to back.
+// A pair has the results of two programs that ran back to back.
 type pair[T any] struct{ ours, theirs T }
 
-// interleave runs both programs once for each of n pairs; who is first alternates. Each pair is shown as it ends.
+// interleave runs both programs n times in alternating order, and calls show after each pair.
 func interleave[T any](n int, ours, theirs func() (T, error), show func(pair[T])) ([]pair[T], error) {
 	var list []pair[T]
 	for i := range n {
@@ -33,14 +33,14 @@ func interleave[T any](n int, ours, theirs func() (T, error), show func(pair[T])
 	return list, nil
 }
 
-// A ratio is what pairs say together of one of their numbers.
+// A ratio summarises one number over pairs.
 type ratio struct {
 	ours, theirs float64 // medians
-	of           float64 // the medians
-	q1, q3       float64 // of the ratios within pairs
+	ofMedians    float64
+	q1, q3       float64 // quartiles of the ratios within pairs
 }
 
-// ratioOf compares a number of both sides.
+// ratioOf compares a number of both programs over pairs.
 func ratioOf[T any](pairs []pair[T], number func(T) float64) ratio {
 	var ours, theirs, within []float64
 	for _, p := range pairs {
@@ -48,5 +48,5 @@ func ratioOf[T any](pairs []pair[T], number func(T) float64) ratio {
 		ours, theirs, within = append(ours, x), append(theirs, y), append(within, x/y)
 	}
 	x, y, w := stats.Median(ours), stats.Median(theirs), stats.Summarise(within)
-	return ratio{ours: x, theirs: y, of: x / y, q1: w.Q1, q3: w.Q3}
+	return ratio{ours: x, theirs: y, ofMedians: x / y, q1: w.Q1, q3: w.Q3}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Who is first alternates, every pair is shown, and the ratio of the medians is not the median of the ratios.
+// TestPairs checks that the order alternates, every pair is shown, and the ratio is that of the medians.
 func TestPairs(t *testing.T) {
 	var order strings.Builder
 	side := func(name string, values ...float64) func() (float64, error) {
@@ -23,7 +23,7 @@ func TestPairs(t *testing.T) {
 		t.Fatalf("%v, order %s, %d shown", err, &order, shown)
 	}
 	got := ratioOf(pairs, func(v float64) float64 { return v })
-	if want := (ratio{ours: 4, theirs: 2, of: 2, q1: 1.25, q3: 2.5}); got != want {
+	if want := (ratio{ours: 4, theirs: 2, ofMedians: 2, q1: 1.25, q3: 2.5}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	failing := func() (float64, error) { return 0, errors.New("no disk") }

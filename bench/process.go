@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// knotmeter is a command of the program that is measured. It is interrupted, not killed, so that it removes what it
-// made.
+// knotmeter returns a command that runs the measured program. Cancellation interrupts it, so that it can clean up, and
+// kills it only after ten seconds.
 func knotmeter(ctx context.Context, binary string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, binary, args...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
@@ -18,7 +18,7 @@ func knotmeter(ctx context.Context, binary string, args ...string) *exec.Cmd {
 	return c
 }
 
-// output runs a command and returns what it printed; the error has what it reported, unless that is shown already.
+// output runs a command and returns its standard output. An error includes its standard error, unless c.Stderr is set.
 func output(c *exec.Cmd) ([]byte, error) {
 	out, err := c.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

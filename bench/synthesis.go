@@ -22,20 +22,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// What is measured on each of the paths of the network suite, on so many targets.
-var madeUpWorkloads = []string{"tcp-stream", "udp-stream", "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded"}
+// Synthetic workloads on each path, and the number of targets.
+var syntheticWorkloads = []string{"tcp-stream", "udp-stream", "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded"}
 
-const madeUpTargets = 6
+const syntheticTargets = 6
 
-// synthesise writes a results directory of at least so many runs: nine paths, six workloads and six targets, in as many
-// blocks as it takes. One run of a hundred is invalid, and its block repeated.
+// synthesise writes a results directory with at least this many runs: nine paths, six workloads and six targets in
+// whole blocks. One run in a hundred is invalid, and its block is repeated.
 func synthesise(ctx context.Context, dir string, runs int) error {
 	for _, d := range []string{store.FactsDir, store.RawDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return err
 		}
 	}
-	e := madeUpExperiment(runs)
+	e := syntheticExperiment(runs)
 	for _, t := range e.Targets {
 		facts := []result.Fact{{Name: "kernel", Value: "6.18.2"},
 			{Name: "pod-mtu", Value: "1450"}, {Name: "name", Value: t.Name}}
@@ -74,20 +74,20 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-func madeUpExperiment(runs int) result.Experiment {
+func syntheticExperiment(runs int) result.Experiment {
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: "made-up",
 		Created: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), Version: "bench", Seed: 1,
 		Suite: "network", Tool: "native", NotMeasured: []result.NotMeasured{},
 		Design: result.Design{Kind: "randomised complete blocks", Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
 	}
-	for i := range madeUpTargets {
+	for i := range syntheticTargets {
 		name := fmt.Sprintf("kube:cluster-%d", i+1)
 		e.Targets = append(e.Targets, result.Target{Name: name, Spec: name})
 	}
 	e.Baseline = e.Targets[0].Name
 	for _, path := range targets.Paths() {
-		for _, w := range madeUpWorkloads {
+		for _, w := range syntheticWorkloads {
 			c := result.Case{Name: string(path) + "/" + w, Role: result.Exploratory, Metric: metric.P50}
 			if strings.HasSuffix(w, "-stream") {
 				c.Metric = metric.Throughput
@@ -98,12 +98,12 @@ func madeUpExperiment(runs int) result.Experiment {
 			e.Cases = append(e.Cases, c)
 		}
 	}
-	perBlock := len(e.Cases) * madeUpTargets
+	perBlock := len(e.Cases) * syntheticTargets
 	e.Design.Blocks = (runs + perBlock - 1) / perBlock
 	return e
 }
 
-// A synthesis is a results directory while runs are added.
+// A synthesis adds synthetic runs to a results directory.
 type synthesis struct {
 	dir       string
 	out       *bufio.Writer
@@ -113,6 +113,7 @@ type synthesis struct {
 	runs      int
 }
 
+// block adds the runs of a case in a block, and repeats them while one is invalid.
 func (s *synthesis) block(ctx context.Context, e result.Experiment, c result.Case, block int) error {
 	for attempt := 1; ; attempt++ {
 		valid := true
@@ -136,7 +137,7 @@ func (s *synthesis) block(ctx context.Context, e result.Experiment, c result.Cas
 	}
 }
 
-// run appends a run, slower by a factor than the fastest target.
+// run appends a run with random values, slower than the fastest target by a factor.
 func (s *synthesis) run(r result.Run, slower float64) error {
 	s.runs++
 	r.Schema, r.ID, r.Tool, r.Start = result.RunSchema, fmt.Sprintf("%06d", s.runs), "native", s.clock
@@ -155,8 +156,8 @@ func (s *synthesis) run(r result.Run, slower float64) error {
 	} else if err := s.requests(&r, slower); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(counters)) {
-		s.value(&r, name, counters[name])
+	for _, name := range slices.Sorted(maps.Keys(counterValues)) {
+		s.value(&r, name, counterValues[name])
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -166,31 +167,31 @@ func (s *synthesis) run(r result.Run, slower float64) error {
 	return err
 }
 
-// value adds a value of about this size.
+// value adds a value with 3 % of noise.
 func (s *synthesis) value(r *result.Run, name string, about float64) {
 	r.Values = append(r.Values, result.NewValue(metric.Named(name), about*(1+0.03*s.random.NormFloat64())))
 }
 
-// counters are metrics of every run of the native tool, with numbers of their size.
-var counters = map[string]float64{
+// counterValues has typical values of metrics in every run of the native tool.
+var counterValues = map[string]float64{
 	metric.Retransmits: 5, metric.RTT: 3e-5, metric.RTTVar: 3e-5, metric.Cwnd: 350, metric.MSS: 1448, metric.PMTU: 1448,
 	metric.CPUBusy: 0.5, metric.CPUUser: 0.1, metric.CPUSystem: 0.25, metric.CPUIOWait: 0, metric.CPUIRQ: 0,
 	metric.CPUSoftIRQ: 0.15, metric.CPUSteal: 0, metric.CPUIdle: 0.5, metric.CPUBusiest: 0.6, metric.CPUAgents: 0.4,
 	metric.SwitchesVoluntary: 1e4, metric.SwitchesInvoluntary: 1e4,
 }
 
-// shares are the latencies of requests, as shares of the time that each takes.
-var shares = map[string]float64{
+// latencyFactors has latencies relative to the inverse of the rate.
+var latencyFactors = map[string]float64{
 	metric.P50: 0.92, metric.P90: 1.1, metric.P99: 1.6, metric.P999: 2.8, metric.Max: 8, metric.Mean: 0.97,
 }
 
-// requests adds what the native tool reports of a closed loop with one request under way, whose rate and mean latency
-// must close, and writes a histogram of the latencies next to its raw files.
+// requests adds the values of a closed loop with one outstanding request, whose rate and mean latency must be
+// consistent (Little's law), and writes a histogram of latencies as raw file.
 func (s *synthesis) requests(r *result.Run, slower float64) error {
 	s.value(r, metric.Rate, 4e4/slower)
 	rate := r.Values[0].Number
-	for _, name := range slices.Sorted(maps.Keys(shares)) {
-		r.Values = append(r.Values, result.NewValue(metric.Named(name), shares[name]/rate))
+	for _, name := range slices.Sorted(maps.Keys(latencyFactors)) {
+		r.Values = append(r.Values, result.NewValue(metric.Named(name), latencyFactors[name]/rate))
 	}
 	s.value(r, metric.CPUPerOp, 2e-5*slower)
 	s.histogram.Reset()

@@ -1,3 +1,4 @@
-// Package architecture holds the tests that compare the code with imports.md: who may import whom, which imports have
-// one door, and the rules of style that every package and page keeps. It has no code of its own.
+// Package architecture tests the code against imports.md, which lists the allowed imports of each package and the
+// packages that may use restricted imports, and against the rules of style for code and pages. It has no code of its
+// own.
 package architecture

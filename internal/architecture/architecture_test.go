@@ -19,15 +19,14 @@ const (
 	root   = "../.."
 )
 
-// A row of the table of packages: which of our packages may be imported.
+// A row of a table of imports.md holds a pattern in the first column, and the packages in the second.
 type row struct {
 	pattern string
 	imports []string
 }
 
-// tables reads the first two columns of the two tables of imports.md, in backquotes, from the
-// file that people read: there is no second copy of the rules.
-func tables(t *testing.T) (packages, doors []row) {
+// tables returns the rows of the two tables of imports.md, so that the rules have no second copy.
+func tables(t *testing.T) (packages, restricted []row) {
 	t.Helper()
 	file, err := os.Open("imports.md")
 	if err != nil {
@@ -49,17 +48,18 @@ func tables(t *testing.T) (packages, doors []row) {
 		switch heading {
 		case "Packages":
 			packages = append(packages, r)
-		case "Doors":
-			doors = append(doors, r)
+		case "Restricted imports":
+			restricted = append(restricted, r)
 		}
 	}
-	if len(packages) < 10 || len(doors) < 3 {
-		t.Fatalf("imports.md: found %d packages and %d doors; have the tables moved?", len(packages), len(doors))
+	if len(packages) < 10 || len(restricted) < 3 {
+		t.Fatalf("imports.md: found %d packages and %d restricted imports; have the tables moved?", len(packages),
+			len(restricted))
 	}
-	return packages, doors
+	return packages, restricted
 }
 
-// quoted returns what stands in backquotes.
+// quoted returns the parts of a cell that are in backquotes.
 func quoted(cell string) []string {
 	var names []string
 	for i, part := range strings.Split(cell, "`") {
@@ -70,13 +70,14 @@ func quoted(cell string) []string {
 	return names
 }
 
-// A source is a file of ours that is not a test.
+// A source is a Go file of the module that is not a test.
 type source struct {
 	pkg  string // relative to the module: internal/lab/netns
 	name string
 	file *ast.File
 }
 
+// sources parses all Go files of the module except for tests.
 func sources(t *testing.T) []source {
 	t.Helper()
 	var all []source
@@ -107,7 +108,7 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// nested says whether a directory is a module of its own.
+// nested reports whether a directory is another module.
 func nested(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil
@@ -121,8 +122,8 @@ func imports(f *ast.File) []string {
 	return names
 }
 
-// matches compares a package, without internal/, with a pattern of the table. A trailing * stands
-// for one more element.
+// matches reports whether a package, without internal/, matches a pattern of a table. A trailing * matches one path
+// element.
 func matches(pattern, pkg string) bool {
 	ok, err := path.Match(pattern, strings.TrimPrefix(pkg, "internal/"))
 	return err == nil && ok
@@ -155,16 +156,16 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-func TestDangerousImportsHaveOneDoor(t *testing.T) {
-	_, doors := tables(t)
+func TestRestrictedImports(t *testing.T) {
+	_, restricted := tables(t)
 	for _, s := range sources(t) {
 		for _, name := range imports(s.file) {
-			for _, door := range doors {
-				if name != door.pattern && !strings.HasPrefix(name, door.pattern+"/") {
+			for _, r := range restricted {
+				if name != r.pattern && !strings.HasPrefix(name, r.pattern+"/") {
 					continue
 				}
-				if !slices.ContainsFunc(door.imports, func(p string) bool { return matches(p, s.pkg) }) {
-					t.Errorf("%s imports %s; only %v may", s.name, name, door.imports)
+				if !slices.ContainsFunc(r.imports, func(p string) bool { return matches(p, s.pkg) }) {
+					t.Errorf("%s imports %s; only %v may", s.name, name, r.imports)
 				}
 			}
 		}
@@ -191,7 +192,7 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 func TestHouseRules(t *testing.T) {
 	for _, s := range sources(t) {
 		if base := path.Base(s.pkg); slices.Contains([]string{"util", "utils", "common", "helpers", "misc", "lib"}, base) {
-			t.Errorf("%s: a package is a noun that explains itself", s.pkg)
+			t.Errorf("%s: name the package by what it contains", s.pkg)
 		}
 		for _, spec := range s.file.Imports {
 			if spec.Name != nil && spec.Name.Name == "_" && spec.Path.Value != `"embed"` {

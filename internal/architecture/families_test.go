@@ -6,14 +6,15 @@ import (
 	"testing"
 )
 
-// knowFamilies are what may know kinds of workloads besides the folders of families: the list of implementations, what
-// carries workloads out, and what makes cases of other tools' output.
+// knowFamilies holds the packages that may import families, in addition to their own folders: the list of
+// implementations, the programs that run workloads, and the import of other tools' output.
 var knowFamilies = []string{
 	"internal/registry", "internal/load/netload", "internal/agentprogram", "internal/importer",
 }
 
-// A switch over kinds of workloads takes their types or constants, so nobody else may import those: the runner, the
-// commands, targets, hosts and the analysis know families by internal/family alone. Targets deploy Vault, and name it.
+// TestKindsStayInTheirFolders: only few packages import families, so that no other can switch on kinds of workloads:
+// the runner, the commands, targets, hosts and the analysis use internal/family alone. Targets deploy Vault, and import
+// it.
 func TestKindsStayInTheirFolders(t *testing.T) {
 	const families = module + "internal/family/"
 	known := 0
@@ -27,7 +28,7 @@ func TestKindsStayInTheirFolders(t *testing.T) {
 			inside := strings.HasPrefix(s.pkg, "internal/family/") || s.pkg == "bench" ||
 				slices.Contains(knowFamilies, s.pkg)
 			if !inside {
-				t.Errorf("%s knows the family %s: what it has to know belongs into family.Traits", s.name, name)
+				t.Errorf("%s imports the family %s; put what it needs into family.Traits", s.name, name)
 			}
 		}
 	}

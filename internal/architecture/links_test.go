@@ -20,8 +20,8 @@ var (
 	ourPage    = regexp.MustCompile(`\b(?:docs|test|bench)/[\w./-]*\w\.md\b`)
 )
 
-// TestLinks: every relative link of a page leads to a file and a heading that exist, and so does every page that code
-// names.
+// TestLinks: every relative link of a page leads to an existing file and heading, and every page that code names
+// exists.
 func TestLinks(t *testing.T) {
 	texts := textFiles(t)
 	links := 0
@@ -45,7 +45,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// textFiles are the texts of pages, code and of the Makefile, by their names from the root.
+// textFiles returns the texts of pages, code and the Makefile, by their paths from the root.
 func textFiles(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -73,7 +73,7 @@ func textFiles(t *testing.T) map[string]string {
 	return texts
 }
 
-// broken says what is wrong with a link of a page; links to other sites are not followed.
+// broken describes the fault of a link of a page; empty if there is none. Links to other sites are not checked.
 func broken(texts map[string]string, page, link string) string {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 		return ""
@@ -92,7 +92,7 @@ func broken(texts map[string]string, page, link string) string {
 	return ""
 }
 
-// anchors are the fragments by which GitHub links to the headings of a page.
+// anchors returns the fragments by which GitHub links to the headings of a page.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(withoutCode(page), -1) {

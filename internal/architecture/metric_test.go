@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// TestMetricsByConstants: a metric is named by a constant of its package, so that a typo does not compile.
+// TestMetricsByConstants: code names a metric by its constant, so that a typo does not compile.
 func TestMetricsByConstants(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.pkg == "internal/metric" {
@@ -23,8 +23,8 @@ func TestMetricsByConstants(t *testing.T) {
 	}
 }
 
-// strayMetrics are the strings of a file that stand where a metric is named, and those that can name nothing else.
-// Words such as rate and loss are names of options, facts and columns too.
+// strayMetrics returns the string literals of a file that name a metric: those in the place of a metric's name, and
+// those that can name nothing else. Words such as rate and loss are also names of options, facts and columns.
 func strayMetrics(f *ast.File) []string {
 	var found []string
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -32,7 +32,7 @@ func strayMetrics(f *ast.File) []string {
 		case *ast.ImportSpec:
 			return false
 		case *ast.ValueSpec:
-			return n.Type == nil // a constant of a type of its own names something else
+			return n.Type == nil // a typed constant names something else
 		case *ast.BasicLit:
 			if text, is := quotedText(n); is && known(text) && strings.ContainsAny(text, "-.0123456789") {
 				found = append(found, n.Value)
@@ -49,8 +49,8 @@ func strayMetrics(f *ast.File) []string {
 	return found
 }
 
-// namesMetric are the expressions of a node that name a metric: Metric: x, r.Value(x), v.Metric == x, and the cases of
-// a switch over it.
+// namesMetric returns the expressions of a node that name a metric: Metric: x, r.Value(x), v.Metric == x, and the cases
+// of a switch over it.
 func namesMetric(n ast.Node) []ast.Expr {
 	ofField := func(e ast.Expr) bool {
 		s, is := e.(*ast.SelectorExpr)
@@ -81,7 +81,7 @@ func namesMetric(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// quotedText is the text of a string that is not empty and no tag of a field.
+// quotedText returns the value of a string literal in double quotes; false if it is empty or e is something else.
 func quotedText(e ast.Expr) (string, bool) {
 	l, is := e.(*ast.BasicLit)
 	if !is || l.Kind != token.STRING || strings.HasPrefix(l.Value, "`") {

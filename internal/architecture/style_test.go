@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxColumns is the longest line of code, comments and documentation. A tab counts as one.
+// maxColumns is the maximum length of a line of code, comments and documentation. A tab counts as one column.
 const maxColumns = 120
 
 func TestStyle(t *testing.T) {
@@ -23,7 +23,7 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// faults are the places where a rule of style is broken.
+// faults returns the violations of the rules of style.
 func faults(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -58,7 +58,7 @@ func faults(t *testing.T) []string {
 	return all
 }
 
-// faultsOf reads one file.
+// faultsOf returns the violations in one file.
 func faultsOf(name, text string) ([]string, error) {
 	if strings.HasSuffix(name, ".md") {
 		return longLines(name, prose(text)), nil
@@ -95,7 +95,7 @@ func longLines(name, text string) []string {
 	return found
 }
 
-// prose empties the lines of a page that cannot be broken: rows of tables, and code.
+// prose empties the lines of a page that cannot be wrapped: rows of tables, and code.
 func prose(page string) string { return tableRow.ReplaceAllString(withoutCode(page), "") }
 
 var tableRow = regexp.MustCompile(`(?m)^\|.*$`)
@@ -117,8 +117,8 @@ func withoutCode(page string) string {
 	return b.String()
 }
 
-// rebuilt says what of a function's work is the same on every call: a regular expression that it compiles, or a table
-// that is all that it returns.
+// rebuilt describes the work that a function repeats on every call with the same result: it compiles a fixed regular
+// expression, or only makes a fixed table.
 func rebuilt(f *ast.FuncDecl) []string {
 	var what []string
 	ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -146,7 +146,7 @@ func isMustCompile(call *ast.CallExpr) bool {
 	return fixed
 }
 
-// returnsTable says whether a function only returns a slice or a map of what does not change: no call is in it.
+// returnsTable reports whether a function only returns a fixed slice or map, without calls in it.
 func returnsTable(body *ast.BlockStmt) bool {
 	if len(body.List) != 1 {
 		return false
