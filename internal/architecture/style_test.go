@@ -63,14 +63,14 @@ func faultsOf(name, text string) ([]string, error) {
 	if strings.HasSuffix(name, ".md") {
 		return longLines(name, prose(text)), nil
 	}
-	found := longLines(name, text)
-	if strings.HasSuffix(name, "_test.go") {
-		return found, nil
-	}
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, name, text, 0)
+	file, err := parser.ParseFile(files, name, text, parser.ParseComments)
 	if err != nil {
 		return nil, err
+	}
+	found := append(longLines(name, text), wordsOfComments(files, file)...)
+	if strings.HasSuffix(name, "_test.go") {
+		return found, nil
 	}
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
@@ -81,6 +81,43 @@ func faultsOf(name, text string) ([]string, error) {
 		}
 	}
 	return found, nil
+}
+
+// A wording is a pattern of comments, with the words to use instead.
+type wording struct {
+	pattern *regexp.Regexp
+	instead string
+}
+
+// beginnings are wordings in the first line of a comment, and phrases those in any line.
+var (
+	beginnings = []wording{
+		{regexp.MustCompile(`^// \w+ (says|tells) (whether|why|what)\b`), "reports whether, returns or describes"},
+		{regexp.MustCompile(`^// ([Aa]n? )?\w+ (is|are) what\b`), "a verb, or a noun after is"},
+	}
+	phrases = []wording{
+		{regexp.MustCompile(`\bof ours\b`), "the owner's name, or nothing"},
+		{regexp.MustCompile(`\bcan not\b`), "cannot"},
+	}
+)
+
+// wordsOfComments returns the comments of a file with a wording that the project avoids.
+func wordsOfComments(files *token.FileSet, f *ast.File) []string {
+	var found []string
+	check := func(c *ast.Comment, list []wording) {
+		for _, w := range list {
+			if bad := w.pattern.FindString(c.Text); bad != "" {
+				found = append(found, fmt.Sprintf("%s: the comment has %q; use %s", files.Position(c.Pos()), bad, w.instead))
+			}
+		}
+	}
+	for _, group := range f.Comments {
+		check(group.List[0], beginnings)
+		for _, c := range group.List {
+			check(c, phrases)
+		}
+	}
+	return found
 }
 
 func longLines(name, text string) []string {
@@ -190,6 +227,9 @@ func TestRulesOfStyle(t *testing.T) {
 		{"p/a.go", "package p\nfunc f(s string) any { return regexp.MustCompile(s) }\n", 0},
 		{"p/a.go", "package p\nfunc f(n int) []int { return []int{n} }\nfunc g() []int { return []int{f(1)} }\n", 0},
 		{"p/a_test.go", "package p\nfunc f() []int { return []int{1, 2} }\n", 0},
+		{"p/a.go", "package p\n\n// f " + "says whether.\nfunc f()\n", 1},
+		{"p/a_test.go", "package p\n\n// A T " + "is what is.\ntype T int // x of " + "ours\n", 2},
+		{"p/a.go", "package p\n\n// f reports\n// f " + "says whether.\nfunc f() { g(`// f ` + `tells why`) }\n", 0},
 		{"docs/a.md", "# A\n\n" + long + "\n", 1},
 		{"docs/a.md", "| " + long + " |\n\n    " + long + "\n\n```\n" + long + "\n```\n", 0},
 	} {
