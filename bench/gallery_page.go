@@ -130,14 +130,15 @@ func writePaths(b *bytes.Buffer, list []exhibit) {
 	for _, x := range list {
 		primaries = append(primaries, x.Results.Experiment.Primaries...)
 		for _, c := range x.Results.Experiment.Cases {
-			if of[c.Path].Schema == "" || c.Role != result.Bound {
-				of[c.Path] = x.Comparison
+			path := string(c.Path)
+			if of[path].Schema == "" || c.Role != result.Bound {
+				of[path] = x.Comparison
 			}
 			if !slices.Contains(workloads, c.Workload) {
 				workloads = append(workloads, c.Workload)
 			}
-			if !slices.Contains(paths, c.Path) {
-				paths = append(paths, c.Path)
+			if !slices.Contains(paths, path) {
+				paths = append(paths, path)
 			}
 		}
 	}
@@ -220,7 +221,7 @@ func writeBare(b *bytes.Buffer, list []exhibit) {
 		b.WriteByte('\n')
 	}
 	b.WriteString("\n## Medians\n")
-	table("target", e.Cases, func(c result.Case) string { return c.Path + " " + c.Workload })
+	table("target", e.Cases, func(c result.Case) string { return string(c.Path) + " " + c.Workload })
 	for _, target := range e.TargetNames() {
 		fmt.Fprintf(b, "| %s |", target)
 		for _, x := range e.Cases {

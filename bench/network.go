@@ -25,7 +25,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -138,11 +137,11 @@ func listBenchmarks(ctx context.Context, dir string) ([]benchmark, error) {
 	udp := func(size int) benchmark {
 		return benchmark{
 			fmt.Sprintf("udp-stream %d B against iperf3", size), unit.PerSecond, true, 1.3,
-			nativeTool(native.New(), network.Spec{Kind: network.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
+			nativeTool(native.New(), netload.Spec{Kind: netload.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
 			iperf3(size, "-u", "-b", "0", "-l", strconv.Itoa(size)),
 		}
 	}
-	stream, request := network.Spec{Kind: network.TCPStream}, network.Spec{Kind: network.TCPRR}
+	stream, request := netload.Spec{Kind: netload.TCPStream}, netload.Spec{Kind: netload.TCPRR}
 	return []benchmark{
 		{
 			"tcp-stream 128 KiB against iperf3", unit.BitPerSecond, true, 1.1,
@@ -158,7 +157,7 @@ func listBenchmarks(ctx context.Context, dir string) ([]benchmark, error) {
 		},
 		{
 			"tcp-crr against C", unit.PerSecond, true, 0.97,
-			nativeTool(native.New(), network.Spec{Kind: network.TCPCRR}, metric.Rate), cProgram(crr, false),
+			nativeTool(native.New(), netload.Spec{Kind: netload.TCPCRR}, metric.Rate), cProgram(crr, false),
 		},
 		udp(64),
 		udp(1400),
@@ -252,14 +251,14 @@ func toolWithoutSampling() *native.Tool {
 
 // nativeTool returns a runner of the native tool with histograms and series as in any experiment. Its value is that of
 // the metric.
-func nativeTool(tool *native.Tool, spec network.Spec, metricName string) runner {
+func nativeTool(tool *native.Tool, spec netload.Spec, metricName string) runner {
 	return func(ctx context.Context, w *wire) (measurement, error) {
 		full, err := spec.Resolved()
 		if err != nil {
 			return measurement{}, err
 		}
 		times := family.Times{Warmup: warmup, Window: window}
-		m, err := tool.Run(ctx, w.pair(port), network.Workload{Path: targets.NodeNode, Spec: full}, times)
+		m, err := tool.Run(ctx, w.pair(port), network.Workload{Path: result.NodeNode, Spec: full}, times)
 		if err != nil {
 			return measurement{}, err
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Synthetic workloads on each path, and the number of targets.
@@ -83,16 +82,16 @@ func syntheticExperiment(runs int) result.Experiment {
 	}
 	for i := range syntheticTargets {
 		name := fmt.Sprintf("kube:cluster-%d", i+1)
-		e.Targets = append(e.Targets, result.Target{Name: name, Spec: name})
+		e.Targets = append(e.Targets, result.Target{Name: name, Spec: result.SpecOf(name)})
 	}
 	e.Baseline = e.Targets[0].Name
-	for _, path := range targets.Paths() {
+	for _, path := range result.Paths() {
 		for _, w := range syntheticWorkloads {
 			c := result.Case{Name: string(path) + "/" + w, Role: result.Exploratory, Metric: metric.P50}
 			if strings.HasSuffix(w, "-stream") {
 				c.Metric = metric.Throughput
 			}
-			if path == targets.PodPodOther {
+			if path == result.PodPodOther {
 				c.Role = result.Primary
 			}
 			e.Cases = append(e.Cases, c)

@@ -23,7 +23,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
@@ -131,7 +130,7 @@ func startAgents(t *testing.T) (client, server host.Host) {
 
 // runBetween runs a workload between two agents, and returns the number of their events. The client starts when the
 // server is ready.
-func runBetween(t *testing.T, client, server host.Host, w network.Spec, cpus []int) int64 {
+func runBetween(t *testing.T, client, server host.Host, w netload.Spec, cpus []int) int64 {
 	t.Helper()
 	w.Warmup, w.Duration = 20*time.Millisecond, 200*time.Millisecond
 	w, err := w.Resolved()
@@ -150,10 +149,10 @@ func runBetween(t *testing.T, client, server host.Host, w network.Spec, cpus []i
 			hear(e)
 		})
 		if err != nil {
-			t.Errorf("%s: %s: %v", w, c.Role, err)
+			t.Errorf("%s: %s: %v", w.Kind, c.Role, err)
 		}
 		if used := r.Cost.AgentUser + r.Cost.AgentSystem; used > 4*r.Cost.Window {
-			t.Errorf("%s: the %s used %g s of CPU in %g s: another run's are among it", w, c.Role, used, r.Cost.Window)
+			t.Errorf("%s: the %s used %g s of CPU in %g s: another run's are among it", w.Kind, c.Role, used, r.Cost.Window)
 		}
 	}
 	var both sync.WaitGroup
@@ -233,9 +232,9 @@ func TestRunsLeaveNothing(t *testing.T) {
 	web.Description.Requests = []webapp.Request{{Name: "all", Path: "/"}}
 	web.Pace, web.Times = family.Pace{Clients: 3}, family.Times{Window: 200 * time.Millisecond}
 	everything := func() {
-		for _, w := range []network.Spec{
-			{Kind: network.TCPStream, Flows: 3}, {Kind: network.UDPStream, Rate: 2000, Size: 1000},
-			{Kind: network.TCPRR, Flows: 2}, {Kind: network.UDPRR}, {Kind: network.TCPCRR}, {Kind: network.TCPRRLoaded},
+		for _, w := range []netload.Spec{
+			{Kind: netload.TCPStream, Flows: 3}, {Kind: netload.UDPStream, Rate: 2000, Size: 1000},
+			{Kind: netload.TCPRR, Flows: 2}, {Kind: netload.UDPRR}, {Kind: netload.TCPCRR}, {Kind: netload.TCPRRLoaded},
 		} {
 			runBetween(t, client, server, w, []int{0})
 		}
@@ -263,13 +262,13 @@ func TestRunsLeaveNothing(t *testing.T) {
 // forwards them is not loaded with more.
 func TestQuiet(t *testing.T) {
 	client, server := startAgents(t)
-	if events := runBetween(t, client, server, network.Spec{Kind: network.TCPRR}, nil); events != 3 {
+	if events := runBetween(t, client, server, netload.Spec{Kind: netload.TCPRR}, nil); events != 3 {
 		t.Errorf("%d events", events)
 	}
 }
 
 // serverRequest returns the request of a server without a client.
-func serverRequest(w network.Spec) agent.Request {
+func serverRequest(w netload.Spec) agent.Request {
 	text, _ := netload.NewToken().MarshalText()
 	c := netload.Config{Role: netload.Server, Addr: netip.MustParseAddrPort("127.0.0.1:0"), Workload: w}
 	return agent.Request{Verb: netload.Verb, Token: string(text), Body: c}
@@ -278,7 +277,7 @@ func serverRequest(w network.Spec) agent.Request {
 // A server that waits for its client reports where it listens, ends when it is cancelled, and then listens no more.
 func TestCancelled(t *testing.T) {
 	_, server := startAgents(t)
-	w, err := network.Spec{Kind: network.UDPRR, Duration: time.Minute}.Resolved()
+	w, err := netload.Spec{Kind: netload.UDPRR, Duration: time.Minute}.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +311,7 @@ func TestCancelled(t *testing.T) {
 // An agent that is killed during a run is replaced for the next run.
 func TestKilled(t *testing.T) {
 	client, server := startAgents(t)
-	w := network.Spec{Kind: network.TCPRR, Duration: time.Minute}
+	w := netload.Spec{Kind: netload.TCPRR, Duration: time.Minute}
 	w, err := w.Resolved()
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +325,7 @@ func TestKilled(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Status != -1 {
 		t.Errorf("a killed agent: %v", err)
 	}
-	runBetween(t, client, server, network.Spec{Kind: network.TCPRR}, nil)
+	runBetween(t, client, server, netload.Spec{Kind: netload.TCPRR}, nil)
 }
 
 // killChildren kills the agents that this process started.

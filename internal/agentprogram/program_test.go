@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
@@ -71,7 +70,7 @@ func TestRun(t *testing.T) {
 // Each verb rejects an invalid body, and its error does not contain the token.
 func TestBodies(t *testing.T) {
 	const secret = "00112233445566778899aabbccddeeff"
-	w, err := network.Spec{Kind: network.TCPRR, Duration: 200 * time.Millisecond}.Resolved()
+	w, err := netload.Spec{Kind: netload.TCPRR, Duration: 200 * time.Millisecond}.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
 // A pod is a host behind three streams, like an exec into a container.
@@ -48,7 +48,7 @@ func TestThroughSupervisor(t *testing.T) {
 	defer pool.Close()
 	near, far := newPod("client"), newPod("server")
 	client, server := pool.On(near), pool.On(far)
-	w := network.Spec{Kind: network.TCPRR}
+	w := netload.Spec{Kind: netload.TCPRR}
 	for range 2 {
 		runBetween(t, client, server, w, nil)
 	}
@@ -65,7 +65,7 @@ func TestThroughSupervisor(t *testing.T) {
 	if err == nil {
 		t.Error("a connection that was cut carried a result")
 	}
-	runBetween(t, client, server, network.Spec{Kind: network.UDPRR}, nil)
+	runBetween(t, client, server, netload.Spec{Kind: netload.UDPRR}, nil)
 	pool.Close()
 	if near.err != nil || far.err != nil { // an agent that does not end is killed
 		t.Errorf("the agents ended with %v and %v", near.err, far.err)

@@ -72,7 +72,8 @@ func run(caseName, target, values, facts string) change {
 		}
 		e.Runs = append(e.Runs, r)
 		if !slices.ContainsFunc(e.Experiment.Targets, func(t result.Target) bool { return t.Name == target }) {
-			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: target, Spec: target, Underlay: "one"})
+			e.Experiment.Targets = append(e.Experiment.Targets,
+				result.Target{Name: target, Spec: result.SpecOf(target), Underlay: "one"})
 		}
 		if _, known := e.Experiment.Case(caseName); !known {
 			e.Experiment.Cases = append(e.Experiment.Cases, families.ImportedCase(caseName))
@@ -108,7 +109,8 @@ func withFacts(name, facts string) change {
 			e.Facts[name] = append(e.Facts[name], result.Fact{Name: key, Value: text})
 		}
 		if !slices.ContainsFunc(e.Experiment.Targets, func(t result.Target) bool { return t.Name == name }) {
-			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: name, Spec: name, Underlay: "one"})
+			e.Experiment.Targets = append(e.Experiment.Targets,
+				result.Target{Name: name, Spec: result.SpecOf(name), Underlay: "one"})
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -116,7 +115,7 @@ func AppliedLimits(of result.Case, r *result.Run, facts []result.Fact) []Applied
 	var held []AppliedLimit
 	for _, resource := range resources {
 		onLink := resource.name == LinkRate
-		if onLink && (of.Load.Volume || targets.Path(of.Path).Same()) || !onLink && !of.Load.Volume && of.Path != "" {
+		if onLink && (of.Load.Volume || result.Path(of.Path).Same()) || !onLink && !of.Load.Volume && of.Path != "" {
 			continue
 		}
 		var l Limit

@@ -121,7 +121,7 @@ func (recs *records) nearest(
 // parameters that the cell names.
 func (recs *records) sameTest(cell, printed string) bool {
 	kind := func(name string) (kind, params string) {
-		name, params, _ = strings.Cut(strings.TrimPrefix(name, recs.planned[name].Path+"/"), ":")
+		name, params, _ = strings.Cut(strings.TrimPrefix(name, string(recs.planned[name].Path)+"/"), ":")
 		if strings.HasPrefix(name, "udp-stream") {
 			name = "udp-stream" // only the output shows whether it was paced
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -54,10 +53,10 @@ var comparedMetrics = []string{
 func aboveBound(recs *records) (found []Finding, checked int) {
 	for _, name := range recs.cases {
 		of := recs.planned[name]
-		if path := targets.Path(of.Path); !path.Other() || path == targets.NodeNode {
+		if path := result.Path(of.Path); !path.Other() || path == result.NodeNode {
 			continue
 		}
-		bound := recs.byCase[cmp.Or(of.Bound, recs.caseOn[pathAndWorkload{targets.NodeNode, of.Workload}])]
+		bound := recs.byCase[cmp.Or(of.Bound, recs.caseOn[pathAndWorkload{result.NodeNode, of.Workload}])]
 		for _, target := range recs.targets(name) {
 			on := recs.Experiment.BoundsOf(target)
 			if bound[on] == nil && recs.Experiment.Imported != "" {
@@ -90,7 +89,7 @@ func (recs *records) margin(c pathDifference) float64 {
 func sameSlower(recs *records) (found []Finding, checked int) {
 	for _, name := range recs.cases {
 		of := recs.planned[name]
-		path := targets.Path(of.Path)
+		path := result.Path(of.Path)
 		if !path.Same() {
 			continue
 		}

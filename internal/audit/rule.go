@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Rule checks for one kind of implausible numbers.
@@ -159,7 +158,7 @@ type records struct {
 
 // A pathAndWorkload identifies a case by its path and workload.
 type pathAndWorkload struct {
-	path     targets.Path
+	path     result.Path
 	workload string
 }
 
@@ -174,7 +173,7 @@ func newRecords(e Evidence) *records {
 	for _, c := range e.Experiment.Cases {
 		if _, twice := recs.planned[c.Name]; !twice {
 			recs.planned[c.Name] = c
-			recs.caseOn[pathAndWorkload{targets.Path(c.Path), c.Workload}] = c.Name
+			recs.caseOn[pathAndWorkload{result.Path(c.Path), c.Workload}] = c.Name
 		}
 	}
 	last, number := result.LastAttempts(e.Runs), map[[2]string]int{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -56,7 +57,7 @@ groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
 }
 
 // clean lists and removes leftovers; with --all, which needs --yes, also those that are or may be in use.
-func clean(ctx context.Context, s Streams, specs []targets.Spec, how targets.Cleaning, yes bool) error {
+func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Cleaning, yes bool) error {
 	unwanted := how.All && !yes && !how.DryRun
 	how.DryRun = how.DryRun || unwanted
 	found := 0
@@ -73,7 +74,7 @@ func clean(ctx context.Context, s Streams, specs []targets.Spec, how targets.Cle
 	}
 	var errs []error
 	for _, k := range registry.Kinds() {
-		own := slices.DeleteFunc(slices.Clone(specs), func(s targets.Spec) bool { return s.Kind != k.Name })
+		own := slices.DeleteFunc(slices.Clone(specs), func(s result.Spec) bool { return s.Kind != k.Name })
 		if len(specs) > 0 && len(own) == 0 {
 			continue
 		}
@@ -95,7 +96,7 @@ func clean(ctx context.Context, s Streams, specs []targets.Spec, how targets.Cle
 }
 
 // agreeToClean asks for consent to the requests that cleaning sends to Vaults, and prints their destinations.
-func agreeToClean(ctx context.Context, s Streams, specs []targets.Spec, yes bool) error {
+func agreeToClean(ctx context.Context, s Streams, specs []result.Spec, yes bool) error {
 	var x experiment
 	defer x.close(s.Err)
 	if err := x.openTargets(specs); err != nil {

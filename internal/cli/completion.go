@@ -12,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/image"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -155,7 +156,7 @@ func targetsOfKind(c *cobra.Command, k registry.Kind, typed string) []registry.L
 	if k.Names == nil {
 		return k.Targets
 	}
-	spec := targets.Spec{Kind: k.Name, Name: typed}
+	spec := result.Spec{Kind: k.Name, Name: typed}
 	if given, err := (&kindFlags{set: c.Flags()}).given(k); err == nil {
 		spec = withOptions(spec, given)
 	}
@@ -195,7 +196,7 @@ func offerNamedTargets(c *cobra.Command, args []string, typed string) ([]string,
 	texts, _ := c.Flags().GetStringArray(targetFlag) // none if the command has no such flag
 	var names []string
 	for _, text := range slices.Concat(texts, args) {
-		if spec, err := targets.ParseSpec(text); err == nil {
+		if spec, err := result.ParseSpec(text); err == nil {
 			names = append(names, spec.Label())
 		}
 	}

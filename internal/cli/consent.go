@@ -165,8 +165,7 @@ func isShared(t runner.Target) bool {
 // has the client.
 func loadsTarget(t runner.Target, w family.Workload) bool {
 	if name := w.Traits().Needs.Application; name != "" {
-		spec, err := targets.ParseSpec(t.Spec)
-		return err == nil && spec.Deploys(name)
+		return t.Spec.Deploys(name)
 	}
 	return len(requestDestinations(w, nil)) == 0
 }

@@ -296,14 +296,14 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// experimentFile matches an experiment file in a page.
-var experimentFile = regexp.MustCompile("(?s)```ya?ml\n(apiVersion: knotmeter/v1\n.*?)```")
+// shownExperiment matches an experiment file in a page.
+var shownExperiment = regexp.MustCompile("(?s)```ya?ml\n(apiVersion: knotmeter/v1\n.*?)```")
 
 // TestDocumentedExperiments resolves every experiment file in a page, without connecting to its targets.
 func TestDocumentedExperiments(t *testing.T) {
 	n := 0
 	for _, p := range pages(t) {
-		for _, m := range experimentFile.FindAllStringSubmatch(p.text, -1) {
+		for _, m := range shownExperiment.FindAllStringSubmatch(p.text, -1) {
 			n++
 			file := filepath.Join(t.TempDir(), "experiment.yaml")
 			if err := os.WriteFile(file, []byte(m[1]), 0o600); err != nil {

@@ -106,7 +106,7 @@ type doctor struct {
 }
 
 // examine examines these targets, or this machine if there are none.
-func (d doctor) examine(ctx context.Context, specs []targets.Spec) error {
+func (d doctor) examine(ctx context.Context, specs []result.Spec) error {
 	found := diagnosis{Schema: doctorSchema, Machine: []findings{}, Targets: []examined{}}
 	named, hiddenFacts := len(specs) > 0, 0
 	if !named {
@@ -142,7 +142,7 @@ func (d doctor) examine(ctx context.Context, specs []targets.Spec) error {
 }
 
 // machine checks the features of this machine, and lists the targets that use them.
-func (d doctor) machine() (found []findings, available []targets.Spec, err error) {
+func (d doctor) machine() (found []findings, available []result.Spec, err error) {
 	found = []findings{}
 	for _, k := range registry.Kinds() {
 		if k.Features == nil {
@@ -157,7 +157,7 @@ func (d doctor) machine() (found []findings, available []targets.Spec, err error
 			fmt.Fprintln(d.Out, featureText(features))
 		}
 		for _, line := range k.Targets {
-			spec, err := targets.ParseSpec(line.Spec)
+			spec, err := result.ParseSpec(line.Spec)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -209,7 +209,7 @@ func (f *rbacForm) Set(text string) error {
 }
 
 // printRBAC prints manifests with the rights that each target needs.
-func printRBAC(s Streams, specs []targets.Spec, wide bool) error {
+func printRBAC(s Streams, specs []result.Spec, wide bool) error {
 	if len(specs) == 0 {
 		return errors.New("--rbac: name a cluster, such as kube:production")
 	}
@@ -232,7 +232,7 @@ func printRBAC(s Streams, specs []targets.Spec, wide bool) error {
 
 // examine returns what can be measured on a target, and the reasons for the rest. It leaves nothing behind on the
 // target. named reports whether the user named this target.
-func examine(ctx context.Context, s Streams, spec targets.Spec, named bool) (e examined, err error) {
+func examine(ctx context.Context, s Streams, spec result.Spec, named bool) (e examined, err error) {
 	t, err := registry.Target(spec)
 	if err != nil {
 		return e, err
@@ -328,7 +328,7 @@ func (r *refusals) paths(t targets.Target, paths []family.Sample) (offered int) 
 }
 
 // inspect returns the facts of a target if it must be contacted to see what it supports, else none.
-func inspect(ctx context.Context, s Streams, spec targets.Spec, t targets.Target) ([]result.Fact, error) {
+func inspect(ctx context.Context, s Streams, spec result.Spec, t targets.Target) ([]result.Fact, error) {
 	k, err := registry.FindKind(spec.Kind)
 	if err != nil || !k.Inspect {
 		return []result.Fact{}, err

@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
 // TestExamples: each experiment file of a study can be resolved, and measures every row of the published table that it
@@ -74,7 +75,7 @@ func TestStudyCosts(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		e, _ := exampleOf(t, file)
 		d := plan.Document{Schema: plan.Schema, Experiment: e}
-		if err := d.Predict(plan.Known{}, registry.Families()); err != nil {
+		if err := d.Predict(plan.Known{}, runner.CaseTimes(d.Experiment, registry.Families())); err != nil {
 			t.Fatal(err)
 		}
 		first := e.Design.Looks[0]

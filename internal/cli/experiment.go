@@ -145,7 +145,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	}
 	texts := make([]string, len(e.Targets))
 	for i, t := range e.Targets {
-		texts[i] = t.Spec
+		texts[i] = t.Spec.Text
 	}
 	specs, err := o.kinds.specs(texts)
 	if err != nil {
@@ -271,13 +271,13 @@ func drawSeed() uint64 {
 }
 
 // openTargets opens the targets. After an error, those opened before it remain in the configuration.
-func (x *experiment) openTargets(specs []targets.Spec) error {
+func (x *experiment) openTargets(specs []result.Spec) error {
 	for _, spec := range specs {
 		places, err := registry.Target(spec)
 		if err != nil {
 			return err
 		}
-		named := result.Target{Name: spec.Label(), Spec: spec.Text}
+		named := result.Target{Name: spec.Label(), Spec: spec}
 		x.config.Targets = append(x.config.Targets, runner.Target{Target: named, Places: places})
 	}
 	return nil
@@ -285,7 +285,7 @@ func (x *experiment) openTargets(specs []targets.Spec) error {
 
 // openTarget returns the target of a text, without any effect until it is used.
 func openTarget(text string) (targets.Target, error) {
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
@@ -19,47 +17,68 @@ const (
 	fileKind       = "Experiment"
 )
 
-// fileType returns the type of an experiment file: a field for each setting that has one, and a section for each kind
-// of target whose options have fields.
-func fileType() reflect.Type {
-	fields := []reflect.StructField{fileField("apiVersion", "", textType), fileField("kind", "", textType)}
-	for _, s := range settings {
-		if s.field != "" {
-			fields = append(fields, fileField(s.field, s.flag, s.fieldType()))
-		}
-	}
-	for _, k := range registry.Kinds() {
-		var section []reflect.StructField
-		for _, o := range k.Options {
-			if o.Field != "" {
-				section = append(section, fileField(o.Field, o.Name, optionTypes[o.Value]))
-			}
-		}
-		if k.Section != "" {
-			fields = append(fields, fileField(k.Section, "", reflect.StructOf(section)))
-		}
-	}
-	return reflect.StructOf(fields)
+// A experimentFile is the content of an experiment file: a field for each of the [settings] that has one, and a
+// section for the options of Kubernetes targets. The tag flag names the flag that a field stands for; a test compares
+// the fields with the tables of flags and options.
+type experimentFile struct {
+	APIVersion  string            `json:"apiVersion"`
+	Kind        string            `json:"kind"`
+	Targets     []fileTarget      `json:"targets" flag:"target"`
+	Baseline    string            `json:"baseline" flag:"baseline"`
+	Suite       commaList         `json:"suite" flag:"suite"`
+	Cases       []string          `json:"cases" flag:"case"`
+	Primaries   []string          `json:"primaries" flag:"primary"`
+	Restore     string            `json:"restore" flag:"restore"`
+	SwitchLimit string            `json:"switchLimit" flag:"switch-limit"`
+	Metric      string            `json:"metric" flag:"metric"`
+	Tool        string            `json:"tool" flag:"tool"`
+	Duration    string            `json:"duration" flag:"duration"`
+	Warmup      string            `json:"warmup" flag:"warmup"`
+	Rate        float64           `json:"rate" flag:"rate"`
+	Clients     int               `json:"clients" flag:"clients"`
+	MaxRate     string            `json:"maxRate" flag:"max-rate"`
+	Blocks      int               `json:"blocks" flag:"blocks"`
+	Looks       []int             `json:"looks" flag:"looks"`
+	Budget      string            `json:"budget" flag:"budget"`
+	Delta       any               `json:"delta" flag:"delta"` // 0.02 or "2%"
+	Alpha       any               `json:"alpha" flag:"alpha"` // likewise
+	AllPairs    bool              `json:"allPairs" flag:"all-pairs"`
+	Parallel    bool              `json:"parallel" flag:"parallel"`
+	Seed        *uint64           `json:"seed" flag:"seed"` // 0 is a seed; nil is none
+	Gates       []string          `json:"gates" flag:"gate"`
+	Out         string            `json:"out" flag:"out"`
+	References  []string          `json:"references" flag:"reference"`
+	Matches     []string          `json:"matches" flag:"match"`
+	Prices      []string          `json:"prices" flag:"price"`
+	Facts       []string          `json:"facts" flag:"fact"`
+	Kubernetes  kubernetesSection `json:"kubernetes"`
 }
 
-var textType = reflect.TypeFor[string]()
-
-// optionTypes are the field types of options, by the kind of their value.
-var optionTypes = map[targets.Value]reflect.Type{
-	targets.Text: textType, targets.File: textType, targets.Switch: reflect.TypeFor[bool](),
-	targets.List: reflect.TypeFor[[]string](), targets.Document: reflect.TypeFor[json.RawMessage](),
+// A kubernetesSection has the options of Kubernetes targets, for all of an experiment.
+type kubernetesSection struct {
+	Namespace             string          `json:"namespace" flag:"namespace"`
+	Inject                bool            `json:"inject" flag:"inject"`
+	RotateNodes           bool            `json:"rotateNodes" flag:"rotate-nodes"`
+	Profile               bool            `json:"profile" flag:"profile"`
+	Pods                  json.RawMessage `json:"pods" flag:"config"`
+	Kubeconfig            string          `json:"kubeconfig" flag:"kubeconfig"`
+	Context               string          `json:"context" flag:"context"`
+	Cluster               string          `json:"cluster" flag:"cluster"`
+	User                  string          `json:"user" flag:"user"`
+	As                    string          `json:"as" flag:"as"`
+	AsGroups              []string        `json:"asGroups" flag:"as-group"`
+	AsUID                 string          `json:"asUID" flag:"as-uid"`
+	Server                string          `json:"server" flag:"server"`
+	TLSServerName         string          `json:"tlsServerName" flag:"tls-server-name"`
+	CertificateAuthority  string          `json:"certificateAuthority" flag:"certificate-authority"`
+	InsecureSkipTLSVerify bool            `json:"insecureSkipTLSVerify" flag:"insecure-skip-tls-verify"`
+	ClientCertificate     string          `json:"clientCertificate" flag:"client-certificate"`
+	ClientKey             string          `json:"clientKey" flag:"client-key"`
+	DisableCompression    bool            `json:"disableCompression" flag:"disable-compression"`
+	RequestTimeout        string          `json:"requestTimeout" flag:"request-timeout"`
 }
 
-// fileField returns a field of an experiment file. Its tag "flag" is the name of the flag that it sets, if any.
-func fileField(name, flag string, of reflect.Type) reflect.StructField {
-	tag := fmt.Sprintf(`json:%q flag:%q`, name, flag)
-	return reflect.StructField{Name: goName(name), Type: of, Tag: reflect.StructTag(tag)}
-}
-
-// goName returns the Go name of a field of an experiment file.
-func goName(field string) string { return strings.ToUpper(field[:1]) + field[1:] }
-
-// readFile sets the flags that are not on the command line from the fields of the experiment file.
+// readFile sets the flags that were not given from the fields of the file.
 func (o *options) readFile() error {
 	if o.file == "" {
 		return nil
@@ -68,43 +87,42 @@ func (o *options) readFile() error {
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)
 	}
-	file := reflect.New(fileType())
-	if err := userfile.Decode(data, file.Interface()); err != nil {
-		return fmt.Errorf("--file: %s: %w", o.file, err)
+	var file experimentFile
+	err = userfile.Decode(data, &file)
+	if err == nil {
+		err = o.apply(file)
 	}
-	if err := o.take(file.Elem()); err != nil {
+	if err != nil {
 		return fmt.Errorf("--file: %s: %w", o.file, err)
 	}
 	return nil
 }
 
-// take sets the options from an experiment file, a value of [fileType].
-func (o *options) take(file reflect.Value) error {
-	if file.Field(0).String() != fileAPIVersion || file.Field(1).String() != fileKind {
+// apply sets the flags that were not given from an experiment file.
+func (o *options) apply(file experimentFile) error {
+	if file.APIVersion != fileAPIVersion || file.Kind != fileKind {
 		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
 	}
 	if !o.flags.Changed(targetFlag) {
-		o.fileTargets = file.FieldByName("Targets").Interface().([]fileTarget)
+		o.fileTargets = file.Targets
 	}
 	o.fileRestores = !o.flags.Changed("restore")
-	if err := setFlags(o.flags, file); err != nil {
+	if err := setFlags(o.flags, reflect.ValueOf(file)); err != nil {
 		return err
 	}
-	for _, k := range registry.Kinds() {
-		if k.Section == "" {
-			continue
-		}
-		section := file.FieldByName(goName(k.Section))
-		if err := errors.Join(setFlags(o.flags, section), o.kinds.setDocuments(k, section)); err != nil {
-			return fmt.Errorf("%s: %w", k.Section, err)
-		}
+	kube, err := registry.FindKind("kube")
+	if err == nil {
+		err = errors.Join(setFlags(o.flags, reflect.ValueOf(file.Kubernetes)), o.kinds.setDocuments(kube, file.Kubernetes))
+	}
+	if err != nil {
+		return fmt.Errorf("kubernetes: %w", err)
 	}
 	return nil
 }
 
-// setFlags sets the flags that are not on the command line from the fields for them.
+// setFlags sets the flags that were not given from the fields of a struct that stand for them.
 func setFlags(flags *pflag.FlagSet, fields reflect.Value) error {
-	// A number of blocks on the command line replaces the looks of the file, and the other way round.
+	// --blocks replaces the file's looks, and --looks its blocks.
 	replaced := map[string]bool{"looks": flags.Changed("blocks"), "blocks": flags.Changed("looks")}
 	for i := range fields.NumField() {
 		tag := fields.Type().Field(i).Tag

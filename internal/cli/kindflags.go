@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -64,10 +64,10 @@ func (k *kindFlags) isConnectionFlag(name string) bool {
 }
 
 // specs parses the texts of targets and adds the options from the flags of their kinds.
-func (k *kindFlags) specs(texts []string) ([]targets.Spec, error) {
-	var specs []targets.Spec
+func (k *kindFlags) specs(texts []string) ([]result.Spec, error) {
+	var specs []result.Spec
 	for _, text := range texts {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			return nil, fmt.Errorf("%w%s", err, prose.DidYouMean(text, knownTargets()))
 		}
@@ -93,7 +93,7 @@ func (k *kindFlags) specs(texts []string) ([]targets.Spec, error) {
 }
 
 // withOptions adds options to those of a target.
-func withOptions(spec targets.Spec, given []givenOption) targets.Spec {
+func withOptions(spec result.Spec, given []givenOption) result.Spec {
 	own := map[string]string{}
 	for _, o := range given {
 		if !o.Unnamed || spec.Name == "" {
@@ -146,20 +146,20 @@ func (k *kindFlags) value(o targets.Option) (string, error) {
 	return k.set.GetString(o.Name)
 }
 
-// setDocuments sets the options that are documents in a section of an experiment file.
-func (k *kindFlags) setDocuments(kind registry.Kind, section reflect.Value) error {
-	for _, o := range kind.Options {
-		if o.Value != targets.Document || o.Field == "" {
-			continue
-		}
-		text := string(section.FieldByName(goName(o.Field)).Bytes())
-		if text == "" || text == "null" {
+// setDocuments sets the options that are documents in the section of an experiment file, which have no flags.
+func (k *kindFlags) setDocuments(kube registry.Kind, section kubernetesSection) error {
+	text := string(section.Pods)
+	if text == "" || text == "null" {
+		return nil
+	}
+	for _, o := range kube.Options {
+		if o.Field != "pods" {
 			continue
 		}
 		if err := o.Check(text); err != nil {
 			return fmt.Errorf("%s: %w", o.Field, err)
 		}
-		k.documents[kind.Name] = append(k.documents[kind.Name], givenOption{o, text})
+		k.documents[kube.Name] = append(k.documents[kube.Name], givenOption{o, text})
 	}
 	return nil
 }

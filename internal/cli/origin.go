@@ -18,13 +18,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // trust asks for consent to everything that a results directory names, unless this user made the experiment or
 // consented before: others must not choose which files, programs, addresses and secrets of this user are used. Nothing
 // that the directory names is used before.
-func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []targets.Spec) error {
+func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []result.Spec) error {
 	this, err := digest(r.Experiment)
 	why := "it was not made here, or was changed; resuming it uses what follows"
 	if err == nil {
@@ -54,12 +53,12 @@ func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs 
 }
 
 // reachedResources lists what an experiment uses of this user, this machine and the network, and its other concerns.
-func reachedResources(e result.Experiment, specs []targets.Spec) []plan.Concern {
+func reachedResources(e result.Experiment, specs []result.Spec) []plan.Concern {
 	return slices.Concat(namedResources(e, specs), concerns(e, nil))
 }
 
 // namedResources lists the targets, programs, destinations, variables, commands and files that an experiment names.
-func namedResources(e result.Experiment, specs []targets.Spec) []plan.Concern {
+func namedResources(e result.Experiment, specs []result.Spec) []plan.Concern {
 	var list []plan.Concern
 	for _, spec := range specs {
 		list = append(list, concern("target "+targetWords(spec), "it is measured"))
@@ -83,7 +82,7 @@ func namedResources(e result.Experiment, specs []targets.Spec) []plan.Concern {
 }
 
 // targetWords returns a target with its options as they were parsed.
-func targetWords(spec targets.Spec) string {
+func targetWords(spec result.Spec) string {
 	words := spec.Kind + ":" + spec.Name
 	for _, name := range slices.Sorted(maps.Keys(spec.Options)) {
 		words += fmt.Sprintf(" %s=%s", name, spec.Options[name])
@@ -103,7 +102,7 @@ func sentRequests(e result.Experiment) []family.Sent {
 }
 
 // files returns the files that an experiment names in options of its targets and in descriptions of requests.
-func files(e result.Experiment, specs []targets.Spec) []string {
+func files(e result.Experiment, specs []result.Spec) []string {
 	var list []string
 	for _, spec := range specs {
 		k, err := registry.FindKind(spec.Kind)
@@ -125,13 +124,9 @@ func files(e result.Experiment, specs []targets.Spec) []string {
 // digest returns a hash of what resuming an experiment reaches: its ID and everything that a user would be asked about.
 // If it names files by relative paths, the working directory is included, because elsewhere they are other files.
 func digest(e result.Experiment) (string, error) {
-	var specs []targets.Spec
+	var specs []result.Spec
 	for _, t := range e.Targets {
-		spec, err := targets.ParseSpec(t.Spec)
-		if err != nil {
-			return "", err
-		}
-		specs = append(specs, spec)
+		specs = append(specs, t.Spec)
 	}
 	text := e.ID
 	for _, c := range reachedResources(e, specs) {

@@ -160,7 +160,8 @@ func TestExperimentFilesPage(t *testing.T) {
 			if _, text, found := strings.Cut(strings.TrimPrefix(usage, "`"), "` "); found {
 				usage = text
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | `--%s`: %s |\n", s.field, typeName(s.fieldType()), s.flag,
+			field, _ := fieldOf(reflect.TypeFor[experimentFile](), s.field)
+			fmt.Fprintf(&b, "| `%s` | %s | `--%s`: %s |\n", s.field, typeName(field.Type), s.flag,
 				cell(strings.ReplaceAll(usage, "; repeated", "")))
 		}
 	}

@@ -81,7 +81,7 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 	if err != nil {
 		return err
 	}
-	if err := d.Predict(k, x.config.Families); err != nil {
+	if err := d.Predict(k, runner.CaseTimes(d.Experiment, x.config.Families)); err != nil {
 		return err
 	}
 	if o.output == "json" {

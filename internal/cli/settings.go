@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
 	"time"
 
@@ -172,25 +171,4 @@ func (s setting) register(o *options, f *pflag.FlagSet) {
 		f.VarP(p, s.flag, s.short, s.help)
 	}
 	annotate(f.Lookup(s.flag), s.under, s.rare)
-}
-
-// fieldType returns the type of the setting's field in an experiment file.
-func (s setting) fieldType() reflect.Type {
-	if s.flag == targetFlag {
-		return reflect.TypeFor[[]fileTarget]()
-	}
-	switch p := s.value(&options{}).(type) {
-	case *time.Duration:
-		return reflect.TypeFor[string]()
-	case *fraction:
-		return reflect.TypeFor[any]()
-	case *bitRate:
-		return reflect.TypeFor[string]()
-	case *prices, *published, *matches:
-		return reflect.TypeFor[[]string]()
-	case *uint64: // a pointer, because 0 differs from a missing field
-		return reflect.TypeOf(p)
-	default:
-		return reflect.TypeOf(p).Elem()
-	}
 }

@@ -46,7 +46,7 @@ func newWorld(blocks int, targets ...string) *world {
 		Baseline: targets[0],
 	}}
 	for _, t := range targets {
-		w.e.Targets = append(w.e.Targets, result.Target{Name: t, Spec: t, Underlay: "one"})
+		w.e.Targets = append(w.e.Targets, result.Target{Name: t, Spec: result.SpecOf(t), Underlay: "one"})
 	}
 	return w
 }

@@ -152,7 +152,7 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	w := ladder(15, result.Primary, 1, 1.2, 1.001, 0.8)
+	w := levelled(15, result.Primary, 1, 1.2, 1.001, 0.8)
 	w.e.Design.AllPairs = true
 	c := compare(t, w, nil)
 	if len(c.Groups) != 1 {
@@ -220,18 +220,18 @@ func TestGroupsThatAreNone(t *testing.T) {
 		"other metric": func(w *world) { w.e.Cases[0].Metric = "p50" },
 		"units differ": func(w *world) { w.runs[4].Values[0].Unit = unit.PerSecond },
 	} {
-		w := ladder(8, result.Primary, 1, 1.2, 0.8)
+		w := levelled(8, result.Primary, 1, 1.2, 0.8)
 		change(w)
 		if c := compare(t, w, nil); len(c.Groups) != 0 {
 			t.Errorf("%s: %+v", name, c.Groups)
 		}
 	}
-	w := ladder(4, result.Primary, 1, 1.2, 0.8)
+	w := levelled(4, result.Primary, 1, 1.2, 0.8)
 	if g := compare(t, w, nil).Groups[0]; g.Conclusion != "too few blocks to tell anything apart (exploratory)" ||
 		g.Members[2].Letters != "a" {
 		t.Errorf("four blocks: %+v", g)
 	}
-	w = ladder(12, result.Primary, 1, 1.2, 0.8)
+	w = levelled(12, result.Primary, 1, 1.2, 0.8)
 	w.runs[0].Values[0].Number = 0
 	if g := compare(t, w, nil).Groups[0]; g.Members[1].Target != "A" ||
 		g.Members[1].Blocks != 11 || g.Members[1].Letters != "b" {

@@ -12,13 +12,13 @@ import (
 
 // imported returns a table of another tool's numbers: some runs of each target, all with the given block.
 func imported(runs, block int, levels ...float64) *world {
-	w := ladder(runs, result.Exploratory, levels...)
+	w := levelled(runs, result.Exploratory, levels...)
 	w.e.ID, w.e.Imported, w.e.Design = "theirs", "csv", result.Design{Alpha: 0.05, Delta: 0.02}
 	for i := range w.runs {
 		w.runs[i].Block, w.runs[i].Attempt = block, 0
 	}
 	for i := range w.e.Targets {
-		w.e.Targets[i].Spec = "table.csv"
+		w.e.Targets[i].Spec = result.SpecOf("table.csv")
 	}
 	return w
 }
@@ -192,7 +192,7 @@ func TestUnpairedBounds(t *testing.T) {
 
 // TestUnpairedPrimaryWithoutCommonUnit checks that a planned verdict is in the table if nothing can be compared.
 func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
-	a, b := ladder(8, result.Primary, 1), ladder(8, result.Primary, 1)
+	a, b := levelled(8, result.Primary, 1), levelled(8, result.Primary, 1)
 	each(b, func(v *result.Value) { v.Unit = unit.PerSecond })
 	c, err := compareSeveral(results(a), results(b))
 	if err != nil || len(c.Comparisons) != 1 || c.Primaries != 1 {
@@ -218,7 +218,7 @@ func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 // listed.
 func TestUnpairedDoubts(t *testing.T) {
 	made := func(id, loop, mtu string) *world {
-		w := ladder(8, result.Exploratory, 1)
+		w := levelled(8, result.Exploratory, 1)
 		w.e.ID = id
 		for i := range w.runs {
 			w.runs[i].Facts = []result.Fact{{Name: "loop", Value: loop},

@@ -12,8 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// ladder returns blocks of one throughput case on targets of the given levels.
-func ladder(blocks int, role result.Role, levels ...float64) *world {
+// levelled returns blocks of one throughput case on targets of the given levels.
+func levelled(blocks int, role result.Role, levels ...float64) *world {
 	var names []string
 	for i := range levels {
 		names = append(names, string(rune('A'+i)))
@@ -29,7 +29,7 @@ func ladder(blocks int, role result.Role, levels ...float64) *world {
 }
 
 func TestAllPairs(t *testing.T) {
-	w := ladder(15, result.Primary, 1, 1.2, 0.8, 1.1)
+	w := levelled(15, result.Primary, 1, 1.2, 0.8, 1.1)
 	w.e.Baseline = "B"
 	sides := func(c Comparison) []targetPair {
 		var all []targetPair
@@ -101,7 +101,7 @@ func TestPlacebos(t *testing.T) {
 	} {
 		e := result.Experiment{Baseline: "t0"}
 		for k, spec := range c.specs {
-			e.Targets = append(e.Targets, result.Target{Name: fmt.Sprint("t", k), Spec: spec})
+			e.Targets = append(e.Targets, result.Target{Name: fmt.Sprint("t", k), Spec: result.SpecOf(spec)})
 		}
 		if got := placebos(e); !slices.Equal(got, c.want) {
 			t.Errorf("%d: %q, want %q", i, got, c.want)

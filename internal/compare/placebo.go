@@ -1,10 +1,7 @@
 package compare
 
 import (
-	"maps"
-
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // placebos lists the targets with the same specification as the baseline under another label.
@@ -13,18 +10,12 @@ func placebos(e result.Experiment) []string {
 	if e.Imported != "" {
 		return names // runs of another tool have no specification that says anything
 	}
-	specs := map[string]targets.Spec{}
+	specs := map[string]result.Spec{}
 	for _, x := range e.Targets {
-		if s, err := targets.ParseSpec(x.Spec); err == nil {
-			delete(s.Options, "label")
-			specs[x.Name] = s
-		}
+		specs[x.Name] = without(x.Spec, "label")
 	}
-	baseline, is := specs[e.Baseline]
 	for _, x := range e.Targets {
-		s, parsed := specs[x.Name]
-		if is && parsed && x.Name != e.Baseline && s.Kind == baseline.Kind && s.Name == baseline.Name &&
-			maps.Equal(s.Options, baseline.Options) {
+		if x.Name != e.Baseline && x.Spec.Kind != "" && sameTarget(specs[x.Name], specs[e.Baseline]) {
 			names = append(names, x.Name)
 		}
 	}

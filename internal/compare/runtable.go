@@ -212,7 +212,7 @@ func (t *runTable) targetRuns() []TargetRuns {
 const mostReasons = 5
 
 func countRuns(x result.Target, runs []*result.Run) TargetRuns {
-	c := TargetRuns{Name: x.Name, Spec: x.Spec, Runs: len(runs), Reasons: []Reason{}}
+	c := TargetRuns{Name: x.Name, Spec: x.Spec.Text, Runs: len(runs), Reasons: []Reason{}}
 	// Reasons of one kind are shown with the text of the first.
 	reasons := warningCounts{}
 	for _, r := range runs {

@@ -8,7 +8,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -47,19 +46,15 @@ type SlopePoint struct {
 
 // slopes returns the slopes of all cases, in the order of the plan.
 func (t *runTable) slopes() []Slope {
-	var specs []targets.Spec
+	var specs []result.Spec
 	for _, x := range t.e.Targets {
-		s, err := targets.ParseSpec(x.Spec)
-		if err != nil {
-			return nil
-		}
-		specs = append(specs, s)
+		specs = append(specs, x.Spec)
 	}
-	ladders := targets.Ladders(specs)
-	primaries := max(countPrimaryCases(t.e.Cases)*len(ladders), 1)
+	all := ladders(specs)
+	primaries := max(countPrimaryCases(t.e.Cases)*len(all), 1)
 	var list []Slope
 	for _, rc := range t.e.Cases {
-		for _, l := range ladders {
+		for _, l := range all {
 			if s, ok := t.slope(rc, l, primaries); ok {
 				list = append(list, s)
 			}
@@ -69,7 +64,7 @@ func (t *runTable) slopes() []Slope {
 }
 
 // slope returns the slope of a case. It is not ok for references, and if no block was measured on all targets.
-func (t *runTable) slope(rc result.Case, l targets.Ladder, primaries int) (s Slope, ok bool) {
+func (t *runTable) slope(rc result.Case, l ladder, primaries int) (s Slope, ok bool) {
 	m := metric.Named(rc.Metric)
 	s = Slope{Case: rc.Name, Metric: rc.Metric, Unit: m.Unit, Better: m.Better, Role: rc.Role, Option: l.Option,
 		Per: perOf(l), Verdict: Undecided, Direction: None}
@@ -126,7 +121,7 @@ func (t *runTable) commonValues(rc result.Case, targets []string) (values [][]fl
 }
 
 // perOf returns the power of ten, at most 1000, that a slope is given for.
-func perOf(l targets.Ladder) float64 {
+func perOf(l ladder) float64 {
 	per := 1.0
 	for per < 1000 && 10*per <= l.Numbers[len(l.Numbers)-1] {
 		per *= 10

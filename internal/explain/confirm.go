@@ -10,30 +10,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A Factor is one property in which the better target can be made equal to the worse one without other changes: by an
 // option of the target, or by a parameter of the workload.
 type Factor struct {
-	Name     string `json:"name"`               // mss=1410
-	Target   string `json:"target,omitempty"`   // the better target with the option; "": unchanged
-	Workload string `json:"workload,omitempty"` // additional parameter of the workload; "": none
+	Name     string      `json:"name"`               // mss=1410
+	Target   result.Spec `json:"target,omitzero"`    // the better target with the option; "": unchanged
+	Workload string      `json:"workload,omitempty"` // additional parameter of the workload; "": none
 }
 
 // option returns a factor for the first of these options in which the targets differ.
 func option(names ...string) func(evidence) *Factor {
 	return func(e evidence) *Factor {
-		worse, err1 := targets.ParseSpec(e.specs[e.worse])
-		better, err2 := targets.ParseSpec(e.specs[e.better])
-		if err1 != nil || err2 != nil || worse.Kind != better.Kind {
+		worse, better := e.specs[e.worse], e.specs[e.better]
+		if worse.Kind == "" || worse.Kind != better.Kind {
 			return nil
 		}
 		for _, name := range names {
 			if value, given := worse.Options[name]; given && better.Options[name] != value {
 				text := name + "=" + value
-				return &Factor{Name: text, Target: better.Set(name, value).Set("label", e.better+" with "+text).Text}
+				return &Factor{Name: text, Target: better.Set(name, value).Set("label", e.better+" with "+text)}
 			}
 		}
 		return nil
@@ -97,18 +95,15 @@ func NewConfirmationPlan(x Explanation, e result.Experiment) (t ConfirmationPlan
 		if i < 0 {
 			return t, false
 		}
-		t.Targets = append(t.Targets, e.Targets[i].Spec)
+		t.Targets = append(t.Targets, e.Targets[i].Spec.Text)
 	}
 	for _, c := range x.Supported() {
 		switch {
 		case c.Factor == nil:
-		case c.Factor.Target != "":
-			spec, err := targets.ParseSpec(c.Factor.Target)
-			if err != nil {
-				continue
-			}
-			if !slices.Contains(t.Targets, c.Factor.Target) {
-				t.Targets = append(t.Targets, c.Factor.Target)
+		case c.Factor.Target.Kind != "":
+			spec := c.Factor.Target
+			if !slices.Contains(t.Targets, spec.Text) {
+				t.Targets = append(t.Targets, spec.Text)
 			}
 			t.arms = append(t.arms, arm{c, spec.Label(), x.Case})
 		default:
@@ -132,7 +127,7 @@ func withParameter(name, parameter string) string {
 func (t ConfirmationPlan) Matches(e result.Experiment) bool {
 	var specs []string
 	for _, o := range e.Targets {
-		specs = append(specs, o.Spec)
+		specs = append(specs, o.Spec.Text)
 	}
 	return slices.Equal(specs, t.Targets)
 }

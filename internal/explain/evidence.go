@@ -28,7 +28,7 @@ type evidence struct {
 	worse, better string // targets
 	pairs         []pair
 	facts         map[string][]result.Fact // by target
-	specs         map[string]string        // specifications of the targets, by label
+	specs         map[string]result.Spec   // by label
 	workload      string
 	cost          string       // cost metric that the runs have layers of; "" if none
 	layers        []difference // layers in which the worse target needs more of it
@@ -37,7 +37,7 @@ type evidence struct {
 func newEvidence(
 	row compare.Row, of result.Case, runs map[string]map[int]*result.Run, r result.Results,
 ) evidence {
-	e := evidence{row: row, worse: row.Target, better: row.Baseline, facts: r.Facts, specs: map[string]string{},
+	e := evidence{row: row, worse: row.Target, better: row.Baseline, facts: r.Facts, specs: map[string]result.Spec{},
 		workload: of.Workload}
 	for _, t := range r.Experiment.Targets {
 		e.specs[t.Name] = t.Spec

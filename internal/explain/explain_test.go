@@ -28,9 +28,10 @@ func experiment(name string, base, other side) result.Results {
 	role := result.Primary
 	r := result.Results{
 		Experiment: result.Experiment{ID: "2026-11-23-abcd", Baseline: "base",
-			Targets: []result.Target{{Name: "base", Spec: "lab:native"}, {Name: "other", Spec: "lab:vxlan"}},
-			Cases:   []result.Case{{Name: "path/load", Metric: name, Role: role}},
-			Design:  result.Design{Kind: "randomised blocks", Blocks: blocks, Alpha: 0.05, Delta: 0.02}},
+			Targets: []result.Target{{Name: "base", Spec: result.SpecOf("lab:native")},
+				{Name: "other", Spec: result.SpecOf("lab:vxlan")}},
+			Cases:  []result.Case{{Name: "path/load", Metric: name, Role: role}},
+			Design: result.Design{Kind: "randomised blocks", Blocks: blocks, Alpha: 0.05, Delta: 0.02}},
 		Facts: map[string][]result.Fact{"base": base.target, "other": other.target},
 	}
 	for block := 1; block <= blocks; block++ {
@@ -239,7 +240,8 @@ func TestTrial(t *testing.T) {
 	slow.values[metric.MSS] = 1388
 	r := experiment(metric.Throughput, fast, slow)
 	r.Experiment.Cases[0].Workload = "tcp-stream"
-	r.Experiment.Targets[0].Spec, r.Experiment.Targets[1].Spec = "lab:native", "lab:native?rate=5.5Gbit/s"
+	r.Experiment.Targets[0].Spec, r.Experiment.Targets[1].Spec = result.SpecOf("lab:native"),
+		result.SpecOf("lab:native?rate=5.5Gbit/s")
 	trial, ok := NewConfirmationPlan(explained(t, r)[0], r.Experiment)
 	const limited = "lab:native?label=base with rate=5.5Gbit/s&rate=5.5Gbit/s"
 	if want := []string{"lab:native", "lab:native?rate=5.5Gbit/s", limited}; !ok || !slices.Equal(trial.Targets, want) ||

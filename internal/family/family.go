@@ -135,7 +135,7 @@ func (c Case) Name() string { return c.Workload.String() }
 func (c Case) Planned() result.Case {
 	t := c.Workload.Traits()
 	return result.Case{
-		Name: c.Name(), Path: t.Path, Workload: t.Kind, Role: c.Role, Metric: t.Metric, Load: t.Load,
+		Name: c.Name(), Path: result.Path(t.Path), Workload: t.Kind, Role: c.Role, Metric: t.Metric, Load: t.Load,
 		Words: t.Words, Definition: t.Definition,
 	}
 }
@@ -202,7 +202,7 @@ func (l List) Parse(name, definition string) (Case, error) {
 // as they follow from its name. The name may lack a path, and need not be that of a known workload.
 func (l List) ImportedCase(name string) result.Case {
 	f, path, rest := l.split(name)
-	known := result.Case{Name: name, Path: path, Workload: rest, Role: result.Exploratory}
+	known := result.Case{Name: name, Path: result.Path(path), Workload: rest, Role: result.Exploratory}
 	if path != "" {
 		l = List{f}
 	}

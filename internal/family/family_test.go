@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 var families = family.List{network.Family(), storage.Family()}
@@ -18,10 +18,10 @@ var families = family.List{network.Family(), storage.Family()}
 // The name of every path with every workload is parsed as the same case.
 func TestNamesRoundTrip(t *testing.T) {
 	seen := map[string]bool{}
-	for _, p := range targets.Paths() {
-		for _, k := range network.Kinds() {
-			s := network.Spec{Kind: k, Flows: 3}
-			if k == network.Idle {
+	for _, p := range result.Paths() {
+		for _, k := range netload.Kinds() {
+			s := netload.Spec{Kind: k, Flows: 3}
+			if k == netload.Unloaded {
 				s.Flows = 0 // it has no parameters
 			}
 			w, err := s.Resolved()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/iperf3"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -213,11 +214,11 @@ func (t iperf3Test) record() Record {
 	r.Window = t.summaries[0].seconds
 	r.Values = t.measured(received, sent, w.Kind.UDP())
 	r.Facts = []result.Fact{{Name: "tool.version", Value: result.Unknown}}
-	if w.Kind == network.UDPUnpaced {
+	if w.Kind == netload.UDPUnpaced {
 		r.Facts = append(r.Facts, network.Unpaced)
 	}
-	if w.Direction == network.Both {
-		r.Facts = append(r.Facts, result.Fact{Name: "direction", Value: string(network.Both)})
+	if w.Direction == netload.Both {
+		r.Facts = append(r.Facts, result.Fact{Name: "direction", Value: string(netload.Both)})
 	}
 	if len(t.args) > 0 {
 		r.Facts = append(r.Facts, result.Fact{Name: "command", Value: "iperf3 " + strings.Join(t.args, " ")})
@@ -265,27 +266,27 @@ func (t iperf3Test) measured(received, sent []summaryRow, udp bool) []result.Val
 const unpacedBelow = 0.95
 
 // workload derives the workload from the command and the summaries; sent is the sender's rate in bit/s.
-func (t iperf3Test) workload(sent float64) network.Spec {
-	w := network.Spec{Kind: network.TCPStream, Flows: 1, Direction: network.Forward}
+func (t iperf3Test) workload(sent float64) netload.Spec {
+	w := netload.Spec{Kind: netload.TCPStream, Flows: 1, Direction: netload.Forward}
 	if n, err := strconv.Atoi(option(t.args, "-P", "--parallel")); err == nil {
 		w.Flows = n
 	}
-	if size := parseScaled(option(t.args, "-l", "--length"), 1024); size < network.MaxSize {
+	if size := parseScaled(option(t.args, "-l", "--length"), 1024); size < netload.MaxSize {
 		w.Size = int(size)
 	}
 	switch {
 	case slices.ContainsFunc(t.summaries, func(s summaryRow) bool { return s.role != "" }):
-		w.Direction = network.Both
+		w.Direction = netload.Both
 	case slices.Contains(t.args, "-R") || slices.Contains(t.args, "--reverse"):
-		w.Direction = network.Reverse
+		w.Direction = netload.Reverse
 	}
 	if slices.ContainsFunc(t.summaries, func(s summaryRow) bool { return s.udp }) {
 		pace, _, _ := strings.Cut(option(t.args, "-b", "--bitrate", "--bandwidth"), "/")
 		perFlow := parseScaled(pace, 1000)
-		w.Kind = network.UDPStream
+		w.Kind = netload.UDPStream
 		switch requested := perFlow * float64(w.Flows); {
 		case pace == "0", sent > 0 && sent < unpacedBelow*requested:
-			w.Kind = network.UDPUnpaced
+			w.Kind = netload.UDPUnpaced
 		case w.Size > 0:
 			w.Rate = iperf3.Datagrams(requested, w.Size)
 		}
@@ -295,14 +296,14 @@ func (t iperf3Test) workload(sent float64) network.Spec {
 
 // workloadName returns Knotmeter's name of the workload, or only its kind if there is no such workload. A pace of
 // datagrams of unknown size cannot be named.
-func (t iperf3Test) workloadName(w network.Spec) string {
-	if w.Kind == network.UDPStream && w.Rate == 0 {
+func (t iperf3Test) workloadName(w netload.Spec) string {
+	if w.Kind == netload.UDPStream && w.Rate == 0 {
 		return "udp-stream-paced"
 	}
 	if _, err := w.Resolved(); err != nil {
 		return string(w.Kind)
 	}
-	return w.String()
+	return network.Name(w)
 }
 
 // netperfKinds maps arguments of -t to the names of tests in banners.

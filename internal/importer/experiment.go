@@ -12,7 +12,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A Source is a file to import.
@@ -223,7 +222,7 @@ func caseName(r Record, given string) string {
 	case r.Case == "":
 		r.Path = cmp.Or(r.Path, given)
 		return r.name()
-	case slices.ContainsFunc(targets.Paths(), func(p targets.Path) bool {
+	case slices.ContainsFunc(result.Paths(), func(p result.Path) bool {
 		return strings.HasPrefix(r.Case, string(p)+"/")
 	}):
 		return r.Case
@@ -231,7 +230,7 @@ func caseName(r Record, given string) string {
 	return given + "/" + r.Case
 }
 
-func isPath(text string) bool { return slices.Contains(targets.Paths(), targets.Path(text)) }
+func isPath(text string) bool { return slices.Contains(result.Paths(), result.Path(text)) }
 
 // checkCase returns an error if --case names one case, but the files have several.
 func checkCase(entries []entry, given string) error {
@@ -297,7 +296,7 @@ func rawName(name string) string {
 // addTarget registers a target and its facts. A fact with several values is kept with each.
 func (b *builder) addTarget(name string, environment []result.Fact) {
 	if !slices.ContainsFunc(b.e.Targets, func(t result.Target) bool { return t.Name == name }) {
-		b.e.Targets = append(b.e.Targets, result.Target{Name: name, Spec: b.e.Imported + ":" + name})
+		b.e.Targets = append(b.e.Targets, result.Target{Name: name, Spec: result.SpecOf(b.e.Imported + ":" + name)})
 		b.facts[name] = []result.Fact{{Name: "kind", Value: "imported"}}
 	}
 	for _, f := range environment {

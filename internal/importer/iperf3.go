@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/iperf3"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -67,7 +68,7 @@ func streamName(report iperf3.Report) string {
 	if _, err := w.Resolved(); err != nil {
 		return string(w.Kind)
 	}
-	return w.String()
+	return network.Name(w)
 }
 
 // joinEvents joins the events of --json-stream, one on each line, to documents like those of -J. Others are unchanged.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -75,10 +76,10 @@ func (k knbRun) records(d document) []Record {
 		key, path, workload string
 		test                knbTest
 	}{
-		{"pod2pod.tcp", "pod-pod/other", string(network.TCPStream), k.Data.Pod.TCP},
-		{"pod2pod.udp", "pod-pod/other", string(network.UDPUnpaced), k.Data.Pod.UDP},
-		{"pod2svc.tcp", "pod-svc/other", string(network.TCPStream), k.Data.Service.TCP},
-		{"pod2svc.udp", "pod-svc/other", string(network.UDPUnpaced), k.Data.Service.UDP},
+		{"pod2pod.tcp", "pod-pod/other", string(netload.TCPStream), k.Data.Pod.TCP},
+		{"pod2pod.udp", "pod-pod/other", string(netload.UDPUnpaced), k.Data.Pod.UDP},
+		{"pod2svc.tcp", "pod-svc/other", string(netload.TCPStream), k.Data.Service.TCP},
+		{"pod2svc.udp", "pod-svc/other", string(netload.UDPUnpaced), k.Data.Service.UDP},
 	} {
 		if t.test.Bandwidth == nil {
 			continue
@@ -86,7 +87,7 @@ func (k knbRun) records(d document) []Record {
 		r := k.record(t.test)
 		r.Path, r.Workload = t.path, t.workload
 		r.Place, r.Text = d.place("data."+t.key), d.text
-		if t.workload == string(network.UDPUnpaced) {
+		if t.workload == string(netload.UDPUnpaced) {
 			r.Facts = append(r.Facts, network.Unpaced)
 		}
 		records = append(records, r)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -230,7 +231,7 @@ func (o *output) isStream() bool {
 // size returns the first of some selectors that has a size, in bytes; 0 if none has.
 func (o *output) size(keys ...string) int {
 	for _, key := range keys {
-		if v := o.get(key); v > 0 && v < network.MaxSize {
+		if v := o.get(key); v > 0 && v < netload.MaxSize {
 			return int(v)
 		}
 	}
@@ -240,12 +241,12 @@ func (o *output) size(keys ...string) int {
 // workload returns Knotmeter's name of the workload with parameters that are not defaults, or only its kind if there is
 // no such workload; empty if it is unknown.
 func (o *output) workload(stream bool) string {
-	w := network.Spec{}
+	w := netload.Spec{}
 	switch {
 	case (o.kind == "" || strings.HasPrefix(o.kind, "OMNI")) && o.values["PROTOCOL"] == "":
 		return "" // the protocol is unknown
 	case strings.Contains(o.kind, "CONNECT/REQUEST/RESPONSE"):
-		w.Kind = network.TCPCRR
+		w.Kind = netload.TCPCRR
 	case strings.Contains(o.kind, "CONNECT/CLOSE"):
 		return "tcp-cc"
 	case strings.Contains(o.kind, "SENDFILE"):
@@ -253,24 +254,24 @@ func (o *output) workload(stream bool) string {
 	case strings.Contains(o.kind, "SCTP") || o.values["PROTOCOL"] == "SCTP":
 		return ""
 	case stream && o.udp():
-		w = network.Spec{Kind: network.UDPUnpaced, Size: o.size("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
+		w = netload.Spec{Kind: netload.UDPUnpaced, Size: o.size("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
 	case stream:
-		w = network.Spec{Kind: network.TCPStream, Size: o.size("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
+		w = netload.Spec{Kind: netload.TCPStream, Size: o.size("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
 		if strings.Contains(o.kind, "MAERTS") || strings.HasPrefix(strings.ToUpper(o.values["DIRECTION"]), "REC") ||
 			o.kind == "OMNI RECEIVE" {
-			w.Direction = network.Reverse
+			w.Direction = netload.Reverse
 		}
 	case o.udp():
-		w.Kind = network.UDPRR
+		w.Kind = netload.UDPRR
 	default:
-		w.Kind = network.TCPRR
+		w.Kind = netload.TCPRR
 	}
 	if !stream {
 		w.Request, w.Response = o.size("REQUEST_SIZE"), o.size("RESPONSE_SIZE")
 	}
 	name := string(w.Kind)
 	if _, err := w.Resolved(); err == nil {
-		name = w.String()
+		name = network.Name(w)
 	}
 	if burst := o.inFlight(); burst > 0 && !stream {
 		name += "-burst" + strconv.Itoa(burst)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A namespaces holds the network namespaces of an applied plan, and what belongs to them.
@@ -125,7 +124,7 @@ type features struct {
 
 // probe checks the features that a plan needs for a path, each once and in a scratch namespace. A missing feature takes
 // precedence over one that could not be checked. The latter is not remembered.
-func (f *features) probe(p Plan, path targets.Path) error {
+func (f *features) probe(p Plan, path result.Path) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var doubts []error

@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -17,7 +18,7 @@ import (
 const runTime = 100 * time.Millisecond
 
 // quickPaths are the paths of network:quick.
-var quickPaths = []targets.Path{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode}
+var quickPaths = []result.Path{result.PodPodOther, result.PodSvcOther, result.NodeNode}
 
 func BenchmarkOpen(b *testing.B)  { benchmark(b, true) }
 func BenchmarkClose(b *testing.B) { benchmark(b, false) }

@@ -126,8 +126,8 @@ func TestBulkTransfers(t *testing.T) {
 
 func checkBulk(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	l := startLab(t, config())
-	paths := []targets.Path{targets.PodSvcOther, targets.PodPodOther, targets.NodeNode}
-	path := paths[slices.IndexFunc(paths, func(p targets.Path) bool { return d.Carries(topology, p) == nil })]
+	paths := []result.Path{result.PodSvcOther, result.PodPodOther, result.NodeNode}
+	path := paths[slices.IndexFunc(paths, func(p result.Path) bool { return d.Carries(topology, p) == nil })]
 	err := l.Probe(d.Name(), topology, path)
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
@@ -153,7 +153,7 @@ func TestConnectionsLeftOverALossyLink(t *testing.T) {
 	topology.Loss = 0.05
 	closed := 0
 	for range 20 {
-		site, err := openOne(t.Context(), l, "host", topology, targets.Placement{Path: targets.NodeNode})
+		site, err := openOne(t.Context(), l, "host", topology, targets.Placement{Path: result.NodeNode})
 		if err != nil {
 			t.Log(err) // one time in a hundred the link also loses too many packets of the datapath check
 			continue
@@ -197,13 +197,13 @@ func killTransfer(t *testing.T, l *lab.Lab, site singleSite) {
 // TestServicesAtConnect checks the paths to Services with Services by eBPF, and one other path, which they must not
 // affect.
 func TestServicesAtConnect(t *testing.T) {
-	servicesAtConnect(t, targets.PodPodOther, targets.NodeSvcSame,
-		targets.NodeSvcOther, targets.PodSvcSame, targets.PodSvcOther)
+	servicesAtConnect(t, result.PodPodOther, result.NodeSvcSame,
+		result.NodeSvcOther, result.PodSvcSame, result.PodSvcOther)
 }
 
-func TestStressServicesAtConnect(t *testing.T) { servicesAtConnect(t, targets.Paths()...) }
+func TestStressServicesAtConnect(t *testing.T) { servicesAtConnect(t, result.Paths()...) }
 
-func servicesAtConnect(t *testing.T, paths ...targets.Path) {
+func servicesAtConnect(t *testing.T, paths ...result.Path) {
 	t.Cleanup(func() { checkNoGroups(t) }) // after the parallel subtests
 	for _, d := range datapath.Kit.Datapaths {
 		for _, ipv6 := range []bool{false, true} {
@@ -242,7 +242,7 @@ func TestServicesAtConnectNeedRoot(t *testing.T) {
 	c.UserNamespace = true
 	topology := lab.Default()
 	topology.Services = "ebpf"
-	err := startLab(t, c).Probe("native", topology, targets.PodSvcOther)
+	err := startLab(t, c).Probe("native", topology, result.PodSvcOther)
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "root") {
 		t.Errorf("in a user namespace: %v", err)
 	}
@@ -254,13 +254,13 @@ func TestTwoSitesAtConnect(t *testing.T) {
 	topology := lab.Default()
 	topology.Services = "ebpf"
 	l := startLab(t, config())
-	if err := l.Probe("native", topology, targets.PodSvcOther); errors.Is(err, result.ErrNotSupported) {
+	if err := l.Probe("native", topology, result.PodSvcOther); errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
 	}
 	var seen []string
 	var sites []int
 	for range 2 {
-		site, err := openOne(context.Background(), l, "native", topology, targets.Placement{Path: targets.PodSvcOther})
+		site, err := openOne(context.Background(), l, "native", topology, targets.Placement{Path: result.PodSvcOther})
 		if err != nil {
 			t.Fatal(err)
 		}

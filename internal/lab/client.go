@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -187,7 +188,7 @@ func (l *Lab) call(r request) (reply, error) {
 
 // Probe returns nil if the kernel has what a datapath needs for a path, and an error that Is result.ErrNotSupported if
 // it does not. With any other error the answer is unknown.
-func (l *Lab) Probe(datapath string, t Topology, path targets.Path) error {
+func (l *Lab) Probe(datapath string, t Topology, path result.Path) error {
 	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Path: path})
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // A Datapath carries packets from pod to pod. All its methods are pure.
@@ -17,9 +17,9 @@ type Datapath interface {
 	// Plan plans the namespaces, the underlay, the pods and the routes between them, but not the Services.
 	Plan(t Topology) (Plan, error)
 	// Carries returns nil, or an error that Is result.ErrNotSupported with the reason why there is no such path.
-	Carries(t Topology, p targets.Path) error
+	Carries(t Topology, p result.Path) error
 	// Wire describes the packets of a path on the underlay. The datapath must carry the path.
-	Wire(p targets.Path) Wire
+	Wire(p result.Path) Wire
 }
 
 // A Wire describes the packets of a path at the ports of the underlay's switch. The datapath check compares it with

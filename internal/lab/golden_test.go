@@ -9,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -64,7 +65,7 @@ func TestPathsAndWires(t *testing.T) {
 		topology := lab.Default()
 		topology.Services = services
 		var lines []string
-		for _, path := range targets.Paths() {
+		for _, path := range result.Paths() {
 			if err := d.Carries(topology, path); err != nil {
 				lines = append(lines, string(path)+": not supported: "+err.Error())
 				continue
@@ -115,21 +116,21 @@ func TestTopologyIsChecked(t *testing.T) {
 
 func TestEndsOfPlacements(t *testing.T) {
 	for _, c := range []struct {
-		path                 targets.Path
+		path                 result.Path
 		rotation             int
 		client, server, dial string
 	}{
-		{targets.NodeNode, 0, "node1", "node2", "10.0.0.2:5201"},
-		{targets.NodeNode, 2, "node3", "node1", "10.0.0.1:5201"},
-		{targets.NodeNode, -1, "node3", "node1", "10.0.0.1:5201"},
-		{targets.PodNodeSame, 0, "node1/pod1", "node1", "10.0.0.1:5201"},
-		{targets.PodNodeOther, 1, "node2/pod1", "node3", "10.0.0.3:5201"},
-		{targets.PodPodSame, 4, "node2/pod1", "node2/pod2", "10.244.2.12:5201"},
-		{targets.PodPodOther, 0, "node1/pod1", "node2/pod1", "10.244.2.11:5201"},
-		{targets.NodeSvcSame, 0, "node1", "node1/pod2", "10.96.0.2:5201"},
-		{targets.NodeSvcOther, 0, "node1", "node2/pod1", "10.96.0.3:5201"},
-		{targets.PodSvcSame, 1, "node2/pod1", "node2/pod2", "10.96.0.4:5201"},
-		{targets.PodSvcOther, 2, "node3/pod1", "node1/pod1", "10.96.0.1:5201"},
+		{result.NodeNode, 0, "node1", "node2", "10.0.0.2:5201"},
+		{result.NodeNode, 2, "node3", "node1", "10.0.0.1:5201"},
+		{result.NodeNode, -1, "node3", "node1", "10.0.0.1:5201"},
+		{result.PodNodeSame, 0, "node1/pod1", "node1", "10.0.0.1:5201"},
+		{result.PodNodeOther, 1, "node2/pod1", "node3", "10.0.0.3:5201"},
+		{result.PodPodSame, 4, "node2/pod1", "node2/pod2", "10.244.2.12:5201"},
+		{result.PodPodOther, 0, "node1/pod1", "node2/pod1", "10.244.2.11:5201"},
+		{result.NodeSvcSame, 0, "node1", "node1/pod2", "10.96.0.2:5201"},
+		{result.NodeSvcOther, 0, "node1", "node2/pod1", "10.96.0.3:5201"},
+		{result.PodSvcSame, 1, "node2/pod1", "node2/pod2", "10.96.0.4:5201"},
+		{result.PodSvcOther, 2, "node3/pod1", "node1/pod1", "10.96.0.1:5201"},
 	} {
 		e := lab.EndsOf(lab.Topology{Nodes: 3}, targets.Placement{Path: c.path, Rotation: c.rotation})
 		if e.Client.Name != c.client || e.Server.Name != c.server || e.Dial.String() != c.dial {

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -47,7 +48,7 @@ func openSites() error {
 			topology.Services = datapath.Kit.Services[rand.N(len(datapath.Kit.Services))].Name()
 			var placements []targets.Placement
 			for j := range 3 {
-				p := targets.Placement{Path: targets.Paths()[(i+j)%len(targets.Paths())], Rotation: i}
+				p := targets.Placement{Path: result.Paths()[(i+j)%len(result.Paths())], Rotation: i}
 				if d.Carries(topology, p.Path) == nil && l.Probe(d.Name(), topology, p.Path) == nil {
 					placements = append(placements, p)
 				}

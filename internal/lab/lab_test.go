@@ -53,12 +53,12 @@ func openOne(
 
 // checkPaths opens and closes a site with the given paths, or with all paths of a datapath, in each direction. Open
 // checks that the ends of each path reach each other over the datapath.
-func checkPaths(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...targets.Path) {
+func checkPaths(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...result.Path) {
 	t.Helper()
 	if len(paths) == 0 {
-		paths = targets.Paths()
+		paths = result.Paths()
 	}
-	paths = slices.DeleteFunc(slices.Clone(paths), func(path targets.Path) bool {
+	paths = slices.DeleteFunc(slices.Clone(paths), func(path result.Path) bool {
 		err := l.Probe(d.Name(), topology, path)
 		if err != nil && !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("%s: %v", path, err)
@@ -75,7 +75,7 @@ func checkPaths(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology,
 
 // checkPathsOnce opens one site with a place for each path, and checks the places that the datapath carries.
 func checkPathsOnce(
-	t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths []targets.Path, rotation int,
+	t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths []result.Path, rotation int,
 ) {
 	t.Helper()
 	var placements []targets.Placement
@@ -139,7 +139,7 @@ func TestWorksInAUserNamespace(t *testing.T) {
 	for _, d := range datapath.Kit.Datapaths {
 		t.Run(d.Name(), func(t *testing.T) {
 			t.Parallel()
-			checkPaths(t, startLab(t, c), d, lab.Default(), targets.NodeNode, targets.PodPodOther, targets.NodeSvcOther)
+			checkPaths(t, startLab(t, c), d, lab.Default(), result.NodeNode, result.PodPodOther, result.NodeSvcOther)
 		})
 	}
 }
@@ -154,7 +154,7 @@ func TestOptionsOfATopology(t *testing.T) {
 		for _, d := range datapath.Kit.Datapaths {
 			t.Run(name+"/"+d.Name(), func(t *testing.T) {
 				t.Parallel()
-				checkPaths(t, startLab(t, config()), d, topology, targets.NodeNode, targets.PodPodOther)
+				checkPaths(t, startLab(t, config()), d, topology, result.NodeNode, result.PodPodOther)
 			})
 		}
 	}

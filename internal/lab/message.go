@@ -36,7 +36,7 @@ type request struct {
 	Do         string              `json:"do"`
 	Datapath   string              `json:"datapath,omitempty"`
 	Topology   Topology            `json:"topology,omitzero"`
-	Path       targets.Path        `json:"path,omitempty"`       // of doProbe
+	Path       result.Path         `json:"path,omitempty"`       // of doProbe
 	Placements []targets.Placement `json:"placements,omitempty"` // of doOpen
 	Site       int                 `json:"site,omitempty"`
 	Host       string              `json:"host,omitempty"`

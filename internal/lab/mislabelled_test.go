@@ -22,8 +22,8 @@ type mislabelled struct {
 	change  func(*lab.Plan)
 }
 
-func (l mislabelled) Name() string               { return l.label }
-func (l mislabelled) Wire(targets.Path) lab.Wire { return l.claimed }
+func (l mislabelled) Name() string              { return l.label }
+func (l mislabelled) Wire(result.Path) lab.Wire { return l.claimed }
 func (l mislabelled) Plan(t lab.Topology) (lab.Plan, error) {
 	p, err := l.Datapath.Plan(t)
 	if err == nil && l.change != nil {
@@ -35,11 +35,11 @@ func (l mislabelled) Plan(t lab.Topology) (lab.Plan, error) {
 // A mislabelledPath datapath makes a false claim about one path only.
 type mislabelledPath struct {
 	mislabelled
-	path targets.Path
+	path result.Path
 }
 
 // Wire returns the false claim for that path, and the truth for others.
-func (l mislabelledPath) Wire(path targets.Path) lab.Wire {
+func (l mislabelledPath) Wire(path result.Path) lab.Wire {
 	if path == l.path {
 		return l.claimed
 	}
@@ -74,7 +74,7 @@ func findDatapath(name string) lab.Datapath {
 }
 
 func mislabelledDatapaths() []mislabelled {
-	overlay := findDatapath("vxlan").Wire(targets.PodPodOther)
+	overlay := findDatapath("vxlan").Wire(result.PodPodOther)
 	other, id := overlay, overlay
 	other.Layers = []string{"ipv4", "udp:8472", "vxlan:7", "ethernet"}
 	id.Layers, id.Device = nil, "vxlan0"
@@ -105,11 +105,11 @@ func mislabelledDatapaths() []mislabelled {
 }
 
 func mislabelledPaths() []mislabelledPath {
-	apart := findDatapath("vxlan").Wire(targets.PodPodOther)
+	apart := findDatapath("vxlan").Wire(result.PodPodOther)
 	apart.Device = ""
 	return []mislabelledPath{
-		{mislabelled{findDatapath("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, targets.NodeNode},
-		{mislabelled{findDatapath("vxlan"), "vxlan-past-its-device", apart, nil}, targets.PodPodOther},
+		{mislabelled{findDatapath("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, result.NodeNode},
+		{mislabelled{findDatapath("vxlan"), "vxlan-past-its-device", apart, nil}, result.PodPodOther},
 		{mislabelled{findDatapath("native"), "native-without-a-way-back", lab.Wire{},
 			withoutSteps("node2: route add 10.244.1.0/24")}, ""},
 	}
@@ -148,7 +148,7 @@ func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
 		{"small-mtu", "a datagram of 1472 bytes, which the path should carry whole"},
 		{"no-such-device", "node1: addr add 192.0.2.1/24 dev eth7: device eth7: Link not found"},
 	} {
-		site, err := openOne(t.Context(), l, test.name, lab.Default(), targets.Placement{Path: targets.PodPodOther})
+		site, err := openOne(t.Context(), l, test.name, lab.Default(), targets.Placement{Path: result.PodPodOther})
 		switch {
 		case err == nil:
 			t.Errorf("%s: the false claim was not noticed", test.name)
@@ -167,7 +167,7 @@ func TestOpenLooksAtTheTunnelsCounters(t *testing.T) {
 	c := config()
 	c.Kit, c.Argv = mislabelledKit(), []string{"/proc/self/exe", mislabelledArg}
 	l := startLab(t, c)
-	_, err := openOne(t.Context(), l, "vxlan-one-way", lab.Default(), targets.Placement{Path: targets.PodPodOther})
+	_, err := openOne(t.Context(), l, "vxlan-one-way", lab.Default(), targets.Placement{Path: result.PodPodOther})
 	if want := "vxlan0 received"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -178,17 +178,17 @@ func TestOpenFindsOutWhichPlacesAreNotAsTheyShould(t *testing.T) {
 	c := config()
 	c.Kit, c.Argv = mislabelledKit(), []string{"/proc/self/exe", mislabelledArg}
 	l := startLab(t, c)
-	for name, says := range map[string]map[targets.Path]string{
+	for name, says := range map[string]map[result.Path]string{
 		"native-without-a-way-back": {
-			targets.PodNodeOther: "node1/pod1 does not reach node2 at",
-			targets.PodPodOther:  "node1/pod1 does not reach node2/pod1 at",
-			targets.PodSvcOther:  "node1/pod1 does not reach node2/pod1 at 10.96.0.3:5201",
+			result.PodNodeOther: "node1/pod1 does not reach node2 at",
+			result.PodPodOther:  "node1/pod1 does not reach node2/pod1 at",
+			result.PodSvcOther:  "node1/pod1 does not reach node2/pod1 at 10.96.0.3:5201",
 		},
-		"native-with-a-quiet-underlay": {targets.NodeNode: "stays within a node, but its data was on the underlay"},
-		"vxlan-past-its-device":        {targets.PodPodOther: "vxlan0 received"},
+		"native-with-a-quiet-underlay": {result.NodeNode: "stays within a node, but its data was on the underlay"},
+		"vxlan-past-its-device":        {result.PodPodOther: "vxlan0 received"},
 	} {
 		var placements []targets.Placement
-		for _, path := range targets.Paths() {
+		for _, path := range result.Paths() {
 			placements = append(placements, targets.Placement{Path: path})
 		}
 		site, err := l.Open(t.Context(), name, lab.Default(), placements)

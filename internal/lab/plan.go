@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // An Op is one step of a plan, with a text and an effect.
@@ -41,13 +41,13 @@ type Plan struct {
 	// Tunnel is the device in every node through which the datapath's packets between nodes go; empty: the uplink.
 	Tunnel string
 	// Needs are features that single paths need in addition to those of the steps.
-	Needs map[targets.Path][]Prober
+	Needs map[result.Path][]Prober
 }
 
 // Need adds a feature that one path needs. If it is missing, only that path is not supported.
-func (p *Plan) Need(path targets.Path, op Prober) {
+func (p *Plan) Need(path result.Path, op Prober) {
 	if p.Needs == nil {
-		p.Needs = map[targets.Path][]Prober{}
+		p.Needs = map[result.Path][]Prober{}
 	}
 	same := func(o Prober) bool { return o.Feature() == op.Feature() }
 	if !slices.ContainsFunc(p.Needs[path], same) {
@@ -95,7 +95,7 @@ func (p Plan) String() string {
 
 // probers returns the probes of a plan for a path, one per feature: first those of the path, then those of the steps,
 // without features that only other paths need.
-func (p Plan) probers(path targets.Path) []Prober {
+func (p Plan) probers(path result.Path) []Prober {
 	var probers []Prober
 	seen := map[string]bool{}
 	for of, ops := range p.Needs {

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/result"
-)
+import "github.com/knotmeter/knotmeter/internal/result"
 
 // Schema of a [Document].
 const Schema = "knotmeter/plan/v1"
@@ -48,9 +45,9 @@ type NodePair struct {
 	Server string `json:"server"`
 }
 
-// Predict fills in the predictions for d.Experiment, whose cases are of these families. Errors are about the looks or
-// the known results.
-func (d *Document) Predict(k Known, families family.List) error {
+// Predict fills in the predictions for d.Experiment, from the times of its cases, by name. Errors are about the looks
+// or the known results.
+func (d *Document) Predict(k Known, cases map[string]CaseTimes) error {
 	t, err := newTest(d.Experiment)
 	if err != nil {
 		return err
@@ -60,7 +57,7 @@ func (d *Document) Predict(k Known, families family.List) error {
 			d.Detectable = append(d.Detectable, t.detectable(spread, d.Experiment.Design.Alpha/float64(n)))
 		}
 	}
-	durations := Learn(d.Experiment, families, k.Results)
+	durations := Learn(d.Experiment, cases, k.Results)
 	d.Outline = NewOutline(d.Experiment, &durations)
 	o := d.Outline
 	d.Runs, d.Seconds, d.Visits = o.Runs, o.Seconds, o.Visits

@@ -4,9 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Pause is the default pause before a run, so that runs do not disturb each other.
@@ -17,10 +15,9 @@ const Pause = 20 * time.Millisecond
 // count.
 type Durations struct {
 	e        result.Experiment
-	families map[string]string        // names, by case
-	cases    map[string]family.Traits // by name
-	targets  map[string]targets.Spec  // by name
-	sittings map[int]string           // Traits.Sitting of the cases of a site, by the site's number
+	cases    map[string]CaseTimes   // by name
+	targets  map[string]result.Spec // by name
+	sittings map[int]string         // CaseTimes.Sitting of the cases of a site, by the site's number
 	// Seconds beyond the nominal ones.
 	runs, opening, closing, switching map[scope]*mean
 }
@@ -33,35 +30,35 @@ type mean struct {
 	n   int
 }
 
-// NewDurations returns the nominal durations of an experiment whose cases are of these families. For an unknown case or
-// target, only the design is used.
-func NewDurations(e result.Experiment, families family.List) Durations {
+// CaseTimes are the usual times of a case, which the family of its workload knows before anything is measured. They add
+// to the times of every case.
+type CaseTimes struct {
+	Family      string
+	Sitting     string        // equal for the cases of a block that share sites
+	Application string        // what the case asks and a target may deploy; empty: nothing
+	Site        time.Duration // creating and removing what a cluster needs for it in addition to pods
+	First       time.Duration // the first run in a new site, in addition to Run
+	Run         time.Duration // every run, outside of its window
+	Windows     float64       // windows of a search in addition to the one that counts, each with its warm-up
+}
+
+// NewDurations returns the nominal durations of an experiment, from the times of its cases, by name. For an unknown
+// case or target, only the design is used.
+func NewDurations(e result.Experiment, cases map[string]CaseTimes) Durations {
 	d := Durations{
-		e: e, families: map[string]string{}, cases: map[string]family.Traits{}, targets: map[string]targets.Spec{},
-		sittings: map[int]string{},
-		runs:     map[scope]*mean{}, opening: map[scope]*mean{}, closing: map[scope]*mean{}, switching: map[scope]*mean{},
+		e: e, cases: cases, targets: map[string]result.Spec{}, sittings: map[int]string{},
+		runs: map[scope]*mean{}, opening: map[scope]*mean{}, closing: map[scope]*mean{}, switching: map[scope]*mean{},
 	}
 	for _, t := range e.Targets {
-		d.targets[t.Name], _ = targets.ParseSpec(t.Spec)
-	}
-	for _, c := range e.Cases {
-		for _, f := range families {
-			if !slices.Contains(f.Paths, c.Path) {
-				continue
-			}
-			d.families[c.Name] = f.Name
-			if w, err := f.Parse(c.Path, c.Workload, c.Definition); err == nil {
-				d.cases[c.Name] = w.Traits()
-			}
-		}
+		d.targets[t.Name] = t.Spec
 	}
 	return d
 }
 
 // Learn returns the [NewDurations] of e, corrected by earlier runs, sites and switches, which may be of another design.
 // Their cases and targets must have the names that they have in e.
-func Learn(e result.Experiment, families family.List, earlier result.Results) Durations {
-	d := NewDurations(e, families)
+func Learn(e result.Experiment, cases map[string]CaseTimes, earlier result.Results) Durations {
+	d := NewDurations(e, cases)
 	for _, r := range earlier.Runs {
 		if r.Valid() {
 			d.addRun(r, Pause.Seconds()+r.Setup+r.Window+r.Cleanup, earlier.Experiment.Design)
@@ -80,7 +77,7 @@ func Learn(e result.Experiment, families family.List, earlier result.Results) Du
 func (d *Durations) AddRun(r result.Run, took float64) { d.addRun(r, took, d.e.Design) }
 
 func (d *Durations) addRun(r result.Run, took float64, design result.Design) {
-	d.sittings[r.Site] = d.cases[r.Case].Sitting()
+	d.sittings[r.Site] = d.cases[r.Case].Sitting
 	beyond := took - d.nominalRun(r.Case, r.Target, design)
 	for _, s := range d.runScopes(r.Case, r.Target) {
 		add(d.runs, s, beyond)
@@ -122,7 +119,7 @@ func (d *Durations) Run(caseName, target string) float64 {
 func (d *Durations) Longest() float64 {
 	longest, sittings := 0.0, map[string]float64{}
 	for _, c := range d.e.Cases {
-		s, block := d.cases[c.Name].Sitting(), 0.0
+		s, block := d.cases[c.Name].Sitting, 0.0
 		for _, t := range d.e.MeasuredOn(c) {
 			if d.e.InTurn() {
 				block = max(block, d.Run(c.Name, t))
@@ -143,7 +140,7 @@ func (d *Durations) Sites(blocks map[string]float64) float64 {
 	most := map[string]float64{} // blocks, by sitting
 	var order []string
 	for _, c := range d.e.Cases {
-		n, s := blocks[c.Name], d.cases[c.Name].Sitting()
+		n, s := blocks[c.Name], d.cases[c.Name].Sitting
 		if _, known := most[s]; !known {
 			order = append(order, s)
 		}
@@ -176,14 +173,14 @@ func (d *Durations) Switches(blocks map[string]float64) float64 {
 
 // SitesOf predicts the seconds spent opening and closing the sites of a case in one block on these targets.
 func (d *Durations) SitesOf(caseName string, on []string) float64 {
-	return d.sitesOfBlock(d.cases[caseName].Sitting(), on)
+	return d.sitesOfBlock(d.cases[caseName].Sitting, on)
 }
 
 // sitesOfBlock predicts the seconds spent opening and closing the sites of a group of cases in one block.
 func (d *Durations) sitesOfBlock(sitting string, on []string) float64 {
 	var opening, closing, inTurn float64
 	for _, t := range on {
-		needed := func(c result.Case) bool { return d.cases[c.Name].Sitting() == sitting && d.e.Measures(c, t) }
+		needed := func(c result.Case) bool { return d.cases[c.Name].Sitting == sitting && d.e.Measures(c, t) }
 		if !slices.ContainsFunc(d.e.Cases, needed) {
 			continue
 		}
@@ -205,7 +202,7 @@ func (d *Durations) site(sitting, target string) (opening, closing float64) {
 
 func (d *Durations) runScopes(caseName, target string) []scope {
 	kind := "kind " + d.targets[target].Kind
-	return []scope{{caseName, target}, {caseName, kind}, {"family " + d.families[caseName], kind}}
+	return []scope{{caseName, target}, {caseName, kind}, {"family " + d.cases[caseName].Family, kind}}
 }
 
 func (d *Durations) siteScopes(sitting, target string) []scope {

@@ -9,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -36,7 +37,8 @@ func parse(t family.Traits) func(path, name, definition string) (family.Workload
 func twoFamilies() result.Experiment {
 	return result.Experiment{
 		Baseline: "a", Design: result.Design{Blocks: 10, Duration: 3, Warmup: 0.5},
-		Targets: []result.Target{{Name: "a", Spec: "lab:a"}, {Name: "b", Spec: "lab:b"}, {Name: "k", Spec: "kube:k"}},
+		Targets: []result.Target{{Name: "a", Spec: result.SpecOf("lab:a")}, {Name: "b", Spec: result.SpecOf("lab:b")},
+			{Name: "k", Spec: result.SpecOf("kube:k")}},
 		Cases: []result.Case{
 			{Name: "node-node/x", Path: "node-node"},
 			{Name: "pod-pod/other/x", Path: "pod-pod/other"},
@@ -54,7 +56,7 @@ func wantSeconds(t *testing.T, what string, got, want float64) {
 
 // A run of which none was measured is predicted from the most similar ones.
 func TestRunsAreLikeOthers(t *testing.T) {
-	d := plan.NewDurations(twoFamilies(), families)
+	d := plan.NewDurations(twoFamilies(), runner.CaseTimes(twoFamilies(), families))
 	lab, kube := d.Run("storage/x", "a"), d.Run("node-node/x", "k")
 	d.AddRun(result.Run{Case: "node-node/x", Target: "a"}, 4)
 	d.AddRun(result.Run{Case: "node-node/x", Target: "a"}, 5)
@@ -71,7 +73,7 @@ func TestRunsAreLikeOthers(t *testing.T) {
 // The sites of a block are opened at the same time, and closed at the same time.
 func TestSitesTogether(t *testing.T) {
 	e := twoFamilies()
-	d := plan.NewDurations(e, families)
+	d := plan.NewDurations(e, runner.CaseTimes(e, families))
 	d.AddSite(result.Site{Target: "a", Setup: 1, Cleanup: 2})
 	one := map[string]float64{"node-node/x": 1}
 	d.AddSite(result.Site{Target: "k", Setup: 5, Cleanup: 1})
@@ -79,7 +81,7 @@ func TestSitesTogether(t *testing.T) {
 	wantSeconds(t, "as long as any case goes on", d.Sites(map[string]float64{"node-node/x": 1, "storage/x": 3}), 21)
 	wantSeconds(t, "none", d.Sites(nil), 0)
 	e.Targets = e.Targets[:2]
-	d = plan.NewDurations(e, families)
+	d = plan.NewDurations(e, runner.CaseTimes(e, families))
 	d.AddSite(result.Site{Target: "a", Setup: 1, Cleanup: 2})
 	wantSeconds(t, "a target that is like another", d.Sites(one), 3)
 }
@@ -89,9 +91,9 @@ func TestSitesAlone(t *testing.T) {
 	e := twoFamilies()
 	e.Targets = e.Targets[:1]
 	e.Cases = append(e.Cases, result.Case{Name: "alone/x", Path: "alone"})
-	d := plan.NewDurations(e, append(families[:2:2], family.Family{
+	d := plan.NewDurations(e, runner.CaseTimes(e, append(families[:2:2], family.Family{
 		Name: "alone", Paths: []string{"alone"}, Parse: parse(family.Traits{Alone: true}),
-	}))
+	})))
 	d.AddRun(result.Run{Case: "node-node/x", Target: "a", Site: 1}, 1)
 	d.AddRun(result.Run{Case: "alone/x", Target: "a", Site: 2}, 1)
 	d.AddSite(result.Site{Number: 1, Target: "a", Setup: 1})
@@ -106,14 +108,14 @@ func TestSitesAlone(t *testing.T) {
 func TestNominal(t *testing.T) {
 	e := twoFamilies()
 	e.Cases = append(e.Cases, result.Case{Name: "storage/y", Path: "storage"})
-	d := plan.NewDurations(e, families)
+	d := plan.NewDurations(e, runner.CaseTimes(e, families))
 	shared := map[string]float64{"storage/x": 1}
 	// Three windows with their warm-up, three seconds, half of four, and what the target takes.
 	wantSeconds(t, "a run on a cluster", d.Run("storage/x", "k"), 0.02+3*3.5+3+4.0/2+0.08)
 	wantSeconds(t, "on a lab, that is kept for all ten blocks", d.Run("storage/x", "a"), 0.02+3*3.5+3+4.0/20+0.07)
 	wantSeconds(t, "a site on a cluster", d.Sites(shared), 2.3+10+1.9)
 	e.Targets = e.Targets[:2]
-	d = plan.NewDurations(e, families)
+	d = plan.NewDurations(e, runner.CaseTimes(e, families))
 	wantSeconds(t, "a lab", d.Sites(shared), 0.4)
 }
 
@@ -125,8 +127,8 @@ func TestNominalOfVault(t *testing.T) {
 		Needs: targets.Placement{Application: "vault"}, Nominal: family.Nominal{Site: 10 * time.Second},
 	})}}
 	for spec, want := range map[string]float64{"kube:?vault=deploy": 14.2, "kube:?vault=https://vault:8200": 4.2} {
-		e.Targets = []result.Target{{Name: "a", Spec: spec}}
-		d := plan.NewDurations(e, list)
+		e.Targets = []result.Target{{Name: "a", Spec: result.SpecOf(spec)}}
+		d := plan.NewDurations(e, runner.CaseTimes(e, list))
 		wantSeconds(t, spec, d.Sites(map[string]float64{"app/x": 1}), want)
 	}
 }
@@ -135,7 +137,7 @@ func TestNominalOfVault(t *testing.T) {
 func TestNominalKinds(t *testing.T) {
 	for _, k := range registry.Kinds() {
 		e := twoFamilies()
-		e.Targets = []result.Target{{Name: "a", Spec: k.Name + ":x"}}
+		e.Targets = []result.Target{{Name: "a", Spec: result.SpecOf(k.Name + ":x")}}
 		d := plan.NewDurations(e, nil)
 		if d.Run("node-node/x", "a") <= plan.Pause.Seconds()+e.Design.Duration+e.Design.Warmup {
 			t.Errorf("a run on %s takes no time besides its window", k.Name)
@@ -156,7 +158,7 @@ func TestLearn(t *testing.T) {
 	}
 	e := twoFamilies()
 	e.Targets, e.Cases = e.Targets[:2], e.Cases[:2]
-	d := plan.Learn(e, families, earlier)
+	d := plan.Learn(e, runner.CaseTimes(e, families), earlier)
 	p := plan.NewOutline(e, &d)
 	for i, want := range []float64{4 + 4.5, 4.25 + 4.25} {
 		wantSeconds(t, p.Cases[i].Name, p.Cases[i].Block, want)
@@ -168,7 +170,7 @@ func TestLearn(t *testing.T) {
 func TestOutlineTogether(t *testing.T) {
 	e := twoFamilies()
 	e.Targets, e.Cases = e.Targets[:2], e.Cases[:1]
-	d := plan.NewDurations(e, families)
+	d := plan.NewDurations(e, runner.CaseTimes(e, families))
 	alone := plan.NewOutline(e, &d)
 	e.Design.Parallel = true
 	together := plan.NewOutline(e, &d)
@@ -186,12 +188,12 @@ func TestLongest(t *testing.T) {
 	all := append(families[:2:2], family.Family{
 		Name: "alone", Paths: []string{"alone"}, Parse: parse(family.Traits{Alone: true, Kind: "x"}),
 	})
-	d := plan.NewDurations(e, all)
+	d := plan.NewDurations(e, runner.CaseTimes(e, all))
 	run := d.Run("node-node/x", "a")
 	wantSeconds(t, "two cases on two targets", d.Longest(), 4*run)
 	d.AddRun(result.Run{Case: "alone/x", Target: "a"}, 5*run)
 	wantSeconds(t, "one case alone", d.Longest(), 10*run)
 	e.Design.Parallel = true
-	d = plan.NewDurations(e, all)
+	d = plan.NewDurations(e, runner.CaseTimes(e, all))
 	wantSeconds(t, "targets together", d.Longest(), 2*run)
 }

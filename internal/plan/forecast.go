@@ -32,7 +32,7 @@ func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, er
 	}
 	names := map[string]string{}
 	for _, t := range before.Targets {
-		i := slices.IndexFunc(e.Targets, func(x result.Target) bool { return x.Spec == t.Spec })
+		i := slices.IndexFunc(e.Targets, func(x result.Target) bool { return x.Spec.Text == t.Spec.Text })
 		if i < 0 {
 			i = slices.IndexFunc(e.Targets, func(x result.Target) bool { return x.Name == t.Name })
 		}

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
-)
+import "github.com/knotmeter/knotmeter/internal/result"
 
 // A pace holds the typical seconds of a kind of target, whatever is measured on it.
 type pace struct {
@@ -23,7 +19,7 @@ var paces = map[string]pace{
 
 // nominalRun returns the typical seconds of a run in a design, with the pause before it.
 func (d *Durations) nominalRun(caseName, on string, design result.Design) float64 {
-	n, p := d.cases[caseName].Nominal, paces[d.targets[on].Kind]
+	n, p := d.cases[caseName], paces[d.targets[on].Kind]
 	seconds := Pause.Seconds() + (1+n.Windows)*(design.Warmup+design.Duration) + n.Run.Seconds() + p.run
 	runs := d.sharers(caseName, on) // any of which may be the first, which takes longer
 	if !p.creates {
@@ -36,7 +32,7 @@ func (d *Durations) nominalRun(caseName, on string, design result.Design) float6
 func (d *Durations) sharers(caseName, on string) int {
 	n := 0
 	for _, c := range d.e.Cases {
-		if d.cases[c.Name].Sitting() == d.cases[caseName].Sitting() && d.cases[c.Name].Nominal.First > 0 &&
+		if d.cases[c.Name].Sitting == d.cases[caseName].Sitting && d.cases[c.Name].First > 0 &&
 			d.e.Measures(c, on) {
 			n++
 		}
@@ -52,15 +48,15 @@ func (d *Durations) nominalSite(sitting, on string) (opening, closing float64) {
 	spec := d.targets[on]
 	p, longest := paces[spec.Kind], 0.0
 	for _, c := range d.e.Cases {
-		traits := d.cases[c.Name]
-		if p.creates && d.cases[c.Name].Sitting() == sitting && created(spec, traits) && d.e.Measures(c, on) {
-			longest = max(longest, traits.Nominal.Site.Seconds())
+		times := d.cases[c.Name]
+		if p.creates && times.Sitting == sitting && created(spec, times) && d.e.Measures(c, on) {
+			longest = max(longest, times.Site.Seconds())
 		}
 	}
 	return p.opening + longest, p.closing
 }
 
 // created reports whether a target creates what a case needs: an application only if it is to be deployed.
-func created(spec targets.Spec, t family.Traits) bool {
-	return t.Needs.Application == "" || spec.Deploys(t.Needs.Application)
+func created(spec result.Spec, c CaseTimes) bool {
+	return c.Application == "" || spec.Deploys(c.Application)
 }

@@ -238,8 +238,8 @@ func printed(t *testing.T, d *plan.Document) string {
 func TestEarlier(t *testing.T) {
 	e := planned()
 	before := planned()
-	before.Targets = []result.Target{{Name: "old", Spec: "lab:a"},
-		{Name: "b", Spec: "lab:b?mtu=9000"}, {Name: "x", Spec: "lab:x"}}
+	before.Targets = []result.Target{{Name: "old", Spec: result.SpecOf("lab:a")},
+		{Name: "b", Spec: result.SpecOf("lab:b?mtu=9000")}, {Name: "x", Spec: result.SpecOf("lab:x")}}
 	before.Baseline = "old"
 	before.Cases = append(before.Cases, result.Case{Name: "pod-svc/other/tcp-rr", Role: result.Primary, Metric: "p50"})
 	runs := measuredBefore(4, 0.03)
@@ -264,7 +264,7 @@ func TestEarlier(t *testing.T) {
 	if c := f.Comparisons[1]; c.Target != "c" || c.Spread.Known() {
 		t.Errorf("%+v", c)
 	}
-	e.Targets = []result.Target{{Name: "q", Spec: "lab:q"}}
+	e.Targets = []result.Target{{Name: "q", Spec: result.SpecOf("lab:q")}}
 	if _, err := plan.Earlier("results", result.Results{Experiment: before, Runs: runs}, e); err == nil ||
 		!strings.HasPrefix(err.Error(), "results has no run") {
 		t.Errorf("without anything in common: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
 // tolerance is the largest relative error of a forecast.
@@ -35,7 +36,7 @@ func TestForecastIsTrue(t *testing.T) {
 			first.Sites = slices.DeleteFunc(measured.Sites, func(s result.Site) bool { return s.Block > 1 })
 			first.Runs = slices.DeleteFunc(measured.Runs, func(r result.Run) bool { return r.Block > 1 })
 			for what, earlier := range map[string]result.Results{"nothing": {}, "the first block": first} {
-				d := plan.Learn(e, registry.Families(), earlier)
+				d := plan.Learn(e, runner.CaseTimes(e, registry.Families()), earlier)
 				got := plan.NewOutline(e, &d).Seconds
 				t.Logf("from %s: %.1f s; it took %.1f s", what, got, truth)
 				if math.Abs(got-truth) > tolerance*truth {

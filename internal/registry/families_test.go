@@ -13,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A family that only this test knows is run on real targets, compared and reported. It has at most 150 lines.
@@ -77,7 +76,7 @@ func planned(t *testing.T, families family.List) (result.Experiment, []runner.Ta
 	t.Helper()
 	var measured []runner.Target
 	for _, text := range []string{"local:?label=a", "local:?label=b"} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +89,7 @@ func planned(t *testing.T, families family.List) (result.Experiment, []runner.Ta
 				t.Error(err)
 			}
 		})
-		measured = append(measured, runner.Target{Target: result.Target{Name: spec.Label(), Spec: text}, Places: places})
+		measured = append(measured, runner.Target{Target: result.Target{Name: spec.Label(), Spec: spec}, Places: places})
 	}
 	design := runner.DefaultDesign()
 	design.Blocks, design.Looks, design.Duration, design.Warmup = 2, nil, 0.1, 0.02

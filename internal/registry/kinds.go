@@ -10,6 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/labtarget"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
@@ -35,9 +36,9 @@ func Kinds() []Kind { return []Kind{labKind(), localKind(), kubeKind()} }
 func labKind() Kind {
 	k := Kind{
 		Name: "lab", Example: "lab:vxlan?mtu=9000&label=jumbo", Options: labtarget.Options(),
-		New:      func(spec targets.Spec) (targets.Target, error) { return labtarget.New(spec, labConfig()) },
+		New:      func(spec result.Spec) (targets.Target, error) { return labtarget.New(spec, labConfig()) },
 		Features: features,
-		Clean:    func(_ context.Context, _ []targets.Spec, how targets.Cleaning) ([]string, error) { return clean(how) },
+		Clean:    func(_ context.Context, _ []result.Spec, how targets.Cleaning) ([]string, error) { return clean(how) },
 	}
 	for _, d := range datapath.Kit.Datapaths {
 		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})
@@ -57,7 +58,7 @@ func localKind() Kind {
 			{"local:", "applications, asked from this machine"},
 		},
 		Names:   local.Directories,
-		New:     func(s targets.Spec) (targets.Target, error) { return local.New(s, agentHere()...) },
+		New:     func(s result.Spec) (targets.Target, error) { return local.New(s, agentHere()...) },
 		Clean:   local.Clean,
 		Inspect: true,
 	}
@@ -74,12 +75,12 @@ func agentHere() []string {
 
 func kubeKind() Kind {
 	return Kind{
-		Name: "kube", Example: "kube:production?zones=across&label=zones", Options: kube.Options(), Section: "kubernetes",
+		Name: "kube", Example: "kube:production?zones=across&label=zones", Options: kube.Options(),
 		Targets: []Line{
 			{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"},
 		},
 		Names:   cluster.Contexts,
-		New:     func(s targets.Spec) (targets.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
+		New:     func(s result.Spec) (targets.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
 		Clean:   cleanClusters,
 		Inspect: true,
 		RBAC:    kube.RBAC,
@@ -89,7 +90,7 @@ func kubeKind() Kind {
 }
 
 // cleanClusters cleans the given clusters and no others.
-func cleanClusters(ctx context.Context, specs []targets.Spec, how targets.Cleaning) ([]string, error) {
+func cleanClusters(ctx context.Context, specs []result.Spec, how targets.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
 	for _, spec := range specs {

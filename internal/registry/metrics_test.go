@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
@@ -149,8 +149,8 @@ func list(names []string) string {
 	if len(names) == 0 {
 		return "–"
 	}
-	all := network.Kinds()
-	isNetwork := func(name string) bool { return slices.Contains(all, network.Kind(name)) }
+	all := netload.Kinds()
+	isNetwork := func(name string) bool { return slices.Contains(all, netload.Kind(name)) }
 	slices.SortFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	names = slices.Compact(names)
 	rest := slices.DeleteFunc(slices.Clone(names), isNetwork)
@@ -167,7 +167,7 @@ func list(names []string) string {
 
 func rank(name string) int {
 	var order []string
-	for _, k := range network.Kinds() {
+	for _, k := range netload.Kinds() {
 		order = append(order, string(k))
 	}
 	return slices.Index(append(order, "storage", "api", "app"), name)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // TestOptionsAsListed creates a target with each option as `list targets` and the pages show it.
@@ -36,7 +36,7 @@ func TestOptionsAsListed(t *testing.T) {
 			names = append(names, text)
 		}
 		for _, text := range names {
-			spec, err := targets.ParseSpec(text)
+			spec, err := result.ParseSpec(text)
 			if err != nil {
 				t.Error(err)
 				continue

@@ -7,10 +7,9 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // TestSuitesPage checks the page about suites; -update writes it.
@@ -54,10 +53,10 @@ func TestNetworkPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, p := range targets.Paths() {
+	for _, p := range result.Paths() {
 		names = append(names, string(p))
 	}
-	for _, k := range network.Kinds() {
+	for _, k := range netload.Kinds() {
 		names = append(names, string(k))
 	}
 	for _, name := range names {

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/web"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -37,33 +38,31 @@ type Kind struct {
 	Example string // with an option
 	// Names completes the name of a target from what this machine knows, such as the contexts of a kubeconfig; nil if
 	// Targets lists all. It is fast, connects to nothing, and ignores errors.
-	Names   func(targets.Spec) []string
+	Names   func(result.Spec) []string
 	Options []targets.Option
-	// Section is the section of an experiment file with the options that have a field; empty if there are none.
-	Section string
 	// Uses lists the programs that are run and the data that are sent to connect to a target; nil if there are none. It
 	// connects to nothing.
-	Uses func(targets.Spec) []string
+	Uses func(result.Spec) []string
 	// Pin completes a target with defaults that may change later, such as the current context; nil if there are none. It
 	// connects to nothing.
-	Pin func(targets.Spec) targets.Spec
+	Pin func(result.Spec) result.Spec
 	// New returns a target, without any effect until the target is used.
-	New func(targets.Spec) (targets.Target, error)
+	New func(result.Spec) (targets.Target, error)
 	// Features returns what this machine supports; nil if it does not matter, or only a target itself shows it.
 	Features func() ([]lab.Finding, error)
 	// Clean removes leftovers of crashes and returns their names: those of the targets, or if there are none, those that
 	// can be found without a target.
-	Clean func(context.Context, []targets.Spec, targets.Cleaning) ([]string, error)
+	Clean func(context.Context, []result.Spec, targets.Cleaning) ([]string, error)
 	// Inspect reports whether doctor must collect the facts of a target to see if it can be used.
 	Inspect bool
 	// RBAC returns manifests with the permissions that a target needs, minimal or wide; nil if it needs none.
-	RBAC func(spec targets.Spec, wide bool) (string, error)
+	RBAC func(spec result.Spec, wide bool) (string, error)
 }
 
 // A Line is an entry of a list.
 type Line struct{ Spec, About string }
 
-// FindKind returns the kind of a name. The error Is targets.ErrSpec and lists the known names.
+// FindKind returns the kind of a name. The error Is result.ErrSpec and lists the known names.
 func FindKind(name string) (Kind, error) {
 	var names []string
 	for _, k := range Kinds() {
@@ -72,11 +71,11 @@ func FindKind(name string) (Kind, error) {
 		}
 		names = append(names, k.Name)
 	}
-	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", targets.ErrSpec, name, prose.Choices(name, names))
+	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", result.ErrSpec, name, prose.Choices(name, names))
 }
 
 // Pinned returns the target with its changeable defaults filled in, so that it means the same when it is read again.
-func Pinned(spec targets.Spec) targets.Spec {
+func Pinned(spec result.Spec) result.Spec {
 	if k, err := FindKind(spec.Kind); err == nil && k.Pin != nil {
 		return k.Pin(spec)
 	}
@@ -84,7 +83,7 @@ func Pinned(spec targets.Spec) targets.Spec {
 }
 
 // Target returns the target of a spec.
-func Target(spec targets.Spec) (targets.Target, error) {
+func Target(spec result.Spec) (targets.Target, error) {
 	k, err := FindKind(spec.Kind)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func command(in Input) []string {
 		}
 	}
 	for _, t := range e.Targets {
-		add("--target", t.Spec)
+		add("--target", t.Spec.Text)
 	}
 	limit := 0.0
 	for _, t := range e.Targets {

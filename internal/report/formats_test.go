@@ -292,7 +292,7 @@ func TestMarkdownCannotBeBrokenOut(t *testing.T) {
 	in := small()
 	evil := "a|b <script>alert(1)</script> `x` [l](javascript:1) @team\n# head ```"
 	in.Comparison.Comparisons[0].Target, in.Comparison.Targets[1].Name = evil, evil
-	in.Experiment.Targets[1].Spec = evil
+	in.Experiment.Targets[1].Spec = result.SpecOf(evil)
 	text := written(t, formatNamed(t, "markdown"), in)
 	table := regexp.MustCompile(`(?m)^\|.*$`).FindAllString(text, -1)
 	if len(table) == 0 {
@@ -335,7 +335,7 @@ func TestImportedHasNoCommand(t *testing.T) {
 
 func TestCommand(t *testing.T) {
 	in := small()
-	in.Experiment.Targets[1].Spec = "lab:vxlan?mtu=9000&label=it's big"
+	in.Experiment.Targets[1].Spec = result.SpecOf("lab:vxlan?mtu=9000&label=it's big")
 	in.Experiment.Chosen, in.Experiment.Primaries = []string{"pod-*"}, []string{"*/tcp-rr"}
 	in.Experiment.Metric = "mean"
 	got := strings.Join(command(in), " ")

@@ -106,7 +106,7 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 // The shown command repeats the design.
 func TestCommandRepeatsTheDesign(t *testing.T) {
 	e := result.Experiment{
-		Baseline: "lab:native", Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}},
+		Baseline: "lab:native", Targets: []result.Target{{Name: "lab:native", Spec: result.SpecOf("lab:native")}},
 		Design: result.Design{Blocks: 12, Looks: []int{5, 8, 12},
 			AllPairs: true, Budget: 90, Duration: 1, Alpha: 0.05, Delta: 0.02},
 		Gates: []string{"*/tcp-rr p99 <= +5%"},
@@ -129,8 +129,8 @@ func TestCommandInTurn(t *testing.T) {
 	e := result.Experiment{
 		Baseline: "a", Design: result.Design{Blocks: 8}, Restore: &result.Command{Text: "true"},
 		Targets: []result.Target{
-			{Name: "a", Spec: "kube:x?label=a", Switch: &result.Command{Text: "./cni.sh 'a'", Limit: 90}},
-			{Name: "b", Spec: "kube:y"},
+			{Name: "a", Spec: result.SpecOf("kube:x?label=a"), Switch: &result.Command{Text: "./cni.sh 'a'", Limit: 90}},
+			{Name: "b", Spec: result.SpecOf("kube:y")},
 		},
 	}
 	got := strings.Join(command(Input{Experiment: e, Comparison: compare.Comparison{Paired: true}}), " ")

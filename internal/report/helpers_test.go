@@ -95,7 +95,7 @@ func input(rows ...compare.Row) Input {
 		Targets: []compare.TargetRuns{{Name: "lab:native", Spec: "lab:native", Runs: 22}},
 	}
 	e := result.Experiment{ID: c.Experiment, Baseline: c.Baseline, Seed: 7,
-		Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}}}
+		Targets: []result.Target{{Name: "lab:native", Spec: result.SpecOf("lab:native")}}}
 	seen := map[string]bool{}
 	for _, r := range rows {
 		c.Baseline = r.Baseline
@@ -105,11 +105,11 @@ func input(rows ...compare.Row) Input {
 		if !seen[r.Target] {
 			seen[r.Target] = true
 			c.Targets = append(c.Targets, compare.TargetRuns{Name: r.Target, Spec: r.Target, Runs: 22})
-			e.Targets = append(e.Targets, result.Target{Name: r.Target, Spec: r.Target})
+			e.Targets = append(e.Targets, result.Target{Name: r.Target, Spec: result.SpecOf(r.Target)})
 		}
 		if !seen["case "+r.Case] {
 			seen["case "+r.Case] = true
-			e.Cases = append(e.Cases, result.Case{Name: r.Case, Path: path.Dir(r.Case), Workload: path.Base(r.Case),
+			e.Cases = append(e.Cases, result.Case{Name: r.Case, Path: result.Path(path.Dir(r.Case)), Workload: path.Base(r.Case),
 				Role: r.Role, Metric: r.Metric})
 		}
 	}

@@ -523,11 +523,12 @@ func poison(in Input, text string) Input {
 	e.ID, e.Suite, e.Tool, e.Version = name("id"), name("suite"), name("tool"), name("v")
 	e.Design.Kind, e.Baseline = name("kind"), name("base")
 	for i := range e.Targets {
-		e.Targets[i] = result.Target{Name: name(e.Targets[i].Name), Spec: name("lab:x")}
+		e.Targets[i] = result.Target{Name: name(e.Targets[i].Name), Spec: result.SpecOf(name("lab:x"))}
 	}
 	for i := range e.Cases {
 		c := &e.Cases[i]
-		c.Name, c.Path, c.Workload, c.Metric = name(c.Name), name(c.Path), name(c.Workload), name(c.Metric)
+		c.Name, c.Workload, c.Metric = name(c.Name), name(c.Workload), name(c.Metric)
+		c.Path = result.Path(name(string(c.Path)))
 	}
 	in.Facts = map[string][]result.Fact{name("base"): {{Name: name("kernel"), Value: name("6.1")}},
 		name("lab:vxlan"): {{Name: name("kernel"), Value: name("6.2")}}}

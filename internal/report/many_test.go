@@ -15,7 +15,7 @@ import (
 type shape struct {
 	Targets   []result.Target // the first one is the baseline
 	Slowdown  []float64       // factor of each target: 1.02 takes 2 % longer, or has 2 % less throughput
-	Paths     []string
+	Paths     []result.Path
 	Workloads []string
 	Primary   string // substring of the names of the primary cases
 	Blocks    int
@@ -24,12 +24,6 @@ type shape struct {
 	Steps     int // length of the series of a run; 0: no series
 	Design    result.Design
 	Gates     []string
-}
-
-// ninePaths are the nine paths of a cluster's network.
-var ninePaths = []string{
-	"node-node", "pod-node/same", "pod-node/other", "pod-pod/same", "pod-pod/other",
-	"node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other",
 }
 
 // sixWorkloads are six workloads of the network suite.
@@ -41,7 +35,7 @@ func matrixShape() shape {
 		Targets: reporttest.Targets("lab:native", "lab:bridge", "lab:macvlan", "lab:vxlan", "lab:geneve",
 			"lab:vxlan+wireguard"),
 		Slowdown: []float64{1, 1.004, 1.06, 1.24, 1.26, 2.1},
-		Paths:    ninePaths, Workloads: sixWorkloads, Primary: "pod-pod/other",
+		Paths:    result.Paths(), Workloads: sixWorkloads, Primary: "pod-pod/other",
 		Blocks: 11, Samples: 200, Weight: 50, Steps: 10,
 	}
 }
@@ -63,7 +57,7 @@ func manyRuns(p shape) (result.Results, error) {
 	}
 	r := result.Results{Experiment: e, Sites: b.Sites, Runs: b.Runs, Facts: map[string][]result.Fact{}}
 	for i, t := range p.Targets {
-		datapath := strings.TrimPrefix(t.Spec, "lab:") + " between namespaces"
+		datapath := t.Spec.Name + " between namespaces"
 		r.Facts[t.Name] = reporttest.Facts(fmt.Sprint(1500-50*(i/3)), datapath)
 	}
 	return r, nil
@@ -96,7 +90,7 @@ func (b *manyBuilder) measure(c result.Case, target, block, slot int) error {
 	b.Next(c, &r)
 	r.Setup, r.Cleanup = 0.22+0.05*b.Random.Float64(), 0.02
 	slow := math.Pow(b.shape.Slowdown[target%len(b.shape.Slowdown)], 1+0.5*float64(len(c.Workload)%3)) * b.Noise(0.012)
-	slow *= 1 + 0.03*float64(slices.Index(ninePaths, c.Path))
+	slow *= 1 + 0.03*float64(slices.Index(result.Paths(), c.Path))
 	var err error
 	if c.Metric == metric.Throughput {
 		b.stream(&r, slow)

@@ -184,7 +184,7 @@ func newPage(in Input) *page {
 	p.Command = command(in)
 	p.nameFigures()
 	p.Lab = slices.ContainsFunc(in.Experiment.Targets, func(t result.Target) bool {
-		return strings.HasPrefix(t.Spec, "lab:")
+		return t.Spec.Kind == "lab"
 	})
 	return p
 }
@@ -474,8 +474,8 @@ func design(in Input) []pair {
 		list = append(list, pair{"Budget", seconds(d.Budget).Round(time.Second).String()})
 	}
 	for _, t := range e.Targets {
-		if t.Name != t.Spec {
-			list = append(list, pair{"Target " + t.Name, t.Spec})
+		if t.Name != t.Spec.Text {
+			list = append(list, pair{"Target " + t.Name, t.Spec.Text})
 		}
 	}
 	return slices.DeleteFunc(list, func(p pair) bool { return p.Value == "" })

@@ -32,7 +32,7 @@ func manyInput(p shape) (Input, error) {
 func smallShape(specs ...string) shape {
 	return shape{
 		Targets:  reporttest.Targets(specs...),
-		Slowdown: []float64{1, 1.003, 1.3, 0.93, 1.31, 2}, Paths: []string{"pod-pod/other"},
+		Slowdown: []float64{1, 1.003, 1.3, 0.93, 1.31, 2}, Paths: []result.Path{"pod-pod/other"},
 		Workloads: []string{"tcp-stream", "tcp-rr"}, Primary: "pod-pod", Blocks: 11, Samples: 900, Steps: 10,
 	}
 }

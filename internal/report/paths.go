@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -34,8 +34,8 @@ type pathSection struct {
 }
 
 type pathRow struct {
-	Path       targets.Path // or the name of a case without a path
-	Bounds     []string     // node-to-node reference, and those of targets with their own
+	Path       result.Path // or the name of a case without a path
+	Bounds     []string    // node-to-node reference, and those of targets with their own
 	Conclusion string
 	Cells      []pathCell
 }
@@ -75,7 +75,7 @@ func (b *builder) paths() *pathView {
 		row := b.pathRow(p, m, b.group(m.Case, m.Metric), verdicts)
 		key := cmp.Or(m.Planned.Workload, m.Metric)
 		if words := m.Planned.Words; words.Group != "" {
-			key, row.Path = words.Group, targets.Path(words.Member)
+			key, row.Path = words.Group, result.Path(words.Member)
 			if m.Unit != unit.Second || m.Planned.Metric != "" && m.Metric != m.Planned.Metric {
 				key += " " + m.Metric // a separate figure with its own axis
 			}
@@ -150,7 +150,7 @@ func (p *pathView) sort() {
 			s.Title = pathTitles[k].Value
 		}
 		slices.SortStableFunc(s.Rows, func(a, b pathRow) int {
-			return cmp.Compare(last(slices.Index(targets.Paths(), a.Path)), last(slices.Index(targets.Paths(), b.Path)))
+			return cmp.Compare(last(slices.Index(result.Paths(), a.Path)), last(slices.Index(result.Paths(), b.Path)))
 		})
 	}
 }
@@ -168,7 +168,7 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 
 // pathRow returns the row of a case with a cell for each column of p.
 func (b *builder) pathRow(p *pathView, m caseResult, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
-	row := pathRow{Path: targets.Path(cmp.Or(m.Planned.Path, m.Case)), Conclusion: g.Conclusion}
+	row := pathRow{Path: cmp.Or(m.Planned.Path, result.Path(m.Case)), Conclusion: g.Conclusion}
 	if row.Bounds = references(p.Columns, m.Bounds, m.Unit); len(row.Bounds) > 0 {
 		row.Bounds[len(row.Bounds)-1] += exceededText(*m.Bound)
 	}

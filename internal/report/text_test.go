@@ -160,7 +160,7 @@ func TestTextOfManyTargets(t *testing.T) {
 // Three targets in six cases have a line for each case, with intervals if the terminal is wide enough.
 func TestTextOfManyCases(t *testing.T) {
 	plan := smallShape("lab:native", "lab:vxlan", "lab:native+wireguard")
-	plan.Paths = []string{"pod-pod/other", "pod-svc/other"}
+	plan.Paths = []result.Path{"pod-pod/other", "pod-svc/other"}
 	plan.Workloads, plan.Blocks, plan.Primary = []string{"tcp-stream", "tcp-rr", "tcp-crr"}, 30, "pod-"
 	in, err := manyInput(plan)
 	if err != nil {

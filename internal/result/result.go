@@ -215,7 +215,7 @@ const (
 // A Case is a workload on a path, measured on every target.
 type Case struct {
 	Name     string `json:"name"`               // <path>/<workload>
-	Path     string `json:"path,omitempty"`     // pod-pod/other, storage, …; empty for an imported case without one
+	Path     Path   `json:"path,omitempty"`     // pod-pod/other, storage, …; empty for an imported case without one
 	Workload string `json:"workload,omitempty"` // tcp-rr:flows=4, randread-4k-qd1, …
 	Role     Role   `json:"role"`               //
 	Metric   string `json:"metric"`             // main metric, which the verdict of a primary case is about
@@ -255,7 +255,7 @@ type Load struct {
 // A Target is one of the compared targets.
 type Target struct {
 	Name string `json:"name"` // its label, unique in the experiment
-	Spec string `json:"spec"` // as given: lab:vxlan?mtu=9000
+	Spec Spec   `json:"spec"` // lab:vxlan?mtu=9000; in the file as this text
 	// Underlay identifies the network between its nodes; targets with the same underlay share their bounds. Empty: the
 	// target does not share its underlay.
 	Underlay string `json:"underlay,omitempty"`

@@ -118,7 +118,7 @@ func TestExperimentJSON(t *testing.T) {
 		Schema: ExperimentSchema, ID: "x", Created: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC),
 		Version: "v1", Seed: 1<<64 - 1, Suite: "network", Tool: "native",
 		Design:   Design{Kind: "randomised complete blocks", Blocks: 11, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
-		Baseline: "lab:native", Targets: []Target{{Name: "a", Spec: "lab:native?label=a"}},
+		Baseline: "lab:native", Targets: []Target{{Name: "a", Spec: SpecOf("lab:native?label=a")}},
 		Cases:       []Case{{Name: "pod-pod/other/tcp-rr", Role: Primary, Metric: "p50", Bound: "node-node/tcp-rr"}},
 		NotMeasured: []NotMeasured{{Target: "*", Case: "*", Reason: "no"}},
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Begin passes each target the placements planned on it: bounds to the baseline alone, and nothing that was left out.
@@ -32,7 +31,7 @@ func TestBegin(t *testing.T) {
 	if err != nil || !slices.Equal(warnings, []string{"b: the experiment other runs here too"}) {
 		t.Errorf("%q, %v", warnings, err)
 	}
-	paths := map[string][]targets.Path{}
+	paths := map[string][]result.Path{}
 	for name, twin := range b.twins {
 		for _, p := range twin.Begun() {
 			if p.Experiment != "x" || p.Version != "v1" || !p.Share || p.Placements[0].Program != "fio" ||
@@ -45,7 +44,7 @@ func TestBegin(t *testing.T) {
 			slices.Sort(paths[name])
 		}
 	}
-	want := map[string][]targets.Path{"a": {targets.NodeNode, targets.PodPodOther}, "b": {targets.PodPodOther}}
+	want := map[string][]result.Path{"a": {result.NodeNode, result.PodPodOther}, "b": {result.PodPodOther}}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Error(diff)
 	}

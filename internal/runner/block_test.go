@@ -99,7 +99,7 @@ func TestSitesOfFailedRuns(t *testing.T) {
 func TestPlaceThatCannotBeMade(t *testing.T) {
 	b := newBench(t, "ab", 1)
 	b.twins["b"].OpenFails = func(n int, p targets.Placement) error {
-		if n == 1 && p.Path == targets.PodSvcOther {
+		if n == 1 && p.Path == result.PodSvcOther {
 			return errors.New("no endpoint")
 		}
 		return nil
@@ -111,7 +111,7 @@ func TestPlaceThatCannotBeMade(t *testing.T) {
 	}
 	first := b.sink.sites[0].Number
 	for _, r := range b.sink.runs {
-		service := strings.HasPrefix(r.Case, string(targets.PodSvcOther))
+		service := strings.HasPrefix(r.Case, string(result.PodSvcOther))
 		if r.Valid() && service == (r.Site <= first+1) {
 			t.Errorf("%s on %s is in site %d", r.Case, r.Target, r.Site)
 		}

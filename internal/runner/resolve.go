@@ -124,7 +124,7 @@ func Resolve(o Options) (result.Experiment, error) {
 
 // checkLives returns an error if the sites of a block are predicted to expire before its runs end.
 func (o Options) checkLives(e result.Experiment) error {
-	durations := plan.NewDurations(e, o.Families)
+	durations := plan.NewDurations(e, CaseTimes(e, o.Families))
 	longest := time.Duration(durations.Longest() * float64(time.Second))
 	if b := time.Duration(e.Design.Budget * float64(time.Second)); b > 0 {
 		longest = min(longest, b)
@@ -147,9 +147,9 @@ func (o Options) check() error {
 	for _, t := range o.Targets {
 		if other, twice := specs[t.Name]; twice {
 			return fmt.Errorf("%w: --target: %s and %s have the same name %q; give one of them another with label=, as in %s",
-				ErrOption, other, t.Spec, t.Name, withLabel(t.Spec))
+				ErrOption, other, t.Spec.Text, t.Name, withLabel(t.Spec.Text))
 		}
-		specs[t.Name] = t.Spec
+		specs[t.Name] = t.Spec.Text
 	}
 	if _, ok := specs[o.Baseline]; !ok && o.Baseline != "" {
 		names := slices.Sorted(maps.Keys(specs))
@@ -535,4 +535,24 @@ func (o Options) unsupported(e *result.Experiment, t Target, cases []family.Case
 		return []result.NotMeasured{{Target: t.Name, Case: "*", Reason: list[0].Reason}}
 	}
 	return list
+}
+
+// CaseTimes returns the usual times of the cases of an experiment that belong to one of the families, by name.
+func CaseTimes(e result.Experiment, families family.List) map[string]plan.CaseTimes {
+	times := map[string]plan.CaseTimes{}
+	for _, c := range e.Cases {
+		for _, f := range families {
+			if !slices.Contains(f.Paths, string(c.Path)) {
+				continue
+			}
+			of := plan.CaseTimes{Family: f.Name}
+			if w, err := f.Parse(string(c.Path), c.Workload, c.Definition); err == nil {
+				t := w.Traits()
+				of.Sitting, of.Application = t.Sitting(), t.Needs.Application
+				of.Site, of.First, of.Run, of.Windows = t.Nominal.Site, t.Nominal.First, t.Nominal.Run, t.Nominal.Windows
+			}
+			times[c.Name] = of
+		}
+	}
+	return times
 }

@@ -15,21 +15,20 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-func twin(name string, unsupported ...targets.Path) runner.Target {
-	t := &targettest.Twin{Label: name, On: "one", Unsupported: map[targets.Path]string{}}
+func twin(name string, unsupported ...result.Path) runner.Target {
+	t := &targettest.Twin{Label: name, On: "one", Unsupported: map[result.Path]string{}}
 	for _, p := range unsupported {
 		t.Unsupported[p] = "this kernel has no " + name
 	}
-	return runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: t}
+	return runner.Target{Target: result.Target{Name: name, Spec: result.SpecOf("twin:" + name)}, Places: t}
 }
 
 func options(change func(*runner.Options)) runner.Options {
@@ -264,7 +263,7 @@ func TestResolveWholeSuite(t *testing.T) {
 }
 
 func TestResolveNotMeasured(t *testing.T) {
-	paths := targets.Paths()
+	paths := result.Paths()
 	for _, test := range []struct {
 		name   string
 		change func(*runner.Options)
@@ -273,7 +272,7 @@ func TestResolveNotMeasured(t *testing.T) {
 	}{
 		{"nothing", nil, 9, []result.NotMeasured{}},
 		{"some of a target's", func(o *runner.Options) {
-			o.Targets[1] = twin("ipip", targets.PodSvcOther)
+			o.Targets[1] = twin("ipip", result.PodSvcOther)
 		}, 9, []result.NotMeasured{
 			{Target: "ipip", Case: "pod-svc/other/tcp-stream", Reason: "this kernel has no ipip"},
 			{Target: "ipip", Case: "pod-svc/other/tcp-rr", Reason: "this kernel has no ipip"},
@@ -283,17 +282,17 @@ func TestResolveNotMeasured(t *testing.T) {
 		}, 9, []result.NotMeasured{{Target: "ipsec", Case: "*", Reason: "this kernel has no ipsec"}}},
 		{"all of a target's, for two reasons", func(o *runner.Options) {
 			tw := twin("odd", paths...)
-			tw.Places.(*targettest.Twin).Unsupported[targets.PodSvcOther] = "it has no services"
+			tw.Places.(*targettest.Twin).Unsupported[result.PodSvcOther] = "it has no services"
 			o.Targets[1] = tw
 			o.Cases = []string{"*/tcp-rr"}
 		}, 3, []result.NotMeasured{
 			{Target: "odd", Case: "pod-pod/other/tcp-rr", Reason: "this kernel has no odd"},
 			{Target: "odd", Case: "pod-svc/other/tcp-rr", Reason: "it has no services"}}},
 		{"a target without bounds", func(o *runner.Options) {
-			o.Targets[1] = twin("odd", targets.NodeNode)
+			o.Targets[1] = twin("odd", result.NodeNode)
 		}, 9, []result.NotMeasured{}},
 		{"the tool's", func(o *runner.Options) {
-			o.Tool = &familytest.Model{Unsupported: map[network.Kind]string{network.TCPCRR: "it has no connections"}}
+			o.Tool = &familytest.Model{Unsupported: map[netload.Kind]string{netload.TCPCRR: "it has no connections"}}
 			o.Cases = []string{"pod-pod/other/*"}
 		}, 4, []result.NotMeasured{
 			{Target: "*", Case: "pod-pod/other/tcp-crr", Reason: "model cannot: it has no connections"},
@@ -320,7 +319,7 @@ func TestResolveNotMeasured(t *testing.T) {
 
 // If a bound cannot be measured, no case refers to it.
 func TestResolveBoundNotMeasured(t *testing.T) {
-	e := resolve(t, func(o *runner.Options) { o.Targets[0] = twin("native", targets.NodeNode) })
+	e := resolve(t, func(o *runner.Options) { o.Targets[0] = twin("native", result.NodeNode) })
 	for _, c := range e.Cases {
 		if c.Bound != "" {
 			t.Errorf("%s has bound %s", c.Name, c.Bound)
@@ -349,7 +348,7 @@ func TestResolveErrors(t *testing.T) {
 			`--primary: "*/tcp_crr" matches none of the cases that are measured on every target`},
 		{func(o *runner.Options) {
 			o.Primary = []string{"pod-pod/*", "pod-svc/*"}
-			o.Targets = []runner.Target{twin("native", targets.PodSvcOther), twin("vxlan")}
+			o.Targets = []runner.Target{twin("native", result.PodSvcOther), twin("vxlan")}
 		}, `--primary: "pod-svc/*" matches only what cannot be measured: ` +
 			`pod-svc/other/tcp-stream: the baseline native cannot`},
 		{func(o *runner.Options) { o.Tool = nil }, "--tool"},

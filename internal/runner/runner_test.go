@@ -20,6 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -130,7 +131,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	var targets []runner.Target
 	for _, name := range strings.Split(names, "") {
 		b.twins[name] = &targettest.Twin{Label: name, On: "one", OpenFails: b.openTakes(300 * time.Millisecond)}
-		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name},
+		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: result.SpecOf("twin:" + name)},
 			Places: b.twins[name]})
 	}
 	e, err := runner.Resolve(runner.Options{
@@ -430,7 +431,7 @@ func TestGiveUp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 			b.model.Fail = func(call int, p host.Pair, w family.Workload) (string, error) {
-				if w.Traits().Kind == string(network.TCPRR) && strings.Contains(p.Client.Name(), "/") &&
+				if w.Traits().Kind == string(netload.TCPRR) && strings.Contains(p.Client.Name(), "/") &&
 					test.fails(targettest.Label(p.Client), call) {
 					return "", broken
 				}
@@ -516,7 +517,7 @@ func TestNotSupported(t *testing.T) {
 			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr")
 			if test.open {
 				b.twins[test.label].OpenFails = func(_ int, p targets.Placement) error {
-					if p.Path == targets.PodPodOther {
+					if p.Path == result.PodPodOther {
 						return fmt.Errorf("build: %w", missing)
 					}
 					return nil

@@ -45,7 +45,8 @@ func newSession(c Config) (*session, error) {
 		targets: map[string]targets.Target{}, workloads: map[string]family.Workload{},
 		factsKnown: map[string]bool{},
 		summary:    Summary{Stopped: StopComplete, Invalid: map[string]int{}},
-		durations:  plan.NewDurations(c.Experiment, c.Families), times: family.TimesOf(c.Experiment.Design),
+		durations:  plan.NewDurations(c.Experiment, CaseTimes(c.Experiment, c.Families)),
+		times:      family.TimesOf(c.Experiment.Design),
 	}
 	for _, t := range c.Targets {
 		s.targets[t.Name] = t.Places

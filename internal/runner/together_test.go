@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -114,7 +114,7 @@ func TestTogetherOneFails(t *testing.T) {
 		b := newParallel(t, "ab", 2, rr)
 		var failed atomic.Bool
 		b.model.Fail = func(_ int, p host.Pair, w family.Workload) (string, error) {
-			if w.Traits().Kind != string(network.TCPRR) || p.Client.Name() != "b!node1/client" || failed.Swap(true) {
+			if w.Traits().Kind != string(netload.TCPRR) || p.Client.Name() != "b!node1/client" || failed.Swap(true) {
 				return "", nil
 			}
 			return "", errors.New("the connection was cut")
@@ -174,7 +174,7 @@ func TestTogetherNotSupported(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newParallel(t, "abc", 2, rr)
 			b.twins[name].OpenFails = func(_ int, p targets.Placement) error {
-				if p.Path == targets.NodeNode {
+				if p.Path == result.NodeNode {
 					return nil
 				}
 				return result.NotSupported("no such path here")
@@ -295,10 +295,10 @@ func TestTogetherBudget(t *testing.T) {
 // Targets that share a resource are refused, by Resolve and by Run.
 func TestTogetherRefused(t *testing.T) {
 	twin := func(name string, uses ...string) runner.Target {
-		return runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name},
+		return runner.Target{Target: result.Target{Name: name, Spec: result.SpecOf("twin:" + name)},
 			Places: &targettest.Twin{Label: name, Uses: uses}}
 	}
-	mute := runner.Target{Target: result.Target{Name: "mute", Spec: "mute"},
+	mute := runner.Target{Target: result.Target{Name: "mute", Spec: result.SpecOf("mute")},
 		Places: struct{ targets.Target }{&targettest.Twin{Label: "mute"}}}
 	tests := []struct {
 		targets []runner.Target

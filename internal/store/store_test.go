@@ -27,8 +27,8 @@ func experiment() result.Experiment {
 		Version: "v0", Seed: 18446744073709551615, Suite: "network:quick", Tool: "native",
 		Design:   result.Design{Kind: "randomised complete blocks", Blocks: 11, Duration: 1, Alpha: 0.05, Delta: 0.02},
 		Baseline: "lab:native",
-		Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"},
-			{Name: "jumbo/../x", Spec: "lab:vxlan?mtu=9000&label=jumbo/../x"}},
+		Targets: []result.Target{{Name: "lab:native", Spec: result.SpecOf("lab:native")},
+			{Name: "jumbo/../x", Spec: result.SpecOf("lab:vxlan?mtu=9000&label=jumbo/../x")}},
 		Cases:       []result.Case{{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: "p50"}},
 		NotMeasured: []result.NotMeasured{},
 	}

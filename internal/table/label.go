@@ -224,7 +224,7 @@ func (m measure) caseOf(label string, families family.List) result.Case {
 	}
 	c := families.ImportedCase(name)
 	if c.Load.BothWays = m.bothWays; m.path != "" {
-		c.Name, c.Path = m.path+"/"+name, m.path
+		c.Name, c.Path = m.path+"/"+name, result.Path(m.path)
 	}
 	return c
 }

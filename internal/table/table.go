@@ -144,7 +144,7 @@ func (b *builder) registerCase(c result.Case, values []result.Value) {
 func (b *builder) registerTarget(name string) {
 	if !b.targets[name] {
 		b.targets[name] = true
-		b.doc.Experiment.Targets = append(b.doc.Experiment.Targets, result.Target{Name: name, Spec: name})
+		b.doc.Experiment.Targets = append(b.doc.Experiment.Targets, result.Target{Name: name, Spec: result.SpecOf(name)})
 	}
 }
 

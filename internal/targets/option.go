@@ -2,9 +2,13 @@ package targets
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // An Option is an option of a kind of target, given after its name: lab:vxlan?mtu=9000.
@@ -91,7 +95,7 @@ func NewSetting[C, T any](o Option, field func(*C) *T, parse func(value string) 
 }
 
 // GivesAny reports whether the text of a target gives at least one of the settings.
-func GivesAny[C any](spec Spec, settings []Setting[C]) bool {
+func GivesAny[C any](spec result.Spec, settings []Setting[C]) bool {
 	return slices.ContainsFunc(settings, func(s Setting[C]) bool {
 		_, given := spec.Options[s.Name]
 		return given
@@ -138,10 +142,10 @@ func Within[C, P any](part func(*C) *P, settings []Setting[P]) []Setting[C] {
 	return list
 }
 
-// Read stores the options of a target in c. Every error Is [ErrSpec] and names the option.
-func Read[C any](spec Spec, settings []Setting[C], c *C) error {
+// Read stores the options of a target in c. Every error Is [result.ErrSpec] and names the option.
+func Read[C any](spec result.Spec, settings []Setting[C], c *C) error {
 	options := Options(settings)
-	if err := spec.checkKnown(options); err != nil {
+	if err := checkKnown(spec, options); err != nil {
 		return err
 	}
 	for _, s := range settings {
@@ -150,10 +154,10 @@ func Read[C any](spec Spec, settings []Setting[C], c *C) error {
 			continue
 		}
 		if err := s.Set(c, value); err != nil {
-			return fmt.Errorf("%w: %s: option %s=%s: %w", ErrSpec, spec.Label(), s.Name, value, err)
+			return fmt.Errorf("%w: %s: option %s=%s: %w", result.ErrSpec, spec.Label(), s.Name, value, err)
 		}
 	}
-	return spec.checkNeeds(options)
+	return checkNeeds(spec, options)
 }
 
 // Image returns a parser of references of container images; example is for its error. It checks the characters only.
@@ -196,4 +200,44 @@ func SplitList(text string) []string {
 		}
 	}
 	return list
+}
+
+// checkKnown returns an error if an option is unknown or refused. The error does not contain the value of a refused
+// option, which may be a secret.
+func checkKnown(s result.Spec, options []Option) error {
+	var known []string
+	for _, o := range options {
+		_, given := s.Options[o.Name]
+		switch {
+		case o.Refused == nil:
+			known = append(known, o.Name)
+		case given:
+			return fmt.Errorf("%w: %s:%s: option %s: %w", result.ErrSpec, s.Kind, s.Name, o.Name, o.Refused)
+		}
+	}
+	slices.Sort(known)
+	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s",
+				result.ErrSpec, s.Text, s.Kind, key, prose.Choices(key, known))
+		}
+	}
+	return nil
+}
+
+// checkNeeds returns an error if an option is given without the one that it needs.
+func checkNeeds(s result.Spec, options []Option) error {
+	for _, o := range options {
+		if _, given := s.Options[o.Name]; given && !satisfies(s, o.Needs) {
+			return fmt.Errorf("%w: %s: option %s needs %s too", result.ErrSpec, s.Label(), o.Name, o.Needs)
+		}
+	}
+	return nil
+}
+
+// satisfies reports whether the target has an option, given as NAME or NAME=VALUE; an empty one is always satisfied.
+func satisfies(s result.Spec, option string) bool {
+	name, wanted, valued := strings.Cut(option, "=")
+	value, given := s.Options[name]
+	return option == "" || given && (!valued || value == wanted)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 func FuzzList(f *testing.F) {
@@ -41,7 +43,7 @@ func notEmpty(value string) error {
 }
 
 func TestRead(t *testing.T) {
-	s, err := ParseSpec("lab:vxlan?mtu=9000&label=x&secure=yes&part=p")
+	s, err := result.ParseSpec("lab:vxlan?mtu=9000&label=x&secure=yes&part=p")
 	var e engine
 	err = errors.Join(err, Read(s, engineSettings, &e))
 	if want := (engine{MTU: "9000", Secure: true, Part: part{"p"}}); err != nil || e != want {
@@ -58,11 +60,11 @@ func TestRead(t *testing.T) {
 		"lab:vxlan?rate=fast":             "invalid target: lab:vxlan?rate=fast: option rate=fast: it is a rate",
 		"lab:vxlan?token=s3cret&colour=1": "invalid target: lab:vxlan: option token: histories keep it",
 	} {
-		s, err := ParseSpec(text)
+		s, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Read(s, engineSettings, &engine{}); !errors.Is(err, ErrSpec) || err.Error() != want {
+		if err := Read(s, engineSettings, &engine{}); !errors.Is(err, result.ErrSpec) || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", text, err, want)
 		}
 	}

@@ -11,14 +11,15 @@ import (
 func TestCheckPlacement(t *testing.T) {
 	call := Call{Resource: "configmap", Operation: "get"}
 	for _, p := range []Placement{
-		{}, {Path: PodSvcOther, Rotation: 3}, {Volume: true, Program: "fio"}, {Call: call}, {Application: "vault"},
+		{}, {Path: result.PodSvcOther, Rotation: 3}, {Volume: true, Program: "fio"}, {Call: call}, {Application: "vault"},
 	} {
 		if err := p.Check(); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
 	for _, p := range []Placement{
-		{Path: "storage"}, {Path: NodeNode, Volume: true}, {Volume: true, Call: call}, {Call: call, Application: "vault"},
+		{Path: "storage"}, {Path: result.NodeNode, Volume: true}, {Volume: true, Call: call},
+		{Call: call, Application: "vault"},
 	} {
 		if err := p.Check(); !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("%+v: %v", p, err)

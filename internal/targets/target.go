@@ -9,63 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Path names the ends of the traffic of a network case.
-type Path string
-
-// The nine paths. With /same the server is on the client's node, with /other on another one.
-const (
-	NodeNode     Path = "node-node"
-	PodNodeSame  Path = "pod-node/same"
-	PodNodeOther Path = "pod-node/other"
-	PodPodSame   Path = "pod-pod/same"
-	PodPodOther  Path = "pod-pod/other"
-	NodeSvcSame  Path = "node-svc/same"
-	NodeSvcOther Path = "node-svc/other"
-	PodSvcSame   Path = "pod-svc/same"
-	PodSvcOther  Path = "pod-svc/other"
-)
-
-// Paths lists the nine paths in the order of the documentation. The list is the caller's, to sort or shorten.
-func Paths() []Path { return slices.Clone(paths) }
-
-var paths = []Path{
-	NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther,
-}
-
-// Same reports whether the path stays on the client's node.
-func (p Path) Same() bool { return strings.HasSuffix(string(p), "/same") }
-
-// Between returns the path with the same ends on two nodes.
-func (p Path) Between() Path {
-	if kind, is := strings.CutSuffix(string(p), "/same"); is {
-		return Path(kind + "/other")
-	}
-	return p
-}
-
-// Other reports whether the path leaves the client's node.
-func (p Path) Other() bool { return p == NodeNode || strings.HasSuffix(string(p), "/other") }
-
-// Service reports whether the client dials a Service and not the server itself.
-func (p Path) Service() bool { return strings.Contains(string(p), "-svc/") }
-
-// ClientPod reports whether the client is in a pod.
-func (p Path) ClientPod() bool { return strings.HasPrefix(string(p), "pod-") }
-
-// ServerPod reports whether the server is in a pod.
-func (p Path) ServerPod() bool { return p.Service() || strings.HasPrefix(string(p), "pod-pod/") }
-
 // A Placement is what a run requires of a target: a path with a host at each end, or a client without a server that has
 // a volume, or sends requests to an API server or an application. The zero value is a client and nothing else.
 type Placement struct {
-	Path   Path // from client to server; empty: no server
-	Volume bool // the client has a volume
+	Path   result.Path // from client to server; empty: no server
+	Volume bool        // the client has a volume
 	// Call is the request to the API server; the zero value: none.
 	Call Call
 	// Application is the application that the target has to locate or deploy, by the name of the target's option: vault.
@@ -79,7 +32,7 @@ type Placement struct {
 
 // Check returns an error that Is result.ErrNotSupported if no target can offer the placement.
 func (p Placement) Check() error {
-	if p.Path != "" && !slices.Contains(paths, p.Path) {
+	if p.Path != "" && !slices.Contains(result.Paths(), p.Path) {
 		return result.NotSupported(fmt.Sprintf("there is no path %q", p.Path))
 	}
 	needs := []bool{p.Path != "", p.Volume, p.AsksAPI(), p.Application != ""}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
@@ -81,7 +81,7 @@ func defects() map[string]defect {
 		"supports all": {func(b *broken) { b.supports = func(family.Workload) error { return nil } }, "no-such-workload"},
 		"no reason": {func(b *broken) {
 			b.supports = func(w family.Workload) error {
-				if w.Traits().Kind == string(network.TCPRR) {
+				if w.Traits().Kind == string(netload.TCPRR) {
 					return nil
 				}
 				return errors.New("no")
@@ -134,7 +134,7 @@ func runBroken(t *testing.T, name string) {
 		Tool: b,
 		Pair: func(t *testing.T) (p host.Pair) { p, twin = twinPair(t, "a"); return p },
 		Workloads: []family.Workload{
-			Network(t, network.Spec{Kind: network.TCPRR}), Network(t, network.Spec{Kind: network.TCPStream}),
+			Network(t, netload.Spec{Kind: netload.TCPRR}), Network(t, netload.Spec{Kind: netload.TCPStream}),
 		},
 		Times:   family.Times{Window: time.Second},
 		Running: func(*testing.T) []string { return twin.Left() },

@@ -14,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
@@ -31,7 +32,7 @@ type Model struct {
 	// 1.2. A missing label has 1.
 	Effects map[string]float64
 	// Unsupported holds the reasons why kinds are not supported.
-	Unsupported map[network.Kind]string
+	Unsupported map[netload.Kind]string
 	// Fail is called in every run, with the number of the run from 1. A run with an invalid reason is invalid.
 	Fail func(call int, p host.Pair, w family.Workload) (invalid string, err error)
 	// Wait replaces the waiting for warm-up and window. If it is nil, a run of less than a minute ends at once, and a
@@ -68,7 +69,7 @@ func (m *Model) Supports(w family.Workload) error {
 	if reason, ok := m.Unsupported[s.Kind]; ok {
 		return result.NotSupported(reason)
 	}
-	if !is || !slices.Contains(network.Kinds(), s.Kind) {
+	if !is || !slices.Contains(netload.Kinds(), s.Kind) {
 		return result.NotSupported(fmt.Sprintf("the model has no %s", w))
 	}
 	return nil
@@ -82,7 +83,7 @@ func (m *Model) Metrics(w family.Workload) []metric.Metric {
 	switch s, _ := network.Timed(w, family.Times{}); {
 	case s.Kind.Stream():
 		return metric.Of("", metric.Throughput)
-	case s.Kind == network.Idle:
+	case s.Kind == netload.Unloaded:
 		return metric.Of("", metric.CPUUnloaded)
 	}
 	return metric.Of("", metric.P50, metric.P99, metric.Rate)
@@ -136,7 +137,7 @@ func (m *Model) wait(ctx context.Context, d time.Duration) error {
 }
 
 // measure draws the results of a run.
-func (m *Model) measure(out result.Measurement, p host.Pair, w network.Spec) (result.Measurement, error) {
+func (m *Model) measure(out result.Measurement, p host.Pair, w netload.Spec) (result.Measurement, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.rng == nil {
@@ -154,12 +155,12 @@ func (m *Model) measure(out result.Measurement, p host.Pair, w network.Spec) (re
 		out.Series = []result.Series{{Name: v.Metric, Unit: v.Unit, Step: 0.1, Values: []float64{v.Number, v.Number}}}
 		return out, nil
 	}
-	if w.Kind == network.Idle {
+	if w.Kind == netload.Unloaded {
 		out.Values = []result.Value{result.NewValue(metric.Named(metric.CPUUnloaded), baseUnloaded*factor)}
 		return out, nil
 	}
 	latency := baseLatency
-	if w.Kind == network.TCPCRR {
+	if w.Kind == netload.TCPCRR {
 		latency = baseConnect
 	}
 	return m.latencies(out, latency*factor)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
@@ -21,7 +21,7 @@ import (
 func twinPair(t *testing.T, label string) (host.Pair, *targettest.Twin) {
 	t.Helper()
 	twin := &targettest.Twin{Label: label}
-	site, err := targets.OpenOne(t.Context(), twin, targets.Placement{Path: targets.PodPodOther})
+	site, err := targets.OpenOne(t.Context(), twin, targets.Placement{Path: result.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func twinPair(t *testing.T, label string) (host.Pair, *targettest.Twin) {
 func TestModel(t *testing.T) {
 	var twin *targettest.Twin
 	Suite(t, Config{
-		Tool: &Model{Seed: 1, Noise: 0.05, Unsupported: map[network.Kind]string{network.UDPRR: "this model has no UDP"}},
+		Tool: &Model{Seed: 1, Noise: 0.05, Unsupported: map[netload.Kind]string{netload.UDPRR: "this model has no UDP"}},
 		Pair: func(t *testing.T) (p host.Pair) { p, twin = twinPair(t, "a"); return p },
 		Running: func(*testing.T) []string {
 			if twin == nil {
@@ -55,8 +55,8 @@ func TestModelEffect(t *testing.T) {
 	m := &Model{Seed: 7, Noise: 0.03, Effects: map[string]float64{"slow": 1.25}}
 	fast, _ := twinPair(t, "fast")
 	slow, _ := twinPair(t, "slow")
-	for _, kind := range []network.Kind{network.TCPStream, network.TCPRR, network.TCPCRR} {
-		w := Network(t, network.Spec{Kind: kind})
+	for _, kind := range []netload.Kind{netload.TCPStream, netload.TCPRR, netload.TCPCRR} {
+		w := Network(t, netload.Spec{Kind: kind})
 		var sum float64
 		const n = 200
 		for range n {
@@ -93,7 +93,7 @@ func TestModelFails(t *testing.T) {
 		return "", nil
 	}}
 	p, _ := twinPair(t, "a")
-	w := Network(t, network.Spec{Kind: network.TCPRR})
+	w := Network(t, netload.Spec{Kind: netload.TCPRR})
 	if got, err := m.Run(t.Context(), p, w, family.Times{}); err != nil || len(got.Invalid) != 1 {
 		t.Errorf("first run: %v, %v", got.Invalid, err)
 	}
@@ -107,7 +107,7 @@ func TestModelFails(t *testing.T) {
 
 // Check finds what is wrong with a measurement.
 func TestCheckFinds(t *testing.T) {
-	w := Network(t, network.Spec{Kind: network.TCPRR})
+	w := Network(t, netload.Spec{Kind: netload.TCPRR})
 	good := func() result.Measurement {
 		p, _ := twinPair(t, "a")
 		m, err := (&Model{}).Run(t.Context(), p, w, second)

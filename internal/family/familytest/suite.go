@@ -18,9 +18,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -45,8 +45,8 @@ type Config struct {
 // installed, with the tool's reason.
 func Suite(t *testing.T, c Config) {
 	if c.Workloads == nil {
-		for _, k := range network.Kinds() {
-			c.Workloads = append(c.Workloads, Network(t, network.Spec{Kind: k}))
+		for _, k := range netload.Kinds() {
+			c.Workloads = append(c.Workloads, Network(t, netload.Spec{Kind: k}))
 		}
 	}
 	if c.Times == (family.Times{}) {
@@ -62,13 +62,13 @@ func Suite(t *testing.T, c Config) {
 }
 
 // Network returns a workload between pods on different nodes.
-func Network(t *testing.T, s network.Spec) network.Workload {
+func Network(t *testing.T, s netload.Spec) network.Workload {
 	t.Helper()
 	s, err := s.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return network.Workload{Path: targets.PodPodOther, Spec: s}
+	return network.Workload{Path: result.PodPodOther, Spec: s}
 }
 
 // unknown is a workload that belongs to no family.

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -41,49 +42,45 @@ import (
 // Family returns the family of network workloads with its tools.
 func Family(tools ...family.Tool) family.Family {
 	f := family.Family{Name: "network", Parse: parse, Suites: []family.Suite{fullSuite(), quickSuite()}, Tools: tools}
-	for _, p := range targets.Paths() {
+	for _, p := range result.Paths() {
 		f.Paths = append(f.Paths, string(p))
-		f.Offers = append(f.Offers, family.Sample{Name: string(p), Workload: Workload{p, Spec{Kind: TCPStream, Flows: 1}}})
+		stream := netload.Spec{Kind: netload.TCPStream, Flows: 1}
+		f.Offers = append(f.Offers, family.Sample{Name: string(p), Workload: Workload{p, stream}})
 	}
-	for _, k := range Kinds() {
-		f.Kinds = append(f.Kinds, family.Sample{Name: string(k), Workload: Workload{targets.PodPodOther, basic(k)}})
+	for _, k := range netload.Kinds() {
+		f.Kinds = append(f.Kinds, family.Sample{Name: string(k), Workload: Workload{result.PodPodOther, basic(k)}})
 	}
 	return f
 }
 
 // basic returns the workload of a kind that every tool with that kind supports.
-func basic(k Kind) Spec {
-	s := Spec{Kind: k}
-	if k == UDPStream {
+func basic(k netload.Kind) netload.Spec {
+	s := netload.Spec{Kind: k}
+	if k == netload.UDPStream {
 		s.Rate = 1000
 	}
-	s.fill()
+	s, _ = s.Resolved()
 	return s
 }
 
-// Limits of a search for the highest rate below a loss threshold: it takes at most SearchTime, and usually usualSearch.
-// Then at most SearchWindows windows are measured at lower and lower rates until one stays below the threshold.
-const (
-	SearchTime    = 8 * time.Second
-	SearchWindows = 7
-	usualSearch   = 2 * time.Second
-)
+// usualSearch is what a search for the highest rate below a loss threshold usually takes.
+const usualSearch = 2 * time.Second
 
 // A Workload is a Spec on a path.
 type Workload struct {
-	Path targets.Path
-	Spec
+	Path result.Path
+	netload.Spec
 }
 
 func parse(path, name, _ string) (family.Workload, error) {
 	s, err := Parse(name)
-	return Workload{targets.Path(path), s}, err
+	return Workload{result.Path(path), s}, err
 }
 
-func (w Workload) String() string { return string(w.Path) + "/" + w.Spec.String() }
+func (w Workload) String() string { return string(w.Path) + "/" + Name(w.Spec) }
 
 // subject returns a path in plain words: "Pod → pod, other node".
-func subject(p targets.Path) string {
+func subject(p result.Path) string {
 	from, to, where := "Node", "node", ", other node"
 	if p.ClientPod() {
 		from = "Pod"
@@ -97,7 +94,7 @@ func subject(p targets.Path) string {
 	switch {
 	case p.Same():
 		where = ", same node"
-	case p == targets.NodeNode:
+	case p == result.NodeNode:
 		where = ""
 	}
 	return from + " → " + to + where
@@ -106,20 +103,20 @@ func subject(p targets.Path) string {
 // Traits returns the traits of the case.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
-		Path: string(w.Path), Kind: w.Spec.String(), Metric: w.Metric(), Needs: targets.Placement{Path: w.Path},
-		Load:  result.Load{BothWays: w.Direction == Both},
-		Words: result.Words{Subject: subject(w.Path), Quantity: w.Kind.quantity()},
+		Path: string(w.Path), Kind: Name(w.Spec), Metric: Metric(w.Spec), Needs: targets.Placement{Path: w.Path},
+		Load:  result.Load{BothWays: w.Direction == netload.Both},
+		Words: result.Words{Subject: subject(w.Path), Quantity: quantity(w.Kind)},
 	}
-	if !w.Kind.Stream() && w.Kind != Idle && w.Rate == 0 {
+	if !w.Kind.Stream() && w.Kind != netload.Unloaded && w.Rate == 0 {
 		t.Load.Outstanding = max(w.Flows, 1)
 	}
 	if w.Searches() {
-		t.Limits = family.Limits{Windows: SearchWindows, Run: SearchTime}
+		t.Limits = family.Limits{Windows: netload.SearchWindows, Run: netload.SearchTime}
 		t.Nominal.Run = usualSearch
 	}
 	// The reference of a path between nodes is the same workload from node to node.
-	if w.Path.Other() && w.Path != targets.NodeNode {
-		t.Reference = Workload{targets.NodeNode, w.Spec}
+	if w.Path.Other() && w.Path != result.NodeNode {
+		t.Reference = Workload{result.NodeNode, w.Spec}
 	}
 	return t
 }
@@ -141,9 +138,9 @@ func (w Workload) Disturbs(family.Times) string {
 	case bits > gentleBits:
 		return fmt.Sprintf("%s are more than %s", unit.Format(bits, unit.BitPerSecond),
 			unit.Format(gentleBits, unit.BitPerSecond))
-	case w.Kind == TCPCRR && w.Rate == 0:
+	case w.Kind == netload.TCPCRR && w.Rate == 0:
 		return "it opens connections as fast as the network carries"
-	case w.Kind == TCPCRR && w.Rate > family.GentleRate:
+	case w.Kind == netload.TCPCRR && w.Rate > family.GentleRate:
 		return fmt.Sprintf("%g new connections per second are more than %d", w.Rate, family.GentleRate)
 	case w.Flows > family.GentleClients:
 		return fmt.Sprintf("%d connections at once are more than %d", w.Flows, family.GentleClients)
@@ -159,10 +156,10 @@ func (w Workload) Disturbs(family.Times) string {
 // it.
 func (w Workload) bits() float64 {
 	switch {
-	case w.Kind == UDPStream && !w.Searches():
+	case w.Kind == netload.UDPStream && !w.Searches():
 		size := cmp.Or(w.Size, jumbo)
 		return 8 * float64(size) * w.Sized(size).Rate
-	case w.Kind.Stream() || w.Kind == TCPRRLoaded:
+	case w.Kind.Stream() || w.Kind == netload.TCPRRLoaded:
 		return w.Limit()
 	}
 	return 8 * w.Rate * float64(max(w.Request, w.Response, w.Size))
@@ -170,7 +167,7 @@ func (w Workload) bits() float64 {
 
 // exchanges returns the most requests or datagrams that the workload plans to send per second.
 func (w Workload) exchanges() float64 {
-	if w.Kind != UDPStream {
+	if w.Kind != netload.UDPStream {
 		return w.Rate
 	}
 	size := cmp.Or(w.Size, jumbo)
@@ -186,18 +183,20 @@ const jumbo = 9000
 // Capped returns the workload with its streams limited to a rate in bit/s, in each direction.
 func (w Workload) Capped(rate float64) (family.Workload, error) {
 	switch {
-	case w.Kind == UDPUnpaced:
+	case w.Kind == netload.UDPUnpaced:
 		return nil, fmt.Errorf("%w: %s sends as fast as it can; udp-stream can be limited", family.ErrInvalid, w)
-	case w.Kind.Stream() || w.Kind == TCPRRLoaded:
+	case w.Kind.Stream() || w.Kind == netload.TCPRRLoaded:
 		w.MaxRate = min(w.Limit(), rate)
 	}
 	var err error
-	w.Spec, err = w.Resolved()
+	if w.Spec, err = w.Resolved(); err != nil {
+		err = fmt.Errorf("%w: %w", family.ErrInvalid, err)
+	}
 	return w, err
 }
 
 // Timed returns the workload with the times of a run; false if it belongs to another family.
-func Timed(w family.Workload, t family.Times) (Spec, bool) {
+func Timed(w family.Workload, t family.Times) (netload.Spec, bool) {
 	own, is := w.(Workload)
 	own.Spec.Warmup, own.Spec.Duration = t.Warmup, t.Window
 	return own.Spec, is

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // fullSuite returns every workload on every path, except for unpaced datagrams, pings and idle nodes, which exist to
@@ -14,9 +14,9 @@ import (
 // leave the node.
 func fullSuite() family.Suite {
 	s := family.Suite{Name: "network", About: "nine paths with six workloads each, five of them primary"}
-	for _, p := range targets.Paths() {
-		for _, k := range kinds {
-			if k != UDPUnpaced && k != Ping && k != Idle {
+	for _, p := range result.Paths() {
+		for _, k := range netload.Kinds() {
+			if k != netload.UDPUnpaced && k != netload.Ping && k != netload.Unloaded {
 				s.Cases = append(s.Cases, newCase(p, k, role(p, k)))
 			}
 		}
@@ -24,11 +24,11 @@ func fullSuite() family.Suite {
 	return s
 }
 
-func role(p targets.Path, k Kind) result.Role {
+func role(p result.Path, k netload.Kind) result.Role {
 	switch {
-	case p == targets.PodPodOther && (k == TCPStream || k == TCPRR || k == TCPCRR):
+	case p == result.PodPodOther && (k == netload.TCPStream || k == netload.TCPRR || k == netload.TCPCRR):
 		return result.Primary
-	case p == targets.PodSvcOther && (k == TCPRR || k == TCPCRR):
+	case p == result.PodSvcOther && (k == netload.TCPRR || k == netload.TCPCRR):
 		return result.Primary
 	}
 	return result.Exploratory
@@ -44,10 +44,10 @@ func quickSuite() family.Suite {
 		Name: "network:quick", About: "pods on different nodes, directly and through a Service, in a few minutes",
 		Duration: 750 * time.Millisecond,
 	}
-	for _, p := range []targets.Path{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode} {
-		for _, k := range []Kind{TCPStream, TCPRR, TCPCRR} {
+	for _, p := range []result.Path{result.PodPodOther, result.PodSvcOther, result.NodeNode} {
+		for _, k := range []netload.Kind{netload.TCPStream, netload.TCPRR, netload.TCPCRR} {
 			r := result.Primary
-			if p == targets.NodeNode {
+			if p == result.NodeNode {
 				r = result.Bound
 			}
 			s.Cases = append(s.Cases, newCase(p, k, r))
@@ -56,6 +56,6 @@ func quickSuite() family.Suite {
 	return s
 }
 
-func newCase(p targets.Path, k Kind, r result.Role) family.Case {
+func newCase(p result.Path, k netload.Kind, r result.Role) family.Case {
 	return family.Cases(r, func(name string) (family.Workload, error) { return parse(string(p), name, "") }, string(k))[0]
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // podsBridge is the bridge of a node whose ports are the node's pods.
@@ -25,7 +24,7 @@ func addPodBridge(p *lab.Plan, t lab.Topology, n int) {
 	addAddresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
 		p.Add(node, bridgeNetfilter{true})
-		p.Need(targets.PodSvcSame, bridgeNetfilter{true})
+		p.Need(result.PodSvcSame, bridgeNetfilter{true})
 	}
 }
 

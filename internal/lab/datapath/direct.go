@@ -7,7 +7,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A direct is a datapath whose pods are on the underlay themselves, next to the nodes.
@@ -19,10 +18,10 @@ type direct struct {
 
 // Carries excludes what such pods cannot reach: their own node, if they are on top of its uplink, and Services that
 // only their node translates.
-func (d direct) Carries(t lab.Topology, path targets.Path) error {
+func (d direct) Carries(t lab.Topology, path result.Path) error {
 	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.kind)
 	switch {
-	case d.kind != "" && (path == targets.PodNodeSame || path == targets.NodeSvcSame):
+	case d.kind != "" && (path == result.PodNodeSame || path == result.NodeSvcSame):
 		return result.NotSupported(apart)
 	case path.Service() && path.ClientPod() && t.Services == "nftables":
 		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, "+
@@ -32,7 +31,7 @@ func (d direct) Carries(t lab.Topology, path targets.Path) error {
 }
 
 // Wire returns bare packets. Paths between pods that are ports of the switch are visible even within a node.
-func (d direct) Wire(path targets.Path) lab.Wire {
+func (d direct) Wire(path result.Path) lab.Wire {
 	if !path.Other() && d.kind != "" {
 		return lab.Wire{Quiet: true}
 	}

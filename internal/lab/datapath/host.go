@@ -5,7 +5,6 @@ package datapath
 import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // A host is the datapath without a pod network: traffic goes from node to node over the underlay. It is the reference
@@ -18,11 +17,11 @@ func (host) Plan(t lab.Topology) (lab.Plan, error) {
 	return p, nil
 }
 
-func (host) Carries(_ lab.Topology, path targets.Path) error {
-	if path != targets.NodeNode {
+func (host) Carries(_ lab.Topology, path result.Path) error {
+	if path != result.NodeNode {
 		return result.NotSupported("lab:host has no pods, only node-node")
 	}
 	return nil
 }
 
-func (host) Wire(targets.Path) lab.Wire { return lab.Wire{} }
+func (host) Wire(result.Path) lab.Wire { return lab.Wire{} }

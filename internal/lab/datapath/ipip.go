@@ -13,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/bpf"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 const (
@@ -33,8 +32,8 @@ const (
 type ipip struct{ routed }
 
 // Carries excludes IPv6 between nodes, which IP-in-IP does not carry.
-func (d ipip) Carries(t lab.Topology, path targets.Path) error {
-	if t.IPv6 && path.Other() && path != targets.NodeNode {
+func (d ipip) Carries(t lab.Topology, path result.Path) error {
+	if t.IPv6 && path.Other() && path != result.NodeNode {
 		return result.NotSupported("IP-in-IP carries IPv4 only, so pods have no IPv6 between nodes")
 	}
 	return d.routed.Carries(t, path)

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // podTable is the routing table for packets from pods to the addresses of other nodes. They use the tunnel too;
@@ -24,12 +24,12 @@ type routed struct {
 }
 
 // Carries returns nil: a routed datapath carries every path.
-func (d routed) Carries(lab.Topology, targets.Path) error { return nil }
+func (d routed) Carries(lab.Topology, result.Path) error { return nil }
 
 // Wire returns the tunnels' outer headers for paths between nodes with a pod at one end.
-func (d routed) Wire(path targets.Path) lab.Wire {
+func (d routed) Wire(path result.Path) lab.Wire {
 	switch {
-	case path == targets.NodeNode:
+	case path == result.NodeNode:
 		return lab.Wire{}
 	case !path.Other():
 		return lab.Wire{Quiet: true}

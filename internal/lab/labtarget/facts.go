@@ -79,9 +79,9 @@ func (l *labTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 // siteFacts returns the facts that only a site has. They are unknown if no site can be opened.
 func (l *labTarget) siteFacts(ctx context.Context) []result.Fact {
 	own := []string{"client", "server", "dial", "mtu"}
-	paths := targets.Paths()
+	paths := result.Paths()
 	slices.Reverse(paths)
-	i := slices.IndexFunc(paths, func(p targets.Path) bool {
+	i := slices.IndexFunc(paths, func(p result.Path) bool {
 		return p.Other() && l.Supports(targets.Placement{Path: p}) == nil
 	})
 	if i >= 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -73,8 +74,8 @@ var settings = []targets.Setting[options]{
 // Options lists the options of a lab target.
 func Options() []targets.Option { return targets.Options(settings) }
 
-// parse parses the options of a target. Every error Is targets.ErrSpec and names the option and its range.
-func parse(spec targets.Spec) (options, error) {
+// parse parses the options of a target. Every error Is result.ErrSpec and names the option and its range.
+func parse(spec result.Spec) (options, error) {
 	o := options{Topology: lab.Default()}
 	err := targets.Read(spec, settings, &o)
 	return o, err

@@ -41,7 +41,7 @@ func identify() agent.Handler {
 }
 
 // openSite opens a site with a place for each path, all of which must be supported.
-func openSite(t *testing.T, tg targets.Target, paths ...targets.Path) targets.Site {
+func openSite(t *testing.T, tg targets.Target, paths ...result.Path) targets.Site {
 	t.Helper()
 	var placements []targets.Placement
 	for _, path := range paths {
@@ -65,12 +65,12 @@ func openSite(t *testing.T, tg targets.Target, paths ...targets.Path) targets.Si
 }
 
 func TestPlacesOfASiteShareAgents(t *testing.T) {
-	s := openSite(t, open(t, "lab:native"), targets.Paths()...)
+	s := openSite(t, open(t, "lab:native"), result.Paths()...)
 	asked, namespaces := map[string]int{}, map[string]string{}
 	for i, place := range s.Places {
-		ends := lab.EndsOf(lab.Default(), targets.Placement{Path: targets.Paths()[i]})
+		ends := lab.EndsOf(lab.Default(), targets.Placement{Path: result.Paths()[i]})
 		if place.Client.Name() != ends.Client.Name || place.Server.Name() != ends.Server.Name {
-			t.Errorf("%s: the hosts are %s and %s", targets.Paths()[i], place.Client.Name(), place.Server.Name())
+			t.Errorf("%s: the hosts are %s and %s", result.Paths()[i], place.Client.Name(), place.Server.Name())
 		}
 		for _, h := range []host.Host{place.Client, place.Server} {
 			asked[h.Name()]++
@@ -100,7 +100,7 @@ func TestAgentsArePinnedByTheirEnd(t *testing.T) {
 		t.Skipf("needs two CPUs: %v, %v, %v", client, server, err)
 	}
 	tg := open(t, "lab:native")
-	s := openSite(t, tg, targets.NodeNode, targets.PodNodeSame, targets.NodeSvcSame)
+	s := openSite(t, tg, result.NodeNode, result.PodNodeSame, result.NodeSvcSame)
 	l, is := tg.(*labTarget)
 	if !is || len(l.clientCPUs) > 1 || len(l.serverCPUs) > 1 {
 		t.Skip("the tool picks among several CPUs")
@@ -129,7 +129,7 @@ func TestAgentsArePinnedByTheirEnd(t *testing.T) {
 func TestPartsOfASite(t *testing.T) {
 	tg := open(t, "lab:macvlan?dir="+t.TempDir())
 	s, err := tg.Open(t.Context(), []targets.Placement{
-		{Path: targets.PodNodeSame}, {Volume: true}, {Path: "nowhere"}, {Path: targets.PodPodOther},
+		{Path: result.PodNodeSame}, {Volume: true}, {Path: "nowhere"}, {Path: result.PodPodOther},
 		{Volume: true, Program: "no-such-program"},
 	})
 	if err != nil {

@@ -17,16 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
 func TestConformance(t *testing.T) {
-	offers := map[string][]targets.Path{
-		"lab:host":               {targets.NodeNode},
-		"lab:native":             {targets.PodNodeSame, targets.PodPodOther, targets.PodSvcOther},
-		"lab:vxlan?nodes=3&ip=6": {targets.PodSvcSame, targets.PodNodeOther},
-		"lab:macvlan":            {targets.PodPodSame, targets.NodeSvcOther},
+	offers := map[string][]result.Path{
+		"lab:host":               {result.NodeNode},
+		"lab:native":             {result.PodNodeSame, result.PodPodOther, result.PodSvcOther},
+		"lab:vxlan?nodes=3&ip=6": {result.PodSvcSame, result.PodNodeOther},
+		"lab:macvlan":            {result.PodPodSame, result.NodeSvcOther},
 	}
 	for text, paths := range offers {
 		t.Run(strings.ReplaceAll(text, "/", "_"), func(t *testing.T) {

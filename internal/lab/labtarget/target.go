@@ -18,19 +18,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/local"
 )
 
-// New parses the text of a lab target. It starts nothing. Every error of the text Is targets.ErrSpec.
-func New(spec targets.Spec, config lab.Config) (targets.Target, error) {
+// New parses the text of a lab target. It starts nothing. Every error of the text Is result.ErrSpec.
+func New(spec result.Spec, config lab.Config) (targets.Target, error) {
 	options, err := parse(spec)
 	if err != nil {
 		return nil, err
 	}
 	datapath, err := config.Kit.Datapath(spec.Name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", targets.ErrSpec, spec.Text, err)
+		return nil, fmt.Errorf("%w: %s: %w", result.ErrSpec, spec.Text, err)
 	}
 	plan, err := config.Kit.Plan(spec.Name, options.Topology)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", targets.ErrSpec, spec.Text, err)
+		return nil, fmt.Errorf("%w: %s: %w", result.ErrSpec, spec.Text, err)
 	}
 	client, server, err := splitCPUs()
 	if err != nil {
@@ -48,7 +48,7 @@ func New(spec targets.Spec, config lab.Config) (targets.Target, error) {
 	}
 	return &labTarget{
 		storage: storage, config: config, datapath: datapath, topology: options.Topology, podMTU: plan.PodMTU,
-		clientCPUs: client, serverCPUs: server, probed: map[targets.Path]error{},
+		clientCPUs: client, serverCPUs: server, probed: map[result.Path]error{},
 	}, nil
 }
 
@@ -60,8 +60,8 @@ type labTarget struct {
 	podMTU                 int
 	clientCPUs, serverCPUs []int
 	lab                    *lab.Lab
-	probed                 map[targets.Path]error // paths that were probed: nil, or why one is not supported
-	storage                targets.Target         // the directory of the option dir; nil: none
+	probed                 map[result.Path]error // paths that were probed: nil, or why one is not supported
+	storage                targets.Target        // the directory of the option dir; nil: none
 	claim                  *targets.MachineClaim
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // New parses the options of a lab target. Every method of the target reports that labs are not supported here.
-func New(spec targets.Spec, _ lab.Config) (targets.Target, error) {
+func New(spec result.Spec, _ lab.Config) (targets.Target, error) {
 	_, err := parse(spec)
 	return nowhere{}, err
 }

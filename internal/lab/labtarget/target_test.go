@@ -71,7 +71,7 @@ func open(t *testing.T, text string) targets.Target {
 
 func newTarget(t *testing.T, text string) targets.Target {
 	t.Helper()
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func site(t *testing.T, tg targets.Target, p targets.Placement) targets.Single {
 }
 
 func TestRunCarriesInputOutputAndStatus(t *testing.T) {
-	s := site(t, open(t, "lab:vxlan"), targets.Placement{Path: targets.PodPodOther})
+	s := site(t, open(t, "lab:vxlan"), targets.Placement{Path: result.PodPodOther})
 	ctx := context.Background()
 	var out, errs bytes.Buffer
 	err := s.Client.Run(ctx, host.Cmd{Args: []string{"sh", "-c", "cat; echo oops >&2; exit 3"},
@@ -122,7 +122,7 @@ func TestRunCarriesInputOutputAndStatus(t *testing.T) {
 // TestPodsAreSetUp checks that the pods' kernel has the settings of the options.
 func TestPodsAreSetUp(t *testing.T) {
 	s := site(t, open(t, "lab:native?pod-mtu=1300&offloads=off&congestion=reno&buffer=64KiB&backlog=7"),
-		targets.Placement{Path: targets.PodPodOther})
+		targets.Placement{Path: result.PodPodOther})
 	var out bytes.Buffer
 	const ask = "cd /proc/sys/net; cat ipv4/tcp_congestion_control ipv4/tcp_rmem ipv4/tcp_wmem core/somaxconn"
 	if err := s.Client.Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", ask}, Stdout: &out}); err != nil {
@@ -141,14 +141,14 @@ func TestPodsAreSetUp(t *testing.T) {
 // TestPodsCannotHave checks that a setting that this kernel refuses is not supported, with the reason.
 func TestPodsCannotHave(t *testing.T) {
 	tg := open(t, "lab:native?congestion=there-is-none")
-	_, err := targets.OpenOne(t.Context(), tg, targets.Placement{Path: targets.PodPodOther})
+	_, err := targets.OpenOne(t.Context(), tg, targets.Placement{Path: result.PodPodOther})
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "there-is-none") {
 		t.Error(err)
 	}
 }
 
 func TestEveryHostIsItsOwnNamespace(t *testing.T) {
-	s := site(t, open(t, "lab:native"), targets.Placement{Path: targets.PodNodeSame, Rotation: 1})
+	s := site(t, open(t, "lab:native"), targets.Placement{Path: result.PodNodeSame, Rotation: 1})
 	seen := map[string]bool{}
 	own, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
@@ -173,7 +173,7 @@ func TestEveryHostIsItsOwnNamespace(t *testing.T) {
 }
 
 func TestCancelKillsTheCommandAndItsChildren(t *testing.T) {
-	s := site(t, open(t, "lab:native"), targets.Placement{Path: targets.NodeNode})
+	s := site(t, open(t, "lab:native"), targets.Placement{Path: result.NodeNode})
 	ctx, cancel := context.WithCancel(context.Background())
 	out := &signalling{found: make(chan struct{})}
 	done := make(chan error, 1)
@@ -216,7 +216,7 @@ func TestOptions(t *testing.T) {
 		"lab:vxlan?services=ipvs":                      "services=ipvs is not one of nftables",
 		"lab:vxlan?colour=red":                         `no option "colour"`,
 	} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,21 +224,21 @@ func TestOptions(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", text, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, targets.ErrSpec)):
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, result.ErrSpec)):
 			t.Errorf("%s: got %v, want an ErrSpec with %q", text, err, want)
 		}
 	}
 }
 
 func TestSupportsSaysWhatIsMissing(t *testing.T) {
-	if err := open(t, "lab:native").Supports(targets.Placement{Path: targets.PodSvcSame}); err != nil {
+	if err := open(t, "lab:native").Supports(targets.Placement{Path: result.PodSvcSame}); err != nil {
 		t.Errorf("lab:native: %v", err)
 	}
-	err := open(t, "lab:host").Supports(targets.Placement{Path: targets.PodPodOther})
+	err := open(t, "lab:host").Supports(targets.Placement{Path: result.PodPodOther})
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "no pods") {
 		t.Errorf("lab:host: %v", err)
 	}
-	err = open(t, "lab:macvlan").Supports(targets.Placement{Path: targets.PodNodeSame})
+	err = open(t, "lab:macvlan").Supports(targets.Placement{Path: result.PodNodeSame})
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "cannot reach each other") {
 		t.Errorf("lab:macvlan: %v", err)
 	}
@@ -247,14 +247,14 @@ func TestSupportsSaysWhatIsMissing(t *testing.T) {
 // TestSettle checks that the kernel is probed again after a switch.
 func TestSettle(t *testing.T) {
 	tg := open(t, "lab:native")
-	tg.(*labTarget).probed[targets.PodPodOther] = result.NotSupported("the module is not loaded")
-	if err := tg.Supports(targets.Placement{Path: targets.PodPodOther}); err == nil {
+	tg.(*labTarget).probed[result.PodPodOther] = result.NotSupported("the module is not loaded")
+	if err := tg.Supports(targets.Placement{Path: result.PodPodOther}); err == nil {
 		t.Error("the earlier answer is not remembered")
 	}
 	if err := tg.(targets.Switched).Settle(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := tg.Supports(targets.Placement{Path: targets.PodPodOther}); err != nil {
+	if err := tg.Supports(targets.Placement{Path: result.PodPodOther}); err != nil {
 		t.Error(err)
 	}
 }
@@ -294,7 +294,7 @@ func TestFactsAreComplete(t *testing.T) {
 // TestUnderlay checks that labs that differ only above the underlay share their references.
 func TestUnderlay(t *testing.T) {
 	underlay := func(text string) string {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}

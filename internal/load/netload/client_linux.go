@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -153,7 +152,7 @@ func (t *team) tryRate(control *link, rate float64, d time.Duration, before *mes
 	trial := Trial{Rate: rate, Sent: all.Sent - before.Sent, Received: all.Received - before.Received}
 	*before = all
 	directions := 1.0
-	if t.config.Workload.Direction == network.Both {
+	if t.config.Workload.Direction == Both {
 		directions = 2
 	}
 	trial.Achieved = float64(trial.Sent) / d.Seconds() / directions
@@ -238,7 +237,7 @@ func (t *team) open(ctx context.Context) error {
 
 // openTCP connects a flow and waits until the server has accepted it. With an error, the caller closes the descriptor
 // unless it is -1.
-func openTCP(a netip.AddrPort, h hello, w network.Spec) (int, error) {
+func openTCP(a netip.AddrPort, h hello, w Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
 	if err != nil {
 		return -1, err
@@ -292,7 +291,7 @@ const udpRepeat = 100 * time.Millisecond
 
 // openUDP opens a flow of datagrams; errors are as for openTCP. The opening may be lost, so it is repeated until it is
 // answered.
-func openUDP(ctx context.Context, a netip.AddrPort, h hello, w network.Spec) (int, error) {
+func openUDP(ctx context.Context, a netip.AddrPort, h hello, w Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, err

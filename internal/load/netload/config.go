@@ -17,7 +17,7 @@ func (c Config) Validate() error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	case w != c.Workload:
-		return fmt.Errorf("%w: the workload %s is not resolved", ErrConfig, c.Workload)
+		return fmt.Errorf("%w: the workload %s has no defaults filled in", ErrConfig, c.Workload.Kind)
 	case c.Role != Client && c.Role != Server:
 		return fmt.Errorf("%w: there is no role %q", ErrConfig, c.Role)
 	case c.Token == (Token{}):
@@ -27,7 +27,7 @@ func (c Config) Validate() error {
 	case w.Duration < Step:
 		return fmt.Errorf("%w: a window of %s is shorter than %s", ErrConfig, w.Duration, Step)
 	case c.Found < 0 || c.Found > Unpaced || c.Found > 0 && !w.Searches():
-		return fmt.Errorf("%w: a found rate of %g for %s", ErrConfig, c.Found, w)
+		return fmt.Errorf("%w: a found rate of %g for %s", ErrConfig, c.Found, w.Kind)
 	case c.Idle < 0 || c.Idle > time.Minute:
 		return fmt.Errorf("%w: an idle time of %s", ErrConfig, c.Idle)
 	case w.Kind.Datagrams() && w.Size < MinDatagram:

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -34,7 +33,7 @@ type Config struct {
 	Token    Token          `json:"-"`              // the run's secret, the same on both sides
 	Addr     netip.AddrPort `json:"address"`        // the server listens on it, the client connects to it; port 0: any
 	CPUs     []int          `json:"cpus,omitempty"` // workers are pinned to these in turn; empty: anywhere
-	Workload network.Spec   `json:"workload"`       // resolved; both sides have the same
+	Workload Spec           `json:"workload"`       // resolved; both sides have the same
 	// Found is the rate, in datagrams per second and direction, of a udp-stream that names none. 0: the run searches for
 	// the rate and has no window.
 	Found float64 `json:"found,omitempty"`
@@ -62,7 +61,7 @@ const (
 // bound returns the longest time that a run may take, from the agent's start to its end.
 func (c Config) bound() time.Duration {
 	if c.searches() {
-		return c.Idle + network.SearchTime + grace
+		return c.Idle + SearchTime + grace
 	}
 	return c.Idle + c.Workload.Warmup + c.Workload.Duration + grace
 }

@@ -16,11 +16,10 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/admission"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
-func resolved(t testing.TB, w network.Spec) network.Spec {
+func resolved(t testing.TB, w Spec) Spec {
 	t.Helper()
 	w, err := w.Resolved()
 	if err != nil {
@@ -108,7 +107,7 @@ func TestStall(t *testing.T) {
 				}
 			}
 		})
-		w := resolved(t, network.Spec{Kind: network.TCPRR, Rate: rate,
+		w := resolved(t, Spec{Kind: TCPRR, Rate: rate,
 			Duration: 2500 * time.Millisecond, Warmup: 100 * time.Millisecond})
 		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 		if err != nil {
@@ -162,7 +161,7 @@ func TestNeverRecovers(t *testing.T) {
 			conn.Read(b)
 			io.Copy(io.Discard, conn) // never answers again
 		})
-		w := resolved(t, network.Spec{Kind: network.TCPRR, Rate: rate, Duration: time.Second})
+		w := resolved(t, Spec{Kind: TCPRR, Rate: rate, Duration: time.Second})
 		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +194,7 @@ func TestFailedCycles(t *testing.T) {
 		}
 		conn.Write(b)
 	})
-	w := resolved(t, network.Spec{Kind: network.TCPCRR, Duration: time.Second})
+	w := resolved(t, Spec{Kind: TCPCRR, Duration: time.Second})
 	r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +238,7 @@ func TestLostAnswers(t *testing.T) {
 			pc.WriteTo(b[:k], peer)
 		}
 	}()
-	w := resolved(t, network.Spec{Kind: network.UDPRR, Duration: time.Second, Timeout: 50 * time.Millisecond})
+	w := resolved(t, Spec{Kind: UDPRR, Duration: time.Second, Timeout: 50 * time.Millisecond})
 	r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -279,9 +278,9 @@ type serverResult struct {
 
 // TestStrangers checks that connections without the token get no byte, are counted, and do not disturb the run.
 func TestStrangers(t *testing.T) {
-	for _, kind := range []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR} {
+	for _, kind := range []Kind{TCPRR, UDPRR, TCPCRR} {
 		t.Run(string(kind), func(t *testing.T) {
-			c := Config{Token: NewToken(), Workload: resolved(t, network.Spec{Kind: kind, Duration: 300 * time.Millisecond})}
+			c := Config{Token: NewToken(), Workload: resolved(t, Spec{Kind: kind, Duration: 300 * time.Millisecond})}
 			addr, out := startServer(t, t.Context(), c)
 			openings := [][]byte{
 				[]byte("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"),
@@ -352,10 +351,10 @@ func TestScanner(t *testing.T) {
 			}
 		},
 	}
-	for _, kind := range []network.Kind{network.TCPCRR, network.TCPRR, network.TCPStream} {
+	for _, kind := range []Kind{TCPCRR, TCPRR, TCPStream} {
 		for name, say := range says {
 			t.Run(string(kind)+" "+name, func(t *testing.T) {
-				w := network.Spec{Kind: kind, Flows: 2, Duration: 500 * time.Millisecond}
+				w := Spec{Kind: kind, Flows: 2, Duration: 500 * time.Millisecond}
 				c := Config{Token: NewToken(), Workload: resolved(t, w)}
 				addr, out := startServer(t, t.Context(), c)
 				scanned := scan(t, addr, say, out)
@@ -416,7 +415,7 @@ func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan serv
 
 // TestLateOpening checks that a cycle of the run is served too if it opens slowly and its request comes in pieces.
 func TestLateOpening(t *testing.T) {
-	w := network.Spec{Kind: network.TCPCRR, Request: 1000, Response: 3, Duration: time.Second}
+	w := Spec{Kind: TCPCRR, Request: 1000, Response: 3, Duration: time.Second}
 	c := Config{Token: NewToken(), Workload: resolved(t, w)}
 	addr, out := startServer(t, t.Context(), c)
 	said := make(chan error, 1)
@@ -454,7 +453,7 @@ func slowCycle(addr netip.AddrPort, token Token) error {
 
 // TestClientGone checks that a server ends when its client does.
 func TestClientGone(t *testing.T) {
-	c := Config{Token: NewToken(), Workload: resolved(t, network.Spec{Kind: network.TCPRR, Duration: time.Hour})}
+	c := Config{Token: NewToken(), Workload: resolved(t, Spec{Kind: TCPRR, Duration: time.Hour})}
 	addr, out := startServer(t, t.Context(), c)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Role, c.Addr = Client, addr
@@ -469,9 +468,9 @@ func TestClientGone(t *testing.T) {
 
 // TestCancelled checks that both sides of every workload stop when their contexts are cancelled.
 func TestCancelled(t *testing.T) {
-	for _, kind := range network.Kinds() {
+	for _, kind := range Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			w := resolved(t, network.Spec{Kind: kind, Duration: time.Hour})
+			w := resolved(t, Spec{Kind: kind, Duration: time.Hour})
 			if kind.Datagrams() {
 				w.Size = 100
 			}
@@ -495,7 +494,7 @@ func TestCancelled(t *testing.T) {
 // TestNotAServer checks the error for a listener that is not the run's server.
 func TestNotAServer(t *testing.T) {
 	f := newFakeServer(t, nil)
-	w := resolved(t, network.Spec{Kind: network.TCPRR, Duration: time.Second})
+	w := resolved(t, Spec{Kind: TCPRR, Duration: time.Second})
 	_, err := Run(t.Context(), Config{Role: Client, Token: NewToken(), Addr: f.addr, Workload: w}, nil)
 	if err == nil || !strings.Contains(err.Error(), "not this run's server") ||
 		!strings.Contains(err.Error(), f.addr.String()) {
@@ -504,7 +503,7 @@ func TestNotAServer(t *testing.T) {
 }
 
 // newTestWorker returns a worker without a run, whose methods a test calls one by one.
-func newTestWorker(t *testing.T, w network.Spec, f flow, role Role) *worker {
+func newTestWorker(t *testing.T, w Spec, f flow, role Role) *worker {
 	c := Config{Role: role, Token: NewToken(), Workload: resolved(t, w)}
 	s := newShared(c)
 	s.clock.base = time.Now()
@@ -534,7 +533,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Errorf("%s allocates %g times", name, n)
 		}
 	}
-	long := network.Spec{Kind: network.TCPRR, Duration: time.Hour}
+	long := Spec{Kind: TCPRR, Duration: time.Hour}
 	rr := newTestWorker(t, long, flow{Work: workRequest}, Client)
 	buf := rr.buffers()
 	here, there := streamPair(t)
@@ -566,10 +565,10 @@ func TestNoAllocations(t *testing.T) {
 
 func allocationsOfCycles(t *testing.T) {
 	f := flow{Work: workCycle}
-	client := newTestWorker(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Client)
-	server := newTestWorker(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Server)
+	client := newTestWorker(t, Spec{Kind: TCPCRR, Duration: time.Hour}, f, Client)
+	server := newTestWorker(t, Spec{Kind: TCPCRR, Duration: time.Hour}, f, Server)
 	server.shared = client.shared // the same token
-	fd, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"), network.Spec{})
+	fd, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"), Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -606,7 +605,7 @@ func allocationsOfCycles(t *testing.T) {
 }
 
 func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool) {
-	in, err := bindUDP(netip.MustParseAddrPort("127.0.0.1:0"), network.Spec{})
+	in, err := bindUDP(netip.MustParseAddrPort("127.0.0.1:0"), Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -623,7 +622,7 @@ func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := network.Spec{Kind: network.UDPStream, Size: 100, Rate: 1e6, Duration: time.Hour, Offload: offload}
+	spec := Spec{Kind: UDPStream, Size: 100, Rate: 1e6, Duration: time.Hour, Offload: offload}
 	f := flow{Work: workPackets, Sender: Client}
 	sender, receiver := newTestWorker(t, spec, f, Client), newTestWorker(t, spec, f, Server)
 	sender.fd, receiver.fd = out, in
@@ -673,7 +672,7 @@ func TestControlMessagesAreBounded(t *testing.T) {
 // Sockets of both sides have the buffers that the workload names; a host that grants less causes an error.
 func TestBuffers(t *testing.T) {
 	const size = 96 << 10
-	w := network.Spec{Kind: network.TCPStream, Buffer: size}
+	w := Spec{Kind: TCPStream, Buffer: size}
 	check := func(what string, fd int) {
 		t.Helper()
 		for _, o := range bufferOptions {

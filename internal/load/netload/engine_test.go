@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
 func TestPacer(t *testing.T) {
@@ -486,18 +484,18 @@ func FuzzParseStat(f *testing.F) {
 
 func TestFlows(t *testing.T) {
 	tests := []struct {
-		w    network.Spec
+		w    Spec
 		want string
 	}{
-		{network.Spec{Kind: network.TCPStream, Flows: 2}, "[{0 tcp-stream client} {1 tcp-stream client}]"},
-		{network.Spec{Kind: network.TCPStream, Direction: network.Reverse}, "[{0 tcp-stream server}]"},
-		{network.Spec{Kind: network.UDPStream, Direction: network.Both}, "[{0 udp-stream client} {1 udp-stream server}]"},
-		{network.Spec{Kind: network.UDPUnpaced, Direction: network.Reverse}, "[{0 udp-stream server}]"},
-		{network.Spec{Kind: network.TCPRR}, "[{0 tcp-request }]"},
-		{network.Spec{Kind: network.UDPRR}, "[{0 udp-request }]"},
-		{network.Spec{Kind: network.TCPCRR, Flows: 2}, "[{0 tcp-cycle } {1 tcp-cycle }]"},
-		{network.Spec{Kind: network.Ping, Flows: 2}, "[{0 ping } {1 ping }]"},
-		{network.Spec{Kind: network.TCPRRLoaded}, "[{0 tcp-request } {1 tcp-stream client} {2 tcp-stream server}]"},
+		{Spec{Kind: TCPStream, Flows: 2}, "[{0 tcp-stream client} {1 tcp-stream client}]"},
+		{Spec{Kind: TCPStream, Direction: Reverse}, "[{0 tcp-stream server}]"},
+		{Spec{Kind: UDPStream, Direction: Both}, "[{0 udp-stream client} {1 udp-stream server}]"},
+		{Spec{Kind: UDPUnpaced, Direction: Reverse}, "[{0 udp-stream server}]"},
+		{Spec{Kind: TCPRR}, "[{0 tcp-request }]"},
+		{Spec{Kind: UDPRR}, "[{0 udp-request }]"},
+		{Spec{Kind: TCPCRR, Flows: 2}, "[{0 tcp-cycle } {1 tcp-cycle }]"},
+		{Spec{Kind: Ping, Flows: 2}, "[{0 ping } {1 ping }]"},
+		{Spec{Kind: TCPRRLoaded}, "[{0 tcp-request } {1 tcp-stream client} {2 tcp-stream server}]"},
 	}
 	for _, tt := range tests {
 		w, err := tt.w.Resolved()
@@ -505,14 +503,14 @@ func TestFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprint(flows(w)); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.w, got, tt.want)
+			t.Errorf("%+v: %s, want %s", tt.w, got, tt.want)
 		}
 	}
 }
 
 func TestValidate(t *testing.T) {
 	good := Config{Role: Client, Token: NewToken(), Addr: netip.MustParseAddrPort("127.0.0.1:1"),
-		Workload: network.Spec{Kind: network.TCPRR, Flows: 1, Request: 1, Response: 1, Duration: time.Second}}
+		Workload: Spec{Kind: TCPRR, Flows: 1, Request: 1, Response: 1, Duration: time.Second}}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -527,8 +525,8 @@ func TestValidate(t *testing.T) {
 		"idle":     func(c *Config) { c.Idle = -1 },
 		"cpu":      func(c *Config) { c.CPUs = []int{-1} },
 		"datagram": func(c *Config) {
-			c.Workload = network.Spec{Kind: network.UDPStream, Flows: 1,
-				Size: 8, Rate: 1, Direction: network.Forward, Duration: time.Second}
+			c.Workload = Spec{Kind: UDPStream, Flows: 1,
+				Size: 8, Rate: 1, Direction: Forward, Duration: time.Second}
 		},
 	}
 	for name, spoil := range tests {

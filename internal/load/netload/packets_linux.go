@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -167,12 +166,12 @@ const (
 )
 
 // polls reports whether the receivers of a workload poll.
-func polls(w network.Spec) bool {
-	return w.Searches() || w.Kind == network.UDPUnpaced || w.Rate/float64(w.Flows) >= pollRate
+func polls(w Spec) bool {
+	return w.Searches() || w.Kind == UDPUnpaced || w.Rate/float64(w.Flows) >= pollRate
 }
 
 // receiveMode describes how a workload's receivers wait for datagrams.
-func receiveMode(w network.Spec) string {
+func receiveMode(w Spec) string {
 	if polls(w) {
 		return fmt.Sprintf("polled every %d µs", pollEvery/1000)
 	}

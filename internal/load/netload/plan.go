@@ -1,7 +1,5 @@
 package netload
 
-import "github.com/knotmeter/knotmeter/internal/family/network"
-
 // work is the task of a worker.
 type work string
 
@@ -29,39 +27,39 @@ func (f flow) udp() bool { return f.Work == workDatagram || f.Work == workPacket
 func (f flow) persistent() bool { return f.Work != workCycle }
 
 // flows returns the flows of a resolved workload.
-func flows(w network.Spec) []flow {
+func flows(w Spec) []flow {
 	var plan []flow
 	add := func(n int, k work, sender Role) {
 		for range n {
 			plan = append(plan, flow{Index: len(plan), Work: k, Sender: sender})
 		}
 	}
-	streams := func(k work, n int, d network.Direction) {
-		if d != network.Reverse {
+	streams := func(k work, n int, d Direction) {
+		if d != Reverse {
 			add(n, k, Client)
 		}
-		if d != network.Forward {
+		if d != Forward {
 			add(n, k, Server)
 		}
 	}
 	switch w.Kind {
-	case network.TCPStream:
+	case TCPStream:
 		streams(workStream, w.Flows, w.Direction)
-	case network.UDPStream, network.UDPUnpaced:
+	case UDPStream, UDPUnpaced:
 		streams(workPackets, w.Flows, w.Direction)
-	case network.TCPRR:
+	case TCPRR:
 		add(w.Flows, workRequest, "")
-	case network.UDPRR:
+	case UDPRR:
 		add(w.Flows, workDatagram, "")
-	case network.TCPCRR:
+	case TCPCRR:
 		add(w.Flows, workCycle, "")
-	case network.Ping:
+	case Ping:
 		add(w.Flows, workEcho, "")
-	case network.Idle:
+	case Unloaded:
 		add(1, workNothing, "")
-	case network.TCPRRLoaded:
+	case TCPRRLoaded:
 		add(w.Flows, workRequest, "")
-		streams(workStream, 1, network.Both)
+		streams(workStream, 1, Both)
 	}
 	return plan
 }
@@ -74,7 +72,7 @@ func (c Config) offered() float64 {
 	switch {
 	case c.Found > 0:
 		return c.Found
-	case c.Workload.Kind == network.UDPUnpaced:
+	case c.Workload.Kind == UDPUnpaced:
 		return Unpaced
 	}
 	return c.Workload.Rate

@@ -9,7 +9,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +36,7 @@ type buffers struct {
 
 func (w *worker) buffers() *buffers {
 	longest := helloSize + max(w.spec.Request, w.spec.Response)
-	return &buffers{request: make([]byte, min(w.spec.Request, network.MaxDatagram)),
+	return &buffers{request: make([]byte, min(w.spec.Request, MaxDatagram)),
 		scratch: make([]byte, min(longest, chunk))}
 }
 

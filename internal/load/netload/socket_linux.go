@@ -11,8 +11,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
 // receiveBuffer is the buffer size that UDP sockets ask for, in bytes. The kernel may grant less; the report has that.
@@ -88,7 +86,7 @@ func setTimeout(fd, option int, d time.Duration) error {
 }
 
 // tuneTCP sets the TCP options of a workload; it must precede connect and listen.
-func tuneTCP(fd int, w network.Spec) error {
+func tuneTCP(fd int, w Spec) error {
 	if w.MSS > 0 {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, w.MSS); err != nil {
 			return fmt.Errorf("set the largest segment to %d bytes: %w", w.MSS, err)
@@ -111,12 +109,12 @@ func tuneTCP(fd int, w network.Spec) error {
 }
 
 // limitRate makes the kernel pace a connection to its share of the workload's max-rate.
-func limitRate(fd int, w network.Spec) error {
+func limitRate(fd int, w Spec) error {
 	if w.MaxRate == 0 {
 		return nil
 	}
 	bytes := uint64(w.MaxRate / 8 / float64(w.Flows))
-	if w.Kind == network.TCPRRLoaded { // one stream in each direction
+	if w.Kind == TCPRRLoaded { // one stream in each direction
 		bytes = uint64(w.MaxRate / 8)
 	}
 	if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, bytes); err != nil {
@@ -126,7 +124,7 @@ func limitRate(fd int, w network.Spec) error {
 }
 
 // listenTCP listens at a; with port 0 the kernel chooses one. Accepted connections inherit the workload's options.
-func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
+func listenTCP(a netip.AddrPort, w Spec) (int, netip.AddrPort, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
 	if err != nil {
 		return -1, a, err
@@ -151,7 +149,7 @@ func listenTCP(a netip.AddrPort, w network.Spec) (int, netip.AddrPort, error) {
 }
 
 // bindUDP binds a datagram socket to a. SO_REUSEPORT lets the server open a socket per flow on the same port.
-func bindUDP(a netip.AddrPort, w network.Spec) (int, error) {
+func bindUDP(a netip.AddrPort, w Spec) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, err
@@ -180,7 +178,7 @@ var bufferOptions = []struct {
 }
 
 // growBuffers sets the buffers that the workload names, or asks for large ones, for a socket of datagrams.
-func growBuffers(fd int, w network.Spec) error {
+func growBuffers(fd int, w Spec) error {
 	if w.Buffer == 0 {
 		askBuffers(fd, receiveBuffer) // the kernel may grant less; the report has the size
 	}
@@ -198,7 +196,7 @@ func askBuffers(fd, size int) {
 
 // setBuffers sets the buffers that the workload names. It fails if the kernel grants less, which would be another
 // experiment.
-func setBuffers(fd int, w network.Spec) error {
+func setBuffers(fd int, w Spec) error {
 	if w.Buffer == 0 {
 		return nil
 	}

@@ -1,15 +1,14 @@
 package netload
 
 import (
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
 // writeStream writes until the window ends and then closes its half of the connection.
 func (w *worker) writeStream() {
 	size := w.spec.Size
-	if w.spec.Kind == network.TCPRRLoaded {
-		size = network.DefaultStreamSize
+	if w.spec.Kind == TCPRRLoaded {
+		size = DefaultStreamSize
 	}
 	buf := w.payload[:size]
 	now := w.clock.now()

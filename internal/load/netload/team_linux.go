@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -108,7 +107,7 @@ type snapshots struct {
 
 func newTeam(c Config) *team {
 	t := &team{shared: newShared(c), config: c, plan: flows(c.Workload), windowEnds: make(chan snapshots, 1)}
-	if c.Role == Server && c.Workload.Kind == network.Ping {
+	if c.Role == Server && c.Workload.Kind == Ping {
 		t.plan = nil // the server's kernel answers
 	}
 	return t

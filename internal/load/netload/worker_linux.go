@@ -9,7 +9,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,10 +31,10 @@ type shared struct {
 
 func newShared(c Config) *shared {
 	w := c.Workload
-	longest := max(w.Size, w.Request, w.Response, network.DefaultStreamSize)
+	longest := max(w.Size, w.Request, w.Response, DefaultStreamSize)
 	line := NewTimeline(w.Warmup, w.Duration)
 	if c.searches() {
-		line = NewTimeline(network.SearchTime, 0)
+		line = NewTimeline(SearchTime, 0)
 	}
 	return &shared{timeline: line, run: make(chan struct{}), token: c.Token, payload: make([]byte, longest)}
 }
@@ -46,7 +45,7 @@ type worker struct {
 	*shared
 	flow flow
 	role Role
-	spec network.Spec
+	spec Spec
 	fd   int
 	cpu  int  // CPU to pin the thread to; -1: none
 	spin bool // the worker has a CPU of its own, so it may spin before scheduled times

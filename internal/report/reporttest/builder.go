@@ -27,14 +27,14 @@ func Experiment(id string, seed uint64, targets []result.Target, d result.Design
 func Targets(specs ...string) []result.Target {
 	var list []result.Target
 	for _, s := range specs {
-		list = append(list, result.Target{Name: s, Spec: s, Underlay: "one"})
+		list = append(list, result.Target{Name: s, Spec: result.SpecOf(s), Underlay: "one"})
 	}
 	return list
 }
 
 // Case returns a workload on a path, measured by its throughput or its median latency.
-func Case(path, workload string) result.Case {
-	c := result.Case{Name: path + "/" + workload, Path: path, Workload: workload,
+func Case(path result.Path, workload string) result.Case {
+	c := result.Case{Name: string(path) + "/" + workload, Path: path, Workload: workload,
 		Role: result.Exploratory, Metric: metric.P50}
 	if strings.HasSuffix(workload, "-stream") {
 		c.Metric = metric.Throughput

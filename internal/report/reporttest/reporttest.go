@@ -47,12 +47,12 @@ func network() result.Experiment {
 		{Target: WireGuard, Case: "pod-svc/other/tcp-crr",
 			Reason: "the service's port range is exhausted within the window"},
 	}
-	for _, path := range []string{"pod-pod/other", "pod-svc/other", "node-node"} {
+	for _, path := range []result.Path{result.PodPodOther, result.PodSvcOther, result.NodeNode} {
 		for _, w := range []string{"tcp-stream", "tcp-rr", "tcp-crr"} {
 			c := Case(path, w)
 			c.Bound = "node-node/" + w
 			switch path {
-			case "pod-pod/other":
+			case result.PodPodOther:
 				c.Role = result.Primary
 			case "node-node":
 				c.Role, c.Bound = result.Bound, ""
@@ -107,7 +107,7 @@ func (s *Builder) measure(c result.Case, r result.Run) error {
 	r.Setup, r.Cleanup = 0.22+0.05*s.Random.Float64(), 0.02+0.01*s.Random.Float64()
 	e := effects[r.Target+c.Workload]
 	speed := e.speed * s.Noise(e.noise) * (1 - 0.002*float64(r.Block))
-	speed *= map[string]float64{"pod-pod/other": 1, "pod-svc/other": 0.985, "node-node": 1.06}[c.Path]
+	speed *= map[result.Path]float64{"pod-pod/other": 1, "pod-svc/other": 0.985, "node-node": 1.06}[c.Path]
 	if err := s.addValues(&r, c.Workload, speed, e.cpu); err != nil {
 		return err
 	}
@@ -140,8 +140,9 @@ func (s *Builder) addValues(r *result.Run, workload string, speed, cpu float64) 
 func Planned(d result.Design) result.Experiment {
 	return result.Experiment{
 		Schema: result.ExperimentSchema, ID: "now", Suite: "network:quick", Tool: "native", Baseline: "a", Design: d,
-		Targets: []result.Target{{Name: "a", Spec: "lab:a", Underlay: "one"}, {Name: "b", Spec: "lab:b", Underlay: "one"},
-			{Name: "c", Spec: "lab:c", Underlay: "one"}},
+		Targets: []result.Target{{Name: "a", Spec: result.SpecOf("lab:a"), Underlay: "one"},
+			{Name: "b", Spec: result.SpecOf("lab:b"), Underlay: "one"},
+			{Name: "c", Spec: result.SpecOf("lab:c"), Underlay: "one"}},
 		Cases: []result.Case{
 			{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: metric.P50, Bound: "node-node/tcp-rr"},
 			{Name: "pod-pod/other/tcp-crr", Role: result.Primary, Metric: metric.P50},

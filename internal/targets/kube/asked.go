@@ -13,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
@@ -109,8 +108,8 @@ func (k *kubeTarget) objectHealth(ctx context.Context, p *part) []string {
 func (k *kubeTarget) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objectCleanupTime)
 	defer cancel()
-	_, err := cleanup.Remove(ctx, k.cluster, k.namespace, manifest.ExperimentSelector(k.experiment)+","+cleanup.LabelRun,
-		slices.Concat(cleanup.ObjectKinds, cleanup.SiteKinds, cleanup.NamespaceKind), cleanup.All)
+	_, err := removeObjects(ctx, k.cluster, k.namespace, manifest.ExperimentSelector(k.experiment)+","+labelRun,
+		slices.Concat(objectKinds, siteKinds, namespaceKind), anyObject)
 	return err
 }
 
@@ -124,12 +123,12 @@ func (k *kubeTarget) removeAPIAccess(ctx context.Context) error {
 	if k.options.Here {
 		return err
 	}
-	kinds := cleanup.ClusterKinds
+	kinds := clusterKinds
 	if !k.ownNamespace { // our own namespace takes the account along
-		kinds = slices.Concat(kinds, cleanup.AccountKinds)
+		kinds = slices.Concat(kinds, accountKinds)
 	}
 	selector := manifest.ExperimentSelector(k.experiment)
-	_, left := cleanup.Remove(ctx, k.cluster, k.namespace, selector, kinds, cleanup.All)
+	_, left := removeObjects(ctx, k.cluster, k.namespace, selector, kinds, anyObject)
 	return errors.Join(err, left)
 }
 

@@ -12,10 +12,11 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
-	deployed "github.com/knotmeter/knotmeter/internal/targets/kube/vault"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
 func manifests(t *testing.T, objects ...any) string {
@@ -33,7 +34,7 @@ func manifests(t *testing.T, objects ...any) string {
 
 func parseOptions(t *testing.T, text string) options {
 	t.Helper()
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func parseOptions(t *testing.T, text string) options {
 	return o
 }
 
-func blueprint(t *testing.T, text string, path targets.Path) manifest.Blueprint {
+func blueprint(t *testing.T, text string, path result.Path) manifest.Blueprint {
 	return blueprintOf(t, text, targets.Placement{Path: path})
 }
 
@@ -59,21 +60,21 @@ func blueprintOf(t *testing.T, text string, p targets.Placement) manifest.Bluepr
 	}
 }
 
-func vaultPlan(t *testing.T, text string) deployed.Plan {
+func vaultPlan(t *testing.T, text string) site.VaultPlan {
 	client := blueprintOf(t, text, targets.Placement{Application: vault.Name})
-	return deployed.Plan{Blueprint: client, Wanted: parseOptions(t, text).Vault}
+	return site.VaultPlan{Blueprint: client, Wanted: parseOptions(t, text).Vault}
 }
 
 func TestManifests(t *testing.T) {
 	for name, b := range map[string]manifest.Blueprint{
-		"pod-svc-other": blueprint(t, "kube:", targets.PodSvcOther),
-		"pod-node":      blueprint(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", targets.PodNodeOther),
-		"injected":      blueprint(t, "kube:?image=debian:12&inject=yes", targets.PodPodOther),
+		"pod-svc-other": blueprint(t, "kube:", result.PodSvcOther),
+		"pod-node":      blueprint(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", result.PodNodeOther),
+		"injected":      blueprint(t, "kube:?image=debian:12&inject=yes", result.PodPodOther),
 		"multus-ipv6": blueprint(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6",
-			targets.PodPodOther),
+			result.PodPodOther),
 		"sriov": blueprint(t, "kube:?default-network=kube-system/sriov&config={resources: {requests: {intel.com/vf: 1}, "+
-			"limits: {intel.com/vf: 1}}}", targets.PodNodeOther),
-		"profiled": blueprint(t, "kube:?profile=yes", targets.PodPodSame),
+			"limits: {intel.com/vf: 1}}}", result.PodNodeOther),
+		"profiled": blueprint(t, "kube:?profile=yes", result.PodPodSame),
 	} {
 		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged)}
 		if b.UsesService() {
@@ -87,9 +88,9 @@ func TestManifests(t *testing.T) {
 // Pods satisfy the restricted Pod Security Standard, except for the network of their node. The rules are those of
 // https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 func TestRestricted(t *testing.T) {
-	for i, path := range append(targets.Paths(), targets.Paths()...) {
+	for i, path := range append(result.Paths(), result.Paths()...) {
 		b := blueprint(t, "kube:?image=x:1", path)
-		b.Settings.Inject = i >= len(targets.Paths())
+		b.Settings.Inject = i >= len(result.Paths())
 		for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
 			p := b.Pod(r).Spec
 			c := p.Containers[0].SecurityContext
@@ -117,12 +118,12 @@ func TestRestricted(t *testing.T) {
 }
 
 func TestHostNames(t *testing.T) {
-	want := map[targets.Path][2]string{
-		targets.NodeNode:     {"node-1", "node-2"},
-		targets.PodNodeOther: {"node-1/pod", "node-2"},
-		targets.PodPodOther:  {"node-1/client", "node-2/server"},
-		targets.NodeSvcOther: {"node-1", "node-2/pod"},
-		targets.PodSvcOther:  {"node-1/client", "node-2/server"},
+	want := map[result.Path][2]string{
+		result.NodeNode:     {"node-1", "node-2"},
+		result.PodNodeOther: {"node-1/pod", "node-2"},
+		result.PodPodOther:  {"node-1/client", "node-2/server"},
+		result.NodeSvcOther: {"node-1", "node-2/pod"},
+		result.PodSvcOther:  {"node-1/client", "node-2/server"},
 	}
 	for path, names := range want {
 		b := blueprint(t, "kube:", path)
@@ -159,11 +160,11 @@ func TestParseErrors(t *testing.T) {
 		"kube:?runtime-class=":                   "runtime-class",
 		"kube:?client-node=a&server-node=B&ip=4": "server-node=B",
 	} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(spec, nil); !errors.Is(err, targets.ErrSpec) || !strings.Contains(err.Error(), want) {
+		if _, err := New(spec, nil); !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v does not say %q", text, err, want)
 		}
 	}
@@ -175,11 +176,11 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil || spec.Options["config"] != "" {
 			return
 		}
-		if _, err := parse(spec); err != nil && !errors.Is(err, targets.ErrSpec) {
+		if _, err := parse(spec); err != nil && !errors.Is(err, result.ErrSpec) {
 			t.Errorf("%q: %v", text, err)
 		}
 	})
@@ -207,7 +208,7 @@ func TestRBAC(t *testing.T) {
 		"rbac-named.yaml": {"kube:?namespace=bench&client-node=a&server-node=b&default-network=kube-system/sriov",
 			false},
 	} {
-		spec, err := targets.ParseSpec(test.text)
+		spec, err := result.ParseSpec(test.text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestRBAC(t *testing.T) {
 		}
 		golden.Check(t, "testdata/"+name, got)
 	}
-	spec, _ := targets.ParseSpec("kube:")
+	spec, _ := result.ParseSpec("kube:")
 	got, err := RBAC(spec, false)
 	if first, _, _ := strings.Cut(got, "---\n"); err != nil {
 		t.Error(err)
@@ -228,8 +229,8 @@ func TestRBAC(t *testing.T) {
 	if len(cluster.Roles(inDefault.need())) != strings.Count(got, "---\n") {
 		t.Error("without a namespace there are other rights than in a namespace")
 	}
-	spec, _ = targets.ParseSpec("kube:?namespace=bench")
-	if _, err := RBAC(spec, true); !errors.Is(err, targets.ErrSpec) || !strings.Contains(err.Error(), "namespace=bench") {
+	spec, _ = result.ParseSpec("kube:?namespace=bench")
+	if _, err := RBAC(spec, true); !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), "namespace=bench") {
 		t.Errorf("cluster-wide in one namespace: %v", err)
 	}
 }
@@ -237,7 +238,7 @@ func TestRBAC(t *testing.T) {
 // Without claims, storage needs no rights on volumes.
 func TestRBACWithoutClaims(t *testing.T) {
 	for text, want := range map[string]bool{"kube:?namespace=bench": true, "kube:?namespace=bench&volume=root": false} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}

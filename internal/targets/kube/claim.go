@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/knotmeter/knotmeter/internal/targets"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
@@ -15,8 +14,8 @@ type clusterClaim struct {
 	text     string // annotation
 	searched string // where other experiments were looked for
 	machine  *targets.MachineClaim
-	lease    *cleanup.Lease // nil until its namespace exists
-	busy     error          // ErrBusy if another experiment began while the claim had lapsed
+	lease    *claimLease // nil until its namespace exists
+	busy     error       // ErrBusy if another experiment began while the claim had lapsed
 }
 
 // Begin connects to the cluster and claims it, and also this machine if it is the client. It returns warnings.
@@ -59,7 +58,7 @@ func (k *kubeTarget) claimCluster(ctx context.Context) (warnings []string, err e
 	default:
 		k.claim.lease.Renew(k.heartbeat)
 	}
-	found, where, err := cleanup.Claims(ctx, k.cluster, k.namespace, k.cluster.Now())
+	found, where, err := listClaims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if diagnosis.Denied(err) && k.plan.Share {
 		k.claim.searched = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
@@ -69,7 +68,7 @@ func (k *kubeTarget) claimCluster(ctx context.Context) (warnings []string, err e
 	}
 	more, err := k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	if errors.Is(err, targets.ErrBusy) {
-		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, cleanup.LeaseDuration.Minutes())
+		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, leaseDuration.Minutes())
 	}
 	k.claim.searched = "looked for in " + where
 	return append(warnings, more...), err
@@ -87,7 +86,7 @@ func (k *kubeTarget) renewLapsedClaim(ctx context.Context) (why string, err erro
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
 	reclaimErr := k.claim.lease.Reclaim(ctx) // before looking for others, as in claimCluster
-	found, _, err := cleanup.Claims(ctx, k.cluster, k.namespace, k.cluster.Now())
+	found, _, err := listClaims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if err == nil {
 		_, err = k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	}
@@ -133,7 +132,7 @@ func (k *kubeTarget) createLease(ctx context.Context) error {
 		return nil
 	}
 	if k.claim.lease == nil {
-		k.claim.lease = cleanup.NewLease(k.cluster, k.namespace, k.experiment, k.claim.text)
+		k.claim.lease = newClaimLease(k.cluster, k.namespace, k.experiment, k.claim.text)
 	}
 	return k.claim.lease.Create(ctx)
 }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
 // Clean removes the leftovers of interrupted experiments on a target's cluster, and in the Vault that the target names,
 // and returns their names. A Vault that only pods reach is cleaned from a pod; agents provides its agent if inject=yes.
-func Clean(ctx context.Context, spec targets.Spec, agents site.Agents, how targets.Cleaning) ([]string, error) {
+func Clean(ctx context.Context, spec result.Spec, agents site.Agents, how targets.Cleaning) ([]string, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func Clean(ctx context.Context, spec targets.Spec, agents site.Agents, how targe
 	if err != nil {
 		return nil, err
 	}
-	removed, err := cleanup.Clean(ctx, c, o.Namespace, how, cleanup.LeaseDuration)
+	removed, err := cleanCluster(ctx, c, o.Namespace, how, leaseDuration)
 	// Vault comes after the pods, whose agents would still use it.
 	mounts, left := o.Vault.Clean(ctx, vault.Here(), how, func(ctx context.Context, e host.Endpoint) ([]string, error) {
 		return cleanFromPod(ctx, newTarget(o, agents), e, how)

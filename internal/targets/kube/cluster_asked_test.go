@@ -16,7 +16,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
@@ -29,9 +28,9 @@ func apiPlacement() targets.Placement {
 func listAccounts(t *testing.T, c *cluster.Cluster) []string {
 	t.Helper()
 	var names []string
-	for _, collection := range slices.Concat(cleanup.ClusterKinds, cleanup.AccountKinds) {
+	for _, collection := range slices.Concat(clusterKinds, accountKinds) {
 		// also called from t.Cleanup, where t.Context is cancelled
-		found, err := cleanup.List(context.WithoutCancel(t.Context()), c, collection, "", manifest.ManagedSelector())
+		found, err := listObjects(context.WithoutCancel(t.Context()), c, collection, "", manifest.ManagedSelector())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +66,7 @@ func TestAPIAccount(t *testing.T) {
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	site, err = targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+	site, err = targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodSame})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestAPIClean(t *testing.T) {
 	}
 	for _, name := range []string{"knotmeter-x-0", "not-ours"} {
 		n := manifest.NewNamespace(name, k.experiment, manifest.LevelRestricted)
-		n.Labels[cleanup.LabelRun] = "x"
+		n.Labels[labelRun] = "x"
 		if name == "not-ours" {
 			n.Labels = nil
 		}
@@ -168,11 +167,11 @@ func TestAPIClean(t *testing.T) {
 		}
 	}
 	defer func() {
-		if err := cleanup.RemoveNamespace(context.WithoutCancel(t.Context()), c, "not-ours"); err != nil {
+		if err := removeNamespace(context.WithoutCancel(t.Context()), c, "not-ours"); err != nil {
 			t.Error(err)
 		}
 	}()
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +191,7 @@ func TestAPIClean(t *testing.T) {
 // With vantage=here the kubeconfig's credentials are used. A connection that is not direct is refused with the reason.
 func TestAPIFromHere(t *testing.T) {
 	admin(t)
-	spec, err := targets.ParseSpec(realCluster(t) + "&vantage=here")
+	spec, err := result.ParseSpec(realCluster(t) + "&vantage=here")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +210,7 @@ func TestAPIFromHere(t *testing.T) {
 	if err := errors.Join(site.Close(t.Context()), made.Close()); err != nil {
 		t.Error(err)
 	}
-	spec, err = targets.ParseSpec(realCluster(t) + "&vantage=here&insecure-skip-tls-verify=yes")
+	spec, err = result.ParseSpec(realCluster(t) + "&vantage=here&insecure-skip-tls-verify=yes")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,14 +14,13 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
 func testPlan(experiment string, share bool) targets.Plan {
 	return targets.Plan{Experiment: experiment, Version: "test", Share: share,
-		Placements: []targets.Placement{{Path: targets.PodPodOther}}}
+		Placements: []targets.Placement{{Path: result.PodPodOther}}}
 }
 
 func closeTarget(t *testing.T, k *kubeTarget) {
@@ -47,8 +46,8 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := targets.ParseClaim(held.Annotations[cleanup.AnnotationClaim]); err != nil || said.Experiment != "a" ||
-		*held.Spec.HolderIdentity != said.By || c.Now().Sub(held.Spec.RenewTime.Time) > cleanup.LeaseDuration {
+	if said, err := targets.ParseClaim(held.Annotations[annotationClaim]); err != nil || said.Experiment != "a" ||
+		*held.Spec.HolderIdentity != said.By || c.Now().Sub(held.Spec.RenewTime.Time) > leaseDuration {
 		t.Errorf("%+v, %v", held, err)
 	}
 	refused := newTestTarget(t, realCluster(t)+"&namespace="+given)
@@ -167,8 +166,8 @@ func TestReleaseWithLeftovers(t *testing.T) {
 	if err != nil || held.Spec.RenewTime != nil {
 		t.Errorf("%+v, %v", held, err)
 	}
-	removed, err := cleanup.Clean(t.Context(), c, given, targets.Cleaning{Found: func(targets.Leftover) {}},
-		cleanup.LeaseDuration)
+	removed, err := cleanCluster(t.Context(), c, given, targets.Cleaning{Found: func(targets.Leftover) {}},
+		leaseDuration)
 	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + name}) {
 		t.Errorf("%v, %v", removed, err)
 	}
@@ -186,7 +185,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		if _, err := k.Begin(t.Context(), testPlan(experiment, true)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther}); err != nil {
+		if _, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther}); err != nil {
 			t.Fatal(err)
 		}
 		return k
@@ -204,7 +203,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := cleanup.RemoveNamespace(context.Background(), c, labelled.Name); err != nil {
+		if err := removeNamespace(context.Background(), c, labelled.Name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -221,14 +220,14 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 	clean := func(dry bool, lives time.Duration) []string {
 		t.Helper()
 		found = nil
-		removed, err := cleanup.Clean(t.Context(), c, o.Namespace,
+		removed, err := cleanCluster(t.Context(), c, o.Namespace,
 			targets.Cleaning{DryRun: dry, Found: func(l targets.Leftover) { found = append(found, l) }}, lives)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return removed
 	}
-	if removed := clean(false, cleanup.LeaseDuration); len(removed) != 0 || len(found) < 3*4+2 {
+	if removed := clean(false, leaseDuration); len(removed) != 0 || len(found) < 3*4+2 {
 		t.Errorf("what was heard of lately is removed: %v, of %+v", removed, found)
 	}
 	before := leftovers(t, c)

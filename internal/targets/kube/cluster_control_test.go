@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
@@ -100,7 +101,7 @@ func TestFallback(t *testing.T) {
 		"SPDY": {[]string{"SPDY/3.1"}, false},
 	} {
 		k, g := targetBehindGateway(t, c, test.passes...)
-		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -134,7 +135,7 @@ func TestFallback(t *testing.T) {
 func TestNoUpgrade(t *testing.T) {
 	c := admin(t)
 	k, _ := targetBehindGateway(t, c)
-	_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 	t.Log(err)
 	for _, words := range []string{"lets neither WebSocket nor SPDY pass", "header Upgrade", "server=",
 		"502 Bad Gateway"} {

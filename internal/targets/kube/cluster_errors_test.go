@@ -45,7 +45,7 @@ const openTime = time.Minute
 
 // expectOpenError opens a site that cannot be opened, and checks that the error has the words, comes in time, and
 // leaves nothing.
-func expectOpenError(t *testing.T, c *cluster.Cluster, text string, path targets.Path, says ...string) error {
+func expectOpenError(t *testing.T, c *cluster.Cluster, text string, path result.Path, says ...string) error {
 	t.Helper()
 	k := newTestTarget(t, text)
 	ctx, cancel := context.WithTimeout(t.Context(), openTime)
@@ -117,10 +117,10 @@ func TestTaint(t *testing.T) {
 	c := admin(t)
 	taint(t, c, "node-1")
 	named := realCluster(t) + "&client-node=node-1&server-node=node-2"
-	expectOpenError(t, c, named, targets.PodPodOther,
+	expectOpenError(t, c, named, result.PodPodOther,
 		"client-node: node node-1 has the taint test.example/keep-off:NoSchedule", "tolerate the taint in config=")
 	k := newTestTarget(t, named+podConfig(t, "tolerations: [{key: test.example/keep-off, operator: Exists}]"))
-	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 	if err == nil {
 		err = site.Close(t.Context())
 	}
@@ -138,7 +138,7 @@ func TestLateTaint(t *testing.T) {
 	}
 	taint(t, c, "node-2")
 	began := time.Now()
-	_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 	if err == nil || !strings.Contains(err.Error(), "cannot be scheduled") ||
 		!strings.Contains(err.Error(), "tolerate the taint in config=") {
@@ -156,27 +156,27 @@ func TestPodErrors(t *testing.T) {
 	given := namespaceFor(t, c, "restricted")
 	for _, test := range []struct {
 		name, text string
-		path       targets.Path
+		path       result.Path
 		says       []string
 	}{
-		{"no room", real + podConfig(t, "resources: {requests: {cpu: 1000}}"), targets.PodPodOther,
+		{"no room", real + podConfig(t, "resources: {requests: {cpu: 1000}}"), result.PodPodOther,
 			[]string{"cannot be scheduled", "Insufficient cpu", "ask for less in config="}},
 		{"no pull secret", private + "&namespace=" + given + podConfig(t, "imagePullSecrets: [{name: there-is-none}]"),
-			targets.PodPodSame,
+			result.PodPodSame,
 			[]string{"cannot get the image 127.0.0.1:1/private:1", "lacks an image pull secret", "there-is-none",
 				"imagePullSecrets in config="}},
-		{"no runtime class", real + "&runtime-class=there-is-none", targets.PodPodOther,
+		{"no runtime class", real + "&runtime-class=there-is-none", result.PodPodOther,
 			[]string{"has not the RuntimeClass", "there-is-none", "kubectl get runtimeclasses"}},
-		{"no Multus", real + "&network=fast", targets.PodPodOther,
+		{"no Multus", real + "&network=fast", result.PodPodOther,
 			[]string{"was not attached to fast", "Multus", "leave network= out"}},
-		{"no Multus for the default network", real + "&default-network=default/fast", targets.PodPodOther,
+		{"no Multus for the default network", real + "&default-network=default/fast", result.PodPodOther,
 			[]string{"was not attached to default/fast", "Multus", "leave default-network= out"}},
-		{"not for nodes", real + "&namespace=" + given, targets.PodNodeOther,
+		{"not for nodes", real + "&namespace=" + given, result.PodNodeOther,
 			[]string{"node paths need pods in the network of their node", given, "without namespace="}},
 	} {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
 			err := expectOpenError(t, c, test.text, test.path, test.says...)
-			if unsupported := test.path == targets.PodNodeOther; errors.Is(err, result.ErrNotSupported) != unsupported {
+			if unsupported := test.path == result.PodNodeOther; errors.Is(err, result.ErrNotSupported) != unsupported {
 				t.Errorf("not supported: %v", !unsupported)
 			}
 		})
@@ -197,7 +197,7 @@ func TestSandboxError(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	expectOpenError(t, c, realCluster(t)+"&runtime-class="+class.Name, targets.PodPodOther, "FailedCreatePodSandBox",
+	expectOpenError(t, c, realCluster(t)+"&runtime-class="+class.Name, result.PodPodOther, "FailedCreatePodSandBox",
 		"there-is-none", "another runtime-class=")
 }
 
@@ -228,20 +228,20 @@ func TestNamespaceErrors(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		prepare func(*testing.T, string)
-		path    targets.Path
+		path    result.Path
 		says    []string
 	}{
-		{"cpu quota", quota(corev1.ResourceRequestsCPU, "150m"), targets.PodPodOther,
+		{"cpu quota", quota(corev1.ResourceRequestsCPU, "150m"), result.PodPodOther,
 			[]string{"a quota of the namespace", "is used up", "requests.cpu", "raise it, or give another namespace="}},
-		{"quota of limits", quota(corev1.ResourceLimitsCPU, "1"), targets.PodPodOther,
+		{"quota of limits", quota(corev1.ResourceLimitsCPU, "1"), result.PodPodOther,
 			[]string{"wants more said about resources", "limits.cpu", "config="}},
-		{"quota of services", quota(corev1.ResourceServices, "0"), targets.PodSvcOther,
+		{"quota of services", quota(corev1.ResourceServices, "0"), result.PodSvcOther,
 			[]string{"a quota of the namespace", "services"}},
 		{"least cpu", limit(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer,
-			Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}), targets.PodPodOther,
+			Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}), result.PodPodOther,
 			[]string{"a LimitRange of the namespace", "minimum cpu", "config="}},
 		{"most of a pod", limit(corev1.LimitRangeItem{Type: corev1.LimitTypePod,
-			Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}), targets.PodPodOther,
+			Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}), result.PodPodOther,
 			[]string{"a LimitRange of the namespace", "memory", "config="}},
 	} {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestNamespaceTerminating(t *testing.T) {
 	if err := c.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expectOpenError(t, c, realCluster(t)+"&namespace="+namespace, targets.PodPodOther,
+	expectOpenError(t, c, realCluster(t)+"&namespace="+namespace, result.PodPodOther,
 		"the namespace "+namespace+" is being removed", "wait until it is gone")
 }
 
@@ -298,7 +298,7 @@ func TestNoTraffic(t *testing.T) {
 	})
 	namespace := namespaceFor(t, c, "restricted")
 	text := realCluster(t) + "&client-node=node-1&server-node=node-2&namespace=" + namespace
-	expectOpenError(t, c, text, targets.PodPodOther, "node-1/client does not reach node-2/server",
+	expectOpenError(t, c, text, result.PodPodOther, "node-1/client does not reach node-2/server",
 		"policies of the whole cluster", "firewalls")
 	deny := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "deny-all"},
 		Spec: networkingv1.NetworkPolicySpec{
@@ -308,7 +308,7 @@ func TestNoTraffic(t *testing.T) {
 		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expectOpenError(t, c, text, targets.PodPodOther,
+	expectOpenError(t, c, text, result.PodPodOther,
 		"the NetworkPolicies deny-all of the namespace "+namespace+" select the server's pod",
 		"no ingress with the client on TCP and UDP port 5201", manifest.LabelManaged)
 }

@@ -37,7 +37,7 @@ import (
 func openSingle(t *testing.T, text string) (targets.Single, *kubeTarget) {
 	t.Helper()
 	c, k := admin(t), newTestTarget(t, text)
-	s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 	if err != nil {
 		t.Fatal(errors.Join(err, k.Close()))
 	}
@@ -115,7 +115,7 @@ func TestNodePressure(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	next, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+	next, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodSame})
 	if err != nil {
 		t.Fatal(err)
 	}

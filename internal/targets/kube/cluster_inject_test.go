@@ -56,7 +56,7 @@ func TestInjectedConformance(t *testing.T) {
 	text := injectTarget(t, "debian") + "&rotate-nodes=yes"
 	targettest.Suite(t, targettest.Config{
 		New:     func(t *testing.T) targets.Target { return newTestTarget(t, text) },
-		Offers:  targettest.On(targets.PodPodOther, targets.NodeSvcSame),
+		Offers:  targettest.On(result.PodPodOther, result.NodeSvcSame),
 		Left:    func(t *testing.T) []string { return leftovers(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, time.Second, 1500 * time.Millisecond},
@@ -67,7 +67,7 @@ func TestInjectedConformance(t *testing.T) {
 func TestInjectedNinePaths(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, injectTarget(t, "debian"))
-	for _, p := range targets.Paths() {
+	for _, p := range result.Paths() {
 		s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: p})
 		if err != nil {
 			t.Errorf("%s: %v", p, err)
@@ -99,7 +99,7 @@ func factOf(s targets.Single, name string) string { return result.FactOf(s.Facts
 func openTimed(t *testing.T, k *kubeTarget) targets.Single {
 	t.Helper()
 	began := time.Now()
-	s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	s, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestInjectedErrors(t *testing.T) {
 	} {
 		k := newTestTarget(t, image)
 		began := time.Now()
-		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodSame})
+		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodSame})
 		t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 		for _, words := range says {
 			if err == nil || !strings.Contains(err.Error(), words) {
@@ -182,7 +182,7 @@ func TestInjectedRBAC(t *testing.T) {
 		text := strings.Replace(injectTarget(t, "debian")+"&namespace="+given+options, file, kubeconfigAs(t, user), 1)
 		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))
 		k := newTestTarget(t, text)
-		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther})
 		if err == nil {
 			err = site.Close(t.Context())
 		}

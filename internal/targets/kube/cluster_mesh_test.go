@@ -58,7 +58,7 @@ func mutatePods(
 			t.Error(err)
 		}
 	})
-	probe := blueprint(t, "kube:", targets.PodPodOther).Pod(manifest.Client)
+	probe := blueprint(t, "kube:", result.PodPodOther).Pod(manifest.Client)
 	probe.Namespace, probe.Labels, probe.Annotations = namespace, map[string]string{"any": "other"}, nil
 	var last error
 	for range 300 { // until the API server applies the policy
@@ -74,10 +74,10 @@ func mutatePods(
 
 // waitingContainer returns a container that waits, as a CEL expression.
 func waitingContainer(kind, name string) string {
-	return fmt.Sprintf(`Object.spec.%[1]s{
+	return fmt.Sprintf(`object.spec.%[1]s{
 		name: %[2]q, image: "%[3]s", imagePullPolicy: "Never", command: ["/knotmeter-agent", "wait"],
-		securityContext: Object.spec.%[1]s.securityContext{allowPrivilegeEscalation: false,
-			capabilities: Object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, manifest.DefaultImage)
+		securityContext: object.spec.%[1]s.securityContext{allowPrivilegeEscalation: false,
+			capabilities: object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, manifest.DefaultImage)
 }
 
 // addSidecar inserts a container before ours; addInitContainer adds an init container that never ends.
@@ -111,7 +111,7 @@ func TestMesh(t *testing.T) {
 			n := namespaceFor(t, c, "restricted")
 			mutatePods(t, c, n, addSidecar())
 			k := newTestTarget(t, realCluster(t)+"&namespace="+n)
-			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestMesh(t *testing.T) {
 				Name: "as-istio", Expression: `object.metadata.labels[?"sidecar.istio.io/inject"].orValue("") != "false"`,
 			})
 			k := newTestTarget(t, realCluster(t)+"&namespace="+n)
-			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +151,7 @@ func TestMesh(t *testing.T) {
 			mutatePods(t, c, n, addInitContainer())
 			k := newTestTarget(t, realCluster(t)+"&namespace="+n)
 			began := time.Now()
-			_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+			_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 			t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 			if err == nil || !strings.Contains(err.Error(), "the container mesh-init of pod") {
 				t.Errorf("%v", err)

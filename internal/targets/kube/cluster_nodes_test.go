@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
@@ -85,7 +86,7 @@ func TestRotation(t *testing.T) {
 		blocks := len(k.nodes.Pairs)
 		used := map[[2]string]int{}
 		for rotation := range blocks {
-			pair := openedNodes(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: rotation})
+			pair := openedNodes(t, k, targets.Placement{Path: result.PodPodOther, Rotation: rotation})
 			used[pair]++
 			if pair[0] == pair[1] || !test.fits(zones[pair[0]], zones[pair[1]]) {
 				t.Errorf("%s: block %d is on %v, in the zones %s and %s", test.options, rotation+1, pair, zones[pair[0]],
@@ -107,7 +108,7 @@ func TestRotation(t *testing.T) {
 		if blocks != wanted {
 			t.Errorf("%s: %d blocks for %d pairs", test.options, blocks, wanted)
 		}
-		if again := openedNodes(t, k, targets.Placement{Path: targets.PodPodOther, Rotation: blocks}); used[again] != 1 ||
+		if again := openedNodes(t, k, targets.Placement{Path: result.PodPodOther, Rotation: blocks}); used[again] != 1 ||
 			again != [2]string{k.nodes.Pairs[0][0].Name, k.nodes.Pairs[0][1].Name} {
 			t.Errorf("%s: after the last pair comes %v", test.options, again)
 		}
@@ -123,20 +124,20 @@ func TestNamedNodes(t *testing.T) {
 	zones := labelZones(t, c, "a", "b", "a")
 	for _, test := range []struct {
 		options string
-		path    targets.Path
+		path    result.Path
 		fits    func(pair [2]string) bool
 	}{
-		{"&zones=across", targets.PodPodOther, func(p [2]string) bool { return zones[p[0]] != zones[p[1]] }},
-		{"", targets.PodPodOther, func(p [2]string) bool { return p[0] != p[1] && zones[p[0]] == zones[p[1]] }},
-		{"&client-node=node-2&server-node=node-3", targets.PodPodOther,
+		{"&zones=across", result.PodPodOther, func(p [2]string) bool { return zones[p[0]] != zones[p[1]] }},
+		{"", result.PodPodOther, func(p [2]string) bool { return p[0] != p[1] && zones[p[0]] == zones[p[1]] }},
+		{"&client-node=node-2&server-node=node-3", result.PodPodOther,
 			func(p [2]string) bool { return p == [2]string{"node-2", "node-3"} }},
-		{"&client-node=node-2&server-node=node-3", targets.PodSvcSame,
+		{"&client-node=node-2&server-node=node-3", result.PodSvcSame,
 			func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
-		{"&client-node=node-3&zones=across", targets.PodPodOther, func(p [2]string) bool {
+		{"&client-node=node-3&zones=across", result.PodPodOther, func(p [2]string) bool {
 			return p[0] == "node-3" &&
 				zones[p[1]] != zones["node-3"]
 		}},
-		{"&node-selector=kubernetes.io/hostname%3Dnode-2", targets.PodPodSame,
+		{"&node-selector=kubernetes.io/hostname%3Dnode-2", result.PodPodSame,
 			func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
 	} {
 		k := newTestTarget(t, realCluster(t)+test.options)

@@ -26,7 +26,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
@@ -125,8 +124,8 @@ func TestPlannedRights(t *testing.T) {
 // Facts find which programs an image lacks, and no run that needs them starts.
 func TestMissingProgram(t *testing.T) {
 	k := newTestTarget(t, realCluster(t))
-	lacks := targets.Placement{Path: targets.PodPodSame, Program: "no-such-program"}
-	has := targets.Placement{Path: targets.PodPodSame, Program: "echo"}
+	lacks := targets.Placement{Path: result.PodPodSame, Program: "no-such-program"}
+	has := targets.Placement{Path: result.PodPodSame, Program: "echo"}
 	if _, err := k.Begin(t.Context(), targets.Plan{Experiment: "test", Share: true, Placements: []targets.Placement{lacks,
 		has}}); err != nil {
 		t.Fatal(err)
@@ -218,7 +217,7 @@ func TestAccountEndsAfterKill(t *testing.T) {
 		})
 	})
 	// The remaining bindings have no subject, and are removed with the namespace.
-	if err := cleanup.RemoveNamespace(t.Context(), c, namespace); err != nil {
+	if err := removeNamespace(t.Context(), c, namespace); err != nil {
 		t.Error(err)
 	}
 	await(t, time.Minute, "the bindings to go with the namespace", func() bool { return len(listAccounts(t, c)) == 0 })

@@ -18,12 +18,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
 // openSite opens a site of some paths, and checks that all of them are there.
-func openSite(t *testing.T, k *kubeTarget, paths ...targets.Path) targets.Site {
+func openSite(t *testing.T, k *kubeTarget, paths ...result.Path) targets.Site {
 	t.Helper()
 	var placements []targets.Placement
 	for _, p := range paths {
@@ -47,7 +48,7 @@ func openSite(t *testing.T, k *kubeTarget, paths ...targets.Path) targets.Site {
 func TestSiteOfAllPaths(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, realCluster(t))
-	s := openSite(t, k, targets.Paths()...)
+	s := openSite(t, k, result.Paths()...)
 	const pods, services = 14, 4 // seven pairs: a Service has the pods of the direct path, if its client is in a pod
 	which := metav1.ListOptions{LabelSelector: manifest.LabelExperiment + "=" + k.experiment}
 	if found, err := c.CoreV1().Pods(k.namespace).List(t.Context(), which); err != nil || len(found.Items) != pods {
@@ -62,16 +63,16 @@ func TestSiteOfAllPaths(t *testing.T) {
 			continue
 		}
 		if err := checkConnection(t, place.Pair); err != nil {
-			t.Errorf("%s: %v", targets.Paths()[i], err)
+			t.Errorf("%s: %v", result.Paths()[i], err)
 		}
 		if ill := place.Health(t.Context()); len(ill) > 0 {
-			t.Errorf("%s: %q", targets.Paths()[i], ill)
+			t.Errorf("%s: %q", result.Paths()[i], ill)
 		}
 	}
 	for i, place := range s.Places {
 		for _, h := range []host.Host{place.Client, place.Server} {
 			if n := agentsOn(t, h); n != 1 {
-				t.Errorf("%s: %d agents on %s", targets.Paths()[i], n, h.Name())
+				t.Errorf("%s: %d agents on %s", result.Paths()[i], n, h.Name())
 			}
 		}
 	}
@@ -129,7 +130,7 @@ func TestAgentReplaced(t *testing.T) {
 	c := admin(t)
 	text, proxy := targetThroughProxy(t)
 	k := newTestTarget(t, text)
-	s := openSite(t, k, targets.PodPodOther, targets.PodSvcOther)
+	s := openSite(t, k, result.PodPodOther, result.PodSvcOther)
 	proxy.Cut()
 	for began := time.Now(); agentsOn(t, s.Places[0].Client)+agentsOn(t, s.Places[0].Server) > 0; {
 		if time.Since(began) > time.Minute {
@@ -161,8 +162,8 @@ func TestSiteInPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := newTestTarget(t, realCluster(t)+"&namespace="+given)
-	s, err := k.Open(t.Context(), []targets.Placement{{Path: targets.PodSvcOther}, {Path: targets.NodeNode},
-		{Path: targets.PodPodOther}, {Path: targets.NodeSvcOther}})
+	s, err := k.Open(t.Context(), []targets.Placement{{Path: result.PodSvcOther}, {Path: result.NodeNode},
+		{Path: result.PodPodOther}, {Path: result.NodeSvcOther}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
@@ -46,7 +45,7 @@ func realCluster(t *testing.T) string {
 
 func newTestTarget(t *testing.T, text string) *kubeTarget {
 	t.Helper()
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +87,7 @@ func TestConformance(t *testing.T) {
 			}
 			return newTestTarget(t, text)
 		},
-		Offers: append(targettest.On(targets.PodPodOther, targets.NodeSvcSame),
+		Offers: append(targettest.On(result.PodPodOther, result.NodeSvcSame),
 			targets.Placement{Call: targets.Call{Operation: "floor"}}),
 		Left:    func(t *testing.T) []string { return leftovers(t, c) },
 		Place:   hostname,
@@ -120,7 +119,7 @@ func namespaceFor(t *testing.T, c *cluster.Cluster, level string) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := cleanup.RemoveNamespace(ctx, c, n.Name); err != nil {
+		if err := removeNamespace(ctx, c, n.Name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -152,27 +151,27 @@ func TestFaults(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, options string
-		path          targets.Path
+		path          result.Path
 		prepare       func(*testing.T, string)
 		namespace     bool
 		unsupported   bool
 		says          []string
 	}{
-		{name: "no image", options: "image=127.0.0.1:1/absent:1", path: targets.PodPodOther,
+		{name: "no image", options: "image=127.0.0.1:1/absent:1", path: result.PodPodOther,
 			says: []string{"cannot get the image 127.0.0.1:1/absent:1", "image="}},
-		{name: "quota", path: targets.PodPodOther, namespace: true, prepare: quota,
+		{name: "quota", path: result.PodPodOther, namespace: true, prepare: quota,
 			says: []string{"quota of the namespace", "raise it"}},
-		{name: "limits", path: targets.PodPodOther, namespace: true, prepare: limits,
+		{name: "limits", path: result.PodPodOther, namespace: true, prepare: limits,
 			says: []string{"LimitRange", "config="}},
-		{name: "restricted", path: targets.NodeNode, namespace: true, unsupported: true,
+		{name: "restricted", path: result.NodeNode, namespace: true, unsupported: true,
 			says: []string{"node paths need", "refuses"}},
-		{name: "no namespace", options: "namespace=there-is-none", path: targets.PodPodOther,
+		{name: "no namespace", options: "namespace=there-is-none", path: result.PodPodOther,
 			says: []string{"there is no namespace there-is-none"}},
-		{name: "no second node", options: "node-selector=kubernetes.io/hostname%3Dnode-1", path: targets.PodPodOther,
+		{name: "no second node", options: "node-selector=kubernetes.io/hostname%3Dnode-1", path: result.PodPodOther,
 			unsupported: true, says: []string{"no second node", "node-selector"}},
-		{name: "no node", options: "node-selector=no%3Dsuch", path: targets.PodPodOther,
+		{name: "no node", options: "node-selector=no%3Dsuch", path: result.PodPodOther,
 			says: []string{"no node can have our pods", "node-selector"}},
-		{name: "no runtime class", options: "runtime-class=there-is-none", path: targets.PodPodOther,
+		{name: "no runtime class", options: "runtime-class=there-is-none", path: result.PodPodOther,
 			says: []string{"there-is-none"}},
 	} {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
@@ -213,7 +212,7 @@ func TestFaults(t *testing.T) {
 func TestPodRemoved(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, realCluster(t))
-	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +249,7 @@ func TestConnectionCut(t *testing.T) {
 	c := admin(t)
 	text, proxy := targetThroughProxy(t)
 	k := newTestTarget(t, text)
-	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+	site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,11 +297,11 @@ func TestClean(t *testing.T) {
 	given := namespaceFor(t, c, "")
 	for _, options := range []string{"", "&namespace=" + given} {
 		if _, err := targets.OpenOne(t.Context(), newTestTarget(t, realCluster(t)+options),
-			targets.Placement{Path: targets.PodSvcOther}); err != nil {
+			targets.Placement{Path: result.PodSvcOther}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	spec, err := targets.ParseSpec(realCluster(t))
+	spec, err := result.ParseSpec(realCluster(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +354,7 @@ func TestRBACIsEnough(t *testing.T) {
 		user := fmt.Sprintf("knotmeter-test-%d", i)
 		text := asUser(t, user) + options
 		k := newTestTarget(t, text)
-		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther})
 		if err == nil || !strings.Contains(err.Error(), "user "+user+" may not") {
 			t.Errorf("%q without rights: %v", options, err)
 		}
@@ -364,7 +363,7 @@ func TestRBACIsEnough(t *testing.T) {
 		}
 		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))
 		k = newTestTarget(t, text)
-		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther})
 		if err == nil {
 			err = site.Close(t.Context())
 		}
@@ -427,7 +426,7 @@ func TestAllowed(t *testing.T) {
 		}
 		undo()
 	}
-	for _, p := range []targets.Placement{{Path: targets.PodPodOther}, {}} {
+	for _, p := range []targets.Placement{{Path: result.PodPodOther}, {}} {
 		if err := k.Allowed(t.Context(), p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -450,7 +449,7 @@ func TestRBACIsNotMore(t *testing.T) {
 			role.Rules = slices.Delete(slices.Clone(cluster.SiteRules), i, i+1)
 			defer grant(t, c, user, []any{role})()
 			k := newTestTarget(t, text)
-			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodSvcOther})
+			site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther})
 			if err == nil {
 				defer func() {
 					if err := site.Close(t.Context()); err != nil {
@@ -467,7 +466,7 @@ func TestRBACIsNotMore(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "may not") || !strings.Contains(err.Error(), name) {
 				t.Errorf("without a right on %s: %v", name, err)
 			}
-			spec, err := targets.ParseSpec(realCluster(t))
+			spec, err := result.ParseSpec(realCluster(t))
 			if err != nil {
 				t.Fatal(err)
 			}

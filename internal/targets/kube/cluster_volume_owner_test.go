@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
@@ -152,7 +151,7 @@ func TestVolumeOfOthersStays(t *testing.T) {
 		}
 	}
 	l.checkIntact(t, c, corev1.PersistentVolumeReclaimDelete)
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +159,7 @@ func TestVolumeOfOthersStays(t *testing.T) {
 		t.Errorf("clean without the right: %v, %v", removed, err)
 	}
 	l.checkIntact(t, c, corev1.PersistentVolumeReclaimDelete)
-	if spec, err = targets.ParseSpec(realCluster(t)); err != nil {
+	if spec, err = result.ParseSpec(realCluster(t)); err != nil {
 		t.Fatal(err)
 	}
 	removed, err := Clean(t.Context(), spec, nil, cleanAll())

@@ -331,7 +331,7 @@ func TestVolumeRetained(t *testing.T) {
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
 		t.Error(err)
 	}
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}

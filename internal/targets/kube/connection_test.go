@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
@@ -33,7 +33,7 @@ users:
 
 func loadConfig(t *testing.T, text string) (*rest.Config, error) {
 	t.Helper()
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestConnection(t *testing.T) {
 		},
 	}
 	for text, right := range tests {
-		spec, _ := targets.ParseSpec(text)
+		spec, _ := result.ParseSpec(text)
 		o, err := parse(spec)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -146,7 +146,7 @@ func TestConnectionErrors(t *testing.T) {
 
 // Pod settings can be given in the option itself, and errors name the wrong field.
 func TestPodSettings(t *testing.T) {
-	spec := targets.Spec{Kind: "kube", Text: "kube:",
+	spec := result.Spec{Kind: "kube", Text: "kube:",
 		Options: map[string]string{"config": `{"tolerations": [{"key": "spot", "operator": "Exists"}], ` +
 			`"annotations": {"a": "b"}}`}}
 	o, err := parse(spec)

@@ -69,20 +69,20 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 func (k *kubeTarget) inspectHosts(ctx context.Context, e *inspection.Evidence) error {
 	network := k.options.Network
 	if network == "" {
-		return k.inspectSite(ctx, e, targets.PodNodeOther, targets.PodNodeSame, targets.PodPodOther, targets.PodPodSame)
+		return k.inspectSite(ctx, e, result.PodNodeOther, result.PodNodeSame, result.PodPodOther, result.PodPodSame)
 	}
-	if err := k.inspectSite(ctx, e, targets.PodPodOther, targets.PodPodSame); err != nil {
+	if err := k.inspectSite(ctx, e, result.PodPodOther, result.PodPodSame); err != nil {
 		return err
 	}
 	pod := e.Pod
 	k.options.Network = ""
-	_ = k.inspectSite(ctx, e, targets.PodNodeOther, targets.PodNodeSame)
+	_ = k.inspectSite(ctx, e, result.PodNodeOther, result.PodNodeSame)
 	e.Pod, k.options.Network = pod, network
 	return ctx.Err()
 }
 
 // inspectSite opens a site on the first supported of some paths, and adds its reports to e.
-func (k *kubeTarget) inspectSite(ctx context.Context, e *inspection.Evidence, paths ...targets.Path) error {
+func (k *kubeTarget) inspectSite(ctx context.Context, e *inspection.Evidence, paths ...result.Path) error {
 	for _, path := range paths {
 		p, err := k.openPart(ctx, targets.Placement{Path: path})
 		if errors.Is(err, result.ErrNotSupported) {

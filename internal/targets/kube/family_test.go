@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
@@ -31,17 +30,17 @@ func TestNoFamily(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		err   error
-		paths func(targets.Path) bool
+		paths func(result.Path) bool
 		says  []string
 	}{
-		{"pods", diagnosis.NoAddress(pod(false), corev1.IPv6Protocol), targets.Path.ServerPod,
+		{"pods", diagnosis.NoAddress(pod(false), corev1.IPv6Protocol), result.Path.ServerPod,
 			[]string{"pods have no IPv6 addresses", "p has 10.0.0.2"}},
-		{"nodes", diagnosis.NoAddress(pod(true), corev1.IPv6Protocol), func(p targets.Path) bool { return !p.ServerPod() },
+		{"nodes", diagnosis.NoAddress(pod(true), corev1.IPv6Protocol), func(p result.Path) bool { return !p.ServerPod() },
 			[]string{"nodes have no IPv6"}},
-		{"services", diagnosis.NoServiceFamily(invalid("ipFamilies"), corev1.IPv6Protocol), targets.Path.Service,
+		{"services", diagnosis.NoServiceFamily(invalid("ipFamilies"), corev1.IPv6Protocol), result.Path.Service,
 			[]string{"Services have no IPv6", "not configured"}},
 		{"host network", result.NotSupported("no pods in the nodes' network"),
-			func(p targets.Path) bool { return !p.ClientPod() || !p.ServerPod() }, []string{"nodes' network"}},
+			func(p result.Path) bool { return !p.ClientPod() || !p.ServerPod() }, []string{"nodes' network"}},
 	} {
 		if !errors.Is(test.err, result.ErrNotSupported) {
 			t.Errorf("%s: %v is not about what is not supported", test.name, test.err)
@@ -53,7 +52,7 @@ func TestNoFamily(t *testing.T) {
 		}
 		k := &kubeTarget{}
 		k.refusePaths(test.err)
-		for _, p := range targets.Paths() {
+		for _, p := range result.Paths() {
 			if got := k.refused[p] != nil; got != test.paths(p) {
 				t.Errorf("%s: %s is refused: %v", test.name, p, got)
 			}

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
 // Injection adds a volume in memory with a size limit, and otherwise changes only the command.
 func TestInjectedPod(t *testing.T) {
-	b := blueprint(t, "kube:?image=debian:12&inject=yes", targets.PodPodOther)
+	b := blueprint(t, "kube:?image=debian:12&inject=yes", result.PodPodOther)
 	with := b.Pod(manifest.Server)
 	b.Settings.Inject = false
 	without := b.Pod(manifest.Server)

@@ -108,9 +108,9 @@ func (k *kubeTarget) refusePaths(err error) {
 		on = none.On
 	}
 	if k.refused == nil {
-		k.refused = map[targets.Path]error{}
+		k.refused = map[result.Path]error{}
 	}
-	for _, p := range targets.Paths() {
+	for _, p := range result.Paths() {
 		if on(p) {
 			k.refused[p] = err
 		}

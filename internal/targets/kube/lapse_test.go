@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/knotmeter/knotmeter/internal/targets"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
@@ -45,7 +44,7 @@ func TestLapsedClaim(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				if test.other {
 					theirs := targets.Plan{Experiment: "theirs"}.Claim(api.Now()).Text()
-					if err := cleanup.NewLease(api, "elsewhere", "y", theirs).Create(t.Context()); err != nil {
+					if err := newClaimLease(api, "elsewhere", "y", theirs).Create(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}

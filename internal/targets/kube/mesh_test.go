@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
@@ -17,9 +17,9 @@ func TestMeshesLeaveOut(t *testing.T) {
 	b := vaultPlan(t, "kube:?vault=deploy")
 	asked := blueprint(t,
 		`kube:?config={labels: {sidecar.istio.io/inject: "true"}, annotations: {linkerd.io/inject: enabled}}`,
-		targets.PodPodOther)
+		result.PodPodOther)
 	pods := []*corev1.Pod{b.Pod(manifest.Client), b.Replica(0),
-		blueprint(t, "kube:", targets.NodeNode).Pod(manifest.Server), volumeBlueprint(t, "kube:").Pod(manifest.Client)}
+		blueprint(t, "kube:", result.NodeNode).Pod(manifest.Server), volumeBlueprint(t, "kube:").Pod(manifest.Client)}
 	for _, p := range pods {
 		for key, value := range manifest.MeshLabels {
 			if p.Labels[key] != value {

@@ -16,9 +16,9 @@ import (
 func TestOffersByAttachment(t *testing.T) {
 	k := &kubeTarget{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
 	replaced := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}, HostNetwork: true}}
-	for _, p := range append(targets.Paths(), "") {
+	for _, p := range append(result.Paths(), "") {
 		err := k.checkPath(p)
-		between := p == targets.PodPodSame || p == targets.PodPodOther
+		between := p == result.PodPodSame || p == result.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			"default/fast")) {
 			t.Errorf("%s: %v", p, err)
@@ -83,7 +83,7 @@ func TestHolderPodWithProfile(t *testing.T) {
 
 // Pods profile their nodes only for runs of a path.
 func TestProfileOfPlan(t *testing.T) {
-	for _, p := range []targets.Placement{{Path: targets.PodPodOther}, {Call: targets.Call{Resource: "configmap"}}} {
+	for _, p := range []targets.Placement{{Path: result.PodPodOther}, {Call: targets.Call{Resource: "configmap"}}} {
 		k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
 		k.setPlan(targets.Plan{Placements: []targets.Placement{p}})
 		privileged := k.podSecurityLevel() == manifest.LevelPrivileged

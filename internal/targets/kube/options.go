@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
@@ -102,8 +103,8 @@ var podOptions = []targets.Setting[options]{
 // Options lists the options of a kube target.
 func Options() []targets.Option { return targets.Options(allSettings) }
 
-// parse returns the options of a target. Every error Is targets.ErrSpec and names the option.
-func parse(spec targets.Spec) (options, error) {
+// parse returns the options of a target. Every error Is result.ErrSpec and names the option.
+func parse(spec result.Spec) (options, error) {
 	o := options{
 		Kubeconfig: cluster.Kubeconfig{Context: spec.Name}, HostNetwork: true,
 		NodeConstraints: inspection.NodeConstraints{Selector: labels.Everything()},
@@ -132,7 +133,7 @@ func parse(spec targets.Spec) (options, error) {
 		err = cmp.Or(volumes.Check(spec, o.Volume), o.Vault.Check())
 	}
 	if err != nil {
-		return o, fmt.Errorf("%w: %s: %w", targets.ErrSpec, spec.Label(), err)
+		return o, fmt.Errorf("%w: %s: %w", result.ErrSpec, spec.Label(), err)
 	}
 	return o, nil
 }

@@ -10,13 +10,12 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/targets"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
-	deployed "github.com/knotmeter/knotmeter/internal/targets/kube/vault"
+
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
@@ -26,8 +25,8 @@ type part struct {
 	plan     manifest.Blueprint
 	err      error // why the part does not exist
 	group    *site.Group
-	vault    *deployed.Deployment // nil unless one is deployed
-	vaultErr error                // why the Vault does not work
+	vault    *site.Vault // nil unless one is deployed
+	vaultErr error       // why the Vault does not work
 	local    *site.Local
 }
 
@@ -42,7 +41,7 @@ func (k *kubeTarget) openParts(ctx context.Context, placements []targets.Placeme
 	}
 	parts, err := k.tryOpenParts(ctx, placements)
 	lostNamespace := diagnosis.NamespaceGone(err) || slices.ContainsFunc(parts, (*part).lostNamespace)
-	if !k.ownNamespace || !lostNamespace || cleanup.RemoveNamespace(ctx, k.cluster, k.namespace) != nil {
+	if !k.ownNamespace || !lostNamespace || removeNamespace(ctx, k.cluster, k.namespace) != nil {
 		return parts, err
 	}
 	_ = k.remove(ctx, parts) // our side only: on the cluster they went with the namespace
@@ -142,13 +141,13 @@ func (k *kubeTarget) prepare(ctx context.Context, p *part) (err error) {
 }
 
 // newVault plans the Vault of a group, and creates nothing yet.
-func (k *kubeTarget) newVault(ctx context.Context, g *site.Group) (*deployed.Deployment, error) {
+func (k *kubeTarget) newVault(ctx context.Context, g *site.Group) (*site.Vault, error) {
 	wanted, client := k.options.Vault, g.Plan.Node(manifest.Client)
 	spread := inspection.Spread(k.listed, k.options.NodeConstraints, client, wanted.Replicas)
 	if len(spread) == 0 {
 		spread = g.Plan.Nodes[:] // without the right to list nodes
 	}
-	return deployed.New(ctx, g, wanted, k.vaultStorage, spread)
+	return site.NewVault(ctx, g, wanted, k.vaultStorage, spread)
 }
 
 // newGroup plans a group, and creates nothing yet.

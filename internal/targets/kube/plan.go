@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
-	deployed "github.com/knotmeter/knotmeter/internal/targets/kube/vault"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
 // The plan determines rights and Pod Security levels: neither is wider than the planned cases need.
@@ -22,7 +22,7 @@ func (k *kubeTarget) planned() []targets.Placement {
 		return k.plan.Placements
 	}
 	var all []targets.Placement
-	for _, p := range targets.Paths() {
+	for _, p := range result.Paths() {
 		all = append(all, targets.Placement{Path: p})
 	}
 	for _, c := range cluster.AllCalls() {
@@ -68,7 +68,7 @@ func (k *kubeTarget) Privileges() string {
 }
 
 // nodePath reports whether an end of a path is in the network of its node.
-func nodePath(p targets.Path) bool { return p != "" && (!p.ClientPod() || !p.ServerPod()) }
+func nodePath(p result.Path) bool { return p != "" && (!p.ClientPod() || !p.ServerPod()) }
 
 // calls returns the planned calls of the API server.
 func (k *kubeTarget) calls() []targets.Call {
@@ -123,18 +123,18 @@ func (o options) need() cluster.Need {
 }
 
 // vaultVolume returns the settings of the volumes of a deployed Vault.
-func (o options) vaultVolume() manifest.Volume { return deployed.VolumeOf(o.Vault, o.Volume.Size) }
+func (o options) vaultVolume() manifest.Volume { return site.VaultVolume(o.Vault, o.Volume.Size) }
 
 // RBAC returns the rights that a user needs to measure a target, as YAML manifests: in one namespace, or, if wide, for
 // namespaces that experiments create and remove.
-func RBAC(spec targets.Spec, wide bool) (string, error) {
+func RBAC(spec result.Spec, wide bool) (string, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return "", err
 	}
 	if wide && o.Namespace != "" {
 		return "", fmt.Errorf("%w: %s: namespace=%s takes no rights in the whole cluster; "+
-			"leave it out, or print those in it with --rbac", targets.ErrSpec, spec.Label(), o.Namespace)
+			"leave it out, or print those in it with --rbac", result.ErrSpec, spec.Label(), o.Namespace)
 	}
 	return cluster.Manifests(o.need(), wide)
 }

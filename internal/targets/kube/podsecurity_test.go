@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
@@ -11,7 +12,7 @@ import (
 // A namespace of our own admits pods in the network of their node only if a node path is planned.
 func TestPodSecurityLevel(t *testing.T) {
 	planned := func(list ...targets.Placement) *targets.Plan { return &targets.Plan{Placements: list} }
-	at := func(paths ...targets.Path) *targets.Plan { return planned(targettest.On(paths...)...) }
+	at := func(paths ...result.Path) *targets.Plan { return planned(targettest.On(paths...)...) }
 	call := targets.Placement{Call: targets.Call{Operation: "floor"}}
 	for _, test := range []struct {
 		options string
@@ -23,12 +24,12 @@ func TestPodSecurityLevel(t *testing.T) {
 		{"", at(), "restricted"},
 		{"", planned(call), "restricted"},
 		{"volume-mode=block", planned(targets.Placement{Volume: true}, targets.Placement{}), "restricted"},
-		{"", at(targets.PodPodSame, targets.PodPodOther, targets.PodSvcSame, targets.PodSvcOther), "restricted"},
-		{"", planned(call, targets.Placement{Path: targets.NodeNode}), "privileged"},
-		{"", at(targets.PodNodeSame), "privileged"},
-		{"", at(targets.NodeSvcOther), "privileged"},
-		{"host-network=no", at(targets.NodeNode), "restricted"},
-		{"profile=yes", at(targets.PodPodSame), "privileged"},
+		{"", at(result.PodPodSame, result.PodPodOther, result.PodSvcSame, result.PodSvcOther), "restricted"},
+		{"", planned(call, targets.Placement{Path: result.NodeNode}), "privileged"},
+		{"", at(result.PodNodeSame), "privileged"},
+		{"", at(result.NodeSvcOther), "privileged"},
+		{"host-network=no", at(result.NodeNode), "restricted"},
+		{"profile=yes", at(result.PodPodSame), "privileged"},
 		{"profile=yes", planned(call, targets.Placement{Volume: true}), "restricted"},
 	} {
 		k := newTarget(parseOptions(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)

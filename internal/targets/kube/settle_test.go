@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
@@ -25,7 +24,7 @@ func TestSettle(t *testing.T) {
 	k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need())
 	k.nodeWatches = cluster.NewNodes(api.CoreV1().Nodes())
 	k.nodeWatches.StartPeriod(t.Context(), "w1")
-	k.refused = map[targets.Path]error{targets.PodPodOther: result.NotSupported("not before")}
+	k.refused = map[result.Path]error{result.PodPodOther: result.NotSupported("not before")}
 	change := func(ready corev1.ConditionStatus, kernel string) {
 		t.Helper()
 		n := k.listed[1].DeepCopy()
@@ -43,7 +42,7 @@ func TestSettle(t *testing.T) {
 	}
 	change(corev1.ConditionTrue, "6.12")
 	if err := k.Settle(t.Context()); err != nil || k.participants()[1].Status.NodeInfo.KernelVersion != "6.12" ||
-		k.checkPath(targets.PodPodOther) != nil {
+		k.checkPath(result.PodPodOther) != nil {
 		t.Errorf("%v, %+v, %v", err, k.participants()[1].Status.NodeInfo, k.refused)
 	}
 	if err := api.CoreV1().Nodes().Delete(t.Context(), "w0", metav1.DeleteOptions{}); err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 
-	"github.com/knotmeter/knotmeter/internal/targets/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
@@ -29,8 +28,8 @@ import (
 )
 
 // New parses a kube target without connecting to the cluster. agents provides the agent for inject=yes, here is the
-// command line of this program's agent for vantage=here. Every error Is targets.ErrSpec.
-func New(spec targets.Spec, agents site.Agents, here ...string) (targets.Target, error) {
+// command line of this program's agent for vantage=here. Every error Is result.ErrSpec.
+func New(spec result.Spec, agents site.Agents, here ...string) (targets.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func newTarget(o options, agents site.Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, localAgent: here, experiment: strings.ToLower(rand.Text()[:8]),
 		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, missingPrograms: map[string]bool{},
-		accountTerm: cluster.TermTime, heartbeat: cleanup.RenewInterval,
+		accountTerm: cluster.TermTime, heartbeat: renewInterval,
 	}
 }
 
@@ -57,23 +56,23 @@ type kubeTarget struct {
 	cluster         *cluster.Cluster
 	nodes           *inspection.NodeChoice // of the experiment
 	listed          []corev1.Node
-	plan            *targets.Plan          // nil before Begin
-	namespace       string                 // "" until it exists
-	ownNamespace    bool                   // the namespace was created for the experiment, or may have been
-	namespaceUID    types.UID              // of our own namespace
-	refused         map[targets.Path]error // paths that turned out not to be supported
-	missingPrograms map[string]bool        // by probed program: pods lack it
-	account         *cluster.Account       // of pods that ask the API server
-	accounts        int                    // dropped accounts
-	accountTerm     time.Duration          // lifetime of an account without the program
-	usedAPI         bool                   // cases asked the API server, so objects of runs may be left
-	storage         *volumes.Storage       // of measured volumes; set by survey
-	vaultStorage    *volumes.Storage       // of a deployed Vault's volumes; set by survey
-	nodeWatches     *cluster.Nodes         // of nodes with sites
-	claim           *clusterClaim          // set by Begin
-	heartbeat       time.Duration          // interval
-	leftovers       bool                   // something of a site may be left
-	unreachable     bool                   // found by Supports, which is called for every case and tries once
+	plan            *targets.Plan         // nil before Begin
+	namespace       string                // "" until it exists
+	ownNamespace    bool                  // the namespace was created for the experiment, or may have been
+	namespaceUID    types.UID             // of our own namespace
+	refused         map[result.Path]error // paths that turned out not to be supported
+	missingPrograms map[string]bool       // by probed program: pods lack it
+	account         *cluster.Account      // of pods that ask the API server
+	accounts        int                   // dropped accounts
+	accountTerm     time.Duration         // lifetime of an account without the program
+	usedAPI         bool                  // cases asked the API server, so objects of runs may be left
+	storage         *volumes.Storage      // of measured volumes; set by survey
+	vaultStorage    *volumes.Storage      // of a deployed Vault's volumes; set by survey
+	nodeWatches     *cluster.Nodes        // of nodes with sites
+	claim           *clusterClaim         // set by Begin
+	heartbeat       time.Duration         // interval
+	leftovers       bool                  // something of a site may be left
+	unreachable     bool                  // found by Supports, which is called for every case and tries once
 	closed          bool
 }
 
@@ -121,7 +120,7 @@ func (k *kubeTarget) checkChange(c targets.Call) error {
 	return nil
 }
 
-func (k *kubeTarget) checkPath(p targets.Path) error {
+func (k *kubeTarget) checkPath(p result.Path) error {
 	node := nodePath(p)
 	switch {
 	case p == "" && k.options.Network != "":
@@ -159,7 +158,7 @@ func (k *kubeTarget) ensureNamespace(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
 	wanted := manifest.NewNamespace(name, k.experiment, k.podSecurityLevel())
-	wanted.Annotations = map[string]string{cleanup.AnnotationClaim: k.claimText()}
+	wanted.Annotations = map[string]string{annotationClaim: k.claimText()}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		k.ownNamespace = false
@@ -223,7 +222,7 @@ func (k *kubeTarget) removeSites(ctx context.Context) error {
 		return nil
 	}
 	which := manifest.ExperimentSelector(k.experiment)
-	if _, err := cleanup.RemoveSites(ctx, k.cluster, k.namespace, which, cleanup.All); err != nil {
+	if _, err := removeSites(ctx, k.cluster, k.namespace, which, anyObject); err != nil {
 		return fmt.Errorf("pods and Services with the label %s in the namespace %s: %w", which, k.namespace, err)
 	}
 	return nil
@@ -237,7 +236,7 @@ func (k *kubeTarget) removeNamespace(ctx context.Context) error {
 			return err
 		}
 	}
-	return cleanup.RemoveNamespace(ctx, k.cluster, name)
+	return removeNamespace(ctx, k.cluster, name)
 }
 
 // checkVolume returns an error if volumes are known to be unsupported. If the cluster does not answer, it returns nil

@@ -80,11 +80,11 @@ func TestVaultOptions(t *testing.T) {
 		"kube:?vault=10.0.0.1:8200":                  "it is http://HOST:PORT",
 		"kube:?vault=https://v:8200&vault-ask=none":  "all or leader",
 	} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parse(spec); !errors.Is(err, targets.ErrSpec) || !strings.Contains(err.Error(), want) {
+		if _, err := parse(spec); !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v does not say %q", text, err, want)
 		}
 	}
@@ -107,7 +107,7 @@ func TestVaultVolumeRights(t *testing.T) {
 	})
 	const plain = "kube:?namespace=bench&volume=root&vault=deploy"
 	for text, wanted := range map[string]bool{plain: false, plain + "&vault-storage-class=fast": true} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
@@ -31,7 +31,7 @@ func TestRootManifest(t *testing.T) {
 	if _, is := b.Settings.Pods.Resources.Requests[corev1.ResourceEphemeralStorage]; is {
 		t.Error("all pods request ephemeral storage")
 	}
-	if other := blueprint(t, "kube:?volume=root", targets.PodPodSame).Pod(manifest.Client); len(other.Spec.Volumes) != 1 ||
+	if other := blueprint(t, "kube:?volume=root", result.PodPodSame).Pod(manifest.Client); len(other.Spec.Volumes) != 1 ||
 		!*other.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem {
 		t.Errorf("a pod of a path may write to its root directory: %+v", other.Spec)
 	}
@@ -54,12 +54,12 @@ func TestVolumeOptions(t *testing.T) {
 		"kube:?volume=root&size=5Gi&rotate-nodes=yes": "",
 		"kube:?storage-class=fast.example&size=1Ti":   "",
 	} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = parse(spec)
-		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, targets.ErrSpec) || !strings.Contains(err.Error(),
+		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(),
 			want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

@@ -34,8 +34,8 @@ import (
 )
 
 // New returns the local target of a parsed text. agent is the command line of this program's agent, which sends
-// requests to applications. New changes nothing. Every error Is targets.ErrSpec.
-func New(spec targets.Spec, agent ...string) (targets.Target, error) {
+// requests to applications. New changes nothing. Every error Is result.ErrSpec.
+func New(spec result.Spec, agent ...string) (targets.Target, error) {
 	d, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -44,9 +44,9 @@ func New(spec targets.Spec, agent ...string) (targets.Target, error) {
 	return d, nil
 }
 
-// Directory returns the target of a directory without options. Every error Is targets.ErrSpec.
+// Directory returns the target of a directory without options. Every error Is result.ErrSpec.
 func Directory(path string) (targets.Target, error) {
-	return New(targets.Spec{Kind: "local", Name: path, Text: "local:" + path})
+	return New(result.Spec{Kind: "local", Name: path, Text: "local:" + path})
 }
 
 // maxDefaultSize limits the bytes used of a file system by default: larger files take longer to write and add little.
@@ -364,7 +364,7 @@ func (w *workDir) remove() error {
 // Clean removes leftovers of killed programs in the directories of these targets, and in the Vaults that they name, and
 // returns their names. It keeps directories in use, and without how.All also those whose locks do not show whether they
 // are.
-func Clean(ctx context.Context, specs []targets.Spec, how targets.Cleaning) ([]string, error) {
+func Clean(ctx context.Context, specs []result.Spec, how targets.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
 	for _, spec := range specs {

@@ -22,7 +22,7 @@ import (
 
 func newTarget(t *testing.T, text string) targets.Target {
 	t.Helper()
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func TestSpecs(t *testing.T) {
 		"local:/tmp?ip=6":              `no option "ip"`,
 		"local:/tmp?size=4GiB&label=x": "",
 	} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = New(spec)
 		if (err == nil) != (want == "") || err != nil &&
-			(!errors.Is(err, targets.ErrSpec) || !strings.Contains(err.Error(), want)) {
+			(!errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, err := targets.ParseSpec("local:" + dir)
+	spec, err := result.ParseSpec("local:" + dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,12 +179,12 @@ func TestClean(t *testing.T) {
 			doubts = append(doubts, l.Name)
 		}
 	}}
-	if removed, err := Clean(t.Context(), []targets.Spec{spec}, how); err != nil ||
+	if removed, err := Clean(t.Context(), []result.Spec{spec}, how); err != nil ||
 		len(removed) != 0 || !slices.Equal(doubts, []string{held.path}) {
 		t.Errorf("a dry run: %v, %v, left alone %v", removed, err, doubts)
 	}
 	how.DryRun = false
-	removed, err := Clean(t.Context(), []targets.Spec{spec}, how)
+	removed, err := Clean(t.Context(), []result.Spec{spec}, how)
 	if !slices.Equal(removed, []string{filepath.Join(dir, "knotmeter-12-0123abcd")}) ||
 		err == nil || !strings.Contains(err.Error(), "mine.txt") {
 		t.Errorf("%v, %v", removed, err)
@@ -294,7 +294,7 @@ func TestDirectories(t *testing.T) {
 	for typed, want := range map[string][]string{
 		"": {"/"}, "relative": {"/"}, dir + "/": all, dir + "/di": all, dir + "/gone/x": nil,
 	} {
-		if got := Directories(targets.Spec{Name: typed}); !slices.Equal(got, want) {
+		if got := Directories(result.Spec{Name: typed}); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", typed, got, want)
 		}
 	}

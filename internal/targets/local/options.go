@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -36,8 +37,8 @@ func Options() []targets.Option { return targets.Options(settings) }
 // pathPattern matches paths that fio's job files can contain.
 var pathPattern = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
 
-// parse returns the target of a parsed text. Every error Is targets.ErrSpec.
-func parse(spec targets.Spec) (*directory, error) {
+// parse returns the target of a parsed text. Every error Is result.ErrSpec.
+func parse(spec result.Spec) (*directory, error) {
 	d := &directory{}
 	err := targets.Read(spec, settings, d)
 	if err != nil {
@@ -59,7 +60,7 @@ func parse(spec targets.Spec) (*directory, error) {
 			"and so no job file can name it")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", targets.ErrSpec, spec.Text, err)
+		return nil, fmt.Errorf("%w: %s: %w", result.ErrSpec, spec.Text, err)
 	}
 	return d, nil
 }
@@ -74,7 +75,7 @@ func parseSize(value string) (int64, error) {
 }
 
 // Directories returns directories that complete the path of a target.
-func Directories(spec targets.Spec) []string {
+func Directories(spec result.Spec) []string {
 	if !filepath.IsAbs(spec.Name) {
 		return []string{"/"}
 	}

@@ -84,7 +84,7 @@ func defects() map[string]struct {
 		}, "left behind after"},
 		"same node": {func(b *broken) {
 			b.open = func(ctx context.Context, t *Twin, placements []targets.Placement) (targets.Site, error) {
-				same := slices.Repeat([]targets.Placement{{Path: targets.PodPodSame}}, len(placements))
+				same := slices.Repeat([]targets.Placement{{Path: result.PodPodSame}}, len(placements))
 				return t.Open(ctx, same)
 			}
 		}, "the hosts are"},
@@ -168,11 +168,11 @@ func runDefect(t *testing.T, name string) {
 	var b *broken
 	Suite(t, Config{
 		New: func(*testing.T) targets.Target {
-			b = &broken{Twin: &Twin{Label: "broken", Unsupported: map[targets.Path]string{targets.NodeNode: "it has no nodes"}}}
+			b = &broken{Twin: &Twin{Label: "broken", Unsupported: map[result.Path]string{result.NodeNode: "it has no nodes"}}}
 			defects()[name].spoil(b)
 			return b
 		},
-		Offers: On(targets.PodPodOther, targets.PodSvcOther),
+		Offers: On(result.PodPodOther, result.PodSvcOther),
 		Left: func(*testing.T) []string {
 			if b == nil {
 				return nil

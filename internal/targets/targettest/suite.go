@@ -36,7 +36,7 @@ type Config struct {
 }
 
 // On returns a placement for each path.
-func On(paths ...targets.Path) []targets.Placement {
+func On(paths ...result.Path) []targets.Placement {
 	var list []targets.Placement
 	for _, p := range paths {
 		list = append(list, targets.Placement{Path: p})
@@ -221,7 +221,7 @@ func checkFacts(t *testing.T, facts []result.Fact) {
 }
 
 func testSupports(t *testing.T, c Config, tg targets.Target) {
-	for _, p := range append(On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
+	for _, p := range append(On(result.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
 		targets.Placement{Call: floorCall}) {
 		err := tg.Supports(p)
 		if err == nil {
@@ -243,7 +243,7 @@ func testSupports(t *testing.T, c Config, tg targets.Target) {
 	}
 	for what, p := range map[string]targets.Placement{
 		"nowhere": unknownPath, "an unknown application": {Application: "no-such-application"},
-		"a path with a volume": {Path: targets.PodPodOther, Volume: true},
+		"a path with a volume": {Path: result.PodPodOther, Volume: true},
 		"a volume with a call": {Volume: true, Call: floorCall},
 	} {
 		CheckNotSupported(t, "Supports "+what, tg.Supports(p))
@@ -320,7 +320,7 @@ func checkSite(t *testing.T, p targets.Placement, s targets.Single) {
 }
 
 // checkEnds checks a place with a host at each end of a path.
-func checkEnds(t *testing.T, path targets.Path, s targets.Single) {
+func checkEnds(t *testing.T, path result.Path, s targets.Single) {
 	t.Helper()
 	if s.Client == nil || s.Server == nil {
 		t.Fatalf("%s: a site has two hosts", path)

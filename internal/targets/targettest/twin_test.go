@@ -25,18 +25,18 @@ func TestTwin(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		twin  func() *Twin
-		paths []targets.Path
+		paths []result.Path
 	}{
-		{"all paths", func() *Twin { return &Twin{Label: "a"} }, targets.Paths()},
+		{"all paths", func() *Twin { return &Twin{Label: "a"} }, result.Paths()},
 		{"slow", func() *Twin { return &Twin{Label: "b", OpenTakes: 5 * time.Millisecond} },
-			[]targets.Path{targets.PodPodOther}},
+			[]result.Path{result.PodPodOther}},
 		{"nodes only", func() *Twin {
-			unsupported := map[targets.Path]string{}
-			for _, p := range targets.Paths()[1:] {
+			unsupported := map[result.Path]string{}
+			for _, p := range result.Paths()[1:] {
 				unsupported[p] = "it has no pods"
 			}
 			return &Twin{Label: "c", Unsupported: unsupported, Environment: []result.Fact{{Name: "kernel", Value: "none"}}}
-		}, []targets.Path{targets.NodeNode}},
+		}, []result.Path{result.NodeNode}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			Suite(t, Config{
@@ -62,7 +62,7 @@ func TestTwinFails(t *testing.T) {
 		}
 		return nil
 	}}
-	p := targets.Placement{Path: targets.PodPodOther}
+	p := targets.Placement{Path: result.PodPodOther}
 	if _, err := targets.OpenOne(t.Context(), twin, p); !errors.Is(err, broken) {
 		t.Errorf("first Open: %v", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	kinds "github.com/knotmeter/knotmeter/internal/family/network"
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // The input is the output of ip and iptables-save on a node of a cluster with flannel.
@@ -61,31 +61,31 @@ func TestCheckDevices(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		path targets.Path
+		path result.Path
 		see  func(*observation)
 		says string // the device that is wrong; empty: none
 	}{
-		{"as it should be", targets.PodPodOther, func(*observation) {}, ""},
-		{"not through the tunnel", targets.PodPodOther, func(s *observation) { s.atClient.tunnel = some },
+		{"as it should be", result.PodPodOther, func(*observation) {}, ""},
+		{"not through the tunnel", result.PodPodOther, func(s *observation) { s.atClient.tunnel = some },
 			"the tunnel counted"},
-		{"never on the underlay", targets.PodPodOther, func(s *observation) { s.atClient.underlay = some },
+		{"never on the underlay", result.PodPodOther, func(s *observation) { s.atClient.underlay = some },
 			"the underlay counted"},
-		{"back another way", targets.PodPodOther, func(s *observation) { s.atClient.tunnel.rxPackets = 10 },
+		{"back another way", result.PodPodOther, func(s *observation) { s.atClient.tunnel.rxPackets = 10 },
 			"the tunnel counted"},
-		{"the server in no pod", targets.PodPodOther, func(s *observation) { s.atServer.pods = some },
+		{"the server in no pod", result.PodPodOther, func(s *observation) { s.atServer.pods = some },
 			"pods on the server's node"},
-		{"the client in no pod", targets.PodPodOther, func(s *observation) { s.atClient.pods = some },
+		{"the client in no pod", result.PodPodOther, func(s *observation) { s.atClient.pods = some },
 			"pods on the client's node"},
-		{"within a node", targets.PodPodSame,
+		{"within a node", result.PodPodSame,
 			func(s *observation) { s.atClient.underlay, s.atClient.tunnel = some, some }, ""},
-		{"out and back", targets.PodPodSame, func(s *observation) { s.atClient.tunnel = some }, "the underlay counted"},
-		{"between nodes", targets.NodeNode, func(s *observation) {
+		{"out and back", result.PodPodSame, func(s *observation) { s.atClient.tunnel = some }, "the underlay counted"},
+		{"between nodes", result.NodeNode, func(s *observation) {
 			s.atClient.tunnel, s.atClient.pods, s.atServer.pods = some, some, some
 		}, ""},
-		{"between nodes, in the tunnel", targets.NodeNode,
+		{"between nodes, in the tunnel", result.NodeNode,
 			func(s *observation) { s.atClient.pods, s.atServer.pods = some, some }, "the tunnel counted"},
 	} {
-		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
+		for _, l := range []load{{bytes: 1e6, kind: netload.TCPStream}, {operations: 1000, kind: netload.TCPRR}} {
 			s := other()
 			test.see(s)
 			var wrong []string
@@ -95,14 +95,14 @@ func TestCheckDevices(t *testing.T) {
 				}
 			}
 			got := strings.Join(wrong, "; ")
-			back := test.name == "back another way" && l.kind == kinds.TCPStream // whose answers are few
+			back := test.name == "back another way" && l.kind == netload.TCPStream // whose answers are few
 			if test.says == "" && got != "" || test.says != "" && !back &&
 				(len(wrong) != 1 || !strings.Contains(got, test.says)) {
 				t.Errorf("%s, %s: %q", test.name, l.kind, got)
 			}
 		}
 	}
-	if w := (load{}).check(devices(targets.NodeNode, n)[0], other()); w == "" {
+	if w := (load{}).check(devices(result.NodeNode, n)[0], other()); w == "" {
 		t.Error("a run without a report passes")
 	}
 }
@@ -113,29 +113,29 @@ func TestCheckAttachment(t *testing.T) {
 	client, server := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
 	for _, test := range []struct {
 		name string
-		path targets.Path
+		path result.Path
 		see  func(*observation)
 		says []string // devices that are wrong
 	}{
-		{"between nodes", targets.PodPodOther, func(*observation) {}, nil},
-		{"within a node", targets.PodPodSame, func(s *observation) { s.atClient.underlay = some }, nil},
-		{"out and back", targets.PodPodSame, func(*observation) {}, []string{"underlay"}},
-		{"from the default network", targets.PodPodOther, func(s *observation) {
+		{"between nodes", result.PodPodOther, func(*observation) {}, nil},
+		{"within a node", result.PodPodSame, func(s *observation) { s.atClient.underlay = some }, nil},
+		{"out and back", result.PodPodSame, func(*observation) {}, []string{"underlay"}},
+		{"from the default network", result.PodPodOther, func(s *observation) {
 			s.attached[client], s.atClient.pods = some, full
 		},
 			[]string{"client's device in the attachment", "devices of the pods on the client's node"}},
-		{"by the default network", targets.PodPodOther, func(s *observation) {
+		{"by the default network", result.PodPodOther, func(s *observation) {
 			clear(s.attached)
 			s.atClient.pods,
 				s.atServer.pods = full, full
 		},
 			[]string{"client's device in the attachment", "server's device in the attachment",
 				"devices of the pods on the client's node", "devices of the pods on the server's node"}},
-		{"never out", targets.PodPodOther, func(s *observation) { s.atClient.underlay = some }, []string{"underlay"}},
-		{"in the default network's tunnel", targets.PodPodOther, func(s *observation) { s.atClient.tunnel = full },
+		{"never out", result.PodPodOther, func(s *observation) { s.atClient.underlay = some }, []string{"underlay"}},
+		{"in the default network's tunnel", result.PodPodOther, func(s *observation) { s.atClient.tunnel = full },
 			[]string{"tunnel"}},
 	} {
-		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
+		for _, l := range []load{{bytes: 1e6, kind: netload.TCPStream}, {operations: 1000, kind: netload.TCPRR}} {
 			s := &observation{
 				listen: server, atClient: reading{underlay: full, pods: some}, atServer: reading{underlay: full, pods: some},
 				attached: map[netip.Addr]traffic{client: full, server: full},
@@ -180,19 +180,19 @@ func TestCheckService(t *testing.T) {
 	elsewhere := &observation{dial: netip.MustParseAddr("10.0.0.2"), atClient: s.atClient}
 	for _, test := range []struct {
 		name string
-		path targets.Path
+		path result.Path
 		load load
 		s    *observation
 		says string
 	}{
-		{"a stream", targets.PodSvcOther, load{bytes: 1, kind: kinds.TCPStream}, s, ""},
-		{"each connection", targets.PodSvcOther, load{operations: 500, kind: kinds.TCPCRR}, s, ""},
-		{"connections that went around it", targets.NodeSvcSame, load{operations: 501, kind: kinds.TCPCRR}, s,
+		{"a stream", result.PodSvcOther, load{bytes: 1, kind: netload.TCPStream}, s, ""},
+		{"each connection", result.PodSvcOther, load{operations: 500, kind: netload.TCPCRR}, s, ""},
+		{"connections that went around it", result.NodeSvcSame, load{operations: 501, kind: netload.TCPCRR}, s,
 			"was taken 500 times by at least 501"},
-		{"the other protocol", targets.PodSvcOther, load{operations: 9, kind: kinds.UDPRR}, s, "was taken 0 times"},
-		{"no rule", targets.PodSvcOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
-		{"no Service", targets.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, ""},
-		{"a Service where none should be", targets.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, s, "is a Service's"},
+		{"the other protocol", result.PodSvcOther, load{operations: 9, kind: netload.UDPRR}, s, "was taken 0 times"},
+		{"no rule", result.PodSvcOther, load{operations: 9, kind: netload.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
+		{"no Service", result.PodPodOther, load{operations: 9, kind: netload.TCPRR}, elsewhere, ""},
+		{"a Service where none should be", result.PodPodOther, load{operations: 9, kind: netload.TCPRR}, s, "is a Service's"},
 	} {
 		if got := test.load.checkService(test.path, test.s); got != test.says &&
 			(test.says == "" || !strings.Contains(got, test.says)) {

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	kinds "github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // checkCounters checks that the devices on a run's path counted its traffic, and that no other device did.
@@ -56,7 +55,7 @@ type device struct {
 }
 
 // devices returns the devices of the nodes, with those on the path marked.
-func devices(p targets.Path, n network) []device {
+func devices(p result.Path, n network) []device {
 	return []device{
 		{
 			name: "underlay", onPath: p.Other(),
@@ -92,10 +91,10 @@ func sum(t traffic) (bytes, packets uint64) { return t.rxBytes + t.txBytes, t.rx
 // at least one packet each way.
 type load struct {
 	bytes, operations uint64
-	kind              kinds.Kind
+	kind              netload.Kind
 }
 
-func loadOf(r result.Run, kind kinds.Kind) load {
+func loadOf(r result.Run, kind netload.Kind) load {
 	l := load{kind: kind}
 	if v, ok := r.Value("throughput"); ok {
 		l.bytes = uint64(v.Number * r.Window / 8)
@@ -141,12 +140,12 @@ func (s *observation) checkBypass() string {
 
 // checkService describes what is wrong with kube-proxy's rules: its rule for the Service must forward each connection
 // of a run, and it must have no rule for what other paths dial.
-func (l load) checkService(p targets.Path, s *observation) string {
+func (l load) checkService(p result.Path, s *observation) string {
 	protocol, least := "tcp", uint64(1)
 	switch l.kind {
-	case kinds.UDPRR:
+	case netload.UDPRR:
 		protocol = "udp"
-	case kinds.TCPCRR:
+	case netload.TCPCRR:
 		least = l.operations
 	}
 	sent, known := s.atClient.services[protocol+" "+s.dial.String()]

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	kinds "github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
@@ -37,8 +37,8 @@ func TestMultus(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	n := c.network(t)
-	cases := append(product([]targets.Path{targets.PodPodOther, targets.PodPodSame}, kinds.TCPRR),
-		product([]targets.Path{targets.PodPodOther}, kinds.TCPStream)...)
+	cases := append(product([]result.Path{result.PodPodOther, result.PodPodSame}, netload.TCPRR),
+		product([]result.Path{result.PodPodOther}, netload.TCPStream)...)
 	const blocks = 2
 	o := runExperiment(t, c, blocks, cases, testTarget{onCluster, c.target("ip=4"), true}, testTarget{byAttachment,
 		c.target("ip=4", "network="+attachment), true})
@@ -103,10 +103,10 @@ func TestMultusElsewhere(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	k := open(t, c.target("network="+attachment))
-	for _, p := range append(targettest.On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
+	for _, p := range append(targettest.On(result.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
 		targets.Placement{Call: targets.Call{Operation: "floor"}}) {
 		err := k.Supports(p)
-		between := p.Path == targets.PodPodSame || p.Path == targets.PodPodOther
+		between := p.Path == result.PodPodSame || p.Path == result.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			attachment)) {
 			t.Errorf("%+v: %v", p, err)
@@ -120,7 +120,7 @@ func TestNoSuchAttachment(t *testing.T) {
 	c.needMultus(t)
 	for _, option := range []string{"network", "default-network"} {
 		nowhere := open(t, c.target(option+"=default/nowhere"))
-		_, err := targets.OpenOne(t.Context(), nowhere, targets.Placement{Path: targets.PodPodOther})
+		_, err := targets.OpenOne(t.Context(), nowhere, targets.Placement{Path: result.PodPodOther})
 		if err == nil || !strings.Contains(err.Error(), option+"=NAMESPACE/NAME") {
 			t.Errorf("%s: %v", option, err)
 		}
@@ -133,7 +133,7 @@ func TestMacvlanDefault(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	n := c.network(t)
-	cases := product(targets.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR)
+	cases := product(result.Paths(), netload.TCPStream, netload.TCPRR, netload.TCPCRR)
 	o := runExperiment(t, c, 1, cases, testTarget{onCluster, c.target("ip=4"), false}, testTarget{byDefault,
 		c.target("ip=4", "default-network="+defaultAttachment), true})
 	for _, n := range o.Experiment.NotMeasured {
@@ -156,7 +156,7 @@ func TestMacvlanDefault(t *testing.T) {
 			t.Errorf("%s: %s", name, wrong)
 		}
 		source := "preserved"
-		if p == targets.PodSvcSame || p == targets.PodSvcOther { // kube-proxy does not know these pods' addresses as pods
+		if p == result.PodSvcSame || p == result.PodSvcOther { // kube-proxy does not know these pods' addresses as pods
 			source = "translated"
 		}
 		if got, _, _ := strings.Cut(r.Fact("source-address"), " "); got != source {
@@ -179,7 +179,7 @@ func TestMacvlanDefaultElsewhere(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
 	k := open(t, c.target("default-network="+defaultAttachment, "storage-class=loop-ext4"))
-	for _, p := range append(targettest.On(targets.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
+	for _, p := range append(targettest.On(result.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
 		targets.Placement{Call: targets.Call{Operation: "floor"}}) {
 		if err := k.Supports(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
@@ -217,7 +217,7 @@ func (c cluster) needMultus(t *testing.T) {
 
 // devicesByDefault returns the devices with macvlan in place of the default network and the plugin veth next to it.
 // Traffic between a pod and a Service, or its own node, takes the pair of devices between the pod and the node.
-func devicesByDefault(p targets.Path, n network) []device {
+func devicesByDefault(p result.Path, n network) []device {
 	byNode := p.Service() && (p.ClientPod() || p.Same()) || p.ClientPod() && !p.ServerPod() && p.Same()
 	taken := map[string]bool{
 		"client's device in the attachment":        p.ClientPod() && !byNode,
@@ -235,7 +235,7 @@ func devicesByDefault(p targets.Path, n network) []device {
 
 // devicesAttached returns the devices for an attachment: macvlan's own in both pods, and between nodes the underlay.
 // The nodes' devices of the default network are off the path.
-func devicesAttached(p targets.Path, n network) []device {
+func devicesAttached(p result.Path, n network) []device {
 	of := func(server bool) func(*observation) traffic {
 		return func(s *observation) (t traffic) {
 			for address, counted := range s.attached {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/network/native"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
@@ -43,19 +43,19 @@ type network struct {
 	enforces bool
 	hostile  func(namespace string) (path string, object any)
 	// balances holds the paths by a Service whose connections the product balances in place of kube-proxy.
-	balances []targets.Path
+	balances []result.Path
 	// redirects is whether eBPF delivers packets to a pod without passing its device on the node.
 	redirects bool
 	// localMTU is the MTU of a path from a node to its own pods; empty: podMTU.
 	localMTU string
 	// source returns the first word of the fact source-address of a run on a path: preserved or translated.
-	source func(targets.Path) string
+	source func(result.Path) string
 }
 
 // networks returns the networks of test/cluster, by name.
 func networks() map[string]network {
-	translated := func(paths ...targets.Path) func(targets.Path) string {
-		return func(p targets.Path) string {
+	translated := func(paths ...result.Path) func(result.Path) string {
+		return func(p result.Path) string {
 			if slices.Contains(paths, p) {
 				return "translated"
 			}
@@ -64,13 +64,13 @@ func networks() map[string]network {
 	}
 	// The test cluster has no daemon set of flannel; and flannel encrypts only by its WireGuard backend.
 	const flannel, plain = "flannel (annotation of the nodes)", "none (backend of flannel)"
-	fromPods := []targets.Path{targets.PodSvcSame, targets.PodSvcOther}
+	fromPods := []result.Path{result.PodSvcSame, result.PodSvcOther}
 	const ciliumProxy = "iptables (kube-proxy says so); cilium for connections of pods (it balances those itself)"
 	return map[string]network{
 		// The network consists of the nodes' routes, which the API does not show. kube-proxy translates the source of
 		// packets from a node to a Service to the address of the device that they leave by.
 		"native": {
-			lab: "lab:native", podMTU: "1500", source: translated(targets.NodeSvcSame),
+			lab: "lab:native", podMTU: "1500", source: translated(result.NodeSvcSame),
 			facts: map[string]string{
 				"cni": result.Unknown, "encapsulation": result.Unknown, "encryption": result.Unknown,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
@@ -78,8 +78,8 @@ func networks() map[string]network {
 		},
 		// flannel has its own address on the tunnel, and masquerades pods outside their network.
 		"flannel-vxlan": {
-			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(targets.NodeSvcSame, targets.NodeSvcOther,
-				targets.PodNodeOther),
+			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(result.NodeSvcSame, result.NodeSvcOther,
+				result.PodNodeOther),
 			facts: map[string]string{
 				"cni": flannel, "encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
@@ -87,14 +87,14 @@ func networks() map[string]network {
 			},
 		},
 		"flannel-host-gw": {
-			lab: "lab:native", podMTU: "1500", source: translated(targets.NodeSvcSame, targets.PodNodeOther),
+			lab: "lab:native", podMTU: "1500", source: translated(result.NodeSvcSame, result.PodNodeOther),
 			facts: map[string]string{
 				"cni": flannel, "encapsulation": "flannel host-gw (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"kube-router": {
-			lab: "lab:native", podMTU: "1500", enforces: true, source: translated(targets.NodeSvcSame),
+			lab: "lab:native", podMTU: "1500", enforces: true, source: translated(result.NodeSvcSame),
 			facts: map[string]string{
 				"cni": "kube-router", "cni-image": "kube-router:v2.6.3-k3s1",
 				"encapsulation": "none, routes (arguments of kube-router)", "encryption": "none (kube-router has no encryption)",
@@ -103,7 +103,7 @@ func networks() map[string]network {
 		},
 		"calico-vxlan": {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", enforces: true, hostile: calicoHostile,
-			source: translated(targets.NodeSvcOther, targets.PodNodeOther),
+			source: translated(result.NodeSvcOther, result.PodNodeOther),
 			facts: map[string]string{
 				"cni": "calico", "cni-image": "node:v3.31.0",
 				"encapsulation": "vxlan (IPPools of Calico)", "encryption": "none (FelixConfiguration of Calico)",
@@ -113,7 +113,7 @@ func networks() map[string]network {
 		},
 		"calico-direct": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: calicoHostile,
-			source: translated(targets.PodNodeOther),
+			source: translated(result.PodNodeOther),
 			facts: map[string]string{
 				"cni": "calico", "encapsulation": "vxlan between subnets, routes within one (IPPools of Calico)",
 				"encryption": "none (FelixConfiguration of Calico)",
@@ -123,7 +123,7 @@ func networks() map[string]network {
 		"cilium-vxlan": {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", localMTU: "1500", enforces: true, hostile: ciliumHostile,
 			balances: fromPods,
-			source:   translated(targets.NodeSvcSame, targets.NodeSvcOther, targets.PodNodeOther),
+			source:   translated(result.NodeSvcSame, result.NodeSvcOther, result.PodNodeOther),
 			facts: map[string]string{
 				"cni": "cilium", "cni-image": "cilium:v1.19.3",
 				"encapsulation": "vxlan (config map cilium-config)", "encryption": "none (config map cilium-config)",
@@ -133,7 +133,7 @@ func networks() map[string]network {
 		},
 		"cilium-native": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, balances: fromPods,
-			source: translated(targets.NodeSvcSame),
+			source: translated(result.NodeSvcSame),
 			facts: map[string]string{
 				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
 				"encryption": "none (config map cilium-config)",
@@ -142,7 +142,7 @@ func networks() map[string]network {
 		},
 		"cilium-native-kpr": {
 			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, redirects: true,
-			balances: append(fromPods, targets.NodeSvcSame, targets.NodeSvcOther), source: translated(targets.NodeSvcSame),
+			balances: append(fromPods, result.NodeSvcSame, result.NodeSvcOther), source: translated(result.NodeSvcSame),
 			facts: map[string]string{
 				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
 				"encryption": "none (config map cilium-config)",
@@ -196,7 +196,8 @@ func runExperiment(t *testing.T, c cluster, blocks int, cases []string, list ...
 			r.watched[one.name] = &watched{Target: places, cluster: c}
 			places = r.watched[one.name]
 		}
-		targets = append(targets, runner.Target{Target: result.Target{Name: one.name, Spec: one.text}, Places: places})
+		targets = append(targets, runner.Target{
+			Target: result.Target{Name: one.name, Spec: result.SpecOf(one.text)}, Places: places})
 	}
 	design := runner.DefaultDesign()
 	design.Blocks, design.Looks, design.Duration, design.Warmup = blocks, nil, 0.5, 0.1
@@ -233,7 +234,7 @@ func runExperiment(t *testing.T, c cluster, blocks int, cases []string, list ...
 // open returns a target, which is closed at the end of the test.
 func open(t *testing.T, text string) targets.Target {
 	t.Helper()
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func open(t *testing.T, text string) targets.Target {
 }
 
 // product returns the cases of every path with every workload.
-func product(paths []targets.Path, workloads ...kinds.Kind) (names []string) {
+func product(paths []result.Path, workloads ...netload.Kind) (names []string) {
 	for _, p := range paths {
 		for _, k := range workloads {
 			names = append(names, string(p)+"/"+string(k))
@@ -260,16 +261,16 @@ func product(paths []targets.Path, workloads ...kinds.Kind) (names []string) {
 }
 
 // splitCase returns the path and the workload of a case without parameters.
-func splitCase(name string) (targets.Path, kinds.Kind) {
+func splitCase(name string) (result.Path, netload.Kind) {
 	i := strings.LastIndex(name, "/")
-	return targets.Path(name[:i]), kinds.Kind(name[i+1:])
+	return result.Path(name[:i]), netload.Kind(name[i+1:])
 }
 
 // TestPaths: all cases on the cluster are measured, take the path in their name, and report as much as in the lab.
 func TestPaths(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	n := c.network(t)
-	o := measure(t, c, n, "4", product(targets.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR, kinds.UDPRR))
+	o := measure(t, c, n, "4", product(result.Paths(), netload.TCPStream, netload.TCPRR, netload.TCPCRR, netload.UDPRR))
 	o.check(t, n)
 	n.check(t, o.Facts[onCluster])
 }
@@ -305,8 +306,8 @@ func TestIPv6(t *testing.T) {
 		t.Skip("the cluster has no IPv6")
 	}
 	n := c.network(t)
-	paths := []targets.Path{targets.PodPodSame, targets.PodPodOther, targets.PodSvcSame, targets.PodSvcOther}
-	o := measure(t, c, n, "6", product(paths, kinds.TCPStream, kinds.TCPRR))
+	paths := []result.Path{result.PodPodSame, result.PodPodOther, result.PodSvcSame, result.PodSvcOther}
+	o := measure(t, c, n, "6", product(paths, netload.TCPStream, netload.TCPRR))
 	o.check(t, n)
 	for _, r := range o.Runs {
 		if dial, err := netip.ParseAddrPort(r.Fact("dial")); err != nil || !dial.Addr().Is6() || dial.Addr().Is4In6() {
@@ -324,9 +325,9 @@ func TestNoIPv6(t *testing.T) {
 	k := open(t, c.target("ip=6"))
 	// Services come first: once pods are known to have no IPv6, Services are refused for that reason.
 	for _, test := range []struct {
-		targets.Path
+		result.Path
 		what string
-	}{{targets.PodSvcOther, "Services"}, {targets.PodPodOther, "pods"}, {targets.NodeNode, "nodes"}} {
+	}{{result.PodSvcOther, "Services"}, {result.PodPodOther, "pods"}, {result.NodeNode, "nodes"}} {
 		p, what := test.Path, test.what
 		_, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: p})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),

@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
@@ -26,7 +27,7 @@ func openUntil(t *testing.T, text string, wanted func(error) bool) error {
 	t.Helper()
 	for began := time.Now(); ; {
 		k := open(t, text)
-		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: targets.PodPodOther})
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
 		if err == nil {
 			if closed := site.Close(context.WithoutCancel(t.Context())); closed != nil {
 				t.Fatal(closed)

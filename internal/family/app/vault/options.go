@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -30,7 +31,7 @@ var given = append([]targets.Setting[Instance]{{
 
 var givenOrDeployed = slices.Concat([]targets.Setting[Instance]{{
 	Option: targets.Option{
-		Name: Name, Example: targets.Deploy,
+		Name: Name, Example: result.Deploy,
 		Help: "deploy a Vault for each block, or the URL of one that is there (default: $VAULT_ADDR)",
 	},
 	Set: (*Instance).set,
@@ -112,7 +113,7 @@ func checkMemory(value string) error {
 
 // set sets the URL of an existing Vault, or that one is deployed.
 func (i *Instance) set(value string) error {
-	if i.Deploy = value == targets.Deploy; i.Deploy {
+	if i.Deploy = value == result.Deploy; i.Deploy {
 		return nil
 	}
 	i.URL = value

@@ -623,7 +623,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%+v is taken", p)
 	}
 	for _, text := range []string{"kube:?vault-replicas=3", "kube:?vault=https://v&vault-image=x"} {
-		spec, _ := targets.ParseSpec(text)
+		spec, _ := result.ParseSpec(text)
 		if err := targets.Read(spec, DeploySettings(), &Instance{}); err == nil ||
 			!strings.Contains(err.Error(), "needs vault=deploy") {
 			t.Errorf("%s: %v", text, err)
@@ -638,7 +638,7 @@ func FuzzInstance(f *testing.F) {
 	f.Add("https://v:1", "a:1,")
 	f.Fuzz(func(t *testing.T, url, addresses string) {
 		var p Instance
-		spec := targets.Spec{Options: map[string]string{"vault": url, "vault-addresses": addresses}}
+		spec := result.Spec{Options: map[string]string{"vault": url, "vault-addresses": addresses}}
 		if targets.Read(spec, Settings(), &p) == nil && p.Check() == nil && p.URL != "" {
 			if _, err := httpload.NewServer(p.URL, p.Addresses, httpload.Trust{}, false); err != nil {
 				t.Errorf("vault=%q, vault-addresses=%q: %v", url, addresses, err)

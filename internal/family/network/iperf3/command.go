@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -25,7 +26,7 @@ type commands struct {
 }
 
 // newCommands returns the command lines of a workload. It is pure.
-func newCommands(p host.Pair, w network.Spec) (commands, error) {
+func newCommands(p host.Pair, w netload.Spec) (commands, error) {
 	size := payload(p, w)
 	// iperf3 would read -t 0.5 as 0, which means endless.
 	c := commands{window: max(wholeSeconds(w.Duration), time.Second), warmup: wholeSeconds(w.Warmup), size: size}
@@ -52,15 +53,15 @@ func newCommands(p host.Pair, w network.Spec) (commands, error) {
 		c.client = append(c.client, "-C", w.Congestion)
 	}
 	switch w.Kind {
-	case network.UDPUnpaced:
+	case netload.UDPUnpaced:
 		c.client = append(c.client, "-u", "-b", "0")
-	case network.UDPStream:
+	case netload.UDPStream:
 		rate, err := bitrate(w, size)
 		if err != nil {
 			return commands{}, err
 		}
 		c.client = append(c.client, "-u", "-b", rate)
-	case network.TCPStream:
+	case netload.TCPStream:
 		if w.MaxRate > 0 {
 			c.client = append(c.client, "-b", strconv.FormatFloat(math.Floor(w.MaxRate/float64(w.Flows)), 'f', 0, 64))
 		}
@@ -71,7 +72,7 @@ func newCommands(p host.Pair, w network.Spec) (commands, error) {
 
 // pin adds -A, which takes one CPU. It would force the threads of several flows onto it, so with several CPUs to choose
 // from it is used for a single flow only.
-func (c *commands) pin(p host.Pair, w network.Spec) {
+func (c *commands) pin(p host.Pair, w netload.Spec) {
 	to := func(cpus []int) (args []string, name string) {
 		if len(cpus) == 1 || len(cpus) > 1 && w.Flows == 1 {
 			cpu := strconv.Itoa(cpus[0])
@@ -87,32 +88,32 @@ func (c *commands) pin(p host.Pair, w network.Spec) {
 }
 
 // payload returns the size of a send in bytes: that of the workload, or what fills the path's MTU.
-func payload(p host.Pair, w network.Spec) int {
+func payload(p host.Pair, w netload.Spec) int {
 	if w.Size > 0 {
 		return w.Size
 	}
-	if w.Kind == network.TCPStream {
-		return network.DefaultStreamSize
+	if w.Kind == netload.TCPStream {
+		return netload.DefaultStreamSize
 	}
 	return network.Datagram(p.MTU, p.Dial.Addr(), minLength)
 }
 
 // bitrate returns the value of -b, the bits of payload per second of each flow; the workload's rate is datagrams per
 // second of all flows. It is never 0, which would be unpaced.
-func bitrate(w network.Spec, size int) (string, error) {
+func bitrate(w netload.Spec, size int) (string, error) {
 	bits := math.Round(w.Sized(size).Rate * float64(size) * 8 / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {
 		return "", result.NotSupported(fmt.Sprintf("%s with %d flows of %d bytes is not a rate that iperf3 can pace",
-			w, w.Flows, size))
+			network.Name(w), w.Flows, size))
 	}
 	return strconv.FormatFloat(bits, 'f', 0, 64), nil
 }
 
-func direction(d network.Direction) []string {
+func direction(d netload.Direction) []string {
 	switch d {
-	case network.Reverse:
+	case netload.Reverse:
 		return []string{"-R"}
-	case network.Both:
+	case netload.Both:
 		return []string{"--bidir"}
 	default:
 		return nil
@@ -120,7 +121,7 @@ func direction(d network.Direction) []string {
 }
 
 // step returns the interval of the series: 100 ms, iperf3's minimum, unless the output would become too large.
-func step(total time.Duration, w network.Spec) time.Duration {
+func step(total time.Duration, w netload.Spec) time.Duration {
 	if total.Seconds()*10*float64(w.Flows) <= fineLines {
 		return 100 * time.Millisecond
 	}

@@ -13,10 +13,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-func mustParse(t *testing.T, text string, window, warmup time.Duration) network.Spec {
+func mustParse(t *testing.T, text string, window, warmup time.Duration) netload.Spec {
 	t.Helper()
 	w, err := network.Parse(text)
 	if err != nil {
@@ -27,7 +28,7 @@ func mustParse(t *testing.T, text string, window, warmup time.Duration) network.
 }
 
 // do runs a workload with its own times.
-func do(ctx context.Context, p host.Pair, w network.Spec) (result.Measurement, error) {
+func do(ctx context.Context, p host.Pair, w netload.Spec) (result.Measurement, error) {
 	return Tool{}.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
 }
 

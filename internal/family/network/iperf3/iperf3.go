@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -50,11 +51,11 @@ func (Tool) Metrics(w family.Workload) []metric.Metric {
 	return metricsOf(s.Kind)
 }
 
-func metricsOf(k network.Kind) []metric.Metric {
+func metricsOf(k netload.Kind) []metric.Metric {
 	switch k {
-	case network.TCPStream:
+	case netload.TCPStream:
 		return metric.Of("", slices.Concat(reported, ofTCP)...)
-	case network.UDPStream, network.UDPUnpaced:
+	case netload.UDPStream, netload.UDPUnpaced:
 		return metric.Of("", slices.Concat(reported, ofDatagrams)...)
 	}
 	return nil
@@ -67,7 +68,7 @@ func (Tool) Supports(w family.Workload) error {
 	return supports(s, is, w)
 }
 
-func supports(w network.Spec, is bool, given family.Workload) error {
+func supports(w netload.Spec, is bool, given family.Workload) error {
 	switch {
 	case !is:
 		return result.NotSupported(fmt.Sprintf("iperf3 has no %s: it measures streams", given))
@@ -78,7 +79,7 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 			"under a loss threshold; give rate=, or take udp-stream-unpaced")
 	case w.Offload:
 		return result.NotSupported("iperf3 before 3.21 has no UDP segmentation offload")
-	case w.Kind == network.TCPStream && w.Size > maxLength:
+	case w.Kind == netload.TCPStream && w.Size > maxLength:
 		return result.NotSupported(fmt.Sprintf("iperf3 sends at most %d bytes at once, not size=%d", maxLength, w.Size))
 	case w.Kind.Datagrams() && w.Size > 0 && w.Size < minLength:
 		return result.NotSupported(fmt.Sprintf("iperf3's datagrams carry %d bytes of its own, more than size=%d",

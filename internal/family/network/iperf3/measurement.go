@@ -7,6 +7,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -40,7 +41,7 @@ type half struct {
 }
 
 // measure returns the measurement from both sides' outputs. It is pure.
-func measure(c commands, w network.Spec, client, server *output) (result.Measurement, error) {
+func measure(c commands, w netload.Spec, client, server *output) (result.Measurement, error) {
 	// The server serves the first client that connects, whoever that is.
 	if client.Start.Cookie != server.Start.Cookie {
 		return result.Measurement{}, fmt.Errorf("the iperf3 server of this run served another client than that of this run "+
@@ -71,16 +72,16 @@ func measure(c commands, w network.Spec, client, server *output) (result.Measure
 type measurement struct{ *family.Builder }
 
 // split returns the directions of the test with each side's own sums.
-func split(w network.Spec, client, server *output) ([]half, error) {
+func split(w netload.Spec, client, server *output) ([]half, error) {
 	forward := half{sender: client, receiver: server, sent: client.End.Sent, received: server.End.Received}
 	reverse := half{sender: server, receiver: client, sent: server.End.Sent, received: client.End.Received}
 	back := half{sender: server, receiver: client, sent: server.End.SentBack,
 		received: client.End.ReceivedBack, back: true}
 	var halves []half
 	switch w.Direction {
-	case network.Reverse:
+	case netload.Reverse:
 		halves = []half{reverse}
-	case network.Both:
+	case netload.Both:
 		halves = []half{forward, back}
 	default:
 		halves = []half{forward}
@@ -107,7 +108,7 @@ func checkSums(halves []half) error {
 }
 
 // work adds the metrics that receivers and senders counted: the sum of both directions, and the throughput of each.
-func (m *measurement) work(c commands, w network.Spec, halves []half) error {
+func (m *measurement) work(c commands, w netload.Spec, halves []half) error {
 	var bits, sent, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
 		r := h.received
@@ -204,7 +205,7 @@ func (m *measurement) steps(c commands, halves []half) {
 }
 
 // gates adds the reasons why a direction must not count.
-func (m *measurement) gates(c commands, w network.Spec, h half) {
+func (m *measurement) gates(c commands, w netload.Spec, h half) {
 	if got := h.received.Seconds; got < fullWindow*c.window.Seconds() {
 		m.Refuse(result.ShortWindow, "the receiver's window was %.3g s long, not %g s", got, c.window.Seconds())
 	}
@@ -223,20 +224,20 @@ func (m *measurement) gates(c commands, w network.Spec, h half) {
 }
 
 // pace adds a warning if the senders did not reach their rate.
-func (m *measurement) pace(c commands, w network.Spec, halves []half) {
+func (m *measurement) pace(c commands, w netload.Spec, halves []half) {
 	var sent float64
 	for _, h := range halves {
 		sent += 8 * h.sent.Bytes / h.sent.Seconds
 	}
 	asked := float64(len(halves)*8*c.size) * w.Sized(c.size).Rate
-	if w.Kind == network.UDPStream && sent < onTime*asked {
+	if w.Kind == netload.UDPStream && sent < onTime*asked {
 		m.Warn(result.RateMissed, "%s", network.NotReached(sent, asked))
 	}
 }
 
 // tcpInfo adds TCP_INFO of the senders: retransmits over the window, and the medians over the flows in the last step.
-func (m *measurement) tcpInfo(w network.Spec, halves []half) {
-	if w.Kind != network.TCPStream {
+func (m *measurement) tcpInfo(w netload.Spec, halves []half) {
+	if w.Kind != netload.TCPStream {
 		return
 	}
 	var rtt, rttvar, cwnd, pmtu []float64
@@ -272,13 +273,13 @@ func (m *measurement) tcpInfo(w network.Spec, halves []half) {
 }
 
 // facts returns how the test was carried out.
-func facts(c commands, w network.Spec, client, server *output) []result.Fact {
+func facts(c commands, w netload.Spec, client, server *output) []result.Fact {
 	facts := []result.Fact{
 		{Name: "tool.version", Value: family.OrUnknown(client.Start.Version)},
 		{Name: "tool.version.server", Value: family.OrUnknown(server.Start.Version)},
 		{Name: "tool.window", Value: c.window.String()},
 		{Name: "tool.warmup", Value: c.warmup.String()},
-		{Name: "workload", Value: w.String()},
+		{Name: "workload", Value: network.Name(w)},
 		{Name: "cpu.client", Value: pinned(c.clientCPU)},
 		{Name: "cpu.server", Value: pinned(c.serverCPU)},
 	}
@@ -286,23 +287,23 @@ func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 		facts = append(facts, result.Fact{Name: "tool.rounded",
 			Value: fmt.Sprintf("window of %s and warm-up of %s, to whole seconds as iperf3 wants them", w.Duration, w.Warmup)})
 	}
-	if w.Kind == network.TCPStream {
+	if w.Kind == netload.TCPStream {
 		sender := client
-		if w.Direction == network.Reverse {
+		if w.Direction == netload.Reverse {
 			sender = server
 		}
 		return append(facts, result.Fact{Name: "tcp.congestion", Value: family.OrUnknown(sender.End.Congestion)})
 	}
 	offload := client.Start.TestStart.GSO != 0 || client.Start.TestStart.GRO != 0
 	facts = append(facts, result.Fact{Name: "udp.size", Value: strconv.Itoa(c.size)})
-	if w.Kind == network.UDPUnpaced {
+	if w.Kind == netload.UDPUnpaced {
 		facts = append(facts, network.Unpaced)
 	}
 	return append(facts, result.Fact{Name: "udp.offload", Value: strconv.FormatBool(offload)})
 }
 
 // warnings adds warnings, and whether iperf3 itself was the limit.
-func (m *measurement) warnings(w network.Spec, client, server *output) {
+func (m *measurement) warnings(w netload.Spec, client, server *output) {
 	threads := 1
 	switch {
 	case client.threaded() && server.threaded():

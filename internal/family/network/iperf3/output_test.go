@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -170,7 +170,7 @@ func TestRateMissed(t *testing.T) {
 }
 
 func TestDoubts(t *testing.T) {
-	w := network.Spec{Kind: network.TCPStream, Flows: 4, Direction: network.Forward}
+	w := netload.Spec{Kind: netload.TCPStream, Flows: 4, Direction: netload.Forward}
 	for _, test := range []struct {
 		client, server string
 		cpu            float64 // per cent
@@ -266,11 +266,11 @@ func FuzzMeasure(f *testing.F) {
 		if err != nil {
 			return
 		}
-		w := network.Spec{Kind: network.UDPStream, Rate: 8000, Size: 1400, Duration: time.Second}
+		w := netload.Spec{Kind: netload.UDPStream, Rate: 8000, Size: 1400, Duration: time.Second}
 		if choice&1 != 0 {
-			w = network.Spec{Kind: network.TCPStream, Duration: time.Second}
+			w = netload.Spec{Kind: netload.TCPStream, Duration: time.Second}
 		}
-		w.Direction = []network.Direction{network.Forward, network.Reverse, network.Both}[choice>>1%3]
+		w.Direction = []netload.Direction{netload.Forward, netload.Reverse, netload.Both}[choice>>1%3]
 		w, _ = w.Resolved()
 		c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -57,9 +58,9 @@ func TestWorkloads(t *testing.T) {
 				}
 				want := []string{"throughput", "cpu-agents-per-gb", "cpu-time-client", "cpu-time-server"}
 				switch {
-				case w.Kind == network.UDPUnpaced:
+				case w.Kind == netload.UDPUnpaced:
 					want = append(want, "loss", "jitter", "rate", "offered", "reordered", "throughput-sent")
-				case w.Kind == network.UDPStream:
+				case w.Kind == netload.UDPStream:
 					want = append(want, "loss", "jitter", "rate", "offered", "reordered")
 				default:
 					want = append(want, "retransmits", "rtt", "cwnd-bytes", "pmtu")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -17,7 +18,7 @@ import (
 // A Report is a test according to the output of one side.
 type Report struct {
 	Protocol string       // TCP, UDP or SCTP, as iperf3 writes it
-	Workload network.Spec // of a TCP or UDP test; Rate is the sum over all flows, 0 if unpaced
+	Workload netload.Spec // of a TCP or UDP test; Rate is the sum over all flows, 0 if unpaced
 	Start    time.Time    // zero: unknown
 	Host     string       // machine that wrote it, as printed by uname; empty: unknown
 	result.Measurement
@@ -52,25 +53,25 @@ func ReadReport(text []byte) (Report, error) {
 const maxEpoch = 253402300800
 
 // workload returns the workload of the test, as far as the output describes it.
-func (o output) workload() network.Spec {
+func (o output) workload() netload.Spec {
 	t := o.Start.TestStart
-	w := network.Spec{Kind: network.TCPStream, Flows: toInt(t.Flows), Size: toInt(t.Size), Direction: network.Forward,
+	w := netload.Spec{Kind: netload.TCPStream, Flows: toInt(t.Flows), Size: toInt(t.Size), Direction: netload.Forward,
 		Duration: toDuration(t.Duration), Warmup: toDuration(t.Omit)}
 	switch {
 	case o.End.SentBack != nil:
-		w.Direction = network.Both
+		w.Direction = netload.Both
 	case t.Reverse != 0:
-		w.Direction = network.Reverse
+		w.Direction = netload.Reverse
 	}
 	if t.Protocol != "UDP" {
 		return w
 	}
-	w.Kind = network.UDPUnpaced
+	w.Kind = netload.UDPUnpaced
 	w.Offload = t.GSO != 0 || t.GRO != 0
 	rate := cmp.Or(t.Rate, o.Start.Rate) // start.target_bitrate before 3.13
 	if rate > 0 && rate < 1e18 && w.Size > 0 {
 		// -b is the rate of each flow.
-		w.Kind, w.Rate = network.UDPStream, Datagrams(rate*float64(max(w.Flows, 1)), w.Size)
+		w.Kind, w.Rate = netload.UDPStream, Datagrams(rate*float64(max(w.Flows, 1)), w.Size)
 	}
 	return w
 }
@@ -103,10 +104,10 @@ func toDuration(v float64) time.Duration {
 }
 
 // measureAlone returns the measurement from one side's output.
-func (o *output) measureAlone(w network.Spec) (result.Measurement, error) {
+func (o *output) measureAlone(w netload.Spec) (result.Measurement, error) {
 	client, server := o, o.other()
 	if o.Start.Accepted != nil {
-		if w.Direction != network.Forward {
+		if w.Direction != netload.Forward {
 			return result.Measurement{}, fmt.Errorf("%w of a client: it is a server's, of a test in which it sent, "+
 				"and a sender does not know what arrived; take the client's", ErrOutput)
 		}
@@ -154,7 +155,7 @@ func (o *output) other() *output {
 
 // halves returns the directions of the test. With a server's output, client is nil, and the sums of the sender are
 // those of the receiver.
-func (o *output) halves(w network.Spec, client, server *output) ([]half, error) {
+func (o *output) halves(w netload.Spec, client, server *output) ([]half, error) {
 	if client == nil {
 		if o.End.Received == nil {
 			return nil, fmt.Errorf("%w: it has no end.sum_received", ErrOutput)
@@ -174,24 +175,24 @@ func (o *output) halves(w network.Spec, client, server *output) ([]half, error) 
 }
 
 // facts returns the facts of a report, which does not have all of those of a run by this tool.
-func (o *output) facts(w network.Spec) []result.Fact {
+func (o *output) facts(w netload.Spec) []result.Fact {
 	facts := []result.Fact{
 		{Name: "tool.version", Value: family.OrUnknown(o.Start.Version)},
 		{Name: "tool.window", Value: w.Duration.String()}, {Name: "tool.warmup", Value: w.Warmup.String()},
 	}
-	if w.Kind == network.TCPStream {
+	if w.Kind == netload.TCPStream {
 		congestion := cmp.Or(o.End.Congestion, o.End.CongestionReceiver)
 		return append(facts, result.Fact{Name: "tcp.congestion", Value: family.OrUnknown(congestion)})
 	}
-	if w.Kind == network.UDPUnpaced {
+	if w.Kind == netload.UDPUnpaced {
 		facts = append(facts, network.Unpaced)
 	}
 	return facts
 }
 
 // warnUnverified adds warnings about values that a client knows only from its server.
-func (m *measurement) warnUnverified(o *output, w network.Spec) {
-	if w.Kind.Datagrams() && w.Direction != network.Reverse && w.Warmup > 0 {
+func (m *measurement) warnUnverified(o *output, w netload.Spec) {
+	if w.Kind.Datagrams() && w.Direction != netload.Reverse && w.Warmup > 0 {
 		m.Warn(result.LossOfWarmup, "%s with --omit tells the client a loss that may include the warm-up; "+
 			"the server's own output has it right", family.OrUnknown(o.Start.Version))
 	}

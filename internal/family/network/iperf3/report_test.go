@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
 // TestReportAgreesWithBothSides checks that a client that knows as much as both sides together gives the measurement of
@@ -29,7 +30,7 @@ func TestReportAgreesWithBothSides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := report.Workload.String(); got != c.workload {
+			if got := network.Name(report.Workload); got != c.workload {
 				t.Errorf("workload %s, wanted %s", got, c.workload)
 			}
 			if report.Start.IsZero() || report.Protocol != strings.ToUpper(c.name[:3]) || len(report.Invalid) > 0 {
@@ -122,7 +123,7 @@ func TestUnpacedReportHasNoRate(t *testing.T) {
 	report, err := ReadReport([]byte(`{"start":{"version":"iperf 3.12","target_bitrate":0,
 		"test_start":{"protocol":"UDP","num_streams":1,"blksize":1400,"duration":1}},
 "end":{"sum_sent":{"seconds":1,"bytes":10,"packets":1},"sum_received":{"seconds":1,"bytes":10,"packets":1}}}`))
-	if err != nil || report.Workload.Kind != network.UDPUnpaced || report.Workload.Rate != 0 {
+	if err != nil || report.Workload.Kind != netload.UDPUnpaced || report.Workload.Rate != 0 {
 		t.Errorf("%+v, error %v", report, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // gates adds the reasons why the run must not count.
 func (m *builder) gates(latency, late *netload.Histogram) {
 	for _, r := range []netload.Report{m.Client, m.Server} {
-		if r.Failure != "" && m.Spec.Kind != network.TCPCRR {
+		if r.Failure != "" && m.Spec.Kind != netload.TCPCRR {
 			m.Refuse(result.AgentFailed, "the %s's agent failed: %s", r.Role, r.Failure)
 		}
 		if c := r.Cost.Window; c < r.Window*shortWindow || c > r.Window/shortWindow {
@@ -34,7 +34,7 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 	if m.Spec.Kind.Stream() && m.received() == 0 {
 		m.Refuse(result.NothingDone, "nothing was received in the window")
 	}
-	if !m.Spec.Kind.Stream() && m.Spec.Kind != network.Idle {
+	if !m.Spec.Kind.Stream() && m.Spec.Kind != netload.Unloaded {
 		m.answers(uint64(latency.Count()))
 	}
 	if s := m.Client.Sweep; s != nil && m.loss() > m.Spec.Loss {
@@ -83,14 +83,14 @@ func failureSuffix(failure string) string {
 func (m *builder) counters() {
 	c, s := m.Client, m.Server
 	switch m.Spec.Kind {
-	case network.TCPStream, network.TCPRRLoaded:
+	case netload.TCPStream, netload.TCPRRLoaded:
 		m.oneWay("client", c.Sent.Total(), s.Received.Total(), s.ReceivedAll)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total(), c.ReceivedAll)
-	case network.UDPStream, network.UDPUnpaced:
+	case netload.UDPStream, netload.UDPUnpaced:
 		m.oneWay("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
 	}
-	if m.Spec.Kind.Stream() || m.Spec.Kind == network.Ping { // the server does not count answers of its kernel
+	if m.Spec.Kind.Stream() || m.Spec.Kind == netload.Ping { // the server does not count answers of its kernel
 		return
 	}
 	done, answered := float64(c.Operations.Total()), float64(s.Answered)
@@ -125,7 +125,7 @@ func (m *builder) warnings() {
 			m.Warn(result.NoBuffer, "the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)
 		}
 	}
-	if m.Spec.Kind == network.UDPStream && m.Spec.Rate > 0 && m.unreached() {
+	if m.Spec.Kind == netload.UDPStream && m.Spec.Rate > 0 && m.unreached() {
 		bits := 8 * float64(m.Spec.Size) / m.window()
 		m.Warn(result.RateMissed, "%s", network.NotReached(m.sent()*bits, m.planned()*bits))
 	}

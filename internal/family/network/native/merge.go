@@ -16,7 +16,7 @@ import (
 
 // sides holds the two reports of a run and their circumstances.
 type sides struct {
-	Spec           network.Spec
+	Spec           netload.Spec
 	Shared         bool   // both agents are on one machine
 	CPULimit       string // that the user set for both sides; empty: none
 	Client, Server netload.Report
@@ -55,7 +55,7 @@ func merge(s sides) (result.Measurement, error) {
 	}
 	m.facts(latency, late)
 	m.gates(latency, late)
-	m.RefuseWithout(s.Spec.Metric())
+	m.RefuseWithout(network.Metric(s.Spec))
 	m.warnings()
 	position := func(v result.Value) int {
 		return slices.IndexFunc(metrics, func(m metric.Metric) bool { return m.Name == v.Metric })
@@ -101,9 +101,9 @@ func (s sides) sent() float64 { return float64(s.Client.Sent.Window + s.Server.S
 // bytes returns the payload received in the window; 0 for workloads of requests.
 func (s sides) bytes() float64 {
 	switch s.Spec.Kind {
-	case network.UDPStream, network.UDPUnpaced:
+	case netload.UDPStream, netload.UDPUnpaced:
 		return s.received() * float64(s.Spec.Size)
-	case network.TCPStream, network.TCPRRLoaded:
+	case netload.TCPStream, netload.TCPRRLoaded:
 		return s.received()
 	}
 	return 0
@@ -132,19 +132,19 @@ type builder struct {
 func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
-	case network.Idle:
+	case netload.Unloaded:
 		return // only CPU time is measured
-	case network.TCPStream:
+	case netload.TCPStream:
 		m.throughput(1)
 		return
-	case network.UDPStream, network.UDPUnpaced:
+	case netload.UDPStream, netload.UDPUnpaced:
 		m.throughput(float64(m.Spec.Size))
 		m.Add(metric.ThroughputSent, m.sent()*float64(m.Spec.Size)*8/window)
 		m.Add(metric.Rate, m.received()/window)
 		m.Add(metric.Offered, m.sent()/window)
 		m.datagrams()
 		return
-	case network.TCPRRLoaded:
+	case netload.TCPRRLoaded:
 		m.Add(metric.LoadThroughput, m.bytes()*8/window)
 	}
 	m.Add(metric.Rate, m.operations()/window)
@@ -154,9 +154,9 @@ func (m *builder) work(latency *netload.Histogram) {
 	}
 	share := float64(m.failed()) / float64(latency.Count())
 	switch kind {
-	case network.UDPRR, network.Ping:
+	case netload.UDPRR, netload.Ping:
 		m.Add(metric.Loss, share)
-	case network.TCPCRR:
+	case netload.TCPCRR:
 		m.Add(metric.Failed, share)
 	}
 	if m.Spec.OpenLoop() {
@@ -169,7 +169,7 @@ func (m *builder) work(latency *netload.Histogram) {
 func (m *builder) throughput(bytes float64) {
 	bits := bytes * 8 / m.window()
 	m.Add(metric.Throughput, m.received()*bits)
-	if m.Spec.Direction == network.Both {
+	if m.Spec.Direction == netload.Both {
 		m.Add(metric.ThroughputTX, float64(m.Server.Received.Window)*bits)
 		m.Add(metric.ThroughputRX, float64(m.Client.Received.Window)*bits)
 	}
@@ -229,14 +229,14 @@ func (m *builder) cpu() {
 	agents := (c.AgentUser+c.AgentSystem)/c.Window + (s.AgentUser+s.AgentSystem)/s.Window
 	// The idle level was measured earlier, when other programs may have been busy: the cost is at least that of the
 	// agents.
-	if m.Spec.Kind == network.Idle {
+	if m.Spec.Kind == netload.Unloaded {
 		m.unloaded(agents)
 	}
 	used = max(max(used, agents)-(m.Client.Spin+m.Server.Spin)/whole, 0)
 	if bytes := m.bytes(); bytes > 0 {
 		m.Add(metric.CPUPerGB, used*m.window()/(bytes/1e9))
 	}
-	if ops := m.operations(); ops > 0 && m.Spec.Kind != network.TCPStream {
+	if ops := m.operations(); ops > 0 && m.Spec.Kind != netload.TCPStream {
 		m.Add(metric.CPUPerOp, used*m.window()/ops)
 	}
 	m.layers()
@@ -268,7 +268,7 @@ func (m *builder) layers() {
 		return
 	}
 	cost, amount := metric.CPUPerOp, m.operations()
-	if m.Spec.Kind == network.TCPStream {
+	if m.Spec.Kind == netload.TCPStream {
 		cost, amount = metric.CPUPerGB, m.bytes()/1e9
 	}
 	if amount <= 0 {
@@ -338,7 +338,7 @@ func modes(m *builder, c netload.Cost, side string) {
 
 // series adds the throughput, or the rate of completed operations, per step of the window.
 func (m *builder) series() {
-	if m.Spec.Kind == network.Idle {
+	if m.Spec.Kind == netload.Unloaded {
 		return
 	}
 	name, scale := metric.Rate, 1.0
@@ -365,21 +365,21 @@ func (m *builder) series() {
 // facts adds how the run was carried out.
 func (m *builder) facts(latency, late *netload.Histogram) {
 	m.Fact("tool.version", m.Client.Version)
-	m.Fact("workload", m.Spec.String())
-	if !m.Spec.Kind.Stream() && m.Spec.Kind != network.Idle {
+	m.Fact("workload", network.Name(m.Spec))
+	if !m.Spec.Kind.Stream() && m.Spec.Kind != netload.Unloaded {
 		loop := "closed"
 		switch {
 		case m.Spec.OpenLoop():
 			loop = "open"
-		case m.Spec.Kind == network.Ping:
+		case m.Spec.Kind == netload.Ping:
 			loop = "paced"
 		}
 		m.Fact("loop", loop)
 	}
 	switch m.Spec.Kind {
-	case network.TCPCRR:
+	case netload.TCPCRR:
 		m.Fact("tcp.close", "server first, by FIN")
-	case network.UDPStream, network.UDPUnpaced:
+	case netload.UDPStream, netload.UDPUnpaced:
 		m.Fact("udp.size", strconv.Itoa(m.Spec.Size))
 		m.Fact("udp.offload", strconv.FormatBool(m.Spec.Offload))
 		m.Fact(network.Unpaced.Name, m.pacing())
@@ -424,7 +424,7 @@ func (m *builder) pacing() string {
 	if s := m.Client.Sweep; s != nil {
 		return fmt.Sprintf("sweep to %g loss: %.0f/s after %d trials", m.Spec.Loss, s.Rate, len(s.Trials))
 	}
-	if m.Spec.Kind == network.UDPUnpaced {
+	if m.Spec.Kind == netload.UDPUnpaced {
 		return network.Unpaced.Value
 	}
 	return fmt.Sprintf("%.0f/s", m.Spec.Rate)

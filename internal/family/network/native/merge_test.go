@@ -29,7 +29,7 @@ func histogram(t *testing.T, n int, at time.Duration) string {
 }
 
 // base returns a valid run of one second on two machines with two CPUs each.
-func base(t *testing.T, w network.Spec) sides {
+func base(t *testing.T, w netload.Spec) sides {
 	t.Helper()
 	w.Duration, w.Warmup = time.Second, 200*time.Millisecond
 	w, err := w.Resolved()
@@ -48,7 +48,7 @@ func base(t *testing.T, w network.Spec) sides {
 }
 
 func requests(t *testing.T) sides {
-	s := base(t, network.Spec{Kind: network.TCPRR})
+	s := base(t, netload.Spec{Kind: netload.TCPRR})
 	s.Client.Operations = netload.Tally{Warm: 2000, Window: 10_000, After: 1}
 	s.Server.Answered = 12_001
 	s.Client.Steps = []uint64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000}
@@ -63,7 +63,7 @@ func requests(t *testing.T) sides {
 }
 
 func stream(t *testing.T) sides {
-	s := base(t, network.Spec{Kind: network.TCPStream})
+	s := base(t, netload.Spec{Kind: netload.TCPStream})
 	s.Client.Sent = netload.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
 	s.Server.Received = netload.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
 	s.Server.Steps = []uint64{1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8}
@@ -75,7 +75,7 @@ func stream(t *testing.T) sides {
 }
 
 func datagrams(t *testing.T) sides {
-	s := base(t, network.Spec{Kind: network.UDPStream, Rate: 1000, Size: 1000})
+	s := base(t, netload.Spec{Kind: netload.UDPStream, Rate: 1000, Size: 1000})
 	s.Client.Sent = netload.Tally{Warm: 200, Window: 1000}
 	s.Client.Planned = 1000
 	s.Server.Received = netload.Tally{Warm: 198, Window: 991, After: 1}
@@ -92,7 +92,7 @@ func TestMergeGolden(t *testing.T) {
 	open.Client.Late = histogram(t, 1000, time.Microsecond)
 	open.Shared = true
 	unpaced := datagrams(t)
-	unpaced.Spec.Kind, unpaced.Spec.Rate, unpaced.Client.Planned = network.UDPUnpaced, 0, 0
+	unpaced.Spec.Kind, unpaced.Spec.Rate, unpaced.Client.Planned = netload.UDPUnpaced, 0, 0
 	unpaced.Client.Sent.Window, unpaced.Client.Threads[0].System = 2000, 1.1
 	tests := map[string]sides{"tcp-rr": requests(t), "tcp-rr-open-shared": open,
 		"tcp-stream": stream(t), "udp-stream": datagrams(t), "udp-stream-unpaced": unpaced}
@@ -164,12 +164,12 @@ func TestGates(t *testing.T) {
 		{"not read to the end", stream, func(s *sides) { s.Server.Received.Window--; s.Server.ReceivedAll = false }, ""},
 		{"answers that nobody had", requests, func(s *sides) { s.Server.Answered += 1000 }, "counters disagree"},
 		{"answers that nobody gave", requests, func(s *sides) { s.Server.Answered -= 1000 }, "counters disagree"},
-		{"pings, which a kernel answers", requests, func(s *sides) { s.Spec.Kind, s.Server.Answered = network.Ping, 0 }, ""},
+		{"pings, which a kernel answers", requests, func(s *sides) { s.Spec.Kind, s.Server.Answered = netload.Ping, 0 }, ""},
 		{"at the limit", requests, func(s *sides) { s.fail(100, 9900) }, ""},
 		{"above the limit", requests, func(s *sides) { s.fail(101, 9899) },
 			"101 of 10000 requests failed (1.01 %; the limit is 1.00 %)"},
 		{"above the limit, cycles", requests, func(s *sides) {
-			s.Spec.Kind = network.TCPCRR
+			s.Spec.Kind = netload.TCPCRR
 			s.fail(200, 9800)
 			s.Client.Failure = "flow 0 (tcp-cycle): connect: connection refused, 0.100 s after the start"
 		}, "200 of 10000 requests failed (2.00 %; the limit is 1.00 %), the first with flow 0 (tcp-cycle): connect:"},
@@ -207,8 +207,8 @@ func TestBothDirections(t *testing.T) {
 			bits *= 1000
 		}
 		s.Server.Received.Window, s.Client.Received.Window = 700, 300
-		for direction, want := range map[network.Direction][3]float64{
-			network.Both: {1000 * bits, 700 * bits, 300 * bits}, network.Forward: {1000 * bits, -1, -1},
+		for direction, want := range map[netload.Direction][3]float64{
+			netload.Both: {1000 * bits, 700 * bits, 300 * bits}, netload.Forward: {1000 * bits, -1, -1},
 		} {
 			s.Spec.Direction = direction
 			m, err := merge(s)
@@ -283,7 +283,7 @@ func TestThrottledByLimit(t *testing.T) {
 // TestFailuresInLatency checks that quantiles include failed requests, and the warning about them.
 func TestFailuresInLatency(t *testing.T) {
 	s := requests(t)
-	s.Spec.Kind = network.UDPRR
+	s.Spec.Kind = netload.UDPRR
 	s.fail(50, 9950)
 	m, err := merge(s)
 	if err != nil || len(m.Invalid) > 0 {
@@ -375,8 +375,8 @@ func TestLimited(t *testing.T) {
 
 // TestMetrics checks that the metrics of every workload include its verdict's, and none twice.
 func TestMetrics(t *testing.T) {
-	for _, k := range network.Kinds() {
-		main := network.Spec{Kind: k}.Metric()
+	for _, k := range netload.Kinds() {
+		main := network.Metric(netload.Spec{Kind: k})
 		var names []string
 		for _, m := range metricsOf(k) {
 			names = append(names, m.Name)
@@ -395,7 +395,7 @@ func FuzzReport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r netload.Report
 		if json.Unmarshal(b, &r) == nil {
-			_, _ = merge(sides{Spec: network.Spec{Kind: network.TCPRR}, Client: r, Server: r})
+			_, _ = merge(sides{Spec: netload.Spec{Kind: netload.TCPRR}, Client: r, Server: r})
 		}
 	})
 }
@@ -431,7 +431,7 @@ func TestPlacement(t *testing.T) {
 		}
 	}
 	pair.Shared = false
-	if client, server := cpus(pair, network.Spec{Kind: network.TCPRR, Flows: 1}); slices.Equal(client, server) {
+	if client, server := cpus(pair, netload.Spec{Kind: netload.TCPRR, Flows: 1}); slices.Equal(client, server) {
 		t.Errorf("two machines: client on %v, server on %v", client, server)
 	}
 }

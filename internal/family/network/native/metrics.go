@@ -3,22 +3,22 @@ package native
 import (
 	"slices"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
 // Workloads that share metrics.
 var (
-	everywhere  = network.Kinds()
-	ofStream    = []network.Kind{network.TCPStream}
-	ofStreams   = []network.Kind{network.TCPStream, network.UDPStream, network.UDPUnpaced}
-	ofDatagrams = []network.Kind{network.UDPStream, network.UDPUnpaced}
-	ofUDP       = []network.Kind{network.UDPStream, network.UDPUnpaced, network.UDPRR, network.Ping}
-	ofCycles    = []network.Kind{network.TCPCRR}
-	ofLoaded    = []network.Kind{network.TCPRRLoaded}
-	ofBytes     = []network.Kind{network.TCPStream, network.UDPStream, network.UDPUnpaced, network.TCPRRLoaded}
-	ofRequests  = []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded, network.Ping}
-	ofTCP       = []network.Kind{network.TCPStream, network.TCPRR, network.TCPCRR, network.TCPRRLoaded}
+	everywhere  = netload.Kinds()
+	ofStream    = []netload.Kind{netload.TCPStream}
+	ofStreams   = []netload.Kind{netload.TCPStream, netload.UDPStream, netload.UDPUnpaced}
+	ofDatagrams = []netload.Kind{netload.UDPStream, netload.UDPUnpaced}
+	ofUDP       = []netload.Kind{netload.UDPStream, netload.UDPUnpaced, netload.UDPRR, netload.Ping}
+	ofCycles    = []netload.Kind{netload.TCPCRR}
+	ofLoaded    = []netload.Kind{netload.TCPRRLoaded}
+	ofBytes     = []netload.Kind{netload.TCPStream, netload.UDPStream, netload.UDPUnpaced, netload.TCPRRLoaded}
+	ofRequests  = []netload.Kind{netload.TCPRR, netload.UDPRR, netload.TCPCRR, netload.TCPRRLoaded, netload.Ping}
+	ofTCP       = []netload.Kind{netload.TCPStream, netload.TCPRR, netload.TCPCRR, netload.TCPRRLoaded}
 	ofCounted   = slices.Concat(ofDatagrams, ofRequests)
 )
 
@@ -58,10 +58,10 @@ var latencies = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric
 // reported lists the tool's metrics by workload, in the order of the report. A run may lack some: a metric that would
 // be meaningless is left out, not 0.
 var reported = []struct {
-	of    []network.Kind
+	of    []netload.Kind
 	names []string
 }{
-	{[]network.Kind{network.Idle}, []string{metric.CPUUnloaded}},
+	{[]netload.Kind{netload.Unloaded}, []string{metric.CPUUnloaded}},
 	{ofStreams, []string{metric.Throughput, metric.ThroughputTX, metric.ThroughputRX}},
 	{ofDatagrams, []string{metric.ThroughputSent}},
 	{ofCounted, []string{metric.Rate}},
@@ -88,7 +88,7 @@ var reported = []struct {
 }
 
 // metricsOf returns the metrics of a workload.
-func metricsOf(k network.Kind) []metric.Metric {
+func metricsOf(k netload.Kind) []metric.Metric {
 	var list []metric.Metric
 	for _, r := range reported {
 		if slices.Contains(r.of, k) {

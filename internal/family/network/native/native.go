@@ -48,11 +48,11 @@ func (t *Tool) Supports(w family.Workload) error {
 	return supports(s, is, w)
 }
 
-func supports(w network.Spec, is bool, given family.Workload) error {
-	if !is || !slices.Contains(network.Kinds(), w.Kind) {
+func supports(w netload.Spec, is bool, given family.Workload) error {
+	if !is || !slices.Contains(netload.Kinds(), w.Kind) {
 		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", given))
 	}
-	if own, _ := given.(network.Workload); w.Kind == network.Ping && own.Path.Service() {
+	if own, _ := given.(network.Workload); w.Kind == netload.Ping && own.Path.Service() {
 		return result.NotSupported("a Service forwards ports, and pings have none: measure the path to the pod itself")
 	}
 	if w.Kind.Datagrams() && w.Size > 0 && w.Size < netload.MinDatagram {
@@ -109,7 +109,7 @@ func (t *Tool) carryOut(ctx context.Context, p host.Pair, r *run) (sides, error)
 // search carries out a run that searches for a rate, and then windows at the rate found and below, until the loss of
 // one is within the threshold. The raw files of that window have the usual names; those of the search and of earlier
 // windows have a prefix.
-func (t *Tool) search(ctx context.Context, p host.Pair, w network.Spec, r *run) (m result.Measurement, err error) {
+func (t *Tool) search(ctx context.Context, p host.Pair, w netload.Spec, r *run) (m result.Measurement, err error) {
 	var raw []result.File
 	keep := func(prefix string) {
 		for _, f := range r.raw(p) {
@@ -152,11 +152,11 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w network.Spec, r *run) 
 func stepDown(rate float64, measure func(n int, rate float64) (sides, error)) (s sides, err error) {
 	for n := 1; ; n++ {
 		if s, err = measure(n, rate); err != nil || s.loss() <= s.Spec.Loss || s.received() == 0 ||
-			n == network.SearchWindows {
+			n == netload.SearchWindows {
 			return s, err
 		}
 		received := s.received() / s.window()
-		if s.Spec.Direction == network.Both {
+		if s.Spec.Direction == netload.Both {
 			received /= 2
 		}
 		rate = netload.StepDown(rate, received, n)
@@ -178,7 +178,7 @@ type side struct {
 }
 
 // plan returns the configurations of a run. Only the token in them is random.
-func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
+func (t *Tool) plan(p host.Pair, w netload.Spec) (*run, error) {
 	w, err := w.Resolved()
 	if err != nil {
 		return nil, err
@@ -190,14 +190,14 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	if w.Kind.Datagrams() {
 		w = w.Sized(cmp.Or(w.Size, network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)))
 	}
-	if w.OpenLoop() || w.Kind == network.Ping {
+	if w.OpenLoop() || w.Kind == netload.Ping {
 		if err := netload.CheckMedian(w.Rate, w.Warmup, w.Duration); err != nil {
 			return nil, err
 		}
 	}
 	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
-	samples := !t.Bare && w.Kind != network.Idle // without traffic there are no layers
+	samples := !t.Bare && w.Kind != netload.Unloaded // without traffic there are no layers
 	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial,
 		CPUs: clientCPUs, Workload: w, Idle: idleTime, Profile: samples, Count: !t.Bare}
 	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen,
@@ -209,9 +209,9 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 // works at the same time as its server; on a shared machine they share a CPU, because waking another CPU takes longer
 // than most datapaths do, and varies more than they differ (figures in bench/README.md). The choice depends on the
 // workload alone, so it is the same for every target.
-func cpus(p host.Pair, w network.Spec) (client, server []int) {
+func cpus(p host.Pair, w netload.Spec) (client, server []int) {
 	client, server = p.Client.CPUs(), p.Server.CPUs()
-	turns := !w.Kind.Stream() && w.Kind != network.TCPRRLoaded && !w.OpenLoop() && w.Flows == 1
+	turns := !w.Kind.Stream() && w.Kind != netload.TCPRRLoaded && !w.OpenLoop() && w.Flows == 1
 	if p.Shared && turns && len(client) > 0 {
 		return client[:1], client[:1]
 	}

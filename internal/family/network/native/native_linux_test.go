@@ -28,7 +28,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // Arguments that make the test binary an agent, the parent of one, or the holder of a lab.
@@ -87,7 +86,7 @@ func pair(t *testing.T, addr string) host.Pair {
 
 // do runs a workload with its own times. On a busy machine a short window may have no CPU time at all; then do repeats
 // it with a longer one.
-func do(ctx context.Context, tool *Tool, p host.Pair, w network.Spec) (m result.Measurement, err error) {
+func do(ctx context.Context, tool *Tool, p host.Pair, w netload.Spec) (m result.Measurement, err error) {
 	for ; ; w.Duration *= 4 {
 		m, err = tool.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
 		nothing := func(why result.Warning) bool { return why.Code == result.NothingDone }
@@ -97,7 +96,7 @@ func do(ctx context.Context, tool *Tool, p host.Pair, w network.Spec) (m result.
 	}
 }
 
-func short(w network.Spec) network.Spec {
+func short(w netload.Spec) netload.Spec {
 	w.Duration, w.Warmup = 300*time.Millisecond, 50*time.Millisecond
 	w, err := w.Resolved()
 	if err != nil {
@@ -145,8 +144,8 @@ func scheduling(invalid string) bool {
 // TestTuned checks that connections have the segment size and the congestion control of the workload, in both
 // directions.
 func TestTuned(t *testing.T) {
-	for _, direction := range []network.Direction{network.Forward, network.Reverse} {
-		w := short(network.Spec{Kind: network.TCPStream, MSS: 1000, Congestion: "reno", Direction: direction})
+	for _, direction := range []netload.Direction{netload.Forward, netload.Reverse} {
+		w := short(netload.Spec{Kind: netload.TCPStream, MSS: 1000, Congestion: "reno", Direction: direction})
 		m, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w)
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +155,7 @@ func TestTuned(t *testing.T) {
 			t.Errorf("%s: segments of %g bytes, %s", direction, mss, control)
 		}
 	}
-	w := short(network.Spec{Kind: network.TCPStream, Congestion: "there-is-none"})
+	w := short(netload.Spec{Kind: netload.TCPStream, Congestion: "there-is-none"})
 	if _, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w); err == nil ||
 		!strings.Contains(err.Error(), `no congestion control "there-is-none"`) {
 		t.Error(err)
@@ -167,36 +166,36 @@ func TestTuned(t *testing.T) {
 func TestWorkloads(t *testing.T) {
 	tests := []struct {
 		name    string
-		w       network.Spec
+		w       netload.Spec
 		metrics []string
 	}{
-		{"tcp-stream", network.Spec{Kind: network.TCPStream},
+		{"tcp-stream", netload.Spec{Kind: netload.TCPStream},
 			[]string{"throughput", "cpu-per-gb", "retransmits", "rtt", "mss"}},
-		{"tcp-stream reverse", network.Spec{Kind: network.TCPStream, Flows: 3, Direction: network.Reverse},
+		{"tcp-stream reverse", netload.Spec{Kind: netload.TCPStream, Flows: 3, Direction: netload.Reverse},
 			[]string{"throughput"}},
-		{"tcp-stream both", network.Spec{Kind: network.TCPStream, Size: 4096, Direction: network.Both},
+		{"tcp-stream both", netload.Spec{Kind: netload.TCPStream, Size: 4096, Direction: netload.Both},
 			[]string{"throughput"}},
-		{"udp-stream paced", network.Spec{Kind: network.UDPStream, Rate: 2000},
+		{"udp-stream paced", netload.Spec{Kind: netload.UDPStream, Rate: 2000},
 			[]string{"throughput", "rate", "loss", "jitter", "reordered", "cpu-per-op"}},
-		{"udp-stream sweep", network.Spec{Kind: network.UDPStream, Size: 64}, []string{"throughput", "rate", "loss"}},
-		{"udp-stream both", network.Spec{Kind: network.UDPStream, Rate: 1000, Flows: 2, Direction: network.Both},
+		{"udp-stream sweep", netload.Spec{Kind: netload.UDPStream, Size: 64}, []string{"throughput", "rate", "loss"}},
+		{"udp-stream both", netload.Spec{Kind: netload.UDPStream, Rate: 1000, Flows: 2, Direction: netload.Both},
 			[]string{"throughput", "loss"}},
-		{"udp-stream offload", network.Spec{Kind: network.UDPStream, Rate: 20000, Size: 1000, Offload: true},
+		{"udp-stream offload", netload.Spec{Kind: netload.UDPStream, Rate: 20000, Size: 1000, Offload: true},
 			[]string{"throughput", "loss"}},
-		{"udp-stream-unpaced", network.Spec{Kind: network.UDPUnpaced},
+		{"udp-stream-unpaced", netload.Spec{Kind: netload.UDPUnpaced},
 			[]string{"throughput", "throughput-sent", "rate", "offered", "loss", "jitter"}},
-		{"udp-stream-unpaced both", network.Spec{Kind: network.UDPUnpaced, Flows: 2, Direction: network.Both},
+		{"udp-stream-unpaced both", netload.Spec{Kind: netload.UDPUnpaced, Flows: 2, Direction: netload.Both},
 			[]string{"throughput", "throughput-sent", "loss"}},
-		{"tcp-rr", network.Spec{Kind: network.TCPRR}, []string{"rate", "p50", "p90", "max", "mean", "cpu-per-op"}},
-		{"tcp-rr open", network.Spec{Kind: network.TCPRR, Rate: 500, Flows: 2},
+		{"tcp-rr", netload.Spec{Kind: netload.TCPRR}, []string{"rate", "p50", "p90", "max", "mean", "cpu-per-op"}},
+		{"tcp-rr open", netload.Spec{Kind: netload.TCPRR, Rate: 500, Flows: 2},
 			[]string{"rate", "p50", "lateness-p99", "offered"}},
-		{"tcp-rr large", network.Spec{Kind: network.TCPRR, Request: 300000, Response: 700000}, []string{"rate", "p50"}},
-		{"udp-rr", network.Spec{Kind: network.UDPRR, Flows: 2}, []string{"rate", "p50", "loss"}},
-		{"ping", network.Spec{Kind: network.Ping, Flows: 2, Interval: 2 * time.Millisecond, Size: 1401},
+		{"tcp-rr large", netload.Spec{Kind: netload.TCPRR, Request: 300000, Response: 700000}, []string{"rate", "p50"}},
+		{"udp-rr", netload.Spec{Kind: netload.UDPRR, Flows: 2}, []string{"rate", "p50", "loss"}},
+		{"ping", netload.Spec{Kind: netload.Ping, Flows: 2, Interval: 2 * time.Millisecond, Size: 1401},
 			[]string{"rate", "p50", "min", "stddev", "loss", "cpu-per-op"}},
-		{"tcp-crr", network.Spec{Kind: network.TCPCRR, Flows: 2}, []string{"rate", "p50", "failed"}},
-		{"tcp-crr large", network.Spec{Kind: network.TCPCRR, Request: 300000, Response: 2}, []string{"rate", "p50"}},
-		{"tcp-rr-loaded", network.Spec{Kind: network.TCPRRLoaded}, []string{"rate", "load-throughput", "retransmits"}},
+		{"tcp-crr", netload.Spec{Kind: netload.TCPCRR, Flows: 2}, []string{"rate", "p50", "failed"}},
+		{"tcp-crr large", netload.Spec{Kind: netload.TCPCRR, Request: 300000, Response: 2}, []string{"rate", "p50"}},
+		{"tcp-rr-loaded", netload.Spec{Kind: netload.TCPRRLoaded}, []string{"rate", "load-throughput", "retransmits"}},
 	}
 	tool := New()
 	for _, addr := range []string{"127.0.0.1", "::1"} {
@@ -250,7 +249,7 @@ func check(t *testing.T, m result.Measurement, metrics []string) {
 
 // TestRateKept checks that an open loop offers exactly its rate, however late some answers are.
 func TestRateKept(t *testing.T) {
-	w := network.Spec{Kind: network.TCPRR, Rate: 400, Duration: time.Second, Warmup: 100 * time.Millisecond}
+	w := netload.Spec{Kind: netload.TCPRR, Rate: 400, Duration: time.Second, Warmup: 100 * time.Millisecond}
 	w, err := w.Resolved()
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +270,7 @@ func TestRateKept(t *testing.T) {
 func TestIdleLevelOfEachAgent(t *testing.T) {
 	tool := New()
 	for range 2 {
-		m, err := do(t.Context(), tool, pair(t, "127.0.0.1"), short(network.Spec{Kind: network.TCPRR}))
+		m, err := do(t.Context(), tool, pair(t, "127.0.0.1"), short(netload.Spec{Kind: netload.TCPRR}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +286,7 @@ func TestIdleLevelOfEachAgent(t *testing.T) {
 func TestLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	w := short(network.Spec{Kind: network.TCPStream})
+	w := short(netload.Spec{Kind: netload.TCPStream})
 	w.Duration = time.Minute
 	_, err := do(ctx, New(), pair(t, "127.0.0.1"), w)
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -307,7 +306,7 @@ func TestAgentsLiveOn(t *testing.T) {
 	p.Client, p.Server = pool.On(p.Client), pool.On(p.Server)
 	tool := New()
 	var first []string
-	for i, w := range []network.Spec{{Kind: network.TCPStream}, {Kind: network.UDPRR}, {Kind: network.TCPCRR}} {
+	for i, w := range []netload.Spec{{Kind: netload.TCPStream}, {Kind: netload.UDPRR}, {Kind: netload.TCPCRR}} {
 		m, err := do(t.Context(), tool, p, short(w))
 		if err != nil {
 			t.Fatal(err)
@@ -319,7 +318,7 @@ func TestAgentsLiveOn(t *testing.T) {
 			first = now
 		}
 	}
-	endless := short(network.Spec{Kind: network.TCPRR})
+	endless := short(netload.Spec{Kind: netload.TCPRR})
 	endless.Duration = time.Minute
 	time.AfterFunc(200*time.Millisecond, func() {
 		if pid, err := strconv.Atoi(first[0]); err == nil {
@@ -330,7 +329,7 @@ func TestAgentsLiveOn(t *testing.T) {
 	if _, err := do(t.Context(), tool, p, endless); err == nil || time.Since(began) >= endless.Duration {
 		t.Errorf("a run whose agent was killed: %v after %v", err, time.Since(began))
 	}
-	if _, err := do(t.Context(), tool, p, short(network.Spec{Kind: network.TCPRR})); err != nil {
+	if _, err := do(t.Context(), tool, p, short(netload.Spec{Kind: netload.TCPRR})); err != nil {
 		t.Errorf("the run after it: %v", err)
 	}
 	if now := agentProcesses(t); len(now) != 2 || slices.Equal(now, first) {
@@ -345,7 +344,7 @@ func TestAgentsLiveOn(t *testing.T) {
 // TestParentKilled checks that an agent ends within two seconds after its parent is killed, even if its input stays
 // open.
 func TestParentKilled(t *testing.T) {
-	w := short(network.Spec{Kind: network.TCPRR})
+	w := short(netload.Spec{Kind: netload.TCPRR})
 	w.Duration = time.Minute
 	r, err := New().plan(pair(t, "127.0.0.1"), w)
 	if err != nil {
@@ -405,36 +404,36 @@ func (broken) Run(context.Context, host.Cmd) error { return host.ErrNoCommand }
 func TestErrors(t *testing.T) {
 	p := pair(t, "127.0.0.1")
 	p.Server = broken{p.Server}
-	_, err := do(t.Context(), New(), p, short(network.Spec{Kind: network.TCPRR}))
+	_, err := do(t.Context(), New(), p, short(netload.Spec{Kind: netload.TCPRR}))
 	if !errors.Is(err, host.ErrNoCommand) || !strings.HasPrefix(err.Error(), "server") {
 		t.Errorf("error is %v", err)
 	}
 	p = pair(t, "127.0.0.1")
 	p.Client = broken{p.Client}
-	_, err = do(t.Context(), New(), p, short(network.Spec{Kind: network.TCPRR}))
+	_, err = do(t.Context(), New(), p, short(netload.Spec{Kind: netload.TCPRR}))
 	if !errors.Is(err, host.ErrNoCommand) || !strings.HasPrefix(err.Error(), "client") {
 		t.Errorf("error is %v", err)
 	}
 	p = pair(t, "127.0.0.1")
 	p.Listen = netip.MustParseAddrPort("192.0.2.1:0") // not an address of this machine
-	_, err = do(t.Context(), New(), p, short(network.Spec{Kind: network.TCPRR}))
+	_, err = do(t.Context(), New(), p, short(netload.Spec{Kind: netload.TCPRR}))
 	if err == nil || !strings.Contains(err.Error(), "192.0.2.1") || !strings.HasPrefix(err.Error(), "server") {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestSupports(t *testing.T) {
-	for _, k := range network.Kinds() {
-		if err := New().Supports(network.Workload{Spec: network.Spec{Kind: k}}); err != nil {
+	for _, k := range netload.Kinds() {
+		if err := New().Supports(network.Workload{Spec: netload.Spec{Kind: k}}); err != nil {
 			t.Errorf("%s: %v", k, err)
 		}
 	}
-	err := New().Supports(network.Workload{Spec: network.Spec{Kind: network.UDPStream, Size: netload.MinDatagram - 1}})
+	err := New().Supports(network.Workload{Spec: netload.Spec{Kind: netload.UDPStream, Size: netload.MinDatagram - 1}})
 	if !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("a tiny datagram: %v", err)
 	}
-	for path, want := range map[targets.Path]bool{targets.PodPodOther: true, targets.PodSvcOther: false} {
-		err := New().Supports(network.Workload{Path: path, Spec: network.Spec{Kind: network.Ping}})
+	for path, want := range map[result.Path]bool{result.PodPodOther: true, result.PodSvcOther: false} {
+		err := New().Supports(network.Workload{Path: path, Spec: netload.Spec{Kind: netload.Ping}})
 		if (err == nil) != want || err != nil && !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("pings on %s: %v", path, err)
 		}
@@ -443,7 +442,7 @@ func TestSupports(t *testing.T) {
 
 // TestSecret checks that no raw file has the token.
 func TestSecret(t *testing.T) {
-	r, err := New().plan(pair(t, "127.0.0.1"), short(network.Spec{Kind: network.TCPRR}))
+	r, err := New().plan(pair(t, "127.0.0.1"), short(netload.Spec{Kind: netload.TCPRR}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -478,7 +477,7 @@ func TestMaxRate(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		i := slices.IndexFunc(m.Values, func(v result.Value) bool { return v.Metric == w.Metric() })
+		i := slices.IndexFunc(m.Values, func(v result.Value) bool { return v.Metric == network.Metric(w) })
 		// Data in flight when the window begins may arrive in it.
 		if i < 0 || m.Values[i].Number <= 0 || m.Values[i].Number > 1.2*most {
 			t.Errorf("%s: %+v", text, m.Values)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -115,7 +115,7 @@ func (r *relay) back(out *net.UDPConn, client netip.AddrPort) {
 
 // TestLostRequests checks that lost datagrams show in the latency, and that too many make the run invalid.
 func TestLostRequests(t *testing.T) {
-	w := network.Spec{Kind: network.UDPRR, Duration: 2 * time.Second}
+	w := netload.Spec{Kind: netload.UDPRR, Duration: 2 * time.Second}
 	for every, valid := range map[int]bool{3: false, 200: true} {
 		p, dropped := lossy(t, every)
 		w, err := w.Resolved()
@@ -131,7 +131,7 @@ func TestLostRequests(t *testing.T) {
 		if strings.Contains(invalid, said) == valid || strings.Contains(warnings, said) != valid {
 			t.Errorf("one in %d: invalid for %q, warned of %q", every, invalid, warnings)
 		}
-		if longest := number(t, m, "max"); longest < network.DefaultUDPTimeout.Seconds() || dropped() == 0 {
+		if longest := number(t, m, "max"); longest < netload.DefaultUDPTimeout.Seconds() || dropped() == 0 {
 			t.Errorf("one in %d: the longest of %d lost requests took %g s", every, dropped(), longest)
 		}
 		if p90 := quantileOf(t, m, 0.9); (p90 < 0.1) != valid {

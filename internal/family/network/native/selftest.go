@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -50,7 +51,7 @@ func (*Tool) Selftest(
 
 // measure runs one workload from node to node on a lab target, and returns the value of a metric and the total
 // duration.
-func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
+func (s selftest) measure(ctx context.Context, lab string, w netload.Spec,
 	of string) (value float64, took time.Duration, err error) {
 	began := time.Now()
 	t, err := s.open(lab)
@@ -58,7 +59,7 @@ func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	site, err := targets.OpenOne(ctx, t, targets.Placement{Path: targets.NodeNode})
+	site, err := targets.OpenOne(ctx, t, targets.Placement{Path: result.NodeNode})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -67,7 +68,7 @@ func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 		return 0, 0, err
 	}
 	times := family.Times{Warmup: w.Warmup, Window: w.Duration}
-	m, err := New().Run(ctx, site.Pair, network.Workload{Path: targets.NodeNode, Spec: w}, times)
+	m, err := New().Run(ctx, site.Pair, network.Workload{Path: result.NodeNode, Spec: w}, times)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -83,12 +84,12 @@ func (s selftest) ceilings(ctx context.Context) error {
 	var overheads []float64
 	for _, c := range []struct {
 		name, metric string
-		spec         network.Spec
+		spec         netload.Spec
 	}{
-		{"tcp-stream, one flow", metric.Throughput, network.Spec{Kind: network.TCPStream}},
-		{"tcp-rr, round trip p50", metric.P50, network.Spec{Kind: network.TCPRR}},
-		{"tcp-crr, connections", metric.Rate, network.Spec{Kind: network.TCPCRR}},
-		{"udp-stream, 64 bytes, offered 1 M/s", metric.Rate, network.Spec{Kind: network.UDPStream, Size: 64, Rate: 1e6}},
+		{"tcp-stream, one flow", metric.Throughput, netload.Spec{Kind: netload.TCPStream}},
+		{"tcp-rr, round trip p50", metric.P50, netload.Spec{Kind: netload.TCPRR}},
+		{"tcp-crr, connections", metric.Rate, netload.Spec{Kind: netload.TCPCRR}},
+		{"udp-stream, 64 bytes, offered 1 M/s", metric.Rate, netload.Spec{Kind: netload.UDPStream, Size: 64, Rate: 1e6}},
 	} {
 		c.spec.Duration, c.spec.Warmup = window, window/5
 		var seen []float64
@@ -117,7 +118,7 @@ func (s selftest) rates(ctx context.Context) error {
 	for _, rate := range []float64{100e6, 1e9} {
 		text := unit.Format(rate, unit.BitPerSecond)
 		saw, _, err := s.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
-			network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: window}, metric.Throughput)
+			netload.Spec{Kind: netload.TCPStream, Duration: 2 * time.Second, Warmup: window}, metric.Throughput)
 		if err != nil {
 			return fmt.Errorf("a link of %s: %w", text, err)
 		}
@@ -145,7 +146,7 @@ func (s selftest) delays(ctx context.Context) error {
 	for i, delay := range []time.Duration{0, knownDelay} {
 		var err error
 		p50[i], _, err = s.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
-			network.Spec{Kind: network.TCPRR, Duration: 2 * window, Warmup: window / 5}, metric.P50)
+			netload.Spec{Kind: netload.TCPRR, Duration: 2 * window, Warmup: window / 5}, metric.P50)
 		if s.skipped("tcp-rr over a known delay", err) {
 			return nil
 		}
@@ -161,7 +162,7 @@ func (s selftest) delays(ctx context.Context) error {
 // losses measures a known random loss, which must be inside its binomial interval of 99.9 %.
 func (s selftest) losses(ctx context.Context) error {
 	const loss, rate = 0.01, 20000.0
-	w := network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: window / 5}
+	w := netload.Spec{Kind: netload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: window / 5}
 	saw, _, err := s.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss), w, metric.Loss)
 	if s.skipped("udp-stream with a known loss", err) {
 		return nil

@@ -13,13 +13,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/labtarget"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 func open(text string) (targets.Target, error) {
-	spec, err := targets.ParseSpec(text)
+	spec, err := result.ParseSpec(text)
 	if err != nil {
 		return nil, err
 	}
@@ -29,14 +30,14 @@ func open(text string) (targets.Target, error) {
 }
 
 // measure runs one workload from node to node on a lab target.
-func measure(t *testing.T, spec string, w network.Spec) map[string]float64 {
+func measure(t *testing.T, spec string, w netload.Spec) map[string]float64 {
 	t.Helper()
 	tg, err := open(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tg.Close()
-	site, err := targets.OpenOne(t.Context(), tg, targets.Placement{Path: targets.NodeNode})
+	site, err := targets.OpenOne(t.Context(), tg, targets.Placement{Path: result.NodeNode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestAccuracyOfThroughput(t *testing.T) {
 	for _, rate := range []float64{100e6, 1e9, 2e9} {
 		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
 			truth{rate * payloadShare(1500), 0.01}.check(t, func() reading {
-				w := network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: 500 * time.Millisecond}
+				w := netload.Spec{Kind: netload.TCPStream, Duration: 2 * time.Second, Warmup: 500 * time.Millisecond}
 				return read(measure(t, fmt.Sprintf("lab:host?rate=%.0f", rate), w), "throughput")
 			})
 		})
@@ -160,7 +161,7 @@ func TestAccuracyOfSearch(t *testing.T) {
 	for _, rate := range []float64{50e6, 200e6} {
 		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
 			truth{rate * 1472 / 1514, 0.03}.check(t, func() reading {
-				w := network.Spec{Kind: network.UDPStream, Duration: time.Second, Warmup: 200 * time.Millisecond}
+				w := netload.Spec{Kind: netload.UDPStream, Duration: time.Second, Warmup: 200 * time.Millisecond}
 				seen := measure(t, fmt.Sprintf("lab:host?rate=%.0f", rate), w)
 				r := read(seen, "throughput")
 				if loss := seen["loss"]; loss > 0.001 && !r.contended {
@@ -175,7 +176,7 @@ func TestAccuracyOfSearch(t *testing.T) {
 func TestAccuracyOfRoundTrip(t *testing.T) {
 	const delay = 10 * time.Millisecond
 	p50 := func(d time.Duration) reading {
-		w := network.Spec{Kind: network.TCPRR, Duration: time.Second, Warmup: 100 * time.Millisecond}
+		w := netload.Spec{Kind: netload.TCPRR, Duration: time.Second, Warmup: 100 * time.Millisecond}
 		return read(measure(t, fmt.Sprintf("lab:host?delay=%v", d), w), "p50")
 	}
 	truth{delay.Seconds(), 0.05}.check(t, func() reading {
@@ -187,7 +188,7 @@ func TestAccuracyOfRoundTrip(t *testing.T) {
 // TestAccuracyOfLayers checks that the layers add up to the CPU time that the kernel accounts for.
 func TestAccuracyOfLayers(t *testing.T) {
 	p := pair(t, "127.0.0.1")
-	w, err := network.Spec{Kind: network.TCPRR, Warmup: 200 * time.Millisecond, Duration: 2 * time.Second}.Resolved()
+	w, err := netload.Spec{Kind: netload.TCPRR, Warmup: 200 * time.Millisecond, Duration: 2 * time.Second}.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +213,8 @@ func TestAccuracyOfLayers(t *testing.T) {
 
 func TestAccuracyOfLoss(t *testing.T) {
 	const loss, rate = 0.01, 20000.0
-	w := network.Spec{
-		Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond,
+	w := netload.Spec{
+		Kind: netload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond,
 	}
 	// The link drops datagrams at random, even on a busy machine. One time in a thousand the truth is outside of the
 	// interval.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -16,7 +15,7 @@ import (
 
 // TestHold checks that rates step down until a window keeps the threshold, windows run out or nothing is received.
 func TestHold(t *testing.T) {
-	spec := network.Spec{Kind: network.UDPStream, Loss: 0.001, Direction: network.Forward}
+	spec := netload.Spec{Kind: netload.UDPStream, Loss: 0.001, Direction: netload.Forward}
 	for _, test := range []struct {
 		name     string
 		received func(rate float64) float64 // per second
@@ -25,7 +24,7 @@ func TestHold(t *testing.T) {
 	}{
 		{"what was found is carried", func(rate float64) float64 { return rate }, 1, 10_000},
 		{"too much was found", func(rate float64) float64 { return min(rate, 9000) }, 2, 9000},
-		{"a path that always loses", func(rate float64) float64 { return rate * 0.99 }, network.SearchWindows, 1500},
+		{"a path that always loses", func(rate float64) float64 { return rate * 0.99 }, netload.SearchWindows, 1500},
 		{"a path that is down", func(float64) float64 { return 0 }, 1, 10_000},
 	} {
 		windows, last := 0, 0.0
@@ -46,7 +45,7 @@ func TestHold(t *testing.T) {
 func TestASweepNeedsTime(t *testing.T) {
 	here := host.NewLocal("here", netip.MustParseAddr("127.0.0.1"), nil)
 	pair := host.Pair{Client: here, Server: here}
-	w := network.Spec{Kind: network.UDPStream, Duration: 100 * time.Millisecond}
+	w := netload.Spec{Kind: netload.UDPStream, Duration: 100 * time.Millisecond}
 	if _, err := New().plan(pair, w); !errors.Is(err, result.ErrNotSupported) ||
 		!strings.Contains(err.Error(), "at least 200ms") {
 		t.Errorf("got %v", err)

@@ -11,7 +11,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // largestKubeconfig is the maximum size in bytes of the kubeconfig of an untrusted target.
@@ -19,7 +19,7 @@ const largestKubeconfig = 16 << 20
 
 // Uses lists what connecting to a target's API server would run and send: programs, proxies and files with secrets. It
 // reads only the kubeconfig and opens no connection.
-func Uses(spec targets.Spec) []string {
+func Uses(spec result.Spec) []string {
 	k := specKubeconfig(spec)
 	if err := checkKubeconfigFile(k.File); err != nil {
 		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.File, err)}
@@ -33,7 +33,7 @@ func Uses(spec targets.Spec) []string {
 
 // specKubeconfig returns the kubeconfig of a target. It ignores invalid options, which are reported when the target is
 // parsed.
-func specKubeconfig(spec targets.Spec) Kubeconfig {
+func specKubeconfig(spec result.Spec) Kubeconfig {
 	k := Kubeconfig{Context: spec.Name}
 	for _, s := range Settings {
 		if value, given := spec.Options[s.Name]; given && s.Refused == nil {
@@ -45,8 +45,8 @@ func specKubeconfig(spec targets.Spec) Kubeconfig {
 
 // Contexts returns the sorted contexts of the kubeconfig that a target's options name, or of the default one; nil if it
 // cannot be read.
-func Contexts(spec targets.Spec) []string {
-	k := specKubeconfig(targets.Spec{Options: spec.Options})
+func Contexts(spec result.Spec) []string {
+	k := specKubeconfig(result.Spec{Options: spec.Options})
 	if checkKubeconfigFile(k.File) != nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func Contexts(spec targets.Spec) []string {
 
 // PinContext adds the current context to a target that names none, so that the target stays the same cluster when the
 // current context changes. A target without a kubeconfig stays as it is.
-func PinContext(spec targets.Spec) targets.Spec {
+func PinContext(spec result.Spec) result.Spec {
 	k := specKubeconfig(spec)
 	if k.Context != "" || checkKubeconfigFile(k.File) != nil {
 		return spec

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 const usedKubeconfig = `
@@ -52,7 +52,7 @@ func TestUses(t *testing.T) {
 			"echo $HOME"},
 		"kube:nobody": nil,
 	} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestUses(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"/dev/zero", t.TempDir(), filepath.Join(t.TempDir(), "gone")} {
-		got := Uses(targets.Spec{Kind: "kube", Options: map[string]string{"kubeconfig": name}})
+		got := Uses(result.Spec{Kind: "kube", Options: map[string]string{"kubeconfig": name}})
 		if len(got) != 1 || !strings.HasPrefix(got[0], "the kubeconfig "+name+", of which nothing is known: ") {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -82,7 +82,7 @@ func TestPin(t *testing.T) {
 		"kube:?context=theirs":          "kube:?context=theirs",
 		"kube:?kubeconfig=/nonexistent": "kube:?kubeconfig=/nonexistent",
 	} {
-		spec, err := targets.ParseSpec(text)
+		spec, err := result.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestPin(t *testing.T) {
 		if pinned.Text != want || pinned.Label() != spec.Label() {
 			t.Errorf("%s is pinned as %s, want %s", text, pinned.Text, want)
 		}
-		if again, err := targets.ParseSpec(pinned.Text); err != nil || PinContext(again).Text != want {
+		if again, err := result.ParseSpec(pinned.Text); err != nil || PinContext(again).Text != want {
 			t.Errorf("%s is not pinned for good: %v", text, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestContexts(t *testing.T) {
 		file: {"mine", "theirs"}, broken: nil, "/dev/zero": nil, filepath.Join(t.TempDir(), "gone"): nil,
 	} {
 		options := map[string]string{"kubeconfig": name, "context": "theirs"}
-		if diff := cmp.Diff(want, Contexts(targets.Spec{Kind: "kube", Name: "th", Options: options})); diff != "" {
+		if diff := cmp.Diff(want, Contexts(result.Spec{Kind: "kube", Name: "th", Options: options})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
@@ -114,7 +113,7 @@ func firstCause(text string) string {
 // A NoFamily is the error that some paths have no addresses of an IP family.
 type NoFamily struct {
 	text string
-	On   func(targets.Path) bool // reports whether a path is affected
+	On   func(result.Path) bool // reports whether a path is affected
 }
 
 func (e *NoFamily) Error() string { return e.text }
@@ -135,7 +134,7 @@ func NoAddress(p *corev1.Pod, family corev1.IPFamily) error {
 	}
 	return &NoFamily{
 		text: fmt.Sprintf("the cluster's %s have no %s addresses: %s has %s", what, family, p.Name, inspection.List(has)),
-		On:   func(p targets.Path) bool { return p.ServerPod() == inPod },
+		On:   func(p result.Path) bool { return p.ServerPod() == inPod },
 	}
 }
 
@@ -145,7 +144,7 @@ func NoServiceFamily(err error, family corev1.IPFamily) error {
 		return nil
 	}
 	return &NoFamily{text: fmt.Sprintf("the cluster's Services have no %s addresses (%s)", family, Shorten(err.Error())),
-		On: targets.Path.Service}
+		On: result.Path.Service}
 }
 
 // IgnoreNotFound returns nil for a NotFound error, else err.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -50,8 +51,8 @@ func (b Blueprint) Name(r Role) string {
 }
 
 // Paths returns the distinct paths of the placements; an empty one without a server.
-func (b Blueprint) Paths() []targets.Path {
-	var paths []targets.Path
+func (b Blueprint) Paths() []result.Path {
+	var paths []result.Path
 	for _, p := range b.Placements {
 		if !slices.Contains(paths, p.Path) {
 			paths = append(paths, p.Path)
@@ -61,7 +62,7 @@ func (b Blueprint) Paths() []targets.Path {
 }
 
 // path returns the first path; all of them have the same ends.
-func (b Blueprint) path() targets.Path { return b.Placements[0].Path }
+func (b Blueprint) path() result.Path { return b.Placements[0].Path }
 
 // HasVolume reports whether the client has a volume.
 func (b Blueprint) HasVolume() bool { return b.Placements[0].Volume }
@@ -95,7 +96,7 @@ func (b Blueprint) InPod(r Role) bool {
 }
 
 // UsesService reports whether a path leads through the Service.
-func (b Blueprint) UsesService() bool { return slices.ContainsFunc(b.Paths(), targets.Path.Service) }
+func (b Blueprint) UsesService() bool { return slices.ContainsFunc(b.Paths(), result.Path.Service) }
 
 // Node returns the node of a pod.
 func (b Blueprint) Node(r Role) string {

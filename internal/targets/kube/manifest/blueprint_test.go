@@ -5,27 +5,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
 // Placements with the same ends share pods, whether their clients dial the Service or the server.
 func TestGroups(t *testing.T) {
-	type paths = []targets.Path
+	type paths = []result.Path
 	for name, test := range map[string]struct {
 		paths paths
 		want  []paths
 	}{
 		"none": {nil, nil},
-		"network:quick": {paths{targets.PodPodOther, targets.PodSvcOther, targets.NodeNode},
-			[]paths{{targets.PodPodOther, targets.PodSvcOther}, {targets.NodeNode}}},
-		"all nine": {targets.Paths(), []paths{{targets.NodeNode}, {targets.PodNodeSame}, {targets.PodNodeOther},
-			{targets.PodPodSame, targets.PodSvcSame}, {targets.PodPodOther, targets.PodSvcOther}, {targets.NodeSvcSame},
-			{targets.NodeSvcOther}}},
-		"the Service first": {paths{targets.PodSvcSame, targets.PodPodSame},
-			[]paths{{targets.PodSvcSame, targets.PodPodSame}}},
-		"several cases on a path": {paths{targets.PodPodSame, targets.PodPodSame, targets.PodSvcSame, targets.PodPodSame},
-			[]paths{{targets.PodPodSame, targets.PodSvcSame}}},
+		"network:quick": {paths{result.PodPodOther, result.PodSvcOther, result.NodeNode},
+			[]paths{{result.PodPodOther, result.PodSvcOther}, {result.NodeNode}}},
+		"all nine": {result.Paths(), []paths{{result.NodeNode}, {result.PodNodeSame}, {result.PodNodeOther},
+			{result.PodPodSame, result.PodSvcSame}, {result.PodPodOther, result.PodSvcOther}, {result.NodeSvcSame},
+			{result.NodeSvcOther}}},
+		"the Service first": {paths{result.PodSvcSame, result.PodPodSame},
+			[]paths{{result.PodSvcSame, result.PodPodSame}}},
+		"several cases on a path": {paths{result.PodPodSame, result.PodPodSame, result.PodSvcSame, result.PodPodSame},
+			[]paths{{result.PodPodSame, result.PodSvcSame}}},
 	} {
 		var got []paths
 		for _, g := range Groups(targettest.On(test.paths...)) {

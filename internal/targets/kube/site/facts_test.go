@@ -13,7 +13,7 @@ import (
 
 func TestAgentFacts(t *testing.T) {
 	g := &Group{Plan: manifest.Blueprint{Settings: manifest.Settings{Image: "debian:12", Inject: true},
-		Placements: []targets.Placement{{Path: targets.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
+		Placements: []targets.Placement{{Path: result.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
 	by := copyMethod{name: "gzip"}
 	g.payloads = [2]payload{{[]byte("abc"), "1", by}, {[]byte("abcd"), "2", by}}
 	want := []result.Fact{

@@ -1,5 +1,5 @@
 // Package site creates and removes the pods and Services of a block on a cluster, copies the agent into images without
-// it, and offers the pods as hosts with the connections between them.
+// it, and offers the pods as hosts with the connections between them. It also deploys the Vault of a block.
 package site
 
 import (
@@ -18,7 +18,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
@@ -151,7 +151,7 @@ func (g *Group) create(ctx context.Context) error {
 	return nil
 }
 
-func direct(p targets.Path) bool { return !p.Service() }
+func direct(p result.Path) bool { return !p.Service() }
 
 func (g *Group) createService(ctx context.Context) (*corev1.Service, error) {
 	made, err := g.Cluster.CoreV1().Services(g.Plan.Namespace).Create(ctx, g.Plan.Service(), metav1.CreateOptions{})
@@ -223,7 +223,7 @@ func (g *Group) address(r manifest.Role) (netip.Addr, error) {
 }
 
 // Way returns the connection on one of the plan's paths.
-func (g *Group) Way(p targets.Path) *Way {
+func (g *Group) Way(p result.Path) *Way {
 	return g.Ways[slices.Index(g.Plan.Paths(), p)]
 }
 

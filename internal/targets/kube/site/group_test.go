@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
@@ -19,7 +20,7 @@ func TestLocateDefaultNetwork(t *testing.T) {
 		plan := manifest.Blueprint{
 			Settings:  manifest.Settings{DefaultNetwork: network, Port: 5201},
 			Namespace: "ns", Experiment: "abc", Site: 7, Nodes: [2]string{"node-1", "node-2"},
-			Placements: []targets.Placement{{Path: targets.PodNodeOther}},
+			Placements: []targets.Placement{{Path: result.PodNodeOther}},
 		}
 		g := &Group{Plan: plan, Pods: map[string]*corev1.Pod{}}
 		for r, address := range map[manifest.Role]string{manifest.Client: "10.9.0.2", manifest.Server: "10.0.0.2"} {

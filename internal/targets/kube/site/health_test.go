@@ -38,7 +38,7 @@ func watchedGroup(t *testing.T) (*Group, *fake.Clientset) {
 	t.Helper()
 	api := fake.NewClientset()
 	g := &Group{Cluster: &cluster.Cluster{Interface: api}, Plan: manifest.Blueprint{Experiment: "abc", Site: 7,
-		Placements: []targets.Placement{{Path: targets.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
+		Placements: []targets.Placement{{Path: result.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
 	g.Plan.Namespace = "ns"
 	g.watch = cluster.WatchPods(api.CoreV1().Pods("ns"), g.Plan.Selector(), 2)
 	t.Cleanup(g.watch.End)

@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/preflight"
-	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
@@ -28,7 +28,7 @@ type Way struct {
 	Client preflight.Report
 	Server preflight.Report
 	group  *Group
-	path   targets.Path
+	path   result.Path
 	dial   netip.AddrPort
 }
 
@@ -48,7 +48,7 @@ func (w *Way) check(ctx context.Context) (err error) {
 
 // dial returns the address that the client connects to on a path. For a Service it waits until the server is its only
 // endpoint.
-func (g *Group) dial(ctx context.Context, p targets.Path) (netip.AddrPort, error) {
+func (g *Group) dial(ctx context.Context, p result.Path) (netip.AddrPort, error) {
 	if !p.Service() {
 		return g.Listen, nil
 	}

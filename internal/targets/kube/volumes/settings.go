@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
@@ -64,7 +65,7 @@ func parseUse(value string) (manifest.Use, error) {
 }
 
 // Check returns an error if options about claims are given with volume=root, which creates none.
-func Check(spec targets.Spec, w manifest.Volume) error {
+func Check(spec result.Spec, w manifest.Volume) error {
 	for _, name := range []string{"storage-class", "access-mode", "volume-mode"} {
 		if value := spec.Options[name]; w.Root() && value != "" {
 			return fmt.Errorf("volume=root and %s=%s: the container's own root directory is on the node's disk, without a "+

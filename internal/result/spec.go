@@ -1,4 +1,4 @@
-package targets
+package result
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // ErrSpec is the error of an invalid text of a target.
@@ -21,6 +19,24 @@ type Spec struct {
 	Name    string // vxlan, a context
 	Options map[string]string
 	Text    string // as given
+}
+
+// SpecOf returns the specification of a text that was accepted before. If the text is none, only Text is set.
+func SpecOf(text string) Spec {
+	s, err := ParseSpec(text)
+	if err != nil {
+		return Spec{Text: text}
+	}
+	return s
+}
+
+// MarshalText returns the text of the target, which experiment.json holds.
+func (s Spec) MarshalText() ([]byte, error) { return []byte(s.Text), nil }
+
+// UnmarshalText is the inverse of MarshalText; it returns no error.
+func (s *Spec) UnmarshalText(text []byte) error {
+	*s = SpecOf(string(text))
+	return nil
 }
 
 // ParseSpec parses the text of a target. It does not interpret the options, which depend on the kind. The error Is
@@ -81,46 +97,6 @@ const Deploy = "deploy"
 
 // Deploys reports whether the target deploys an application.
 func (s Spec) Deploys(application string) bool { return s.Options[application] == Deploy }
-
-// checkKnown returns an error if an option is unknown or refused. The error does not contain the value of a refused
-// option, which may be a secret.
-func (s Spec) checkKnown(options []Option) error {
-	var known []string
-	for _, o := range options {
-		_, given := s.Options[o.Name]
-		switch {
-		case o.Refused == nil:
-			known = append(known, o.Name)
-		case given:
-			return fmt.Errorf("%w: %s:%s: option %s: %w", ErrSpec, s.Kind, s.Name, o.Name, o.Refused)
-		}
-	}
-	slices.Sort(known)
-	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s",
-				ErrSpec, s.Text, s.Kind, key, prose.Choices(key, known))
-		}
-	}
-	return nil
-}
-
-// checkNeeds returns an error if an option is given without the one that it needs.
-func (s Spec) checkNeeds(options []Option) error {
-	for _, o := range options {
-		if _, given := s.Options[o.Name]; given && !s.satisfies(o.Needs) {
-			return fmt.Errorf("%w: %s: option %s needs %s too", ErrSpec, s.Label(), o.Name, o.Needs)
-		}
-	}
-	return nil
-}
-
-// satisfies reports whether the target has an option, given as NAME or NAME=VALUE; an empty one is always satisfied.
-func (s Spec) satisfies(option string) bool {
-	name, wanted, valued := strings.Cut(option, "=")
-	value, given := s.Options[name]
-	return option == "" || given && (!valued || value == wanted)
-}
 
 // With returns the target with options added that its text does not give. The target keeps its label.
 func (s Spec) With(options map[string]string) Spec {

@@ -1,4 +1,4 @@
-package vault
+package site
 
 import (
 	"context"
@@ -25,7 +25,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
@@ -77,16 +76,16 @@ func provisioning(t *testing.T, madeBy string) *fake.Clientset {
 }
 
 // deployment returns a Vault of three replicas with volumes on a cluster.
-func deployment(ctx context.Context, api *fake.Clientset) (*Deployment, error) {
+func deployment(ctx context.Context, api *fake.Clientset) (*Vault, error) {
 	wanted := vault.Instance{Deploy: true, Replicas: 3, Image: "vault:1", StorageClass: "fast"}
 	volume := manifest.AnyVolume()
 	volume.Size = resource.MustParse("2Gi")
-	g := &site.Group{Cluster: &cluster.Cluster{Interface: api}, Plan: manifest.Blueprint{
+	g := &Group{Cluster: &cluster.Cluster{Interface: api}, Plan: manifest.Blueprint{
 		Namespace: "bench", Experiment: "abcdefgh", Site: 4, Settings: manifest.Settings{Volume: volume},
 		Nodes: [2]string{"node-1", "node-1"},
 	}}
-	st := volumes.NewStorage(api, VolumeOf(wanted, volume.Size), cluster.Need{})
-	return New(ctx, g, wanted, st, []string{"node-2", "node-3"})
+	st := volumes.NewStorage(api, VaultVolume(wanted, volume.Size), cluster.Need{})
+	return NewVault(ctx, g, wanted, st, []string{"node-2", "node-3"})
 }
 
 // Each replica gets a volume that was provisioned for it, spread over the nodes in turn, before any pod is created. All

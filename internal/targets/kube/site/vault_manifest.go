@@ -1,4 +1,4 @@
-package vault
+package site
 
 import (
 	"crypto/ecdsa"
@@ -36,47 +36,47 @@ const (
 	labelVault = "knotmeter.dev/vault"
 )
 
-// A Plan has what determines a Vault: the group that asks it, and the user's options.
-type Plan struct {
+// A VaultPlan has what determines a Vault: the group that asks it, and the user's options.
+type VaultPlan struct {
 	manifest.Blueprint
 	Wanted vault.Instance
 	Spread []string // nodes for volumes that wait for a pod
 }
 
-// VolumeOf returns the settings of each replica's volume.
-func VolumeOf(wanted vault.Instance, size resource.Quantity) manifest.Volume {
+// VaultVolume returns the settings of each replica's volume.
+func VaultVolume(wanted vault.Instance, size resource.Quantity) manifest.Volume {
 	return manifest.Volume{Given: wanted.StorageClass != "", Class: wanted.StorageClass, Access: corev1.ReadWriteOnce,
 		Size: size, Use: manifest.Fresh, Vault: true}
 }
 
-func (b Plan) vaultLabels() map[string]string {
+func (b VaultPlan) vaultLabels() map[string]string {
 	return map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: vaultName,
 		manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site), manifest.LabelRole: string(vaultRole)}
 }
 
 // vaultSelector returns the label selector of the group's Vault.
-func (b Plan) vaultSelector() string {
+func (b VaultPlan) vaultSelector() string {
 	return labels.Set{manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site)}.String()
 }
 
-func (b Plan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Name(vaultRole), i) }
+func (b VaultPlan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Name(vaultRole), i) }
 
-func (b Plan) claimName(i int) string { return b.vaultPodName(i) + "-volume" }
+func (b VaultPlan) claimName(i int) string { return b.vaultPodName(i) + "-volume" }
 
 // Claim returns the claim of replica i. If waits, the volume waits for a pod, and blocks start at each node in turn, so
 // that the first replica, the first leader, is not always on the same node.
-func (b Plan) Claim(i int, class string, waits bool) *corev1.PersistentVolumeClaim {
+func (b VaultPlan) Claim(i int, class string, waits bool) *corev1.PersistentVolumeClaim {
 	node := ""
 	if waits {
 		node = b.Spread[(b.Site+i)%len(b.Spread)]
 	}
 	o := metav1.ObjectMeta{Name: b.claimName(i), Namespace: b.Namespace, Labels: b.vaultLabels()}
-	return VolumeOf(b.Wanted, b.Settings.Volume.Size).Claim(o, class, node)
+	return VaultVolume(b.Wanted, b.Settings.Volume.Size).Claim(o, class, node)
 }
 
 // vaultHCL returns the configuration of each replica: Raft storage, TLS for clients, and no locked memory, which would
 // need a privilege. Replicas get what differs from their environment.
-func (b Plan) vaultHCL() string {
+func (b VaultPlan) vaultHCL() string {
 	wildcard := "0.0.0.0"
 	if b.Settings.Family == corev1.IPv6Protocol {
 		wildcard = "[::]"
@@ -97,7 +97,7 @@ listener "tcp" {
 
 // ConfigSecret returns the Secret with the configuration and the TLS key. The client's pod owns it, so it is removed
 // with the pod however this program ends, and no right to list Secrets is needed.
-func (b Plan) ConfigSecret(cert, key []byte, owner types.UID) *corev1.Secret {
+func (b VaultPlan) ConfigSecret(cert, key []byte, owner types.UID) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: b.Name(vaultRole), Namespace: b.Namespace, Labels: b.vaultLabels(),
@@ -110,7 +110,7 @@ func (b Plan) ConfigSecret(cert, key []byte, owner types.UID) *corev1.Secret {
 
 // Replica returns the pod of replica i, which satisfies the restricted Pod Security Standard. Replicas prefer separate
 // nodes, other than the client's.
-func (b Plan) Replica(i int) *corev1.Pod {
+func (b VaultPlan) Replica(i int) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.PodMetadata(b.vaultLabels())
 	spread := corev1.TopologySpreadConstraint{
@@ -138,7 +138,7 @@ func (b Plan) Replica(i int) *corev1.Pod {
 }
 
 // data returns the volume of a replica's data: its claim, or a directory on the node's disk.
-func (b Plan) data(i int) corev1.Volume {
+func (b VaultPlan) data(i int) corev1.Volume {
 	if b.Wanted.StorageClass == "" {
 		return manifest.EmptyDir("data")
 	}
@@ -147,7 +147,7 @@ func (b Plan) data(i int) corev1.Volume {
 	}}
 }
 
-func (b Plan) vaultContainer() corev1.Container {
+func (b VaultPlan) vaultContainer() corev1.Container {
 	address := "$(POD_IP)"
 	if b.Settings.Family == corev1.IPv6Protocol {
 		address = "[$(POD_IP)]"
@@ -183,7 +183,7 @@ func (b Plan) vaultContainer() corev1.Container {
 }
 
 // resources returns the user's values as requests and limits; by default small requests and only a memory limit.
-func (b Plan) resources() corev1.ResourceRequirements {
+func (b VaultPlan) resources() corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
 			corev1.ResourceMemory: resource.MustParse("256Mi")},

@@ -1,5 +1,4 @@
-// Package vault deploys a Vault for a block on a cluster, initialises it, and removes it. It also has its manifests.
-package vault
+package site
 
 import (
 	"cmp"
@@ -24,14 +23,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// A Deployment is the Vault of a block, from creation to removal.
-type Deployment struct {
-	client        *site.Group // asks the Vault
-	plan          Plan
+// A Vault is deployed for a block, from creation to removal.
+type Vault struct {
+	client        *Group // asks the Vault
+	plan          VaultPlan
 	volumes       []*volumes.Volume      // of the replicas; empty if their data is on the nodes' disks
 	Pods          map[string]*corev1.Pod // by name, as they were when all ran
 	watch         *cluster.PodWatch      // of the pods
@@ -39,12 +37,12 @@ type Deployment struct {
 	startDuration time.Duration // of Start
 }
 
-// New plans a Vault for a group that asks it, and creates nothing yet. Its volumes, if wanted has any, are of storage;
-// volumes that wait for a pod are spread over the nodes spread.
-func New(
-	ctx context.Context, client *site.Group, wanted vault.Instance, storage *volumes.Storage, spread []string,
-) (*Deployment, error) {
-	d := &Deployment{client: client, plan: Plan{client.Plan, wanted, spread}}
+// NewVault plans a Vault for a group that asks it, and creates nothing yet. Its volumes, if wanted has any, are of
+// storage; volumes that wait for a pod are spread over the nodes spread.
+func NewVault(
+	ctx context.Context, client *Group, wanted vault.Instance, storage *volumes.Storage, spread []string,
+) (*Vault, error) {
+	d := &Vault{client: client, plan: VaultPlan{client.Plan, wanted, spread}}
 	if wanted.StorageClass == "" {
 		return d, nil
 	}
@@ -57,7 +55,7 @@ func New(
 const initTime = 90 * time.Second
 
 // Start creates the volumes and pods, waits until they run, initialises Vault, and sets Endpoint.
-func (d *Deployment) Start(ctx context.Context) error {
+func (d *Vault) Start(ctx context.Context) error {
 	began := time.Now()
 	cert, key, err := certificate(began)
 	if err != nil {
@@ -88,9 +86,9 @@ func (d *Deployment) Start(ctx context.Context) error {
 
 // create creates the Secret and the pods. Its requests ignore the end of ctx, so that everything they create can be
 // removed.
-func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
+func (d *Vault) create(ctx context.Context, cert, key []byte) error {
 	plan, core := d.plan, d.client.Cluster.CoreV1()
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTime)
 	defer cancel()
 	if _, err := core.Secrets(plan.Namespace).Create(whole,
 		plan.ConfigSecret(cert, key, d.client.Pods[plan.Name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
@@ -108,7 +106,7 @@ func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
 }
 
 // eachVolume calls do for all volumes at the same time.
-func (d *Deployment) eachVolume(do func(*volumes.Volume) error) error {
+func (d *Vault) eachVolume(do func(*volumes.Volume) error) error {
 	errs := make([]error, len(d.volumes))
 	var all sync.WaitGroup
 	for i, v := range d.volumes {
@@ -118,12 +116,12 @@ func (d *Deployment) eachVolume(do func(*volumes.Volume) error) error {
 	return errors.Join(errs...)
 }
 
-func (d *Deployment) podSelector() metav1.ListOptions {
+func (d *Vault) podSelector() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: d.plan.vaultSelector()}
 }
 
 // await waits until all replicas run. The error explains what prevents it.
-func (d *Deployment) await(ctx context.Context) error {
+func (d *Vault) await(ctx context.Context) error {
 	plan, core := d.plan, d.client.Cluster.CoreV1()
 	want := plan.Wanted.Replicas
 	d.watch = cluster.WatchPods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
@@ -143,7 +141,7 @@ func (d *Deployment) await(ctx context.Context) error {
 
 // initialise makes the client's agent initialise and unseal the replicas, so that the unseal key never leaves the
 // cluster, and returns the token, which only passes through the connection to the API server.
-func (d *Deployment) initialise(ctx context.Context) (string, error) {
+func (d *Vault) initialise(ctx context.Context) (string, error) {
 	outcome, err := d.client.RunVaultTask(ctx, vault.Task{Endpoint: d.Endpoint, Timeout: initTime})
 	if err != nil {
 		return "", err
@@ -155,7 +153,7 @@ func (d *Deployment) initialise(ctx context.Context) (string, error) {
 }
 
 // podProblems returns in brackets what happened to the pods of a Vault that does not work; "" if nothing is known.
-func (d *Deployment) podProblems() string {
+func (d *Vault) podProblems() string {
 	if list := d.Problems(); len(list) > 0 {
 		return " (" + strings.Join(list, "; ") + "; 'kubectl logs' of its pods may say why)"
 	}
@@ -163,7 +161,7 @@ func (d *Deployment) podProblems() string {
 }
 
 // Problems returns what happened to the pods since all ran.
-func (d *Deployment) Problems() []string {
+func (d *Vault) Problems() []string {
 	if d.watch == nil {
 		return nil
 	}
@@ -171,7 +169,7 @@ func (d *Deployment) Problems() []string {
 }
 
 // Health returns what happened to the pods and their volumes since all ran that invalidates a run.
-func (d *Deployment) Health(ctx context.Context) []string {
+func (d *Vault) Health(ctx context.Context) []string {
 	list := d.Problems()
 	for _, v := range d.volumes {
 		list = append(list, v.Health(ctx)...)
@@ -180,7 +178,7 @@ func (d *Deployment) Health(ctx context.Context) []string {
 }
 
 // Warnings returns what a reader of the Vault's results should know.
-func (d *Deployment) Warnings() []result.Warning {
+func (d *Vault) Warnings() []result.Warning {
 	list := inspection.SidecarWarnings(d.Pods)
 	for _, v := range d.volumes {
 		list = append(list, v.Warnings()...)
@@ -189,7 +187,7 @@ func (d *Deployment) Warnings() []result.Warning {
 }
 
 // replicas returns the pods in the order of their names.
-func (d *Deployment) replicas() []*corev1.Pod {
+func (d *Vault) replicas() []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, name := range slices.Sorted(maps.Keys(d.Pods)) {
 		list = append(list, d.Pods[name])
@@ -198,7 +196,7 @@ func (d *Deployment) replicas() []*corev1.Pod {
 }
 
 // Facts returns the facts about the deployment, with the prefix "vault.".
-func (d *Deployment) Facts() []result.Fact {
+func (d *Vault) Facts() []result.Fact {
 	var nodes []string
 	digest := result.Unknown
 	for _, p := range d.replicas() {
@@ -233,7 +231,7 @@ func (d *Deployment) Facts() []result.Fact {
 }
 
 // Remove removes the deployment with its volumes, and returns when it is gone.
-func (d *Deployment) Remove(ctx context.Context) error {
+func (d *Vault) Remove(ctx context.Context) error {
 	if err := d.removePods(ctx); err != nil {
 		return err
 	}
@@ -241,7 +239,7 @@ func (d *Deployment) Remove(ctx context.Context) error {
 }
 
 // removePods removes the pods and their Secret.
-func (d *Deployment) removePods(ctx context.Context) error {
+func (d *Vault) removePods(ctx context.Context) error {
 	if d.watch != nil {
 		defer d.watch.End()
 	}

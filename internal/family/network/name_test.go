@@ -8,37 +8,41 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]Spec{
-		"tcp-stream":                    {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Forward},
-		"tcp-stream:flows=4,size=16KiB": {Kind: TCPStream, Flows: 4, Size: 16384, Direction: Forward},
-		"tcp-stream:direction=both":     {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Both},
-		"tcp-stream:mss=1398,congestion=reno": {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Forward,
+	const forward, streamSize = netload.Forward, netload.DefaultStreamSize
+	for text, want := range map[string]netload.Spec{
+		"tcp-stream":                    {Kind: netload.TCPStream, Flows: 1, Size: streamSize, Direction: forward},
+		"tcp-stream:flows=4,size=16KiB": {Kind: netload.TCPStream, Flows: 4, Size: 16384, Direction: forward},
+		"tcp-stream:direction=both":     {Kind: netload.TCPStream, Flows: 1, Size: streamSize, Direction: netload.Both},
+		"tcp-stream:mss=1398,congestion=reno": {Kind: netload.TCPStream, Flows: 1, Size: streamSize, Direction: forward,
 			MSS: 1398, Congestion: "reno"},
-		"udp-stream:max-rate=1Gbit/s": {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: defaultLoss,
+		"udp-stream:max-rate=1Gbit/s": {Kind: netload.UDPStream, Flows: 1, Direction: forward, Loss: 0.001,
 			MaxRate: 1e9},
-		"tcp-rr-loaded:max-rate=1000000":        {Kind: TCPRRLoaded, Flows: 1, Request: 1, Response: 1, MaxRate: 1e6},
-		"udp-stream":                            {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: defaultLoss},
-		"udp-stream:loss=1%":                    {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: 0.01},
-		"udp-stream:rate=10k/s,size=64":         {Kind: UDPStream, Flows: 1, Size: 64, Direction: Forward, Rate: 1e4},
-		"udp-stream:rate=2.5Gbit/s":             {Kind: UDPStream, Flows: 1, Direction: Forward, BitRate: 2.5e9},
-		"udp-stream:rate=5,loss=0.5":            {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5},
-		"udp-stream:rate=5,offload=true":        {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5, Offload: true},
-		"udp-stream-unpaced:buffer=1MiB":        {Kind: UDPUnpaced, Flows: 1, Direction: Forward, Buffer: 1 << 20},
-		"udp-stream-unpaced":                    {Kind: UDPUnpaced, Flows: 1, Direction: Forward},
-		"udp-stream-unpaced:flows=4,size=1400":  {Kind: UDPUnpaced, Flows: 4, Size: 1400, Direction: Forward},
-		"tcp-rr":                                {Kind: TCPRR, Flows: 1, Request: 1, Response: 1},
-		"tcp-rr:request=200,response=1k,rate=7": {Kind: TCPRR, Flows: 1, Request: 200, Response: 1000, Rate: 7},
-		"udp-rr":                                {Kind: UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: DefaultUDPTimeout},
-		"udp-rr:timeout=1s":                     {Kind: UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: time.Second},
-		"tcp-crr:flows=3":                       {Kind: TCPCRR, Flows: 3, Request: 1, Response: 1},
-		"ping": {Kind: Ping, Flows: 1, Size: 56, Interval: 10 * time.Millisecond,
-			Rate: 100, Timeout: DefaultUDPTimeout},
-		"ping:interval=1s,flows=2,size=1400": {Kind: Ping, Flows: 2, Size: 1400, Interval: time.Second,
-			Rate: 2, Timeout: DefaultUDPTimeout},
-		"tcp-rr-loaded": {Kind: TCPRRLoaded, Flows: 1, Request: 1, Response: 1},
+		"tcp-rr-loaded:max-rate=1000000": {Kind: netload.TCPRRLoaded, Flows: 1, Request: 1, Response: 1, MaxRate: 1e6},
+		"udp-stream":                     {Kind: netload.UDPStream, Flows: 1, Direction: forward, Loss: 0.001},
+		"udp-stream:loss=1%":             {Kind: netload.UDPStream, Flows: 1, Direction: forward, Loss: 0.01},
+		"udp-stream:rate=10k/s,size=64":  {Kind: netload.UDPStream, Flows: 1, Size: 64, Direction: forward, Rate: 1e4},
+		"udp-stream:rate=2.5Gbit/s":      {Kind: netload.UDPStream, Flows: 1, Direction: forward, BitRate: 2.5e9},
+		"udp-stream:rate=5,loss=0.5":     {Kind: netload.UDPStream, Flows: 1, Direction: forward, Rate: 5},
+		"udp-stream:rate=5,offload=true": {Kind: netload.UDPStream, Flows: 1, Direction: forward, Rate: 5,
+			Offload: true},
+		"udp-stream-unpaced:buffer=1MiB":        {Kind: netload.UDPUnpaced, Flows: 1, Direction: forward, Buffer: 1 << 20},
+		"udp-stream-unpaced":                    {Kind: netload.UDPUnpaced, Flows: 1, Direction: forward},
+		"udp-stream-unpaced:flows=4,size=1400":  {Kind: netload.UDPUnpaced, Flows: 4, Size: 1400, Direction: forward},
+		"tcp-rr":                                {Kind: netload.TCPRR, Flows: 1, Request: 1, Response: 1},
+		"tcp-rr:request=200,response=1k,rate=7": {Kind: netload.TCPRR, Flows: 1, Request: 200, Response: 1000, Rate: 7},
+		"udp-rr": {Kind: netload.UDPRR, Flows: 1, Request: 1, Response: 1,
+			Timeout: netload.DefaultUDPTimeout},
+		"udp-rr:timeout=1s": {Kind: netload.UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: time.Second},
+		"tcp-crr:flows=3":   {Kind: netload.TCPCRR, Flows: 3, Request: 1, Response: 1},
+		"ping": {Kind: netload.Ping, Flows: 1, Size: 56, Interval: 10 * time.Millisecond,
+			Rate: 100, Timeout: netload.DefaultUDPTimeout},
+		"ping:interval=1s,flows=2,size=1400": {Kind: netload.Ping, Flows: 2, Size: 1400, Interval: time.Second,
+			Rate: 2, Timeout: netload.DefaultUDPTimeout},
+		"tcp-rr-loaded": {Kind: netload.TCPRRLoaded, Flows: 1, Request: 1, Response: 1},
 	} {
 		got, err := Parse(text)
 		if err != nil || got != want {
@@ -99,31 +103,6 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestResolvedLimits(t *testing.T) {
-	for _, s := range []Spec{
-		{Kind: TCPRR, Duration: -1},
-		{Kind: TCPRR, Duration: 25 * time.Hour},
-		{Kind: TCPRR, Warmup: 2 * time.Hour},
-		{Kind: TCPRR, Flows: -1},
-		{Kind: "x"},
-		{Kind: UDPUnpaced, Rate: 1},
-	} {
-		if _, err := s.Resolved(); !errors.Is(err, family.ErrInvalid) {
-			t.Errorf("%+v: %v", s, err)
-		}
-	}
-	// Resolved is idempotent.
-	for _, k := range Kinds() {
-		once, err := Spec{Kind: k, Duration: time.Second}.Resolved()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if twice, err := once.Resolved(); err != nil || twice != once {
-			t.Errorf("%+v resolved again is %+v, %v", once, twice, err)
-		}
-	}
-}
-
 func TestKinds(t *testing.T) {
 	for _, test := range []struct {
 		text                  string
@@ -145,16 +124,16 @@ func TestKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Kind.Stream() != test.stream || s.Kind.UDP() != test.udp ||
-			s.OpenLoop() != test.openLoop || s.Metric() != test.metric {
+			s.OpenLoop() != test.openLoop || Metric(s) != test.metric {
 			t.Errorf("%s: stream %v, UDP %v, open loop %v, metric %s",
-				test.text, s.Kind.Stream(), s.Kind.UDP(), s.OpenLoop(), s.Metric())
+				test.text, s.Kind.Stream(), s.Kind.UDP(), s.OpenLoop(), Metric(s))
 		}
 	}
 }
 
 // FuzzParse checks that String and Parse are inverse: a case's name describes its workload completely.
 func FuzzParse(f *testing.F) {
-	for _, k := range Kinds() {
+	for _, k := range netload.Kinds() {
 		f.Add(string(k))
 	}
 	for _, text := range []string{
@@ -173,16 +152,16 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		again, err := Parse(s.String())
+		again, err := Parse(Name(s))
 		if err != nil || again != s {
-			t.Errorf("%q is %+v, written %q, read as %+v, %v", text, s, s, again, err)
+			t.Errorf("%q is %+v, written %q, read as %+v, %v", text, s, Name(s), again, err)
 		}
 	})
 }
 
 func ExampleParse() {
 	s, err := Parse("tcp-stream:flows=4,size=16KiB")
-	fmt.Println(s.Flows, s.Size, s, err)
+	fmt.Println(s.Flows, s.Size, Name(s), err)
 	// Output: 4 16384 tcp-stream:flows=4,size=16384 <nil>
 }
 
@@ -207,10 +186,10 @@ func TestSized(t *testing.T) {
 	}
 }
 
-func ExampleSpec_String() {
-	fmt.Println(Spec{Kind: UDPStream, BitRate: 10e9})
-	fmt.Println(Spec{Kind: TCPRR})
-	fmt.Println(Spec{Kind: TCPRR, Rate: 5000})
+func ExampleName() {
+	fmt.Println(Name(netload.Spec{Kind: netload.UDPStream, BitRate: 10e9}))
+	fmt.Println(Name(netload.Spec{Kind: netload.TCPRR}))
+	fmt.Println(Name(netload.Spec{Kind: netload.TCPRR, Rate: 5000}))
 	// Output:
 	// udp-stream:rate=10Gbit/s
 	// tcp-rr

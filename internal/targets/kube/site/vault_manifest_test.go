@@ -1,4 +1,4 @@
-package vault
+package site
 
 import (
 	"crypto/tls"

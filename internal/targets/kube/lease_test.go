@@ -1,4 +1,4 @@
-package cleanup
+package kube
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// A Lease that was removed, or not renewed for LeaseDuration, has lapsed. The reason is returned once, and the Lease
+// A Lease that was removed, or not renewed for leaseDuration, has lapsed. The reason is returned once, and the Lease
 // can be created again.
 func TestLapsedLease(t *testing.T) {
 	nothing := func(*testing.T, *fake.Clientset) {}
@@ -26,15 +26,15 @@ func TestLapsedLease(t *testing.T) {
 		wait    time.Duration
 		says    string
 	}{
-		"renewed":            {RenewInterval, nothing, 0, time.Hour, ""},
-		"one heartbeat lost": {RenewInterval, nothing, 45 * time.Second, 3 * time.Minute, ""},
-		"removed": {RenewInterval, func(t *testing.T, api *fake.Clientset) {
+		"renewed":            {renewInterval, nothing, 0, time.Hour, ""},
+		"one heartbeat lost": {renewInterval, nothing, 45 * time.Second, 3 * time.Minute, ""},
+		"removed": {renewInterval, func(t *testing.T, api *fake.Clientset) {
 			err := api.CoordinationV1().Leases("ns").Delete(t.Context(), "knotmeter-x", metav1.DeleteOptions{})
 			if err != nil {
 				t.Error(err)
 			}
 		}, 0, time.Minute, "the Lease of the experiment was removed"},
-		"the API server was away": {RenewInterval, nothing, 3*time.Minute + time.Second, 3 * time.Minute,
+		"the API server was away": {renewInterval, nothing, 3*time.Minute + time.Second, 3 * time.Minute,
 			"was not renewed for 180 s, and counts for 120 s"},
 		"asleep, and asked before the next heartbeat": {time.Hour, nothing, 0, 10 * time.Minute, "was not renewed for 600 s"},
 		"asleep, and renewed before it is asked": {10 * time.Minute, nothing, 0, 11 * time.Minute,
@@ -43,7 +43,7 @@ func TestLapsedLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := fake.NewClientset()
-				l := NewLease(&cluster.Cluster{Interface: api}, "ns", "x", "{}")
+				l := newClaimLease(&cluster.Cluster{Interface: api}, "ns", "x", "{}")
 				if err := l.Create(t.Context()); err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package cleanup
+package kube
 
 import (
 	"strings"
@@ -21,29 +21,29 @@ func TestSweep(t *testing.T) {
 	leaseOf := func(ago time.Duration) coordinationv1.Lease {
 		at := metav1.NewMicroTime(now.Add(-ago))
 		return coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationClaim: text}},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationClaim: text}},
 			Spec:       coordinationv1.LeaseSpec{RenewTime: &at},
 		}
 	}
-	s := selection{now: now, lives: LeaseDuration, userNamespace: "bench", leases: map[string]coordinationv1.Lease{
-		"live": leaseOf(12 * time.Second), "ahead": leaseOf(-time.Minute), "late": leaseOf(LeaseDuration - time.Second),
-		"over": leaseOf(LeaseDuration), "never": {},
+	s := selection{now: now, lives: leaseDuration, userNamespace: "bench", leases: map[string]coordinationv1.Lease{
+		"live": leaseOf(12 * time.Second), "ahead": leaseOf(-time.Minute), "late": leaseOf(leaseDuration - time.Second),
+		"over": leaseOf(leaseDuration), "never": {},
 	}}
 	all := s
 	all.all = true
 	const namespaces, pods, configs = "/api/v1/namespaces", "/api/v1/pods", "/api/v1/configmaps"
-	objectOf := func(collection, name, experiment, run, claimed string) Object {
+	objectOf := func(collection, name, experiment, run, claimed string) listedObject {
 		l := map[string]string{manifest.LabelManaged: manifest.ManagedBy}
-		for key, value := range map[string]string{manifest.LabelExperiment: experiment, LabelRun: run} {
+		for key, value := range map[string]string{manifest.LabelExperiment: experiment, labelRun: run} {
 			if value != "" {
 				l[key] = value
 			}
 		}
-		return Object{collection, metav1.ObjectMeta{Name: name, Labels: l,
-			Annotations: map[string]string{AnnotationClaim: claimed}}}
+		return listedObject{collection, metav1.ObjectMeta{Name: name, Labels: l,
+			Annotations: map[string]string{annotationClaim: claimed}}}
 	}
 	for name, test := range map[string]struct {
-		Object
+		listedObject
 		keeps string // a part of the reason; empty: it is removed
 		never bool   // not with --all either
 	}{
@@ -63,16 +63,17 @@ func TestSweep(t *testing.T) {
 		"labels copied":         {objectOf(namespaces, "shop", "over", "", ""), "it has our label, and not", false},
 		"name too":              {objectOf(namespaces, "knotmeter-over", "over", "", ""), "it has our label, and not", false},
 		"annotation too":        {objectOf(namespaces, "shop", "over", "", text), "it has our label, and not", false},
-		"copied object":         {objectOf(configs, "knotmeter-overview", "over", "", ""), "it has our label, and not", false},
-		"copied run":            {objectOf(configs, "shop", "over", "r7", ""), "it has our label, and not", false},
-		"the user's namespace":  {objectOf(namespaces, "bench", "over", "", text), "it has our label, and not", true},
+		"copied object": {objectOf(configs, "knotmeter-overview", "over", "", ""), "it has our label, and not",
+			false},
+		"copied run":           {objectOf(configs, "shop", "over", "r7", ""), "it has our label, and not", false},
+		"the user's namespace": {objectOf(namespaces, "bench", "over", "", text), "it has our label, and not", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if why := s.keepReason(test.Object); (why == "") != (test.keeps == "") || !strings.Contains(why, test.keeps) {
+			if why := s.keepReason(test.listedObject); (why == "") != (test.keeps == "") || !strings.Contains(why, test.keeps) {
 				t.Errorf("kept: %q, want %q", why, test.keeps)
 			}
-			if s.removes(test.Object) != (test.keeps == "") ||
-				all.removes(test.Object) == test.never {
+			if s.removes(test.listedObject) != (test.keeps == "") ||
+				all.removes(test.listedObject) == test.never {
 				t.Error("what is removed is not what is decided")
 			}
 			for _, by := range []selection{s, all} {
@@ -80,7 +81,7 @@ func TestSweep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if by.removes(test.Object) && !selector.Matches(labels.Set(test.Labels)) {
+				if by.removes(test.listedObject) && !selector.Matches(labels.Set(test.Labels)) {
 					t.Errorf("%s does not find what is removed", by.selector())
 				}
 			}

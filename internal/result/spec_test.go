@@ -1,4 +1,4 @@
-package targets
+package result
 
 import (
 	"errors"

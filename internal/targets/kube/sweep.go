@@ -1,4 +1,4 @@
-package cleanup
+package kube
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type selection struct {
 }
 
 // keepReason returns why an object is kept; "" if it is a leftover.
-func (s selection) keepReason(t Object) string {
+func (s selection) keepReason(t listedObject) string {
 	lease, known := s.leases[t.Labels[manifest.LabelExperiment]]
 	switch {
 	case !madeByKnotmeter(t):
@@ -42,13 +42,13 @@ func (s selection) keepReason(t Object) string {
 }
 
 // removes reports whether an object is removed.
-func (s selection) removes(t Object) bool {
+func (s selection) removes(t listedObject) bool {
 	return !s.isUserNamespace(t) && (s.all || s.keepReason(t) == "")
 }
 
 // isUserNamespace reports whether an object is the namespace that the options name.
-func (s selection) isUserNamespace(t Object) bool {
-	return t.collection == NamespaceKind[0] && t.Name == s.userNamespace
+func (s selection) isUserNamespace(t listedObject) bool {
+	return t.collection == namespaceKind[0] && t.Name == s.userNamespace
 }
 
 // selector returns a label selector that finds all objects to remove, and perhaps more.
@@ -67,8 +67,8 @@ func (s selection) selector() string {
 
 // madeByKnotmeter reports whether Knotmeter created an object with its label: the name is that of its experiment or
 // run, and the namespace of an experiment has a claim too.
-func madeByKnotmeter(t Object) bool {
-	experiment, run := t.Labels[manifest.LabelExperiment], t.Labels[LabelRun]
+func madeByKnotmeter(t listedObject) bool {
+	experiment, run := t.Labels[manifest.LabelExperiment], t.Labels[labelRun]
 	if experiment == "" {
 		return false
 	}
@@ -76,34 +76,34 @@ func madeByKnotmeter(t Object) bool {
 		return strings.HasPrefix(t.Name, manifest.ManagedBy+"-"+run+"-")
 	}
 	own := manifest.ExperimentName(experiment)
-	if t.collection == NamespaceKind[0] {
-		return t.Name == own && t.Annotations[AnnotationClaim] != ""
+	if t.collection == namespaceKind[0] {
+		return t.Name == own && t.Annotations[annotationClaim] != ""
 	}
 	return t.Name == own || strings.HasPrefix(t.Name, own+"-")
 }
 
 // owner describes the experiment of a Lease.
 func owner(l coordinationv1.Lease) string {
-	c, _ := targets.ParseClaim(l.Annotations[AnnotationClaim]) // unreadable claims are empty
+	c, _ := targets.ParseClaim(l.Annotations[annotationClaim]) // unreadable claims are empty
 	return c.String()
 }
 
 // ownKinds are the collections of all objects with our label.
-var ownKinds = slices.Concat(NamespaceKind, ObjectKinds, SiteKinds, volumeKind, ClusterKinds, AccountKinds, leaseKind)
+var ownKinds = slices.Concat(namespaceKind, objectKinds, siteKinds, volumeKind, clusterKinds, accountKinds, leaseKind)
 
 // selectObjects returns everything with our label, and the selection that decides about it. Apart from namespaces, a
 // collection that may not be listed counts as empty, since the user could not have created objects in it.
 func selectObjects(
 	ctx context.Context, c *cluster.Cluster, namespace string, all bool, lives time.Duration,
-) (s selection, found []Object, err error) {
+) (s selection, found []listedObject, err error) {
 	for _, collection := range ownKinds {
 		selector := manifest.ManagedSelector()
-		if collection == NamespaceKind[0] && namespace != "" {
-			selector += "," + LabelRun // experiments create no namespace if the user gives one
+		if collection == namespaceKind[0] && namespace != "" {
+			selector += "," + labelRun // experiments create no namespace if the user gives one
 		}
-		list, err := List(ctx, c, collection, namespace, selector)
+		list, err := listObjects(ctx, c, collection, namespace, selector)
 		switch {
-		case apierrors.IsForbidden(err) && collection == NamespaceKind[0] && namespace == "":
+		case apierrors.IsForbidden(err) && collection == namespaceKind[0] && namespace == "":
 			return s, nil, fmt.Errorf("%w; or give namespace= the one to look in", diagnosis.Explain(err, ""))
 		case err != nil && !apierrors.IsForbidden(err):
 			return s, nil, diagnosis.Explain(err, namespace)

@@ -1,4 +1,4 @@
-package cleanup
+package kube
 
 import (
 	"context"
@@ -25,16 +25,16 @@ import (
 // other experiments that the cluster is in use, and makes `knotmeter clean` keep the experiment's objects.
 
 const (
-	// AnnotationClaim is the annotation with the claim, on the namespace and the Lease of an experiment.
-	AnnotationClaim = "knotmeter.dev/claim"
+	// annotationClaim is the annotation with the claim, on the namespace and the Lease of an experiment.
+	annotationClaim = "knotmeter.dev/claim"
 
-	RenewInterval = 30 * time.Second // between heartbeats
-	// LeaseDuration is how long an experiment counts as running after its last heartbeat; three in a row may be lost.
-	LeaseDuration = 2 * time.Minute
+	renewInterval = 30 * time.Second // between heartbeats
+	// leaseDuration is how long an experiment counts as running after its last heartbeat; three in a row may be lost.
+	leaseDuration = 2 * time.Minute
 )
 
 // A Lease is the Lease of an experiment of this process.
-type Lease struct {
+type claimLease struct {
 	cluster *cluster.Cluster
 	leases  coordinationclient.LeaseInterface
 	meta    metav1.ObjectMeta
@@ -45,20 +45,20 @@ type Lease struct {
 	lapsed string    // why others may have considered the experiment over, since the last LapseReason
 }
 
-// NewLease returns the Lease of an experiment with the text of its claim. Create creates it on the cluster.
-func NewLease(c *cluster.Cluster, namespace, experiment, text string) *Lease {
-	return &Lease{cluster: c, leases: c.CoordinationV1().Leases(namespace), meta: metav1.ObjectMeta{
+// newClaimLease returns the Lease of an experiment with the text of its claim. Create creates it on the cluster.
+func newClaimLease(c *cluster.Cluster, namespace, experiment, text string) *claimLease {
+	return &claimLease{cluster: c, leases: c.CoordinationV1().Leases(namespace), meta: metav1.ObjectMeta{
 		Name: manifest.ExperimentName(experiment), Namespace: namespace, Labels: manifest.ExperimentLabels(experiment),
-		Annotations: map[string]string{AnnotationClaim: text},
+		Annotations: map[string]string{annotationClaim: text},
 	}}
 }
 
 // Create creates the Lease on the cluster, unless it exists.
-func (l *Lease) Create(ctx context.Context) error {
+func (l *claimLease) Create(ctx context.Context) error {
 	at := metav1.NewMicroTime(l.cluster.Now())
-	claim, _ := targets.ParseClaim(l.meta.Annotations[AnnotationClaim]) // our own
+	claim, _ := targets.ParseClaim(l.meta.Annotations[annotationClaim]) // our own
 	_, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: l.meta, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: &claim.By, LeaseDurationSeconds: new(int32(LeaseDuration.Seconds())),
+		HolderIdentity: &claim.By, LeaseDurationSeconds: new(int32(leaseDuration.Seconds())),
 		AcquireTime: &at, RenewTime: &at,
 	}}, metav1.CreateOptions{})
 	if err = diagnosis.IgnoreAlreadyExists(err); err == nil {
@@ -70,14 +70,14 @@ func (l *Lease) Create(ctx context.Context) error {
 }
 
 // Renew starts to renew the Lease at intervals until End. The next heartbeat makes up for a lost one.
-func (l *Lease) Renew(interval time.Duration) {
+func (l *claimLease) Renew(interval time.Duration) {
 	l.stop = cluster.Every(interval, func(ctx context.Context) {
 		l.recordHeartbeat(l.writeRenewTime(ctx, new(metav1.NewMicroTime(l.cluster.Now()))))
 	})
 }
 
 // recordHeartbeat takes the result of a heartbeat, and notes whether the Lease lapsed.
-func (l *Lease) recordHeartbeat(err error) {
+func (l *claimLease) recordHeartbeat(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now().Round(0)
@@ -85,9 +85,9 @@ func (l *Lease) recordHeartbeat(err error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		l.lapsed = "the Lease of the experiment was removed"
-	case !l.last.IsZero() && silent >= LeaseDuration:
+	case !l.last.IsZero() && silent >= leaseDuration:
 		l.lapsed = fmt.Sprintf("the Lease of the experiment was not renewed for %.0f s, and counts for %.0f s",
-			silent.Seconds(), LeaseDuration.Seconds())
+			silent.Seconds(), leaseDuration.Seconds())
 	}
 	if err == nil {
 		l.last = now
@@ -96,12 +96,12 @@ func (l *Lease) recordHeartbeat(err error) {
 
 // LapseReason returns why others may have considered the experiment over since the last call, and may have begun
 // meanwhile; "" if they cannot have.
-func (l *Lease) LapseReason() string {
+func (l *claimLease) LapseReason() string {
 	if l == nil || l.stop == nil {
 		return ""
 	}
 	l.mu.Lock()
-	late := time.Now().Round(0).Sub(l.last) >= LeaseDuration
+	late := time.Now().Round(0).Sub(l.last) >= leaseDuration
 	l.mu.Unlock()
 	if late { // the next heartbeat has not been sent yet
 		l.recordHeartbeat(errLate)
@@ -114,7 +114,7 @@ func (l *Lease) LapseReason() string {
 }
 
 // Reclaim creates or renews a Lease that lapsed.
-func (l *Lease) Reclaim(ctx context.Context) error {
+func (l *claimLease) Reclaim(ctx context.Context) error {
 	if err := l.Create(ctx); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (l *Lease) Reclaim(ctx context.Context) error {
 var errLate = errors.New("late")
 
 // writeRenewTime sets the time of the last heartbeat; nil marks the experiment as over.
-func (l *Lease) writeRenewTime(ctx context.Context, at *metav1.MicroTime) error {
+func (l *claimLease) writeRenewTime(ctx context.Context, at *metav1.MicroTime) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": at}})
 	if err == nil {
 		_, err = l.leases.Patch(ctx, l.meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -135,7 +135,7 @@ func (l *Lease) writeRenewTime(ctx context.Context, at *metav1.MicroTime) error 
 
 // End ends the heartbeat and deletes the Lease. If stays, something else is left, so the Lease stays too and marks it
 // as left over: at once, or when the last heartbeat is old enough, if the mark cannot be written.
-func (l *Lease) End(ctx context.Context, stays bool) error {
+func (l *claimLease) End(ctx context.Context, stays bool) error {
 	if l == nil || l.stop == nil {
 		return nil
 	}
@@ -145,20 +145,20 @@ func (l *Lease) End(ctx context.Context, stays bool) error {
 		end = func() error { return l.leases.Delete(ctx, l.meta.Name, metav1.DeleteOptions{}) }
 	}
 	if err := diagnosis.IgnoreNotFound(end()); err != nil {
-		return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", LeaseDuration,
+		return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", leaseDuration,
 			diagnosis.Explain(err, l.meta.Namespace))
 	}
 	return nil
 }
 
 // Claims returns the claims of running experiments whose Leases may be listed, and where it looked.
-func Claims(
+func listClaims(
 	ctx context.Context, api kubernetes.Interface, namespace string, now time.Time,
 ) (found []targets.Claim, where string, err error) {
 	leases, where, err := leasesOf(ctx, api, namespace)
 	for _, l := range leases {
-		if isAlive(l, now, LeaseDuration) {
-			one, _ := targets.ParseClaim(l.Annotations[AnnotationClaim]) // unreadable claims are empty
+		if isAlive(l, now, leaseDuration) {
+			one, _ := targets.ParseClaim(l.Annotations[annotationClaim]) // unreadable claims are empty
 			found = append(found, one)
 		}
 	}

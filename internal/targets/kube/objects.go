@@ -1,4 +1,4 @@
-package cleanup
+package kube
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// LabelRun is the additional label of objects that runs create.
-const LabelRun = "knotmeter.dev/run"
+// labelRun is the additional label of objects that runs create.
+const labelRun = "knotmeter.dev/run"
 
 // Collections of objects that are removed, as API paths.
 var (
-	NamespaceKind = []string{"/api/v1/namespaces"}
-	// ObjectKinds are the kinds that runs on the API server create, and that show the effect of changes.
-	ObjectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps", policies}
-	SiteKinds   = []string{"/api/v1/services", "/api/v1/pods"} // of sites, and of runs on the API server
-	// ClusterKinds are the kinds that grant cluster-wide rights.
-	ClusterKinds = []string{rbac + "clusterrolebindings", rbac + "clusterroles"}
-	AccountKinds = []string{rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
+	namespaceKind = []string{"/api/v1/namespaces"}
+	// objectKinds are the kinds that runs on the API server create, and that show the effect of changes.
+	objectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps", policies}
+	siteKinds   = []string{"/api/v1/services", "/api/v1/pods"} // of sites, and of runs on the API server
+	// clusterKinds are the kinds that grant cluster-wide rights.
+	clusterKinds = []string{rbac + "clusterrolebindings", rbac + "clusterroles"}
+	accountKinds = []string{rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
 	volumeKind   = []string{"/api/v1/persistentvolumeclaims"}
 	leaseKind    = []string{"/apis/coordination.k8s.io/v1/leases"}
 )
@@ -35,12 +35,12 @@ const policies = "/apis/networking.k8s.io/v1/networkpolicies"
 const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 
 // An Object is an object of the API server with our label.
-type Object struct {
+type listedObject struct {
 	collection string // API path
 	metav1.ObjectMeta
 }
 
-func (t Object) String() string {
+func (t listedObject) String() string {
 	return strings.TrimSuffix(path.Base(t.collection), "s") + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
 }
 
@@ -54,8 +54,10 @@ func collectionPath(collection, namespace string) string {
 }
 
 // List returns the objects of a collection that a selector finds; namespace "" is all namespaces.
-func List(ctx context.Context, api kubernetes.Interface, collection, namespace, selector string) ([]Object, error) {
-	if collection == NamespaceKind[0] || strings.Contains(collection, "/clusterrole") {
+func listObjects(
+	ctx context.Context, api kubernetes.Interface, collection, namespace, selector string,
+) ([]listedObject, error) {
+	if collection == namespaceKind[0] || strings.Contains(collection, "/clusterrole") {
 		namespace = ""
 	}
 	text, err := api.CoreV1().RESTClient().Get().AbsPath(collectionPath(collection, namespace)).
@@ -67,9 +69,9 @@ func List(ctx context.Context, api kubernetes.Interface, collection, namespace, 
 	if err := json.Unmarshal(text, &found); err != nil {
 		return nil, err
 	}
-	var list []Object
+	var list []listedObject
 	for _, o := range found.Items {
-		list = append(list, Object{collection, o.ObjectMeta})
+		list = append(list, listedObject{collection, o.ObjectMeta})
 	}
 	return list, nil
 }
@@ -77,15 +79,15 @@ func List(ctx context.Context, api kubernetes.Interface, collection, namespace, 
 // Remove removes the objects that a selector finds in some collections and that takes accepts, and returns their names;
 // namespace "" is all namespaces. A collection that may not be listed counts as empty, since the user could not have
 // created objects in it.
-func Remove(
+func removeObjects(
 	ctx context.Context, api kubernetes.Interface, namespace, selector string, collections []string,
-	takes func(Object) bool,
+	takes func(listedObject) bool,
 ) (removed []string, _ error) {
 	var errs []error
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)),
 		PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	for _, collection := range collections {
-		found, err := List(ctx, api, collection, namespace, selector)
+		found, err := listObjects(ctx, api, collection, namespace, selector)
 		if err != nil && !apierrors.IsForbidden(err) {
 			errs = append(errs, diagnosis.Explain(err, namespace))
 		}
@@ -106,4 +108,4 @@ func Remove(
 }
 
 // All accepts every object.
-func All(Object) bool { return true }
+func anyObject(listedObject) bool { return true }

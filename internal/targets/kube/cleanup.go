@@ -1,6 +1,4 @@
-// Package cleanup shows by Leases which experiments use a cluster, and removes the leftovers of runs and experiments.
-// It keeps the objects of an experiment whose Lease shows that it runs.
-package cleanup
+package kube
 
 import (
 	"context"
@@ -21,8 +19,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// RemoveNamespace removes a namespace with its contents, and returns when it is gone.
-func RemoveNamespace(ctx context.Context, api kubernetes.Interface, name string) error {
+// removeNamespace removes a namespace with its contents, and returns when it is gone.
+func removeNamespace(ctx context.Context, api kubernetes.Interface, name string) error {
 	namespaces := api.CoreV1().Namespaces()
 	err := namespaces.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
 	if apierrors.IsNotFound(err) {
@@ -60,9 +58,9 @@ func remainingPods(ctx context.Context, api kubernetes.Interface, namespace stri
 // only gradually.
 const cleanTime = 3 * time.Minute
 
-// Clean reports everything with our label to how.Found, and removes what no running experiment owns. An experiment runs
-// for lives after its last heartbeat.
-func Clean(
+// cleanCluster reports everything with our label to how.Found, and removes what no running experiment owns. An
+// experiment runs for lives after its last heartbeat.
+func cleanCluster(
 	ctx context.Context, c *cluster.Cluster, namespace string, how targets.Cleaning, lives time.Duration,
 ) (removed []string, _ error) {
 	s, found, err := selectObjects(ctx, c, namespace, how.All, lives)
@@ -83,16 +81,17 @@ func Clean(
 	selector := s.selector()
 	// Objects of runs on the API server come first, because controllers would create more pods from them. Namespaces
 	// that cases created are removed even if the user gave the experiment's namespace.
-	if err := add(Remove(ctx, c, namespace, selector, ObjectKinds, s.removes)); err != nil {
+	if err := add(removeObjects(ctx, c, namespace, selector, objectKinds, s.removes)); err != nil {
 		return removed, err
 	}
 	// Pods and their volumes come before the namespaces, so that their removal is awaited. An object that must stay does
 	// not keep the others.
-	stay := add(RemoveSites(ctx, c, namespace, selector, s.removes))
-	if err := add(Remove(ctx, c, namespace, selector+","+LabelRun, NamespaceKind, s.removes)); err != nil {
+	stay := add(removeSites(ctx, c, namespace, selector, s.removes))
+	if err := add(removeObjects(ctx, c, namespace, selector+","+labelRun, namespaceKind, s.removes)); err != nil {
 		return removed, errors.Join(stay, err)
 	}
-	if err := add(Remove(ctx, c, namespace, selector, slices.Concat(ClusterKinds, AccountKinds), s.removes)); err != nil {
+	rights := slices.Concat(clusterKinds, accountKinds)
+	if err := add(removeObjects(ctx, c, namespace, selector, rights, s.removes)); err != nil {
 		return removed, errors.Join(stay, err)
 	}
 	// Namespaces and Leases come last, so that an interrupted clean can be repeated.
@@ -102,7 +101,7 @@ func Clean(
 	if stay != nil {
 		return removed, stay
 	}
-	err = add(Remove(ctx, c, namespace, selector, leaseKind, s.removes))
+	err = add(removeObjects(ctx, c, namespace, selector, leaseKind, s.removes))
 	return removed, errors.Join(err, volumes.CheckRetained(ctx, c))
 }
 
@@ -117,7 +116,7 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s selection)
 	var removed []string
 	var errs []error
 	vacant := slices.DeleteFunc(found.Items, func(n corev1.Namespace) bool {
-		if !s.removes(Object{NamespaceKind[0], n.ObjectMeta}) {
+		if !s.removes(listedObject{namespaceKind[0], n.ObjectMeta}) {
 			return true
 		}
 		err := volumes.DeleteClaims(limited, api, n.Name)
@@ -128,7 +127,7 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s selection)
 		_ = api.CoreV1().Namespaces().Delete(limited, n.Name, metav1.DeleteOptions{})
 	}
 	for _, n := range vacant {
-		if err := RemoveNamespace(limited, api, n.Name); err != nil {
+		if err := removeNamespace(limited, api, n.Name); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -137,11 +136,11 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s selection)
 	return removed, errors.Join(errs...)
 }
 
-// RemoveSites removes pods, Services and claims that a selector finds; namespace "" is all namespaces.
-func RemoveSites(
-	ctx context.Context, api kubernetes.Interface, namespace, selector string, takes func(Object) bool,
+// removeSites removes pods, Services and claims that a selector finds; namespace "" is all namespaces.
+func removeSites(
+	ctx context.Context, api kubernetes.Interface, namespace, selector string, takes func(listedObject) bool,
 ) ([]string, error) {
-	removed, err := Remove(ctx, api, namespace, selector, SiteKinds, takes)
+	removed, err := removeObjects(ctx, api, namespace, selector, siteKinds, takes)
 	slices.Sort(removed)
 	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
