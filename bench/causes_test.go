@@ -61,7 +61,8 @@ func TestTrials(t *testing.T) {
 func TestTrialRead(t *testing.T) {
 	x := faultExperiment{Args: []string{"--case", requestCase}}
 	err := x.readOutcome([]byte(`{"comparisons":[{"role":"primary","verdict":"different","direction":"worse"}],
-		"causes":[{"case":"` + requestCase + `","causes":[{"rule":"a","state":"supported"},{"rule":"b","state":"contradicted"}]},
+		"causes":[{"case":"` + requestCase + `",
+		"causes":[{"rule":"a","state":"supported"},{"rule":"b","state":"contradicted"}]},
 		{"case":"node-node/tcp-rr","causes":[{"rule":"c","state":"supported"}]}]}`))
 	if err != nil || !x.Decided || !x.Worse || !slices.Equal(x.Causes, []string{"a"}) {
 		t.Errorf("%+v, %v", x, err)
@@ -70,7 +71,8 @@ func TestTrialRead(t *testing.T) {
 		t.Error("nothing is taken for a comparison")
 	}
 	x = faultExperiment{}
-	if err := x.readOutcome([]byte(`{"comparisons":[{"role":"exploratory"}]}`)); err != nil || x.firstCause() != "not measured" {
+	err = x.readOutcome([]byte(`{"comparisons":[{"role":"exploratory"}]}`))
+	if err != nil || x.firstCause() != "not measured" {
 		t.Errorf("%+v, %v", x, err)
 	}
 }

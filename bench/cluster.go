@@ -14,26 +14,26 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// A clusterBench is the flags.
+// A clusterBench holds the flags of the subcommand.
 type clusterBench struct {
 	binary, kubectl, kubeconfig, duration string
 	blocks                                int
-	least                                 float64
-	idle                                  time.Duration
+	least                                 float64       // share of the wall time
+	idle                                  time.Duration // time of the background measurement
 }
 
-// benchCluster measures what an experiment costs on a Kubernetes cluster in addition to its load, and prints a table:
-// pods, requests to the API server and seconds of each site, the seconds of a run outside its window, and how much of
-// the wall time is measuring. It is an error if that is too little.
+// benchCluster measures the overhead of an experiment on a Kubernetes cluster, and prints a table: pods, requests to
+// the API server and seconds per site, seconds of a run outside its window, and the share of the wall time spent
+// measuring. It returns an error if that share is below -least.
 //
-// Pods and our own requests are from the results directory. What all of the cluster asked of its API server meanwhile,
-// kubelets and controllers too, is from the API server's own counters, less what they count while nothing is measured.
+// Pods and Knotmeter's requests are in the results directory. The requests of the whole cluster, including kubelets and
+// controllers, are from the API server's counters, minus the background rate without measurements.
 func benchCluster(ctx context.Context, args []string) error {
 	var b clusterBench
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	set.StringVar(&b.binary, "binary", "bin/knotmeter", "the program")
 	set.StringVar(&b.kubectl, "kubectl", "kubectl", "the command that asks the API server, with its first arguments")
-	set.StringVar(&b.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "of the cluster")
+	set.StringVar(&b.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the cluster")
 	set.StringVar(&b.duration, "duration", "10s", "window of a run")
 	set.IntVar(&b.blocks, "blocks", 2, "blocks of the nine cases of network:quick")
 	set.Float64Var(&b.least, "least", 0.6, "share of the wall time that has to be measuring")
@@ -57,7 +57,7 @@ func benchCluster(ctx context.Context, args []string) error {
 	return nil
 }
 
-// measure carries out the experiment on a cluster that has so many requests a second anyway.
+// measure runs the experiment; background is the cluster's number of requests per second without it.
 func (b clusterBench) measure(ctx context.Context, background float64) (siteCosts, error) {
 	before, err := b.requests(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (b clusterBench) measure(ctx context.Context, background float64) (siteCost
 	return summarise(results.Sites, results.Runs, wall, after-before-background*wall)
 }
 
-// background is how many requests a second the API server has while nothing is measured.
+// background returns the API server's requests per second while nothing is measured.
 func (b clusterBench) background(ctx context.Context) (float64, error) {
 	before, err := b.requests(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b clusterBench) background(ctx context.Context) (float64, error) {
 	return (after - before) / time.Since(began).Seconds(), nil
 }
 
-// requests is how many the API server has had.
+// requests returns the API server's number of requests since it started.
 func (b clusterBench) requests(ctx context.Context) (float64, error) {
 	args := append(strings.Fields(b.kubectl), "get", "--raw", "/metrics")
 	c := exec.CommandContext(ctx, args[0], args[1:]...)

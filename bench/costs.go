@@ -13,11 +13,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// requestsTotal is the API server's counter of requests, by verb, resource and more. Watches and commands in pods count
-// when they end.
+// requestsTotal is the API server's counter of requests, by verb, resource and other labels. Watches and commands in
+// pods are counted when they end.
 const requestsTotal = "apiserver_request_total"
 
-// requestsIn adds up the counter of requests in the API server's metrics.
+// requestsIn returns the sum of the counters of requests in the API server's metrics.
 func requestsIn(text string) (float64, error) {
 	var sum float64
 	found := false
@@ -41,18 +41,18 @@ func requestsIn(text string) (float64, error) {
 	return sum, nil
 }
 
-// A siteCosts says what sites and runs take. Times are in seconds.
+// A siteCosts is the overhead of sites and runs. Times are in seconds.
 type siteCosts struct {
 	sites, runs, invalid int
-	pods, calls          spread  // of a site
-	setup, cleanup       spread  // of a site
-	outside              spread  // the window of a run
-	requests             float64 // of the whole cluster to its API server, for each site
-	share                float64 // of the time from the first beginning to the last end, in windows
-	shareOfAll           float64 // of the command's whole time
+	pods, calls          spread  // per site
+	setup, cleanup       spread  // per site
+	outside              spread  // time of a run outside its window
+	requests             float64 // of the whole cluster to its API server, per site
+	share                float64 // of windows in the time from the first start to the last end
+	shareOfAll           float64 // of windows in the command's wall time
 }
 
-// A spread is the least, the median and the largest of some numbers.
+// A spread has the minimum, the median and the maximum of numbers.
 type spread struct{ least, median, most float64 }
 
 func spreadOf(x []float64) spread { return spread{slices.Min(x), stats.Median(x), slices.Max(x)} }
@@ -62,8 +62,8 @@ func (s spread) format(digits int) string {
 	return fmt.Sprintf("%s | %s to %s", f(s.median), f(s.least), f(s.most))
 }
 
-// summarise says what sites and runs take that lasted wall seconds in all and made as many requests more than the idle
-// cluster.
+// summarise returns the overhead of sites and runs. wall is the command's time in seconds; requests is the number of
+// requests in addition to those of the idle cluster.
 func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (siteCosts, error) {
 	s := siteCosts{sites: len(sites), runs: len(runs)}
 	var pods, calls, setup, cleanup, outside []float64
@@ -71,7 +71,7 @@ func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (
 	for _, site := range sites {
 		p, known := site.Value(metric.Pods)
 		c, knownToo := site.Value(metric.APICalls)
-		if known && knownToo { // else it could not be opened
+		if known && knownToo { // false if the site could not be opened
 			pods, calls = append(pods, p.Number), append(calls, c.Number)
 			setup, cleanup = append(setup, site.Setup), append(cleanup, site.Cleanup)
 		}
@@ -97,7 +97,7 @@ func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (
 	return s, nil
 }
 
-// table is a table in Markdown.
+// table returns a table in Markdown.
 func (s siteCosts) table(window string) string {
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }

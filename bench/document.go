@@ -12,32 +12,32 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// document is the page about the experiments so far.
+// document returns the page about the experiments so far, in Markdown.
 func (s study) document(done []experiment) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s%s\n\n%s", s.title, s.noise(done), s.head)
+	fmt.Fprintf(&b, "# %s%s\n\n%s", s.title, s.intervalWidths(done), s.head)
 	if len(done) == 0 {
 		b.WriteString("\nNone has been measured yet.\n")
 		return b.Bytes()
 	}
-	fmt.Fprintf(&b, "\n**%s**, wanted: %s.\n\n| | |\n|---|---|\n", s.share(done), s.goal)
+	fmt.Fprintf(&b, "\n**%s**, wanted: %s.\n\n| | |\n|---|---|\n", s.foundShare(done), s.goal)
 	row := func(name, format string, values ...any) {
 		fmt.Fprintf(&b, "| %s | "+format+" |\n", append([]any{name}, values...)...)
 	}
 	row("experiments", "%d", len(done))
 	for _, d := range s.designs {
 		if these := d.among(done); len(these) > 0 && len(s.designs) > 1 {
-			change := stats.Median(each(comparisons(these), func(c comparison) float64 { return 100 * c.Change }))
+			change := stats.Median(apply(comparisons(these), func(c comparison) float64 { return 100 * c.Change }))
 			row(d.title, "%s; change %+.1f %%, interval %.1f %% wide (medians)",
-				s.share(these), change, typicalWidth(these).Median)
+				s.foundShare(these), change, typicalWidth(these).Median)
 		}
 	}
 	s.comparisonRows(row, done)
-	seconds := each(done, func(x experiment) float64 { return x.Seconds })
+	seconds := apply(done, func(x experiment) float64 { return x.Seconds })
 	row("seconds of an experiment, median", "%.0f", stats.Median(seconds))
 	row("measured", "%s", period(done))
 	row("side by side, each on a CPU of its own", "%d of the experiments",
-		count(done, func(x experiment) bool { return x.CPU != "" }))
+		countIf(done, func(x experiment) bool { return x.CPU != "" }))
 	row("with", "%s", strings.Join(versions(done), ", "))
 	fmt.Fprintf(&b, `
 Intervals of shares are exact (Clopper and Pearson) at 95 %%. Every experiment is a line of
@@ -56,9 +56,9 @@ func (d design) among(done []experiment) []experiment {
 	return slices.DeleteFunc(slices.Clone(done), func(x experiment) bool { return !slices.Equal(x.Args, d.args) })
 }
 
-// noise is ", with intervals 2.3 and 0.3 % wide", the medians of the designs: what a rate of verdicts is worth depends
-// on it.
-func (s study) noise(done []experiment) string {
+// intervalWidths returns the median widths of the designs' intervals, as in ", with intervals 2.3 and 0.3 % wide":
+// rates of verdicts depend on the noise.
+func (s study) intervalWidths(done []experiment) string {
 	var widths []string
 	for _, d := range s.designs {
 		if w := typicalWidth(d.among(done)).Median; !math.IsNaN(w) {
@@ -72,20 +72,20 @@ func (s study) noise(done []experiment) string {
 }
 
 // typicalWidth summarises the widths of the intervals that have both ends, in percent.
-func typicalWidth(of []experiment) stats.Summary {
-	return stats.Summarise(each(comparisons(of), func(c comparison) float64 { return 100 * c.width() }))
+func typicalWidth(experiments []experiment) stats.Summary {
+	return stats.Summarise(apply(comparisons(experiments), func(c comparison) float64 { return 100 * c.width() }))
 }
 
-// comparisons are those of all experiments together.
-func comparisons(of []experiment) []comparison {
+// comparisons returns the comparisons of all experiments.
+func comparisons(experiments []experiment) []comparison {
 	var all []comparison
-	for _, x := range of {
+	for _, x := range experiments {
 		all = append(all, x.Comparisons...)
 	}
 	return all
 }
 
-// comparisonRows are the rows about the comparisons of all experiments together.
+// comparisonRows writes the rows about the comparisons of all experiments.
 func (s study) comparisonRows(row func(name, format string, values ...any), done []experiment) {
 	all := comparisons(done)
 	verdicts, blocks := map[string]int{}, map[int]int{}
@@ -96,47 +96,49 @@ func (s study) comparisonRows(row func(name, format string, values ...any), done
 	row("primary comparisons", "%d", len(all))
 	row("verdicts", "%d different, %d equivalent, %d undecided",
 		verdicts["different"], verdicts["equivalent"], verdicts["undecided"])
-	row("blocks until the verdict", "%s", strings.Join(each(slices.Sorted(maps.Keys(blocks)), func(n int) string {
+	row("blocks until the verdict", "%s", strings.Join(apply(slices.Sorted(maps.Keys(blocks)), func(n int) string {
 		return fmt.Sprintf("%d: %d times", n, blocks[n])
 	}), ", "))
 	if width := typicalWidth(done); width.N > 0 {
 		row("width of the intervals, median (quartiles)", "%.2f %% (%.2f to %.2f %%), %d without an end",
 			width.Median, width.Q1, width.Q3, len(all)-width.N)
 	}
-	if s.same {
+	if s.sameTargets {
 		row("intervals that exclude 0, whatever the verdict", "%s",
-			share(count(all, comparison.excludesZero), len(all), "of the comparisons"))
+			formatShare(countIf(all, comparison.excludesZero), len(all), "of the comparisons"))
 	}
-	change := stats.Summarise(each(all, func(c comparison) float64 { return 100 * c.Change }))
+	change := stats.Summarise(apply(all, func(c comparison) float64 { return 100 * c.Change }))
 	row("change, median (quartiles)", "%+.2f %% (%+.2f to %+.2f %%)", change.Median, change.Q1, change.Q3)
 }
 
-func each[A, B any](list []A, of func(A) B) []B {
+// apply returns the results of f for each element of a list.
+func apply[A, B any](list []A, f func(A) B) []B {
 	out := make([]B, len(list))
 	for i, x := range list {
-		out[i] = of(x)
+		out[i] = f(x)
 	}
 	return out
 }
 
-func count[T any](list []T, is func(T) bool) int {
-	return len(slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !is(x) }))
+// countIf returns the number of elements that match.
+func countIf[T any](list []T, matches func(T) bool) int {
+	return len(slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !matches(x) }))
 }
 
-// share is that of the experiments in which the study found something.
-func (s study) share(of []experiment) string {
-	found := count(of, func(x experiment) bool { return slices.ContainsFunc(x.Comparisons, s.found) })
-	return share(found, len(of), s.rate)
+// foundShare formats the share of experiments with a comparison that s.found selects.
+func (s study) foundShare(experiments []experiment) string {
+	found := countIf(experiments, func(x experiment) bool { return slices.ContainsFunc(x.Comparisons, s.found) })
+	return formatShare(found, len(experiments), s.rate)
 }
 
-// share is "3 of 200 (1.5 %, interval 0.3 to 4.3 %) what".
-func share(hits, n int, what string) string {
+// formatShare formats a share with its exact 95 % interval, as in "3 of 200 (1.5 %, interval 0.3 to 4.3 %) what".
+func formatShare(hits, n int, what string) string {
 	lo, hi := stats.Proportion(hits, n, 0.95)
 	return fmt.Sprintf("%d of %d (%.1f %%, interval %.1f to %.1f %%) %s",
 		hits, n, 100*float64(hits)/float64(n), 100*lo, 100*hi, what)
 }
 
-// period is when the first and the last of the experiments began.
+// period formats when the first and the last of the experiments began.
 func period(done []experiment) string {
 	began := func(a, b experiment) int { return a.Began.Compare(b.Began) }
 	const minute = "2006-01-02 15:04"
@@ -144,7 +146,7 @@ func period(done []experiment) string {
 		slices.MinFunc(done, began).Began.Format(minute), slices.MaxFunc(done, began).Began.Format(minute))
 }
 
-// versions lists the versions of the program, with how many experiments each made.
+// versions returns the versions of the program, each with its number of experiments.
 func versions(done []experiment) []string {
 	n := map[string]int{}
 	var order []string
@@ -153,11 +155,12 @@ func versions(done []experiment) []string {
 			order = append(order, x.Version)
 		}
 	}
-	return each(order, func(v string) string { return fmt.Sprintf("%s (%d)", v, n[v]) })
+	return apply(order, func(v string) string { return fmt.Sprintf("%s (%d)", v, n[v]) })
 }
 
+// quoted joins arguments, with quotes around those with special characters of shells.
 func quoted(args []string) string {
-	return strings.Join(each(args, func(a string) string {
+	return strings.Join(apply(args, func(a string) string {
 		if strings.ContainsAny(a, "?*&") {
 			return "'" + a + "'"
 		}
@@ -165,10 +168,10 @@ func quoted(args []string) string {
 	}), " ")
 }
 
-// line reports one experiment on the terminal.
-func (x experiment) line(of int) string {
-	return fmt.Sprintf("%d of %d, %.0f s: %s", x.Seed, of, x.Seconds,
-		strings.Join(each(x.Comparisons, func(c comparison) string {
+// progressLine returns a line about the experiment, for the terminal; n is the number of experiments wanted.
+func (x experiment) progressLine(n int) string {
+	return fmt.Sprintf("%d of %d, %.0f s: %s", x.Seed, n, x.Seconds,
+		strings.Join(apply(x.Comparisons, func(c comparison) string {
 			return fmt.Sprintf("%s %+.1f %% after %d blocks: %s", c.Case, 100*c.Change, c.Blocks, c.Verdict)
 		}), "; "))
 }

@@ -18,25 +18,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// The networks that the gallery is about. Their places here are the numbers of their clusters, which the experiments of
-// docs/gallery name by their contexts. The first has Multus too, for the pods of macvlan.
+// products lists the networks in the gallery. Their indexes are the numbers of their clusters, whose contexts the
+// experiments of docs/gallery name. The first cluster has Multus too, for pods with macvlan.
 var products = [][]string{
 	{"flannel-host-gw", "-multus"}, {"calico-direct"}, {"kube-router"}, {"cilium-native"}, {"cilium-native-kpr"},
 	{"flannel-vxlan"}, {"calico-vxlan"}, {"cilium-vxlan"},
 }
 
-// Pods and the lab have one CPU, so that no scheduler chooses between one CPU and two. Everything else that a cluster
-// runs is in a cgroup that takes what CPU time is left over: it gives way to what is measured, and has both CPUs
-// while pods start.
+// Pods and the lab have a single CPU, so that the scheduler cannot choose between one and two. All other processes of a
+// cluster are in a cgroup that only gets idle CPU time: they yield to measurements, and use both CPUs while pods start.
 const (
-	measuredCPU = "0"
-	background  = "/sys/fs/cgroup/cpu/knotmeter-gallery"
+	measuredCPU      = "0"
+	backgroundCgroup = "/sys/fs/cgroup/cpu/knotmeter-gallery"
 )
 
-// A gallery is the flags.
+// A gallery holds the flags of the subcommand.
 type gallery struct{ binary, cluster, image, results, docs, page string }
 
-// pages are the names of those that are wanted.
+// pages returns the names of the pages to write.
 func (g gallery) pages() ([]string, error) {
 	all := slices.Sorted(maps.Keys(pages))
 	switch {
@@ -48,16 +47,16 @@ func (g gallery) pages() ([]string, error) {
 	return []string{g.page}, nil
 }
 
-// benchGallery measures real CNIs side by side on clusters of test/cluster, and writes pages with tables, and the HTML
-// reports. Results that are there already are not measured again, and half an experiment is resumed.
+// benchGallery measures real CNIs side by side on clusters of test/cluster, and writes pages with tables and the HTML
+// reports. It keeps complete results, and resumes incomplete experiments.
 func benchGallery(ctx context.Context, args []string) error {
 	var g gallery
 	set := flag.NewFlagSet("gallery", flag.ContinueOnError)
 	set.StringVar(&g.binary, "binary", "bin/knotmeter", "the program")
-	set.StringVar(&g.cluster, "cluster", "bin/cluster", "what makes clusters")
+	set.StringVar(&g.cluster, "cluster", "bin/cluster", "the program that makes clusters")
 	set.StringVar(&g.image, "image", "bin/agent.tar", "the agent's image")
-	set.StringVar(&g.results, "results", "results/gallery", "where results are kept")
-	set.StringVar(&g.docs, "docs", "docs/gallery", "where the experiments are, and the page goes")
+	set.StringVar(&g.results, "results", "results/gallery", "directory of the results")
+	set.StringVar(&g.docs, "docs", "docs/gallery", "directory of the experiments and pages")
 	set.StringVar(&g.page, "page", "", "the only page to measure and write (default: all)")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -77,14 +76,14 @@ func benchGallery(ctx context.Context, args []string) error {
 	return nil
 }
 
-// measure carries out what is not there yet for these pages, on clusters that end with it.
+// measure runs the incomplete experiments of the pages, on clusters that it starts and ends.
 func (g gallery) measure(ctx context.Context, wanted []string) (err error) {
 	var left []string
 	for _, page := range wanted {
-		for _, name := range pages[page].of {
-			if done, err := g.done(name); err != nil {
+		for _, name := range pages[page].experiments {
+			if complete, err := g.isComplete(name); err != nil {
 				return err
-			} else if !done {
+			} else if !complete {
 				left = append(left, name)
 			}
 		}
@@ -107,8 +106,8 @@ func (g gallery) measure(ctx context.Context, wanted []string) (err error) {
 
 func (g gallery) dir(name string) string { return filepath.Join(g.results, name) }
 
-// done says whether every block of an experiment was measured.
-func (g gallery) done(name string) (bool, error) {
+// isComplete reports whether all blocks of an experiment were measured.
+func (g gallery) isComplete(name string) (bool, error) {
 	r, err := store.Open(g.dir(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -123,7 +122,7 @@ func (g gallery) done(name string) (bool, error) {
 	return last == r.Experiment.Design.Blocks, nil
 }
 
-// run measures an experiment, or the rest of it.
+// run runs or resumes an experiment.
 func (g gallery) run(ctx context.Context, name string, kubeconfigs []string) error {
 	args := []string{"-c", measuredCPU, g.binary, "run", "--progress", "plain", "--yes"}
 	if _, err := os.Stat(g.dir(name)); err == nil {
@@ -140,30 +139,31 @@ func (g gallery) run(ctx context.Context, name string, kubeconfigs []string) err
 	return nil
 }
 
-// clusters starts one for each product and returns their kubeconfigs, and what ends those that were begun.
+// clusters starts a cluster for each product, and returns their kubeconfigs. end, which is never nil, ends those that
+// were started.
 func (g gallery) clusters(ctx context.Context) (kubeconfigs []string, end func() error, err error) {
-	restore, err := moreWatches()
+	restore, err := raiseInotifyLimit()
 	if err != nil {
 		return nil, restore, err
 	}
-	begun := 0
+	started := 0
 	end = func() error {
 		errs := []error{restore()}
-		for id := range begun {
-			errs = append(errs, g.tell(context.WithoutCancel(ctx), id, "down"))
+		for id := range started {
+			errs = append(errs, g.runCluster(context.WithoutCancel(ctx), id, "down"))
 		}
-		return errors.Join(append(errs, os.Remove(background))...)
+		return errors.Join(append(errs, os.Remove(backgroundCgroup))...)
 	}
-	if err := makeBackground(); err != nil {
+	if err := makeBackgroundCgroup(); err != nil {
 		return nil, end, err
 	}
 	for id, network := range products {
-		begun++
+		started++
 		flags := append([]string{"-pod-cpus", measuredCPU, "-network"}, network...)
-		if err := g.tell(ctx, id, "up", flags...); err != nil {
+		if err := g.runCluster(ctx, id, "up", flags...); err != nil {
 			return nil, end, err
 		}
-		if err := g.tell(ctx, id, "load", g.image); err != nil {
+		if err := g.runCluster(ctx, id, "load", g.image); err != nil {
 			return nil, end, err
 		}
 		file, err := output(exec.CommandContext(ctx, g.cluster, "kubeconfig", "-id", strconv.Itoa(id)))
@@ -175,27 +175,27 @@ func (g gallery) clusters(ctx context.Context) (kubeconfigs []string, end func()
 	return kubeconfigs, end, nil
 }
 
-// makeBackground makes the cgroup of what is not measured.
-func makeBackground() error {
-	if err := os.Mkdir(background, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+// makeBackgroundCgroup makes the cgroup of processes that are not measured.
+func makeBackgroundCgroup() error {
+	if err := os.Mkdir(backgroundCgroup, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.WriteFile(filepath.Join(background, "cpu.idle"), []byte("1"), 0)
+	return os.WriteFile(filepath.Join(backgroundCgroup, "cpu.idle"), []byte("1"), 0)
 }
 
-// tell gives a command to a cluster. What that starts is in the background, but for pods, which have cgroups of their
-// own.
-func (g gallery) tell(ctx context.Context, id int, command string, args ...string) error {
+// runCluster runs a command of the cluster program for the cluster with this number, in the background cgroup. Pods
+// have their own cgroups.
+func (g gallery) runCluster(ctx context.Context, id int, command string, args ...string) error {
 	c := exec.CommandContext(ctx, "sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`,
-		filepath.Join(background, "cgroup.procs"), g.cluster, command, "-id", strconv.Itoa(id)}, args...)...)
+		filepath.Join(backgroundCgroup, "cgroup.procs"), g.cluster, command, "-id", strconv.Itoa(id)}, args...)...)
 	c.Stderr = os.Stderr
 	_, err := output(c)
 	return err
 }
 
-// moreWatches lets the kubelets of so many nodes watch files at the same time: each takes some instances of inotify, of
-// which a machine has 128 by default. It returns what puts the limit back.
-func moreWatches() (restore func() error, err error) {
+// raiseInotifyLimit raises the limit of inotify instances: each kubelet needs some, and the default is 128 per machine.
+// restore, which is never nil, sets the old limit.
+func raiseInotifyLimit() (restore func() error, err error) {
 	const file, enough = "/proc/sys/fs/inotify/max_user_instances", 1024
 	nothing := func() error { return nil }
 	text, err := os.ReadFile(file)
@@ -211,7 +211,7 @@ func moreWatches() (restore func() error, err error) {
 	return func() error { return os.WriteFile(file, text, 0) }, nil
 }
 
-// report renders an experiment beside the page.
+// report renders the HTML report of an experiment into the directory of the pages.
 func (g gallery) report(ctx context.Context, name string) error {
 	if _, err := output(knotmeter(ctx, g.binary, "report", g.dir(name))); err != nil {
 		return err
@@ -226,12 +226,12 @@ func (g gallery) report(ctx context.Context, name string) error {
 // writePage renders the reports of a page's experiments, and writes the page.
 func (g gallery) writePage(ctx context.Context, name string) error {
 	var all []result.Results
-	for _, of := range pages[name].of {
-		r, err := store.Open(g.dir(of))
+	for _, experiment := range pages[name].experiments {
+		r, err := store.Open(g.dir(experiment))
 		if err != nil {
 			return err
 		}
-		if err := g.report(ctx, of); err != nil {
+		if err := g.report(ctx, experiment); err != nil {
 			return err
 		}
 		all = append(all, r.Results)

@@ -15,13 +15,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Targets of the gallery's experiments that its page puts side by side.
+// Lab targets in the gallery's experiments.
 const (
 	bareNative = "lab:native"
 	bareVXLAN  = "lab:vxlan"
 )
 
-// A pairing is a product with the bare datapath of its kind.
+// A pairing is a product and the lab's datapath of the same kind.
 type pairing struct{ product, bare string }
 
 var pairings = []pairing{
@@ -30,56 +30,56 @@ var pairings = []pairing{
 	{"flannel-vxlan", bareVXLAN}, {"calico-vxlan", bareVXLAN}, {"cilium-vxlan", bareVXLAN},
 }
 
-// tunnels are pairs of which the second has VXLAN.
+// tunnels lists pairs of targets, of which the second uses VXLAN.
 var tunnels = []struct{ native, vxlan string }{
 	{bareNative, bareVXLAN}, {"flannel-host-gw", "flannel-vxlan"}, {"calico-direct", "calico-vxlan"},
 	{"cilium-native", "cilium-vxlan"}, {"cilium-native-kpr", "cilium-vxlan"},
 }
 
-// shownFacts are the facts of a target that the page has.
+// shownFacts lists the facts of a target on the page.
 var shownFacts = []string{"cni", "encapsulation", "encryption", "kube-proxy", "pod-mtu", "cni-settings"}
 
-// A page is about experiments of the gallery.
+// A page presents experiments of the gallery.
 type page struct {
 	title, about string
-	of           []string // experiments
-	write        func(b *bytes.Buffer, list []exhibit)
+	experiments  []string
+	write        func(b *bytes.Buffer, list []galleryExperiment)
 }
 
-// An exhibit is an experiment that was measured.
-type exhibit struct {
+// A galleryExperiment is a measured experiment with its comparison.
+type galleryExperiment struct {
 	name string
 	result.Results
 	compare.Comparison
 }
 
-// pages are by the name of their file.
+// pages has the pages by file name, without the suffix .md.
 var pages = map[string]page{
 	"one-machine-cnis": {
 		title: "CNIs on one machine",
 		about: "The published tables' shape, nine paths and four workloads, on real products. The paths are three " +
 			"experiments, because one machine cannot start the pods of all of them at a time.",
-		of:    []string{"one-machine-nodes", "one-machine-pods", "one-machine-services"},
-		write: writePaths,
+		experiments: []string{"one-machine-nodes", "one-machine-pods", "one-machine-services"},
+		write:       writePaths,
 	},
 	"one-machine-bare": {
 		title: "CNIs and their bare datapaths",
 		about: "What the pods' networks of products take in addition to the network of their nodes, next to the lab's bare " +
 			"datapaths, and VXLAN next to routes.",
-		of:    []string{"one-machine-bare"},
-		write: writeBare,
+		experiments: []string{"one-machine-bare"},
+		write:       writeBare,
 	},
 }
 
-// text is the page about experiments that were measured.
+// text returns the page in Markdown, given the results of its experiments.
 func (p page) text(all []result.Results) ([]byte, error) {
-	var list []exhibit
+	var list []galleryExperiment
 	for i, r := range all {
 		c, err := compare.Compare(r)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.of[i], err)
+			return nil, fmt.Errorf("%s: %w", p.experiments[i], err)
 		}
-		list = append(list, exhibit{p.of[i], r, c})
+		list = append(list, galleryExperiment{p.experiments[i], r, c})
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# %s
@@ -94,11 +94,11 @@ repeats the experiments and writes this page.
 
 | experiment | report | blocks | runs | measured | took |
 |---|---|---|---|---|---|
-`, p.title, lines(p.about))
+`, p.title, wrap(p.about))
 	for _, x := range list {
 		e, start := x.Results.Experiment, x.Runs[0].Start.UTC().Format("2006-01-02 15:04 UTC")
 		fmt.Fprintf(&b, "| [%s](%s.yaml) | [%s](%s.html) | %d | %d | %s | %s |\n",
-			x.name, x.name, e.ID, x.name, e.Design.Blocks, len(x.Runs), start, took(x.Results))
+			x.name, x.name, e.ID, x.name, e.Design.Blocks, len(x.Runs), start, wallTime(x.Results))
 	}
 	first := list[0].Results
 	product := first.Experiment.TargetNames()[len(first.Experiment.Targets)-1]
@@ -110,29 +110,30 @@ repeats the experiments and writes this page.
 	return b.Bytes(), nil
 }
 
-// lines are those of a paragraph.
-func lines(text string) string { return strings.Join(prose.Wrap(text, 120), "\n") }
+// wrap wraps a paragraph at 120 columns.
+func wrap(text string) string { return strings.Join(prose.Wrap(text, 120), "\n") }
 
-func took(r result.Results) string {
+// wallTime returns the time from the beginning of the first run to the end of the last, rounded to minutes.
+func wallTime(r result.Results) string {
 	last := slices.MaxFunc(r.Runs, func(a, b result.Run) int { return a.End().Compare(b.End()) })
 	return last.End().Sub(r.Runs[0].Start).Round(time.Minute).String()
 }
 
-// factOf is a fact of a target, as far as it is known.
+// factOf returns a fact of a target, or "unknown".
 func factOf(r result.Results, target, name string) string {
 	return cmp.Or(result.FactOf(r.Facts[target], name), result.Unknown)
 }
 
-// writePaths writes a table for each workload, in the shape of published ones: targets by paths.
-func writePaths(b *bytes.Buffer, list []exhibit) {
+// writePaths writes a table of targets by paths for each workload, like those of published benchmarks.
+func writePaths(b *bytes.Buffer, list []galleryExperiment) {
 	var primaries, workloads, paths []string
-	of := map[string]compare.Comparison{} // by path
+	comparisons := map[string]compare.Comparison{} // by path
 	for _, x := range list {
 		primaries = append(primaries, x.Results.Experiment.Primaries...)
 		for _, c := range x.Results.Experiment.Cases {
 			path := string(c.Path)
-			if of[path].Schema == "" || c.Role != result.Bound {
-				of[path] = x.Comparison
+			if comparisons[path].Schema == "" || c.Role != result.Bound {
+				comparisons[path] = x.Comparison
 			}
 			if !slices.Contains(workloads, c.Workload) {
 				workloads = append(workloads, c.Workload)
@@ -143,7 +144,7 @@ func writePaths(b *bytes.Buffer, list []exhibit) {
 		}
 	}
 	e := list[0].Results.Experiment
-	b.WriteString("\n## Nine paths\n\n" + lines(fmt.Sprintf("Medians over the blocks. In brackets is the paired change "+
+	b.WriteString("\n## Nine paths\n\n" + wrap(fmt.Sprintf("Medians over the blocks. In brackets is the paired change "+
 		"against %s, where it is a difference; %q is equivalent within %s, %q is undecided. Only %s were declared "+
 		"beforehand; all else is exploratory, under control of the false discovery rate. The column node-node is the "+
 		"host network; "+
@@ -154,15 +155,15 @@ func writePaths(b *bytes.Buffer, list []exhibit) {
 		for _, target := range e.TargetNames() {
 			fmt.Fprintf(b, "| %s |", target)
 			for _, p := range paths {
-				fmt.Fprintf(b, " %s |", cell(of[p], p+"/"+w, target))
+				fmt.Fprintf(b, " %s |", formatCell(comparisons[p], p+"/"+w, target))
 			}
 			b.WriteByte('\n')
 		}
 	}
 }
 
-// cell is the median of a case's own metric on a target, with the verdict.
-func cell(c compare.Comparison, name, target string) string {
+// formatCell formats the median of a case's metric on a target, with the verdict.
+func formatCell(c compare.Comparison, name, target string) string {
 	at := slices.IndexFunc(c.Boxes, func(x compare.Box) bool { return x.Case == name && x.Target == target })
 	if at < 0 {
 		return "–"
@@ -181,7 +182,7 @@ func cell(c compare.Comparison, name, target string) string {
 	return text + " (?)"
 }
 
-// rowOf is the comparison of two targets by a case's own metric.
+// rowOf returns the comparison of two targets by a metric of a case; by any metric if it is empty.
 func rowOf(c compare.Comparison, name, metric, baseline, target string) (compare.Row, bool) {
 	for _, r := range c.Comparisons {
 		if r.Case == name && (metric == "" || r.Metric == metric) && r.Baseline == baseline && r.Target == target {
@@ -191,8 +192,8 @@ func rowOf(c compare.Comparison, name, metric, baseline, target string) (compare
 	return compare.Row{}, false
 }
 
-// writeBare writes what the networks of pods take in addition to those of nodes, and VXLAN next to routes.
-func writeBare(b *bytes.Buffer, list []exhibit) {
+// writeBare writes the overhead of pod networks over those of nodes, and compares VXLAN with routes.
+func writeBare(b *bytes.Buffer, list []galleryExperiment) {
 	x := list[0]
 	e, c := x.Results.Experiment, x.Comparison
 	cases := slices.DeleteFunc(slices.Clone(e.Cases), func(c result.Case) bool { return c.Role != result.Primary })
@@ -204,7 +205,7 @@ func writeBare(b *bytes.Buffer, list []exhibit) {
 		}
 		fmt.Fprintf(b, "\n|---%s|\n", strings.Repeat("|---", len(cases)))
 	}
-	b.WriteString("\n## VXLAN next to routes\n\n" + lines(fmt.Sprintf("Between pods on different nodes: paired changes, "+
+	b.WriteString("\n## VXLAN next to routes\n\n" + wrap(fmt.Sprintf("Between pods on different nodes: paired changes, "+
 		"each with its interval, all %d pairs of targets and cases at once at %s. The lab's and Calico's pairs differ by "+
 		"the tunnel, with the MTU that it leaves, and flannel's by Multus too. Cilium's first row "+
 		"compares two modes: next to kube-proxy its routes lead pods' packets through the node's own stack and "+
@@ -216,7 +217,7 @@ func writeBare(b *bytes.Buffer, list []exhibit) {
 		fmt.Fprintf(b, "| %s, to %s |", t.vxlan, t.native)
 		for _, x := range cases {
 			r, _ := rowOf(c, x.Name, x.Metric, t.native, t.vxlan)
-			fmt.Fprintf(b, " %s |", inWords(r))
+			fmt.Fprintf(b, " %s |", formatRow(r))
 		}
 		b.WriteByte('\n')
 	}
@@ -236,8 +237,8 @@ func writeBare(b *bytes.Buffer, list []exhibit) {
 	}
 }
 
-// inWords is a change with its interval and verdict.
-func inWords(r compare.Row) string {
+// formatRow formats a change with its interval and verdict.
+func formatRow(r compare.Row) string {
 	if r.Blocks == 0 {
 		return "–"
 	}
@@ -251,13 +252,13 @@ func inWords(r compare.Row) string {
 	return fmt.Sprintf("%s [%+.1f, %+.1f] %s", unit.FormatChange(float64(r.Change)), 100*r.CI.Lo, 100*r.CI.Hi, verdict)
 }
 
-// writeFacts writes what the program found out about each target.
+// writeFacts writes a table of the facts of each target.
 func writeFacts(b *bytes.Buffer, r result.Results) {
 	fmt.Fprintf(b, "\n## What was measured\n\nFacts as the program found them:\n\n| | %s |\n|---%s|\n",
 		strings.Join(shownFacts, " | "), strings.Repeat("|---", len(shownFacts)))
 	for _, target := range r.Experiment.TargetNames() {
 		if result.FactOf(r.Facts[target], "cni") == "" {
-			continue // the lab, whose name says it all
+			continue // the lab
 		}
 		fmt.Fprintf(b, "| %s |", target)
 		for _, name := range shownFacts {

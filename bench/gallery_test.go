@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// exhibits is an experiment with one case, in which each target is slower than the first by its number in tenths.
-func exhibits(allPairs bool, names ...string) result.Results {
+// galleryResults returns an experiment with one case, in which target i is slower than the first by i tenths.
+func galleryResults(allPairs bool, names ...string) result.Results {
 	c := result.Case{Name: "pod-pod/other/tcp-rr", Path: "pod-pod/other", Workload: "tcp-rr", Role: result.Primary,
 		Metric: "p50"}
 	r := result.Results{
@@ -39,9 +39,9 @@ func exhibits(allPairs bool, names ...string) result.Results {
 	return r
 }
 
-// referred adds the node-to-node reference, which on each target takes half as long in the first, and 1 µs more on each
-// following one.
-func referred(r result.Results) result.Results {
+// withReference adds the node-to-node reference, which takes half the time of the case on the first target, and 1 µs
+// more on each further one.
+func withReference(r result.Results) result.Results {
 	c := result.Case{Name: "node-node/tcp-rr", Path: "node-node", Workload: "tcp-rr", Role: result.Exploratory,
 		Metric: "p50"}
 	r.Experiment.Cases[0].Bound = c.Name
@@ -56,12 +56,13 @@ func referred(r result.Results) result.Results {
 }
 
 func TestGalleryPages(t *testing.T) {
-	cnis := exhibits(false, "flannel-host-gw", "calico-direct", "macvlan")
+	cnis := galleryResults(false, "flannel-host-gw", "calico-direct", "macvlan")
 	cnis.Experiment.NotMeasured = []result.NotMeasured{{Target: "macvlan", Case: "*", Reason: "it has no such path"}}
 	cnis.Runs = cnis.Runs[:30]
-	bare := referred(exhibits(true, bareNative, bareVXLAN, "flannel-host-gw", "cilium-native-kpr", "cilium-vxlan"))
+	bare := withReference(
+		galleryResults(true, bareNative, bareVXLAN, "flannel-host-gw", "cilium-native-kpr", "cilium-vxlan"))
 	var text []byte
-	services := exhibits(false, "flannel-host-gw", "calico-direct", "macvlan")
+	services := galleryResults(false, "flannel-host-gw", "calico-direct", "macvlan")
 	services.Experiment.Cases[0].Name, services.Experiment.Cases[0].Path = "pod-svc/other/tcp-rr", "pod-svc/other"
 	for i := range services.Runs {
 		services.Runs[i].Case = "pod-svc/other/tcp-rr"
@@ -96,8 +97,8 @@ func TestGalleryPages(t *testing.T) {
 	}
 }
 
-// TestGalleryExperiment: every product of the gallery is next to the bare datapaths, under the number of its cluster,
-// and each path between pods has its reference on every target.
+// TestGalleryExperiment checks that the experiment has the bare datapaths, every product with the number of its
+// cluster, and the reference of each path between pods.
 func TestGalleryExperiment(t *testing.T) {
 	text, err := os.ReadFile("../docs/gallery/one-machine-bare.yaml")
 	if err != nil {
@@ -136,15 +137,15 @@ func TestGalleryPagesWanted(t *testing.T) {
 	}
 }
 
-// TestBeyondReference: a block counts if both runs do, which are those of the last attempt.
+// TestBeyondReference checks that a block counts if both runs of its last attempt are valid and without errors.
 func TestBeyondReference(t *testing.T) {
-	r := referred(exhibits(true, "a"))
+	r := withReference(galleryResults(true, "a"))
 	again := r.Runs[0] // of block 1
 	again.ID, again.Attempt = "again", 2
 	again.Values = []result.Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: 25e-6}}
 	r.Runs = append(r.Runs, again)
 	r.Runs[1].Invalid = []result.Warning{{Code: "late"}} // of block 2
-	x := exhibit{Results: r}
+	x := galleryExperiment{Results: r}
 	x.Findings = []audit.Finding{{Severity: audit.Error, Runs: []string{r.Runs[17].ID}}} // of the reference in block 3
 	got := x.beyondReference(r.Experiment.Cases[0], "a")
 	if len(got) != 13 || math.Abs(got[1]-15e-6) > 0.01e-6 || math.Abs(got[4]-10e-6) > 0.1e-6 {
@@ -172,7 +173,7 @@ func TestAdded(t *testing.T) {
 		{of(5, near), true, "+5.0 µs, no interval: undecided"},
 		{nil, true, "–"},
 	} {
-		if got := added(test.of, test.time, 0.001); got != test.want {
+		if got := formatEstimate(test.of, test.time, 0.001); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

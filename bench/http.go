@@ -19,14 +19,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 )
 
-// CPUs of the two sides of requests over HTTP.
+// CPUs of client and server.
 const (
 	clientCPU = "0"
 	serverCPU = "1"
 )
 
-// pinned is a command on one CPU; with realtime it goes before whatever else runs there.
-func pinned(ctx context.Context, cpu string, realtime bool, command ...string) *exec.Cmd {
+// pinnedCommand returns a command that runs on one CPU; with realtime it precedes other processes there (SCHED_RR).
+func pinnedCommand(ctx context.Context, cpu string, realtime bool, command ...string) *exec.Cmd {
 	args := []string{"-c", cpu}
 	if realtime {
 		args = append(args, "chrt", "-r", "1")
@@ -36,25 +36,26 @@ func pinned(ctx context.Context, cpu string, realtime bool, command ...string) *
 	return c
 }
 
-// An httpServer is another process of this program, which answers every request with the same.
+// An httpServer is a process of this program that answers all requests alike.
 type httpServer struct {
 	process *exec.Cmd
 	URL     string
-	CA      []byte
+	CA      []byte // certificate in PEM; empty: no TLS
 }
 
-// Kinds of servers, which answer with as little work as can be, so that they are not the limit.
+// Kinds of servers. They do as little work as possible, so that they are not the bottleneck.
 const (
 	plainServer = "plain" // HTTP/1.1, a few bytes
 	tlsServer   = "tls"   // HTTP/2 with TLS, the size of a ConfigMap
 )
 
+// startServer starts a server on its CPU, and waits until it listens.
 func startServer(ctx context.Context, kind string, realtime bool) (*httpServer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &httpServer{process: pinned(ctx, serverCPU, realtime, self, beServer, kind)}
+	s := &httpServer{process: pinnedCommand(ctx, serverCPU, realtime, self, serverCommand, kind)}
 	out, err := s.process.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ func (s *httpServer) stop() {
 	_ = s.process.Wait()
 }
 
-// serve is the server, until it is killed.
-func serve(_ context.Context, args []string) error {
+// serveHTTP runs a server of the kind in args until it is killed.
+func serveHTTP(_ context.Context, args []string) error {
 	if args[0] == plainServer {
 		return servePlain()
 	}
@@ -108,11 +109,12 @@ func servePlain() error {
 		if err != nil {
 			return err
 		}
-		go answer(c)
+		go answerRequests(c)
 	}
 }
 
-func answer(c net.Conn) {
+// answerRequests answers requests without bodies on a connection until it is closed.
+func answerRequests(c net.Conn) {
 	defer c.Close()
 	text := []byte("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Type: text/plain\r\n\r\nok\n")
 	for in := bufio.NewReader(c); ; {
@@ -126,19 +128,19 @@ func answer(c net.Conn) {
 	}
 }
 
-// A job is a run of the generator.
+// A job is the configuration of a run of the generator.
 type job struct {
 	URL            string
-	CA             []byte // none: neither TLS nor HTTP/2
+	CA             []byte // certificate in PEM; empty: neither TLS nor HTTP/2
 	Path           string
-	Rate           float64 // of an open loop; or
-	Clients        int     // of a closed one
+	Rate           float64 // requests per second of an open loop; 0: closed loop
+	Clients        int     // of a closed loop
 	Connections    int
 	Warmup, Window time.Duration
 	SizeEvery      time.Duration // how often to print the size of the process; 0: never
 }
 
-// A figure is what came of a run; times are in seconds.
+// A figure is the result of a run. Times are in seconds.
 type figure struct {
 	OK      uint64  `json:"ok"`
 	Failed  uint64  `json:"failed"`
@@ -146,11 +148,11 @@ type figure struct {
 	P50     float64 `json:"p50"`
 	P99     float64 `json:"p99"`
 	CPU     float64 `json:"cpu"`
-	Elapsed float64 `json:"elapsed"` // in which CPU was used
+	Elapsed float64 `json:"elapsed"` // time in which CPU was used
 }
 
-// ask has the generator carry out a job, in a process of its own on the client's CPU.
-func (s *httpServer) ask(ctx context.Context, j job, realtime bool, env ...string) (figure, error) {
+// runJob runs a job with the generator, in another process on the client's CPU.
+func (s *httpServer) runJob(ctx context.Context, j job, realtime bool, env ...string) (figure, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return figure{}, err
@@ -160,13 +162,13 @@ func (s *httpServer) ask(ctx context.Context, j job, realtime bool, env ...strin
 	if err != nil {
 		return figure{}, err
 	}
-	c := pinned(ctx, clientCPU, realtime, self, beClient, string(text))
+	c := pinnedCommand(ctx, clientCPU, realtime, self, clientCommand, string(text))
 	c.Env = append(os.Environ(), env...)
-	return figureOf(c)
+	return runForFigure(c)
 }
 
-// figureOf runs a program that prints a figure.
-func figureOf(c *exec.Cmd) (figure, error) {
+// runForFigure runs a program that prints a figure in JSON.
+func runForFigure(c *exec.Cmd) (figure, error) {
 	out, err := output(c)
 	if err != nil {
 		return figure{}, err
@@ -175,14 +177,14 @@ func figureOf(c *exec.Cmd) (figure, error) {
 	return f, json.Unmarshal(out, &f)
 }
 
-// always asks the same all the time.
-type always struct{ request *httpload.Request }
+// A constantSource is an [httpload.Source] of one request.
+type constantSource struct{ request *httpload.Request }
 
-func (a always) Names() []string                  { return []string{"get"} }
-func (a always) Request(uint64) *httpload.Request { return a.request }
+func (s constantSource) Names() []string                  { return []string{"get"} }
+func (s constantSource) Request(uint64) *httpload.Request { return s.request }
 
-// generate carries out a job with the generator, as the agent does, and prints what came of it.
-func generate(ctx context.Context, args []string) error {
+// generateLoad runs a job in JSON with the generator, like the agent, and prints its figure.
+func generateLoad(ctx context.Context, args []string) error {
 	var j job
 	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
@@ -195,7 +197,7 @@ func generate(ctx context.Context, args []string) error {
 		go printSize(j.SizeEvery)
 	}
 	r, err := httpload.Run(ctx, httpload.Config{
-		Server: server, Source: always{&httpload.Request{Method: "GET", Path: j.Path}},
+		Server: server, Source: constantSource{&httpload.Request{Method: "GET", Path: j.Path}},
 		Rate: j.Rate, Clients: j.Clients, Connections: j.Connections, Warmup: j.Warmup, Window: j.Window,
 	})
 	if err != nil {
@@ -215,7 +217,7 @@ func generate(ctx context.Context, args []string) error {
 	})
 }
 
-// printSize says now and then how large the process is.
+// printSize prints the resident size of this process periodically.
 func printSize(every time.Duration) {
 	began := time.Now()
 	for range time.Tick(every) {
@@ -224,7 +226,7 @@ func printSize(every time.Duration) {
 			return
 		}
 		for line := range strings.Lines(string(text)) {
-			if size, is := strings.CutPrefix(line, "VmRSS:"); is {
+			if size, found := strings.CutPrefix(line, "VmRSS:"); found {
 				fmt.Fprintf(os.Stderr, "%.0f s: %s\n", time.Since(began).Seconds(), strings.TrimSpace(size))
 			}
 		}

@@ -267,13 +267,13 @@ func nativeTool(tool *native.Tool, spec netload.Spec, metricName string) runner 
 		if !found || compared.Number == 0 || len(m.Invalid) > 0 {
 			return measurement{}, fmt.Errorf("no %s; invalid: %v", metricName, m.Invalid)
 		}
-		result := measurement{value: compared.Number}
+		out := measurement{value: compared.Number}
 		if v, ok := run.Value(metric.Throughput); ok {
-			result.work = v.Number / 8 * (warmup + window).Seconds()
+			out.work = v.Number / 8 * (warmup + window).Seconds()
 		} else if v, ok := run.Value(metric.Rate); ok {
-			result.work = v.Number * (warmup + window).Seconds()
+			out.work = v.Number * (warmup + window).Seconds()
 		}
-		return a, nil
+		return out, nil
 	}
 }
 

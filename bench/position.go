@@ -16,12 +16,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// tolerated is the largest effect, as a fraction, that what was measured before in a site may have on a run.
-const tolerated = 0.01
+// tolerance is the largest accepted effect on a run, as a fraction, of earlier runs in its site.
+const tolerance = 0.01
 
-// benchPosition says from results directories what effect the position of a run within its site has: the runs of a case
-// and target in the later half of their sites against those in the earlier half, and those that directly follow one
-// other case against the rest. Cases come in random order, so that without an effect the two are alike.
+// benchPosition estimates, from results directories, the effect of a run's position within its site: it compares runs
+// of a case and target in the later half of their sites with those in the earlier half, and runs directly after another
+// case with the rest. The order of cases is random, so that both groups are alike without an effect.
 func benchPosition(_ context.Context, args []string) error {
 	set := flag.NewFlagSet("position", flag.ContinueOnError)
 	if err := set.Parse(args); err != nil {
@@ -30,7 +30,7 @@ func benchPosition(_ context.Context, args []string) error {
 	if set.NArg() == 0 {
 		return errors.New("name at least one results directory")
 	}
-	values := map[series][]placed{}
+	values := map[series][]placedValue{}
 	for _, dir := range set.Args() {
 		r, err := store.Open(dir)
 		if err != nil {
@@ -41,26 +41,26 @@ func benchPosition(_ context.Context, args []string) error {
 	return writeEffects(os.Stdout, effects(values))
 }
 
-// A series is the runs of a case on a target of one experiment.
+// A series identifies the runs of a case on a target of one experiment.
 type series struct{ dir, name, target string }
 
-// A placed value is one of a series.
-type placed struct {
-	log      float64 // of the case's metric
+// A placedValue is a value of a series with its position.
+type placedValue struct {
+	log      float64 // logarithm of the value of the case's metric
 	position float64 // within the site, from 0 for the first run to 1 for the last
-	after    string  // the case that was measured before it in the site; empty: none
+	after    string  // case of the run before it in the site; empty: none
 }
 
-// laterHalf is the effect of what a site has behind it; others are "after CASE".
+// laterHalf is the effect of the later half of a site; other effects are "after CASE".
 const laterHalf = "later half"
 
-// has says whether a value is one with the effect.
-func (p placed) has(effect string) bool {
+// hasEffect reports whether the value is subject to an effect.
+func (p placedValue) hasEffect(effect string) bool {
 	return effect == laterHalf && p.position > 0.5 || effect == "after "+p.after
 }
 
-// collect takes the valid runs of sites with more than one.
-func collect(values map[series][]placed, dir string, r *store.Results) {
+// collect adds the valid runs of sites with more than one run to values.
+func collect(values map[series][]placedValue, dir string, r *store.Results) {
 	metrics := map[string]string{}
 	for _, c := range r.Experiment.Cases {
 		metrics[c.Name] = c.Metric
@@ -74,11 +74,11 @@ func collect(values map[series][]placed, dir string, r *store.Results) {
 	for _, runs := range bySite {
 		slices.SortFunc(runs, func(a, b result.Run) int { return a.Start.Compare(b.Start) })
 		for i, run := range runs {
-			v, has := run.Value(metrics[run.Case])
-			if !run.Valid() || !has || v.Number <= 0 || len(runs) < 2 {
+			v, found := run.Value(metrics[run.Case])
+			if !run.Valid() || !found || v.Number <= 0 || len(runs) < 2 {
 				continue
 			}
-			p := placed{log: math.Log(v.Number), position: float64(i) / float64(len(runs)-1)}
+			p := placedValue{log: math.Log(v.Number), position: float64(i) / float64(len(runs)-1)}
 			if i > 0 {
 				p.after = runs[i-1].Case
 			}
@@ -88,22 +88,23 @@ func collect(values map[series][]placed, dir string, r *store.Results) {
 	}
 }
 
-// An effect is what something does to a case: the change of its metric, as a fraction, with an interval.
+// An effect is the change of a case's metric that a position causes.
 type effect struct {
-	of, on   string // the case is the second
-	with     int    // runs with it
-	estimate stats.Estimate
+	name     string         // laterHalf or "after CASE"
+	on       string         // case
+	with     int            // runs with the effect
+	estimate stats.Estimate // of the change, as a logarithm
 }
 
-// excluded says whether the interval has no change that is tolerated.
-func (e effect) excluded() bool {
-	return e.estimate.Lo > math.Log1p(tolerated) || e.estimate.Hi < math.Log1p(-tolerated)
+// exceedsTolerance reports whether the whole interval is beyond the tolerance.
+func (e effect) exceedsTolerance() bool {
+	return e.estimate.Lo > math.Log1p(tolerance) || e.estimate.Hi < math.Log1p(-tolerance)
 }
 
-// effects compares the runs of each case, of all series, each centred on its own median. The intervals hold together
-// with 95 % confidence.
-func effects(values map[series][]placed) []effect {
-	byCase := map[string][]placed{}
+// effects estimates the effects on each case from all of its series, each centred on its median. The intervals hold
+// simultaneously with 95 % confidence.
+func effects(values map[series][]placedValue) []effect {
+	byCase := map[string][]placedValue{}
 	for key, all := range values {
 		logs := make([]float64, len(all))
 		for i, p := range all {
@@ -117,21 +118,21 @@ func effects(values map[series][]placed) []effect {
 	}
 	var list []effect
 	for name, all := range byCase {
-		of := map[string]bool{laterHalf: true}
+		names := map[string]bool{laterHalf: true}
 		for _, p := range all {
 			if p.after != "" {
-				of["after "+p.after] = true
+				names["after "+p.after] = true
 			}
 		}
-		for what := range of {
-			list = append(list, effect{of: what, on: name})
+		for effectName := range names {
+			list = append(list, effect{name: effectName, on: name})
 		}
 	}
 	for i := range list {
 		e := &list[i]
 		var with, without []float64
 		for _, p := range byCase[e.on] {
-			if p.has(e.of) {
+			if p.hasEffect(e.name) {
 				with = append(with, p.log)
 			} else {
 				without = append(without, p.log)
@@ -140,31 +141,31 @@ func effects(values map[series][]placed) []effect {
 		e.with, e.estimate = len(with), stats.Unpaired(with, without, 0.05/float64(len(list)))
 	}
 	slices.SortFunc(list, func(a, b effect) int {
-		return slices.Compare([]string{a.on, b.of}, []string{b.on, a.of}) // the later half first
+		return slices.Compare([]string{a.on, b.name}, []string{b.on, a.name}) // laterHalf first
 	})
 	return list
 }
 
-// writeEffects prints the effects; one above what is tolerated is an error.
+// writeEffects prints the effects. It returns an error if one exceeds the tolerance.
 func writeEffects(out io.Writer, list []effect) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "case\teffect of\truns\tchange\tinterval")
 	bad := 0
 	for _, e := range list {
 		mark := ""
-		if e.excluded() {
+		if e.exceedsTolerance() {
 			bad++
 			mark = "  above 1 %"
 		}
 		percent := func(log float64) float64 { return 100 * math.Expm1(log) }
-		fmt.Fprintf(table, "%s\t%s\t%d\t%+.1f %%\t[%+.1f, %+.1f] %%%s\n", e.on, e.of, e.with,
+		fmt.Fprintf(table, "%s\t%s\t%d\t%+.1f %%\t[%+.1f, %+.1f] %%%s\n", e.on, e.name, e.with,
 			percent(e.estimate.Shift), percent(e.estimate.Lo), percent(e.estimate.Hi), mark)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d effects are above %g %%", bad, 100*tolerated)
+		return fmt.Errorf("%d effects are above %g %%", bad, 100*tolerance)
 	}
 	return nil
 }

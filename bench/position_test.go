@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// An effect of the position is found where there is one, and none where there is none.
+// TestPosition checks that an effect of the position is found if and only if there is one.
 func TestPosition(t *testing.T) {
 	for _, test := range []struct {
-		late float64 // what runs of the later half are slower
+		late float64 // factor on values of the later half
 		want string
 	}{{1, ""}, {1.05, "1 effects are above 1 %"}} {
 		random := rand.New(rand.NewPCG(1, 2))
-		values := map[series][]placed{}
+		values := map[series][]placedValue{}
 		for _, target := range []string{"a", "b"} {
 			key := series{"d", "p/x", target}
 			for i := range 60 {
-				p := placed{position: float64(i%4) / 3, log: 3 + 0.005*random.NormFloat64()}
+				p := placedValue{position: float64(i%4) / 3, log: 3 + 0.005*random.NormFloat64()}
 				if p.position > 0.5 {
 					p.log += math.Log(test.late)
 				}

@@ -15,23 +15,24 @@ import (
 	"sync"
 )
 
-// A ledger is the experiments of a study so far, and how more are made. They are lines of the log.
-type ledger struct {
+// A studyRun runs the experiments of a study. Each is a line of the log.
+type studyRun struct {
 	study     study
 	n         int // experiments wanted
 	binary    string
-	cpus      []string // that run an experiment each; empty is all of them
+	cpus      []string // each runs one experiment at a time; an empty name means all CPUs
 	log, page string
 	version   string
 	mu        sync.Mutex
 	done      []experiment
 }
 
-func parseRates(args []string) (*ledger, error) {
-	l := &ledger{}
+// parseRates parses the flags of the subcommand.
+func parseRates(args []string) (*studyRun, error) {
+	l := &studyRun{}
 	var name, cpus string
 	set := flag.NewFlagSet("rates", flag.ContinueOnError)
-	names := strings.Join(each(studies, func(s study) string { return s.name }), ", ")
+	names := strings.Join(apply(studies, func(s study) string { return s.name }), ", ")
 	set.StringVar(&name, "study", "aa", "one of "+names)
 	set.IntVar(&l.n, "n", 0, "experiments, those in the log included (default: the study's own number)")
 	set.StringVar(&l.binary, "binary", "bin/knotmeter", "the program")
@@ -55,13 +56,12 @@ func parseRates(args []string) (*ledger, error) {
 	return l, nil
 }
 
-// benchRates measures how often the program is wrong and how often it finds what is there, with the program itself: A/A
-// experiments, in which every `different` is false, and experiments with a known slowdown, in which every verdict but
-// `different, worse` is a miss. It carries out the experiments that the log lacks, and prints the page.
+// benchRates measures how often verdicts of the program are wrong or missed: in A/A experiments every `different` is
+// false, and in experiments with a known slowdown every verdict but `different, worse` is a miss. It runs the
+// experiments that the log lacks, and prints the page.
 //
-// Each experiment is one call of the binary, with runs of 200 ms. Its outcome is appended to the log before
-// the next begins, so the command may be stopped at any time and goes on where it was; the page in docs/ is written
-// from the log after each.
+// Each experiment is one call of the binary with runs of 200 ms. Its outcome is appended to the log before the next one
+// begins, so the command continues after an interruption. The page in docs/ is written from the log after each.
 func benchRates(ctx context.Context, args []string) error {
 	l, err := parseRates(args)
 	if err != nil {
@@ -75,7 +75,7 @@ func benchRates(ctx context.Context, args []string) error {
 	if l.done, err = readLog[experiment](l.log); err != nil {
 		return err
 	}
-	if err := l.study.owns(l.done); err != nil {
+	if err := l.study.checkLog(l.done); err != nil {
 		return fmt.Errorf("%s: %w", l.log, err)
 	}
 	if err := l.measure(ctx); err != nil {
@@ -85,8 +85,8 @@ func benchRates(ctx context.Context, args []string) error {
 	return err
 }
 
-// measure carries out the experiments that the log lacks, one at a time on each CPU.
-func (l *ledger) measure(ctx context.Context) error {
+// measure runs the experiments that the log lacks, one at a time on each CPU.
+func (l *studyRun) measure(ctx context.Context) error {
 	missing := l.missing()
 	seeds := make(chan uint64, len(missing))
 	for _, seed := range missing {
@@ -102,7 +102,7 @@ func (l *ledger) measure(ctx context.Context) error {
 				if ctx.Err() != nil {
 					return
 				}
-				if err := l.one(ctx, cpu, seed); err != nil {
+				if err := l.runOne(ctx, cpu, seed); err != nil {
 					cancel(err)
 				}
 			}
@@ -115,8 +115,8 @@ func (l *ledger) measure(ctx context.Context) error {
 	return nil
 }
 
-// missing lists the seeds that the log has no experiment of.
-func (l *ledger) missing() []uint64 {
+// missing returns the seeds without an experiment in the log.
+func (l *studyRun) missing() []uint64 {
 	var seeds []uint64
 	for seed := uint64(1); seed <= uint64(l.n); seed++ {
 		if !slices.ContainsFunc(l.done, func(x experiment) bool { return x.Seed == seed }) {
@@ -126,8 +126,8 @@ func (l *ledger) missing() []uint64 {
 	return seeds
 }
 
-// one carries out an experiment and writes it down; an interrupted one is not.
-func (l *ledger) one(ctx context.Context, cpu string, seed uint64) error {
+// runOne runs an experiment and appends it to the log, unless it is interrupted.
+func (l *studyRun) runOne(ctx context.Context, cpu string, seed uint64) error {
 	x, err := l.study.measure(ctx, l.binary, cpu, seed)
 	if ctx.Err() != nil {
 		return nil
@@ -142,12 +142,12 @@ func (l *ledger) one(ctx context.Context, cpu string, seed uint64) error {
 		return err
 	}
 	l.done = append(l.done, x)
-	fmt.Fprintln(os.Stderr, x.line(l.n))
+	fmt.Fprintln(os.Stderr, x.progressLine(l.n))
 	return os.WriteFile(l.page, l.study.document(l.done), 0o644)
 }
 
-// readLog reads the experiments of a log, a line each. A torn last line, of a crash, is cut off: that experiment is
-// measured again.
+// readLog reads the experiments of a log, one per line. It cuts off a last line that a crash left incomplete, so that
+// this experiment is repeated. A missing log is empty.
 func readLog[E any](path string) ([]E, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

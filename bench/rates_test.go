@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/golden"
 )
 
-// example is a log of three A/A experiments, one of which is wrong.
+// example returns a log of three A/A experiments, one of which has a false verdict.
 func example(s study) []experiment {
 	lo, hi := -0.01, 0.012
 	above := 0.001
@@ -23,11 +23,11 @@ func example(s study) []experiment {
 			Blocks: blocks, Change: 0.004, CI: ci, Verdict: verdict, Direction: direction}
 	}
 	return []experiment{
-		{Seed: 1, Args: s.of(1).args, Version: "v1", Began: began, Seconds: 20,
+		{Seed: 1, Args: s.designOf(1).args, Version: "v1", Began: began, Seconds: 20,
 			Comparisons: []comparison{row("equivalent", "none", 8, [2]*float64{&lo, &hi})}},
-		{Seed: 2, Args: s.of(1).args, Version: "v1", Began: began.Add(time.Minute), Seconds: 50,
+		{Seed: 2, Args: s.designOf(1).args, Version: "v1", Began: began.Add(time.Minute), Seconds: 50,
 			Comparisons: []comparison{row("different", "worse", 11, [2]*float64{&above, &hi})}},
-		{Seed: 3, Args: s.of(1).args, Version: "v2", Began: began.Add(time.Hour), Seconds: 30,
+		{Seed: 3, Args: s.designOf(1).args, Version: "v2", Began: began.Add(time.Hour), Seconds: 30,
 			Comparisons: []comparison{row("undecided", "none", 30, [2]*float64{nil, nil})}},
 	}
 }
@@ -41,12 +41,12 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentNoise: the title has the width of the intervals, of each design, as far as they have ends.
+// TestDocumentNoise checks that the title has the width of each design's bounded intervals.
 func TestDocumentNoise(t *testing.T) {
 	lo, hi, end := -0.01, 0.02, 0.022
 	aa := studyOf(t, "aa")
 	of := func(seed uint64, ci [2]*float64) experiment {
-		return experiment{Seed: seed, Args: aa.of(seed).args, Comparisons: []comparison{{CI: ci}}}
+		return experiment{Seed: seed, Args: aa.designOf(seed).args, Comparisons: []comparison{{CI: ci}}}
 	}
 	requests, stream := of(1, [2]*float64{&lo, &hi}), of(81, [2]*float64{&hi, &end})
 	for want, done := range map[string][]experiment{
@@ -61,7 +61,7 @@ func TestDocumentNoise(t *testing.T) {
 	}
 }
 
-// TestPages: a page is what its log says, and there is none without a log.
+// TestPages checks that pages are those of their logs, and that there is none without a log.
 func TestPages(t *testing.T) {
 	for _, s := range studies {
 		done, err := readLog[experiment](filepath.Join("rates", s.name+".ndjson"))
@@ -117,7 +117,7 @@ func TestLog(t *testing.T) {
 			t.Fatalf("(-want +got):\n%s", d)
 		}
 	}
-	if l := (&ledger{n: 4, done: example(s)}); !slices.Equal(l.missing(), []uint64{4}) {
+	if l := (&studyRun{n: 4, done: example(s)}); !slices.Equal(l.missing(), []uint64{4}) {
 		t.Errorf("missing: %v, want 4 alone", l.missing())
 	}
 	if err := os.WriteFile(path, []byte("{}\nnonsense\n{}\n"), 0o644); err != nil {
@@ -130,10 +130,10 @@ func TestLog(t *testing.T) {
 
 func TestOwns(t *testing.T) {
 	aa, power := studyOf(t, "aa"), studyOf(t, "power")
-	if err := aa.owns(example(aa)); err != nil {
+	if err := aa.checkLog(example(aa)); err != nil {
 		t.Error(err)
 	}
-	if err := aa.owns(example(power)); err == nil {
+	if err := aa.checkLog(example(power)); err == nil {
 		t.Error("a log of another study is taken for its own")
 	}
 }
@@ -152,8 +152,7 @@ func TestPrimaries(t *testing.T) {
 	}
 }
 
-// TestMeasure measures with a program of a few lines: what the log has already is not measured again,
-// and two CPUs share the rest.
+// TestMeasure runs a script as program: experiments in the log are not repeated, and two CPUs share the others.
 func TestMeasure(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "program")
@@ -165,7 +164,7 @@ exit 2
 		t.Fatal(err)
 	}
 	s := studies[0]
-	l := &ledger{
+	l := &studyRun{
 		study: s, n: 9, binary: binary, cpus: []string{"", "0"},
 		log: filepath.Join(dir, "log"), page: filepath.Join(dir, "page"),
 		version: "v1", done: example(s),

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// benchReport measures how long the program takes to report on many runs, and how much memory, and prints a table: it
-// writes a results directory of made-up runs that look like those of the native tool, and lets the program render it,
-// one process for each format.
+// benchReport measures time and memory of reports on many runs, and prints a table. It writes a results directory of
+// synthetic runs like those of the native tool, and runs the program once for each format.
 func benchReport(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("report", flag.ContinueOnError)
 	runs := set.Int("runs", 100_000, "runs, at least; whole blocks")
@@ -57,8 +56,8 @@ func benchReport(ctx context.Context, args []string) error {
 	return nil
 }
 
-// render renders one format in a process of its own, and prints what that took. Its peak memory is the kernel's count
-// of resident pages (ru_maxrss), which for a moment includes this program's own, a few MB.
+// render renders one format with the program, and prints time, memory and size. The peak memory is the kernel's
+// ru_maxrss, which includes a few MB of this process before exec.
 func render(ctx context.Context, binary, dir, format string) error {
 	c := knotmeter(ctx, binary, "report", dir, "--format", format)
 	start := time.Now()

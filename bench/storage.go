@@ -21,8 +21,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// benchStorage measures what it costs to let Knotmeter run fio: the same job on the same file by fio alone and by the
-// tool, in interleaved pairs whose order alternates. It needs fio and a directory on a disk.
+// benchStorage measures the overhead of running fio through Knotmeter: the same job on the same file with the tool and
+// with fio alone, in interleaved pairs in alternating order. It needs fio and a directory on a disk.
 func benchStorage(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("storage", flag.ContinueOnError)
 	pairs := set.Int("pairs", 15, "interleaved pairs per job")
@@ -30,7 +30,7 @@ func benchStorage(ctx context.Context, args []string) error {
 	on := set.String("dir", ".", "a directory on a disk")
 	size := set.Int64("size", 256<<20, "bytes of the file")
 	jobs := set.String("jobs", "randread-4k-qd1,randread-4k-qd64,randwrite-4k-qd64,read-1m-qd16",
-		"the jobs, with commas between")
+		"jobs, separated by commas")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -55,20 +55,20 @@ func benchStorage(ctx context.Context, args []string) error {
 	return nil
 }
 
-// A storageBench is what runs fio, and where.
+// A storageBench has the tool, and the arguments of its runs.
 type storageBench struct {
 	tool  *fio.Tool
 	times family.Times
 	hosts host.Pair
 }
 
-// compare runs one job in pairs.
+// compare runs one job in pairs and prints the ratio of its rates.
 func (b storageBench) compare(ctx context.Context, name string, pairs int) error {
 	w, err := storage.Parse(name, "")
 	if err != nil {
 		return err
 	}
-	_, job, err := b.ours(ctx, w) // the file is written here
+	_, job, err := b.ours(ctx, w) // writes the file
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func (b storageBench) compare(ctx context.Context, name string, pairs int) error
 		return err
 	}
 	r := ratioOf(list, func(rate float64) float64 { return rate })
-	fmt.Printf("%-26s %5d  %8.4f  %.4f to %.4f     %.0f\n", name, pairs, r.of, r.q1, r.q3, r.theirs)
+	fmt.Printf("%-26s %5d  %8.4f  %.4f to %.4f     %.0f\n", name, pairs, r.ofMedians, r.q1, r.q3, r.theirs)
 	return nil
 }
 
-// ours is the rate by the tool, and the job file that it ran.
+// ours returns the rate per second with the tool, and its job file.
 func (b storageBench) ours(ctx context.Context, w storage.Job) (rate float64, job string, err error) {
 	m, err := b.tool.Run(ctx, b.hosts, w, b.times)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b storageBench) ours(ctx context.Context, w storage.Job) (rate float64, jo
 	return v.Number, job, nil
 }
 
-// fioAlone is the rate by fio as it is run by hand: without the options that make it report more.
+// fioAlone returns the rate per second of fio as run by hand, without options for additional output.
 func fioAlone(ctx context.Context, job string) (float64, error) {
 	cmd := exec.CommandContext(ctx, "fio", "--output-format=json", "-")
 	cmd.Stdin = strings.NewReader(strings.Replace(job, "lat_percentiles=1\n", "", 1))

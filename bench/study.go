@@ -15,32 +15,30 @@ import (
 	"time"
 )
 
-// A study is one kind of experiment, repeated with other seeds.
+// A study is a series of experiments that differ in their seeds.
 type study struct {
-	name string
-	// designs are what the experiments are of, in the order of their seeds.
-	designs []design
-	n       int    // experiments
-	cluster bool   // they take one, which is the current context's: one at a time
-	page    string // in docs/
-	title   string // of the page, without the noise
-	head    string // of the page: what is done
-	same    bool   // both targets are the same, so that 0 is the truth
-	// found says what counts in an experiment; rate names the share of experiments in which it did.
-	found func(comparison) bool
-	rate  string
-	goal  string // what the rate should be
+	name        string
+	designs     []design // in the order of their seeds
+	n           int      // default number of experiments
+	cluster     bool     // experiments use the cluster of the current context, so they run one at a time
+	page        string   // file in docs/
+	title       string   // of the page, without the width of the intervals
+	head        string   // introduction of the page
+	sameTargets bool     // both targets are the same, so that the true change is 0
+	found       func(comparison) bool
+	rate        string // describes the experiments with a comparison that found selects
+	goal        string // for their share
 }
 
-// A design is one command line, for so many seeds.
+// A design is a command line for a number of seeds.
 type design struct {
 	title string
-	seeds int      // 0: all that are left
+	seeds int      // 0: all remaining ones
 	args  []string // of run, without seed and directory
 }
 
-// of is the design of the experiment with this seed, from 1.
-func (s study) of(seed uint64) design {
+// designOf returns the design of the experiment with a seed, from 1.
+func (s study) designOf(seed uint64) design {
 	last := uint64(0)
 	for _, d := range s.designs {
 		if last += uint64(d.seeds); d.seeds == 0 || seed <= last {
@@ -50,7 +48,7 @@ func (s study) of(seed uint64) design {
 	return s.designs[len(s.designs)-1]
 }
 
-// The target that the cluster with the number 0 is, and what the studies look for.
+// The target of the cluster with number 0, and the rates and goals of studies.
 const (
 	onCluster  = "kube:knotmeter-test"
 	falseRate  = "with a false `different`"
@@ -64,9 +62,9 @@ var studies = []study{
 		name: "aa",
 		designs: []design{
 			{"requests, directly and through a Service: two primary comparisons", 80,
-				comparing("lab:native", "lab:native?label=again", "pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr")},
+				runArgs("lab:native", "lab:native?label=again", "pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr")},
 			{"a stream over an underlay of 1 Gbit/s: one primary comparison", 0,
-				comparing("lab:native?rate=1Gbit/s", "lab:native?rate=1Gbit/s&label=again", "pod-pod/other/tcp-stream")},
+				runArgs("lab:native?rate=1Gbit/s", "lab:native?rate=1Gbit/s&label=again", "pod-pod/other/tcp-stream")},
 		},
 		n: 200, page: "evidence/false-positives.md",
 		title: "How often a difference is found where there is none, in the lab",
@@ -74,12 +72,12 @@ var studies = []study{
 primary comparisons is false. The experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15,
 21 and 30 blocks, alpha 0.05 over all primary comparisons, delta 2 %), but with runs of 200 ms.
 `,
-		same: true, found: comparison.different, rate: falseRate, goal: falseGoal,
+		sameTargets: true, found: comparison.different, rate: falseRate, goal: falseGoal,
 	},
 	{
 		name: "aa-cluster",
 		designs: []design{{"requests, connections and a stream: three primary comparisons", 0,
-			append(comparing(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr",
+			append(runArgs(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr",
 				"pod-pod/other/tcp-stream"), "--yes")}},
 		n: 40, cluster: true, page: "evidence/false-positives-cluster.md",
 		title: "How often a difference is found where there is none, on a cluster",
@@ -89,12 +87,12 @@ two names, with fresh pods for both in each block, on the CPUs that the schedule
 default (looks at 8, 11, 15, 21 and 30 blocks, alpha 0.05 over all primary comparisons, delta 2 %), but with runs of
 200 ms.
 `,
-		same: true, found: comparison.different, rate: falseRate, goal: falseGoal,
+		sameTargets: true, found: comparison.different, rate: falseRate, goal: falseGoal,
 	},
 	{
 		name: "power",
 		designs: []design{{"a stream: one primary comparison", 0,
-			comparing("lab:native?rate=1Gbit/s", "lab:native?rate=950Mbit/s", "pod-pod/other/tcp-stream")}},
+			runArgs("lab:native?rate=1Gbit/s", "lab:native?rate=950Mbit/s", "pod-pod/other/tcp-stream")}},
 		n: 50, page: "evidence/power.md",
 		title: "How often a link that is 5 % slower is found, in the lab",
 		head: `Experiments in the lab with a known truth: the second target's underlay has 950 Mbit/s where the first's
@@ -109,9 +107,9 @@ of 200 ms.
 		name: "power-latency",
 		designs: []design{
 			{"an underlay with 500 µs of delay, and 35 µs more: one primary comparison", 50,
-				comparing("lab:native?delay=500us", "lab:native?delay=535us", "pod-pod/other/tcp-rr")},
+				runArgs("lab:native?delay=500us", "lab:native?delay=535us", "pod-pod/other/tcp-rr")},
 			{"an underlay with 1 ms of delay, and 60 µs more: one primary comparison", 0,
-				comparing("lab:native?delay=1ms", "lab:native?delay=1060us", "pod-pod/other/tcp-rr")},
+				runArgs("lab:native?delay=1ms", "lab:native?delay=1060us", "pod-pod/other/tcp-rr")},
 		},
 		n: 100, page: "evidence/power-latency.md",
 		title: "How often requests that take 5 % longer are found, in the lab",
@@ -125,7 +123,7 @@ but with runs of 200 ms.
 	},
 	{
 		name: "power-cluster",
-		designs: []design{{"a stream: one primary comparison", 0, append(comparing(
+		designs: []design{{"a stream: one primary comparison", 0, append(runArgs(
 			onCluster+"?client-node=node-1&server-node=node-2&label=1 Gbit/s",
 			onCluster+"?client-node=node-3&server-node=node-4&label=950 Mbit/s", "pod-pod/other/tcp-stream"), "--yes")}},
 		n: 40, cluster: true, page: "evidence/power-cluster.md",
@@ -140,8 +138,8 @@ a delay, which test clusters do not have.
 	},
 }
 
-// comparing is the command line of an experiment with two targets, all of whose cases are primary.
-func comparing(baseline, other string, cases ...string) []string {
+// runArgs returns arguments of run for an experiment with two targets, in which all cases are primary.
+func runArgs(baseline, other string, cases ...string) []string {
 	args := []string{"--target", baseline, "--target", other, "--suite", "network:quick"}
 	for _, c := range cases {
 		args = append(args, "--case", c)
@@ -154,20 +152,20 @@ type experiment struct {
 	Seed        uint64       `json:"seed"`
 	Args        []string     `json:"args"`
 	Version     string       `json:"version"`
-	CPU         string       `json:"cpu,omitempty"` // that all of it ran on; else on all
+	CPU         string       `json:"cpu,omitempty"` // the only CPU used; empty: all
 	Began       time.Time    `json:"began"`
 	Seconds     float64      `json:"seconds"`
 	Comparisons []comparison `json:"comparisons"` // primary ones
 }
 
-// A comparison is what the log keeps of a row of knotmeter/comparison/v1.
+// A comparison has the logged fields of a row of knotmeter/comparison/v1.
 type comparison struct {
 	Case      string      `json:"case"`
 	Metric    string      `json:"metric"`
 	Role      string      `json:"role"`
 	Blocks    int         `json:"blocks"`
 	Change    float64     `json:"change"`
-	CI        [2]*float64 `json:"ci"` // null: without end
+	CI        [2]*float64 `json:"ci"` // null: unbounded
 	Verdict   string      `json:"verdict"`
 	Direction string      `json:"direction"`
 }
@@ -175,7 +173,7 @@ type comparison struct {
 func (c comparison) different() bool { return c.Verdict == "different" }
 func (c comparison) worse() bool     { return c.different() && c.Direction == "worse" }
 
-// width is that of the interval, as a fraction; infinite if it has not both ends.
+// width returns the width of the interval as a fraction; infinite if an end is missing.
 func (c comparison) width() float64 {
 	if c.CI[0] == nil || c.CI[1] == nil {
 		return math.Inf(1)
@@ -183,15 +181,15 @@ func (c comparison) width() float64 {
 	return *c.CI[1] - *c.CI[0]
 }
 
-// excludesZero reports whether the interval misses the truth of an A/A experiment, whatever the verdict.
+// excludesZero reports whether the interval excludes 0, the true change in an A/A experiment, whatever the verdict.
 func (c comparison) excludesZero() bool {
 	return c.CI[0] != nil && *c.CI[0] > 0 || c.CI[1] != nil && *c.CI[1] < 0
 }
 
-// owns returns an error if the log is of experiments with other arguments.
-func (s study) owns(done []experiment) error {
+// checkLog returns an error if the log has experiments with other arguments.
+func (s study) checkLog(done []experiment) error {
 	for _, x := range done {
-		if !slices.Equal(x.Args, s.of(x.Seed).args) {
+		if !slices.Equal(x.Args, s.designOf(x.Seed).args) {
 			return fmt.Errorf("experiment %d is of another study (%s); remove the log to begin anew",
 				x.Seed, strings.Join(x.Args, " "))
 		}
@@ -199,9 +197,9 @@ func (s study) owns(done []experiment) error {
 	return nil
 }
 
-// measure carries out one experiment, on one CPU if it is named, and removes its results.
+// measure runs one experiment, on a single CPU if cpu is not empty, and removes its results.
 func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (experiment, error) {
-	x := experiment{Seed: seed, Args: s.of(seed).args, CPU: cpu, Began: time.Now().UTC().Truncate(time.Second)}
+	x := experiment{Seed: seed, Args: s.designOf(seed).args, CPU: cpu, Began: time.Now().UTC().Truncate(time.Second)}
 	dir, err := os.MkdirTemp("", "knotmeter-rates")
 	if err != nil {
 		return x, err
@@ -210,7 +208,7 @@ func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (ex
 	args := slices.Concat([]string{"run"}, x.Args, []string{"--seed", strconv.FormatUint(seed, 10),
 		"--progress", "none", "-o", "json", "--out", filepath.Join(dir, "results")})
 	if cpu != "" {
-		// Those on other CPUs run at the same time, which is meant.
+		// Experiments on other CPUs run at the same time on purpose.
 		binary, args = "taskset", slices.Concat([]string{"-c", cpu, binary}, args, []string{"--share"})
 	}
 	out, err := output(knotmeter(ctx, binary, args...))
@@ -222,12 +220,11 @@ func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (ex
 	return x, err
 }
 
-// runFailed is the exit status of the program when not everything could be measured: where the machine was so busy
-// that a case was given up, what was measured of it is compared all the same, and counts here, since leaving such
-// experiments out would choose among them.
+// runFailed is the exit status of the program if a case could not be measured completely, such as on a busy machine.
+// Its runs are compared and counted all the same, since omitting such experiments would bias the rates.
 const runFailed = 2
 
-// exitStatus is that of a command that failed; 0 if it did not end by itself.
+// exitStatus returns the exit status of a failed command; -1 after a signal, and 0 if it did not start.
 func exitStatus(err error) int {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
@@ -235,7 +232,7 @@ func exitStatus(err error) int {
 	return 0
 }
 
-// primaries reads the primary rows of a comparison.
+// primaries returns the primary rows of a comparison in JSON, at least one.
 func primaries(text []byte) ([]comparison, error) {
 	var document struct{ Comparisons []comparison }
 	if err := json.Unmarshal(text, &document); err != nil {

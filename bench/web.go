@@ -15,31 +15,31 @@ import (
 	"time"
 )
 
-// A webBench is the flags, and the server that all ask.
+// A webBench holds the flags of the subcommand and the server.
 type webBench struct {
 	only           string
 	pairs, clients int
 	duration       time.Duration
-	limit          time.Duration
-	rate           float64
+	limit          time.Duration // of the 99th percentile of lateness
+	rate           float64       // requests per second when measuring memory
 	realtime       bool
 	verbose        bool
 	server         *httpServer
 }
 
-// benchWeb compares the generator of requests over HTTP with wrk in a closed loop, and with vegeta in an open one: on
-// the same server, on the same CPUs, in interleaved pairs whose order alternates. It needs wrk, taskset and two CPUs.
+// benchWeb compares the HTTP load generator with wrk in a closed loop and with vegeta in an open loop, on the same
+// server and CPUs, in interleaved pairs in alternating order. It needs wrk, taskset and two CPUs.
 func benchWeb(ctx context.Context, args []string) (err error) {
 	var b webBench
 	set := flag.NewFlagSet("web", flag.ContinueOnError)
-	set.StringVar(&b.only, "only", "", "closed, open or memory; empty is the first two")
+	set.StringVar(&b.only, "only", "", "closed, open or memory (default: closed and open)")
 	set.IntVar(&b.pairs, "pairs", 7, "interleaved pairs per comparison")
-	set.IntVar(&b.clients, "clients", 32, "of the closed loop")
-	set.DurationVar(&b.duration, "duration", 2*time.Second, "of a run; of memory, the whole of it")
-	set.DurationVar(&b.limit, "limit", time.Millisecond, "of the 99th percentile of lateness")
-	set.Float64Var(&b.rate, "rate", 5000, "requests per second of memory")
+	set.IntVar(&b.clients, "clients", 32, "clients of the closed loop")
+	set.DurationVar(&b.duration, "duration", 2*time.Second, "duration of a run; of -only memory, the whole duration")
+	set.DurationVar(&b.limit, "limit", time.Millisecond, "limit of the 99th percentile of lateness")
+	set.Float64Var(&b.rate, "rate", 5000, "requests per second of -only memory")
 	set.BoolVar(&b.realtime, "realtime", false,
-		"all sides go before whatever else runs (SCHED_RR), on a machine that others use too; takes root")
+		"give client and server priority over other processes of a busy machine (SCHED_RR); needs root")
 	set.BoolVar(&b.verbose, "v", false, "print every run")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -55,91 +55,92 @@ func benchWeb(ctx context.Context, args []string) (err error) {
 	}
 	defer b.server.stop()
 	if b.only == "memory" {
-		return b.memory(ctx)
+		return b.measureMemory(ctx)
 	}
 	if b.only == "" || b.only == "closed" {
-		if err := b.closed(ctx); err != nil {
+		if err := b.compareClosed(ctx); err != nil {
 			return err
 		}
 	}
 	if b.only == "" || b.only == "open" {
-		return b.open(ctx)
+		return b.compareOpen(ctx)
 	}
 	return nil
 }
 
-func (b *webBench) say(format string, a ...any) {
+// logf prints a line if -v is given.
+func (b *webBench) logf(format string, a ...any) {
 	if b.verbose {
 		fmt.Printf(format, a...)
 	}
 }
 
-// ask runs the generator.
-func (b *webBench) ask(ctx context.Context, j job) (figure, error) {
+// runJob runs the generator.
+func (b *webBench) runJob(ctx context.Context, j job) (figure, error) {
 	j.Path, j.Connections, j.Window = "/", 16, b.duration
-	return b.server.ask(ctx, j, b.realtime)
+	return b.server.runJob(ctx, j, b.realtime)
 }
 
-// closed compares requests per second of so many clients with wrk's.
-func (b *webBench) closed(ctx context.Context) error {
+// compareClosed compares requests per second of a closed loop with wrk's.
+func (b *webBench) compareClosed(ctx context.Context) error {
 	ours := func() (float64, error) {
-		f, err := b.ask(ctx, job{Clients: b.clients})
+		f, err := b.runJob(ctx, job{Clients: b.clients})
 		return float64(f.OK) / b.duration.Seconds(), err
 	}
 	wrk := func() (float64, error) { return b.wrk(ctx) }
 	pairs, err := interleave(b.pairs, ours, wrk, func(p pair[float64]) {
-		b.say("closed: ours %.0f/s, wrk %.0f/s, ratio %.3f\n", p.ours, p.theirs, p.ours/p.theirs)
+		b.logf("closed: ours %.0f/s, wrk %.0f/s, ratio %.3f\n", p.ours, p.theirs, p.ours/p.theirs)
 	})
 	if err != nil {
 		return err
 	}
 	r := ratioOf(pairs, func(rate float64) float64 { return rate })
 	fmt.Printf("closed loop, %d clients: ours %.0f/s, wrk %.0f/s, ratio of medians %.3f, "+
-		"quartiles of ratios %.3f to %.3f (wanted 0.8)\n", b.clients, r.ours, r.theirs, r.of, r.q1, r.q3)
+		"quartiles of ratios %.3f to %.3f (wanted 0.8)\n", b.clients, r.ours, r.theirs, r.ofMedians, r.q1, r.q3)
 	return nil
 }
 
-// wrk is requests per second.
+// wrk runs wrk and returns its requests per second.
 func (b *webBench) wrk(ctx context.Context) (float64, error) {
 	seconds := max(1, int(b.duration.Seconds()))
-	out, err := output(pinned(ctx, clientCPU, b.realtime,
+	out, err := output(pinnedCommand(ctx, clientCPU, b.realtime,
 		"wrk", "-t", "1", "-c", strconv.Itoa(b.clients), "-d", strconv.Itoa(seconds)+"s", b.server.URL))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(out)) {
-		if text, is := strings.CutPrefix(strings.TrimSpace(line), "Requests/sec:"); is {
+		if text, found := strings.CutPrefix(strings.TrimSpace(line), "Requests/sec:"); found {
 			return strconv.ParseFloat(strings.TrimSpace(text), 64)
 		}
 	}
 	return 0, fmt.Errorf("wrk printed no rate: %s", out)
 }
 
-// Steps of the search for a rate: each is this much above the one before.
+// Rates per second that findHighestRate tries, and the factor between two of them.
 const (
 	firstRate = 2000
 	rateStep  = 1.19 // four to a doubling
 	lastRate  = 100_000
 )
 
-// open compares the highest rate at which one request in a hundred is late by no more than the limit, per CPU second,
-// with vegeta's. The rates are climbed in turn.
-func (b *webBench) open(ctx context.Context) error {
+// compareOpen compares the highest rates at which the 99th percentile of lateness is within the limit with vegeta's, in
+// requests per second and per CPU second.
+func (b *webBench) compareOpen(ctx context.Context) error {
 	program, remove, err := buildVegeta(ctx)
 	if err != nil {
 		return err
 	}
 	defer remove()
 	ours := func() (step, error) {
-		return b.climb("ours", func(rate float64) (figure, error) { return b.ask(ctx, job{Rate: rate}) })
+		return b.findHighestRate("ours", func(rate float64) (figure, error) { return b.runJob(ctx, job{Rate: rate}) })
 	}
 	vegeta := func() (step, error) {
-		return b.climb("vegeta", func(rate float64) (figure, error) {
-			return figureOf(pinned(ctx, clientCPU, b.realtime, program,
+		return b.findHighestRate("vegeta", func(rate float64) (figure, error) {
+			return runForFigure(pinnedCommand(ctx, clientCPU, b.realtime, program,
 				"-url", b.server.URL, "-rate", strconv.Itoa(int(rate)), "-duration", b.duration.String()))
 		})
 	}
-	var kept []pair[step] // by both
+	var kept []pair[step] // in which both programs kept a rate
 	_, err = interleave(b.pairs, ours, vegeta, func(p pair[step]) {
 		x, y := p.ours, p.theirs
 		if y.rate == 0 {
@@ -147,7 +148,7 @@ func (b *webBench) open(ctx context.Context) error {
 				"vegeta keeps no rate at which the p99 of lateness is below %v\n", x.rate, x.perCPU, b.limit)
 			return
 		}
-		b.say("open: ours %.0f/s (%.0f per CPU second), vegeta %.0f/s (%.0f), ratio per CPU second %.2f\n",
+		b.logf("open: ours %.0f/s (%.0f per CPU second), vegeta %.0f/s (%.0f), ratio per CPU second %.2f\n",
 			x.rate, x.perCPU, y.rate, y.perCPU, x.perCPU/y.perCPU)
 		kept = append(kept, p)
 	})
@@ -158,11 +159,11 @@ func (b *webBench) open(ctx context.Context) error {
 	perCPU := ratioOf(kept, func(s step) float64 { return s.perCPU })
 	fmt.Printf("open loop, p99 of lateness below %v: ours %.0f/s, vegeta %.0f/s, ratio %.2f; per CPU second ours %.0f, "+
 		"vegeta %.0f, ratio of medians %.2f, quartiles of ratios %.2f to %.2f (wanted 2)\n", b.limit,
-		rate.ours, rate.theirs, rate.of, perCPU.ours, perCPU.theirs, perCPU.of, perCPU.q1, perCPU.q3)
+		rate.ours, rate.theirs, rate.ofMedians, perCPU.ours, perCPU.theirs, perCPU.ofMedians, perCPU.q1, perCPU.q3)
 	return nil
 }
 
-// buildVegeta compiles the program of bench/vegeta into a directory that remove removes.
+// buildVegeta compiles the program of bench/vegeta into a temporary directory, which remove deletes.
 func buildVegeta(ctx context.Context) (program string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "bench-web")
 	if err != nil {
@@ -179,20 +180,20 @@ func buildVegeta(ctx context.Context) (program string, remove func(), err error)
 	return program, remove, nil
 }
 
-// A step is a rate that was kept, and what it cost.
-type step struct{ rate, perCPU float64 }
+// A step is a rate within the limit of lateness.
+type step struct{ rate, perCPU float64 } // requests per second and per CPU second
 
-// climb finds the highest rate that is kept, or 0: it raises the rate until requests are left unanswered, or four rates
-// in a row after one that was kept are not. A rate below the first one that is kept may have been too low: some sleep
-// too long between few requests.
-func (b *webBench) climb(name string, do func(rate float64) (figure, error)) (step, error) {
+// findHighestRate returns the highest rate within the limit, or 0. It raises the rate until requests fail or remain
+// unanswered, or until four rates in a row after one within the limit exceed it. Rates that are too low may exceed the
+// limit as well, since some generators sleep too long between few requests.
+func (b *webBench) findHighestRate(name string, do func(rate float64) (figure, error)) (step, error) {
 	var best step
 	for rate, missed := float64(firstRate), 0; rate <= lastRate && missed < 4; rate *= rateStep {
 		f, err := do(math.Round(rate))
 		if err != nil {
 			return best, err
 		}
-		b.say("  %s %.0f/s: %d answered, %d failed, late p99 %.3f ms, CPU %.2f s\n",
+		b.logf("  %s %.0f/s: %d answered, %d failed, late p99 %.3f ms, CPU %.2f s\n",
 			name, rate, f.OK, f.Failed, f.LateP99*1e3, f.CPU)
 		switch planned := math.Round(rate) * b.duration.Seconds(); {
 		case f.Failed > 0 || float64(f.OK) < 0.99*planned:
@@ -206,9 +207,9 @@ func (b *webBench) climb(name string, do func(rate float64) (figure, error)) (st
 	return best, nil
 }
 
-// memory runs once for the whole duration while the process prints its size.
-func (b *webBench) memory(ctx context.Context) error {
-	f, err := b.ask(ctx, job{Rate: b.rate, SizeEvery: b.duration / 60})
+// measureMemory runs the generator once for the whole duration; it prints its size sixty times.
+func (b *webBench) measureMemory(ctx context.Context) error {
+	f, err := b.runJob(ctx, job{Rate: b.rate, SizeEvery: b.duration / 60})
 	if err != nil {
 		return err
 	}

@@ -15,17 +15,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A wire is two network namespaces that a veth pair joins. They have no names: when this program ends they are gone.
+// A wire is two network namespaces connected by a veth pair. They have no names, so the kernel removes them when this
+// program ends.
 type wire struct{ client, server end }
 
-// An end is a host in one of the two namespaces.
+// An end is a host in one of the namespaces.
 type end struct {
 	*host.Local
 	ns  netns.NsHandle
 	cpu int
 }
 
-// newWire makes the namespaces and the pair.
+// newWire makes the namespaces and the veth pair. It needs root.
 func newWire(clientCPU, serverCPU int) (*wire, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,7 +38,7 @@ func newWire(clientCPU, serverCPU int) (*wire, error) {
 			return nil, errors.Join(err, w.Close())
 		}
 		addr := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
-		e.Local = host.NewLocal([]string{"client", "server"}[i], addr, []int{e.cpu}, self, beAgent)
+		e.Local = host.NewLocal([]string{"client", "server"}[i], addr, []int{e.cpu}, self, agentCommand)
 	}
 	if err := w.connect(); err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -45,7 +46,7 @@ func newWire(clientCPU, serverCPU int) (*wire, error) {
 	return w, nil
 }
 
-// newNamespace makes a network namespace on a thread that ends with it.
+// newNamespace makes a network namespace on a thread that then ends.
 func newNamespace() (netns.NsHandle, error) {
 	type made struct {
 		ns  netns.NsHandle
@@ -53,7 +54,7 @@ func newNamespace() (netns.NsHandle, error) {
 	}
 	out := make(chan made)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is of no more use
+		runtime.LockOSThread() // never unlocked, so that the thread ends
 		ns, err := netns.New()
 		out <- made{ns, err}
 	}()
@@ -64,7 +65,7 @@ func newNamespace() (netns.NsHandle, error) {
 	return m.ns, nil
 }
 
-// connect joins the namespaces.
+// connect adds a veth pair between the namespaces.
 func (w *wire) connect() error {
 	h, err := netlink.NewHandleAt(w.client.ns)
 	if err != nil {
@@ -103,7 +104,7 @@ func (e end) configure() error {
 	return h.LinkSetUp(link)
 }
 
-// Run runs c in the end's namespace.
+// Run runs a command in the namespace.
 func (e end) Run(ctx context.Context, c host.Cmd) error {
 	out := make(chan error)
 	go func() {
@@ -117,14 +118,14 @@ func (e end) Run(ctx context.Context, c host.Cmd) error {
 	return <-out
 }
 
-// pair is both ends for the native tool.
+// pair returns both ends for the native tool.
 func (w *wire) pair(port uint16) host.Pair {
 	at := netip.AddrPortFrom(w.server.Addr(), port)
-	// Not Shared, so that the tool leaves both sides where -cpus puts them, as the other program has them.
+	// Not Shared, so that the tool keeps both sides on the CPUs of -cpus, like the reference program.
 	return host.Pair{Client: w.client, Server: w.server, Dial: at, Listen: at, MTU: 1500}
 }
 
-// Close lets the kernel remove everything.
+// Close removes the namespaces with the veth pair.
 func (w *wire) Close() error {
 	var errs []error
 	for _, e := range []end{w.client, w.server} {

@@ -1,8 +1,8 @@
-// Command vegeta attacks a URL with vegeta's own library for the comparison of `bench web`, and prints in JSON how many
-// requests were answered, how late it was, and what CPU time it took.
+// Command vegeta sends requests to a URL with vegeta's library for `bench web`, and prints in JSON the numbers of
+// answers and failures, the 99th percentile of lateness in seconds, and the CPU time in seconds.
 //
-// vegeta stamps a request when it is sent. How late that was is counted from the plan that fits it best: the earliest
-// that no request would have been ahead of.
+// vegeta records when a request is sent, not when it was due. Lateness is relative to the latest schedule at the given
+// rate by which no request is early.
 package main
 
 import (
@@ -19,9 +19,9 @@ import (
 )
 
 func main() {
-	url := flag.String("url", "", "to attack")
+	url := flag.String("url", "", "URL to send requests to")
 	rate := flag.Int("rate", 1000, "requests per second")
-	duration := flag.Duration("duration", time.Second, "of the attack")
+	duration := flag.Duration("duration", time.Second, "duration of the load")
 	flag.Parse()
 	targeter := vegeta.NewStaticTargeter(vegeta.Target{Method: "GET", URL: *url})
 	attacker := vegeta.NewAttacker(vegeta.KeepAlive(true), vegeta.Connections(10000))
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// lateness is in seconds, of each request.
+// lateness returns the lateness of each request in seconds.
 func lateness(sent []time.Time, seqs []uint64, rate float64) []float64 {
 	late := make([]float64, len(sent))
 	first := math.Inf(1)
@@ -60,6 +60,7 @@ func lateness(sent []time.Time, seqs []uint64, rate float64) []float64 {
 	return late
 }
 
+// quantile sorts the list and returns its quantile q, from 0 to 1.
 func quantile(list []float64, q float64) float64 {
 	if len(list) == 0 {
 		return 0
@@ -68,6 +69,7 @@ func quantile(list []float64, q float64) float64 {
 	return list[min(len(list)-1, int(q*float64(len(list))))]
 }
 
+// cpu returns the CPU time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
