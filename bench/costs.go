@@ -103,7 +103,7 @@ func (s siteCosts) table(window string) string {
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
 	b.WriteString("| | median | from, to |\n|---|---|---|\n")
 	row("pods started for a site", s.pods.format(0))
-	row("requests of ours to the API server for a site", s.calls.format(0))
+	row("Knotmeter's requests to the API server for a site", s.calls.format(0))
 	row("requests of all of the cluster for a site, mean", fmt.Sprintf("%.0f | ", s.requests))
 	row("seconds to make a site", s.setup.format(1))
 	row("seconds to remove it", s.cleanup.format(1))

@@ -55,7 +55,7 @@ func TestSummarise(t *testing.T) {
 		t.Errorf("got %+v, wanted %+v", s, want)
 	}
 	for _, line := range []string{
-		"| requests of ours to the API server for a site | 35 | 30 to 40 |",
+		"| Knotmeter's requests to the API server for a site | 35 | 30 to 40 |",
 		"3 sites, 5 runs with windows of 10s, 1 of them invalid: 60 % of the time",
 	} {
 		if got := s.table("10s"); !strings.Contains(got, line) {
