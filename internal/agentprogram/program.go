@@ -49,7 +49,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go cancelWithParent(ctx, cancel)
+	go cancelWithParent(ctx, os.Getppid(), cancel)
 	return agent.Serve(ctx, stdin, stdout, agent.Program{Version: netload.Version(), Verbs: Verbs()})
 }
 
@@ -136,11 +136,10 @@ func digest(out io.Writer) error {
 // parentInterval is the time between checks of the parent process.
 const parentInterval = 500 * time.Millisecond
 
-// cancelWithParent calls cancel when the parent process has ended, so that the agent has another parent. It polls,
+// cancelWithParent calls cancel when the process parent has ended, so that the agent has another parent. It polls,
 // because the kernel's signal for that (PR_SET_PDEATHSIG) is sent when the thread ends that started the agent, and a Go
 // program starts and ends threads at any time.
-func cancelWithParent(ctx context.Context, cancel context.CancelCauseFunc) {
-	parent := os.Getppid()
+func cancelWithParent(ctx context.Context, parent int, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(parentInterval)
 	defer tick.Stop()
 	for {

@@ -259,8 +259,12 @@ func (c *Client) Remove(ctx context.Context, i Inventory) (left []string, err er
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			if err == nil {
+			switch {
+			case err != nil:
+			case len(left) > 0:
 				err = fmt.Errorf("%d objects are left, the first %s", len(left), left[0])
+			default:
+				err = fmt.Errorf("controllers may still create objects: %w", context.Cause(ctx))
 			}
 			return left, err
 		}

@@ -1,7 +1,11 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,5 +34,33 @@ func TestInPod(t *testing.T) {
 	if err != nil || c.Server.Addresses[0] != "[fd00::1]:443" ||
 		c.Server.Host != "kubernetes.default.svc" || c.Auth[0].Value != "Bearer abc" {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A removal that ends while controllers may still create objects reports that, although no object is left.
+func TestRemoveEndsWhileSettling(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	lists := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			_, _ = io.WriteString(w, "{}")
+		case lists == 0: // the Deployment
+			_, _ = io.WriteString(w, `{"items":[{"metadata":{"name":"knotmeter-r-1"}}]}`)
+		default:
+			_, _ = io.WriteString(w, `{"items":[]}`)
+		}
+		if lists++; lists > 6 {
+			cancel()
+		}
+	}))
+	defer server.Close()
+	c, err := Connect(host.Endpoint{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := c.Remove(ctx, Inventory{Kind: KindOf("deployment"), Run: "r", Namespace: "ns"})
+	if len(left) > 0 || err == nil {
+		t.Errorf("%v are left, %v", left, err)
 	}
 }

@@ -77,14 +77,19 @@ func failure(format string, a ...any) error {
 }
 
 // worstError joins errors and gives them the most important status: an interruption, then a failed gate, then failed
-// runs, then a closed output, then an inconclusive gate.
+// runs, then a closed output, then an inconclusive gate. Errors without one of these count as failed runs.
 func worstError(errs ...error) error {
 	order := []int{statusInterrupted, statusGateFailed, statusRunFailed, statusClosed, statusGateOpen}
 	first := len(order)
 	for _, err := range errs {
-		if e, ok := errors.AsType[*statusError](err); ok {
-			first = min(first, slices.Index(order, e.status))
+		if err == nil {
+			continue
 		}
+		status := slices.Index(order, statusRunFailed)
+		if e, ok := errors.AsType[*statusError](err); ok && slices.Contains(order, e.status) {
+			status = slices.Index(order, e.status)
+		}
+		first = min(first, status)
 	}
 	all := errors.Join(errs...)
 	if all == nil {

@@ -95,7 +95,7 @@ var parameters = []string{"at", "how", "trials", "interval"}
 func (w *Workload) set(key, value string) (err error) {
 	choose := func(yes, no string) (bool, error) {
 		if value != yes && value != no {
-			return false, fmt.Errorf("%w: %s=%s is neither %s nor %s", family.ErrInvalid, key, value, no, yes)
+			return false, fmt.Errorf("it is neither %s nor %s", no, yes)
 		}
 		return value == yes, nil
 	}
@@ -104,7 +104,7 @@ func (w *Workload) set(key, value string) (err error) {
 		w.Same, err = choose("same", "other")
 	case "how":
 		if w.Change != EndpointGone {
-			return fmt.Errorf("%w: only %s has how=", family.ErrInvalid, EndpointGone)
+			return fmt.Errorf("only %s has how=", EndpointGone)
 		}
 		w.Abrupt, err = choose("abrupt", "graceful")
 	case "trials":

@@ -1,7 +1,8 @@
 package probe
 
 import (
-	"slices"
+	"encoding/hex"
+	"strings"
 	"testing"
 )
 
@@ -101,7 +102,7 @@ func TestLock(t *testing.T) {
 	if _, is := token.number(other.datagram(nil, 7)); is {
 		t.Error("an answer with another token counts")
 	}
-	if slices.Contains([]string{lock.String()}, string(token[:])) {
+	if strings.Contains(lock.String(), hex.EncodeToString(token[:8])) {
 		t.Error("the lock shows the token")
 	}
 }

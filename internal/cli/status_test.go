@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+)
+
+// The most important status wins; an error without one counts as failed runs.
+func TestWorstError(t *testing.T) {
+	open, interrupted := &statusError{statusGateOpen, errors.New("open")}, &statusError{statusInterrupted, errors.New("^C")}
+	for _, test := range []struct {
+		errs []error
+		want int
+	}{
+		{[]error{nil, errors.New("unreadable")}, statusRunFailed},
+		{[]error{open, errors.New("unreadable")}, statusRunFailed},
+		{[]error{open, nil}, statusGateOpen},
+		{[]error{open, interrupted, errors.New("unreadable")}, statusInterrupted},
+		{[]error{&statusError{99, errors.New("unknown")}}, statusRunFailed},
+	} {
+		if e, ok := errors.AsType[*statusError](worstError(test.errs...)); !ok || e.status != test.want {
+			t.Errorf("%v: %v, want status %d", test.errs, e, test.want)
+		}
+	}
+	if err := worstError(nil, nil); err != nil {
+		t.Error(err)
+	}
+}
