@@ -267,7 +267,7 @@ func measuredOnce(recs *records) (found []Finding, checked int) {
 	return found, checked
 }
 
-// quantised checks the latencies of each table, and of each case and target of ours.
+// quantised checks the latencies of each table, and of each measured case and target.
 func quantised(recs *records) (found []Finding, checked int) {
 	for _, table := range recs.tables {
 		var values []float64

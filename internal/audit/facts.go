@@ -92,7 +92,7 @@ func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 	return 0
 }
 
-// published reports whether a run is a cell of a table or a sentence, and not a run of ours.
+// published reports whether a run is a cell of a table or a sentence, and was not measured here.
 func published(r *result.Run) bool { return r.Fact(FactPlace) != "" }
 
 // placeOf returns the place of a metric of a run.

@@ -143,7 +143,7 @@ func (recs *records) metrics(caseName string) []string {
 }
 
 // newPathDifference compares two sides by one metric. The result is unknown unless both sides have the metric in one
-// unit, and are published numbers or enough blocks of ours.
+// unit, and are published numbers or enough measured blocks.
 func newPathDifference(of string, x, y []*result.Run) pathDifference {
 	c := pathDifference{metric: of}
 	a, b := map[int]float64{}, map[int]float64{}

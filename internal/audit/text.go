@@ -39,7 +39,7 @@ var textRules = []Rule{
 		Why: "More than the limit comes from a cache or a burst credit, and ends with it."},
 }
 
-// noCounts checks each table, and the runs of ours.
+// noCounts checks each table, and the measured runs.
 func noCounts(recs *records) (found []Finding, checked int) {
 	for _, table := range recs.tables {
 		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), noFigure)
@@ -86,7 +86,7 @@ func fewRunsText(table string, cells []*result.Run, without, figures int) string
 	return fmt.Sprintf("%s from fewer than %d runs, down to %d.", some, fewBlocks, least)
 }
 
-// fewRuns counts the cases of ours with fewer runs than any test needs, in one finding.
+// fewRuns counts the measured cases with fewer runs than any test needs, in one finding.
 func fewRuns(recs *records) (found []Finding, checked int) {
 	few, least := 0, 0
 	for _, runs := range recs.pairs() {

@@ -215,7 +215,7 @@ func TestAttemptsOfExperiments(t *testing.T) {
 	}
 }
 
-// TestImportsAmongOurs compares an experiment of ours with two tables, one of which does not record the better
+// TestImportsAmongOurs compares a measured experiment with two tables, one of which does not record the better
 // direction.
 func TestImportsAmongOurs(t *testing.T) {
 	table := func(id string, seed uint64, ratio float64) *world {

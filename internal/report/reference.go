@@ -29,7 +29,7 @@ type publishedRow struct {
 	Pairs []matchedTarget    `json:"pairs,omitempty"`
 }
 
-// A matchedTarget is a target of ours next to the published target that the user matched with it. The changes are
+// A matchedTarget is a measured target next to the published target that the user matched with it. The changes are
 // against the baseline and its published match; PublishedChange is missing if the baseline has no match.
 type matchedTarget struct {
 	Here            reference.Figure  `json:"here"`
@@ -105,7 +105,7 @@ func (b *publishedRow) matchTargets(matches []reference.Match, c compare.Compari
 	}
 }
 
-// UnpairedPublished returns the published figures without a matched target of ours.
+// UnpairedPublished returns the published figures without a matching measured target.
 func (b publishedRow) UnpairedPublished() []reference.Figure {
 	return slices.DeleteFunc(slices.Clone(b.Figures), func(f reference.Figure) bool {
 		return slices.ContainsFunc(b.Pairs, func(p matchedTarget) bool { return p.There.Target == f.Target })

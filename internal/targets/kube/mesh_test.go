@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Every pod of ours opts out of every mesh, unless the user opts in.
+// Every pod of an experiment opts out of every mesh, unless the user opts in.
 func TestMeshesLeaveOut(t *testing.T) {
 	b := vaultPlan(t, "kube:?vault=deploy")
 	asked := blueprint(t,
