@@ -9,7 +9,7 @@ import (
 // knowFamilies holds the packages that may import families, in addition to their own folders: the list of
 // implementations, the programs that run workloads, and the import of other tools' output.
 var knowFamilies = []string{
-	"internal/registry", "internal/load/netload", "internal/agentprogram", "internal/importer",
+	"internal/registry", "internal/agentprogram", "internal/importer",
 }
 
 // TestKindsStayInTheirFolders: only few packages import families, so that no other can switch on kinds of workloads:
@@ -34,5 +34,37 @@ func TestKindsStayInTheirFolders(t *testing.T) {
 	}
 	if known < 10 {
 		t.Errorf("found %d imports of families; have they moved?", known)
+	}
+}
+
+// TestAnalysisKnowsNoTargets: the packages that analyse and render results depend on no package of targets, clusters,
+// hosts or kernels, not even through others.
+func TestAnalysisKnowsNoTargets(t *testing.T) {
+	imported := map[string][]string{}
+	for _, s := range sources(t) {
+		imported[s.pkg] = append(imported[s.pkg], imports(s.file)...)
+	}
+	for _, pkg := range []string{"stats", "audit", "compare", "explain", "report"} {
+		dependencies := []string{"internal/" + pkg}
+		for i := 0; i < len(dependencies); i++ {
+			for _, path := range imported[dependencies[i]] {
+				switch own, is := strings.CutPrefix(path, module); {
+				case is && !slices.Contains(dependencies, own):
+					dependencies = append(dependencies, own)
+				case strings.HasPrefix(path, "k8s.io/"), strings.Contains(path, "netlink"), path == "golang.org/x/sys/unix":
+					t.Errorf("%s depends on %s, which imports %s", pkg, dependencies[i], path)
+				}
+			}
+		}
+		if pkg != "stats" && len(dependencies) < 3 {
+			t.Errorf("found only %v for %s; have the packages moved?", dependencies, pkg)
+		}
+		for _, d := range dependencies {
+			for _, forbidden := range []string{"targets", "lab", "host", "agent", "family", "machine", "runner", "registry"} {
+				if d == "internal/"+forbidden || strings.HasPrefix(d, "internal/"+forbidden+"/") {
+					t.Errorf("%s depends on %s", pkg, d)
+				}
+			}
+		}
 	}
 }

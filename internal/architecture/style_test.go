@@ -98,11 +98,7 @@ var (
 		{regexp.MustCompile(`^// \w+ (is|are) what\b`), "a verb", nil},
 	}
 	phrases = []wording{
-		{regexp.MustCompile(`\bof ours\b`), "the owner's name, or nothing", []string{
-			"internal/audit/copy.go", "internal/audit/facts.go", "internal/audit/path.go", "internal/audit/text.go",
-			"internal/compare/join_test.go", "internal/reference/reference.go", "internal/report/reference.go",
-			"internal/targets/kube/mesh_test.go", "internal/targets/kube/site/health_test.go",
-		}},
+		{regexp.MustCompile(`\bof ours\b`), "the owner's name, or nothing", nil},
 		{regexp.MustCompile(`\bcan not\b`), "cannot", nil},
 	}
 )

@@ -7,7 +7,8 @@ import (
 
 // The most important status wins; an error without one counts as failed runs.
 func TestWorstError(t *testing.T) {
-	open, interrupted := &statusError{statusGateOpen, errors.New("open")}, &statusError{statusInterrupted, errors.New("^C")}
+	open := &statusError{statusGateOpen, errors.New("open")}
+	interrupted := &statusError{statusInterrupted, errors.New("^C")}
 	for _, test := range []struct {
 		errs []error
 		want int

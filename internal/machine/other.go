@@ -29,4 +29,15 @@ func Uptime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 // Asleep returns 0: the time is only known on Linux.
 func Asleep() time.Duration { return 0 }
 
+// PlaceFacts returns no facts: agents in pods run on Linux.
+func PlaceFacts() []result.Fact { return nil }
+
+// InspectDevice returns a device of which only the name is known.
+func InspectDevice(device string) Device { return unknownDevice(device) }
+
+// InspectVolume returns a volume that cannot be measured.
+func InspectVolume(path string) *VolumeState {
+	return &VolumeState{Facts: Volume(path), Error: "only Linux tells what a volume has"}
+}
+
 var unknown = []result.Fact{{Name: "kernel", Value: result.Unknown}}

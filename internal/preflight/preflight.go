@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"syscall"
 	"time"
 
@@ -52,60 +51,23 @@ func NewToken() string { return rand.Text() }
 
 // A Report is the result of one place.
 type Report struct {
-	Program    string            `json:"program"` // version of the agent's program
-	Facts      []result.Fact     `json:"facts"`
-	Interfaces []Interface       `json:"interfaces"`
-	Answers    map[string]string `json:"answers,omitempty"` // by URL
+	Program    string              `json:"program"` // version of the agent's program
+	Facts      []result.Fact       `json:"facts"`
+	Interfaces []machine.Interface `json:"interfaces"`
+	Answers    map[string]string   `json:"answers,omitempty"` // by URL
 	// Throttled counts the periods in which the control group of the place used up its CPU quota, since it was made.
 	Throttled int64 `json:"throttled,omitempty"`
 	// Volume describes the path Spec.Volume; nil if that is empty.
-	Volume *Volume `json:"volume,omitempty"`
+	Volume *machine.VolumeState `json:"volume,omitempty"`
 	// The rest describes the connection; a witness has none.
-	Peer       netip.Addr `json:"peer,omitzero"` // address of the client as the server sees it
-	MTU        int        `json:"mtu,omitempty"` // of the route, in bytes
-	Congestion string     `json:"congestion,omitempty"`
-	Device     Device     `json:"device,omitzero"`    // device with the place's own address of the connection
-	Attempts   int        `json:"attempts,omitempty"` // of the client, the successful one included
-	Error      string     `json:"error,omitempty"`    // why the connection failed; empty: it succeeded
+	Peer       netip.Addr     `json:"peer,omitzero"` // address of the client as the server sees it
+	MTU        int            `json:"mtu,omitempty"` // of the route, in bytes
+	Congestion string         `json:"congestion,omitempty"`
+	Device     machine.Device `json:"device,omitzero"`    // device with the place's own address of the connection
+	Attempts   int            `json:"attempts,omitempty"` // of the client, the successful one included
+	Error      string         `json:"error,omitempty"`    // why the connection failed; empty: it succeeded
 	// NoPort reports that it failed because the server could not listen.
 	NoPort bool `json:"noPort,omitempty"`
-}
-
-// An Interface is a network device of a place.
-type Interface struct {
-	Name      string       `json:"name"`
-	MTU       int          `json:"mtu"`
-	Addresses []netip.Addr `json:"addresses,omitempty"`
-}
-
-// A Volume is a directory or a block device of a place.
-type Volume struct {
-	Facts  []result.Fact `json:"facts"` // from machine.Volume
-	Device bool          `json:"device,omitempty"`
-	// Mounted reports whether a directory is on another file system than the place's root directory.
-	Mounted bool  `json:"mounted,omitempty"`
-	Size    int64 `json:"size,omitempty"` // bytes
-	Free    int64 `json:"free,omitempty"` // bytes available to this user
-	// Content lists what is already on it, as machine.Content does; nil if it was not read.
-	Content []string `json:"content"`
-	Error   string   `json:"error,omitempty"` // why it cannot be measured; empty: it can
-	// Denied reports that it cannot because this user may not open the device.
-	Denied bool `json:"denied,omitempty"`
-}
-
-// A Device describes a network device. What the kernel does not report is result.Unknown.
-type Device struct {
-	Name     string `json:"name"`
-	Offloads string `json:"offloads"` // those that are on: "tso gso gro", or "none"
-	Qdisc    string `json:"qdisc"`    // "fq_codel"; with several queues "mq (fq_codel)"
-	Driver   string `json:"driver"`   // "virtio_net"
-	Speed    string `json:"speed"`    // "10000 Mbit/s"; few virtual devices have one
-}
-
-// unknownDevice returns a device of which only the name is known.
-func unknownDevice(name string) Device {
-	const unknown = result.Unknown
-	return Device{Name: name, Offloads: unknown, Qdisc: unknown, Driver: unknown, Speed: unknown}
 }
 
 const (
@@ -124,9 +86,10 @@ func Run(ctx context.Context, s Spec, program string) (Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
-	r := Report{Program: program, Facts: facts(), Interfaces: interfaces(), Throttled: machine.Throttled()}
+	r := Report{Program: program, Facts: machine.PlaceFacts(), Interfaces: machine.Interfaces(),
+		Throttled: machine.Throttled()}
 	if s.Volume != "" {
-		r.Volume = volume(s.Volume)
+		r.Volume = machine.InspectVolume(s.Volume)
 	}
 	var err error
 	switch s.Role {
@@ -300,40 +263,8 @@ func (r *Report) addConnection(c net.Conn) {
 	}
 	r.MTU, r.Congestion = socketOptions(tcp)
 	if local, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
-		r.Device = readDevice(r.deviceOf(local.Addr().Unmap()))
+		r.Device = machine.InspectDevice(machine.DeviceOf(r.Interfaces, local.Addr().Unmap()))
 	}
-}
-
-// Offloads lists the enabled offloads of the device with a local address: "tso gso gro", or "none".
-func Offloads(local netip.Addr) string {
-	here := Report{Interfaces: interfaces()}
-	return readDevice(here.deviceOf(local.Unmap())).Offloads
-}
-
-// deviceOf returns the name of the device with an address, or "".
-func (r *Report) deviceOf(a netip.Addr) string {
-	for _, i := range r.Interfaces {
-		if slices.Contains(i.Addresses, a) {
-			return i.Name
-		}
-	}
-	return ""
-}
-
-func interfaces() []Interface {
-	found, _ := net.Interfaces()
-	list := []Interface{}
-	for _, i := range found {
-		item := Interface{Name: i.Name, MTU: i.MTU}
-		addresses, _ := i.Addrs()
-		for _, a := range addresses {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				item.Addresses = append(item.Addresses, p.Addr())
-			}
-		}
-		list = append(list, item)
-	}
-	return list
 }
 
 // ask records the answers of the URLs that respond with status 200.

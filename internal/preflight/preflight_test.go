@@ -161,3 +161,13 @@ func TestSpecErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestVolumeInReport checks that the report has a volume only if the specification names one.
+func TestVolumeInReport(t *testing.T) {
+	for _, path := range []string{"", t.TempDir()} {
+		r := run(t, Spec{Role: Witness, Patience: time.Second, Volume: path})
+		if (r.Volume != nil) != (path != "") {
+			t.Errorf("%q: %+v", path, r.Volume)
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -443,7 +443,7 @@ func (t *team) report() (Report, error) {
 			r.Facts = append(r.Facts, result.Fact{Name: "udp.receive", Value: receiveMode(t.config.Workload)})
 		}
 	}
-	r.Facts = append(r.Facts, result.Fact{Name: "offloads", Value: preflight.Offloads(t.local())})
+	r.Facts = append(r.Facts, result.Fact{Name: "offloads", Value: machine.Offloads(t.local())})
 	r.Latency, r.Waited, r.Late = latency.Encode(), waited.Encode(), late.Encode()
 	return r, nil
 }

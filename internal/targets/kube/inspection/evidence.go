@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -268,7 +269,7 @@ func (e Evidence) podFacts() []result.Fact {
 		name   string
 		report *preflight.Report
 	}{{"pod", e.Pod}, {"node", e.Node}} {
-		var d preflight.Device
+		var d machine.Device
 		if place.report != nil {
 			d = place.report.Device
 		}

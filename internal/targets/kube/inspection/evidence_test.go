@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -36,7 +37,7 @@ func annotated(key, value string) corev1.Node {
 func devices(names ...string) *preflight.Report {
 	r := &preflight.Report{}
 	for _, name := range names {
-		r.Interfaces = append(r.Interfaces, preflight.Interface{Name: name})
+		r.Interfaces = append(r.Interfaces, machine.Interface{Name: name})
 	}
 	return r
 }
@@ -409,7 +410,7 @@ func TestConfidentialLabels(t *testing.T) {
 // Pods report their own facts and those of their node, and also the machine's if nodes cannot be listed.
 func TestPodFacts(t *testing.T) {
 	see := func(qdisc string, facts ...result.Fact) *preflight.Report {
-		return &preflight.Report{MTU: 1450, Facts: facts, Device: preflight.Device{Name: "eth0", Qdisc: qdisc,
+		return &preflight.Report{MTU: 1450, Facts: facts, Device: machine.Device{Name: "eth0", Qdisc: qdisc,
 			Driver: "veth", Offloads: "tso gso", Speed: result.Unknown}}
 	}
 	e := Evidence{
@@ -513,15 +514,15 @@ func TestDefaultNetwork(t *testing.T) {
 			t.Errorf("%s, not asked for: %v", test.name, err)
 		}
 	}
-	address := func(device, ip string) preflight.Interface {
-		return preflight.Interface{Name: device, Addresses: []netip.Addr{netip.MustParseAddr(ip)}}
+	address := func(device, ip string) machine.Interface {
+		return machine.Interface{Name: device, Addresses: []netip.Addr{netip.MustParseAddr(ip)}}
 	}
 	for device, says := range map[string]string{
 		"eth0": "", "net1": "leaves pod p by its device net1 with 10.8.0.2, and the network has 10.9.0.2 there",
 		"tun0": "device tun0 with none",
 	} {
-		err := CheckDefaultRoute(pod(both, "10.9.0.2"), "ns/fast", preflight.Report{Device: preflight.Device{Name: device},
-			Interfaces: []preflight.Interface{address("net1", "10.8.0.2"), address("eth0", "10.9.0.2")}})
+		err := CheckDefaultRoute(pod(both, "10.9.0.2"), "ns/fast", preflight.Report{Device: machine.Device{Name: device},
+			Interfaces: []machine.Interface{address("net1", "10.8.0.2"), address("eth0", "10.9.0.2")}})
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("by %s: %v", device, err)
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A machine holds the documented limits of a size of virtual machine, with their sources: the most that it sustains,
-// whatever its disks and its peers could do.
-type machine struct {
+// A machineSize holds the documented limits of a size of virtual machine, with their sources: the most that it
+// sustains, whatever its disks and its peers could do.
+type machineSize struct {
 	name   string
 	link   float64 // Mbit/s of the network
 	iops   float64 // operations a second of all disks together, without a cache of the host
@@ -30,7 +30,7 @@ type series struct {
 const computeDocs = "Microsoft, azure-compute-docs, articles/virtual-machines/sizes/general-purpose/"
 
 // machines returns the sizes used in the published studies, and the other sizes on the same pages.
-func machines() []machine {
+func machines() []machineSize {
 	const das, dcas = computeDocs + "dasv5-series.md of 2026-03-10 (commit 2072bfd70)",
 		computeDocs + "dcasv5-series.md of 2026-03-10 (commit 2072bfd70)"
 	dasv5 := &series{das, das, "the VM goes above it for up to 30 minutes on credit"}
@@ -40,7 +40,7 @@ func machines() []machine {
 	n2d := &series{quoted + " (cloud.google.com/compute/docs/general-purpose-machines#n2d_machines)",
 		quoted + " (cloud.google.com/compute/docs/disks/performance#n2d_vms)",
 		"of pd-balanced; for reads the report quotes 3000 operations a second"}
-	return []machine{
+	return []machineSize{
 		{"Standard_D2as_v5", 12500, 3750, 82, dasv5}, {"Standard_D4as_v5", 12500, 6400, 144, dasv5},
 		{"Standard_D8as_v5", 12500, 12800, 200, dasv5}, {"Standard_D16as_v5", 12500, 25600, 384, dasv5},
 		{"Standard_D32as_v5", 16000, 51200, 768, dasv5}, {"Standard_D48as_v5", 24000, 76800, 1152, dasv5},
@@ -65,7 +65,7 @@ func machineFacts(nodes []corev1.Node) []result.Fact {
 		name = size
 	}
 	all := machines()
-	i := slices.IndexFunc(all, func(m machine) bool { return m.name == name })
+	i := slices.IndexFunc(all, func(m machineSize) bool { return m.name == name })
 	if i < 0 {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -666,7 +666,7 @@ func (e Evidence) tunnelMTU() string {
 
 // nodeLink returns the device with the node's address, or a zero Interface if it is unknown. Its MTU is needed because
 // the report's own MTU is that of the route to a pod, which may lead through a tunnel.
-func (e Evidence) nodeLink() (link preflight.Interface) {
+func (e Evidence) nodeLink() (link machine.Interface) {
 	if e.Node == nil {
 		return link
 	}

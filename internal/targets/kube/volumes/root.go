@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
@@ -22,7 +22,7 @@ const kubeletFreePercent = 15
 // usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the free space, the
 // free space above the kubelet's share, and nine tenths of the container's limit, at which the pod would be evicted. If
 // less than the kubelet's share is free, the kubelet evidently keeps less, and its share does not count.
-func usableRoot(v preflight.Volume, size, limit int64) int64 {
+func usableRoot(v machine.VolumeState, size, limit int64) int64 {
 	n := min(size, v.Free/2)
 	if spare := v.Free - v.Size/100*kubeletFreePercent; spare > 0 {
 		n = min(n, spare)

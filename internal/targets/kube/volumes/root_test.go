@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
@@ -32,7 +32,7 @@ func rootOf(t *testing.T, api *fake.Clientset) (*Storage, *Volume) {
 func TestRootAsksNothing(t *testing.T) {
 	api := fake.NewClientset()
 	st, v := rootOf(t, api)
-	seen := &preflight.Volume{Size: 100 << 30, Free: 40 << 30, Content: []string{"of the image"},
+	seen := &machine.VolumeState{Size: 100 << 30, Free: 40 << 30, Content: []string{"of the image"},
 		Facts: []result.Fact{{Name: "backing", Value: "overlay"}}}
 	missing, err := cluster.MissingRights(t.Context(), api, st.need, targets.Placement{Volume: true}, nil)
 	if len(missing) > 0 {
@@ -64,17 +64,18 @@ func TestRootAsksNothing(t *testing.T) {
 // At most half of the free space of the node is used, and unusable root directories are refused with the reason.
 func TestRootLimits(t *testing.T) {
 	for _, test := range []struct {
-		seen preflight.Volume
+		seen machine.VolumeState
 		size int64
 		want string
 	}{
-		{preflight.Volume{Free: 6 << 30}, 3 << 30, ""},
-		{preflight.Volume{Free: 128 << 20}, 64 << 20, ""},
-		{preflight.Volume{Free: 100 << 20}, 50 << 20, "on node node-1 104857600 of 0 bytes are free"},
-		{preflight.Volume{Mounted: true}, 0, "something is mounted on /tmp in the pod knotmeter-abc-7-client"},
-		{preflight.Volume{Facts: []result.Fact{{Name: "filesystem", Value: "tmpfs"}, {Name: "backing", Value: "memory"}}}, 0,
+		{machine.VolumeState{Free: 6 << 30}, 3 << 30, ""},
+		{machine.VolumeState{Free: 128 << 20}, 64 << 20, ""},
+		{machine.VolumeState{Free: 100 << 20}, 50 << 20, "on node node-1 104857600 of 0 bytes are free"},
+		{machine.VolumeState{Mounted: true}, 0, "something is mounted on /tmp in the pod knotmeter-abc-7-client"},
+		{machine.VolumeState{
+			Facts: []result.Fact{{Name: "filesystem", Value: "tmpfs"}, {Name: "backing", Value: "memory"}}}, 0,
 			"on node node-1 are in memory (tmpfs)"},
-		{preflight.Volume{Error: "/tmp is not there"}, 0, "on node node-1 /tmp is not there; with volume=root the image"},
+		{machine.VolumeState{Error: "/tmp is not there"}, 0, "on node node-1 /tmp is not there; with volume=root the image"},
 	} {
 		_, v := rootOf(t, fake.NewClientset())
 		test.seen.Content = []string{}
@@ -98,7 +99,7 @@ func TestUsableRoot(t *testing.T) {
 		"a limit above what is asked":        {1000, 900, 100, 200, 100},
 		"a limit above half of what is free": {1000, 100, 800, 800, 50},
 	} {
-		v := preflight.Volume{Size: test.size, Free: test.free}
+		v := machine.VolumeState{Size: test.size, Free: test.free}
 		if got := usableRoot(v, test.asked, test.limit); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
@@ -112,7 +113,7 @@ func TestRootOfLimitedPod(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.ContainerName,
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: limit}}}}}}
 		_, v := rootOf(t, fake.NewClientset())
-		err := v.Check(&preflight.Volume{Size: 100 << 30, Free: 40 << 30, Content: []string{}}, pod)
+		err := v.Check(&machine.VolumeState{Size: 100 << 30, Free: 40 << 30, Content: []string{}}, pod)
 		if v.usable() != limit.Value()/10*9 || (err == nil) != (want == "") || err != nil &&
 			(!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %d, %v", text, v.usable(), err)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
@@ -37,7 +37,7 @@ type Volume struct {
 	written    bool                          // runs have written to the volume
 	claim      *corev1.PersistentVolumeClaim // nil until it is bound
 	pv         *corev1.PersistentVolume      // nil until the claim is bound
-	observed   preflight.Volume              // reported by the pod
+	observed   machine.VolumeState           // reported by the pod
 	writeLimit int64                         // bytes that the container may write to its root directory; 0: no limit
 }
 
@@ -181,7 +181,7 @@ func (v *Volume) events(ctx context.Context) ([]corev1.Event, error) {
 }
 
 // Check returns an error if the volume that the pod sees is not as the options ask for, or cannot be measured.
-func (v *Volume) Check(observed *preflight.Volume, pod *corev1.Pod) error {
+func (v *Volume) Check(observed *machine.VolumeState, pod *corev1.Pod) error {
 	if observed == nil || observed.Error == "" && observed.Content == nil {
 		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of "+
 			"Knotmeter", v.blueprint.Settings.Image)

@@ -1,4 +1,4 @@
-package preflight
+package machine
 
 import (
 	"errors"
@@ -6,26 +6,24 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/knotmeter/knotmeter/internal/machine"
 )
 
-// volume describes a directory or block device, with the reason in Error if it cannot be written.
-func volume(path string) *Volume {
+// InspectVolume describes a directory or block device, with the reason in Error if it cannot be written.
+func InspectVolume(path string) *VolumeState {
 	v := statVolume(path)
 	if v.Error != "" {
 		return v
 	}
 	var err error
-	if v.Content, err = machine.Content(path); err != nil {
+	if v.Content, err = Content(path); err != nil {
 		v.Error = fmt.Sprintf("what is on %s already cannot be read: %v", path, err)
 	}
 	return v
 }
 
 // statVolume describes all but the content.
-func statVolume(path string) *Volume {
-	v := &Volume{Facts: machine.Volume(path)}
+func statVolume(path string) *VolumeState {
+	v := &VolumeState{Facts: Volume(path)}
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
 		v.Error = fmt.Sprintf("%s is not there: %v", path, err)
@@ -53,7 +51,7 @@ func statVolume(path string) *Volume {
 
 // openDevice opens a block device and sets its size, which is the offset of its end. It returns the reason if that
 // fails.
-func (v *Volume) openDevice(path string, stat unix.Stat_t) string {
+func (v *VolumeState) openDevice(path string, stat unix.Stat_t) string {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.EROFS):

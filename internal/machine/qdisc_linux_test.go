@@ -1,4 +1,4 @@
-package preflight
+package machine
 
 import (
 	"testing"
@@ -38,14 +38,14 @@ func TestDescribe(t *testing.T) {
 
 // TestReadDevice checks that the loopback device has a queueing discipline, even if it is none.
 func TestReadDevice(t *testing.T) {
-	d := readDevice("lo")
+	d := InspectDevice("lo")
 	if d.Name != "lo" || d.Qdisc == "" || d.Offloads == "" || d.Driver == "" || d.Speed == "" {
 		t.Errorf("%+v", d)
 	}
 	if all, err := netlink.QdiscList(nil); err == nil && len(all) > 0 && d.Qdisc == result.Unknown {
 		t.Errorf("the kernel lists its disciplines, but %+v", d)
 	}
-	if d := readDevice("there-is-none"); d.Qdisc != result.Unknown ||
+	if d := InspectDevice("there-is-none"); d.Qdisc != result.Unknown ||
 		d.Offloads != result.Unknown || d.Driver != result.Unknown {
 		t.Errorf("%+v", d)
 	}
