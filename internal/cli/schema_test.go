@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -352,9 +353,10 @@ func (w *walk) child(path string, at location, key string) location {
 
 func (w *walk) compare(path string, kind reflect.Type, at location) {
 	at = w.follow(at)
-	marshaler := reflect.TypeFor[json.Marshaler]()
 	switch {
-	case kind.Implements(marshaler): // a number or null, an interval, a time
+	case kind.Implements(reflect.TypeFor[json.Marshaler]()): // a number or null, an interval, a time
+	case kind.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		w.scalar(path, reflect.TypeFor[string](), at)
 	case kind.Kind() == reflect.Pointer:
 		w.compare(path, kind.Elem(), at)
 	case kind.Kind() == reflect.Array:
