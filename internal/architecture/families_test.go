@@ -13,15 +13,14 @@ var knowFamilies = []string{
 }
 
 // TestKindsStayInTheirFolders: only few packages import families, so that no other can switch on kinds of workloads:
-// the runner, the commands, targets, hosts and the analysis use internal/family alone. Targets deploy Vault, and import
-// it.
+// the runner, the commands, targets, hosts and the analysis use internal/family alone.
 func TestKindsStayInTheirFolders(t *testing.T) {
 	const families = module + "internal/family/"
 	known := 0
 	for _, s := range sources(t) {
 		for _, path := range imports(s.file) {
 			name, is := strings.CutPrefix(path, families)
-			if !is || name == "familytest" || name == "app/vault" {
+			if !is || name == "familytest" {
 				continue
 			}
 			known++

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // Clean removes the leftovers of interrupted experiments on a target's cluster, and in the Vault that the target names,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
@@ -13,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // Facts returns what the API server shows, and what the pods of a temporary site report. It fails if that site cannot

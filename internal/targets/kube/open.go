@@ -5,12 +5,12 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // Open opens the parts of a site at the same time, and returns a place in one of them for each placement.

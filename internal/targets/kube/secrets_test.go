@@ -17,7 +17,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
-
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 

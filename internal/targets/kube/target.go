@@ -15,16 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
-
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // New parses a kube target without connecting to the cluster. agents provides the agent for inject=yes, here is the

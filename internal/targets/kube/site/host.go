@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // Host returns one end as a host; its agent lives as long as the pods.

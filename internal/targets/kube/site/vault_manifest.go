@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 const vaultRole manifest.Role = "vault"

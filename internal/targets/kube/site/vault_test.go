@@ -19,13 +19,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/result"
-
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // provisioning returns a fake cluster that binds every claim of the class fast to a volume with the provisioner madeBy,

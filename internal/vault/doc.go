@@ -1,0 +1,12 @@
+// Package vault knows HashiCorp Vault as a server: where one is and with which credentials, how a deployed one is
+// initialized, the requests of its transit engine, and what runs left in it.
+//
+// Targets use it to find or deploy a Vault. The agent next to Vault creates a transit mount and a key for each run,
+// passes the requests to the generator (httpload), watches the replicas meanwhile, and removes the mount. What is
+// measured of it is in family/app.
+package vault
+
+import "errors"
+
+// ErrVault is wrapped by every error about a Vault that cannot be measured in its present state.
+var ErrVault = errors.New("vault")
