@@ -84,13 +84,15 @@ func pair(t *testing.T, addr string) host.Pair {
 	}
 }
 
-// do runs a workload with its own times. On a busy machine a short window may have no CPU time at all; then do repeats
-// it with a longer one.
+// do runs a workload with its own times. On a busy machine a short window may have so little CPU time that there are no
+// operations, or too few for the metric of the verdict; then do repeats it with a longer one.
 func do(ctx context.Context, tool *Tool, p host.Pair, w netload.Spec) (m result.Measurement, err error) {
 	for ; ; w.Duration *= 4 {
 		m, err = tool.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
-		nothing := func(why result.Warning) bool { return why.Code == result.NothingDone }
-		if err != nil || w.Duration > 10*time.Second || !slices.ContainsFunc(m.Invalid, nothing) {
+		tooShort := func(why result.Warning) bool {
+			return why.Code == result.NothingDone || why.Code == result.MetricMissing
+		}
+		if err != nil || w.Duration > 10*time.Second || !slices.ContainsFunc(m.Invalid, tooShort) {
 			return m, err
 		}
 	}
