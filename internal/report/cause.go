@@ -40,12 +40,13 @@ func explanations(in Input, role result.Role) []explanation {
 	return list
 }
 
-// newExplanations returns the explanations of a page, and a note about those that are left out. Primary cases against
-// the baseline come first, the others are folded.
+// newExplanations returns the explanations of a page, and a note about those that are left out. Supported causes of
+// differences from the baseline in primary cases come first, the others are folded.
 func newExplanations(in Input) (list folded[explanation], others string) {
 	primary, exploratory := firstRows(explanations(in, result.Primary)), firstRows(explanations(in, result.Exploratory))
 	for _, w := range primary.Rows {
-		if baseline := in.Comparison.Baseline; baseline == "" || w.Baseline == baseline || len(in.Experiment.Targets) == 1 {
+		baseline := in.Comparison.Baseline
+		if len(w.Causes) > 0 && (baseline == "" || w.Baseline == baseline || len(in.Experiment.Targets) == 1) {
 			list.Shown = append(list.Shown, w)
 		} else {
 			list.Folded = append(list.Folded, w)

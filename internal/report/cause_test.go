@@ -70,6 +70,23 @@ func TestCausesEverywhere(t *testing.T) {
 	}
 }
 
+// TestUnsupportedCausesAreFolded checks that a page does not open with differences that have no cause.
+func TestUnsupportedCausesAreFolded(t *testing.T) {
+	in := network(t)
+	in.Causes = causesOf(in)
+	before, _ := newExplanations(in)
+	for i := range in.Causes {
+		for j := range in.Causes[i].Causes {
+			in.Causes[i].Causes[j].State = explain.Contradicted
+		}
+	}
+	after, _ := newExplanations(in)
+	if len(before.Shown) == 0 || len(after.Shown) != 0 || len(after.Folded) != len(before.Shown)+len(before.Folded) {
+		t.Errorf("%d shown and %d folded; without support %d and %d",
+			len(before.Shown), len(before.Folded), len(after.Shown), len(after.Folded))
+	}
+}
+
 // Causes of a few targets are named, those of many are counted. A single target without causes has no sentence.
 func TestCausesInASentence(t *testing.T) {
 	in := network(t)
