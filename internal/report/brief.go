@@ -70,6 +70,9 @@ func (t *textReport) brief(in Input) {
 			t.Paragraph("! ", "  ", w)
 		}
 	}
+	for _, sentence := range missingTargetSentences(c) {
+		t.Paragraph("! ", "  ", sentence)
+	}
 	if worst := newFindings(c).Worst(); worst != "" {
 		t.Paragraph("", "  ", worst)
 	}
@@ -248,7 +251,7 @@ func omittedText(in Input, all []group, h answer, hidden, standing int) string {
 	count(standing, "standing warning")
 	count(len(c.Findings), "audit finding")
 	count(len(rowNotes(all, math.MaxInt)), "note")
-	if n := len(c.NotMeasured); n > 0 {
+	if n := len(c.NotMeasured) - len(missingTargetSentences(c)); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d not measured", n))
 	}
 	count(invalidCount(c), "invalid run")
@@ -260,6 +263,21 @@ func omittedText(in Input, all []group, h answer, hidden, standing int) string {
 		return ""
 	}
 	return "Also: " + prose.Enumerate(parts) + "; --verbose and the report have them."
+}
+
+// maxMissingTargets is the number of targets without any run that the first screen names.
+const maxMissingTargets = 3
+
+// missingTargetSentences returns a sentence for each of the first targets of which nothing was measured, with the
+// reason.
+func missingTargetSentences(c compare.Comparison) []string {
+	var list []string
+	for _, n := range c.NotMeasured {
+		if n.Case == "*" && n.Target != "*" && len(list) < maxMissingTargets {
+			list = append(list, fmt.Sprintf("%s was not measured: %s.", n.Target, n.Reason))
+		}
+	}
+	return list
 }
 
 func invalidCount(c compare.Comparison) int {
