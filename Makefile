@@ -199,7 +199,7 @@ gallery: cluster
 
 # How often the program is wrong, and how often it finds what is there: false-positives….md and power….md in
 # docs/evidence. All may be stopped at any time and go on where they were. Those on a cluster start one of their own,
-# and take up to three hours and one.
+# and take half an hour and a quarter of one.
 RATES = $(GO) run ./bench rates -study $@ -binary $(BIN)
 aa power power-latency: build
 	$(RATES) $(if $(CPUS),-cpus $(CPUS))

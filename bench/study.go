@@ -76,16 +76,18 @@ primary comparisons is false. The experiments are as ` + "`run`" + ` makes them 
 	},
 	{
 		name: "aa-cluster",
-		designs: []design{{"requests, connections and a stream: three primary comparisons", 0,
-			append(runArgs(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr",
-				"pod-pod/other/tcp-stream"), "--yes")}},
+		designs: []design{
+			{"requests: one primary comparison", 20,
+				onClusterUntil15(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-rr")},
+			{"a stream: one primary comparison", 0,
+				onClusterUntil15(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-stream")},
+		},
 		n: 40, cluster: true, page: "evidence/false-positives-cluster.md",
 		title: "How often a difference is found where there is none, on a cluster",
 		head: `A/A experiments on a [test cluster](../../test/cluster) with two nodes, all on one machine: one context under
 two names, with fresh pods for both in each block, on the CPUs that the scheduler chooses. Every
-` + "`different`" + ` among the primary comparisons is false. The experiments are as ` + "`run`" + ` makes them by
-default (looks at 8, 11, 15, 21 and 30 blocks, alpha 0.05 over all primary comparisons, delta 2 %), but with runs of
-200 ms.
+` + "`different`" + ` is false. The experiments are as ` + "`run`" + ` makes them by default (alpha 0.05, delta 2 %), but
+with runs of 200 ms and looks at 8, 11 and 15 blocks alone.
 `,
 		sameTargets: true, found: comparison.different, rate: falseRate, goal: falseGoal,
 	},
@@ -106,12 +108,12 @@ of 200 ms.
 	{
 		name: "power-latency",
 		designs: []design{
-			{"an underlay with 500 µs of delay, and 35 µs more: one primary comparison", 50,
+			{"an underlay with 500 µs of delay, and 35 µs more: one primary comparison", 20,
 				runArgs("lab:native?delay=500us", "lab:native?delay=535us", "pod-pod/other/tcp-rr")},
 			{"an underlay with 1 ms of delay, and 60 µs more: one primary comparison", 0,
 				runArgs("lab:native?delay=1ms", "lab:native?delay=1060us", "pod-pod/other/tcp-rr")},
 		},
-		n: 100, page: "evidence/power-latency.md",
+		n: 40, page: "evidence/power-latency.md",
 		title: "How often requests that take 5 % longer are found, in the lab",
 		head: `Experiments in the lab with a known truth: the second target's underlay delays each round trip by 35 or 60 µs
 more than the first's, which is about 5 % of what a request takes in all. A process carries the packets, and
@@ -123,15 +125,15 @@ but with runs of 200 ms.
 	},
 	{
 		name: "power-cluster",
-		designs: []design{{"a stream: one primary comparison", 0, append(runArgs(
+		designs: []design{{"a stream: one primary comparison", 0, onClusterUntil15(
 			onCluster+"?client-node=node-1&server-node=node-2&label=1 Gbit/s",
-			onCluster+"?client-node=node-3&server-node=node-4&label=950 Mbit/s", "pod-pod/other/tcp-stream"), "--yes")}},
-		n: 40, cluster: true, page: "evidence/power-cluster.md",
+			onCluster+"?client-node=node-3&server-node=node-4&label=950 Mbit/s", "pod-pod/other/tcp-stream")}},
+		n: 20, cluster: true, page: "evidence/power-cluster.md",
 		title: "How often a link that is 5 % slower is found, on a cluster",
 		head: `Experiments with a known truth on a [test cluster](../../test/cluster) with four nodes, all on one machine: the
 links of two of them have 950 Mbit/s, those of the two others 1 Gbit/s, by token buckets, and each pair is
-a target. The experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15, 21 and 30 blocks,
-alpha 0.05, delta 2 %), but with runs of 200 ms. There is no such page about requests: it would take links with
+a target. The experiments are as ` + "`run`" + ` makes them by default (alpha 0.05, delta 2 %), but with runs of
+200 ms and looks at 8, 11 and 15 blocks alone. There is no such page about requests: it would take links with
 a delay, which test clusters do not have.
 `,
 		found: comparison.worse, rate: slowerRate, goal: slowerGoal,
@@ -145,6 +147,12 @@ func runArgs(baseline, other string, cases ...string) []string {
 		args = append(args, "--case", c)
 	}
 	return append(args, "--primary", "*", "--duration", "200ms")
+}
+
+// onClusterUntil15 returns arguments of run for an experiment with one primary comparison on a cluster, where blocks
+// take several seconds, so that it ends after 15 of them.
+func onClusterUntil15(baseline, other, name string) []string {
+	return append(runArgs(baseline, other, name), "--looks", "8,11,15", "--yes")
 }
 
 // An experiment is a line of the log.
