@@ -104,22 +104,33 @@ func TestInTurn(t *testing.T) {
 
 // run runs a study and checks its runs and its report.
 func (s study) run(t *testing.T, c *e2e.Cluster) {
-	dir := filepath.Join(t.TempDir(), "out")
-	args := []string{"run", "-f", filepath.Join("../../../examples", s.file+".yaml"), "--out", dir, "--share",
+	work := t.TempDir()
+	dir := filepath.Join(work, "out")
+	examples, err := filepath.Abs("../../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "-f", filepath.Join(examples, s.file+".yaml"), "--out", dir, "--share",
 		"--progress", "none", "--yes", "--blocks", "1", "--duration", cmp.Or(s.duration, "1s"), "--warmup", "100ms"}
 	var restore []string
 	for _, one := range s.targets {
 		args = append(args, "--match", one.match(),
-			"--target", "kube:?kubeconfig="+c.Kubeconfig+"&label="+one.label+one.options)
+			"--target", "kube:?label="+one.label+one.options)
 		if one.network != "" {
-			args = append(args, "--switch", one.label+"="+e2e.NetworkSwitch(c.Kubeconfig, one.network))
-			restore = []string{"--restore", e2e.NetworkSwitch(c.Kubeconfig, e2e.OpenLocal(t).Network)}
+			args = append(args, "--switch", one.label+"=./network "+one.network)
+			restore = []string{"--restore", "./network " + e2e.OpenLocal(t).Network}
 		}
+	}
+	// The report names these commands: a script keeps the paths of this machine out of it.
+	script := "#!/bin/sh\nexec " + e2e.NetworkSwitch(c.Kubeconfig, `"$1"`) + "\n"
+	if err := os.WriteFile(filepath.Join(work, "network"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	var output bytes.Buffer
 	command := exec.CommandContext(t.Context(), e2e.Program(t), slices.Concat(args, restore, s.args)...)
+	command.Dir, command.Env = work, append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	command.Stdout, command.Stderr = &output, &output
-	err := command.Run()
+	err = command.Run()
 	var status *exec.ExitError
 	if errors.As(err, &status) && status.ExitCode() == 2 {
 		t.Logf("some runs failed:\n%s", &output) // checkRuns decides on the reasons
