@@ -12,8 +12,8 @@ var knowFamilies = []string{
 	"internal/registry", "internal/agentprogram", "internal/importer",
 }
 
-// TestKindsStayInTheirFolders: only few packages import families, so that no other can switch on kinds of workloads:
-// the runner, the commands, targets, hosts and the analysis use internal/family alone.
+// TestKindsStayInTheirFolders checks that only a few packages import families, so that no other package can switch on
+// kinds of workloads. The runner, the commands, targets, hosts and the analysis use internal/family alone.
 func TestKindsStayInTheirFolders(t *testing.T) {
 	const families = module + "internal/family/"
 	known := 0
@@ -36,8 +36,8 @@ func TestKindsStayInTheirFolders(t *testing.T) {
 	}
 }
 
-// TestAnalysisKnowsNoTargets: the packages that analyse and render results depend on no package of targets, clusters,
-// hosts or kernels, not even through others.
+// TestAnalysisKnowsNoTargets checks that the packages that analyse and render results depend on no package of targets,
+// clusters, hosts or kernels, not even through others.
 func TestAnalysisKnowsNoTargets(t *testing.T) {
 	imported := map[string][]string{}
 	for _, s := range sources(t) {

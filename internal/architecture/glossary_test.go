@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestOneMeaningPerTypeName: several packages declare an exported type of the same name only if the glossary lists the
-// name, with the packages and the meaning. A name that is not listed needs another word.
+// TestOneMeaningPerTypeName checks that several packages declare an exported type of the same name only if the glossary
+// lists the name, with the packages and the meaning. A name that is not listed needs another word.
 func TestOneMeaningPerTypeName(t *testing.T) {
 	listed, packages := sharedTypes(t), map[string][]string{}
 	for _, s := range sources(t) {

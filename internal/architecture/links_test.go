@@ -20,8 +20,8 @@ var (
 	ourPage    = regexp.MustCompile(`\b(?:docs|test|bench)/[\w./-]*\w\.md\b`)
 )
 
-// TestLinks: every relative link of a page leads to an existing file and heading, and every page that code names
-// exists.
+// TestLinks checks that every relative link of a page leads to an existing file and heading, and that every page that
+// code names exists.
 func TestLinks(t *testing.T) {
 	texts := textFiles(t)
 	links := 0
@@ -73,7 +73,7 @@ func textFiles(t *testing.T) map[string]string {
 	return texts
 }
 
-// broken describes the fault of a link of a page; empty if there is none. Links to other sites are not checked.
+// broken describes the fault of a link of a page; it returns "" if there is none. Links to other sites are not checked.
 func broken(texts map[string]string, page, link string) string {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// TestMetricsByConstants: code names a metric by its constant, so that a typo does not compile.
+// TestMetricsByConstants checks that code names a metric by its constant, so that a typo does not compile.
 func TestMetricsByConstants(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.pkg == "internal/metric" {

@@ -14,7 +14,8 @@ var (
 	codePath = regexp.MustCompile("`((?:internal|cmd|test|bench)/[\\w./-]*\\w)[/`]")
 )
 
-// TestPagesNameCodeThatExists: every package, folder, type, function, constant or variable that a page names exists.
+// TestPagesNameCodeThatExists checks that every package, folder, type, function, constant or variable that a page names
+// exists.
 func TestPagesNameCodeThatExists(t *testing.T) {
 	exported := map[string]bool{}
 	for _, s := range sources(t) {

@@ -91,7 +91,8 @@ type wording struct {
 	except  []string
 }
 
-// beginnings holds wordings of the first line of a function's comment, phrases those of any line of a comment.
+// beginnings holds the wordings to avoid in the first line of a function's comment, phrases those to avoid in any line
+// of a comment.
 var (
 	beginnings = []wording{
 		{regexp.MustCompile(`^// \w+ (says|tells) (whether|why|what)\b`), "reports whether, returns or describes", nil},

@@ -23,7 +23,7 @@ const (
 	Neutral Better = ""
 )
 
-// A Metric is a quantity that runs can have values of.
+// A Metric is a quantity that a run can measure.
 type Metric struct {
 	Name    string
 	Unit    unit.Unit
@@ -136,7 +136,7 @@ func layerIndex(name string) int {
 	return slices.IndexFunc(layers, func(p Part) bool { return p.Name == name })
 }
 
-// findLayer finds a metric of a layer. It is neutral, because a layer that one target does not have gives no ratio;
+// findLayer finds a metric of a layer. It is neutral, because no ratio can be computed if a target lacks the layer;
 // package explain compares differences.
 func findLayer(name string) (Metric, bool) {
 	cost, layer := Layer(name)
@@ -209,8 +209,8 @@ func Quantile(name string) float64 {
 // answer.
 func Status(digit int) string { return status + strconv.Itoa(digit) + statusClassSuffix }
 
-// StatusClass returns the class of a name from [Status], such as 4xx, or the status itself if a table has single ones.
-// It is empty for other metrics.
+// StatusClass returns the class of a name from [Status], such as 4xx, or the status itself if a published table lists
+// single ones. It is empty for other metrics.
 func StatusClass(name string) string {
 	class, ok := strings.CutPrefix(name, status)
 	if !ok {

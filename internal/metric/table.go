@@ -130,7 +130,8 @@ const (
 	OfServer  = "-server"
 )
 
-// layers are the parts of the kernel that use CPU time, from the program to the wire and back.
+// layers lists user space and the parts of the kernel that use CPU time, roughly in the order in which packets pass
+// them.
 var layers = []Part{
 	{Name: "user", Meaning: "in user space, of the agents"},
 	{Name: Programs, Meaning: "in other programs, and in the kernel for their system calls"},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Choices joins the known names with commas, and appends the one that name probably stands for.
+// Choices joins the known names with commas, and appends the one that name probably stands for, if there is one.
 func Choices(name string, known []string) string {
 	return strings.Join(known, ", ") + DidYouMean(name, known)
 }

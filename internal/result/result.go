@@ -217,7 +217,7 @@ type Case struct {
 	Name     string `json:"name"`               // <path>/<workload>
 	Path     Path   `json:"path,omitempty"`     // pod-pod/other, storage, …; empty for an imported case without one
 	Workload string `json:"workload,omitempty"` // tcp-rr:flows=4, randread-4k-qd1, …
-	Role     Role   `json:"role"`               //
+	Role     Role   `json:"role"`               // what verdicts it takes part in
 	Metric   string `json:"metric"`             // main metric, which the verdict of a primary case is about
 	Planned  string `json:"-"`                  // the plan's main metric, if another was chosen for the verdict
 	Bound    string `json:"bound,omitempty"`    // name of the case that bounds this one, if it is measured
@@ -301,8 +301,8 @@ type Design struct {
 	Duration float64 `json:"duration"` // of the window of a run
 	Warmup   float64 `json:"warmup"`
 	Budget   float64 `json:"budget,omitempty"` // 0: none
-	// Looks are the numbers of blocks after which a case may end, ascending; the last one is Blocks. None: every case has
-	// all blocks, and is decided once, at the end.
+	// Looks are the numbers of blocks after which a case may end, ascending; the last one is Blocks. If the list is
+	// empty, every case has all blocks and is decided once, at the end.
 	Looks    []int   `json:"looks,omitempty"`
 	AllPairs bool    `json:"all_pairs,omitempty"` // every target is compared with every other, not only with the baseline
 	Parallel bool    `json:"parallel,omitempty"`  // all targets measure a case at the same time; they share nothing

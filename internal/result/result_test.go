@@ -30,7 +30,8 @@ func run() Run {
 	}
 }
 
-// The names of fields in files must never change. TestRunJSON holds a line of runs.ndjson.
+// TestRunJSON compares an encoded run with a line of runs.ndjson, because the names of fields in files must never
+// change.
 func TestRunJSON(t *testing.T) {
 	text, err := json.Marshal(run())
 	if err != nil {
@@ -57,7 +58,7 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
-// TestSiteJSON holds a line of sites.ndjson.
+// TestSiteJSON compares an encoded site with a line of sites.ndjson.
 func TestSiteJSON(t *testing.T) {
 	site := Site{
 		Schema: SiteSchema, Number: 3, Target: "kube:a", Block: 2, Session: 1,

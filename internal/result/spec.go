@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrSpec is the error of an invalid text of a target.
+// ErrSpec is wrapped by errors about an invalid text of a target.
 var ErrSpec = errors.New("invalid target")
 
 // A Spec is the parsed text of a target: lab:vxlan?mtu=9000&label=jumbo.
@@ -21,7 +21,7 @@ type Spec struct {
 	Text    string // as given
 }
 
-// SpecOf returns the specification of a text that was accepted before. If the text is none, only Text is set.
+// SpecOf parses a text that was accepted before. If the text is not a valid target, only Text is set.
 func SpecOf(text string) Spec {
 	s, err := ParseSpec(text)
 	if err != nil {

@@ -33,11 +33,11 @@ const (
 	GeneratorLimit Code = "generator-limit" // the generator was the bottleneck
 	CPULimit       Code = "cpu-limit"       // the CPU of the client's threads was the bottleneck
 	CPUStolen      Code = "cpu-stolen"      // the hypervisor took CPU time
-	OneThread      Code = "one-thread"      // one thread moves all flows
+	OneThread      Code = "one-thread"      // one thread carries all flows
 	NothingDone    Code = "nothing-done"    // no operation ended in the window
 	TooManyFailed  Code = "too-many-failed"
 	SomeFailed     Code = "some-failed"
-	FlowsStuck     Code = "flows-stuck"     // flows had no answer when the window ended
+	FlowsStuck     Code = "flows-stuck"     // flows were waiting for an answer when the window ended
 	CountersApart  Code = "counters-apart"  // the counters of both sides disagree
 	Strangers      Code = "strangers"       // others sent to the run's port
 	NoBuffer       Code = "no-buffer"       // the kernel had no buffer for sends
@@ -69,8 +69,8 @@ const (
 	VolumeKept     Code = "volume-kept"    // a volume outlived its claim
 )
 
-// A Kind is what warnings of the same kind have in common. Text is set only for errors and messages of other tools,
-// which have nothing else.
+// A Kind identifies warnings that differ only in the numbers and names of their texts. Text is set only for errors and
+// messages of other tools, which have no more specific code.
 type Kind struct {
 	Code   Code
 	Metric string

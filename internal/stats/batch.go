@@ -19,8 +19,8 @@ const MostCorrelated = 0.5
 // Effects in the Analysis of Simulation Output, Operations Research 30, 1982). The remaining correlation r of batches
 // is treated as that of an autoregressive process of first order, which multiplies the variance by (1+r)/(1-r) (Bayley
 // and Hammersley, The "Effective" Number of Independent Observations in an Autocorrelated Time Series, Supplement to
-// the JRSS 8, 1946). It is pooled over the series, and corrected for the -1/10 that independent batches have after
-// their mean is subtracted.
+// the JRSS 8, 1946). r is pooled over the series and corrected by 1/10, because subtracting the mean gives independent
+// batches a correlation of -1/10.
 func WithinVariance(series ...[]float64) (variance, correlation float64) {
 	squares, products, n := 0.0, 0.0, 0
 	for _, x := range series {
@@ -46,8 +46,8 @@ func WithinVariance(series ...[]float64) (variance, correlation float64) {
 	return squares / float64(n*(Batches-1)*Batches) * (1 + r) / (1 - min(r, MostCorrelated)), r
 }
 
-// batchMeans returns the means of the batches of a series, and the mean of all of them; 0 if the series has too few
-// steps. If the steps do not fill all batches, the first ones are left out.
+// batchMeans returns the means of the batches of a series, and the mean of all of them; the mean is 0 if the series has
+// fewer than [Batches] steps. If the number of steps is not a multiple of [Batches], the first steps are left out.
 func batchMeans(x []float64) (means []float64, mean float64) {
 	size := len(x) / Batches
 	if size == 0 {

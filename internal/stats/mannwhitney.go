@@ -11,9 +11,9 @@ const exactValues = 60
 // Unpaired estimates the shift of y against x for samples that are not paired: the median of all differences y_j - x_i,
 // the interval that inverts the Mann-Whitney test, and its two-sided p.
 //
-// P is conditional on the mid-ranks, so exact with ties, for up to 60 values in all; for more it is the normal
-// approximation with tie and continuity correction. Unlike [Paired] it requires runs that are independent and
-// identically distributed under the null hypothesis: drift between the two samples invalidates it.
+// For up to 60 values in all, P is conditional on the mid-ranks and therefore exact even with ties; for more values it
+// is the normal approximation with tie and continuity correction. Unlike [Paired] it requires runs that are independent
+// and identically distributed under the null hypothesis: drift between the two samples invalidates it.
 func Unpaired(x, y []float64, alpha float64) Estimate {
 	x, warnings := finite(x)
 	y, more := finite(y)
@@ -52,7 +52,7 @@ func rankSumP(x, y []float64) float64 {
 }
 
 // rankSumNormal approximates the p of the sum of the last m doubled ranks, by the mean and variance of a sum of m ranks
-// drawn without replacement; with ties that is the usual tie correction.
+// drawn without replacement; that includes the usual correction for ties.
 func rankSumNormal(ranks []int, m int) float64 {
 	n, mean, squares := float64(len(ranks)), float64(len(ranks)+1), 0.0
 	for _, r := range ranks {
@@ -76,7 +76,7 @@ func mannWhitneyCritical(m, n int, alpha float64) Critical {
 	return critical(sums[m*(m+1)/2:], alpha)
 }
 
-// minValues returns the smallest size of two equal samples with which anything can be rejected at alpha; 0 if 30 is too
+// minValues returns the smallest n for which two samples of n values each can reject anything at alpha; 0 if 30 is too
 // small.
 func minValues(alpha float64) int {
 	for n, ways := 1, 1.0; n <= exactValues/2; n++ {

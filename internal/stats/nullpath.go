@@ -14,7 +14,7 @@ const (
 	nullSeed  = 20260102
 )
 
-// tilts is the number of tilts of the sampling distribution.
+// tilts is the number of sampling distributions that paths are drawn from; see [column].
 const tilts = 8
 
 // tilt returns the strength of tilt k: the logarithm of the odds of a minus at the highest rank. The tilts range from
@@ -39,7 +39,8 @@ func newPath() path {
 	return p
 }
 
-// insert adds a difference that is larger in size than r earlier ones.
+// insert adds a difference that is larger in size than r earlier ones; sign is 1 if it is positive and 0 if it is
+// negative.
 func (p *path) insert(r int, sign uint64) {
 	carry := p.lo >> 63
 	var above int
@@ -55,6 +56,7 @@ func (p *path) insert(r int, sign uint64) {
 	p.rank += int(sign)*(r+1) + above // the ranks above grow by one
 }
 
+// insertBit inserts a bit at position r of x and shifts the higher bits up by one.
 func insertBit(x uint64, r int, bit uint64) uint64 {
 	below := uint64(1)<<r - 1
 	return x&below | bit<<r | x>>r<<(r+1)
@@ -80,7 +82,7 @@ type column struct {
 	rank   []uint16  // by path: W+
 	weight []float32 // by path
 	exact  []float64 // probability of each value of min(W+, W-)
-	total  []float64 // by value of W+: the weight of all paths with it
+	total  []float64 // by value of W+: total weight of the paths that have it
 }
 
 // least returns min(W+, W-).
@@ -138,7 +140,7 @@ func (p *path) toss(random uint64, tilt int, coins []coin) {
 	p.insert(int(r), sign)
 }
 
-// A coin has twice the probabilities of a minus and of a plus, for each tilt.
+// A coin holds the probabilities of a minus and of a plus for each tilt, relative to those of a fair coin.
 type coin [2][tilts]float64
 
 // newCoins returns the coins for all ranks r of n, up to the last n; the coin of n and r has index n(n-1)/2 + r.
@@ -170,6 +172,7 @@ func newColumn(n, paths int) *column {
 	return c
 }
 
+// keep records path i.
 func (c *column) keep(i int, p *path) {
 	c.rank[i], c.weight[i] = uint16(p.rank), float32(p.weight())
 	if p.rank < len(c.total) {
@@ -177,17 +180,17 @@ func (c *column) keep(i int, p *path) {
 	}
 }
 
-// A mass holds the weights of the paths that have not crossed before a look, for each value of W+ up to the middle and
-// each alpha.
+// A mass holds the total weight of the paths that crossed no critical value before a look, for each value of W+ up to
+// the middle and each alpha.
 type mass struct {
 	column *column
 	alphas int
 	weight []float64 // alphas + 1 entries for each value
 }
 
-// crossing returns the probability of the value w at this look without an earlier crossing. The probability of the
-// value itself is known exactly; the simulation estimates the share of it that has not crossed before. A value that
-// never occurred in the simulation counts in full.
+// crossing returns the probability, for alpha number a, of the value w at this look without an earlier crossing. The
+// probability of the value itself is known exactly; the simulation estimates the share of it that has not crossed
+// before. A value that never occurred in the simulation counts in full.
 func (m mass) crossing(w, a int) float64 {
 	if m.column.total[w] == 0 {
 		return m.column.exact[w]

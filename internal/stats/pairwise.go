@@ -3,7 +3,7 @@ package stats
 import "math"
 
 // A pairwise is the multiset of values of all pairs, such as the Walsh averages, represented by a function that counts
-// those at most v. This finds the k-th smallest value without building the list.
+// the values that are at most v. With it, the k-th smallest value is found without building the list.
 type pairwise struct {
 	size  int
 	count func(v float64) int

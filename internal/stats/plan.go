@@ -16,8 +16,7 @@ const (
 // A checkpoint is a look of a design with its critical value.
 type checkpoint struct{ n, w int }
 
-// checkpoints lists the looks up to n pairs, and n itself, at which something can be rejected; all looks and nothing
-// else if n is the last look.
+// checkpoints lists the looks up to n pairs, and n itself, at which something can be rejected.
 func checkpoints(n int, alpha float64, design Design) []checkpoint {
 	var list []checkpoint
 	for _, look := range upTo(design.Looks(), n) {
@@ -33,7 +32,7 @@ func checkpoints(n int, alpha float64, design Design) []checkpoint {
 // are assumed to be normal. If the design has looks, the power is that of the whole procedure, which may detect the
 // shift at any look up to n.
 //
-// It is found by simulation: the test rejects a true shift s exactly if s exceeds minus the lower end of the interval
+// It is found by simulation: the test detects a true shift s exactly if s exceeds minus the lower end of the interval
 // of the same noise around 0, so the power-quantile of minus that end is the result. For more than 100 pairs it is
 // (z(1-alpha/2) + z(power)) sqrt(pi/3 / n), by the asymptotic relative efficiency 3/pi of the signed-rank test
 // (Lehmann, Nonparametrics, 1975, section 4.2); for few pairs that formula is far too optimistic.

@@ -9,7 +9,8 @@ func Proportion(hits, n int, confidence float64) (lo, hi float64) {
 	}
 	tail := (1 - confidence) / 2
 
-	// At the lower end, at least this many hits have the probability of the tail; at the upper end, at most this many.
+	// If the probability is lo, at least this many hits occur with the probability of the tail; if it is hi, at most
+	// this many.
 	lo, hi = 0, 1
 	if hits > 0 {
 		lo = falling(func(p float64) float64 { return BinomialAtMost(hits-1, n, p) }, 1-tail)

@@ -28,7 +28,7 @@ func quantileRanks(n int, q, confidence float64) (lo, hi int) {
 	return rankBelow(n, q, (1-confidence)/2), n + 1 - rankBelow(n, 1-q, (1-confidence)/2)
 }
 
-// rankBelow returns the largest k with P(X < k) <= tail for X binomial of n and q.
+// rankBelow returns the largest k with P(X < k) <= tail for a binomial X with n trials of probability q.
 func rankBelow(n int, q, tail float64) int {
 	mean, sd := float64(n)*q, math.Sqrt(float64(n)*q*(1-q))
 	// Probabilities more than 12 standard deviations and a few counts below the mean are negligible in float64.

@@ -89,13 +89,13 @@ func subsetDistribution(ranks []int, m int) []float64 {
 	return ways[m]
 }
 
-// twoSided doubles the smaller tail, at the observed value, of a distribution on 0, 1, 2 …
+// twoSided returns the two-sided p of an observed value: twice the smaller tail of p, a distribution on 0, 1, 2 …
 func twoSided(p []float64, observed int) float64 {
 	return math.Min(1, 2*math.Min(sum(p[:observed+1]), sum(p[observed:])))
 }
 
-// critical returns the largest c with 2 P(S <= c) <= alpha, and that probability; -1 and 0 if there is none. The
-// distribution must be symmetric.
+// critical returns the largest c with 2 P(S <= c) <= alpha, and that probability; -1 and 0 if there is none. p is the
+// distribution of S and must be symmetric.
 func critical(p []float64, alpha float64) Critical {
 	c := Critical{W: -1}
 	below := 0.0

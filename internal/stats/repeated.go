@@ -12,7 +12,7 @@ const (
 )
 
 // A repeatedGrid is a grid of error probabilities with their critical values at each look: a repeated p is the first
-// level whose critical value is at least the observed one.
+// level whose critical value is at least the observed value.
 type repeatedGrid struct {
 	level  []float64     // ascending
 	values map[int][]int // by look: the critical value of each level, never falling

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// ErrLooks is wrapped by errors about numbers of pairs that make no group-sequential design.
+// ErrLooks is wrapped by errors about invalid looks of a [GroupSequential].
 var ErrLooks = errors.New("looks of a sequential design")
 
 // leastLook and mostLook limit the numbers of pairs of a [GroupSequential].
@@ -74,7 +74,7 @@ func (g *GroupSequential) last() int { return g.looks[len(g.looks)-1] }
 // of the earlier looks, each with its own critical value. Alpha of the result is the spending of all looks up to this
 // one.
 //
-// An n between looks is where an experiment ended early: it counts as the last look after those before it, and the
+// If n lies between two looks, the experiment ended early: n counts as the last look after those before it, and the
 // experiment cannot continue from there. Beyond the last look, and below 1, nothing can be rejected.
 func (g *GroupSequential) Critical(n int, alpha float64) Critical {
 	if n < 1 || n > g.last() || !(alpha > 0 && alpha < 1) {

@@ -65,7 +65,7 @@ func spend(g *GroupSequential, n int, values []int) []float64 {
 // simulated is the accepted relative error of a simulated error probability.
 const simulated = 0.01
 
-// TestSequentialTables compares with independently computed values.
+// TestSequentialTables compares critical values with independently computed ones.
 func TestSequentialTables(t *testing.T) {
 	text, err := os.ReadFile("testdata/sequential.txt")
 	if err != nil {
@@ -162,7 +162,8 @@ func rankSum(signs, n int) int {
 	return min(w, n*(n+1)/2-w)
 }
 
-// look removes the vectors that cross at c or below, and returns their probability, and what c + 1 would add.
+// look removes the vectors that cross at c or below, and returns their probability, and the probability that c + 1
+// would add.
 func (e enumeration) look(n, c int) (spent, next float64) {
 	for signs, p := range e {
 		w := rankSum(signs, n)

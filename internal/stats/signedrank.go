@@ -61,7 +61,7 @@ func Reached(design Design, n int) int {
 	return reached
 }
 
-// Unlooked is a design before its first look: nothing can be rejected with fewer pairs than that look has.
+// An Unlooked is a design with looks that rejects nothing with fewer pairs than its first look has.
 type Unlooked struct{ Design }
 
 // Critical returns the critical value of the design, from its first look on.
@@ -207,7 +207,7 @@ func signP(d []float64, design Design) float64 {
 		return r.repeatedP(len(d), leastRankSum(walsh(d)))
 	}
 	if design.Looks() != nil {
-		return 1 // the p of one look would promise too much
+		return 1 // a p that ignores the earlier looks would be too small
 	}
 	ranks, positive := signedRanks(d)
 	if len(ranks) <= exactPairs {
@@ -241,8 +241,8 @@ func signedRanks(d []float64) (ranks []int, positive int) {
 	return ranks, positive
 }
 
-// signNormal approximates the p of a positive sum of doubled ranks; the continuity correction of one half is doubled
-// too.
+// signNormal approximates the p of the signed-rank test; positive is the sum of the positive doubled ranks. The
+// continuity correction of one half is doubled too.
 func signNormal(ranks []int, positive int) float64 {
 	squares := 0.0
 	for _, r := range ranks {
@@ -251,8 +251,8 @@ func signNormal(ranks []int, positive int) float64 {
 	return twoSidedNormal(float64(positive)-float64(sum(ranks))/2, 1, squares/4)
 }
 
-// SignP returns the p of [Paired] for the hypothesis that the shift is at; for a design with looks it is always rounded
-// up to the grid. It is 1 if at is not finite.
+// SignP returns the p of [Paired] for the hypothesis that the shift has the value at; for a design with looks it is
+// always rounded up to the grid. It is 1 if at is not finite.
 func SignP(d []float64, at float64, design Design) float64 {
 	if math.IsNaN(at) || math.IsInf(at, 0) {
 		return 1

@@ -57,7 +57,7 @@ func Moments(x []float64) (mean, variance float64) {
 	return mean, variance / float64(len(x)-1)
 }
 
-// deviation returns the sample standard deviation; NaN below two values.
+// deviation returns the sample standard deviation; NaN for fewer than two values.
 func deviation(x []float64) float64 {
 	_, variance := Moments(x)
 	return math.Sqrt(variance)
@@ -77,8 +77,8 @@ func finite(x []float64) (kept []float64, warnings []string) {
 	return kept, warnings
 }
 
-// Percent formats a confidence with one decimal, rounded down so that it does not overstate, and with more decimals
-// from 99.9 % on: 0.95 is "95 %", 0.98333 is "98.3 %".
+// Percent formats a confidence with at most one decimal, rounded down so that it does not overstate, and with more
+// decimals from 99.9 % on: 0.95 is "95 %", 0.98333 is "98.3 %".
 func Percent(confidence float64) string {
 	decimals := 1
 	for scale := 1e3; decimals < 6 && confidence*scale >= scale-1; scale *= 10 {

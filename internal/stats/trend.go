@@ -30,7 +30,7 @@ func TrendP(values []float64) float64 {
 	if n > exactTrend {
 		return twoSidedNormal(float64(s), 1, float64(n)*float64(n-1)*float64(2*n+5)/18)
 	}
-	// The size of S is all pairs less twice the inversions.
+	// |S| is the number of pairs minus twice the number of inversions.
 	pairs := n * (n - 1) / 2
 	return math.Min(1, 2*sum(inversions(n)[:(pairs-max(s, -s))/2+1]))
 }

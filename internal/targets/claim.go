@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// A Claim records which experiment uses a cluster or machine, and of which user. It exists while the experiment runs,
-// so that other experiments notice: on a cluster as an annotation (targets/kube), on a machine as a locked file.
+// A Claim records which experiment of which user uses a cluster or machine. It exists while the experiment runs, so
+// that other experiments notice it: on a cluster as an annotation (targets/kube), on a machine as a locked file.
 type Claim struct {
 	Experiment string    `json:"experiment"` // its ID
 	By         string    `json:"by"`         // user@machine
@@ -45,10 +45,10 @@ func (c Claim) Text() string {
 	return string(text)
 }
 
-// maxClaim is how many bytes of a claim are read at most.
+// maxClaim is the maximum number of bytes of a claim that are read.
 const maxClaim = 4096
 
-// maxClaimColumns is how many columns of each text of a claim are kept at most.
+// maxClaimColumns is the maximum width of each text of a claim, in terminal columns.
 const maxClaimColumns = 100
 
 // ParseClaim parses a claim that another user may have written. It cuts long texts and escapes control characters.
@@ -75,9 +75,9 @@ func (c Claim) String() string {
 // ErrBusy is the error of a target that another experiment uses.
 var ErrBusy = errors.New("in use")
 
-// CheckClaims checks the claims found on a cluster or machine, which place names. Those of other experiments are an
-// error that Is [ErrBusy], or with Share one warning for each experiment. Claims of the plan's own experiment are
-// ignored.
+// CheckClaims checks the claims found on a cluster or machine; place names it in messages. Claims of other experiments
+// are an error that Is [ErrBusy], or with Share one warning for each experiment. Claims of the plan's own experiment
+// are ignored.
 func (p Plan) CheckClaims(place string, found []Claim) (warnings []string, err error) {
 	found = slices.SortedFunc(slices.Values(found), func(a, b Claim) int { return a.Since.Compare(b.Since) })
 	seen := map[[2]string]bool{}

@@ -37,7 +37,8 @@ func fileNames(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// One experiment may claim a machine for several targets; a second experiment is refused, or warned if it shares.
+// TestClaimMachine checks that one experiment may claim a machine for several targets, and that a second experiment is
+// refused, or warned if it shares.
 func TestClaimMachine(t *testing.T) {
 	dir := t.TempDir()
 	a, _, err := claimIn(t, dir, "a", false)
@@ -79,7 +80,8 @@ func TestClaimMachine(t *testing.T) {
 	}
 }
 
-// The file of a killed process is no claim, and the next experiment of the user removes it.
+// TestKilledClaim checks that the file of a killed process is no claim, and that the next experiment of the user
+// removes it.
 func TestKilledClaim(t *testing.T) {
 	dir := t.TempDir()
 	m, err := writeClaim(Claim{Experiment: "killed"}, dir)
@@ -98,7 +100,8 @@ func TestKilledClaim(t *testing.T) {
 	}
 }
 
-// In a directory that all users may write to, links are not followed, and other files neither block nor are removed.
+// TestHostileDirectory checks that in a directory that all users may write to, links are not followed, and other files
+// neither block nor are removed.
 func TestHostileDirectory(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	kept := filepath.Join(elsewhere, "kept")

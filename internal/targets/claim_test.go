@@ -34,7 +34,7 @@ func TestCheckClaims(t *testing.T) {
 	}
 }
 
-// A claim of another user is checked and escaped.
+// TestParseClaim checks that claims of other users are validated and escaped.
 func TestParseClaim(t *testing.T) {
 	c := Claim{Experiment: "x", By: "ann@desk", Since: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC), Version: "v1"}
 	if again, err := ParseClaim(c.Text()); err != nil || again != c {

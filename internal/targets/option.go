@@ -29,11 +29,11 @@ type Option struct {
 	Unnamed bool
 	// Refused is the reason why the option is refused, though users know it from other programs. It is not listed.
 	Refused error
-	// Check returns an error that describes valid values, unless the value is valid.
+	// Check returns nil for a valid value, otherwise an error that describes valid values.
 	Check func(value string) error
 }
 
-// Value is the type of an option's value.
+// A Value is the type of an option's value.
 type Value int
 
 const (
@@ -74,7 +74,7 @@ func (o Option) File(value string) string {
 // HasFlag reports whether there is a flag for the option. A refused option has a flag that returns the reason.
 func (o Option) HasFlag() bool { return o.Refused != nil || o.Field != "" && o.Value != Document }
 
-// label is an option of every target. [Spec.Label] reads it.
+// label is an option of every target. [result.Spec.Label] reads it.
 var label = Option{
 	Name: "label", Example: "NAME", Help: "name of the target in all output",
 	Check: func(string) error { return nil },
@@ -123,7 +123,7 @@ func Choice(first, second string) func(string) (bool, error) {
 // YesOrNo parses the value of a [Switch].
 func YesOrNo(value string) (bool, error) { return Choice("no", "yes")(value) }
 
-// Options returns the options of settings, and the label.
+// Options returns the options of settings, and the label option.
 func Options[C any](settings []Setting[C]) []Option {
 	var list []Option
 	for _, s := range settings {
@@ -133,7 +133,7 @@ func Options[C any](settings []Setting[C]) []Option {
 	return append(list, label)
 }
 
-// Within returns settings of a part of a C as settings of the C.
+// Within converts settings of a P to settings of a C; part returns the P of a C.
 func Within[C, P any](part func(*C) *P, settings []Setting[P]) []Setting[C] {
 	var list []Setting[C]
 	for _, s := range settings {

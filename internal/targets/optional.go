@@ -22,7 +22,7 @@ type Underlaid interface {
 
 // An Expiring is a target whose sites end by themselves, so that a crash leaves none for ever.
 type Expiring interface {
-	SiteLife() time.Duration // since a site was opened
+	SiteLife() time.Duration // from opening a site until it ends
 }
 
 // A Cleaning controls the removal of leftovers of interrupted experiments. Objects of running ones are kept.
@@ -62,9 +62,9 @@ type Caller interface {
 
 // A Located is a target on other machines.
 type Located interface {
-	// Where describes the destination, such as the context and the URL of an API server. shared is true unless it is known
-	// that no users of other machines use it, whom measurements may disturb. Where sends nothing; it returns an error if
-	// there is no destination.
+	// Where describes the destination, such as the context and the URL of an API server. shared reports whether users
+	// of other machines may use it too, so that measurements may disturb them; it is true in case of doubt. Where sends
+	// nothing; it returns an error if there is no destination.
 	Where() (words string, shared bool, err error)
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A placement has at most one of a path, a volume, a call and an application; its path is one of the nine.
+// TestCheckPlacement checks that a placement has at most one of a path, a volume, a call and an application, and that
+// its path is one of the nine.
 func TestCheckPlacement(t *testing.T) {
 	call := Call{Resource: "configmap", Operation: "get"}
 	for _, p := range []Placement{

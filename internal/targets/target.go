@@ -71,11 +71,11 @@ type Place struct {
 	Facts []result.Fact
 	// Warnings are recorded with its runs.
 	Warnings []result.Warning
-	// Health is called after a run, before the next one and before Close. It returns what happened to the place since Open
-	// or the last call that invalidates the run, each a sentence without full stop. Later runs cannot use such a place. It
-	// may be nil.
+	// Health is called after a run, before the next one and before Close. It returns the failures of the place since
+	// Open or the previous call, each a sentence without full stop. They invalidate the run, and later runs cannot use
+	// the place. It may be nil.
 	Health func(ctx context.Context) []string
-	// Err is why this place could not be opened, while others were; nothing else is set then.
+	// Err is the reason why this place could not be opened, although the site was; then no other field is set.
 	Err error
 }
 
@@ -116,7 +116,7 @@ type Target interface {
 }
 
 // ErrUnavailable is the error of Open if no case can be measured on the target now: it cannot be reached, or something
-// that all sites need was removed. Open has already waited for it.
+// that all sites need was removed. Open has already waited for the target to become available.
 var ErrUnavailable = errors.New("the target is not available")
 
 // ErrLeft is the error of Close if objects may be left behind, which `knotmeter clean` removes.

@@ -176,14 +176,14 @@ func Spoken(v float64, u Unit, volume bool) (float64, Unit) {
 	return v, u
 }
 
-// A symbol is a spelling of a unit used by users and tools, with its size in the base unit.
+// A symbol describes a spelling of a unit: its base unit, and its size in the base unit.
 type symbol struct {
 	unit  Unit
 	scale float64
 }
 
-// symbols lists the spellings without prefix. Bits and bytes per second may carry a decimal prefix,
-// bytes also a binary one, seconds a small one.
+// symbols lists the spellings that users and tools write, without prefix. [lookUp] accepts any prefix in front of them,
+// except for ratios and counts.
 var symbols = map[string]symbol{
 	"bit/s": {BitPerSecond, 1}, "bits/s": {BitPerSecond, 1}, "bit/sec": {BitPerSecond, 1}, "bits/sec": {BitPerSecond, 1},
 	"Bit/s": {BitPerSecond, 1}, "Bits/sec": {BitPerSecond, 1}, "bps": {BitPerSecond, 1},

@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Text)
 }
 
-// noise are prefixes of the libraries' errors that mean nothing to users.
+// noise lists prefixes of the libraries' errors that mean nothing to users.
 var noise = []string{
 	"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ", "yaml: ",
 }
@@ -97,8 +97,8 @@ var (
 	tags = map[string]string{"string": "!!str", "bool": "!!bool", "array": "!!seq", "object": "!!map"}
 )
 
-// lineOf returns the line of the field with this path, or whose path ends in it, and with a value of this JSON type,
-// empty for any. It returns 0 if there is none, or if there are several of any type.
+// lineOf returns the line of the first field whose path is or ends in path, and whose value has the JSON type value. An
+// empty type stands for any type. It returns 0 if no field matches, or if several fields match an empty type.
 func lineOf(data []byte, path, value string) int {
 	var top nodes.Node
 	if nodes.Unmarshal(data, &top) != nil {

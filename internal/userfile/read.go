@@ -16,11 +16,11 @@ const Limit = 64 << 20
 // ErrFile marks errors about a file that is unsuitable by its kind or size.
 var ErrFile = errors.New("unsuitable file")
 
-// Read returns the content of a regular file or a pipe of at most limit bytes. Larger files and other kinds of files
-// are errors that are ErrFile.
+// Read returns the content of a regular file or a pipe of at most limit bytes. For larger files and other kinds of
+// files the error Is [ErrFile].
 func Read(name string, limit int64) ([]byte, error) {
-	// Checked before opening, which may have effects on a device, and again after it, because the name may have been
-	// replaced.
+	// The kind is checked before opening, because opening a device may have side effects, and again afterwards, because
+	// the file may have been replaced.
 	info, err := os.Stat(name)
 	if e, is := errors.AsType[*fs.PathError](err); is {
 		return nil, fmt.Errorf("open %s: %w", name, e.Err)

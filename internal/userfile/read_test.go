@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A pipe can be read, as shells pass it with <(command).
+// TestReadPipe checks that a pipe can be read, as shells pass it with <(command).
 func TestReadPipe(t *testing.T) {
 	for size, want := range map[int]error{10: nil, 2000: ErrFile} {
 		r, w, err := os.Pipe()

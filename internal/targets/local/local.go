@@ -3,7 +3,8 @@
 // Package local provides this machine as a target: local:<dir> measures storage without a cluster, and local: is a
 // client of applications.
 //
-// Runs work in a new directory within <dir>, which is removed afterwards. Clean finds those of killed programs by name.
+// Runs work in a new directory within <dir>, which is removed afterwards. [Clean] finds the directories of killed
+// programs by their names.
 package local
 
 import (
@@ -326,7 +327,8 @@ func lock(path string) (dir *os.File, held bool, err error) {
 	return dir, held, nil
 }
 
-// lockHeld reports whether flock(2) took a lock. Missing support of the file system is not returned as an error.
+// lockHeld reports whether flock(2), which returned err, took a lock. Missing support of the file system is not
+// returned as an error.
 func lockHeld(err error) (bool, error) {
 	for _, none := range []error{unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOLCK, unix.ENOSYS, unix.EBADF} {
 		if errors.Is(err, none) {
@@ -414,8 +416,8 @@ func cleanIn(parent string, shared bool, how targets.Cleaning) ([]string, error)
 // runFileName matches the names of the files that runs of fio write to.
 var runFileName = regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
 
-// check returns an error if the directory was replaced, or contains anything but regular run files without further
-// links, so that fio writes to no other files.
+// check returns an error if the directory was replaced, or contains anything but regular run files without further hard
+// links. So fio never writes to other files.
 func (w *workDir) check() error {
 	locked, err := w.lock.Stat()
 	if err != nil {

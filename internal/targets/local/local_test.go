@@ -110,8 +110,8 @@ func TestUnsupportedPaths(t *testing.T) {
 	}
 }
 
-// All sites of a target share a volume, or each has a new one, as with targets measured in turn. None is left after
-// Close.
+// TestVolumes checks that all sites of a target share a volume, or each has a new one, as with targets measured in
+// turn, and that none is left after Close.
 func TestVolumes(t *testing.T) {
 	for _, test := range []struct {
 		option string
@@ -152,7 +152,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// Clean removes unlocked working directories, and nothing else.
+// TestClean checks that Clean removes unlocked working directories, and nothing else.
 func TestClean(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"knotmeter-12-0123abcd/knotmeter-data.fio",
@@ -197,8 +197,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// On a shared file system, locks do not show the use by other machines: directories that may be theirs are kept and
-// named.
+// TestCleanShared checks that on a shared file system, Clean keeps and names the directories of other machines, because
+// locks do not show whether those use them.
 func TestCleanShared(t *testing.T) {
 	dir, other := t.TempDir(), "another.example"
 	ours := filepath.Join(dir, "knotmeter-12-0123abcd-"+machineName())
@@ -225,7 +225,7 @@ func TestCleanShared(t *testing.T) {
 	}
 }
 
-// A file system without locks is no error, but its directories may be in use.
+// TestLockHeld checks that a file system without locks is no error, but that its directories may be in use.
 func TestLockHeld(t *testing.T) {
 	for _, none := range []error{unix.ENOLCK, unix.EOPNOTSUPP, unix.EBADF} {
 		held, err := lockHeld(none)
@@ -241,7 +241,8 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
-// A run writes only to its own files: not through a link, nor into a directory that replaced its own.
+// TestOnlyOwnFiles checks that a run writes only to its own files: not through a link, nor into a directory that
+// replaced its own.
 func TestOnlyOwnFiles(t *testing.T) {
 	for name, plant := range map[string]func(place, theirs string) error{
 		"symbolic link": func(place, theirs string) error {
@@ -279,7 +280,7 @@ func TestOnlyOwnFiles(t *testing.T) {
 	}
 }
 
-// Paths are completed by existing directories.
+// TestDirectories checks that paths are completed by existing directories.
 func TestDirectories(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"disk", "other"} {

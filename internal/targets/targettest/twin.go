@@ -204,7 +204,7 @@ func (s *twinSite) hostKey(name string) string { return fmt.Sprintf("%s#%d", nam
 
 // close removes the hosts of a site and returns when their programs have ended.
 func (s *twinSite) close(ctx context.Context) error {
-	// A real target could send no request now, so a caller that passes a context that has ended must get an error.
+	// A real target cannot send requests with a context that has ended, so callers that pass one must get an error.
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
