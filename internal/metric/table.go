@@ -213,6 +213,7 @@ var counters = []Metric{
 	{CPUThrottled, unit.Count, Neutral, "periods in which the agent had used up its quota of CPU time"},
 }
 
+// table lists the metrics in the order of the documentation.
 var table = []Metric{
 	{Throughput, unit.BitPerSecond, Higher, "payload that receivers read in the window, all flows and directions, " +
 		"or that storage read and wrote, over the window"},

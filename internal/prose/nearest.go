@@ -23,8 +23,8 @@ func DidYouMean(name string, known []string) string {
 // minSubstring is the minimum length of a part of a name that identifies it.
 const minSubstring = 3
 
-// nearest returns the known name with the smallest distance to name, if that is less than about a third of its
-// characters, or the first known name that contains it.
+// nearest returns the known name with the smallest distance to name, if that is at most a third of its characters,
+// rounded up, or else the first known name that contains it.
 func nearest(name string, known []string) (meant string, near bool) {
 	name = strings.ToLower(name)
 	size := len([]rune(name))

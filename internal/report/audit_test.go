@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// Text from a file can neither control a terminal nor break a Markdown table.
+// TestAuditIsSafe checks that text from a file can neither control a terminal nor break a Markdown table.
 func TestAuditIsSafe(t *testing.T) {
 	evil := "a\x1b[31m|b\u202e`*_<img>\n"
 	f := audit.Finding{Rule: "closed-loop", Severity: audit.Error, Case: evil, Target: evil, Saw: evil, Why: evil}

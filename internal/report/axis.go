@@ -40,7 +40,8 @@ func axisLabels(u unit.Unit) func([]float64) []string {
 	}
 }
 
-// labelsAccurate reports whether each label, read back, is its tick to within a fiftieth of the distance between ticks.
+// labelsAccurate reports whether each label, read back, equals its tick within a fiftieth of the distance between
+// ticks.
 func labelsAccurate(labels []string, ticks []float64, scale float64) bool {
 	for i, l := range labels {
 		near := math.Abs(ticks[i])

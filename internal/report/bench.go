@@ -78,8 +78,8 @@ func benchLine(b *bufio.Writer, r *result.Run) {
 	b.WriteString("\n")
 }
 
-// benchName returns a case as the name of a benchmark: no spaces, no lower-case first letter, and no digits after a
-// final dash, which would be read as a number of CPUs.
+// benchName returns a case as the name of a benchmark, without spaces and without a lower-case first letter. Digits
+// after a final dash would be read as a number of CPUs, so a name that ends in such digits gets the suffix -1.
 func benchName(name string) string {
 	runes := []rune(noSpace(name))
 	if len(runes) > 0 {

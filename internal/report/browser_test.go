@@ -318,7 +318,8 @@ func faults(t *testing.T, files []File) (found []string) {
 	return found
 }
 
-// TestFilesInABrowser renders figures as files: no text is cut off or overlaps another, even long texts.
+// TestFilesInABrowser renders figures as files and checks that no text is cut off or overlaps another, even if it is
+// long.
 func TestFilesInABrowser(t *testing.T) {
 	browser(t)
 	if testing.Short() {

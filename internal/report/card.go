@@ -18,7 +18,7 @@ const (
 	cardNotes  = 548.0 // top of the notes
 )
 
-// The most rows and columns of a card.
+// The maximum numbers of rows and columns of a card.
 const (
 	maxCardRows    = 4
 	maxCardColumns = 4

@@ -42,7 +42,8 @@ func TestCausesText(t *testing.T) {
 	}
 }
 
-// TestCausesEverywhere: each format with text has the sentence, and page and JSON have the evidence.
+// TestCausesEverywhere checks that each format with text has the sentence about causes, and that page and JSON have the
+// evidence.
 func TestCausesEverywhere(t *testing.T) {
 	in := network(t)
 	in.Causes = causesOf(in)
@@ -87,7 +88,8 @@ func TestUnsupportedCausesAreFolded(t *testing.T) {
 	}
 }
 
-// Causes of a few targets are named, those of many are counted. A single target without causes has no sentence.
+// TestCausesInASentence checks that the causes of a few targets are named and those of many are counted, and that a
+// single target without causes has no sentence.
 func TestCausesInASentence(t *testing.T) {
 	in := network(t)
 	for n, want := range map[int]string{0: "Why: no cause is supported for 1 difference.",

@@ -7,7 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// No cell is a formula or contains control characters, and numbers are unchanged.
+// TestCSVCells checks that no cell is a formula or contains control characters, and that numbers are unchanged.
 func TestCSVCells(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "pod-pod/other": "pod-pod/other", "lab:vxlan?mtu=9000": "lab:vxlan?mtu=9000",

@@ -9,7 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// TestReferenceThatIsNoLimit: every format names a reference that a target exceeds as no limit, without shares of it.
+// TestReferenceThatIsNoLimit checks that every format marks a reference that a target exceeds as no limit, and omits
+// shares of it.
 func TestReferenceThatIsNoLimit(t *testing.T) {
 	in := small()
 	for i := range in.Comparison.Comparisons {
@@ -37,7 +38,7 @@ func TestReferenceThatIsNoLimit(t *testing.T) {
 	}
 }
 
-// A target with its own underlay has its reference next to the baseline's.
+// TestReferences checks that the reference of a target with its own underlay is shown next to the baseline's.
 func TestReferences(t *testing.T) {
 	row := func(target string, own compare.Number) compare.Row {
 		return compare.Row{Target: target, UpperBound: &compare.UpperBound{Median: 20e-6, TargetMedian: own}}
@@ -49,7 +50,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A page has the reference of each target: as a line in its column of the figure, and by name in tables.
+// TestReferencesOfEachTarget checks that a page has the reference of each target: as a line in its column of the
+// figure, and by name in tables.
 func TestReferencesOfEachTarget(t *testing.T) {
 	in := small()
 	in.Comparison.Comparisons[0].UpperBound.TargetMedian = 7.3e9

@@ -90,7 +90,8 @@ func TestEveryFormatReportsAWriteError(t *testing.T) {
 	}
 }
 
-// Rows are written one by one; the output equals that of the whole comparison.
+// TestJSONIsThatOfTheComparison checks that the JSON, whose rows are written one by one, equals that of the whole
+// comparison.
 func TestJSONIsThatOfTheComparison(t *testing.T) {
 	for name, in := range map[string]Input{"network": network(t), "small": small(), "no rows": input(), "empty": {}} {
 		if in.Comparison.Comparisons == nil {
@@ -315,7 +316,7 @@ func TestMarkdownCannotBeBrokenOut(t *testing.T) {
 	}
 }
 
-// Imported runs have no command in any format.
+// TestImportedHasNoCommand checks that imported runs have no command in any format.
 func TestImportedHasNoCommand(t *testing.T) {
 	in := small()
 	in.Experiment.Imported, in.Comparison.Paired = "vault-benchmark", false

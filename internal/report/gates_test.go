@@ -59,7 +59,8 @@ func TestJUnitGates(t *testing.T) {
 	}
 }
 
-// Gates come first, because they determine the exit status. An unplanned order is not shown.
+// TestTextGatesAndOrder checks that gates come first, because they determine the exit status, and that an unplanned
+// order is not shown.
 func TestTextGatesAndOrder(t *testing.T) {
 	var b strings.Builder
 	if err := Text(&b, gated(), TextOptions{Verbose: true}); err != nil {
@@ -103,7 +104,7 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 	}
 }
 
-// The shown command repeats the design.
+// TestCommandRepeatsTheDesign checks that the shown command repeats the design.
 func TestCommandRepeatsTheDesign(t *testing.T) {
 	e := result.Experiment{
 		Baseline: "lab:native", Targets: []result.Target{{Name: "lab:native", Spec: result.SpecOf("lab:native")}},
@@ -124,7 +125,7 @@ func TestCommandRepeatsTheDesign(t *testing.T) {
 	}
 }
 
-// The shown command includes the switches of targets.
+// TestCommandInTurn checks that the shown command includes the switches of targets.
 func TestCommandInTurn(t *testing.T) {
 	e := result.Experiment{
 		Baseline: "a", Design: result.Design{Blocks: 8}, Restore: &result.Command{Text: "true"},

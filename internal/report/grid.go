@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// answerLines is the number of lines for the matrix that leaves space for the rest of an answer on 24 lines.
+// answerLines is the largest number of lines of a matrix with which the whole answer fits on 24 lines.
 const answerLines = 14
 
 // gridGap is the space before each column of a grid except the first.
@@ -61,7 +61,7 @@ func (t *textReport) gridCell(c answerCell, interval bool) string {
 	return text
 }
 
-// signs explains the signs before changes.
+// signs returns the legend of the signs before changes.
 func signs(c compare.Comparison, h answer) string {
 	var baselines []string
 	for _, column := range h.Columns {

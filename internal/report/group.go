@@ -22,7 +22,7 @@ type group struct {
 	Role     result.Role
 	Main     bool // whether Metric is the main metric of the case
 	Baseline string
-	// BaselineMedian is the one of the row with the most blocks; a row with fewer blocks has its own.
+	// BaselineMedian is that of the row with the most blocks; rows with fewer blocks may have other baseline medians.
 	BaselineMedian compare.Number
 	Rows           []compare.Row
 	Bound          *compare.UpperBound
@@ -157,8 +157,9 @@ func missingCell(g group, target string) string {
 // notMeasuredText is the cell of a target that could not be measured.
 const notMeasuredText = "not measured"
 
-// partition returns the groups of a role that have the main metric of their case, or a latency of storage, whose rate
-// alone does not show the wait, and counts the others.
+// partition returns the groups of a role that tables show, and counts the others. Tables show primary groups, those
+// with the main metric of their case, and latencies of storage, because its rate does not show how long operations
+// wait.
 func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
 		switch {
@@ -172,7 +173,7 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 	return kept, others
 }
 
-// isStorageLatency reports whether a metric is a latency of a case of storage: of all operations, reads or writes.
+// isStorageLatency reports whether a metric is p50 or p99 of a storage case: of all operations, of reads or of writes.
 func isStorageLatency(planned result.Case, name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, metric.Reads), metric.Writes)
 	return planned.Load.Volume && (name == metric.P50 || name == metric.P99)

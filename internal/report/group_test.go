@@ -7,7 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A rate of storage comes with its latencies; other cases show only their main metric.
+// TestPartition checks that a rate of storage is shown with its latencies, and that other cases show only their main
+// metric.
 func TestPartition(t *testing.T) {
 	volume := result.Case{Load: result.Load{Volume: true}}
 	all := []group{

@@ -37,9 +37,9 @@ var (
 )
 
 // writeHTML writes the report as one self-contained page, without network access, with inline figures. Scripts copy
-// figures and make series over time zoomable; without them the page shows the same content. Its policy names them by
-// hash. The JSON of the comparison is in the script element with id "comparison". Long lists are truncated, with a
-// note.
+// figures and make series over time zoomable; without them the page shows the same content. The page's content security
+// policy names the scripts by hash. The JSON of the comparison is in the script element with id "comparison". Long
+// lists are truncated, with a note.
 func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },

@@ -12,9 +12,9 @@ import (
 )
 
 // writeJUnit writes a test case per gate and per primary comparison, for CI systems that show such files. A gate
-// passes, is a failure, or is an error of type undecided if it is inconclusive. A comparison passes if it is decided,
-// better or worse, with its sentence in system-out; it is skipped if undecided or not measured, because a test without
-// a result has not passed.
+// passes, is a failure, or is an error of type undecided if it is inconclusive. A comparison passes if it has a
+// verdict, even if the target is worse, with its sentence in system-out. It is skipped if it is undecided or not
+// measured, because a test without a result has not passed.
 func writeJUnit(w io.Writer, in Input) error {
 	c := in.Comparison
 	suite := junitSuite{Name: "knotmeter " + c.Experiment, Time: fmt.Sprintf("%.3f", timingOf(in).Total)}

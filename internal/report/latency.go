@@ -17,7 +17,7 @@ import (
 // longestNanoseconds is the largest latency of a merged histogram: an hour.
 const longestNanoseconds = 3600 * 1e9
 
-// A distribution merges the latencies of all runs that count of one case on one target. It is for figures only;
+// A distribution merges the latencies of one case on one target, from all runs that count. It is for figures only;
 // verdicts come from the percentiles of single runs.
 type distribution struct {
 	Name, Target string
@@ -27,7 +27,7 @@ type distribution struct {
 }
 
 // distributions merges the histograms of runs of one case on one target, by histogram name, in order of appearance. It
-// also keeps single runs if there are at most single of them.
+// also keeps the single runs if their number is at most single.
 func (in Input) distributions(runs []run, single int) []*distribution {
 	var all []*distribution
 	at := index[string]{}
@@ -113,7 +113,7 @@ func points(h latencies, quantiles []float64) []chart.Point {
 	return list
 }
 
-// curveQuantiles returns the quantiles of a merged curve, with each points per nine, up to six nines.
+// curveQuantiles returns the quantiles of a merged curve, from 0 to six nines; each is the number of points per nine.
 func curveQuantiles(each int) []float64 {
 	var list []float64
 	for i := range 6*each + 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestSingleRunsMergeAlike: the merged histogram is the same whether or not single runs are kept.
+// TestSingleRunsMergeAlike checks that the merged histogram is the same whether or not single runs are kept.
 func TestSingleRunsMergeAlike(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	fresh := func() *distribution { return &distribution{histogram: hdrhistogram.New(1, longestNanoseconds, 3)} }

@@ -7,7 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// Leaks are in every report for readers, and reports without such a case do not mention them.
+// TestLeakSentences checks that leaks are in every report for readers, and that reports without such a case do not
+// mention them.
 func TestLeakSentences(t *testing.T) {
 	with := small()
 	with.Comparison.Leaks = []compare.Leak{{Case: "dynamics/policy-first", Target: "a", Trials: 19, Hi: 0.146,

@@ -37,7 +37,8 @@ func TestLimitsGolden(t *testing.T) {
 	checkPart(t, limitsStated(t), "limits", "STATED LIMITS: ", "### Stated limits")
 }
 
-// The page has a row for each limit, in the usual units; without limits it has no such section.
+// TestLimitsOnThePage checks that the page has a row for each limit, in the usual units, and no such section without
+// limits.
 func TestLimitsOnThePage(t *testing.T) {
 	in := limitsStated(t)
 	page, root := rendered(t, in)

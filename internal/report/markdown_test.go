@@ -9,7 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Any amount of text fits into a comment, its folded parts end, and omitted lines are counted.
+// TestMarkdownFitsIntoAComment checks that any amount of text fits into a comment, that folded parts are closed, and
+// that omitted lines are counted.
 func TestMarkdownFitsIntoAComment(t *testing.T) {
 	var rows []compare.Row
 	for i := range 300 {
@@ -46,7 +47,8 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	}
 }
 
-// The open part of a comment has the verdicts; exploratory cases are folded.
+// TestMarkdownFoldsWhatIsExploratory checks that the open part of a comment has the verdicts, and that exploratory
+// cases are folded.
 func TestMarkdownFoldsWhatIsExploratory(t *testing.T) {
 	text := written(t, formatNamed(t, "markdown"), small())
 	open, folded, found := strings.Cut(text, "<details>")
@@ -68,7 +70,8 @@ func TestMarkdownFoldsWhatIsExploratory(t *testing.T) {
 	}
 }
 
-// A bidirectional throughput is followed by that of each direction, as in published tables.
+// TestMarkdownHasBothDirections checks that a bidirectional throughput is followed by that of each direction, as in
+// published tables.
 func TestMarkdownHasBothDirections(t *testing.T) {
 	of := func(metric string, baseline, target float64) compare.Row {
 		r := row("lab:vxlan", baseline, target, -0.1, -0.2, -0.05, compare.Different, compare.WorseThan)
@@ -85,7 +88,8 @@ func TestMarkdownHasBothDirections(t *testing.T) {
 	}
 }
 
-// Each row of three or more targets has a conclusion in words: open if all pairs were planned, else folded.
+// TestMarkdownConcludesEachRow checks that each row of three or more targets has a conclusion in words: open if all
+// pairs were planned, else folded.
 func TestMarkdownConcludesEachRow(t *testing.T) {
 	in := small()
 	in.Comparison.Groups = []compare.Group{

@@ -104,7 +104,7 @@ func furtherMetrics(c compare.Comparison, all []group) *matrix {
 // isCost reports whether a group is about CPU time per unit of work.
 func isCost(g group) bool { return g.Unit == unit.SecondPerGB || g.Unit == unit.SecondPerOp }
 
-// costs returns the table of CPU time per unit of work, below the rate at which it was spent, with bars scaled per row.
+// costs returns the table of CPU time per unit of work, below the main metric of the case, with bars scaled per row.
 func costs(c compare.Comparison, all []group) *matrix {
 	related := map[string][]group{}
 	for _, g := range all {

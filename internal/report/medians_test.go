@@ -32,7 +32,7 @@ func oneTarget(t *testing.T) Input {
 	return in
 }
 
-// Every report on a single target has its numbers, and none mentions a comparison.
+// TestOneTargetHasNumbers checks that every report on a single target has its numbers, and none mentions a comparison.
 func TestOneTargetHasNumbers(t *testing.T) {
 	in := oneTarget(t)
 	for name, want := range map[string][]string{
@@ -60,7 +60,7 @@ func TestOneTargetHasNumbers(t *testing.T) {
 	}
 }
 
-// The card shows medians if there are no comparisons.
+// TestCardOfOneTarget checks that the card shows medians if there are no comparisons.
 func TestCardOfOneTarget(t *testing.T) {
 	text := texts(t, card(oneTarget(t)))
 	for _, want := range []string{"native", "30.8\u00a0µs", "30.4 to 31.6 µs", "60.6\u00a0ms"} {
@@ -70,7 +70,7 @@ func TestCardOfOneTarget(t *testing.T) {
 	}
 }
 
-// Comparisons have no table of medians.
+// TestComparisonsHaveNoMedians checks that comparisons have no table of medians.
 func TestComparisonsHaveNoMedians(t *testing.T) {
 	in := inputs(t)["two"]
 	for _, name := range []string{"table", "html", "markdown", "json"} {
@@ -94,7 +94,7 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// A page with thousands of cases has the first ones, and a note.
+// TestPageOfManyMediansHasTheFirst checks that a page with thousands of cases has the first ones, and a note.
 func TestPageOfManyMediansHasTheFirst(t *testing.T) {
 	in := oneTarget(t)
 	list := in.Comparison.Medians

@@ -51,8 +51,8 @@ func (m *markdown) objectives(c compare.Comparison) {
 	m.list("Official wording", official(c))
 }
 
-// objectiveLines returns the number of objectives met, not met, and with too few blocks, and a line for each that is
-// not met.
+// objectiveLines returns the numbers of objectives by outcome, the sentences of those that are not met, a line about
+// those with too few blocks, and the official wording.
 func objectiveLines(c compare.Comparison) []string {
 	if len(c.Objectives) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// The objectives and their official wording are in every report for readers; reports without API cases do not mention
-// them.
+// TestObjectiveSections checks that the objectives and their official wording are in every report for readers, and that
+// reports without API cases do not mention them.
 func TestObjectiveSections(t *testing.T) {
 	in := Input{Comparison: compare.Comparison{Objectives: []compare.Objective{
 		{Case: "api/pod-startup", Target: "a", Limit: 5, Blocks: 8, Samples: 400, Outcome: compare.Met,

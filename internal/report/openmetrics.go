@@ -41,7 +41,7 @@ func writeOpenMetrics(w io.Writer, in Input) error {
 	return write(w, o.String())
 }
 
-// A metricFamily is a metric family; its samples must be contiguous.
+// A metricFamily describes a metric family, whose samples must be contiguous in the output.
 type metricFamily struct{ name, kind, unit, help string }
 
 type openMetrics struct {

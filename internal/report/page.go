@@ -96,8 +96,8 @@ func (f *folded[T]) add(role result.Role, section T) {
 	}
 }
 
-// The most that a page shows, so that every browser opens it. A page with only a part has a note; the other formats
-// have everything. docs/formats.md has these numbers.
+// Limits of what a page shows, so that every browser can open it. A page that leaves something out has a note; the
+// other formats have everything. docs/formats.md has these numbers.
 const (
 	maxRows  = 500  // rows of a table or of a forest plot, entries of a list
 	maxCases = 60   // cases with figures

@@ -142,7 +142,7 @@ func several(all ...result.Results) (Input, error) {
 	return Input{Comparison: c, Experiment: j.Experiment, Runs: j.Runs, Facts: j.Facts, Sites: j.Sites}, err
 }
 
-// TestRunsWithoutBlocks: imported runs, which have no blocks, are drawn in their order.
+// TestRunsWithoutBlocks checks that imported runs, which have no blocks, are drawn in their order.
 func TestRunsWithoutBlocks(t *testing.T) {
 	in, err := manyInput(smallShape("lab:native", "lab:vxlan"))
 	if err != nil {
@@ -164,7 +164,8 @@ func TestRunsWithoutBlocks(t *testing.T) {
 	}
 }
 
-// TestPageHasAWholeMatrix: a page of every workload on every path with six targets leaves out nothing but rows of JSON.
+// TestPageHasAWholeMatrix checks that a page of every workload on every path with six targets leaves out nothing but
+// rows of JSON.
 func TestPageHasAWholeMatrix(t *testing.T) {
 	in := inputs(t)["matrix"]
 	if len(in.Experiment.Cases) != 54 || len(in.Experiment.Targets) != 6 || len(in.Runs) != 9*6*6*11 {
@@ -183,8 +184,8 @@ func TestPageHasAWholeMatrix(t *testing.T) {
 	}
 }
 
-// TestPageOfManyRunsHasSome: a page of 100 000 runs draws some of them, including outliers, with a note; the data have
-// all.
+// TestPageOfManyRunsHasSome checks that a page of 100 000 runs draws some of them, including outliers, with a note, and
+// that the data have all.
 func TestPageOfManyRunsHasSome(t *testing.T) {
 	in := small()
 	in.Runs = nil
@@ -218,7 +219,7 @@ func TestPageOfManyRunsHasSome(t *testing.T) {
 	}
 }
 
-// TestFiguresAreOfTheFirstCases: a page of many cases has figures of the first ones, with a note.
+// TestFiguresAreOfTheFirstCases checks that a page of many cases has figures of the first ones, with a note.
 func TestFiguresAreOfTheFirstCases(t *testing.T) {
 	in := small()
 	one, run := in.Comparison.Comparisons[0], in.Runs[0]

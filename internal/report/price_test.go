@@ -48,7 +48,8 @@ func checkPart(t *testing.T, in Input, file, terminal, markdown string) {
 
 func TestPricesGolden(t *testing.T) { checkPart(t, priced(t), "price", "PRICE: ", "### Price") }
 
-// The page has a row for each price, and the prices are among the facts; without prices it mentions none.
+// TestPricesOnThePage checks that the page has a row for each price, that the prices are among the facts, and that a
+// page without prices mentions none.
 func TestPricesOnThePage(t *testing.T) {
 	in := priced(t)
 	page, root := rendered(t, in)

@@ -13,13 +13,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// publishedMetrics are the published names and our metrics of Constellation's measurements of Vault, in the published
-// order.
+// publishedMetrics holds the names of metrics in Constellation's published measurements of Vault, each with our metric,
+// in the published order.
 var publishedMetrics = [][2]string{
 	{"Mean", metric.Mean}, {"P99", metric.P99}, {"Max", metric.Max}, {"Min", metric.Min},
 }
 
-// asPublished explains what the form leaves open.
+// asPublished is the text below the results: how means and changes were computed.
 const asPublished = `Each mean is over the runs' own values, as published; a mean of percentiles or
 of maxima is none of the requests. Changes are ours: the second target against
 the first, as a fraction of the first, by the median of Walsh averages of

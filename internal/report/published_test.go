@@ -10,7 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The report has the form of the publication, with the intervals and verdicts that it lacks.
+// TestPublishedForm checks that the report has the form of the publication, and adds the intervals and verdicts that
+// the publication lacks.
 func TestPublishedForm(t *testing.T) {
 	const name = "app/vault/published"
 	row := func(of string, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
@@ -59,7 +60,7 @@ func TestPublishedForm(t *testing.T) {
 	}
 }
 
-// The page has a box plot for each metric of the form, only for cases in that form.
+// TestPublishedBoxes checks that the page has a box plot for each metric of the form, only for cases in that form.
 func TestPublishedBoxes(t *testing.T) {
 	const name = "app/vault/published"
 	in := input(compare.Row{Case: name, Metric: "mean", Unit: unit.Second,

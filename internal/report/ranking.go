@@ -71,7 +71,7 @@ type rankingCell struct {
 	answerCell
 	Head    string
 	Letters string
-	Best    bool // whether no other target is known to be better
+	Best    bool // whether it shares a letter with the best target, unless all targets do
 	Against []rankingChange
 }
 
@@ -138,7 +138,7 @@ func (b *builder) sortBy(order []int, row answerRow, h answer) {
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(worth(x), worth(y)) })
 }
 
-// resultOf returns the result in a row's case and metric.
+// resultOf returns the result of a row's case and metric.
 func (b *builder) resultOf(row answerRow) caseResult {
 	i := slices.IndexFunc(b.results, func(m caseResult) bool { return m.Case == row.Case && m.Metric == row.Metric })
 	if i < 0 {
@@ -199,8 +199,7 @@ func (b *builder) rankingCells(h answer, row answerRow, compared map[[4]string]c
 	return cells
 }
 
-// bestLetters returns the letters of the best target of a group, and whether any other target is known to differ from
-// it.
+// bestLetters returns the letters of the best target of a group, and whether another target lacks the first of them.
 func bestLetters(g compare.Group) (best string, apart bool) {
 	for i, m := range g.Members {
 		if i == 0 {

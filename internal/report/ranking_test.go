@@ -8,7 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// If all pairs are compared, targets are ranked, and the page has the changes against each of them.
+// TestRankingOfPairs checks that targets are ranked if all pairs are compared, and that the page has the changes
+// against each of them.
 func TestRankingOfPairs(t *testing.T) {
 	in := inputs(t)["pairs"]
 	p := newPage(in.inStorageUnits())
@@ -60,7 +61,8 @@ func medianOf(t *testing.T, in Input, short string) float64 {
 	return 0
 }
 
-// Many targets against a baseline are ranked without a choice of the baseline: they are not compared with each other.
+// TestRankingAgainstTheBaseline checks that many targets against a baseline are ranked without a choice of the
+// baseline: they are not compared with each other.
 func TestRankingAgainstTheBaseline(t *testing.T) {
 	in, err := manyInput(smallShape("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve",
 		"lab:vxlan+wireguard"))
@@ -88,7 +90,8 @@ func TestRankingAgainstTheBaseline(t *testing.T) {
 	}
 }
 
-// Six experiments are ranked with letters, like the targets of one experiment, in every format with text.
+// TestRankingOfExperiments checks that six experiments are ranked with letters, like the targets of one experiment, in
+// every format with text.
 func TestRankingOfExperiments(t *testing.T) {
 	in := inputs(t)["several"]
 	p := newPage(in.inStorageUnits())
@@ -120,7 +123,8 @@ func TestRankingOfExperiments(t *testing.T) {
 	}
 }
 
-// Names that differ only at their ends are cut in the middle, and every baseline is named.
+// TestRankingNamesTellTargetsApart checks that names that differ only at their ends are cut in the middle, and that
+// every baseline is named.
 func TestRankingNamesTellTargetsApart(t *testing.T) {
 	var all []result.Results
 	for _, id := range []string{"upgrade-of-cluster-1", "upgrade-of-cluster-2", "upgrade-of-cluster-3"} {

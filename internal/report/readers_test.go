@@ -39,7 +39,8 @@ func readBy(t *testing.T, f Format, in Input, args ...string) string {
 	return string(out)
 }
 
-// benchstat reads the file without complaint, and its medians are those of compare.
+// TestBenchstatReadsTheBenchFormat checks that benchstat reads the file without complaint, and its medians are those of
+// compare.
 func TestBenchstatReadsTheBenchFormat(t *testing.T) {
 	in := withoutIncomplete(network(t))
 	out := readBy(t, formatNamed(t, "bench"), in, "go", "tool", "benchstat", "-format", "csv", "-col", "target")
@@ -110,7 +111,8 @@ func benchstatMedians(t *testing.T, text string) map[benchCell]float64 {
 	return medians
 }
 
-// The format's own library reads every line and the direction of each metric.
+// TestBenchFormatHasNoSyntaxError checks that the format's own library reads every line and the direction of each
+// metric.
 func TestBenchFormatHasNoSyntaxError(t *testing.T) {
 	in := network(t)
 	in.Experiment.Suite = "a\nline\x00break"

@@ -120,7 +120,7 @@ func TestPublishedFiguresAsJSON(t *testing.T) {
 	}
 }
 
-// TestMatchedTargets: matched targets are in two columns, with the changes of both and no verdict.
+// TestMatchedTargets checks that matched targets are in two columns, with the changes of both and no verdict.
 func TestMatchedTargets(t *testing.T) {
 	in := withReference(t, "daocloud-cni")
 	in.Comparison.Comparisons[0].Change = -0.3
@@ -154,7 +154,7 @@ func TestMatchedTargets(t *testing.T) {
 	}
 }
 
-// TestNamesakesMatch: a target with the name of a published one needs no --match.
+// TestNamesakesMatch checks that a target with the name of a published one needs no --match.
 func TestNamesakesMatch(t *testing.T) {
 	in := withReference(t, "daocloud-cni")
 	row := &in.Comparison.Comparisons[0]
@@ -165,7 +165,7 @@ func TestNamesakesMatch(t *testing.T) {
 	}
 }
 
-// TestTheSameCaseStandsAlone: cases that differ in parameters are shown only if the same case is missing.
+// TestTheSameCaseStandsAlone checks that cases that differ in parameters are shown only if the same case is missing.
 func TestTheSameCaseStandsAlone(t *testing.T) {
 	row := reference.Row{Case: "pod-pod/other/tcp-stream:flows=4", Metric: "throughput", Unit: unit.BitPerSecond}
 	similar := median{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond}
@@ -181,8 +181,8 @@ func TestTheSameCaseStandsAlone(t *testing.T) {
 	}
 }
 
-// TestAuthorsNames: a user's job with the authors' name is shown next to their figures, like the case with its options,
-// and in preference to cases that differ in parameters.
+// TestAuthorsNames checks that a user's job with the authors' name is shown next to their figures, like the case with
+// its options, and in preference to cases that differ in parameters.
 func TestAuthorsNames(t *testing.T) {
 	table, err := reference.Find("constellation-2.6")
 	if err != nil {
@@ -216,7 +216,7 @@ func TestAuthorsNames(t *testing.T) {
 	}
 }
 
-// TestOneTargetStandsBeside: without comparisons, the medians come from the boxes.
+// TestOneTargetStandsBeside checks that the medians come from the boxes if there are no comparisons.
 func TestOneTargetStandsBeside(t *testing.T) {
 	in := withReference(t, "daocloud-cni")
 	in.Comparison.Comparisons = nil

@@ -37,7 +37,7 @@ type seriesLine struct {
 	Values json.RawMessage `json:"v"`
 }
 
-// The most lines of a target, and values of a line, in the series of a case.
+// The maximum numbers of lines of a target, and of values of a line, in the series of a case.
 const (
 	maxLines  = 10
 	maxValues = 100
@@ -122,7 +122,7 @@ func (b *builder) seriesSection(m caseResult, number int) (seriesSection, bool) 
 	return s, err == nil
 }
 
-// collectSeries returns the first series of the runs of a case.
+// collectSeries returns the series of the runs of a case that have the name, unit and step of the first one found.
 func (b *builder) collectSeries(m caseResult) caseSeries {
 	var r caseSeries
 	for rank, target := range b.columns {

@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// maxSessionChanges is the number of changes of conditions that are listed.
+// maxSessionChanges is the maximum number of listed changes of conditions.
 const maxSessionChanges = 12
 
 // sessionChanges returns a sentence for each change between the sessions of a resumed experiment, and between the

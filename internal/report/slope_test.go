@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Slopes are in every report for readers, with a figure on the page; reports on targets without numbers have none.
+// TestScaleSections checks that slopes are in every report for readers, with a figure on the page, and that reports on
+// targets without numbers have none.
 func TestScaleSections(t *testing.T) {
 	all := inputs(t)
 	forms := map[string]func(*strings.Builder, Input) error{

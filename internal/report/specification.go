@@ -30,8 +30,8 @@ func (s *sheetEntry) addLine(text string) {
 	}
 }
 
-// specificationSheet returns the specification sheet of an experiment with one target; nil if it has several. List has
-// the important metrics of each case. Cases that are the reference of others are shown only as that.
+// specificationSheet returns the specification sheet of an experiment with one target; nil if it has several. The list
+// holds the important metrics of each case. Cases that serve as the reference of others are shown only as such.
 func specificationSheet(in Input, list []compare.Median, published []publication) []sheetEntry {
 	if len(in.Experiment.Targets) != 1 {
 		return nil

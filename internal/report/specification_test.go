@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A single target has a sheet: each case once, with its interval, its share of the reference, its tail, its objectives,
-// and published figures.
+// TestSheetOfOneTarget checks that a single target has a sheet: each case once, with its interval, its share of the
+// reference, its tail, its objectives, and published figures.
 func TestSheetOfOneTarget(t *testing.T) {
 	in := inputs(t)["one"]
 	in.Comparison.Objectives = []compare.Objective{{Case: "pod-pod/other/tcp-rr", Target: "lab:native", Limit: 1,

@@ -9,7 +9,7 @@ import (
 )
 
 // inStorageUnits returns the input with the values of storage cases in the usual units, MiB/s and IOPS, for formats
-// that people read. Formats for programs stay in base units.
+// that users read. Formats for programs stay in base units.
 func (in Input) inStorageUnits() Input {
 	volumes := map[string]bool{}
 	for name, c := range in.casesByName() {

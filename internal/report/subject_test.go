@@ -8,7 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Calls on one resource have a figure with bars for each, and a concluding sentence, in page and Markdown.
+// TestCallsByResource checks that calls on one resource have a figure with bars for each, and a concluding sentence, in
+// page and Markdown.
 func TestCallsByResource(t *testing.T) {
 	var rows []compare.Row
 	var cases []result.Case

@@ -91,7 +91,8 @@ func TestGoldenOfSVG(t *testing.T) {
 	}
 }
 
-// Each figure of a page that can be saved is a file of the same name, and the card is the first file.
+// TestFiguresOfThePageAreFiles checks that each figure of a page that can be saved is a file of the same name, and that
+// the card is the first file.
 func TestFiguresOfThePageAreFiles(t *testing.T) {
 	for name, in := range inputs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestFiguresOfThePageAreFiles(t *testing.T) {
 	}
 }
 
-// The tests cover every kind of figure.
+// TestEveryKindOfFigureIsAFile checks that the tests cover every kind of figure.
 func TestEveryKindOfFigureIsAFile(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, in := range inputs(t) {
@@ -174,7 +175,8 @@ func TestFigureNamesDiffer(t *testing.T) {
 	}
 }
 
-// A card has the size of link previews for every content, in fonts that are readable at half the size.
+// TestCard checks that a card has the size of link previews for every content, in fonts that are readable at half the
+// size.
 func TestCard(t *testing.T) {
 	seen := map[string]string{}
 	all := map[string]Input{"nothing": input(), "long": poison(small(), strings.Repeat(" long", 200))}
@@ -211,7 +213,7 @@ func TestCard(t *testing.T) {
 	}
 }
 
-// Warnings stand below comparisons.
+// TestFilesHaveTheWarnings checks that figures of comparisons have the warnings below them.
 func TestFilesHaveTheWarnings(t *testing.T) {
 	in := small()
 	in.Comparison.Warnings, in.Comparison.Paired = []string{"The clock jumped."}, false
@@ -243,8 +245,8 @@ func TestPictureTitleCountsManyTargets(t *testing.T) {
 	}
 }
 
-// The strips of the order have a cross for each invalid run, as the sentence below them states. A valid run of a
-// repeated block has none.
+// TestOrderCrossesInvalidRuns checks that the strips of the order have a cross for each invalid run, as the sentence
+// below them states, and none for a valid run of a repeated block.
 func TestOrderCrossesInvalidRuns(t *testing.T) {
 	in := small()
 	counts := map[chart.State]int{}

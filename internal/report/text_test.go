@@ -136,7 +136,7 @@ func TestTextGolden(t *testing.T) {
 	}
 }
 
-// The answer about eight targets fits a screen, with a line each.
+// TestTextOfManyTargets checks that the answer about eight targets fits a screen, with a line for each target.
 func TestTextOfManyTargets(t *testing.T) {
 	plan := smallShape("lab:native", "lab:vxlan", "lab:bridge", "lab:geneve", "lab:ipip", "lab:native+wireguard",
 		"lab:vxlan+wireguard", "lab:macvlan")
@@ -157,7 +157,8 @@ func TestTextOfManyTargets(t *testing.T) {
 	}
 }
 
-// Three targets in six cases have a line for each case, with intervals if the terminal is wide enough.
+// TestTextOfManyCases checks that three targets in six cases have a line for each case, with intervals if the terminal
+// is wide enough.
 func TestTextOfManyCases(t *testing.T) {
 	plan := smallShape("lab:native", "lab:vxlan", "lab:native+wireguard")
 	plan.Paths = []result.Path{"pod-pod/other", "pod-svc/other"}

@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A timelineSection shows requests around an event, in the first run of each target that counts.
+// A timelineSection shows requests around an event, in the first run that counts of each target.
 type timelineSection struct {
 	File       string
 	Case, Span string
@@ -31,7 +31,7 @@ func (*page) TimelineLegend() []figureColumn {
 	return list
 }
 
-// The shown time, in s: from before the event, and at least this long after it.
+// The range of a timeline, in s: how long before the event it begins, and how long after the event it lasts at least.
 const (
 	timelineBefore = 0.1
 	timelineLeast  = 0.3

@@ -9,7 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The first run of each target that counts is drawn around its event, and not among the series within runs.
+// TestTimeline checks that the first run that counts of each target is drawn around its event, and not among the series
+// within runs.
 func TestTimeline(t *testing.T) {
 	in := withRuns(input(row("lab:vxlan", 9.13, 6.41, -0.297, -0.33, -0.26, "different", "worse")))
 	for i := range in.Runs {

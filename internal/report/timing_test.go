@@ -11,8 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The overhead of each target is reported, with pods and requests if there are any. Site 4 has no record, as if the
-// program had been killed.
+// TestTiming checks that the overhead of each target is reported, with pods and requests if there are any. Site 4 has
+// no record, as if the program had been killed.
 func TestTiming(t *testing.T) {
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	second := func(n float64) time.Time { return at.Add(seconds(n)) }

@@ -123,7 +123,8 @@ func intervalEnd(v float64, u unit.Unit) string {
 // referenceName is the name of a bound in reports: it is a limit only if no target exceeds it.
 const referenceName = "node-to-node reference"
 
-// references returns the reference of the first target, and with their names those of targets with a different one.
+// references formats the reference of the first target, and those of other targets that differ from it, with the names
+// of these targets.
 func references(names []string, medians map[string]compare.Number, u unit.Unit) []string {
 	var list []string
 	for i, name := range names {

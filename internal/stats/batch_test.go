@@ -38,8 +38,8 @@ func varianceOfMean(steps int, phi float64) float64 {
 	return 0.01 / n * factor
 }
 
-// TestWithinVariance compares with the known variance of the mean of series, with and without correlation of their
-// steps.
+// TestWithinVariance compares the estimate with the known variance of the mean of series, with and without correlation
+// of their steps.
 func TestWithinVariance(t *testing.T) {
 	const runs = 400
 	random := rand.New(rand.NewPCG(1, 2))

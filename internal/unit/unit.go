@@ -84,7 +84,7 @@ func scaled(v float64, u Unit, prefixes []prefix) string {
 	return digits(v/last.scale) + " " + last.name + string(u)
 }
 
-// digits formats v with three significant digits and no exponent.
+// digits formats v without exponent, with three significant digits, or more if its integer part has more.
 func digits(v float64) string {
 	a := math.Abs(v)
 	switch {

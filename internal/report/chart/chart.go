@@ -132,7 +132,8 @@ func yAt(s Scale, v, height, bottom float64) float64 {
 	return panelTop + (100-s.At(v))/100*(height-panelTop-bottom)
 }
 
-// axisWidth is the width available for the label of a value, in pixels. Imported units may have any name.
+// axisWidth is the maximum width of the label of a value, in pixels. Longer labels are cut: imported units may have any
+// name.
 const axisWidth = 96.0
 
 var axisFont = Font{Size: 13}
@@ -156,7 +157,8 @@ func gridLines(s Scale, height, bottom float64) string {
 	return b.String()
 }
 
-// A pen builds a path of an inner figure from whole units and relative steps, which are short.
+// A pen builds a path of an inner figure. It rounds to whole units and writes relative steps, which keeps the markup
+// short.
 type pen struct {
 	b    strings.Builder
 	x, y int

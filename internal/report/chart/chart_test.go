@@ -87,8 +87,8 @@ func TestScalesHoldTheirValues(t *testing.T) {
 	}
 }
 
-// Values that differ by their last bit are one value. Where steps are too small to change a number there are no ticks:
-// a loop that adds such a step would never end.
+// TestTicksEnd checks that values that differ in their last bit count as one value, and that there are no ticks if
+// steps are too small to change a number: a loop that adds such a step would never end.
 func TestTicksEnd(t *testing.T) {
 	next := func(v float64) float64 { return math.Nextafter(v, math.Inf(1)) }
 	for _, v := range []float64{5000, 1e-9, 1e17, -3} {
@@ -150,7 +150,8 @@ func TestForestDrawsOpenEndsAsArrows(t *testing.T) {
 	}
 }
 
-// If all intervals are much wider than the changes, the axis still holds half of the intervals completely.
+// TestForestHasHalfOfTheIntervals checks that the axis holds half of the intervals completely, even if all are much
+// wider than the changes.
 func TestForestHasHalfOfTheIntervals(t *testing.T) {
 	rows := []Interval{{Change: 0.04, Lo: -0.3, Hi: 0.2}, {Change: -0.01, Lo: -0.2, Hi: 0.1},
 		{Change: -0.01, Lo: -0.1, Hi: 0.08}, {Change: 0, Lo: -0.9, Hi: 40}}

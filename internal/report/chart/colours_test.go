@@ -53,8 +53,9 @@ func cielab(t *testing.T, colour string, vision [3][3]float64) [3]float64 {
 	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
 }
 
-// Targets, and better and worse, can be distinguished with every kind of colour vision, on light and dark backgrounds.
-// A distance of 2.3 in CIELAB is just noticeable side by side; small marks that are apart need several times that.
+// TestColoursAreToldApart checks that the colours of targets, and those of better and worse, can be distinguished with
+// every kind of colour vision, on light and dark backgrounds. A distance of 2.3 in CIELAB is just noticeable side by
+// side; small marks that are apart need several times that.
 func TestColoursAreToldApart(t *testing.T) {
 	const least = 15
 	schemes := strings.SplitN(Style(), "@media", 3)

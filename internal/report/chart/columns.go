@@ -71,10 +71,10 @@ type Dot struct {
 	Title string
 }
 
-// A State is whether a run counts, and the reason if not.
+// A State is the state of a run: it counts, or one of the reasons why it does not.
 type State int
 
-// The states: a run that counts is drawn as a dot, one that failed a gate as a cross, and one that passed but whose
+// The states: a run that counts is drawn as a dot, one that failed a check as a cross, and one that passed but whose
 // block was repeated as a ring.
 const (
 	Counts State = iota
@@ -97,7 +97,7 @@ type Dots struct {
 	Sets   []DotColumn
 }
 
-// cross is the mark of a run that failed a gate.
+// cross is the mark of a run that failed a check.
 const cross = "M-4,-4L4,4M-4,4L4,-4"
 
 // Plot draws the runs.

@@ -68,7 +68,7 @@ func (f Font) Fit(s string, width float64) string {
 	return "…"
 }
 
-// Lines breaks a text into at most most lines of a width in pixels: between words, and in a wider word after a
+// Lines breaks a text into no more than most lines of a width in pixels: between words, and in a wider word after a
 // separator. The last line is cut if the text does not fit.
 func (f Font) Lines(s string, width float64, most int) []string {
 	var list []string

@@ -157,7 +157,7 @@ const (
 	markID   = "fm"
 )
 
-// marks lists all marks; each has two numbers, small and large.
+// marks lists all marks; each has two shapes with successive numbers, a small and a large one.
 var marks = []Mark{Better, Worse, Same, Undecided}
 
 // markHref returns the id of the shape of a row's mark.

@@ -62,7 +62,8 @@ func logarithmic(values ...float64) Scale {
 	return Scale{Lo: lo / 1.15, Hi: hi * 1.15, Log: true}
 }
 
-// extent returns the smallest and the largest finite value; one number twice if they differ only by rounding.
+// extent returns the smallest and the largest finite value; one number twice if they differ only by rounding, 0 and 0
+// if there is none.
 func extent(values []float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, v := range values {

@@ -85,7 +85,7 @@ func (s *Sheet) Text(text string, x, y float64, anchor Anchor, f Font, width flo
 		decimal2(x), decimal2(y), decimal2(f.Size), anchor, weight, html.EscapeString(f.Fit(text, width)))
 }
 
-// Lines writes a text below y in at most most lines of a width, and returns the y of its end, all in px.
+// Lines writes a text below y in no more than most lines of a width, and returns the y of its end, all in px.
 func (s *Sheet) Lines(text string, x, y float64, anchor Anchor, f Font, width float64, most int) float64 {
 	for _, line := range f.Lines(text, width, most) {
 		s.Text(line, x, y+f.Size, anchor, f, width)

@@ -47,7 +47,7 @@ func TestLettersBreak(t *testing.T) {
 	}
 }
 
-// A file has its colours instead of variables, and no characters that XML does not allow.
+// TestSheet checks that a file has colours instead of variables, and no characters that XML does not allow.
 func TestSheet(t *testing.T) {
 	s := NewSheet(640, "a < b & \x00")
 	s.Paragraph("one \x1b <two>", Font{Size: 14})

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// A Span is a run, or the setup or cleanup of a site, on the time axis of the experiment. Start is in seconds since its
-// beginning, the others are durations in seconds; one without a window does not measure.
+// A Span is a run, or the setup or cleanup of a site, on the time axis of the experiment. Start is in seconds since the
+// beginning of the experiment, the other numbers are durations in seconds. A span with a window of 0 measures nothing.
 type Span struct {
 	Start, Setup, Window, Cleanup float64
 	Valid                         bool

@@ -24,7 +24,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// Requests before or after the figure are not drawn.
+// TestTimelineEnds checks that requests before or after the figure are not drawn.
 func TestTimelineEnds(t *testing.T) {
 	kind := TimelineKind{Begin: -5, Step: 1, Slowest: []float64{1, 0, 0, 0, 0, 0, 0, 0, 0, 1},
 		Lost: []float64{1, 1, 0, 0, 1, 1, 1, 1, 1, 1}}

@@ -26,8 +26,8 @@ type Config struct {
 	// Left returns the existing objects of the kinds that such targets create: namespaces, interfaces, pods, processes.
 	// The suite compares them before and after.
 	Left func(t *testing.T) []string
-	// Place returns an identifier of a pod's host that is never used again. If it is nil, the suite does not test that
-	// places are fresh.
+	// Place returns an identifier of a pod's host, which no other pod ever has. If it is nil, the suite does not test
+	// that places are fresh.
 	Place func(t *testing.T, h host.Host) string
 	// Moments are the times after the start of Open at which tests cancel it; nil: several up to 100 ms.
 	Moments []time.Duration
