@@ -217,7 +217,7 @@ type Case struct {
 	Name     string `json:"name"`               // <path>/<workload>
 	Path     Path   `json:"path,omitempty"`     // pod-pod/other, storage, …; empty for an imported case without one
 	Workload string `json:"workload,omitempty"` // tcp-rr:flows=4, randread-4k-qd1, …
-	Role     Role   `json:"role"`               // what verdicts it takes part in
+	Role     Role   `json:"role"`               // primary, exploratory or bound
 	Metric   string `json:"metric"`             // main metric, which the verdict of a primary case is about
 	Planned  string `json:"-"`                  // the plan's main metric, if another was chosen for the verdict
 	Bound    string `json:"bound,omitempty"`    // name of the case that bounds this one, if it is measured

@@ -46,7 +46,7 @@ func ClaimMachine(ctx context.Context, p Plan) (_ *MachineClaim, warnings []stri
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim this machine: %w; see to it, or name another directory in %s", err, ClaimsVariable)
 	}
-	found, err := readClaims(dir) // only now: of two that begin at the same time, at least one sees the other
+	found, err := readClaims(dir) // after our claim is written: of two that begin together, at least one sees the other
 	if err == nil {
 		warnings, err = p.CheckClaims("this machine", found)
 	}
