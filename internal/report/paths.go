@@ -173,7 +173,7 @@ func (b *builder) pathRow(p *pathView, m caseResult, g compare.Group, verdicts m
 		row.Bounds[len(row.Bounds)-1] += exceededText(*m.Bound)
 	}
 	members := map[string]compare.Member{}
-	best, apart := bestLetters(g)
+	best := bestTargets(g)
 	for _, member := range g.Members {
 		members[member.Target] = member
 	}
@@ -189,7 +189,7 @@ func (b *builder) pathRow(p *pathView, m caseResult, g compare.Group, verdicts m
 		if member, ok := members[name]; ok {
 			median, known = member.Median, true
 			c.Letters = member.Letters
-			c.Best = apart && strings.ContainsAny(member.Letters, best)
+			c.Best = best[name]
 		}
 		if known {
 			c.value = float64(median)

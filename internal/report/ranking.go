@@ -161,7 +161,7 @@ func (b *builder) group(name, metricName string) compare.Group {
 func (b *builder) rankingCells(h answer, row answerRow, compared map[[4]string]compare.Row) []rankingCell {
 	m, boxes, letters := b.resultOf(row), map[string]compare.Box{}, map[string]string{}
 	g := b.group(row.Case, row.Metric)
-	best, apart := bestLetters(g)
+	best := bestTargets(g)
 	for _, member := range g.Members {
 		letters[member.Target] = member.Letters
 	}
@@ -179,7 +179,7 @@ func (b *builder) rankingCells(h answer, row answerRow, compared map[[4]string]c
 	for i, column := range h.Columns {
 		c := rankingCell{answerCell: row.Cells[i], Head: row.Title()}
 		c.Letters = letters[column.Name]
-		c.Best = apart && strings.ContainsAny(c.Letters, best)
+		c.Best = best[column.Name]
 		if median, has := m.Medians[column.Name]; has && median.Known() && longest > 0 {
 			lo, hi := math.NaN(), math.NaN()
 			if x, drawn := boxes[column.Name]; drawn {
@@ -199,15 +199,21 @@ func (b *builder) rankingCells(h answer, row answerRow, compared map[[4]string]c
 	return cells
 }
 
-// bestLetters returns the letters of the best target of a group, and whether another target lacks the first of them.
-func bestLetters(g compare.Group) (best string, apart bool) {
+// bestTargets returns the targets of a group that no other is known to be better than: each target before them, in the
+// order from the best, shares a letter with them. It returns none if that holds for all targets.
+func bestTargets(g compare.Group) map[string]bool {
+	best := map[string]bool{}
 	for i, m := range g.Members {
-		if i == 0 {
-			best = m.Letters
+		if !slices.ContainsFunc(g.Members[:i], func(better compare.Member) bool {
+			return !strings.ContainsAny(better.Letters, m.Letters)
+		}) {
+			best[m.Target] = true
 		}
-		apart = apart || !strings.Contains(m.Letters, best[:min(1, len(best))])
 	}
-	return best, apart
+	if len(best) == len(g.Members) {
+		return nil
+	}
+	return best
 }
 
 // ranking writes a row for each target and a column for each case, in as many tables as the width requires. If all

@@ -1,9 +1,13 @@
 package report
 
 import (
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -148,5 +152,21 @@ func TestRankingNamesTellTargetsApart(t *testing.T) {
 	if all := strings.Join(strings.Fields(table), " "); !strings.Contains(all,
 		"each against native (upgrade-of-cluster-1) and vxlan+wireguard (upgrade-of-cluster-1)") {
 		t.Errorf("the baselines are not named:\n%s", table)
+	}
+}
+
+// TestBestTargets checks that a target is not marked as best if another is known to be better.
+func TestBestTargets(t *testing.T) {
+	for letters, want := range map[string]string{
+		"a b c": "0", "a a b": "01", "ab a b": "01", "ab b a": "01", "a ab b": "01", "a a a": "", "": "",
+	} {
+		var g compare.Group
+		for i, l := range strings.Fields(letters) {
+			g.Members = append(g.Members, compare.Member{Target: strconv.Itoa(i), Letters: l})
+		}
+		best := bestTargets(g)
+		if got := strings.Join(slices.Sorted(maps.Keys(best)), ""); got != want {
+			t.Errorf("letters %q: best are %q, want %q", letters, got, want)
+		}
 	}
 }
