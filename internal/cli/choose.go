@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// findTool returns the tools with these names, separated by commas, and of other families the tool if there is only
-// one.
+// findTool returns the tools that names lists, separated by commas. For each family that offers only one tool, it adds
+// that tool.
 func findTool(names string) (family.Tool, error) {
 	all := registry.Families().Tools()
 	chosen, err := family.Only(all, names)
@@ -70,7 +70,7 @@ func suiteNames(known []family.Suite) []string {
 }
 
 // suiteOfFile reads a suite from a file, such as jobs.fio for storage:jobs.fio. If no family reads such files, the
-// error Is family.ErrNoCase.
+// error is family.ErrNoCase.
 func suiteOfFile(text string) (family.Suite, error) {
 	kind, file, _ := strings.Cut(text, ":")
 	for _, f := range registry.Families() {

@@ -27,7 +27,7 @@ const (
 	statusGateFailed  = 3
 	statusGateOpen    = 4
 	statusInterrupted = 130
-	statusClosed      = 141 // as for a program that SIGPIPE ends
+	statusClosed      = 141 // 128 + SIGPIPE: what a shell reports of a program that the signal ended
 )
 
 // Streams are the standard streams of a command and the properties of its terminal.
@@ -159,7 +159,7 @@ func addGroup(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// newHelp returns the command help, which does the same as --help.
+// newHelp returns the help command, which does the same as --help.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

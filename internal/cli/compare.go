@@ -118,7 +118,8 @@ func (j *resultOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&j.metric, "metric", "", "`METRIC` let verdicts be about this metric, such as mean, where cases have it")
 }
 
-// applyTo replaces the planned gates and pairs by the user's. If they differ, it returns a sentence that says so.
+// applyTo replaces the planned gates and pairs with the user's. If they differ, it returns a remark for the reader of
+// the comparison.
 func (j resultOptions) applyTo(e *result.Experiment, runs []result.Run) (remark string, err error) {
 	var what []string
 	if j.allPairs && !e.Design.AllPairs {
@@ -143,7 +144,7 @@ func (j resultOptions) applyTo(e *result.Experiment, runs []result.Run) (remark 
 		"; the stated error probability holds for what is chosen before the results are seen.", nil
 }
 
-// choose applies --metric, if it is given, and returns sentences that say so.
+// choose applies --metric, if it is given, and returns remarks about it for the reader of the comparison.
 func (j resultOptions) choose(all []*store.Results) (remarks []string, err error) {
 	if j.metric == "" {
 		return nil, nil
@@ -162,7 +163,7 @@ func (j resultOptions) choose(all []*store.Results) (remarks []string, err error
 // again at the default of 100.
 const gcPercent = 25
 
-// load reads and compares results directories. For a single one, it also finds causes.
+// load reads and compares results directories. For a single directory, it also finds causes of the differences.
 func (j resultOptions) load(dirs ...string) (*loaded, error) {
 	debug.SetGCPercent(gcPercent)
 	parts, err := j.labels.parts(dirs)
@@ -171,7 +172,7 @@ func (j resultOptions) load(dirs ...string) (*loaded, error) {
 	}
 	l := &loaded{Input: report.Input{Reference: j.reference, Matches: j.matches}}
 	var all []*store.Results
-	var targets []string // names in their own experiments
+	var targets []string // names before the experiments were joined
 	for _, dir := range dirs {
 		r, err := openResults(dir)
 		if err != nil {

@@ -203,7 +203,7 @@ func offerNamedTargets(c *cobra.Command, args []string, typed string) ([]string,
 	return withPrefix(unique(names), typed)
 }
 
-// offerTargetEquals completes one of these targets with "=", before its price or switch.
+// offerTargetEquals completes one of the targets on the command line with "=", before its price or switch.
 func offerTargetEquals(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	names, _ := offerNamedTargets(c, args, "")
 	for i := range names {
@@ -284,7 +284,7 @@ func escapePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
 }
 
-// limitArgs returns a function that completes at most so many arguments.
+// limitArgs returns a function that completes arguments as offer does, up to the given number of arguments.
 func limitArgs(most int, offer cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {

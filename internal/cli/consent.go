@@ -24,7 +24,7 @@ import (
 func concern(what, why string) plan.Concern { return plan.Concern{What: what, Why: why} }
 
 // consent asks the user once for consent to all concerns, unless *yes is set, and sets *yes if the user agrees. It
-// returns an error if the user disagrees, or cannot be asked; that one lists the concerns.
+// returns an error if the user disagrees, or if the user cannot be asked; the error then lists the concerns.
 func consent(ctx context.Context, s Streams, list []plan.Concern, yes *bool) error {
 	if len(list) == 0 || *yes {
 		return nil
@@ -100,7 +100,7 @@ func disturbances(loads []load) []plan.Concern {
 // A load is the load that a case puts on a target or a server.
 type load struct {
 	name     string           // of the case
-	disturbs string           // how it may disturb other users; empty: it does not, or there are none
+	disturbs string           // how it may disturb other users; empty if it does not, or if there are none
 	on       string           // a target, or a URL
 	to       host.Destination // of requests; zero if there are none
 }
@@ -161,8 +161,8 @@ func isShared(t runner.Target) bool {
 	return others
 }
 
-// loadsTarget reports whether a workload loads the target itself, not an application elsewhere of which the target only
-// has the client.
+// loadsTarget reports whether a workload puts load on the target itself. If not, the target only runs the client of an
+// application elsewhere.
 func loadsTarget(t runner.Target, w family.Workload) bool {
 	if name := w.Traits().Needs.Application; name != "" {
 		return t.Spec.Deploys(name)
@@ -170,8 +170,8 @@ func loadsTarget(t runner.Target, w family.Workload) bool {
 	return len(requestDestinations(w, nil)) == 0
 }
 
-// applications lists the destinations of the applications that targets use but do not deploy: the one of a name, or all
-// if name is empty.
+// applications lists the destinations of the applications that targets use but do not deploy: those of the given name,
+// or all if name is empty.
 func applications(name string, measured []runner.Target) []host.Destination {
 	var list []host.Destination
 	for _, t := range measured {

@@ -250,7 +250,7 @@ func examine(ctx context.Context, s Streams, spec result.Spec, named bool) (e ex
 		case err == nil:
 			e.Also = append(e.Also, other.Name)
 		case len(e.Facts) > 0, named && other.Workload.Traits().Needs.Volume:
-			e.Refusals.add(other.Name, err) // other kinds of targets are not expected to support it
+			e.Refusals.add(other.Name, err) // other refusals are expected: not every kind has volumes
 		}
 	}
 	return e, nil
@@ -337,7 +337,7 @@ func inspect(ctx context.Context, s Streams, spec result.Spec, t targets.Target)
 	for _, w := range warnings {
 		warn(s.Err, spec.Label()+": "+w)
 	}
-	if err != nil && !errors.Is(err, result.ErrNotSupported) { // that one becomes a refusal
+	if err != nil && !errors.Is(err, result.ErrNotSupported) { // ErrNotSupported becomes a refusal
 		return nil, err
 	}
 	facts, err := runner.Facts(ctx, t, runner.FactsTime)

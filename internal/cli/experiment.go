@@ -28,7 +28,7 @@ type experiment struct {
 	config runner.Config // Targets is set as targets are opened, the rest by configure
 	writer *store.Writer
 	dir    string
-	before *store.Results // nil: it is a new one
+	before *store.Results // results of earlier sessions; nil for a new experiment
 }
 
 // changes returns a warning about conditions that changed since earlier sessions.
@@ -151,7 +151,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 	if err != nil {
 		return err
 	}
-	if err := o.trust(ctx, s, r, specs); err != nil { // before a target is made, which may read files
+	if err := o.trust(ctx, s, r, specs); err != nil { // first, because making a target may read files
 		return err
 	}
 	if err := x.openTargets(specs); err != nil {
@@ -165,7 +165,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 // resumeWriting opens the directory of a resumed experiment for writing. The experiment must not have changed since it
 // was read.
 func (x *experiment) resumeWriting(_ *options, warnings []string) error {
-	w, now, err := store.Resume(x.dir) // not before: it writes
+	w, now, err := store.Resume(x.dir) // not earlier, because it writes
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
@@ -283,7 +283,7 @@ func (x *experiment) openTargets(specs []result.Spec) error {
 	return nil
 }
 
-// openTarget returns the target of a text, without any effect until it is used.
+// openTarget returns the target that text names. It has no effect until it is used.
 func openTarget(text string) (targets.Target, error) {
 	spec, err := result.ParseSpec(text)
 	if err != nil {

@@ -58,7 +58,7 @@ func trialDir(dir string, explanation int) string {
 	return filepath.Join(dir, trials, strconv.Itoa(explanation+1))
 }
 
-// confirmAll runs the trials of the primary explanations that have none yet.
+// confirmAll runs a trial for each explanation of a primary case, unless it has one already or cannot have one.
 func confirmAll(ctx context.Context, s Streams, version, dir string, yes bool) error {
 	l, err := resultOptions{}.load(dir)
 	if err != nil {

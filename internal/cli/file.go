@@ -17,7 +17,7 @@ const (
 	fileKind       = "Experiment"
 )
 
-// A experimentFile is the content of an experiment file: a field for each of the [settings] that has one, and a
+// An experimentFile is the content of an experiment file: a field for each of the [settings] that has one, and a
 // section for the options of Kubernetes targets. The tag flag names the flag that a field stands for; a test compares
 // the fields with the tables of flags and options.
 type experimentFile struct {
@@ -78,7 +78,7 @@ type kubernetesSection struct {
 	RequestTimeout        string          `json:"requestTimeout" flag:"request-timeout"`
 }
 
-// readFile sets the flags that were not given from the fields of the file.
+// readFile reads the experiment file and applies it. Without --file it does nothing.
 func (o *options) readFile() error {
 	if o.file == "" {
 		return nil
@@ -98,7 +98,7 @@ func (o *options) readFile() error {
 	return nil
 }
 
-// apply sets the flags that were not given from an experiment file.
+// apply sets the flags that are not on the command line to the values of an experiment file.
 func (o *options) apply(file experimentFile) error {
 	if file.APIVersion != fileAPIVersion || file.Kind != fileKind {
 		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
@@ -120,7 +120,7 @@ func (o *options) apply(file experimentFile) error {
 	return nil
 }
 
-// setFlags sets the flags that were not given from the fields of a struct that stand for them.
+// setFlags sets the flags that are not on the command line to the values of a struct, whose tags name the flags.
 func setFlags(flags *pflag.FlagSet, fields reflect.Value) error {
 	// --blocks replaces the file's looks, and --looks its blocks.
 	replaced := map[string]bool{"looks": flags.Changed("blocks"), "blocks": flags.Changed("looks")}

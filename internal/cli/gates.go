@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A caseMetrics returns the metrics that runs of a case may have; nil if they are not known.
+// A caseMetrics is a function that returns the metrics that runs of a case may have; nil if they are not known.
 type caseMetrics func(result.Case) []metric.Metric
 
 // metricsOf returns the metrics that a tool measures.

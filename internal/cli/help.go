@@ -16,7 +16,7 @@ import (
 // A heading is the heading of a group of flags in a help text.
 type heading string
 
-// The headings of run and plan, besides those of kinds of targets.
+// The headings of run and plan, except those of kinds of targets.
 const (
 	measured heading = "What is measured"
 	pacing   heading = "Load"

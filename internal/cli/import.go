@@ -176,8 +176,9 @@ func newOperand(arg, fallback string) (operand, error) {
 	return o, nil
 }
 
-// findSources reads the files of the arguments, those of a directory in the order of their names. A target without
-// another name has that of its directory, unless all files are in the same directory: its name may mean nothing.
+// findSources reads the files that the arguments name, those of a directory in the order of their names. A file whose
+// target is not named belongs to a target with the name of its directory. If all files are in one directory, its name
+// may mean nothing and is not used.
 func findSources(args []string, fallback string) ([]importer.Source, error) {
 	var operands []operand
 	severalDirs := false
@@ -220,8 +221,8 @@ func targetOf(dir string) string {
 	return filepath.Base(dir)
 }
 
-// walkSources reads all files below a directory except hidden ones. The first directory below it is the target's name,
-// unless the user named the target.
+// walkSources reads all files below a directory, except hidden ones. Unless the user named the target, files in a
+// subdirectory belong to a target with the name of that subdirectory of dir.
 func walkSources(dir, name string, named bool) ([]importer.Source, error) {
 	var sources []importer.Source
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -254,7 +255,7 @@ func walkSources(dir, name string, named bool) ([]importer.Source, error) {
 	return sources, err
 }
 
-// readSource reads a file whose target has this name, or that of the directory from, if it is not empty.
+// readSource reads a file. If from is not empty, the target gets the name of that directory, otherwise the given name.
 func readSource(path, name, from string) (importer.Source, error) {
 	if from != "" {
 		name = targetOf(from)

@@ -146,7 +146,8 @@ func (k *kindFlags) value(o targets.Option) (string, error) {
 	return k.set.GetString(o.Name)
 }
 
-// setDocuments sets the options that are documents in the section of an experiment file, which have no flags.
+// setDocuments sets the options whose values are documents. They have no flags, only fields in the section of an
+// experiment file.
 func (k *kindFlags) setDocuments(kube registry.Kind, section kubernetesSection) error {
 	text := string(section.Pods)
 	if text == "" || text == "null" {

@@ -125,7 +125,7 @@ func (o *options) checkLoad() error {
 	return nil
 }
 
-// paced returns the suites with the rate or number of clients of the flags.
+// paced returns the suites with the rate or number of clients that the flags give.
 func (o *options) paced(suites []family.Suite) []family.Suite {
 	suites = slices.Clone(suites)
 	for n, s := range suites {
@@ -154,7 +154,7 @@ func (o *options) checkResume() error {
 // fixedBlocks is the default number of blocks of an experiment with a single target, which has no verdicts.
 const fixedBlocks = 11
 
-// windowOf returns the longest window of the suites in seconds; suites without one have the window otherwise.
+// windowOf returns the longest window of the suites in seconds. For suites without a window it uses otherwise.
 func windowOf(suites []family.Suite, otherwise float64) float64 {
 	window := 0.0
 	for _, s := range suites {
@@ -163,7 +163,7 @@ func windowOf(suites []family.Suite, otherwise float64) float64 {
 	return window
 }
 
-// design returns the design of the flags.
+// design returns the design that the flags describe.
 func (o *options) design(suites []family.Suite) result.Design {
 	d := runner.DefaultDesign()
 	switch {

@@ -90,7 +90,8 @@ func targetWords(spec result.Spec) string {
 	return words
 }
 
-// sentRequests returns what the cases themselves name of the requests that they send.
+// sentRequests returns the requests to servers that the cases themselves name, without those to applications of
+// targets.
 func sentRequests(e result.Experiment) []family.Sent {
 	var list []family.Sent
 	for _, w := range workloads(e) {

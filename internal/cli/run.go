@@ -98,8 +98,8 @@ func worstError(errs ...error) error {
 	return &statusError{order[first], all}
 }
 
-// conclude compares the results so far, prints the comparison and writes the report; if one of these fails, the other
-// is still done. It returns the error of the gates and that of the output separately.
+// conclude compares the results so far, prints the comparison and writes the report. If printing fails, it still writes
+// the report. It returns the error of the gates and that of the output separately.
 func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, output, err error) {
 	e, err := resultOptions{reference: o.reference, matches: o.matches}.load(x.dir)
 	if err != nil {

@@ -41,7 +41,7 @@ func (o *outputWriter) Write(p []byte) (int, error) {
 // \xff.
 type sanitizer struct {
 	to      io.Writer
-	allowed []sequence // that are not escaped
+	allowed []sequence // sequences that are not escaped
 	partial []byte     // beginning of a character whose rest is not written yet
 }
 
@@ -79,7 +79,7 @@ func (s *sanitizer) flush() error {
 // A sequence is a control sequence for a terminal that the program itself writes.
 type sequence string
 
-// eraseLines returns a sequence that erases the cursor's line and so many lines above.
+// eraseLines returns a sequence that erases the cursor's line and the given number of lines above it.
 func eraseLines(above int) sequence {
 	return sequence("\r\x1b[K" + strings.Repeat("\x1b[1A\x1b[K", above))
 }
@@ -101,7 +101,7 @@ func coloured(w io.Writer) io.Writer {
 	return &sanitizer{to: s.to, allowed: reportColours}
 }
 
-// ofReports are the sequences by which reports are coloured.
+// reportColours are the sequences that colour reports.
 var reportColours = []sequence{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[1;36m"}
 
 // escape returns text with control characters escaped, except allowed sequences, and the index at which an incomplete

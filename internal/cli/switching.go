@@ -26,7 +26,7 @@ type fileTarget struct {
 // String returns the text of the target, as the flag takes it.
 func (t fileTarget) String() string { return t.Target }
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON reads the text of a target, or an object with its text and command.
 func (t *fileTarget) UnmarshalJSON(data []byte) error {
 	if !bytes.HasPrefix(data, []byte("{")) {
 		return json.Unmarshal(data, &t.Target)
@@ -100,7 +100,8 @@ func parseSwitch(text string, targets []runner.Target) (at int, command string) 
 	return at, command
 }
 
-// command returns a command of the experiment file or of the command line.
+// command returns a command with its time limit and working directory: the directory of the experiment file if ofFile
+// is set, otherwise the current one.
 func (o *options) command(text string, ofFile bool) (*result.Command, error) {
 	in, err := os.Getwd()
 	if ofFile {

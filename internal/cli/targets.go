@@ -21,7 +21,7 @@ func takesTargets(c *cobra.Command) {
 }
 
 // nameTargets sets the flag for targets from the arguments. Using both is an error: the first target is the baseline,
-// and users would have to know which of both comes first.
+// and users would have to know whether flags or arguments come first.
 func nameTargets(flags *pflag.FlagSet, args []string) error {
 	if len(args) == 0 {
 		return nil
