@@ -79,7 +79,7 @@ func addProgram(packages []deb, files map[string][]byte, arch, program string) (
 // A tree has the files and links of packages by path, without the leading slash.
 type tree map[string]content
 
-// A content is that of a file, or the target of a link.
+// A content is the text of a file, or the target of a link.
 type content struct {
 	owner int // index of the package
 	text  []byte

@@ -31,7 +31,8 @@ func krewManifest(version string, archives map[platform]string, files map[string
 	return b.Bytes(), err
 }
 
-// semanticVersion returns a version that the plugin manager accepts. One that is no tag precedes all releases.
+// semanticVersion returns a version that the plugin manager accepts. A version that is no tag becomes one that precedes
+// all releases.
 func semanticVersion(version string) string {
 	if semver.IsValid(version) {
 		return version

@@ -16,7 +16,7 @@ import (
 const (
 	fewRepeats   = 3     // equal numbers that two targets may share by chance
 	nearQuantum  = 0.025 // relative distance of a value to the next multiple
-	byChance     = 1e-4  // probability of so many values near a multiple by chance
+	byChance     = 1e-4  // maximum probability that as many values are near a multiple by chance
 	mostQuantum  = 0.6   // minimum share of values near a multiple
 	eachMultiple = 0.2   // minimum share of values at each of two different multiples
 )
@@ -319,8 +319,8 @@ func latencies(r *result.Run) []float64 {
 // fewLatencies is the minimum number of values for a search for a quantum.
 const fewLatencies = 8
 
-// quantum searches for a time whose multiples attract the values; checked reports whether there were enough values. The
-// probability is that of at least so many values near a multiple if each is uniformly distributed.
+// quantum searches for a time whose multiples attract the values; checked reports whether there were enough values. It
+// compares the number of values near a multiple with the number expected if each is uniformly distributed.
 func quantum(values []float64) (f Finding, checked bool) {
 	if len(values) < fewLatencies {
 		return f, false

@@ -115,8 +115,8 @@ func (rule Rule) complete(findings []Finding, r *result.Run) []Finding {
 	return findings
 }
 
-// mergeRuns combines findings of one rule about the same case, target and metric of several runs: it keeps the first
-// and counts the rest. Cells of tables stay separate, because each has its place.
+// mergeRuns combines findings of one rule about the same case, target and metric of several runs: it keeps the first,
+// with the runs of all of them. Cells of tables stay separate, because each has its place.
 func mergeRuns(found []Finding) []Finding {
 	type key struct{ caseName, target, metric, place string }
 	at := map[key]int{}
@@ -150,7 +150,8 @@ type records struct {
 	cases     []string                 // of runs, in the order in which they first appear
 	tables    []string                 // in the order in which they first appear
 	cells     map[string][]*result.Run // cells of each table
-	// planned has the plan's cases by name, the first of each; rank has the position of its targets in the plan, below 0.
+	// planned has the plan's cases by name, the first of each. rank has the positions of the plan's targets as negative
+	// numbers, so that targets outside of the plan, with rank 0, come last.
 	planned map[string]result.Case
 	rank    map[string]int
 	caseOn  map[pathAndWorkload]string // names of the plan's cases

@@ -27,10 +27,10 @@ const (
 const (
 	burst       = 1.5   // ratio of the first seconds to the median of the second half
 	burstSeries = 6     // minimum length of a run in seconds
-	rotation    = 1e-3  // seconds; half a revolution takes 2 ms at 15 000 revolutions per minute
-	flashRead   = 5e-6  // seconds; shorter than the interrupt of any disk
+	rotation    = 1e-3  // seconds; minimum of a rotating disk: half a revolution takes 2 ms at 15 000 rpm
+	flashRead   = 5e-6  // seconds; no disk answers faster, because its interrupt alone takes longer
 	sizeSeconds = 25    // minimum size of a file, in seconds of its bandwidth
-	etcdFloor   = 10e-3 // seconds
+	etcdFloor   = 10e-3 // seconds; limit of the 99th percentile of fdatasync that etcd documents
 )
 
 // volumeRules check measurements of volumes.

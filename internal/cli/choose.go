@@ -69,8 +69,8 @@ func suiteNames(known []family.Suite) []string {
 	return names
 }
 
-// suiteOfFile reads a suite from a file, such as jobs.fio for storage:jobs.fio. If no family reads such files, the
-// error is family.ErrNoCase.
+// suiteOfFile reads a suite from a file, such as jobs.fio for storage:jobs.fio. If no family reads such files, it
+// returns family.ErrNoCase.
 func suiteOfFile(text string) (family.Suite, error) {
 	kind, file, _ := strings.Cut(text, ":")
 	for _, f := range registry.Families() {

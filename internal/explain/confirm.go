@@ -17,7 +17,7 @@ import (
 // option of the target, or by a parameter of the workload.
 type Factor struct {
 	Name     string      `json:"name"`               // mss=1410
-	Target   result.Spec `json:"target,omitzero"`    // the better target with the option; "": unchanged
+	Target   result.Spec `json:"target,omitzero"`    // the better target with the option; zero: unchanged
 	Workload string      `json:"workload,omitempty"` // additional parameter of the workload; "": none
 }
 
@@ -38,7 +38,8 @@ func option(names ...string) func(evidence) *Factor {
 	}
 }
 
-// optionOf returns a factor as option does, or one by a parameter of the workload if the targets have no such option.
+// optionOf returns a factor as option does. If the targets have no such option, it returns one by a parameter of the
+// workload, which only TCP streams have.
 func optionOf(parameter func(evidence) string, names ...string) func(evidence) *Factor {
 	return func(e evidence) *Factor {
 		if f := option(names...)(e); f != nil {

@@ -99,7 +99,8 @@ func judgeLevel(name, subject string, least float64) func(evidence) finding {
 	}
 }
 
-// judgeSoftIRQ supports a CPU that spends most of its time in soft interrupts.
+// judgeSoftIRQ supports the cause if one CPU of the worse target spends most of its time in soft interrupts, and more
+// than on the better target.
 func judgeSoftIRQ(e evidence) finding {
 	f := judgeLevel(metric.CPUSoftest, "soft interrupts on one CPU", leastSoftIRQ)(e)
 	if d, ok := e.metricDifference(metric.CPUSoftest); ok && d.worse < fullSoftIRQ {

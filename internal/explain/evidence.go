@@ -30,8 +30,8 @@ type evidence struct {
 	facts         map[string][]result.Fact // by target
 	specs         map[string]result.Spec   // by label
 	workload      string
-	cost          string       // cost metric that the runs have layers of; "" if none
-	layers        []difference // layers in which the worse target needs more of it
+	cost          string       // cost metric whose layers the runs have; "" if none
+	layers        []difference // layers in which the worse target needs more CPU time
 }
 
 func newEvidence(
@@ -166,8 +166,8 @@ type finding struct {
 // unobservable returns the finding for something that cannot be observed here, with the reason.
 func unobservable(why string) finding { return finding{state: NotObservable, evidence: []string{why}} }
 
-// state judges a difference: it is supported if it does harm by at least least, in its own unit. harm is 1 if higher
-// values do harm, and -1 if lower values do.
+// state judges a difference: a cause is supported if the whole interval of d does harm, by least or more, in the unit
+// of d. harm is 1 if higher values do harm, and -1 if lower values do.
 func (d difference) state(harm, least float64) State {
 	lo, hi := d.lo*harm, d.hi*harm
 	if harm < 0 {

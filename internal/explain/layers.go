@@ -89,7 +89,7 @@ func (e evidence) totalCost() (difference, bool) {
 	})
 }
 
-// sampledCost returns the cost metric that the runs have layers of; "" if they have none.
+// sampledCost returns the cost metric whose layers the runs have; "" if they have none.
 func (e evidence) sampledCost() string {
 	for _, cost := range costs {
 		has := func(p pair) bool {

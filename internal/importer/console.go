@@ -23,7 +23,7 @@ type Printed struct {
 
 // Console finds terminal output of iperf3 and netperf as users paste it into documents: a command and its results. A
 // command without results is ignored. first is the number of the first line. Output of these tools that cannot be read
-// gives an error, which Is [ErrFormat].
+// gives an error, which wraps [ErrFormat].
 func Console(name string, lines []string, first int) (found []Printed, errs []error) {
 	for _, t := range iperf3Tests(lines, first) {
 		found = append(found, Printed{t.record(), t.line})

@@ -26,7 +26,7 @@ type Source struct {
 type Options struct {
 	ID       string
 	Version  string      // of this program
-	Families family.List // parse the names of cases
+	Families family.List // to parse the names of cases
 	Now      time.Time
 	// Case is one of the nine paths, for workloads whose path is not in the file; or the full name of the only case, which
 	// is also the prefix of its parts' names.
@@ -42,14 +42,14 @@ type Options struct {
 // Design is the kind of design of imported experiments.
 const Design = "imported, without blocks"
 
-// An Import is the content of a results directory. Raw has the raw files of runs, by ID. Of the runs of one document
-// only the first has it; the fact import.raw of the others is the ID of that run.
+// An Import is the content of a results directory. Raw has the raw files of runs, by ID. If several runs are from one
+// document, only the first has it as raw file; the fact import.raw of the others is the ID of the first.
 type Import struct {
 	result.Results
 	Raw map[string][]result.File
 }
 
-// Read imports the sources in order. An error about a file's content Is [ErrFormat].
+// Read imports the sources in order. An error about a file's content wraps [ErrFormat].
 func Read(f Format, sources []Source, o Options) (Import, error) {
 	b := builder{raw: map[string][]result.File{}, facts: map[string][]result.Fact{},
 		runCount: map[[2]string]int{}, metric: map[string]string{}}

@@ -25,8 +25,8 @@ var ErrFormat = errors.New("cannot be imported")
 type Format struct {
 	Name  string // argument of the command import
 	About string // one line for the command list
-	// Read returns the measurements in a file, at least one. name is the file's name and only used in errors. Every error
-	// Is [ErrFormat], begins with name, and states the place and what was expected.
+	// Read returns the measurements in a file, at least one. name is the file's name and only used in errors. Every
+	// error wraps [ErrFormat], begins with name, and states the place and what was expected.
 	Read func(name string, data []byte) ([]Record, error)
 }
 
@@ -48,7 +48,7 @@ type Record struct {
 	Workload    string // second part of the case's name; empty: unknown
 	Case        string // full name of the case
 	Synonym     string // the workload as a user's own job file names it; empty: none
-	Part        string // name of this test within a report that another record is the total of; empty: none
+	Part        string // name of this test in a report whose total is another record; empty: none
 	Target      string
 	Block       int // from 1; 0: none
 	Start       time.Time
@@ -79,7 +79,7 @@ func orUnknown(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// formatError returns an error about a line of a file, or about the whole file if line is 0. It Is [ErrFormat].
+// formatError returns an error about a line of a file, or about the whole file if line is 0. It wraps [ErrFormat].
 func formatError(name string, line int, format string, a ...any) error {
 	place := name
 	if line > 0 {

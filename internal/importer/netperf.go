@@ -259,7 +259,8 @@ func (s section) columns(row int) ([]*output, error) {
 	return []*output{o}, nil
 }
 
-// findWord returns the index of the first line that has an upper-case word, whatever its case there; -1 if none has.
+// findWord returns the index of the first line that contains a word, which is given in upper case but found in any; -1
+// if there is none.
 func (s section) findWord(word string) int {
 	return slices.IndexFunc(s.lines, func(line string) bool {
 		return slices.Contains(strings.Fields(strings.ToUpper(line)), word)

@@ -90,8 +90,8 @@ func (o *output) facts(stream bool) []result.Fact {
 	return facts
 }
 
-// get returns the number of a selector; -1, netperf's own value for unknown, if it is missing or no number. The latter
-// sets o.err.
+// get returns the number of a selector. If it is missing or no number, get returns -1, netperf's own value for unknown;
+// if it is no number, get also sets o.err.
 func (o *output) get(key string) float64 {
 	text := o.values[key]
 	if text == "" {
@@ -228,7 +228,7 @@ func (o *output) isStream() bool {
 	return o.bannerIsStream()
 }
 
-// size returns the first of some selectors that has a size, in bytes; 0 if none has.
+// size returns the size in bytes of the first of the selectors that has one; 0 if none has.
 func (o *output) size(keys ...string) int {
 	for _, key := range keys {
 		if v := o.get(key); v > 0 && v < netload.MaxSize {

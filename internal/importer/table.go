@@ -35,8 +35,8 @@ func readTable(name string, data []byte) ([]Record, error) {
 		return nil, err
 	}
 	var records []Record
-	index := map[string]int{} // of the record, by run
-	times := map[string]int{} // a metric was seen, by metric and run
+	index := map[string]int{} // index of the record, by run
+	times := map[string]int{} // how often a metric was seen, by metric and run
 	for _, r := range rows {
 		v, err := r.value(name)
 		if err != nil {

@@ -43,8 +43,8 @@ type attack struct {
 	Errors     []string           `json:"errors"`
 }
 
-// readVault reads every test of a report: vault-benchmark's in its older or newer form, or vegeta's with one test. It
-// does not have the number of workers, so whether the loop was open is unknown.
+// readVault reads every test of a report: vault-benchmark's in its older or newer form, or vegeta's with one test. A
+// report does not contain the number of workers, so whether the loop was open is unknown.
 func readVault(name string, data []byte) ([]Record, error) {
 	line := 0 // number of the first document's line
 	records, err := readDocuments(name, data, wantedVault, func(d document) ([]Record, error) {

@@ -73,7 +73,7 @@ func Learn(e result.Experiment, cases map[string]CaseTimes, earlier result.Resul
 	return d
 }
 
-// AddRun adds a run that took so many seconds, from the start of the pause before it to its end.
+// AddRun adds a run. took is its duration in seconds, from the start of the pause before the run to its end.
 func (d *Durations) AddRun(r result.Run, took float64) { d.addRun(r, took, d.e.Design) }
 
 func (d *Durations) addRun(r result.Run, took float64, design result.Design) {

@@ -17,7 +17,7 @@ type Known struct {
 // A Source is the origin of the spreads and durations of a forecast.
 type Source struct {
 	Kind      string  `json:"kind"`                // pilot or directory
-	Directory string  `json:"directory,omitempty"` //
+	Directory string  `json:"directory,omitempty"` // of earlier results; empty for a pilot
 	Blocks    int     `json:"blocks"`              // of its design
 	Seconds   float64 `json:"seconds"`             // duration of a pilot; 0 for a directory
 }
@@ -160,8 +160,8 @@ func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
 	return c.Primary(), nil
 }
 
-// predict returns the forecast of one row. A block of its case takes so many seconds; budget is the number of blocks
-// within the budget, 0 if none.
+// predict returns the forecast of one row. block is the predicted seconds of a block of its case; budget is the number
+// of blocks within the budget, 0 if there is none.
 func (t test) predict(r compare.Row, block float64, budget int) Prediction {
 	missing := compare.Missing()
 	p := Prediction{

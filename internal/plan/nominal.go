@@ -5,7 +5,7 @@ import "github.com/knotmeter/knotmeter/internal/result"
 // A pace holds the typical seconds of a kind of target, whatever is measured on it.
 type pace struct {
 	opening, closing float64 // of a site
-	run              float64 // of a run, besides windows and pause: starting and ending the tool
+	run              float64 // of a run, in addition to windows and pause: starting and ending the tool
 	creates          bool    // whether each site creates what its workloads need, such as a volume
 	switching        float64 // from the start of the switch until the target is ready
 }
@@ -21,7 +21,7 @@ var paces = map[string]pace{
 func (d *Durations) nominalRun(caseName, on string, design result.Design) float64 {
 	n, p := d.cases[caseName], paces[d.targets[on].Kind]
 	seconds := Pause.Seconds() + (1+n.Windows)*(design.Warmup+design.Duration) + n.Run.Seconds() + p.run
-	runs := d.sharers(caseName, on) // any of which may be the first, which takes longer
+	runs := d.sharers(caseName, on) // cases in the site, any of which may run first, which takes longer
 	if !p.creates {
 		runs *= max(1, d.e.Design.Blocks) // sites of all blocks use the same volume
 	}

@@ -17,7 +17,7 @@ type Outline struct {
 	Blocks   int
 	Runs     int     // without repeated ones
 	Sites    float64 // seconds of opening and closing the sites of a block
-	Visits   int     // in all blocks; 0 unless targets are measured in turn
+	Visits   int     // visits in all blocks; 0 unless targets are measured in turn
 	Switches float64 // seconds of the switches of a block
 	Windows  float64 // seconds within the windows of a block
 	Seconds  float64 // in all, not limited by the budget
@@ -26,7 +26,7 @@ type Outline struct {
 // A Case is a case with its runs and predicted seconds.
 type Case struct {
 	result.Case
-	Targets []string // that measure it, in the order of the experiment
+	Targets []string // targets that measure it, in the order of the experiment
 	Runs    int
 	Block   float64 // seconds of its runs in one block
 	Seconds float64 // of all its runs
@@ -67,8 +67,8 @@ func NewOutline(e result.Experiment, d *Durations) Outline {
 	return p
 }
 
-// Together returns the seconds of runs that take others seconds and of one that takes another: the sum, or the maximum
-// if targets are measured at the same time.
+// Together returns the seconds of two groups of runs on different targets: the sum of others and another, or their
+// maximum if targets are measured at the same time.
 func Together(d result.Design, others, another float64) float64 {
 	if d.Parallel {
 		return max(others, another)

@@ -58,7 +58,7 @@ func (t test) detectable(spread, alpha float64) Detectable {
 	return v
 }
 
-// change returns the smallest change that so many blocks detect with a probability of 80 %, as a fraction.
+// change returns the smallest change that a number of blocks detects with a probability of 80 %, as a fraction.
 func (t test) change(spread, alpha float64, blocks int) compare.Number {
 	return compare.Number(math.Expm1(spread * stats.DetectableShift(blocks, alpha, Power, t.looks)))
 }

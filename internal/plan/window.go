@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// Longer is the factor by which the runs are longer for which a [Window] predicts the spread.
+// Longer is the factor by which a [Window] assumes that runs get longer.
 const Longer = 3
 
 // windowConfidence is the confidence of the interval of a [Window].

@@ -62,7 +62,7 @@ type Kind struct {
 // A Line is an entry of a list.
 type Line struct{ Spec, About string }
 
-// FindKind returns the kind of a name. The error Is result.ErrSpec and lists the known names.
+// FindKind returns the kind with the given name. The error wraps result.ErrSpec and lists the known names.
 func FindKind(name string) (Kind, error) {
 	var names []string
 	for _, k := range Kinds() {

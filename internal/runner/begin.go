@@ -14,7 +14,7 @@ import (
 // before [Run], with the same tool. The warnings are about the whole experiment.
 func Begin(ctx context.Context, c Config, share bool) (warnings []string, err error) {
 	e := c.Experiment
-	about := map[string][]string{} // the targets that returned a warning
+	about := map[string][]string{} // names of the targets that returned a warning, by its text
 	var texts []string             // of warnings, each once
 	for _, t := range c.Targets {
 		p := targets.Plan{Experiment: e.ID, Version: e.Version, Share: share, InTurn: e.InTurn(),

@@ -45,7 +45,7 @@ func (s *session) incomplete(cases []CaseBlock, on []string, all bool) []CaseBlo
 	})
 }
 
-// measuredOn returns the targets among on that measure a case.
+// measuredOn returns the names in on of the targets that measure a case.
 func (s *session) measuredOn(c result.Case, on []string) []string {
 	return slices.DeleteFunc(slices.Clone(on), func(name string) bool { return !s.e.Measures(c, name) })
 }
@@ -91,8 +91,8 @@ func (s *session) measureInSites(ctx context.Context, cases []CaseBlock, on []st
 	return cmp.Or(s.closeSites(ctx, sites), err)
 }
 
-// measureCase measures one case on every target, and again while a run is invalid. It gives up what failed too often,
-// and returns early if the failed run's place cannot be used again.
+// measureCase measures one case on every target, and repeats it while a run is invalid. After too many failures it
+// gives the case up. It returns early if the place of the failed run cannot be used again.
 func (s *session) measureCase(ctx context.Context, b CaseBlock, sites sites) error {
 	c, block := b.Case, b.Block
 	on := slices.Sorted(maps.Keys(sites))
@@ -154,7 +154,7 @@ func (s *session) attempt(ctx context.Context, c result.Case, block int, sites s
 	if unplaced := slices.DeleteFunc(slices.Clone(pending), (*pendingRun).placed); len(unplaced) > 0 {
 		failed, err := s.recordAll(ctx, unplaced)
 		if failed != nil || err != nil {
-			return failed, err // the runs of the others would be alone
+			return failed, err // an attempt does not count without the runs of these targets
 		}
 		return s.attempt(ctx, c, block, sites) // without what is not supported
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Limits of a design, besides plan.MaxBlocks. The shortest window is the step of a run's series.
+// Limits of a design, in addition to plan.MaxBlocks. The shortest window is the step of a run's series.
 const (
 	maxLooks  = 50
 	minRun    = 0.1  // seconds of the window
@@ -46,7 +46,7 @@ type Options struct {
 
 	Targets  []Target       // in the order of the output
 	Baseline string         // name of a target; empty: the first
-	Suites   []family.Suite // whose cases are concatenated
+	Suites   []family.Suite // suites to measure, one after another
 	// Cases are patterns that choose from the suites' cases, or full names that add cases; see [result.Match]. A pattern
 	// with parameters at its end adds these to the cases that match the part before them.
 	Cases []string
@@ -65,11 +65,12 @@ type Options struct {
 }
 
 // Resolve turns options into the plan of an experiment. It asks targets and tool what they support, without changing
-// anything, and lists the rest under NotMeasured. An error Is ErrOption, or Is result.ErrNotSupported if the baseline
+// anything, and lists the rest under NotMeasured. An error wraps ErrOption, or result.ErrNotSupported if the baseline
 // supports none of the cases.
 //
-// The case that bounds a chosen case is kept too, as a bound. If the patterns of Cases choose no primary case, all the
-// chosen cases become primary: a user who names cases wants verdicts on them.
+// The reference of a chosen case, which the code calls its bound, is kept too, with the role result.Bound. If the
+// patterns of Cases choose no primary case, all the chosen cases become primary: a user who names cases wants verdicts
+// on them.
 func Resolve(o Options) (result.Experiment, error) {
 	if err := o.check(); err != nil {
 		return result.Experiment{}, err
@@ -270,7 +271,8 @@ func (o Options) chooseCases() ([]family.Case, error) {
 }
 
 // parametrized returns the suites' cases that match the part of a pattern before the colon, with the parameters after
-// it added, and the cases that bound them, if the suites have these without the parameters.
+// the colon added. It also returns the bounds of these cases with the same parameters, if the suites contain the bounds
+// without them.
 func (o Options) parametrized(pattern string) (cases, bounds []family.Case, err error) {
 	head, parameters, has := strings.Cut(pattern, ":")
 	if !has || !strings.ContainsAny(head, "*?") {
@@ -537,7 +539,8 @@ func (o Options) unsupported(e *result.Experiment, t Target, cases []family.Case
 	return list
 }
 
-// CaseTimes returns the usual times of the cases of an experiment that belong to one of the families, by name.
+// CaseTimes returns the usual times of the cases of an experiment that belong to one of the families, by name of the
+// case.
 func CaseTimes(e result.Experiment, families family.List) map[string]plan.CaseTimes {
 	times := map[string]plan.CaseTimes{}
 	for _, c := range e.Cases {

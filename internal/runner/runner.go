@@ -86,9 +86,10 @@ type Config struct {
 	Limits Limits
 }
 
-// A Decide returns the names of the cases that continue after done blocks; none ends the experiment. It is called
-// before the first block and after each one; a case that it left out once does not continue later. The runs are those
-// of the done blocks, including invalid ones, without histograms and series, so a resumed experiment decides as before.
+// A Decide is a function that returns the names of the cases that continue after done blocks; none ends the experiment.
+// It is called before the first block and after each one; a case that it left out once does not continue later. The
+// runs are those of the done blocks, including invalid ones, without histograms and series, so a resumed experiment
+// decides as before.
 type Decide func(e result.Experiment, done int, runs []result.Run) []string
 
 // FixedBlocks is a [Decide] that continues every case until the design's number of blocks is complete.
@@ -140,12 +141,14 @@ func (s Summary) Share() float64 {
 }
 
 // Run carries out the experiment until it is complete or decided, its budget is used up, or ctx ends. When ctx ends,
-// the run in progress is dropped, the sites are removed and the testbed is restored. The budget is exceeded by less
-// than one run and the removal of its sites; runs of a block that the budget cuts off are kept, and count if both sides
-// of a comparison have one. A target that stays unavailable ends the experiment without an invalid run or a given-up
-// case; the experiment can be resumed. Errors are about the configuration, the facts of a target or the sink; a run
-// that fails is recorded as invalid, and an unsupported case as not measured. The summary is valid even if err is not
-// nil.
+// the run in progress is dropped, the sites are removed and the testbed is restored. A target that stays unavailable
+// ends the experiment without an invalid run or a given-up case; the experiment can be resumed.
+//
+// The budget is exceeded by less than one run and the removal of its sites. Runs of a block that the budget cuts off
+// are kept, and count if both sides of a comparison have one.
+//
+// Errors are about the configuration, the facts of a target or the sink; a run that fails is recorded as invalid, and
+// an unsupported case as not measured. The summary is valid even if err is not nil.
 func Run(ctx context.Context, c Config) (Summary, error) {
 	s, err := newSession(c)
 	if err != nil {

@@ -25,7 +25,7 @@ type session struct {
 	times        family.Times
 	began        time.Time
 	runs         []result.Run // including earlier sessions; without histograms and series
-	lastID       int          // of a run
+	lastID       int          // highest ID of a run so far
 	lastSite     int
 	ended        map[string]int // blocks after which a case ended, by case
 	durations    plan.Durations
@@ -109,7 +109,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// rememberRun keeps what later decisions and predictions need of a run that took so many seconds; 0: not known.
+// rememberRun keeps what later decisions and predictions need of a run. took is its duration in seconds; 0 if it is not
+// known.
 func (s *session) rememberRun(r result.Run, took float64) {
 	if id, err := strconv.Atoi(r.ID); err == nil {
 		s.lastID = max(s.lastID, id)
@@ -131,7 +132,7 @@ func (s *session) targetList() []Target {
 	return list
 }
 
-// record numbers a run that took so many seconds, passes it to the sink and emits its event.
+// record numbers a run, passes it to the sink and emits its event. took is its duration in seconds.
 func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	r.ID = fmt.Sprintf("%04d", s.lastID+1)
 	if err := s.Sink.Append(r, raw); err != nil {
@@ -221,7 +222,7 @@ func (s *session) failures(c result.Case, block int, on []string) []failure {
 	return list
 }
 
-// affordable reports whether the runs of a case on these targets, with so many seconds of overhead, may begin: they
+// affordable reports whether the runs of a case on these targets may begin: with the given overhead in seconds, they
 // must not be predicted to exceed the budget by more than one run. Each session has the whole budget.
 func (s *session) affordable(c result.Case, on []string, overhead float64) bool {
 	budget := s.e.Design.Budget

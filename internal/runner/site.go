@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A site is the site of a group of cases on one target.
+// A site is the site of a group of cases on one target, with its record.
 type site struct {
 	targets.Site
 	record     result.Site

@@ -12,7 +12,7 @@ import (
 )
 
 // A dir is an open results directory. Names in it are slash-separated and never reach outside of it. If a name is a
-// link, a FIFO, a device or anything else unexpected, methods return an error that Is [ErrFormat].
+// link, a FIFO, a device or anything else unexpected, methods return an error that wraps [ErrFormat].
 type dir struct {
 	path string
 	root *os.Root

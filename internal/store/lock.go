@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes an advisory lock on an open directory, or returns an error that Is ErrLocked if another process holds
-// it. The kernel releases the lock when the file is closed, even by a crash.
+// tryLock takes an advisory lock on an open directory, or returns an error that wraps ErrLocked if another process
+// holds it. The kernel releases the lock when the file is closed, even by a crash.
 func tryLock(d *os.File) error {
 	err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

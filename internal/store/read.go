@@ -32,7 +32,7 @@ type Results struct {
 }
 
 // Open reads a results directory, even while it is being written. Unknown fields are ignored. An error about the
-// content names the file and line, and Is ErrNewer, ErrOlder, ErrFormat or fs.ErrNotExist.
+// content names the file and line, and wraps ErrNewer, ErrOlder, ErrFormat or fs.ErrNotExist.
 func Open(path string) (*Results, error) {
 	d, err := openDir(path)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Results) readFacts(d dir, target string) error {
 	return err
 }
 
-// Histogram loads a histogram of a run. If there is no such run or histogram, the error Is fs.ErrNotExist.
+// Histogram loads a histogram of a run. If there is no such run or histogram, the error wraps fs.ErrNotExist.
 func (r *Results) Histogram(run, name string) (result.Histogram, error) {
 	i, ok := r.runIndex[run]
 	if !ok {

@@ -41,7 +41,7 @@ const (
 	histogramSuffix = ".hdr"
 )
 
-// Errors about a results directory. The error about a missing directory or file Is fs.ErrNotExist.
+// Errors about a results directory. The error about a missing directory or file wraps fs.ErrNotExist.
 var (
 	ErrFormat = errors.New("broken results")
 	ErrNewer  = errors.New("results of a newer version")

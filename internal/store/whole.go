@@ -12,7 +12,7 @@ import (
 
 // WriteWhole writes a complete results directory or nothing: it is made next to path under a temporary name that begins
 // with a dot, and renamed when it is complete. raw holds the raw files of runs by run ID. An existing path must be an
-// empty directory, else the error Is [ErrExists].
+// empty directory, else the error wraps [ErrExists].
 func WriteWhole(path string, r result.Results, raw map[string][]result.File) (err error) {
 	path = filepath.Clean(path)
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {

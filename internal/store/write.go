@@ -41,7 +41,7 @@ type lineFile struct {
 }
 
 // Create creates the results directory path, with missing parents, and writes e. An existing directory must be empty,
-// else the error Is ErrExists.
+// else the error wraps ErrExists.
 func Create(path string, e result.Experiment) (*Writer, error) {
 	if err := checkExperiment(e); err != nil {
 		return nil, fmt.Errorf("results directory %s: %w", path, err)
@@ -114,7 +114,7 @@ func (w *Writer) appendedFiles() map[string]*lineFile {
 	return map[string]*lineFile{SessionsFile: &w.sessions, SitesFile: &w.sites, RunsFile: &w.runs}
 }
 
-// openFiles iterates over the open files that are appended to.
+// openFiles returns an iterator over the open files that are appended to.
 func (w *Writer) openFiles() iter.Seq[*lineFile] {
 	return func(yield func(*lineFile) bool) {
 		for _, l := range []*lineFile{&w.sessions, &w.switches, &w.sites, &w.runs} {

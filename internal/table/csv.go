@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// csvSeparator returns the separator of cells, and whether the text is CSV: by the suffix of the file's name, or
-// because its first two lines with text have the same number of separators, at least two.
+// csvSeparator returns the separator of cells, and whether the text is CSV. It is if the file's name ends in .csv or
+// .tsv, or if its first two lines with text have the same number of separators, at least two.
 func csvSeparator(name string, lines []string) (rune, bool) {
 	var firstLines []string
 	for _, line := range lines {
@@ -87,7 +87,7 @@ func (b *builder) csvError(err error) error {
 	return fmt.Errorf("%s: %w: %w", b.name, ErrFormat, err)
 }
 
-// formatError returns an error about a line. It Is [ErrFormat].
+// formatError returns an error about a line. It wraps [ErrFormat].
 func (b *builder) formatError(line int, format string, a ...any) error {
 	return fmt.Errorf("%s: %w: %w", b.place(line), ErrFormat, fmt.Errorf(format, a...))
 }

@@ -46,7 +46,8 @@ const (
 )
 
 // Read reads a text. name is used in places and errors; if it ends in .csv or .tsv the text is read as such, otherwise
-// its first lines tell CSV from Markdown and plain text. families parse the names of cases. Every error Is [ErrFormat].
+// its first lines tell CSV from Markdown and plain text. families parse the names of cases. Every error wraps
+// [ErrFormat].
 func Read(name string, data []byte, families family.List) (*Document, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("%s: %w: it is larger than %d MiB", name, ErrFormat, maxBytes>>20)
@@ -302,7 +303,8 @@ func newLabel(text string) label {
 var countColumn = regexp.MustCompile(
 	`(?i)^(?:n|(?:#|no\.?|number)?\s*(?:of)?\s*(?:samples|runs|repetitions|repeats|iterations))$`)
 
-// runs returns the number of runs behind a row, from a column; empty if there is none. A column below 0 is no column.
+// runs returns the number of runs behind a row, from a column; empty if there is none. A negative column means that the
+// table has no such column.
 func (g grid) runs(r gridRow, column int) string {
 	if column < 0 {
 		return ""
@@ -451,7 +453,7 @@ func (t *tableRuns) merge(key string, r result.Run) {
 	}
 }
 
-// isFull reports whether a run has maxValues values, or one of a metric in more.
+// isFull reports whether a run has maxValues values, or already has a metric of more.
 func isFull(run, more result.Run) bool {
 	repeated := func(v result.Value) bool { _, found := run.Value(v.Metric); return found }
 	return len(run.Values) >= maxValues || slices.ContainsFunc(more.Values, repeated)
