@@ -161,7 +161,8 @@ ln -s "$(command -v ` + clang + `)" /var/lib/cilium/bin/clang && PATH=/var/lib/c
 // config returns nil: the process of the node writes the configuration when the agent is ready.
 func (cilium) config(spec, node) map[string]any { return nil }
 
-// brief asks the agent for its state in short: the answer is an error while the agent is not ready.
+// A brief is a transport that asks the agent for its state in short. The response is an error while the agent is not
+// ready.
 type brief struct{ http.RoundTripper }
 
 func (b brief) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -8,8 +8,8 @@ import (
 )
 
 // kubeRouter runs kube-router as the network: it exchanges routes between the nodes by BGP and enforces
-// NetworkPolicies. As the firewall of another network, as in k3s, it only does the latter. It is k3s's fork, which has
-// all its controllers.
+// NetworkPolicies. As the firewall of another network, as in k3s, it only enforces NetworkPolicies. It is built from
+// k3s's fork, which contains all controllers of kube-router.
 type kubeRouter struct {
 	native
 }

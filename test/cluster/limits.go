@@ -25,7 +25,7 @@ type limits struct {
 // A rule limits a device in each direction, in operations and bytes per second. Zero is no limit.
 type rule struct {
 	number    string // major:minor
-	file      string // that the device is on; on another file it is another volume
+	file      string // file that the device is on; on another file it is another volume
 	iops, bps int64
 	done      map[string]bool // cgroups that have it
 }

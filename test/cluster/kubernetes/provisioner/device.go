@@ -18,7 +18,7 @@ type devices struct{ dir string }
 // A device is a loop device.
 type device struct {
 	path   string // /dev/loop3
-	file   string // that the device is on
+	file   string // file that the device is on
 	direct bool   // its reads and writes bypass the page cache
 }
 
