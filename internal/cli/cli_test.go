@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 // TestAccuracyScripts runs scripts that measure something known, during which nothing else may run.
 func TestAccuracyScripts(t *testing.T) { runScripts(t, "testdata/accuracy") }
 
-// experiments skips a test that carries out experiments with -short.
+// experiments skips a test with -short, because it carries out experiments.
 func experiments(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -31,7 +31,8 @@ func printTo(t *testing.T, out *os.File, line string) (status int, errs string) 
 	return exit.ExitCode(), b.String()
 }
 
-// A command whose reader has closed the output, as in 'knotmeter list cases | true', ends without a message.
+// TestOutputClosed checks that a command whose reader has closed the output, as in 'knotmeter list cases | true', ends
+// without a message.
 func TestOutputClosed(t *testing.T) {
 	for _, line := range printing {
 		t.Run(line, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestOutputClosed(t *testing.T) {
 	}
 }
 
-// A command reports that its output cannot be written.
+// TestOutputFull checks that a command reports that its output cannot be written.
 func TestOutputFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

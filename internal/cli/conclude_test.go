@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// TestPageThatCannotBeWritten: if the page cannot be written, the comparison is printed before the error, which names
-// the results.
+// TestPageThatCannotBeWritten checks that the comparison is printed if the page cannot be written, before the error,
+// which names the results.
 func TestPageThatCannotBeWritten(t *testing.T) {
 	dir := writtenExperiment(t, "2026-11-21-page")
 	if err := os.Mkdir(filepath.Join(dir, "report.html"), 0o755); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/plan"
 )
 
-// On a terminal the user is asked once for all concerns; without one, the error lists them and names --yes.
+// TestConsent checks that a user on a terminal is asked once for all concerns, and that without a terminal the error
+// lists them and names --yes.
 func TestConsent(t *testing.T) {
 	list := []plan.Concern{concern("a", "it is heavy"), concern("b", "it is secret")}
 	for answer, agreed := range map[string]bool{

@@ -319,8 +319,8 @@ func TestDocumentedExperiments(t *testing.T) {
 	}
 }
 
-// TestDocumentedFlags: every flag that the documentation mentions exists, and every flag is mentioned, by the name of
-// its option if it has one.
+// TestDocumentedFlags checks that every flag that the documentation mentions exists, and that the documentation
+// mentions every flag, by the name of its option if it has one.
 func TestDocumentedFlags(t *testing.T) {
 	known, shown := map[string]bool{}, map[string]bool{}
 	for _, c := range commands(newRoot(Streams{}, "test")) {
@@ -370,7 +370,7 @@ func ofOthers() []string {
 	return []string{"--output-format", "--json-stream", "--bidir", "--omit", "--get-server-output"}
 }
 
-// TestDocumentedCases: everything that looks like a case or a gate in the documentation is valid.
+// TestDocumentedCases checks that everything in the documentation that looks like a case or a gate is valid.
 func TestDocumentedCases(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, code := range slices.Concat(p.inline(), p.lines()) {

@@ -8,7 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Each reason is reported once, with everything that it applies to; other errors are marked.
+// TestRefusals checks that each reason is reported once, with everything that it applies to; other errors are marked.
 func TestRefusals(t *testing.T) {
 	var r refusals
 	r.add("storage", result.NotSupported("there is no disk"))

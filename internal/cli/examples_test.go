@@ -25,8 +25,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// TestExamples: each experiment file of a study can be resolved, and measures every row of the published table that it
-// repeats, except those that the study's guide names.
+// TestExamples checks that each experiment file of a study can be resolved, and measures every row of the published
+// table that it repeats, except those that the study's guide names.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(files) < 5 {
@@ -120,8 +120,8 @@ func TestStudyCosts(t *testing.T) {
 // nodesOfStudy matches the number of nodes in the cost formula of a study's guide.
 var nodesOfStudy = regexp.MustCompile(`(?m)^    hours x \((\d+) x price of a node`)
 
-// TestStudyGuides: each guide has what a reader needs to repeat the study: commands, costs, rights, and what cannot be
-// repeated.
+// TestStudyGuides checks that each guide has what a reader needs to repeat the study: commands, costs, rights, and what
+// cannot be repeated.
 func TestStudyGuides(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(files) < 5 {

@@ -20,7 +20,7 @@ func (s *factSink) WriteFacts(_ string, facts []result.Fact) error {
 	return nil
 }
 
-// Facts that users state replace collected ones, for one target or for all, and are marked.
+// TestStatedFacts checks that facts stated by users replace collected ones, for one target or for all, and are marked.
 func TestStatedFacts(t *testing.T) {
 	given := statedFacts{"link-rate=10Gbit/s", "kube:a:link-rate=1.25 Gbit/s", "kube:b:limit-iops=2400/s", "vm=D4as_v5"}
 	if err := given.check("kube:a", "kube:b", "c"); err != nil {

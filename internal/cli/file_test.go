@@ -8,7 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// An experiment file has the fields of the tables of flags and options, in their order, and no others.
+// TestFileFields checks that an experiment file has the fields of the tables of flags and options, in their order, and
+// no others.
 func TestFileFields(t *testing.T) {
 	type field struct{ name, flag string }
 	fields := func(of reflect.Type) (list []field) {

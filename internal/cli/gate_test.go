@@ -44,7 +44,7 @@ func TestGateStatus(t *testing.T) {
 	}
 }
 
-// Of two errors, the documented status counts, and both texts are reported.
+// TestWorst checks that the documented status of two errors counts, and that both texts are reported.
 func TestWorst(t *testing.T) {
 	end := func(status int) error {
 		if status == 0 {
@@ -113,7 +113,8 @@ func TestCheckGates(t *testing.T) {
 	}
 }
 
-// A gate on results may be about any metric that their runs have or their tool measures.
+// TestCheckGatesOfResults checks that a gate on results may be about any metric that their runs have or their tool
+// measures.
 func TestCheckGatesOfResults(t *testing.T) {
 	e, imported := planned(), planned()
 	imported.Imported, imported.Tool = "csv", "csv"
@@ -138,7 +139,8 @@ func TestCheckGatesOfResults(t *testing.T) {
 	}
 }
 
-// Options that differ from the plan are reported, and the rest of the plan is not changed.
+// TestResultOptions checks that options that differ from the plan are reported, and the rest of the plan is not
+// changed.
 func TestResultOptions(t *testing.T) {
 	e := planned()
 	e.Gates = []string{"*/tcp-rr p50 <= +5%"}

@@ -10,7 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// The help of every command fits a screen, and no line of --help or --help-all is too wide.
+// TestHelpFitsAScreen checks that the help of every command fits a screen, and no line of --help or --help-all is too
+// wide.
 func TestHelpFitsAScreen(t *testing.T) {
 	const lines = 40
 	for _, c := range commands(newRoot(Streams{}, "test")) {
@@ -26,7 +27,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 	}
 }
 
-// --help-all shows every flag, under a heading and with the name of its argument.
+// TestHelpHasEveryFlag checks that --help-all shows every flag, under a heading and with the name of its argument.
 func TestHelpHasEveryFlag(t *testing.T) {
 	const often = 12 // flags of run and plan
 	for _, c := range commands(newRoot(Streams{}, "test")) {
@@ -54,7 +55,7 @@ func TestHelpHasEveryFlag(t *testing.T) {
 	}
 }
 
-// --help-all works even if the rest of the command line is wrong.
+// TestHelpAllNeedsNothingElse checks that --help-all works even if the rest of the command line is wrong.
 func TestHelpAllNeedsNothingElse(t *testing.T) {
 	for _, tt := range []struct{ line, flag string }{
 		{"run --help-all", "--kubeconfig FILE"}, {"doctor nothing --help-all --bad", "--kubeconfig FILE"},

@@ -292,7 +292,7 @@ func TestHangup(t *testing.T) {
 	p.mustEndInOrder(t)
 }
 
-// TestHangupIgnored: under nohup, an experiment continues.
+// TestHangupIgnored checks that an experiment continues under nohup.
 func TestHangupIgnored(t *testing.T) {
 	p := endless(t)
 	p.Path, p.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, p.Args...)
@@ -306,7 +306,8 @@ func TestHangupIgnored(t *testing.T) {
 	p.mustEndInOrder(t)
 }
 
-// TestProgressClosed: if the reader of the progress closes it, as with 2>&1 | head -1, the experiment ends in order.
+// TestProgressClosed checks that the experiment ends in order if the reader of the progress closes it, as with 2>&1 |
+// head -1.
 func TestProgressClosed(t *testing.T) {
 	p := endless(t)
 	p.Stdout, p.Stderr = nil, nil
@@ -325,7 +326,8 @@ func TestProgressClosed(t *testing.T) {
 	p.mustLeaveNothing(t, "without a reader")
 }
 
-// TestInterruptClosed: Ctrl-C ends also the reader of a pipe, such as tee.
+// TestInterruptClosed checks that an experiment ends in order by Ctrl-C even if that has also ended the reader of its
+// output, such as tee.
 func TestInterruptClosed(t *testing.T) {
 	p := endless(t)
 	p.Stdout = nil

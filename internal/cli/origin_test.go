@@ -9,7 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Programs that create experiments at the same time each add a complete line to their common file.
+// TestRememberAtOnce checks that programs that create experiments at the same time each add a complete line to their
+// common file.
 func TestRememberAtOnce(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)

@@ -55,8 +55,8 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// An experiment is not resumed on another cluster, even if that is the kubeconfig's current context now, and nothing is
-// changed there.
+// TestResumeOnOtherCluster checks that an experiment is not resumed on another cluster, even if that is the
+// kubeconfig's current context now, and nothing is changed there.
 func TestResumeOnOtherCluster(t *testing.T) {
 	kubeconfig, changes := fakeCluster(t, "u2")
 	dir := t.TempDir()

@@ -87,7 +87,7 @@ func isOption(flag string) bool {
 // cell returns text escaped for a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// TestTroubleshootingPage: the messages that the page explains exist in the program.
+// TestTroubleshootingPage checks that the messages that the page explains exist in the program.
 func TestTroubleshootingPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/troubleshooting.md")
 	if err != nil {

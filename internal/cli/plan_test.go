@@ -7,7 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// An interrupted pilot ends with the status of an interruption and leaves nothing behind.
+// TestInterruptedPilot checks that an interrupted pilot ends with the status of an interruption and leaves nothing
+// behind.
 func TestInterruptedPilot(t *testing.T) {
 	p := start(t, "plan", "--pilot", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-pod/other/tcp-rr",
 		"--duration", "30s", "--progress", "none")

@@ -34,7 +34,8 @@ func newTTY(out io.Writer) *ttyProgress {
 	return &ttyProgress{out: out, width: 80, height: 24, last: map[string]string{}}
 }
 
-// Visits are counted, the target of a switch is shown until the first run, and failures stay on the screen.
+// TestProgressInTurn checks that visits are counted, the target of a switch is shown until the first run, and failures
+// stay on the screen.
 func TestProgressInTurn(t *testing.T) {
 	var plain, tty strings.Builder
 	p := &plainProgress{out: &plain, now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }}
@@ -71,7 +72,8 @@ func TestProgressInTurn(t *testing.T) {
 	}
 }
 
-// If cases may end early, the numbers of what is still to come are marked as upper limits.
+// TestProgressAtMost checks that the numbers of what is still to come are marked as upper limits if cases may end
+// early.
 func TestProgressAtMost(t *testing.T) {
 	var plain, tty strings.Builder
 	p := &plainProgress{out: &plain, now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }}
@@ -167,8 +169,8 @@ func TestTTYProgressStaysWithinTheTerminal(t *testing.T) {
 	}
 }
 
-// After each block the matrix with the decided cases stands above the lines that are updated; if it is too high for the
-// terminal, it is left out.
+// TestTTYProgressHasTheMatrix checks that after each block the matrix with the decided cases stands above the lines
+// that are updated, and that it is left out if it is too high for the terminal.
 func TestTTYProgressHasTheMatrix(t *testing.T) {
 	var out strings.Builder
 	p := newTTY(&out)

@@ -193,7 +193,8 @@ func TestSchemasDescribeTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// The published schema accepts a field that a later version adds, and rejects a document without a required one.
+// TestPublishedSchemasAreOpen checks that the published schema accepts a field that a later version adds, and rejects a
+// document without a required one.
 func TestPublishedSchemasAreOpen(t *testing.T) {
 	schema := compiled(t, false)["facts-v1.json"]
 	for text, ok := range map[string]bool{
@@ -294,7 +295,8 @@ func knotmeterPrints(t *testing.T, args ...string) []byte {
 	return text
 }
 
-// Every field of a Go type must be in its schema, and every field of a schema in its Go type.
+// TestSchemasHaveTheFieldsOfTheTypes checks that every field of a Go type is in its schema, and every field of a schema
+// in its Go type.
 func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 	w := &walk{t: t, documents: readSchemas(t)}
 	for name, kind := range schemaNames() {

@@ -48,7 +48,7 @@ func through(t *testing.T, text []byte, size int) string {
 	return b.String()
 }
 
-// The program's own control sequences are not escaped; the same ones in a name are.
+// TestScreenOwn checks that the program's own control sequences are not escaped; the same ones in a name are.
 func TestScreenOwn(t *testing.T) {
 	var b bytes.Buffer
 	s := &sanitizer{to: &b}
@@ -62,7 +62,7 @@ func TestScreenOwn(t *testing.T) {
 	}
 }
 
-// No command prints control characters of names from files or arguments.
+// TestNamesOnScreen checks that no command prints control characters of names from files or arguments.
 func TestNamesOnScreen(t *testing.T) {
 	const evil = "\x1b[31mevil\u202e\u009b2J"
 	dir := t.TempDir()
@@ -86,8 +86,8 @@ func TestNamesOnScreen(t *testing.T) {
 	}
 }
 
-// FuzzScreen: the output is valid text without control characters, however the input is cut into pieces; printable text
-// is not changed; and JSON keeps its meaning.
+// FuzzScreen checks that the output is valid text without control characters, however the input is cut into pieces;
+// printable text is not changed; and JSON keeps its meaning.
 func FuzzScreen(f *testing.F) {
 	for _, text := range []string{"", "plain", "\x1b[2J",
 		"\xe6\xb5\x8b\xff", "a\r\nb\rc", "\u202e", "\U000e0041", "\x9b1m"} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The most important status wins; an error without one counts as failed runs.
+// TestWorstError checks that the most important status wins, and that an error without a status counts as failed runs.
 func TestWorstError(t *testing.T) {
 	open := &statusError{statusGateOpen, errors.New("open")}
 	interrupted := &statusError{statusInterrupted, errors.New("^C")}

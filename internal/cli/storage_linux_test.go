@@ -37,7 +37,7 @@ func TestStorageKilled(t *testing.T) {
 	}
 }
 
-// killWithVolume kills the program so long after the first file appeared on the volume.
+// killWithVolume kills the program the given time after the first file appeared on the volume.
 func killWithVolume(t *testing.T, moment time.Duration) {
 	dir := volumeDir(t)
 	p := start(t, "run", "--target", "local:"+dir+"?size=64MiB", "--case",

@@ -14,7 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// A switch that makes a server answer 5 % later gives a difference, and one that changes nothing does not.
+// TestAccuracyConfigurationsInTurn checks that a switch that makes a server answer 5 % later gives a difference, and
+// one that changes nothing does not.
 func TestAccuracyConfigurationsInTurn(t *testing.T) {
 	dir := t.TempDir()
 	place := filepath.Join(dir, "place")

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Targets are arguments or the flag, in their order; both together are refused, since the first is the baseline.
+// TestTargetsAreNamedOneWay checks that targets are arguments or the flag, in their order; both together are refused,
+// since the first is the baseline.
 func TestTargetsAreNamedOneWay(t *testing.T) {
 	for line, want := range map[string]string{
 		"lab:native lab:vxlan":                   "lab:native lab:vxlan",

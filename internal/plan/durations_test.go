@@ -54,7 +54,8 @@ func wantSeconds(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// A run of which none was measured is predicted from the most similar ones.
+// TestRunsAreLikeOthers checks that a run is predicted from the most similar runs if none of its case on its target was
+// measured.
 func TestRunsAreLikeOthers(t *testing.T) {
 	d := plan.NewDurations(twoFamilies(), runner.CaseTimes(twoFamilies(), families))
 	lab, kube := d.Run("storage/x", "a"), d.Run("node-node/x", "k")
@@ -70,7 +71,7 @@ func TestRunsAreLikeOthers(t *testing.T) {
 	wantSeconds(t, "another case, by all of the family", d.Run("pod-pod/other/x", "a"), 17.0/3)
 }
 
-// The sites of a block are opened at the same time, and closed at the same time.
+// TestSitesTogether checks that the sites of a block are opened at the same time, and closed at the same time.
 func TestSitesTogether(t *testing.T) {
 	e := twoFamilies()
 	d := plan.NewDurations(e, runner.CaseTimes(e, families))
@@ -86,7 +87,7 @@ func TestSitesTogether(t *testing.T) {
 	wantSeconds(t, "a target that is like another", d.Sites(one), 3)
 }
 
-// The sites of a case that does not share them come in addition to the shared ones.
+// TestSitesAlone checks that the sites of a case that does not share them come in addition to the shared ones.
 func TestSitesAlone(t *testing.T) {
 	e := twoFamilies()
 	e.Targets = e.Targets[:1]
@@ -103,8 +104,8 @@ func TestSitesAlone(t *testing.T) {
 	wantSeconds(t, "both", d.Sites(map[string]float64{"node-node/x": 2, "alone/x": 2}), 22)
 }
 
-// A workload's nominal time for its site counts on targets that create what it needs; the additional time of the first
-// run is spread over the runs that could be first.
+// TestNominal checks that a workload's nominal time for its site counts on targets that create what it needs; the
+// additional time of the first run is spread over the runs that could be first.
 func TestNominal(t *testing.T) {
 	e := twoFamilies()
 	e.Cases = append(e.Cases, result.Case{Name: "storage/y", Path: "storage"})
@@ -119,7 +120,7 @@ func TestNominal(t *testing.T) {
 	wantSeconds(t, "a lab", d.Sites(shared), 0.4)
 }
 
-// A Vault that is deployed already adds no time to a site.
+// TestNominalOfVault checks that a Vault that is deployed already adds no time to a site.
 func TestNominalOfVault(t *testing.T) {
 	e := twoFamilies()
 	e.Cases = []result.Case{{Name: "app/x", Path: "app"}}
@@ -133,7 +134,7 @@ func TestNominalOfVault(t *testing.T) {
 	}
 }
 
-// Every kind of target has its nominal seconds.
+// TestNominalKinds checks that every kind of target has its nominal seconds.
 func TestNominalKinds(t *testing.T) {
 	for _, k := range registry.Kinds() {
 		e := twoFamilies()
@@ -145,7 +146,7 @@ func TestNominalKinds(t *testing.T) {
 	}
 }
 
-// Durations are learned from earlier runs even if their window was different.
+// TestLearn checks that durations are learned from earlier runs even if their window was different.
 func TestLearn(t *testing.T) {
 	earlier := result.Results{
 		Experiment: result.Experiment{Design: result.Design{Duration: 1, Warmup: 0.5}},
@@ -181,7 +182,8 @@ func TestOutlineTogether(t *testing.T) {
 	wantSeconds(t, "sites", together.Sites, alone.Sites)
 }
 
-// Shared sites are in use during the runs of all their cases, those of a case alone only during its own.
+// TestLongest checks that shared sites are in use during the runs of all their cases, those of a case alone only during
+// its own.
 func TestLongest(t *testing.T) {
 	e := twoFamilies()
 	e.Targets, e.Cases = e.Targets[:2], append(e.Cases[:2:2], result.Case{Name: "alone/x", Path: "alone"})

@@ -69,7 +69,7 @@ func predicted(t *testing.T, e result.Experiment, k plan.Known) *plan.Document {
 
 func near(a compare.Number, b float64) bool { return math.Abs(float64(a)-b) <= 1e-9*math.Abs(b) }
 
-// The forecast is computed from the measured spread, at each comparison's share of alpha.
+// TestForecast checks that the forecast is computed from the measured spread, at each comparison's share of alpha.
 func TestForecast(t *testing.T) {
 	t.Parallel()
 	e := planned()
@@ -120,7 +120,8 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// If all pairs of targets will be compared, all are forecast, at their share of alpha.
+// TestForecastOfAllPairs checks that all pairs of targets are forecast if all will be compared, at their share of
+// alpha.
 func TestForecastOfAllPairs(t *testing.T) {
 	t.Parallel()
 	e := planned()
@@ -142,7 +143,8 @@ func TestForecastOfAllPairs(t *testing.T) {
 	}
 }
 
-// With a number of blocks fixed beforehand nothing stops early, however small the spread.
+// TestForecastOfFixedBlocks checks that nothing stops early with a number of blocks fixed beforehand, however small the
+// spread.
 func TestForecastOfFixedBlocks(t *testing.T) {
 	t.Parallel()
 	e := planned()
@@ -187,8 +189,8 @@ func TestForecastInBudget(t *testing.T) {
 	}
 }
 
-// If the planned blocks cannot detect delta, the plan reports that and the remedies, and the number of blocks that it
-// recommends is the smallest.
+// TestForecastThatMissesDelta checks that the plan reports that the planned blocks cannot detect delta, with the
+// remedies, and that the number of blocks that it recommends is the smallest.
 func TestForecastThatMissesDelta(t *testing.T) {
 	t.Parallel()
 	e := planned()
@@ -234,7 +236,8 @@ func printed(t *testing.T, d *plan.Document) string {
 	return b.String()
 }
 
-// Targets of earlier results are matched by their spec, else by their name; the rest is left out.
+// TestEarlier checks that targets of earlier results are matched by their spec, else by their name; the rest is left
+// out.
 func TestEarlier(t *testing.T) {
 	e := planned()
 	before := planned()
@@ -271,7 +274,7 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
-// A plan document survives its JSON form, with null for unknown numbers.
+// TestPlanDocumentIsJSON checks that a plan document survives its JSON form, with null for unknown numbers.
 func TestPlanDocumentIsJSON(t *testing.T) {
 	e := planned()
 	text, err := json.Marshal(predicted(t, e, from(e, measuredBefore(2, 0.02))))
@@ -288,8 +291,8 @@ func TestPlanDocumentIsJSON(t *testing.T) {
 	}
 }
 
-// TestTooFew: the warning names the smallest number of blocks with which a comparison can be decided: the probability
-// that n pairs all point the same way by chance is 2^(1-n).
+// TestTooFew checks that the warning names the smallest number of blocks with which a comparison can be decided: the
+// probability that n pairs all point the same way by chance is 2^(1-n).
 func TestTooFew(t *testing.T) {
 	for _, test := range []struct {
 		blocks  int

@@ -18,8 +18,9 @@ import (
 // tolerance is the largest relative error of a forecast.
 const tolerance = 0.25
 
-// The duration of measured experiments is predicted from nothing and from their first block. The time of repeated runs
-// is not counted: that the generator of the Vault experiment waited for CPUs in 6 of 11 runs could not be predicted.
+// TestForecastIsTrue checks that the duration of measured experiments is predicted from nothing and from their first
+// block. The time of repeated runs is not counted: that the generator of the Vault experiment waited for CPUs in 6 of
+// 11 runs could not be predicted.
 func TestForecastIsTrue(t *testing.T) {
 	for _, name := range []string{"lab", "cluster", "storage", "vault"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A scatter describes simulated runs of 10 s on a and b, each with a series of so many steps. Between and jitter are
+// A scatter describes simulated runs of 10 s on a and b, each with a series of that many steps. Between and jitter are
 // the standard deviations between runs and between the steps of a run, as fractions.
 type scatter struct {
 	blocks, steps   int
@@ -72,8 +72,8 @@ func windowsIn(t *testing.T, e result.Experiment, runs []result.Run) []plan.Wind
 	return all
 }
 
-// TestWindows: in experiments with known variances within and between runs, the interval covers the true share as often
-// as its confidence promises, and the advice is right.
+// TestWindows checks, in experiments with known variances within and between runs, that the interval covers the true
+// share as often as its confidence promises, and that the advice is right.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	const experiments = 200
@@ -111,8 +111,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWindowsWords: the plan states for each primary metric with a series what longer runs would change, or why that is
-// not known.
+// TestWindowsWords checks that the plan states for each primary metric with a series what longer runs would change, or
+// why that is not known.
 func TestWindowsWords(t *testing.T) {
 	t.Parallel()
 	few, drifting := scatter{11, 3, 0.02, 0.05}.runs(1), scatter{11, 100, 0.001, 0.01}.runs(1)
@@ -154,8 +154,8 @@ func TestWindowsWords(t *testing.T) {
 	}
 }
 
-// TestWindowsOfClosedLoops: the mean latency has no series, but in a closed loop it is the inverse of the rate, which
-// has one.
+// TestWindowsOfClosedLoops checks the window of the mean latency in a closed loop: the latency has no series, but it is
+// the inverse of the rate, which has one.
 func TestWindowsOfClosedLoops(t *testing.T) {
 	t.Parallel()
 	e := streams()
@@ -175,7 +175,7 @@ func TestWindowsOfClosedLoops(t *testing.T) {
 	}
 }
 
-// TestWindowsOfSeveralTargets: a case has one window for all its comparisons, by the fewest pairs.
+// TestWindowsOfSeveralTargets checks that a case has one window for all its comparisons, by the fewest pairs.
 func TestWindowsOfSeveralTargets(t *testing.T) {
 	t.Parallel()
 	e := streams()

@@ -15,7 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// A family that only this test knows is run on real targets, compared and reported. It has at most 150 lines.
+// TestToyFamily checks that a family that only this test knows is run on real targets, compared and reported, and that
+// it has at most 150 lines.
 func TestToyFamily(t *testing.T) {
 	code, err := os.ReadFile("toy_test.go")
 	if err != nil {
@@ -104,7 +105,7 @@ func planned(t *testing.T, families family.List) (result.Experiment, []runner.Ta
 	return e, measured
 }
 
-// Every case of every suite can be parsed from its name and definition, and is in its suite once.
+// TestNames checks that every case of every suite can be parsed from its name and definition, and is in its suite once.
 func TestNames(t *testing.T) {
 	for _, s := range append(Families(), toys()).Suites() {
 		seen := map[string]bool{}
@@ -122,7 +123,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWords: every case of every suite has words, and no two cases of a suite have the same.
+// TestWords checks that every case of every suite has words, and no two cases of a suite have the same.
 func TestWords(t *testing.T) {
 	for _, f := range Families() {
 		for _, s := range f.Suites {

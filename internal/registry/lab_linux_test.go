@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A control group of another program is listed, but not removed, even with --all.
+// TestCleanNamesOthersGroups checks that a control group of another program is listed, but not removed, even with
+// --all.
 func TestCleanNamesOthersGroups(t *testing.T) {
 	own, err := cgroup.New()
 	if errors.Is(err, result.ErrNotSupported) {

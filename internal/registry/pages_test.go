@@ -46,7 +46,7 @@ func roleName(c family.Case) string {
 	return string(c.Role)
 }
 
-// TestNetworkPage: the page about the network has a row for each path and workload.
+// TestNetworkPage checks that the page about the network has a row for each path and workload.
 func TestNetworkPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/network.md")
 	if err != nil {

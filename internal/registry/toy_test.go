@@ -79,7 +79,7 @@ func (h hash) title() string {
 
 func (h hash) String() string { return "toy/" + h.title() }
 
-// Traits returns that it needs only a host, and that verdicts are about its throughput.
+// Traits describes the workload: it needs only a host, and verdicts are about its throughput.
 func (h hash) Traits() family.Traits {
 	return family.Traits{
 		Path: "toy", Kind: h.title(), Metric: metric.Throughput,

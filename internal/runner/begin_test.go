@@ -12,7 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// Begin passes each target the placements planned on it: bounds to the baseline alone, and nothing that was left out.
+// TestBegin checks that Begin passes each target the placements planned on it: bounds to the baseline alone, and
+// nothing that was left out.
 func TestBegin(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr", "node-node/tcp-rr")
 	e := b.config.Experiment
@@ -63,7 +64,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// An experiment that ends with an error is reported as failed, not as complete.
+// TestFailedIsNotComplete checks that an experiment that ends with an error is reported as failed, not as complete.
 func TestFailedIsNotComplete(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.sink.fail = errors.New("the disk is full")

@@ -22,7 +22,7 @@ func (b *bench) withoutBounds() {
 	e.Cases = slices.DeleteFunc(e.Cases, func(c result.Case) bool { return c.Role == result.Bound })
 }
 
-// All runs of a block on a target share one site, whatever their paths are.
+// TestOneSiteForEachBlock checks that all runs of a block on a target share one site, whatever their paths are.
 func TestOneSiteForEachBlock(t *testing.T) {
 	b := newBench(t, "ab", 3)
 	b.run(t.Context())
@@ -53,8 +53,8 @@ func TestOneSiteForEachBlock(t *testing.T) {
 	}
 }
 
-// An invalid run is repeated in the same site, one that ended with an error in fresh sites; complete cases are not
-// repeated.
+// TestSitesOfFailedRuns checks that an invalid run is repeated in the same site, one that ended with an error in fresh
+// sites; complete cases are not repeated.
 func TestSitesOfFailedRuns(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -95,7 +95,8 @@ func TestSitesOfFailedRuns(t *testing.T) {
 	}
 }
 
-// A place that cannot be made delays its own cases alone, which are measured in a fresh site.
+// TestPlaceThatCannotBeMade checks that a place that cannot be made delays its own cases alone, which are measured in a
+// fresh site.
 func TestPlaceThatCannotBeMade(t *testing.T) {
 	b := newBench(t, "ab", 1)
 	b.twins["b"].OpenFails = func(n int, p targets.Placement) error {
@@ -121,7 +122,7 @@ func TestPlaceThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// Sites are opened on all targets at the same time.
+// TestSitesOpenTogether checks that sites are opened on all targets at the same time.
 func TestSitesOpenTogether(t *testing.T) {
 	b := newBench(t, "abc", 1, "pod-pod/other/tcp-rr")
 	arrived := make(chan string, 3)
@@ -153,7 +154,7 @@ func TestSitesOpenTogether(t *testing.T) {
 	}
 }
 
-// Sites of many targets are opened a few at a time.
+// TestSitesOfManyTargets checks that sites of many targets are opened a few at a time.
 func TestSitesOfManyTargets(t *testing.T) {
 	b := newBench(t, "abcdefg", 1, "pod-pod/other/tcp-rr")
 	var now atomic.Int32
@@ -174,7 +175,8 @@ func TestSitesOfManyTargets(t *testing.T) {
 	}
 }
 
-// A target that is unavailable for a moment delays the experiment; no case or attempt fails.
+// TestSitesOfAnAbsentTarget checks that a target that is unavailable for a moment delays the experiment; no case or
+// attempt fails.
 func TestSitesOfAnAbsentTarget(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
 	b.twins["b"].OpenFails = func(n int, _ targets.Placement) error {

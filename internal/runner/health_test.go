@@ -55,7 +55,8 @@ func (b *bench) makeLastAiling() (string, *ailing) {
 	return ill, sick
 }
 
-// A failure of a place makes the run invalid, and the whole block is measured again in fresh sites.
+// TestPlacesThatFail checks that a failure of a place makes the run invalid, and the whole block is measured again in
+// fresh sites.
 func TestPlacesThatFail(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 	b.withoutBounds()
@@ -86,8 +87,8 @@ func TestPlacesThatFail(t *testing.T) {
 	}
 }
 
-// After a place was lost, complete cases are measured again too. Only the last attempt counts, so if it fails there
-// must be another one.
+// TestPlacesThatFailAndThenARun checks that complete cases are measured again too after a place was lost. Only the last
+// attempt counts, so if it fails there must be another one.
 func TestPlacesThatFailAndThenARun(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 	b.withoutBounds()
@@ -140,7 +141,7 @@ func (p *spender) Open(ctx context.Context, placements []targets.Placement) (tar
 	return s, err
 }
 
-// The cost of a site is read after its removal and recorded with the site.
+// TestSitesTellWhatTheyTook checks that the cost of a site is read after its removal and recorded with the site.
 func TestSitesTellWhatTheyTook(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	for i, c := range b.config.Targets {
@@ -157,7 +158,7 @@ func TestSitesTellWhatTheyTook(t *testing.T) {
 	}
 }
 
-// A block during which the machine slept is measured again in fresh sites.
+// TestSleep checks that a block during which the machine slept is measured again in fresh sites.
 func TestSleep(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 	b.withoutBounds()

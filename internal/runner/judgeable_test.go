@@ -42,8 +42,8 @@ func ofP50(number int, change func(v *result.Value)) func(int, []result.Value) [
 	}
 }
 
-// TestRunWithoutItsMetricIsRepeated: otherwise its pair would be incomplete, and a look would have fewer pairs than
-// blocks.
+// TestRunWithoutItsMetricIsRepeated checks that a run whose main metric is missing or unusable is repeated: otherwise
+// its pair would be incomplete, and a look would have fewer pairs than blocks.
 func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -82,7 +82,8 @@ func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCaseWithoutItsMetricIsGivenUp: if no run has the main metric, other metrics do not replace it.
+// TestCaseWithoutItsMetricIsGivenUp checks that a case is given up if no run has its main metric: other metrics do not
+// replace it.
 func TestCaseWithoutItsMetricIsGivenUp(t *testing.T) {
 	b := newBench(t, "ab", 2, rr)
 	b.config.Tool = &flawed{Tool: b.model, change: func(_ int, values []result.Value) []result.Value {

@@ -61,7 +61,8 @@ func TestResolveGolden(t *testing.T) {
 	golden.Check(t, "testdata/experiment.golden", string(data)+"\n")
 }
 
-// A target without the program that the tool starts is left out; if it is the baseline, Resolve returns an error.
+// TestResolveMissingProgram checks that a target without the program that the tool starts is left out; if it is the
+// baseline, Resolve returns an error.
 func TestResolveMissingProgram(t *testing.T) {
 	has, lacks := twin("native"), twin("vxlan")
 	fio := func(context.Context, host.Host, host.Cmd) error { return nil }
@@ -81,7 +82,8 @@ func TestResolveMissingProgram(t *testing.T) {
 	}
 }
 
-// A block that takes longer than the lifetime of its sites is refused, unless the budget ends before that.
+// TestResolveOutlivedSites checks that a block that takes longer than the lifetime of its sites is refused, unless the
+// budget ends before that.
 func TestResolveOutlivedSites(t *testing.T) {
 	for _, test := range []struct {
 		duration, budget float64
@@ -99,7 +101,8 @@ func TestResolveOutlivedSites(t *testing.T) {
 	}
 }
 
-// Looks, all pairs, budget and gates of the options are in the plan, and survive its JSON form.
+// TestResolveKeepsTheDesign checks that looks, all pairs, budget and gates of the options are in the plan, and survive
+// its JSON form.
 func TestResolveKeepsTheDesign(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) {
 		o.Design.Blocks, o.Design.Looks, o.Design.AllPairs = 12, []int{5, 8, 12}, true
@@ -204,8 +207,8 @@ func TestResolveCases(t *testing.T) {
 	}
 }
 
-// A highest rate applies to streams of suites and to those added by name, and to their bounds; patterns match the names
-// without it. A workload that cannot be limited is refused.
+// TestResolveMaxRate checks that --max-rate applies to streams of suites, to streams added by name, and to their
+// bounds, and that patterns match the names without it. A workload that cannot be limited is refused.
 func TestResolveMaxRate(t *testing.T) {
 	limited := func(cases ...string) func(*runner.Options) {
 		return func(o *runner.Options) { o.MaxRate, o.Cases = 1e8, cases }
@@ -226,7 +229,8 @@ func TestResolveMaxRate(t *testing.T) {
 	}
 }
 
-// A chosen metric becomes the main metric of all cases that have it. It must be one that can have verdicts.
+// TestResolveMetric checks that a chosen metric becomes the main metric of all cases that have it. It must be one that
+// can have verdicts.
 func TestResolveMetric(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Metric = "p99" })
 	for _, c := range e.Cases {
@@ -248,7 +252,8 @@ func TestResolveMetric(t *testing.T) {
 	}
 }
 
-// In the whole suite, the node-node cases are compared like the others, and bound those that leave the node.
+// TestResolveWholeSuite checks that in the whole suite the node-node cases are compared like the others, and are the
+// bounds of those that leave the node.
 func TestResolveWholeSuite(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Suites = []family.Suite{whole} })
 	if len(e.Cases) != 54 {
@@ -317,7 +322,7 @@ func TestResolveNotMeasured(t *testing.T) {
 	}
 }
 
-// If a bound cannot be measured, no case refers to it.
+// TestResolveBoundNotMeasured checks that no case refers to a bound that cannot be measured.
 func TestResolveBoundNotMeasured(t *testing.T) {
 	e := resolve(t, func(o *runner.Options) { o.Targets[0] = twin("native", result.NodeNode) })
 	for _, c := range e.Cases {

@@ -156,7 +156,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	return b
 }
 
-// openTakes returns a Twin.OpenFails that never fails and takes so long for each site, on the clock of the bench.
+// openTakes returns a Twin.OpenFails that never fails and takes d for each site, on the clock of the bench.
 func (b *bench) openTakes(d time.Duration) func(int, targets.Placement) error {
 	last := 0
 	return func(n int, _ targets.Placement) error {
@@ -168,7 +168,7 @@ func (b *bench) openTakes(d time.Duration) func(int, targets.Placement) error {
 	}
 }
 
-// fixed returns a design with one look, after so many blocks.
+// fixed returns a design with one look, after the given number of blocks.
 func fixed(blocks int) result.Design {
 	d := runner.DefaultDesign()
 	d.Blocks, d.Looks = blocks, nil
@@ -285,7 +285,8 @@ func TestRunFollowsTheSchedule(t *testing.T) {
 	}
 }
 
-// All runs of a block are on the same nodes, and successive blocks use the pairs of nodes in turn.
+// TestRotation checks that all runs of a block are on the same nodes, and successive blocks use the pairs of nodes in
+// turn.
 func TestRotation(t *testing.T) {
 	b := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
 	b.run(t.Context())
@@ -333,7 +334,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A run is on disk before the next begins.
+// TestRunIsOnDiskBeforeTheNext checks that a run is on disk before the next begins.
 func TestRunIsOnDiskBeforeTheNext(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
 	dir := filepath.Join(t.TempDir(), "r")
@@ -474,7 +475,7 @@ func wantCompleteBut(t *testing.T, b *bench, caseName, names string) {
 	}
 }
 
-// By default a busy machine may fail four attempts at a block.
+// TestAttemptsByDefault checks that by default a case survives four failed attempts at a block, as on a busy machine.
 func TestAttemptsByDefault(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
@@ -605,7 +606,8 @@ func TestBudgetTooSmallForAnything(t *testing.T) {
 	}
 }
 
-// Cancelled in any run, the experiment stops in order, and the resumed experiment ends complete.
+// TestCancelAndResume checks that the experiment stops in order when it is cancelled in any run, and that the resumed
+// experiment ends complete.
 func TestCancelAndResume(t *testing.T) {
 	whole := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
 	whole.run(t.Context())
@@ -673,7 +675,7 @@ func resume(t *testing.T, dir string) []result.Run {
 	return got.Runs
 }
 
-// A complete experiment has nothing left to do.
+// TestResumeComplete checks that a complete experiment has nothing left to do.
 func TestResumeComplete(t *testing.T) {
 	b := newBench(t, "ab", 3)
 	b.run(t.Context())
@@ -693,7 +695,8 @@ func TestResumeComplete(t *testing.T) {
 	}
 }
 
-// An attempt whose last run failed is not complete, though every target has a run in it.
+// TestResumeAfterFailedRun checks that an attempt whose last run failed is not complete, though every target has a run
+// in it.
 func TestResumeAfterFailedRun(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
@@ -706,7 +709,8 @@ func TestResumeAfterFailedRun(t *testing.T) {
 	}
 }
 
-// Failed attempts of an earlier session count, except those on a target that was given up since.
+// TestResumeCountsFailures checks that failed attempts of an earlier session count, except those on a target that was
+// given up since.
 func TestResumeCountsFailures(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	failed := result.Run{Schema: result.RunSchema, Case: "pod-pod/other/tcp-rr",
@@ -737,8 +741,8 @@ func TestResumeCountsFailures(t *testing.T) {
 	wantComplete(t, again.sink.runs, again.config.Experiment, "ac")
 }
 
-// A target that is unavailable for a while only delays the experiment; one that stays unavailable ends it, and no case
-// is given up.
+// TestUnavailable checks that a target that is unavailable for a while only delays the experiment, and that one that
+// stays unavailable ends it, without giving up a case.
 func TestUnavailable(t *testing.T) {
 	unavailable := fmt.Errorf("%w: gone", targets.ErrUnavailable)
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
@@ -809,7 +813,7 @@ func (silent) Facts(ctx context.Context) ([]result.Fact, error) {
 	return nil, fmt.Errorf("%w (pod p: Pending)", context.Cause(ctx))
 }
 
-// When the facts take too long, the error includes the target's own.
+// TestFactsDeadline checks that the error includes the target's own if the facts take too long.
 func TestFactsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")
@@ -910,7 +914,7 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
-// After each block, only the cases that Decide returns continue.
+// TestDecide checks that after each block, only the cases that Decide returns continue.
 func TestDecide(t *testing.T) {
 	b := newBench(t, "ab", 11, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 	var asked []int

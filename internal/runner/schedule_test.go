@@ -28,7 +28,8 @@ func scheduled(seed uint64, targets string, cases ...string) result.Experiment {
 	return e
 }
 
-// The order must never change: a resumed experiment and a later version must draw it again.
+// TestScheduleGolden checks that the order does not change: a resumed experiment and a later version must draw the same
+// order again.
 func TestScheduleGolden(t *testing.T) {
 	e := scheduled(7, "abc", "pod-pod/other/tcp-stream",
 		"pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr", "node-node/tcp-rr")
@@ -47,7 +48,7 @@ func TestScheduleGolden(t *testing.T) {
 	golden.Check(t, "testdata/schedule.golden", b.String())
 }
 
-// Leaving out or adding cases and targets does not change the order of the rest.
+// TestScheduleIsStable checks that leaving out or adding cases and targets does not change the order of the rest.
 func TestScheduleIsStable(t *testing.T) {
 	e := scheduled(3, "abcde", "p/1", "p/2", "p/3")
 	more := scheduled(3, "abcde", "p/1", "p/2", "p/3", "p/4")
@@ -81,8 +82,8 @@ func drop(list []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == name })
 }
 
-// Randomisation is balanced: over many blocks, every target and case is equally often at every position, and every
-// target equally often after every other one, for any seed.
+// TestScheduleIsBalanced checks that the randomisation is balanced: over many blocks, every target and case is equally
+// often at every position, and every target equally often after every other one, for any seed.
 func TestScheduleIsBalanced(t *testing.T) {
 	const blocks = 4000
 	for _, seed := range []uint64{0, 1, 2, 1 << 40, math.MaxUint64} {
@@ -113,8 +114,8 @@ func TestScheduleIsBalanced(t *testing.T) {
 	}
 }
 
-// wantEven checks that there are so many cells and that each count is within five standard deviations of the mean of n
-// draws with probability p.
+// wantEven checks that there is the given number of cells and that each count is within five standard deviations of the
+// mean of n draws with probability p.
 func wantEven(t *testing.T, what string, counts map[string]int, cells, n int, p float64) {
 	t.Helper()
 	if len(counts) != cells {
@@ -128,7 +129,7 @@ func wantEven(t *testing.T, what string, counts map[string]int, cells, n int, p 
 	}
 }
 
-// The orders of different cases, blocks, attempts and seeds are independent.
+// TestOrdersAreIndependent checks that the orders of different cases, blocks, attempts and seeds are independent.
 func TestOrdersAreIndependent(t *testing.T) {
 	const n = 4000
 	c1, c2 := result.Case{Name: "p/1"}, result.Case{Name: "p/2"}
@@ -150,7 +151,8 @@ func TestOrdersAreIndependent(t *testing.T) {
 	wantEven(t, "agreement with another", agree, 4, n, 0.5)
 }
 
-// A bound is measured once on each underlay; on the baseline's underlay, it is measured on the baseline.
+// TestBoundOnEachUnderlay checks that a bound is measured once on each underlay; on the baseline's underlay, it is
+// measured on the baseline.
 func TestBoundOnEachUnderlay(t *testing.T) {
 	e := scheduled(1, "abcdef", "node-node/tcp-rr", "pod-pod/other/tcp-rr")
 	e.Baseline = "b"
@@ -190,7 +192,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Each run has its own seed, which depends on the experiment's seed.
+// TestSeed checks that each run has its own seed, which depends on the experiment's seed.
 func TestSeed(t *testing.T) {
 	r := result.Run{Case: "a", Target: "t", Block: 1, Attempt: 1}
 	seeds := map[uint64]bool{}

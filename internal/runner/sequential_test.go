@@ -128,7 +128,8 @@ func decided(events []runner.Event) []string {
 	return list
 }
 
-// A decided case ends with its bound, the others continue, and events report it.
+// TestCasesStopEarly checks that a decided case ends with its bound, that the others continue, and that events report
+// it.
 func TestCasesStopEarly(t *testing.T) {
 	b := newBench(t, "ab", 1, rr, crr)
 	tool := b.sequentially(whenClear, 4, 8, 12)
@@ -153,7 +154,7 @@ func TestCasesStopEarly(t *testing.T) {
 	}
 }
 
-// When all cases are decided, the experiment ends before its last block.
+// TestAllDecided checks that when all cases are decided, the experiment ends before its last block.
 func TestAllDecided(t *testing.T) {
 	b := newBench(t, "ab", 1, rr, crr)
 	tool := b.sequentially(whenClear, 4, 8, 12)
@@ -167,8 +168,8 @@ func TestAllDecided(t *testing.T) {
 	}
 }
 
-// The stopping rule gets the runs of the done blocks only, even if the directory has later ones, and a case that it
-// ended does not continue later.
+// TestDecideSeesTheDoneBlocksOnly checks that the stopping rule gets the runs of the done blocks only, even if the
+// directory has later ones, and a case that it ended does not continue later.
 func TestDecideSeesTheDoneBlocksOnly(t *testing.T) {
 	whole := newBench(t, "ab", 5, rr)
 	whole.run(t.Context())
@@ -214,8 +215,8 @@ func measured(runs []result.Run, e result.Experiment) []string {
 	return list
 }
 
-// Interrupted in any of its runs and resumed, an experiment measures the same blocks and makes the same decisions as
-// without the interruption, by a simple rule and by the real one.
+// TestResumedDecidesTheSame checks that an experiment that is interrupted in any of its runs and resumed measures the
+// same blocks and makes the same decisions as without the interruption, by a simple rule and by the real one.
 func TestResumedDecidesTheSame(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -307,7 +308,8 @@ func verdicts(t *testing.T, e result.Experiment, runs []result.Run) []string {
 	return list
 }
 
-// However long runs take, none begins after the budget, so that it is exceeded by less than one run.
+// TestBudgetIsExceededByLessThanOneRun checks that no run begins after the budget, however long runs take, so that the
+// budget is exceeded by less than one run.
 func TestBudgetIsExceededByLessThanOneRun(t *testing.T) {
 	for seed := range uint64(60) {
 		b := newBench(t, "abc", 20, rr, crr)
@@ -335,7 +337,8 @@ func TestBudgetIsExceededByLessThanOneRun(t *testing.T) {
 	}
 }
 
-// The runs of a block that the budget cuts off are kept; the resumed experiment measures the block again.
+// TestBudgetCutsABlock checks that the runs of a block that the budget cuts off are kept, and that the resumed
+// experiment measures the block again.
 func TestBudgetCutsABlock(t *testing.T) {
 	b := newBench(t, "abc", 2, rr)
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1] // without the bound
@@ -361,7 +364,8 @@ func TestBudgetCutsABlock(t *testing.T) {
 	wantComplete(t, slices.Concat(b.sink.runs, again.sink.runs), b.config.Experiment, "abc")
 }
 
-// A run that ended without errors but fails Config.Check is invalid, and its case is measured again.
+// TestCheck checks that a run that ended without errors but fails Config.Check is invalid, and its case is measured
+// again.
 func TestCheck(t *testing.T) {
 	b := newBench(t, "ab", 2, rr)
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]

@@ -47,8 +47,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The runs of a case in a block measure at the same time, however long their places take to open; a bound runs alone;
-// the recorded order is that of the schedule.
+// TestTogether checks that the runs of a case in a block measure at the same time, however long their places take to
+// open, that a bound runs alone, and that the recorded order is that of the schedule.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 3, rr)
@@ -108,7 +108,8 @@ func caseOf(b *bench, name string) result.Case {
 	return result.Case{}
 }
 
-// If one run of a group fails, the others are valid but do not count: the case is measured again on all targets.
+// TestTogetherOneFails checks that a case is measured again on all targets if one run of a group fails: the others are
+// valid but do not count.
 func TestTogetherOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "ab", 2, rr)
@@ -146,7 +147,8 @@ func blockOf(runs []result.Run, block int) string {
 	return strings.Join(list, ", ")
 }
 
-// If the site of one target cannot be opened, the others are not measured without it, and their sites are closed.
+// TestTogetherOneHasNoPlaces checks that the other targets are not measured if the site of one cannot be opened, and
+// that their sites are closed.
 func TestTogetherOneHasNoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 2, rr)
@@ -168,7 +170,8 @@ func TestTogetherOneHasNoPlaces(t *testing.T) {
 	})
 }
 
-// A case that a target does not support is left out for it; if it is the baseline, for all.
+// TestTogetherNotSupported checks that a case that a target does not support is left out for that target, or for all if
+// it is the baseline.
 func TestTogetherNotSupported(t *testing.T) {
 	for name, want := range map[string]string{"b": "1.1 a, 1.1 c", "a": ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,7 +194,8 @@ func TestTogetherNotSupported(t *testing.T) {
 	}
 }
 
-// A target that stays unavailable ends the experiment, although the others are available.
+// TestTogetherUnavailable checks that a target that stays unavailable ends the experiment, although the others are
+// available.
 func TestTogetherUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "ab", 2, rr)
@@ -213,8 +217,8 @@ func TestTogetherUnavailable(t *testing.T) {
 	})
 }
 
-// Whenever the experiment is interrupted, sites are closed, finished runs are kept, and the resumed experiment ends
-// complete.
+// TestTogetherCancelAndResume checks that whenever the experiment is interrupted, sites are closed, finished runs are
+// kept, and the resumed experiment ends complete.
 func TestTogetherCancelAndResume(t *testing.T) {
 	for moment := 50 * time.Millisecond; moment < 10*time.Second; moment += 690 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
@@ -272,7 +276,8 @@ func (s slower) Run(ctx context.Context, p host.Pair, w family.Workload, t famil
 	return s.Tool.Run(ctx, p, w, t)
 }
 
-// A block takes as long as its longest run, and no block begins after the budget is used up.
+// TestTogetherBudget checks that a block takes as long as its longest run, and no block begins after the budget is used
+// up.
 func TestTogetherBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 100, rr)
@@ -292,7 +297,7 @@ func TestTogetherBudget(t *testing.T) {
 	})
 }
 
-// Targets that share a resource are refused, by Resolve and by Run.
+// TestTogetherRefused checks that targets that share a resource are refused, by Resolve and by Run.
 func TestTogetherRefused(t *testing.T) {
 	twin := func(name string, uses ...string) runner.Target {
 		return runner.Target{Target: result.Target{Name: name, Spec: result.SpecOf("twin:" + name)},

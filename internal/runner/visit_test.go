@@ -100,8 +100,8 @@ func (b *testbed) wantVisits(names string) {
 	}
 }
 
-// The order of visits must never change, because resumed experiments draw it again. Each block visits each target once,
-// at every position equally often.
+// TestVisitsGolden checks that the order of visits does not change, because resumed experiments draw it again, and that
+// each block visits each target once, at every position equally often.
 func TestVisitsGolden(t *testing.T) {
 	e := scheduled(7, "abc", "pod-pod/other/tcp-stream", "pod-pod/other/tcp-rr")
 	e.Targets[0].Switch = &result.Command{}
@@ -179,7 +179,8 @@ func TestVisits(t *testing.T) {
 	}
 }
 
-// A failed run is repeated in the same visit, without visiting the other targets again.
+// TestFailedRunInAVisit checks that a failed run is repeated in the same visit, without visiting the other targets
+// again.
 func TestFailedRunInAVisit(t *testing.T) {
 	for _, broken := range []error{nil, errors.New("connection reset")} {
 		b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
@@ -203,7 +204,8 @@ func TestFailedRunInAVisit(t *testing.T) {
 	}
 }
 
-// A failed visit is repeated after the others; its output is kept, and the rest of the experiment is not affected.
+// TestFailedVisit checks that a failed visit is repeated after the others, that its output is kept, and that the rest
+// of the experiment is not affected.
 func TestFailedVisit(t *testing.T) {
 	b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
 	b.target("b").Switch = b.command(`echo b > place; echo b >> log
@@ -225,7 +227,8 @@ func TestFailedVisit(t *testing.T) {
 	}
 }
 
-// A target whose visits all fail is given up; if it is the baseline, the experiment ends and can be resumed.
+// TestVisitsThatAllFail checks that a target whose visits all fail is given up; if it is the baseline, the experiment
+// ends and can be resumed.
 func TestVisitsThatAllFail(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		b := newTestbed(t, "abc", 2, "pod-pod/other/tcp-rr")
@@ -256,7 +259,7 @@ func TestVisitsThatAllFail(t *testing.T) {
 	}
 }
 
-// A switch that hangs is killed with its children.
+// TestSwitchThatHangs checks that a switch that hangs is killed with its children.
 func TestSwitchThatHangs(t *testing.T) {
 	var child int
 	for limit := 0.5; child == 0; limit *= 4 { // on a busy machine the command may take longer to start
@@ -291,7 +294,8 @@ func running(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-// A process that a switch leaves running holds the output open; that is no failure of the switch.
+// TestSwitchThatLeavesADaemon checks that a switch succeeds even if a process that it leaves running holds its output
+// open.
 func TestSwitchThatLeavesADaemon(t *testing.T) {
 	b := newTestbed(t, "a", 1, "pod-pod/other/tcp-rr")
 	b.target("a").Switch = b.command(`echo a > place; sleep 100000 & exit 0`)
@@ -301,8 +305,8 @@ func TestSwitchThatLeavesADaemon(t *testing.T) {
 	}
 }
 
-// An interruption during a run or a switch restores the testbed; the resumed experiment makes the remaining visits,
-// each after its switch.
+// TestVisitsAreInterruptedAndResumed checks that an interruption during a run or a switch restores the testbed; the
+// resumed experiment makes the remaining visits, each after its switch.
 func TestVisitsAreInterruptedAndResumed(t *testing.T) {
 	for _, at := range []runner.Kind{runner.SwitchStarted, runner.SwitchDone, runner.RunStarted, runner.RunDone} {
 		for nth := 1; nth <= 4; nth++ {
@@ -335,8 +339,8 @@ func TestVisitsAreInterruptedAndResumed(t *testing.T) {
 	}
 }
 
-// If the program was killed before it restored the testbed, the resumed experiment restores it, even if nothing is left
-// to measure.
+// TestRestoredAfterAKill checks that the resumed experiment restores the testbed if the program was killed before it
+// did so, even if nothing is left to measure.
 func TestRestoredAfterAKill(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.run(t.Context())
@@ -359,7 +363,7 @@ func TestRestoredAfterAKill(t *testing.T) {
 	}
 }
 
-// A failed restoration is reported, and so is a missing restore command.
+// TestNotRestored checks that a failed restoration is reported, and so is a missing restore command.
 func TestNotRestored(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Restore = b.command("echo no way back; exit 1")
@@ -378,7 +382,7 @@ func TestNotRestored(t *testing.T) {
 	}
 }
 
-// A settling target reports so many times that it is not ready yet, and finds new facts each time it is ready.
+// A settling target reports a number of times that it is not ready yet, and finds new facts each time it is ready.
 type settling struct {
 	*targettest.Twin
 	unready, settled int
@@ -397,8 +401,8 @@ func (s *settling) Settle(context.Context) error {
 
 var _ targets.Switched = (*settling)(nil)
 
-// A target is measured once it is ready, and its facts are collected in each visit. If it does not become ready, the
-// visit fails.
+// TestReadiness checks that a target is measured once it is ready, and its facts are collected in each visit. If it
+// does not become ready, the visit fails.
 func TestReadiness(t *testing.T) {
 	b := newTestbed(t, "ab", 2, "pod-pod/other/tcp-rr")
 	slow := &settling{Twin: b.twins["b"], unready: 3}
@@ -423,7 +427,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// The budget applies to visits too, and the testbed is restored at the end.
+// TestBudgetOfVisits checks that the budget applies to visits too, and the testbed is restored at the end.
 func TestBudgetOfVisits(t *testing.T) {
 	b := newTestbed(t, "ab", 100, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Design.Budget = 20
@@ -432,7 +436,8 @@ func TestBudgetOfVisits(t *testing.T) {
 	}
 }
 
-// Begin tells targets that they are measured in turn, and warns of a target without a switch.
+// TestBeginInTurn checks that Begin tells targets that they are measured in turn, and warns of a target without a
+// switch.
 func TestBeginInTurn(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.target("b").Switch = nil

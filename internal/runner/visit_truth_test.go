@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// A target that costs 5 % more is found to be different and one without a difference equivalent, although a run and a
-// switch fail and the experiment is interrupted and resumed: runs are paired by block.
+// TestVisitsFindTheTruth checks that a target that costs 5 % more is found to be different and one without a difference
+// equivalent, although a run and a switch fail and the experiment is interrupted and resumed: runs are paired by block.
 func TestVisitsFindTheTruth(t *testing.T) {
 	b := newTestbed(t, "abc", 12, "pod-pod/other/tcp-rr")
 	for name, cost := range map[string]string{"a": "1", "b": "1.05", "c": "1"} {

@@ -153,7 +153,8 @@ func unexpectedFiles() map[string]func(t *testing.T, name, victim string) {
 	}
 }
 
-// A file or line that is too long is an error that names it; it is never read into memory as a whole.
+// TestTooLong checks that a file or line that is too long is an error that names it; it is never read into memory as a
+// whole.
 func TestTooLong(t *testing.T) {
 	read := func(f func(*Results) error) func(string) error {
 		return func(dir string) error {
@@ -195,7 +196,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// The directory itself may be given as a link. A FIFO in its place is an error and does not block.
+// TestDirectoryItself checks that the directory itself may be given as a link, and that a FIFO in its place is an error
+// and does not block.
 func TestDirectoryItself(t *testing.T) {
 	dir, runs := fill(t, 1)
 	link := filepath.Join(t.TempDir(), "link")
@@ -264,7 +266,8 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// Stale files of a folder are removed; other files, folders and links stay, and a missing folder is no error.
+// TestRemoveFiles checks that stale files of a folder are removed; other files, folders and links stay, and a missing
+// folder is no error.
 func TestRemoveFiles(t *testing.T) {
 	dir, _ := fill(t, 0)
 	stale := func(name string) bool { return strings.HasPrefix(name, "runs-") }
@@ -286,7 +289,8 @@ func TestRemoveFiles(t *testing.T) {
 	}
 }
 
-// Two writers of the same page at the same time both succeed, and the page is complete at any time.
+// TestWriteFileTwice checks that two writers of the same page at the same time both succeed, and the page is complete
+// at any time.
 func TestWriteFileTwice(t *testing.T) {
 	dir, _ := fill(t, 0)
 	page := func(text string, meanwhile func()) {
@@ -306,7 +310,7 @@ func TestWriteFileTwice(t *testing.T) {
 	page("first", func() { page("second", func() {}) })
 }
 
-// A file with a second hard link can be read, but is neither appended to nor truncated.
+// TestHardLinks checks that a file with a second hard link can be read, but is neither appended to nor truncated.
 func TestHardLinks(t *testing.T) {
 	for _, name := range []string{SessionsFile, SitesFile, RunsFile} {
 		dir, _ := fill(t, 1)

@@ -13,7 +13,8 @@ import (
 // writeEnv names the directory that the test binary, run again, appends runs and sites to until it is killed.
 const writeEnv = "STORE_TEST_WRITE"
 
-// Whenever a writer is killed, the directory can be read and resumed, and every run has its raw files.
+// TestKilledWriter checks that the directory can be read and resumed whenever a writer is killed, and that every run
+// has its raw files.
 func TestKilledWriter(t *testing.T) {
 	if dir := os.Getenv(writeEnv); dir != "" {
 		writeForever(t, dir)

@@ -134,8 +134,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A crash may leave any part of the last line. Reading drops it with a warning; resuming continues after the last
-// complete line, and the run of the torn line can be written again under the same ID.
+// TestTornLastLine checks that reading drops an incomplete last line, as a crash may leave it, with a warning. Resuming
+// continues after the last complete line, and the run of the torn line can be written again under the same ID.
 func TestTornLastLine(t *testing.T) {
 	dir, runs := fill(t, 3)
 	name := filepath.Join(dir, RunsFile)
@@ -196,8 +196,8 @@ func resumeAndAppend(t *testing.T, dir string, have int) {
 	}
 }
 
-// Switches read back as they were written, wherever a crash cut the file, and the next session continues the numbers.
-// An experiment without switches has no such file.
+// TestSwitches checks that switches read back as they were written, wherever a crash cut the file, and the next session
+// continues the numbers. An experiment without switches has no such file.
 func TestSwitches(t *testing.T) {
 	dir, _ := fill(t, 2)
 	name := filepath.Join(dir, SwitchesFile)
@@ -247,7 +247,8 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// Sites read back as they were written, wherever a crash cut the file; resuming continues after the last complete line.
+// TestSites checks that sites read back as they were written, wherever a crash cut the file; resuming continues after
+// the last complete line.
 func TestSites(t *testing.T) {
 	dir, _ := fill(t, 2)
 	name := filepath.Join(dir, SitesFile)
@@ -333,7 +334,8 @@ func TestWriteSiteRefuses(t *testing.T) {
 	}
 }
 
-// Runs and sites belong to the session that was written last; a torn line belongs to a session without runs.
+// TestSessions checks that runs and sites belong to the session that was written last; a torn line belongs to a session
+// without runs.
 func TestSessions(t *testing.T) {
 	dir, _ := fill(t, 1)
 	name := filepath.Join(dir, SessionsFile)
@@ -485,7 +487,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Unknown fields, which later versions may add, are ignored.
+// TestUnknownFields checks that unknown fields, which later versions may add, are ignored.
 func TestUnknownFields(t *testing.T) {
 	dir, runs := fill(t, 2)
 	for _, file := range []string{ExperimentFile, SitesFile, RunsFile} {
@@ -616,7 +618,8 @@ func TestAppendRefuses(t *testing.T) {
 	}
 }
 
-// The part of a line that a full disk leaves is cut off, so that the next line does not follow garbage.
+// TestAppendAfterFailedWrite checks that the part of a line that a full disk leaves is cut off, so that the next line
+// does not follow garbage.
 func TestAppendAfterFailedWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")
 	w, err := Create(dir, experiment())

@@ -52,7 +52,7 @@ func TestWriteWhole(t *testing.T) {
 	}
 }
 
-// TestWriteWholeOrNothing: an invalid run after a valid one leaves nothing behind.
+// TestWriteWholeOrNothing checks that an invalid run after a valid one leaves nothing behind.
 func TestWriteWholeOrNothing(t *testing.T) {
 	parent := t.TempDir()
 	r, raw := whole()

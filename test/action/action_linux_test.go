@@ -302,7 +302,8 @@ func TestActionConclusion(t *testing.T) {
 	}
 }
 
-// TestActionComment: a comment that GitHub refuses causes a warning, pushes get no comment, and a long report is cut.
+// TestActionComment checks that a comment that GitHub refuses causes a warning, pushes get no comment, and a long
+// report is cut.
 func TestActionComment(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, map[string]string{"experiment": "experiment.yaml", "results": "results"})
@@ -370,7 +371,8 @@ func TestActionInstall(t *testing.T) {
 
 var inputRow = regexp.MustCompile("(?m)^\\| `(.+?)` \\| `?(.*?)`? \\|")
 
-// TestActionPage: the page on the action lists its inputs with their defaults, and its example uses no others.
+// TestActionPage checks that the page on the action lists its inputs with their defaults, and its example uses no
+// others.
 func TestActionPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/github-action.md")

@@ -39,7 +39,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Parallel clusters share no name and no address on this machine, and the networks of a cluster do not overlap.
+// TestNothingShared checks that parallel clusters share no name and no address on this machine, and the networks of a
+// cluster do not overlap.
 func TestNothingShared(t *testing.T) {
 	seen := map[string]int{}
 	for id := range maxID + 1 {
@@ -148,7 +149,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// Orders over the socket return their outcome, or an error if no cluster runs.
+// TestOrders checks that orders over the socket return their outcome, or an error if no cluster runs.
 func TestOrders(t *testing.T) {
 	s := specOf("native", false)
 	s.Dir = t.TempDir()
@@ -174,7 +175,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A stopped process does not end the cluster; one that ends by itself does, and the error contains the end of its log.
+// TestProcesses checks that a stopped process does not end the cluster; one that ends by itself does, and the error
+// contains the end of its log.
 func TestProcesses(t *testing.T) {
 	s := specOf("native", false)
 	s.Dir = t.TempDir()
@@ -260,7 +262,8 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// A limit is written to each cgroup once, also to later ones, and removed when the device becomes another volume.
+// TestLimits checks that a limit is written to each cgroup once, also to later ones, and removed when the device
+// becomes another volume.
 func TestLimits(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"node-1/pod", "node-2"} {
@@ -326,7 +329,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// The image of the pause container has the three files that `docker save` writes.
+// TestWriteImage checks that the image of the pause container has the three files that `docker save` writes.
 func TestWriteImage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.tar")
 	if err := writeImage(file, "x:1", []string{"/run"}, map[string][]byte{"run": []byte("program")}); err != nil {
@@ -373,7 +376,7 @@ func FuzzParsers(f *testing.F) {
 	})
 }
 
-// Clusters that start at the same time share one cache.
+// TestBuildAtTheSameTime checks that clusters that start at the same time share one cache.
 func TestBuildAtTheSameTime(t *testing.T) {
 	s := spec{Bin: filepath.Join(t.TempDir(), "cache")}
 	if err := os.Mkdir(s.Bin, 0o755); err != nil {
@@ -402,7 +405,7 @@ func TestBuildAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A command that waits for the cache can be interrupted.
+// TestLockInterrupted checks that a command that waits for the cache can be interrupted.
 func TestLockInterrupted(t *testing.T) {
 	s := spec{Bin: t.TempDir()}
 	unlock, err := s.lockCache(t.Context())
@@ -421,7 +424,7 @@ func TestLockInterrupted(t *testing.T) {
 	unlock()
 }
 
-// The machine's state includes a cluster's own objects and those without a cluster's name.
+// TestOfOthers checks that the machine's state includes a cluster's own objects and those without a cluster's name.
 func TestOfOthers(t *testing.T) {
 	for line, others := range map[string]bool{
 		"link 9: knotmeter-c-3@if2": false, "link 9: knotmeter-c@if2": true, "link 9: knotmeter-c-4@if2": true,
@@ -439,7 +442,7 @@ func TestOfOthers(t *testing.T) {
 	}
 }
 
-// What was there before is not reported as left; what was added since is, by name.
+// TestLeft checks that what was there before is not reported as left, and that what was added since is, by name.
 func TestLeft(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	s := spec{ID: 3}

@@ -225,7 +225,8 @@ func (m machine) startHeld(t *testing.T) (call *exec.Cmd, input io.Closer) {
 	return c, input
 }
 
-// TestKilled: a killed script leaves no toolchain, and the next call removes its leftovers once they are a day old.
+// TestKilled checks that a killed script leaves no toolchain, and the next call removes its leftovers once they are a
+// day old.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
@@ -254,7 +255,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce: of two concurrent calls, the one that ends last does not replace the toolchain of the other.
+// TestTwoAtOnce checks that the one of two concurrent calls that ends last does not replace the toolchain of the other.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -269,7 +270,7 @@ func TestTwoAtOnce(t *testing.T) {
 	m.checkWhole(t)
 }
 
-// TestErrors: an error says what to do, and nothing is left in the cache.
+// TestErrors checks that an error says what to do, and that nothing is left in the cache.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	bare := t.TempDir()
@@ -312,7 +313,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestDevcontainer: the devcontainer uses the image and a Makefile target of CI.
+// TestDevcontainer checks that the devcontainer uses the image and a Makefile target of CI.
 func TestDevcontainer(t *testing.T) {
 	t.Parallel()
 	read := func(name string) []byte {

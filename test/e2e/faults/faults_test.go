@@ -352,8 +352,8 @@ func invalidReasons(runs []result.Run) []string {
 	return list
 }
 
-// Under each fault the results are kept, nothing is left on the cluster, and the experiment continues or can be
-// resumed.
+// TestFaults checks that under each fault the results are kept, nothing is left on the cluster, and the experiment
+// continues or can be resumed.
 func TestFaults(t *testing.T) {
 	testbed := newTestbed(t)
 	t.Run("together", func(t *testing.T) {

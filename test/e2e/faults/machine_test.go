@@ -11,8 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// Clusters must not share sockets with each other or with this machine, which may be a node itself: all sockets of a
-// cluster are in its directory or in its own mounts.
+// TestNoSocketOnTheMachine checks that clusters share no sockets with each other or with this machine, which may be a
+// node itself: all sockets of a cluster are in its directory or in its own mounts.
 func TestNoSocketOnTheMachine(t *testing.T) {
 	e2e.NeedParts(t)
 	started, err := os.Stat(filepath.Join(filepath.Dir(e2e.Kubeconfig(t)), "pid"))

@@ -61,8 +61,8 @@ func TestNewcomer(t *testing.T) {
 	s.nothingLeft()
 }
 
-// In a namespace with the Pod Security Standard restricted, and with the rights that doctor prints, everything works
-// except for the paths of nodes, which are listed with the reason.
+// TestRestricted checks that everything works in a namespace with the Pod Security Standard restricted and with the
+// rights that doctor prints, except for the paths of nodes, which are listed with the reason.
 func TestRestricted(t *testing.T) {
 	testbed := newTestbed(t)
 	s := newExperiment(t, testbed)

@@ -148,7 +148,8 @@ func TestVolumeTruth(t *testing.T) {
 	}
 }
 
-// A program that is killed while fio runs leaves a claim, which clean removes, with its volume and the device below it.
+// TestVolumeKill checks that a program that is killed while fio runs leaves a claim, which clean removes, with its
+// volume and the device below it.
 func TestVolumeKill(t *testing.T) {
 	s := newVolumes(t, "storage-class=loop-xfs&size=300Mi")
 	r := s.measure("--case", "storage/randread-4k-qd64", "--blocks", "1", "--duration", "60s")
@@ -166,7 +167,8 @@ func TestVolumeKill(t *testing.T) {
 	s.noVolumes()
 }
 
-// A volume that something else removes makes its run invalid, with that reason; the experiment completes.
+// TestVolumeTakenAway checks that a volume that something else removes makes its run invalid, with that reason; the
+// experiment completes.
 func TestVolumeTakenAway(t *testing.T) {
 	s := newVolumes(t, "storage-class=loop-ext4&size=128Mi")
 	r := s.measure("--case", "storage/randread-4k-qd64", "--blocks", "1", "--duration", "5s")

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The input is the output of ip and iptables-save on a node of a cluster with flannel.
+// TestParseReading parses the output of ip and iptables-save on a node of a cluster with flannel.
 func TestParseReading(t *testing.T) {
 	links, err := os.ReadFile("testdata/links.json")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestParseReading(t *testing.T) {
 	}
 }
 
-// check finds missing traffic on the path, and traffic off the path.
+// TestCheckDevices checks that check finds missing traffic on the path, and traffic off the path.
 func TestCheckDevices(t *testing.T) {
 	n := network{tunnel: true}
 	full := traffic{2e6, 2000, 2e6, 2000}
@@ -107,7 +107,7 @@ func TestCheckDevices(t *testing.T) {
 	}
 }
 
-// check finds traffic to an address of the attachment that takes the default network.
+// TestCheckAttachment checks that check finds traffic to an address of the attachment that takes the default network.
 func TestCheckAttachment(t *testing.T) {
 	full, some := traffic{2e6, 2000, 2e6, 2000}, traffic{1e4, 100, 1e4, 100}
 	client, server := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
@@ -154,7 +154,7 @@ func TestCheckAttachment(t *testing.T) {
 	}
 }
 
-// The input is the output of ip for the devices of a pod.
+// TestParseAttached parses the output of ip for the devices of a pod.
 func TestParseAttached(t *testing.T) {
 	found := map[netip.Addr]traffic{}
 	text := `[{"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1"}],"stats64":{"rx":{"bytes":9}}},

@@ -55,7 +55,7 @@ func number(t *testing.T, r result.Run, name string) float64 {
 	return v.Number
 }
 
-// TestDynamics: every change is made and observed, and nothing of it is left.
+// TestDynamics checks that every change is made and observed, and nothing of it is left.
 func TestDynamics(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	all := e2e.Open(t)

@@ -98,7 +98,8 @@ func (o outcome) checkAttachmentFacts(t *testing.T) {
 	}
 }
 
-// An attachment supports only traffic between pods; the error for others names it.
+// TestMultusElsewhere checks that an attachment supports only traffic between pods, and that the error for other
+// traffic names it.
 func TestMultusElsewhere(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
@@ -114,7 +115,7 @@ func TestMultusElsewhere(t *testing.T) {
 	}
 }
 
-// The error for a network that does not exist names the option and its format.
+// TestNoSuchAttachment checks that the error for a network that does not exist names the option and its format.
 func TestNoSuchAttachment(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)
@@ -174,7 +175,7 @@ func TestMacvlanDefault(t *testing.T) {
 	}
 }
 
-// A network in place of the default network supports every placement.
+// TestMacvlanDefaultElsewhere checks that a network in place of the default network supports every placement.
 func TestMacvlanDefaultElsewhere(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	c.needMultus(t)

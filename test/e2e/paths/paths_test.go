@@ -266,7 +266,8 @@ func splitCase(name string) (result.Path, netload.Kind) {
 	return result.Path(name[:i]), netload.Kind(name[i+1:])
 }
 
-// TestPaths: all cases on the cluster are measured, take the path in their name, and report as much as in the lab.
+// TestPaths checks that all cases on the cluster are measured, take the path in their name, and report as much as in
+// the lab.
 func TestPaths(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	n := c.network(t)
@@ -275,7 +276,7 @@ func TestPaths(t *testing.T) {
 	n.check(t, o.Facts[onCluster])
 }
 
-// TestFacts: the facts of the target are true.
+// TestFacts checks that the facts of the target are true.
 func TestFacts(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	n := c.network(t)
@@ -316,7 +317,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestNoIPv6: the errors of a cluster without IPv6 say so, for pods, nodes and Services.
+// TestNoIPv6 checks that the errors of a cluster without IPv6 say so, for pods, nodes and Services.
 func TestNoIPv6(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	if c.IPv6 {

@@ -45,9 +45,9 @@ func openUntil(t *testing.T, text string, wanted func(error) bool) error {
 func opens(err error) bool { return err == nil }
 func fails(err error) bool { return err != nil }
 
-// TestPolicies: the error of a site whose traffic a NetworkPolicy forbids names the policy; with a policy that allows
-// it the site opens; and with a cluster-wide policy the error suggests to look for one. A network that enforces no
-// policies opens the site.
+// TestPolicies checks that the error of a site whose traffic a NetworkPolicy forbids names the policy; with a policy
+// that allows it the site opens; and with a cluster-wide policy the error suggests to look for one. A network that
+// enforces no policies opens the site.
 func TestPolicies(t *testing.T) {
 	here := cluster{e2e.OpenLocal(t)}
 	n := here.network(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// With profile=yes runs have the CPU time of the layers of the nodes' kernels, the tunnel's included, and the counters
-// of the nodes; without it they have neither.
+// TestProfile checks that with profile=yes runs have the CPU time of the layers of the nodes' kernels, the tunnel's
+// included, and the counters of the nodes; without it they have neither.
 func TestProfile(t *testing.T) {
 	c := cluster{e2e.OpenLocal(t)}
 	n := c.network(t)

@@ -24,8 +24,8 @@ const installations = 8
 // The networks to compare, the baseline first, each with its name in the facts of a cluster.
 var networks = [][2]string{{"flannel-vxlan", "flannel"}, {"calico-vxlan", "calico"}, {"cilium-vxlan", "cilium"}}
 
-// TestInTurn: each block installs each CNI once, as the facts of the visit show, and measures it; the verdicts rest on
-// all installations, and the original network is restored at the end.
+// TestInTurn checks that each block installs each CNI once, as the facts of the visit show, and measures it; the
+// verdicts rest on all installations, and the original network is restored at the end.
 func TestInTurn(t *testing.T) {
 	e2e.NeedParts(t)
 	c, before := e2e.Open(t), e2e.OpenLocal(t).Network

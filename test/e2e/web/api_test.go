@@ -24,8 +24,9 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// From a pod with its own service account, and from this machine with the kubeconfig's credentials, the runs report the
-// vantage point, the priority level of their requests, and what the API server itself counted.
+// TestAPIVantagePoints checks that the runs report the vantage point, the priority level of their requests, and what
+// the API server itself counted: from a pod with its own service account, and from this machine with the kubeconfig's
+// credentials.
 func TestAPIVantagePoints(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -87,8 +88,8 @@ func slowed(t *testing.T, config *rest.Config, wait time.Duration) *clientcmdapi
 		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 }
 
-// Two contexts of one cluster are equivalent, and one whose answers take 5 % longer is different. The delay that all
-// have in common is long compared with the noise of this machine.
+// TestAPIAlikeAndSlower checks that two contexts of one cluster are equivalent, and one whose answers take 5 % longer
+// is different. The delay that all have in common is long compared with the noise of this machine.
 func TestAPIAlikeAndSlower(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })

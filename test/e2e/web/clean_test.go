@@ -70,7 +70,8 @@ func (s *server) checkClean(t *testing.T, env []string, target, url string) {
 	}
 }
 
-// clean removes what a killed program left in a Vault, whether an option or the environment names the Vault.
+// TestCleanAfterKill checks that clean removes what a killed program left in a Vault, whether an option or the
+// environment names the Vault.
 func TestCleanAfterKill(t *testing.T) {
 	s := newServer(t)
 	for name, test := range map[string]struct {
@@ -87,8 +88,8 @@ func TestCleanAfterKill(t *testing.T) {
 	}
 }
 
-// The same for a Vault that is measured from a pod, which is removed too, and for one that only pods reach, by a
-// Service, so that clean needs a pod.
+// TestCleanAfterKillOnCluster checks clean as TestCleanAfterKill does, for a Vault that is measured from a pod, which
+// is removed too, and for one that only pods reach, by a Service, so that clean needs a pod.
 func TestCleanAfterKillOnCluster(t *testing.T) {
 	c := e2e.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
@@ -109,7 +110,8 @@ func TestCleanAfterKillOnCluster(t *testing.T) {
 	}
 }
 
-// An unreachable Vault is reported with the attempts, and nothing is left on the cluster.
+// TestCleanUnreached checks that an unreachable Vault is reported with the attempts, and nothing is left on the
+// cluster.
 func TestCleanUnreached(t *testing.T) {
 	c := e2e.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })

@@ -28,8 +28,9 @@ func (o outcome) report(t *testing.T, format, file string) string {
 	return string(text)
 }
 
-// The published case with fewer clients: a closed loop, whose mean latency is clients over rate. The format of the
-// publication has verdicts, without intervals since there are two blocks, and the page has a box plot of each metric.
+// TestPublished measures the published case with fewer clients. It checks that the mean latency of the closed loop is
+// clients over rate, that the format of the publication has verdicts, without intervals since there are two blocks, and
+// that the page has a box plot of each metric.
 func TestPublished(t *testing.T) {
 	s := newServer(t)
 	const name, clients = "app/vault/published:clients=100", 100
@@ -78,7 +79,8 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// The search for the knee ends at a rate that passed, below one that failed, and every trial is reported.
+// TestKnee checks that the search for the knee ends at a rate that passed, below one that failed, and every trial is
+// reported.
 func TestKnee(t *testing.T) {
 	s := newServer(t)
 	const name, limit = "app/vault/mix:knee=100ms", 0.1

@@ -96,8 +96,8 @@ func (r *replicas) awaitLeader(t *testing.T) {
 	t.Fatal("no replica leads within a minute")
 }
 
-// With three real replicas, requests go to all or to the leader alone, as the option says. An election, the end of a
-// standby, or a seal makes the run invalid.
+// TestReplicas checks that with three real replicas requests go to all or to the leader alone, as the option says, and
+// that an election, the end of a standby, or a seal makes the run invalid.
 func TestReplicas(t *testing.T) {
 	s := newReplicas(t)
 	const name = "app/vault/mix:rate=40"
@@ -194,8 +194,8 @@ func watchCommandLines(t *testing.T, secret string) (stop func()) {
 	}
 }
 
-// The end of a deployed replica's pod during a run makes the run invalid, whichever replica leads then, and nothing is
-// left.
+// TestReplicaEndsInCluster checks that the end of a deployed replica's pod during a run makes the run invalid,
+// whichever replica leads then, and nothing is left.
 func TestReplicaEndsInCluster(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })

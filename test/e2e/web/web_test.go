@@ -223,7 +223,8 @@ func (s *server) nothingLeft(t *testing.T) {
 	}
 }
 
-// All operations of a real Vault on this machine are measured, and nothing is left or leaked afterwards.
+// TestVaultOnThisMachine checks that all operations of a real Vault on this machine are measured, and nothing is left
+// or leaked afterwards.
 func TestVaultOnThisMachine(t *testing.T) {
 	s := newServer(t)
 	cases := []string{"app/vault/encrypt:rate=50", "app/vault/decrypt:rate=50", "app/vault/sign:rate=50",
@@ -247,7 +248,7 @@ func TestVaultOnThisMachine(t *testing.T) {
 	}
 }
 
-// A Vault that is sealed during a run leaves no valid run, and the reason says so.
+// TestSealed checks that a Vault that is sealed during a run leaves no valid run, and the reason says so.
 func TestSealed(t *testing.T) {
 	s := newServer(t)
 	time.AfterFunc(4*time.Second, func() { _ = s.request("PUT", "sys/seal", nil) })
@@ -262,7 +263,8 @@ func TestSealed(t *testing.T) {
 	o.checkNoSecret(t, token)
 }
 
-// Three replicas are deployed for each block, unsealed, measured in turn or by the leader alone, and removed.
+// TestVaultInCluster checks that three replicas are deployed for each block, unsealed, measured in turn or by the
+// leader alone, and removed.
 func TestVaultInCluster(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -288,8 +290,8 @@ func TestVaultInCluster(t *testing.T) {
 	}
 }
 
-// A Service in the cluster is measured from a pod: that of the API server, which returns its version without
-// credentials.
+// TestService checks that a Service in the cluster is measured from a pod. It is that of the API server, which returns
+// its version without credentials.
 func TestService(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })

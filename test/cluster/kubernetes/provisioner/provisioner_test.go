@@ -140,7 +140,7 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// allocate makes a file with all its blocks, and leaves none if there is no space.
+// TestAllocate checks that allocate makes a file with all its blocks, and leaves none if there is no space.
 func TestAllocate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.img")
 	if err := allocate(file, 1<<20); err != nil {
