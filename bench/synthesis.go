@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-// Synthetic workloads on each path, and the number of targets.
+// syntheticWorkloads are the workloads on each path, and syntheticTargets is the number of targets.
 var syntheticWorkloads = []string{"tcp-stream", "udp-stream", "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded"}
 
 const syntheticTargets = 6

@@ -15,8 +15,8 @@ import (
 var version = "devel"
 
 func main() {
-	// As the lab's holder this program moves threads to network namespaces and then ends them. /proc/self shows the main
-	// thread, so it must never be one of these.
+	// As the lab's holder this program moves threads to network namespaces and then ends them. /proc/self shows the
+	// main thread, so it must never be one of these.
 	runtime.LockOSThread()
 	// client-go returns what it logs in its errors too; its log lines would disturb the output on standard error.
 	klog.SetLogger(klog.Logger{})

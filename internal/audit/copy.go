@@ -14,7 +14,7 @@ import (
 
 // Thresholds of the rules about numbers that repeat.
 const (
-	fewRepeats   = 3     // equal numbers that two targets may share by chance
+	fewRepeats   = 3     // minimum of equal numbers; two targets may share fewer by chance
 	nearQuantum  = 0.025 // relative distance of a value to the next multiple
 	byChance     = 1e-4  // maximum probability that as many values are near a multiple by chance
 	mostQuantum  = 0.6   // minimum share of values near a multiple
@@ -320,7 +320,7 @@ func latencies(r *result.Run) []float64 {
 const fewLatencies = 8
 
 // quantum searches for a time whose multiples attract the values; checked reports whether there were enough values. It
-// compares the number of values near a multiple with the number expected if each is uniformly distributed.
+// judges by the probability that at least as many values are near a multiple if each is uniformly distributed.
 func quantum(values []float64) (f Finding, checked bool) {
 	if len(values) < fewLatencies {
 		return f, false

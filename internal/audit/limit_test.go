@@ -31,7 +31,7 @@ func TestLinkOfMachineWarns(t *testing.T) {
 	if i < 0 || found[i].Severity != Warning || found[i].Saw != "12.0 Gbit/s over a link of 5.00 Gbit/s." {
 		t.Errorf("%+v", found)
 	}
-	withFacts("a", "link-rate: 25 Gbit/s; told: link-rate")(&e) // which users know better
+	withFacts("a", "link-rate: 25 Gbit/s; told: link-rate")(&e) // a user's figure replaces that of the VM size
 	if found := Check(e); slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "above-link" }) {
 		t.Errorf("%+v", found)
 	}

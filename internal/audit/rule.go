@@ -17,8 +17,8 @@ type Rule struct {
 	Why      string   `json:"why"`   // why that matters; a sentence
 	More     string   `json:"more,omitempty"`
 
-	// A rule has one of these functions: checkRun checks a single run, checkAll the whole evidence. Both return the number
-	// of things that they could check.
+	// A rule has one of these functions: checkRun checks a single run, checkAll the whole evidence. Both return the
+	// number of things that they could check.
 	checkRun func(r measuredRun) (findings []Finding, checked int)
 	checkAll func(e *records) (findings []Finding, checked int)
 }

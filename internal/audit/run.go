@@ -16,7 +16,7 @@ import (
 // Thresholds of the rules of one run.
 const (
 	closesFrom, closesTo = 0.97, 1.03 // rate times mean latency over the outstanding requests
-	fewRequests          = 100        // minimum in a window for each outstanding request; below, a single request matters
+	fewRequests          = 100        // minimum per outstanding request in a window; below, a single request matters
 	atEdge               = 0.02       // relative excess over a limit that clocks and the ends of a window may cause
 	underWay             = 0.1        // seconds of traffic that may be under way at the ends of a window
 	lossCloses           = 0.02       // accepted difference between the reported loss and the loss that the rates imply

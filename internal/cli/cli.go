@@ -27,7 +27,7 @@ const (
 	statusGateFailed  = 3
 	statusGateOpen    = 4
 	statusInterrupted = 130
-	statusClosed      = 141 // 128 + SIGPIPE: what a shell reports of a program that the signal ended
+	statusClosed      = 141 // 128 + SIGPIPE, as a shell reports a program that the signal ended
 )
 
 // Streams are the standard streams of a command and the properties of its terminal.

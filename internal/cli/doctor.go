@@ -250,7 +250,7 @@ func examine(ctx context.Context, s Streams, spec result.Spec, named bool) (e ex
 		case err == nil:
 			e.Also = append(e.Also, other.Name)
 		case len(e.Facts) > 0, named && other.Workload.Traits().Needs.Volume:
-			e.Refusals.add(other.Name, err) // other refusals are expected: not every kind has volumes
+			e.Refusals.add(other.Name, err) // otherwise the kind is not expected to support it
 		}
 	}
 	return e, nil

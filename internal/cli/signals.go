@@ -15,8 +15,8 @@ func Signals() context.Context {
 		ctx, _ = signal.NotifyContext(ctx, syscall.SIGHUP)
 	}
 	context.AfterFunc(ctx, stop)
-	// Notify turns SIGPIPE into an error of the write, without a reader of the channel. Unlike Ignore, it is not inherited
-	// by programs that this one starts.
+	// Notify turns SIGPIPE into an error of the write, without a reader of the channel. Unlike Ignore, it is not
+	// inherited by programs that this one starts.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return ctx
 }

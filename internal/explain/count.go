@@ -21,7 +21,7 @@ var places = []place{
 // counterFacts are the facts that name where the kernel's counters were read.
 var counterFacts = []string{"counters.client", "counters.server"}
 
-// missingCounters returns why a run has no counters; "" if it has some.
+// missingCounters returns why a run lacks the kernel's counters of the client or of the server; "" if it has both.
 func missingCounters(r *result.Run) string {
 	for _, name := range counterFacts {
 		switch text := r.Fact(name); {

@@ -34,8 +34,8 @@ type Cause struct {
 	Cause    string   `json:"cause"` // in a few words
 	State    State    `json:"state"`
 	Evidence []string `json:"evidence"` // clauses without full stop
-	// Share is the part of the difference that the evidence accounts for, as a fraction with its interval; omitted if it
-	// was not measured.
+	// Share is the part of the difference that the evidence accounts for, as a fraction with its interval; omitted if
+	// it was not measured.
 	Share  *Share `json:"share,omitempty"`
 	Remedy string `json:"remedy,omitempty"` // for supported causes
 	Source string `json:"source,omitempty"`

@@ -28,8 +28,8 @@ type Options struct {
 	Version  string      // of this program
 	Families family.List // to parse the names of cases
 	Now      time.Time
-	// Case is one of the nine paths, for workloads whose path is not in the file; or the full name of the only case, which
-	// is also the prefix of its parts' names.
+	// Case is one of the nine paths, for workloads whose path is not in the file; or the full name of the only case,
+	// which is also the prefix of its parts' names.
 	Case     string
 	Baseline string   // default: the first target
 	Primary  []string // patterns of the primary cases; default: all
@@ -270,7 +270,7 @@ func (b *builder) keep(s Source, r Record, run *result.Run) {
 	b.raw[run.ID] = []result.File{{Name: rawName(s.Name), Data: r.Text}}
 }
 
-// rawName returns the base name of a file, cut to 200 bytes, with underscores for unusual characters. It avoids the
+// rawName returns the last 200 bytes of the base name of a file, with underscores for unusual characters. It avoids the
 // suffix .hdr, which is that of histograms.
 func rawName(name string) string {
 	base := filepath.Base(name)

@@ -97,7 +97,7 @@ func (run *fioRun) records(d document) ([]Record, error) {
 	}
 	groups := run.Groups()
 	names := run.names(groups)
-	concurrent := map[int]int{} // measurements by group; a job with stonewall waits for the others and begins a new group
+	concurrent := map[int]int{} // measurements by group; a job with stonewall begins a new group after the others
 	for _, g := range groups {
 		concurrent[g.Jobs[0].Group]++
 	}

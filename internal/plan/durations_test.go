@@ -151,7 +151,7 @@ func TestLearn(t *testing.T) {
 	earlier := result.Results{
 		Experiment: result.Experiment{Design: result.Design{Duration: 1, Warmup: 0.5}},
 		Runs: []result.Run{
-			{Case: "node-node/x", Target: "a", Setup: 0.98, Window: 1}, // half a second besides warm-up, window and pause
+			{Case: "node-node/x", Target: "a", Setup: 0.98, Window: 1}, // 0.5 s beyond warm-up, window and pause
 			{Case: "node-node/x", Target: "b", Setup: 1.48, Window: 1}, // a second
 			{Case: "node-node/x", Target: "b", Setup: 99, Invalid: []result.Warning{{Code: result.GeneratorLate, Text: "late"}}},
 		},

@@ -89,8 +89,8 @@ type Prediction struct {
 	Baseline string         `json:"baseline"`
 	Pairs    int            `json:"pairs"`  // of runs that the spread is estimated from
 	Spread   compare.Number `json:"spread"` // standard deviation of a pair's log ratio; null: not known
-	// The expected blocks and seconds of the case until the comparison has a verdict, if the targets are alike or differ
-	// by delta.
+	// The expected blocks and seconds of the case until the comparison has a verdict, if the targets are alike or
+	// differ by delta.
 	BlocksAlike      compare.Number `json:"blocks_alike"`
 	BlocksDifferent  compare.Number `json:"blocks_different"`
 	SecondsAlike     compare.Number `json:"seconds_alike"`
@@ -99,8 +99,8 @@ type Prediction struct {
 	// the blocks of the budget, as fractions.
 	Change         compare.Number `json:"change"`
 	ChangeInBudget compare.Number `json:"change_in_budget"`
-	// BlocksEnough is the number of blocks, fixed beforehand, that detects delta with a probability of 80 %; null if the
-	// planned ones do, or if it is more than MaxBlocks.
+	// BlocksEnough is the number of blocks, fixed beforehand, that detects delta with a probability of 80 %; null if
+	// the planned ones do, or if it is more than MaxBlocks.
 	BlocksEnough compare.Number `json:"blocks_enough"`
 
 	alpha float64

@@ -112,8 +112,8 @@ func TestForecast(t *testing.T) {
 		"pod-pod/other/tcp-crr differ between a and b is not known") {
 		t.Errorf("missing: %q", f.Missing)
 	}
-	// A case without a forecast needs all 30 blocks, and so do the exploratory cases then; the bound needs as many as its
-	// case. Sites are opened as long as any case continues.
+	// A case without a forecast needs all 30 blocks, and so do the exploratory cases then; the bound needs as many as
+	// its case. Sites are opened as long as any case continues.
 	first := float64(max(f.Comparisons[0].BlocksAlike, f.Comparisons[1].BlocksAlike))
 	if want := 6*first + 6*30 + 6*30 + 2*first + 1.5*30; math.Abs(f.SecondsAlike-want) > 1e-6 {
 		t.Errorf("in all %g s, want %g", f.SecondsAlike, want)

@@ -23,8 +23,8 @@ type Window struct {
 	Case    string  `json:"case"`
 	Metric  string  `json:"metric"`
 	Seconds float64 `json:"seconds"` // of a run that was measured
-	// The standard deviation of a pair's log ratio, averaged over the comparisons of the case: as measured, and for runs
-	// Longer times as long.
+	// The standard deviation of a pair's log ratio, averaged over the comparisons of the case: as measured, and for
+	// runs Longer times as long.
 	Spread       compare.Number `json:"spread"`
 	SpreadLonger compare.Number `json:"spread_longer"`
 	// Share is from 0 to 1, with its interval at 95 % confidence.

@@ -43,15 +43,15 @@ type Kind struct {
 	// Uses lists the programs that are run and the data that are sent to connect to a target; nil if there are none. It
 	// connects to nothing.
 	Uses func(result.Spec) []string
-	// Pin completes a target with defaults that may change later, such as the current context; nil if there are none. It
-	// connects to nothing.
+	// Pin completes a target with defaults that may change later, such as the current context; nil if there are none.
+	// It connects to nothing.
 	Pin func(result.Spec) result.Spec
 	// New returns a target, without any effect until the target is used.
 	New func(result.Spec) (targets.Target, error)
 	// Features returns what this machine supports; nil if it does not matter, or only a target itself shows it.
 	Features func() ([]lab.Finding, error)
-	// Clean removes leftovers of crashes and returns their names: those of the targets, or if there are none, those that
-	// can be found without a target.
+	// Clean removes leftovers of crashes and returns their names: those of the targets, or if there are none, those
+	// that can be found without a target.
 	Clean func(context.Context, []result.Spec, targets.Cleaning) ([]string, error)
 	// Inspect reports whether doctor must collect the facts of a target to see if it can be used.
 	Inspect bool

@@ -45,7 +45,7 @@ func (s *session) incomplete(cases []CaseBlock, on []string, all bool) []CaseBlo
 	})
 }
 
-// measuredOn returns the names in on of the targets that measure a case.
+// measuredOn filters the names of targets in on: it returns those of the targets that measure a case.
 func (s *session) measuredOn(c result.Case, on []string) []string {
 	return slices.DeleteFunc(slices.Clone(on), func(name string) bool { return !s.e.Measures(c, name) })
 }

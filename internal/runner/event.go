@@ -8,7 +8,7 @@ import (
 // A Kind is the kind of an [Event].
 type Kind string
 
-// The kinds of events, in the order in which they occur, with the fields that they set besides the counters.
+// The kinds of events, in the order in which they occur, with the fields that they set in addition to the counters.
 const (
 	Planned       Kind = "planned"
 	NotMeasured   Kind = "not-measured" // Target, Case (either may be "*"), Reason

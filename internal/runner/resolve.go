@@ -47,8 +47,8 @@ type Options struct {
 	Targets  []Target       // in the order of the output
 	Baseline string         // name of a target; empty: the first
 	Suites   []family.Suite // suites to measure, one after another
-	// Cases are patterns that choose from the suites' cases, or full names that add cases; see [result.Match]. A pattern
-	// with parameters at its end adds these to the cases that match the part before them.
+	// Cases are patterns that choose from the suites' cases, or full names that add cases; see [result.Match]. A
+	// pattern with parameters at its end adds these to the cases that match the part before them.
 	Cases []string
 	// MaxRate limits the rate of bulk workloads, in bit/s; 0: no limit.
 	MaxRate float64

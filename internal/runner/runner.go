@@ -23,8 +23,8 @@ type Sink interface {
 	WriteFacts(target string, facts []result.Fact) error
 	// WriteSession records the start of a session and the facts found then; the runs that follow belong to it.
 	WriteSession(s result.Session) error
-	// WriteSwitch records a switch before the first run of its visit, or the restoration of the testbed, and returns the
-	// record's number.
+	// WriteSwitch records a switch before the first run of its visit, or the restoration of the testbed, and returns
+	// the record's number.
 	WriteSwitch(s result.Switch) (number int, err error)
 	// WriteNotMeasured records a case that is not measured, and the reason.
 	WriteNotMeasured(n result.NotMeasured) error
@@ -124,7 +124,7 @@ type Summary struct {
 	Runs        int                  // valid
 	Invalid     map[string]int       // invalid runs, by target
 	GivenUp     int                  // cases, targets, or a target's part of a case, given up after failed attempts
-	NotRestored string               // why the testbed could not be restored; empty: it was, or nothing was to be restored
+	NotRestored string               // why the testbed could not be restored; empty: restored, or nothing to restore
 	NotMeasured []result.NotMeasured // including those of earlier sessions
 	Session     result.Session       // as recorded, without its number; zero if Run ended before it was recorded
 	Warnings    []string             // each a sentence without full stop

@@ -267,8 +267,8 @@ func TestRunFollowsTheSchedule(t *testing.T) {
 		s.Stopped != runner.StopComplete || len(s.Invalid) != 0 || s.GivenUp != 0 {
 		t.Errorf("%d runs, wanted %d; summary %+v", len(got), n, s)
 	}
-	// 200 ms of warm-up, 1 s of window, 20 ms of pause for each run; 300 ms for each of the three sites of a block, which
-	// are on the same clock one after another.
+	// 200 ms of warm-up, 1 s of window, 20 ms of pause for each run; 300 ms for each of the three sites of a block,
+	// which are on the same clock one after another.
 	if share, want := s.Share(), 21/(21*1.22+0.9); math.Abs(share-want) > 0.001 {
 		t.Errorf("share of time measuring is %.4f, wanted %.4f", share, want)
 	}

@@ -27,7 +27,7 @@ func TestVisitsFindTheTruth(t *testing.T) {
 	b.model.Noise = 0.005
 	b.model.Fail = func(call int, p host.Pair, _ family.Workload) (string, error) {
 		cost, err := strconv.ParseFloat(strings.TrimSpace(b.read("cost")), 64)
-		b.model.Effects = map[string]float64{targettest.Label(p.Client): cost} // that of the target in place
+		b.model.Effects = map[string]float64{targettest.Label(p.Client): cost} // cost of the target in place
 		if call == 7 {
 			return "the CPU was throttled", err
 		}

@@ -149,7 +149,7 @@ func (b *builder) registerTarget(name string) {
 	}
 }
 
-// addSentence adds a sentence, or another text without a case, as a run whose fact said tells its kind.
+// addSentence adds a sentence, or another text without a case, as a run whose fact FactSaid names its kind.
 func (b *builder) addSentence(line int, said, quote string, values ...result.Value) {
 	b.figures += len(values)
 	b.doc.Runs = append(b.doc.Runs, result.Run{

@@ -140,7 +140,8 @@ func TestPublishedMistakes(t *testing.T) {
 		{"console.md", "closed-loop", []string{"54 Node Subnet, native routing"}},
 		{"console.md", "receiver-above-sender", nil},
 		{"console.md", "loss-and-rates", nil},
-		// 14.0 Gbit/s are not 9.6, nor is a loss of 1.2 % one of 0.09 %; 0.1 % is, to its digit, and 6.9 the other tool's.
+		// 14.0 Gbit/s are not 9.6, nor is a loss of 1.2 % one of 0.09 %. 0.1 % is, to its last digit, and 6.9 is the
+		// other tool's number.
 		{"summary.md", "table-and-output", []string{"11 Native", "14 Native"}},
 		{"summary.md", "sources-disagree", []string{"12 Native"}}, // the two rows, not the output
 		{"sections.md", "identical-numbers", nil},

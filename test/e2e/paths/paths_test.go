@@ -38,13 +38,13 @@ type network struct {
 	tunnel bool              // traffic between pods of two nodes is encapsulated
 	facts  map[string]string // of the target
 	podMTU string
-	// enforces is whether NetworkPolicies have an effect. hostile returns a cluster-wide policy of the product's own kind
-	// against the pods of a namespace, with the API path to create it at; nil if the product has none.
+	// enforces reports whether NetworkPolicies have an effect. hostile returns a cluster-wide policy of the product's
+	// own kind against the pods of a namespace, with the API path to create it at; nil if the product has none.
 	enforces bool
 	hostile  func(namespace string) (path string, object any)
 	// balances holds the paths by a Service whose connections the product balances in place of kube-proxy.
 	balances []result.Path
-	// redirects is whether eBPF delivers packets to a pod without passing its device on the node.
+	// redirects reports whether eBPF delivers packets to a pod without passing its device on the node.
 	redirects bool
 	// localMTU is the MTU of a path from a node to its own pods; empty: podMTU.
 	localMTU string
