@@ -213,8 +213,8 @@ func findSources(args []string, fallback string) ([]importer.Source, error) {
 	return sources, nil
 }
 
-// targetOf returns the name of a directory, even if it is given as "." or "..".
-func targetOf(dir string) string {
+// directoryName returns the name of a directory, even if it is given as "." or "..".
+func directoryName(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
 	}
@@ -258,7 +258,7 @@ func walkSources(dir, name string, named bool) ([]importer.Source, error) {
 // readSource reads a file. If from is not empty, the target gets the name of that directory, otherwise the given name.
 func readSource(path, name, from string) (importer.Source, error) {
 	if from != "" {
-		name = targetOf(from)
+		name = directoryName(from)
 	}
 	data, err := userfile.Read(path, maxImport)
 	if err != nil {

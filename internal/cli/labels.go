@@ -65,8 +65,8 @@ func (l labels) parts(dirs []string) ([]compare.Part, error) {
 	used := map[string]bool{}
 	for i, path := range paths {
 		p := &parts[i]
-		p.Label = base(path)
-		if slices.ContainsFunc(paths, func(other string) bool { return other != path && base(other) == p.Label }) {
+		p.Label = directoryName(path)
+		if slices.ContainsFunc(paths, func(other string) bool { return other != path && directoryName(other) == p.Label }) {
 			p.Label = path
 		}
 		if at := slices.IndexFunc(l, func(x [2]string) bool { return x[0] == path }); at >= 0 {
@@ -79,12 +79,4 @@ func (l labels) parts(dirs []string) ([]compare.Part, error) {
 		used[p.Label] = true
 	}
 	return parts, nil
-}
-
-// base returns the name of a directory, even of ".".
-func base(path string) string {
-	if whole, err := filepath.Abs(path); err == nil {
-		path = whole
-	}
-	return filepath.Base(path)
 }

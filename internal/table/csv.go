@@ -26,12 +26,12 @@ func csvSeparator(name string, lines []string) (rune, bool) {
 			break
 		}
 	}
-	if len(firstLines) == 0 {
-		return ',', strings.HasSuffix(strings.ToLower(name), ".csv")
-	}
 	low := strings.ToLower(name)
 	if strings.HasSuffix(low, ".tsv") {
 		return '\t', true
+	}
+	if len(firstLines) == 0 {
+		return ',', strings.HasSuffix(low, ".csv")
 	}
 	best, most := ',', 0
 	for _, separator := range ",;\t" {

@@ -288,6 +288,7 @@ func TestErrors(t *testing.T) {
 		{"a.csv", "a,b,c\n1,2\n", "a.csv:2: no table that can be read: wrong number of fields"},
 		{"a.csv", "a,b,c\n\"1,2,3\n", "a.csv:"},
 		{"a.csv", "\n\n", "a.csv: no table that can be read: it is empty"},
+		{"a.tsv", "\n\n", "a.tsv: no table that can be read: it is empty"},
 	} {
 		_, err := Read(c.name, []byte(c.text), families)
 		if !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), c.want) {
