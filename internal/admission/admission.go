@@ -23,6 +23,7 @@ type Queue struct {
 	group   sync.WaitGroup
 }
 
+// A connection waits to present its token.
 type connection struct{ evict func() }
 
 // Add calls read and then finish in a goroutine: read reads the connection's opening, finish accepts or closes the

@@ -16,9 +16,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// A Snapshot holds the kernel's counters at one moment, by their names in [metric.Counters]: of the agent's own network
-// namespace, of its node's namespace, if that is another one and may be entered, and of the machine. A map is nil if
-// its counters were not read.
+// A Snapshot holds the kernel's counters at one moment, by their names in [metric.Counters]. Own has those of the
+// agent's network namespace, Machine those that exist once per machine. Node has those of the node's network namespace;
+// it is nil if the environment variable [Node] names none.
 type Snapshot struct {
 	Own, Node, Machine map[string]float64
 }
@@ -43,7 +43,7 @@ func (after Snapshot) Since(before Snapshot) map[string]float64 {
 	return counted
 }
 
-// Node is the environment variable with the path of the node's network namespace, which agents read.
+// Node is the environment variable from which agents read the path of their node's network namespace, or [Ancestor].
 const Node = "KNOTMETER_NODE_NETWORK"
 
 // Ancestor as the value of [Node] selects the network namespace of the nearest ancestor process whose namespace differs
@@ -79,9 +79,9 @@ var fileCounters = map[string]string{
 	"conntrack.early_drop":    metric.ConntrackDrops,
 }
 
-// driverCounters maps statistics of drivers to the counters that they are added to. Those of ENA count packets that
-// exceeded an instance's allowance; those of mlx5 and of Intel's cards count packets that found no room in a receive
-// ring.
+// driverCounters maps statistics of drivers to the counters that they are added to. The statistics of ENA count packets
+// that exceeded an instance's allowance; those of mlx5 and of Intel's drivers count packets that found no room in a
+// receive ring.
 var driverCounters = map[string]string{
 	"bw_in_allowance_exceeded":     metric.AllowanceExceeded,
 	"bw_out_allowance_exceeded":    metric.AllowanceExceeded,

@@ -22,7 +22,7 @@ type source struct {
 	parse func(io.Reader, map[string]float64) error
 }
 
-// proc is the directory in which a thread sees its own network namespace.
+// proc is the directory with the statistics of the calling thread's network namespace.
 const proc = "/proc/thread-self/net/"
 
 var (
@@ -157,7 +157,7 @@ func ignoreUnsupported(err error) error {
 	return err
 }
 
-// addQueues adds the packets that queueing disciplines dropped, and how often they delayed packets to keep a rate.
+// addQueues adds the packets that root queueing disciplines dropped, and how often they delayed packets to keep a rate.
 func addQueues(counted map[string]float64) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Content names what a directory or a block device already contains. It is empty, and not nil, for one that is new from
-// mkfs or a provider.
+// Content lists what a directory or a block device already contains. The list is empty, not nil, for a file system
+// fresh from mkfs and for a device that was never used.
 func Content(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -32,10 +32,10 @@ func Content(path string) ([]string, error) {
 	return data(f, size)
 }
 
-// maxEntries is the most entries of a directory that are read; a few suffice to show that it is in use.
+// maxEntries limits how many entries of a directory are read. A few suffice to show that it is in use.
 const maxEntries = 16
 
-// entries lists a directory without what mkfs makes and without the snapshots that some filers show in it.
+// entries lists a directory without lost+found, which mkfs makes, and without .snapshot, which some filers show in it.
 func entries(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -62,14 +62,14 @@ func empty(dir string) bool {
 	return len(found) == 0 && (err == nil || errors.Is(err, fs.ErrPermission))
 }
 
-// A signature is text at an offset of a device by which a file system or another user of devices is recognised.
+// A signature identifies a file system, or another user of block devices, by a text at an offset.
 type signature struct {
 	name string
 	at   int // bytes
 	text string
 }
 
-// signatures have the offsets that libblkid of util-linux uses.
+// signatures lists the known signatures, with the offsets that libblkid of util-linux uses.
 var signatures = []signature{
 	{"an ext2, ext3 or ext4 file system", 0x438, "\x53\xef"}, {"an XFS file system", 0, "XFSB"},
 	{"a Btrfs file system", 0x10040, "_BHRfS_M"},
@@ -82,8 +82,8 @@ var signatures = []signature{
 // A part is a range of a device in bytes.
 type part struct{ at, length int64 }
 
-// parts returns what is read of a device after its first MiB: the places where copies of superblocks remain when the
-// first is overwritten (VMFS at 1 MiB, ext4 at 8 and 128 MiB, Btrfs at 64 MiB and 256 GiB), and the last MiB.
+// parts returns the ranges of a device that are read after its first MiB: the places where copies of superblocks remain
+// when the first is overwritten (VMFS at 1 MiB, ext4 at 8 and 128 MiB, Btrfs at 64 MiB and 256 GiB), and the last MiB.
 func parts(size int64) []part {
 	list := []part{{1 << 20, 4 << 10}, {8 << 20, 4 << 10}, {64 << 20, 4 << 10}, {128 << 20, 4 << 10}, {256 << 30, 4 << 10}}
 	list = slices.DeleteFunc(list, func(p part) bool { return p.at+p.length > size })
@@ -93,8 +93,8 @@ func parts(size int64) []part {
 	return list
 }
 
-// data names what a device of size bytes contains, by signatures and by bytes other than 0 where users of devices leave
-// traces.
+// data lists what a device of size bytes contains. It looks for signatures, and for bytes other than 0 in its first MiB
+// and in the ranges of parts.
 func data(r io.ReaderAt, size int64) ([]string, error) {
 	first, err := read(r, part{0, min(1<<20, size)})
 	if err != nil {

@@ -19,21 +19,21 @@ type Interface struct {
 type VolumeState struct {
 	Facts  []result.Fact `json:"facts"` // from Volume
 	Device bool          `json:"device,omitempty"`
-	// Mounted reports whether a directory is on another file system than the place's root directory.
+	// Mounted reports whether a directory is on a different file system from the place's root directory.
 	Mounted bool  `json:"mounted,omitempty"`
 	Size    int64 `json:"size,omitempty"` // bytes
 	Free    int64 `json:"free,omitempty"` // bytes available to this user
-	// Content lists what is already on it, as Content does; nil if it was not read.
+	// Content is the result of the function [Content]; nil if the content was not read.
 	Content []string `json:"content"`
 	Error   string   `json:"error,omitempty"` // why it cannot be measured; empty: it can
-	// Denied reports that it cannot because this user may not open the device.
+	// Denied reports that the reason in Error is that this user may not open the device.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// A Device describes a network device. What the kernel does not report is result.Unknown.
+// A Device describes a network device. Fields that the kernel does not report are result.Unknown.
 type Device struct {
 	Name     string `json:"name"`
-	Offloads string `json:"offloads"` // those that are on: "tso gso gro", or "none"
+	Offloads string `json:"offloads"` // those that are enabled: "tso gso gro", or "none"
 	Qdisc    string `json:"qdisc"`    // "fq_codel"; with several queues "mq (fq_codel)"
 	Driver   string `json:"driver"`   // "virtio_net"
 	Speed    string `json:"speed"`    // "10000 Mbit/s"; few virtual devices have one

@@ -36,7 +36,7 @@ func BootID() (string, error) {
 // vendors are the files in which firmware and hypervisors name the maker of the machine.
 var vendors = []string{"/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"}
 
-// Virtualisation returns a hint on the hypervisor: x86 CPUs report that there is one, and firmware often which one.
+// Virtualisation returns a hint about the hypervisor: x86 CPUs report that there is one, and firmware often names it.
 func Virtualisation() string {
 	var words []string
 	for _, name := range vendors {
@@ -81,7 +81,7 @@ func Confidential() string {
 
 func confidential(flags []string) (signs []string) {
 	for _, flag := range []string{"tdx_guest", "sev_snp", "sev_es", "sev"} {
-		// A host that can start such machines has the flags of SEV too, but no hypervisor.
+		// A host that can start such machines has the flags of SEV too, but not the flag hypervisor.
 		if slices.Contains(flags, flag) && slices.Contains(flags, "hypervisor") {
 			signs = append(signs, "CPU flag "+flag)
 		}

@@ -17,7 +17,7 @@ func Volume(string) []result.Fact {
 // Shared returns true, since it is not known on this system whether other machines use a file system.
 func Shared(string) bool { return true }
 
-// Facts returns the facts of every machine, which are unknown on this system.
+// Facts returns the kernel as unknown: the facts of the machine are only read on Linux.
 func Facts() []result.Fact { return unknown }
 
 // Throttled returns 0: this system has no control groups.

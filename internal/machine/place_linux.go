@@ -7,27 +7,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// sysctls are the settings that affect measurements. Most are per network namespace; a pod does not see those that
-// exist only in the machine's own namespace.
+// sysctls are the kernel settings that affect measurements. Comments say what they affect. Most are per network
+// namespace; a pod does not see those that exist only in the machine's own namespace.
 var sysctls = []string{
 	// Of the network namespace.
-	"net.core.rmem_default", "net.core.wmem_default", // buffers of UDP sockets that ask for none: loss
-	"net.core.rmem_max", "net.core.wmem_max", // the most that a socket may ask for
-	"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", // limits of connections that wait to be accepted: tcp-crr
+	"net.core.rmem_default", "net.core.wmem_default", // buffers of UDP sockets that set no size: loss
+	"net.core.rmem_max", "net.core.wmem_max", // largest buffers that a socket may set
+	"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", // connections that may wait to be accepted: tcp-crr
 	"net.ipv4.ip_local_port_range", // how soon ports run out: tcp-crr
 	"net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_fin_timeout",
 	"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn", // how a stream's rate is controlled
 	"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", // limits of the window, which is rate × round trip
 	"net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_window_scaling",
 	"net.ipv4.tcp_mtu_probing",                         // hides a wrong MTU
-	"net.ipv4.tcp_notsent_lowat",                       // latency beneath a stream
+	"net.ipv4.tcp_notsent_lowat",                       // latency while a stream sends
 	"net.ipv4.tcp_sack",                                // the rate when packets are lost
 	"net.ipv4.tcp_slow_start_after_idle",               // requests with pauses between them
 	"net.ipv4.tcp_timestamps",                          // 12 bytes of each segment, and reuse of ports
 	"net.netfilter.nf_conntrack_max",                   // connections through a Service: tcp-crr
 	"net.netfilter.nf_conntrack_tcp_timeout_time_wait", // how long each is counted
 	// Of the machine.
-	"net.core.netdev_budget", "net.core.netdev_max_backlog", // packets per soft interrupt, and those that wait
+	"net.core.netdev_budget", "net.core.netdev_max_backlog", // packets per soft interrupt, and queued packets
 	"net.core.default_qdisc",                   // of devices that are made later
 	"net.core.busy_poll", "net.core.busy_read", // polling instead of interrupts: latency for CPU time
 	"net.core.rps_sock_flow_entries",     // steering of packets to the CPU of their reader

@@ -11,13 +11,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// qdisc returns the queueing disciplines of a device as describeQdiscs writes them. Any user may read them.
+// qdisc returns the queueing disciplines of a device in the format of describeQdiscs. It needs no privileges.
 func qdisc(device string) string {
 	i, err := net.InterfaceByName(device)
 	if err != nil {
 		return result.Unknown
 	}
-	// The list is good even with an error, which may say that the list changed while it was read.
+	// The list is usable even with an error, which may only report that the list changed while it was read.
 	all, _ := netlink.QdiscList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: i.Index}})
 	return describeQdiscs(all)
 }

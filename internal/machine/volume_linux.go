@@ -45,7 +45,7 @@ func Volume(path string) []result.Fact {
 }
 
 // Shared reports whether other machines may use a directory's file system: true unless its data are known to be on this
-// one.
+// machine.
 func Shared(path string) bool {
 	var stat unix.Stat_t
 	if unix.Stat(path, &stat) != nil {
@@ -178,8 +178,8 @@ func device(sys string, major, minor uint32) []result.Fact {
 	return facts
 }
 
-// rotational returns whether a device rotates: yes, no or unknown. The kernel claims it of every virtual disk whose
-// hypervisor does not report it, and of loop devices on such disks.
+// rotational returns whether a device rotates: yes, no or unknown. The kernel's 1 is not trusted for virtual disks,
+// which have it whenever the hypervisor reports nothing, nor for loop devices, which may be on such disks.
 func rotational(name, text string) string {
 	virtual := slices.ContainsFunc([]string{"vd", "xvd", "loop"},
 		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -192,7 +192,8 @@ func rotational(name, text string) string {
 	return result.Unknown
 }
 
-// activeScheduler returns the scheduler in brackets: mq-deadline of "none [mq-deadline] kyber".
+// activeScheduler returns the scheduler in brackets, such as mq-deadline in "none [mq-deadline] kyber". A text without
+// brackets is returned unchanged.
 func activeScheduler(text string) string {
 	_, rest, ok := strings.Cut(text, "[")
 	if name, _, closed := strings.Cut(rest, "]"); ok && closed {

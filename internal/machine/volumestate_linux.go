@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InspectVolume describes a directory or block device, with the reason in Error if it cannot be written.
+// InspectVolume describes a directory or block device, with the reason in Error if it cannot be measured.
 func InspectVolume(path string) *VolumeState {
 	v := statVolume(path)
 	if v.Error != "" {

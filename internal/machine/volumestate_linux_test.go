@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestVolume checks that the size and the free space of a volume are reported, or why it cannot be written.
+// TestInspectVolume checks that the size and the free space of a volume are reported, or why it cannot be written.
 func TestInspectVolume(t *testing.T) {
 	dir := t.TempDir()
 	v := InspectVolume(dir)

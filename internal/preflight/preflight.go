@@ -23,7 +23,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Verb is the agent's verb, with a [Spec] as its body and a [Report] as its result. The request's token is Spec.Token.
+// Verb is the agent request that runs one place's preflight: its body is a [Spec], its result a [Report]. The request's
+// token is Spec.Token.
 const Verb = "preflight"
 
 // A Role is the part that a place has in a preflight.
@@ -42,7 +43,7 @@ type Spec struct {
 	Token    string         `json:"-"`                // secret that the client proves to the server
 	Address  netip.AddrPort `json:"address,omitzero"` // to listen on or to dial
 	Patience time.Duration  `json:"patience"`         // ns, until the other place must have connected
-	Ask      []string       `json:"ask,omitempty"`    // URLs on the node; their answers are evidence
+	Ask      []string       `json:"ask,omitempty"`    // URLs on the node whose answers the report keeps
 	Volume   string         `json:"volume,omitempty"` // path of a directory or block device to report on
 }
 
@@ -66,7 +67,7 @@ type Report struct {
 	Device     machine.Device `json:"device,omitzero"`    // device with the place's own address of the connection
 	Attempts   int            `json:"attempts,omitempty"` // of the client, the successful one included
 	Error      string         `json:"error,omitempty"`    // why the connection failed; empty: it succeeded
-	// NoPort reports that it failed because the server could not listen.
+	// NoPort reports that the connection failed because the server could not listen.
 	NoPort bool `json:"noPort,omitempty"`
 }
 
@@ -201,7 +202,7 @@ func (a *authenticator) accept(ctx context.Context, l net.Listener) {
 	}
 }
 
-// answer completes the exchange on the server's side and reports whether the client could be answered.
+// answer sends the server's answer to a client, and reports whether that succeeded.
 func (r *Report) answer(c net.Conn) bool {
 	defer c.Close()
 	if _, err := io.WriteString(c, answerText); err != nil {
@@ -211,7 +212,7 @@ func (r *Report) answer(c net.Conn) bool {
 	if peer, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		r.Peer = peer.Addr().Unmap()
 	}
-	// The client closes first, so that no port of the server is left in TIME_WAIT.
+	// Let the client close first, so that no port of the server is left in TIME_WAIT.
 	_, _ = c.Read(make([]byte, 1))
 	return true
 }

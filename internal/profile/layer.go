@@ -14,22 +14,22 @@ const (
 	Programs  Layer = "programs"  // other programs, and the kernel while it serves their system calls
 	Copy      Layer = "copy"      // between user space and the kernel
 	Socket    Layer = "socket"    // system calls and sockets
-	TCP       Layer = "tcp"       //
-	UDP       Layer = "udp"       //
+	TCP       Layer = "tcp"       // congestion control too
+	UDP       Layer = "udp"       // the protocol itself, without tunnels over it
 	IP        Layer = "ip"        // routing and neighbours too
 	Netfilter Layer = "netfilter" // connection tracking too
 	EBPF      Layer = "ebpf"      // programs and their maps
-	Bridge    Layer = "bridge"    //
-	Veth      Layer = "veth"      //
-	VXLAN     Layer = "vxlan"     // UDP tunnels of other kinds too
-	IPIP      Layer = "ipip"      //
-	Crypto    Layer = "crypto"    // WireGuard and IPsec too
+	Bridge    Layer = "bridge"    // its netfilter hooks too
+	Veth      Layer = "veth"      // pairs of virtual Ethernet devices
+	VXLAN     Layer = "vxlan"     // Geneve and GRE too
+	IPIP      Layer = "ipip"      // IPv6 in IPv4 (sit) too
+	Crypto    Layer = "crypto"    // ciphers, WireGuard and IPsec
 	Qdisc     Layer = "qdisc"     // queueing disciplines
 	Bounce    Layer = "bounce"    // copies to and from the memory that devices can reach (swiotlb)
-	Driver    Layer = "driver"    //
+	Driver    Layer = "driver"    // network drivers, virtio and DMA
 	SoftIRQ   Layer = "softirq"   // the receive path between driver and protocol
 	Sched     Layer = "sched"     // scheduling and wake-up
-	Other     Layer = "other"     // functions of no other layer
+	Other     Layer = "other"     // functions that belong to no other layer
 )
 
 // prefixes maps prefixes of function names to layers. The longest prefix that matches decides.

@@ -23,7 +23,7 @@ type symbols struct {
 	names     []string
 }
 
-// parseSymbols parses /proc/kallsyms: an address, a type, a name, and a module if the symbol is of one, in each line.
+// parseSymbols parses /proc/kallsyms: an address, a type, a name, and for a module's symbol the module, in each line.
 // Users who may not see the addresses get zeros.
 func parseSymbols(r io.Reader) (*symbols, error) {
 	type symbol struct {
