@@ -101,7 +101,7 @@ func (n *namespaces) abortConnections() error {
 	})
 }
 
-// close releases everything; the kernel removes it later.
+// close releases all namespaces and what belongs to them; the kernel removes them later.
 func (n *namespaces) close() error {
 	// Connections may not end by themselves: a link may lose their last segments, or be removed before them.
 	errs := []error{n.abortConnections()}
@@ -116,7 +116,7 @@ func (n *namespaces) close() error {
 	return errors.Join(append(errs, netns.CloseAll(spaces))...)
 }
 
-// features remembers which features the kernel has (nil) or lacks. It is safe for concurrent use.
+// features remembers which features the kernel has (nil) or lacks (the error of Probe). It is safe for concurrent use.
 type features struct {
 	mu    sync.Mutex
 	known map[string]error

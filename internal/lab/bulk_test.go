@@ -145,8 +145,9 @@ func checkBulk(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	}
 }
 
-// TestConnectionsLeftOverALossyLink closes sites whose processes were killed during a transfer. The link loses the last
-// segments of a connection, and the namespace of one end is removed before the other end learns of it.
+// TestConnectionsLeftOverALossyLink checks that a site is removed even if its processes were killed during a transfer.
+// The link loses the last segments of a connection, and the namespace of one end is removed before the other end learns
+// of it.
 func TestConnectionsLeftOverALossyLink(t *testing.T) {
 	l := startLab(t, config())
 	topology := lab.Default()
@@ -194,8 +195,8 @@ func killTransfer(t *testing.T, l *lab.Lab, site singleSite) {
 	<-ended
 }
 
-// TestServicesAtConnect checks the paths to Services with Services by eBPF, and one other path, which they must not
-// affect.
+// TestServicesAtConnect checks that the paths to Services work with services=ebpf, and that another path is not
+// affected.
 func TestServicesAtConnect(t *testing.T) {
 	servicesAtConnect(t, result.PodPodOther, result.NodeSvcSame,
 		result.NodeSvcOther, result.PodSvcSame, result.PodSvcOther)
@@ -248,8 +249,8 @@ func TestServicesAtConnectNeedRoot(t *testing.T) {
 	}
 }
 
-// TestTwoSitesAtConnect opens two sites at once, each with its own control group. A command of one must not be in the
-// other's group.
+// TestTwoSitesAtConnect checks that two sites that are open at once have control groups of their own, and that a
+// command of one is not in the other's group.
 func TestTwoSitesAtConnect(t *testing.T) {
 	topology := lab.Default()
 	topology.Services = "ebpf"

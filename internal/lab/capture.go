@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// snap is how much of a frame is kept, in bytes: all headers of any datapath, and the token.
+	// snap is how much of a frame is kept, in bytes: enough for all headers of any datapath, and the token.
 	snap = 512
-	// captureBuffer is a multiple of what the check sends, in bytes.
+	// captureBuffer is the size of the socket's buffer in bytes, several times what a check sends.
 	captureBuffer = 4 << 20
-	// ignoreOutgoing is PACKET_IGNORE_OUTGOING of <linux/if_packet.h>, since what the switch sends has already arrived.
+	// ignoreOutgoing is PACKET_IGNORE_OUTGOING of <linux/if_packet.h>. A frame that the switch sends was recorded when
+	// it arrived.
 	ignoreOutgoing = 23
 )
 

@@ -67,7 +67,7 @@ func (c *checker) check() (PlaceInfo, error) {
 	return PlaceInfo{Ends: c.ends, MTU: c.mtu, Facts: facts}, err
 }
 
-// correctMTU replaces the planned MTU if both ends are nodes, whose packets are not encapsulated.
+// correctMTU replaces the planned MTU, which is a pod's, by that of the uplink if both ends are nodes.
 func (c *checker) correctMTU() error {
 	if strings.Contains(c.ends.Client.Name+c.ends.Server.Name, "/") {
 		return nil
@@ -137,7 +137,7 @@ func (c *checker) checkCounters(before, after counts) error {
 	return nil
 }
 
-// facts returns the facts of the site and those of the place that the check found out.
+// facts returns the facts of the site, and those of the place that the check found.
 func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 	header := "bare packets"
 	switch {
@@ -187,7 +187,7 @@ type evidence struct {
 	clientMAC, serverMAC net.HardwareAddr
 }
 
-// judge compares the evidence with what the datapath's name promises. The error says what was expected and what was
+// judge compares the evidence with what the datapath's name promises. The error names what was expected and what was
 // seen.
 func judge(w Wire, e evidence) error {
 	switch {
@@ -199,7 +199,8 @@ func judge(w Wire, e evidence) error {
 	return judgeOpen(w, e)
 }
 
-// judgeQuiet returns an error if the underlay carried any IP packet other than address resolution and group management.
+// judgeQuiet returns an error if the underlay carried data of the exchange, or any IP packet that hosts do not send on
+// their own.
 func judgeQuiet(e evidence) error {
 	for _, data := range e.frames {
 		f := dissect(data)
@@ -213,7 +214,8 @@ func judgeQuiet(e evidence) error {
 	return nil
 }
 
-// isBackground reports whether hosts send such a packet on their own.
+// isBackground reports whether hosts send such a packet on their own: ICMPv6, such as neighbour discovery, or
+// multicast.
 func isBackground(f frame) bool {
 	return f.Inner.Proto == "icmpv6" || f.Inner.Dst.Addr().IsMulticast() || f.Outer.Dst.Addr().IsMulticast()
 }

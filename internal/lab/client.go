@@ -72,8 +72,8 @@ func (l *Lab) awaitHello() error {
 	return hello.Error.err()
 }
 
-// runHolder starts the holder and waits for its end on one thread, because the holder gets its signal when the thread
-// that started it ends.
+// runHolder starts the holder and waits for its end on one thread, because the kernel sends Pdeathsig when the thread
+// that started the holder ends, not when the process does.
 func (l *Lab) runHolder(control *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -83,7 +83,7 @@ func (l *Lab) runHolder(control *os.File, started chan<- error) {
 		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 			Pdeathsig:  syscall.SIGTERM,
-			// The terminal's interrupt must reach this process only, which then decides about the lab.
+			// An interrupt from the terminal must reach only this process, which then decides about the lab.
 			Setsid: true,
 		},
 	}
@@ -322,7 +322,7 @@ func newPipes(c host.Cmd) (*pipes, error) {
 	return p, nil
 }
 
-// copy reads from to its end even if to fails, so that the command does not block.
+// copy copies the command's output. It reads to the end even if a write fails, so that the command does not block.
 func (p *pipes) copy(to io.Writer, from *os.File) {
 	_, err := io.Copy(to, from)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
@@ -333,7 +333,7 @@ func (p *pipes) copy(to io.Writer, from *os.File) {
 	}
 }
 
-// feed copies the input until it ends or the command does. A blocked read outlives the command.
+// feed copies the input until it ends or the command does. While a read of the input blocks, feed outlives the command.
 func (p *pipes) feed(from io.Reader) {
 	if from != nil {
 		_, _ = io.Copy(p.stdin, from)

@@ -12,7 +12,7 @@ import (
 type Datapath interface {
 	// Name is the text after "lab:" in a target.
 	Name() string
-	// About says which products use it, for the documentation and the facts.
+	// About names the products that use it, for the documentation and the facts.
 	About() string
 	// Plan plans the namespaces, the underlay, the pods and the routes between them, but not the Services.
 	Plan(t Topology) (Plan, error)
@@ -50,7 +50,8 @@ type Services interface {
 type Layer struct {
 	Device string // in every node
 	MTU    int    // of the packets that it carries, bytes
-	// Via returns the next hop to a node's pods, which is reached directly through Device; the zero Dual: none is needed.
+	// Via returns the next hop to a node's pods. It is reachable through Device without another route. The zero Dual
+	// means that none is needed.
 	Via func(node int) Dual
 	// Outer returns a node's address for tunnels on top of this layer.
 	Outer func(node int) netip.Addr
@@ -60,7 +61,7 @@ type Layer struct {
 
 // A Tunnel is a layer on top of another one.
 type Tunnel interface {
-	// Over adds the tunnel's devices of every node to the plan.
+	// Over adds the tunnel's devices of every node to the plan, and returns the layer that they form on top of below.
 	Over(p *Plan, t Topology, below Layer) (Layer, error)
 }
 

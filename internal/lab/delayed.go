@@ -13,10 +13,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Delayed is a Veth on which packets from the Name end are delayed: the holder carries them between two TAP devices.
+// A Delayed is a Veth that delays packets from the end Name: the holder carries them between two TAP devices.
 type Delayed struct {
 	Veth
-	Wait time.Duration // of each packet
+	Wait time.Duration // delay of each packet
 }
 
 func (o Delayed) String() string {
@@ -63,6 +63,7 @@ func (o Delayed) Probe(*Env) error {
 	return unix.Close(fd)
 }
 
+// explainTap turns the errors for missing TAP devices into a NotSupported error.
 func explainTap(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrPermission) {
 		const missing = "a delay needs TAP devices, which this kernel or user does not have (/dev/net/tun, CONFIG_TUN): "

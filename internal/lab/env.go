@@ -52,14 +52,15 @@ func (e *Env) OnClose(f func() error) { e.namespaces.onClose = append(e.namespac
 
 // A Group is a control group, by which the kernel distinguishes the processes and sockets of a site from others.
 type Group interface {
-	// Place makes a process start in the group.
+	// Place changes attr so that the process starts in the group.
 	Place(attr *syscall.SysProcAttr)
-	// Control is the Control of a net.Dialer whose sockets count as opened by a process in the group.
+	// Control is for the field Control of a net.Dialer. The dialer's sockets then count as opened by a process in the
+	// group.
 	Control(network, address string, conn syscall.RawConn) error
 }
 
-// Shared returns the site's value of a type and a name, and creates it at the first call. Ops share values this way
-// that must not be in a plan, such as keys.
+// Shared returns the site's value of a type and a name, and creates it at the first call. It lets ops share values that
+// must not be in a plan, such as keys.
 func Shared[T any](e *Env, name string, create func() (T, error)) (T, error) {
 	shared := e.namespaces.shared
 	if v, ok := shared[name].(T); ok {

@@ -165,7 +165,7 @@ func (t *exchange) doNotFragment(conn *net.UDPConn) error {
 	})
 }
 
-// socketOption runs f with the descriptor of a connection.
+// socketOption calls f with the descriptor of a connection.
 func (t *exchange) socketOption(conn syscall.Conn, f func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -178,7 +178,7 @@ func (t *exchange) socketOption(conn syscall.Conn, f func(fd int) error) error {
 	return inner
 }
 
-// roundTrip sends a datagram, and repeats it, until it comes back.
+// roundTrip sends a datagram, at most udpTries times, until it comes back unchanged.
 func (t *exchange) roundTrip(conn *net.UDPConn, data []byte) error {
 	buf := make([]byte, MaxMTU)
 	var last error

@@ -12,18 +12,18 @@ type Feature struct {
 	Name   string // ipvlan
 	Use    string // what needs it: "lab:ipvlan"
 	Remedy string // how to get it if it is missing
-	// Try tries it in a scratch namespace that is removed afterwards. Its results are those of Prober.Probe.
+	// Try tries the feature in a scratch namespace that is removed afterwards. It returns what [Prober].Probe would.
 	Try func(e *Env) error
 }
 
-// Answers to whether the kernel has a feature.
+// Values of [Finding.Answer].
 const (
 	Yes     = "yes"
 	No      = "no"
 	Unknown = "could not tell"
 )
 
-// A Finding is the answer for a feature.
+// A Finding reports whether the kernel has a feature.
 type Finding struct {
 	Name   string `json:"name"`
 	Use    string `json:"use"`

@@ -26,7 +26,7 @@ import (
 const controlFd = 3
 
 // Hold runs a holder process: it serves requests until the process that started it has ended, then removes everything
-// that it made. The hidden command that Config.Argv names calls it and returns after it.
+// that it made. The hidden command that Config.Argv names calls it and then returns.
 func Hold(kit Kit) error {
 	control, err := newLink(os.NewFile(controlFd, "lab control"))
 	if err != nil {
@@ -45,7 +45,7 @@ func Hold(kit Kit) error {
 }
 
 // privateMounts mounts a /proc that shows the holder's own processes. In some containers the kernel does not allow that
-// in a user namespace; the old /proc works too.
+// in a user namespace; the lab works with the old /proc too.
 func privateMounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return namespacesForbidden(fmt.Errorf("make the lab's mounts private: %w", err))

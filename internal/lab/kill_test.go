@@ -28,12 +28,12 @@ var kills = flag.Int("kills", 30, "how often the stress test kills a program wit
 const (
 	// envMark is in the environment of a killed program and of everything that it started.
 	envMark = "KNOTMETER_TEST_KILL="
-	// leftoverTimeout is how long leftovers may take to disappear. It is no requirement on speed.
+	// leftoverTimeout is how long leftovers may take to disappear. It is generous, since speed is not tested.
 	leftoverTimeout = time.Minute
 )
 
-// openSites is a program with a lab: it opens sites of all datapaths, runs commands in them that never end, and closes
-// them.
+// openSites is the program that the tests kill. It opens sites of all datapaths, runs commands in them that never end,
+// and closes the sites.
 func openSites() error {
 	ctx := context.Background()
 	c := config()
@@ -75,7 +75,8 @@ func openSites() error {
 	}
 }
 
-// TestKillLeavesNothing kills a program while it starts its lab, opens its first site, or works on a later one.
+// TestKillLeavesNothing checks that a program leaves nothing if it is killed while it starts its lab, opens its first
+// site, or works on a later one.
 func TestKillLeavesNothing(t *testing.T) {
 	for i, moment := range []time.Duration{0, 20, 50, 100, 150, 200, 300, 400} {
 		for _, user := range []bool{false, true} {

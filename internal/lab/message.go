@@ -76,7 +76,7 @@ type Host struct {
 	Addr netip.Addr `json:"addr"`
 }
 
-// A failure is an error as it is sent through the socket: its text, and which errors it Is.
+// A failure is an error as it is sent through the socket: its text, and which of two errors it Is.
 type failure struct {
 	Text         string `json:"text"`
 	NotSupported bool   `json:"not_supported,omitempty"`
@@ -90,7 +90,7 @@ func failureOf(err error) *failure {
 	return &failure{err.Error(), errors.Is(err, result.ErrNotSupported), errors.Is(err, host.ErrNoCommand)}
 }
 
-// err returns the error again.
+// err returns an error with the text of f that Is the same errors; nil if f is nil.
 func (f *failure) err() error {
 	switch {
 	case f == nil:

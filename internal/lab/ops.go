@@ -188,7 +188,7 @@ func (o Shaper) Probe(e *Env) error {
 	return Shaper{scratch, o.TokenBucket}.Apply(e)
 }
 
-// A Route is a route; see netns.Route.
+// A Route is an op that adds a route of the kernel.
 type Route netns.Route
 
 func (o Route) String() string {
@@ -208,7 +208,7 @@ func (o Route) String() string {
 
 func (o Route) Apply(e *Env) error { return e.Netlink().AddRoute(netns.Route(o)) }
 
-// An op is an Op made from a text and a function.
+// An op implements Op with a text and a function.
 type op struct {
 	text  string
 	apply func(e *Env) error
@@ -217,7 +217,7 @@ type op struct {
 func (o op) String() string     { return o.text }
 func (o op) Apply(e *Env) error { return o.apply(e) }
 
-// NewOp returns an op that every kernel that can run a lab supports.
+// NewOp returns an op with this text and effect. It is for ops that every kernel that can run a lab supports.
 func NewOp(text string, apply func(e *Env) error) Op { return op{text, apply} }
 
 // Port returns an op that makes a device a port of a bridge and sets it up.
@@ -246,7 +246,8 @@ func setMTU(dev string, mtu int) Op {
 	return NewOp(fmt.Sprintf("link set %s mtu %d", dev, mtu), func(e *Env) error { return e.Netlink().Set(dev, mtu, nil) })
 }
 
-// congestionControl returns an op that sets TCP's congestion control. Namespaces may use those that the machine allows.
+// congestionControl returns an op that sets TCP's congestion control. A namespace may only use those that the machine
+// allows.
 func congestionControl(name string) Op {
 	const setting = "net.ipv4.tcp_congestion_control"
 	return NewOp("sysctl "+setting+"="+name, func(*Env) error {

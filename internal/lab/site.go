@@ -16,18 +16,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// removalTimeout is how long the kernel may take to remove a site. It takes some ten milliseconds.
+// removalTimeout is how long the kernel may take to remove a site. Usually it takes tens of milliseconds.
 const removalTimeout = 20 * time.Second
 
 // A site is a plan that has been applied and checked.
 type site struct {
 	namespaces *namespaces
 	canary     *canary
-	// background waits for what the check left to end in the background.
+	// background waits for the captures that close in the background.
 	background sync.WaitGroup
 }
 
-// Ends are the two hosts of a placement, and the address that the client dials.
+// Ends are the two hosts of a placement, and the addresses that the client dials and the server listens on.
 type Ends struct {
 	Client     Host           `json:"client,omitzero"`
 	Server     Host           `json:"server,omitzero"`
@@ -134,7 +134,7 @@ func checkOrder(d Datapath, placements []targets.Placement) []int {
 	return order
 }
 
-// readyTimeout is how long devices may take to carry packets. They take some milliseconds.
+// readyTimeout is how long devices may take to carry packets. Usually they take milliseconds.
 const readyTimeout = 2 * time.Second
 
 // waitReady waits until every device carries packets, at most readyTimeout. The kernel activates a device some time
@@ -178,8 +178,8 @@ func (s *site) close() error {
 
 func (s *site) awaitRemoval(ctx context.Context) error { return s.canary.awaitRemoval(ctx) }
 
-// A canary is a veth from the holder's own namespace into the namespace of a site that is released last. The kernel
-// removes namespaces in that order, some at a time and later; the canary's end here disappears with the other end's
+// A canary is a veth between the holder's own namespace and the namespace of a site that is released last. The kernel
+// removes released namespaces later and in batches, but in order. The holder's end of the veth disappears with the last
 // namespace.
 type canary struct{ name string }
 

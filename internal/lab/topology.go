@@ -31,7 +31,7 @@ const (
 	// MinBuffer holds a packet or two, MaxBuffer the window of a path with 10 Gbit/s and 50 ms. Both are in bytes.
 	MinBuffer = 4 << 10
 	MaxBuffer = 64 << 20
-	// MaxBacklog is the default of Linux. MaxRules are added in about a second.
+	// MaxBacklog is the default of Linux. The kernel adds MaxRules rules in about a second.
 	MaxBacklog = 4096
 	MaxRules   = 20_000
 	// ServicePort is the port of every Service and of its only endpoint.
@@ -49,8 +49,8 @@ type Topology struct {
 	Rate     int64  `json:"rate,omitempty"` // of each node's uplink, with Ethernet headers, bit/s; 0: unlimited
 	Services string `json:"services"`       // name of a Services: nftables, ebpf
 	IPv6     bool   `json:"ipv6,omitempty"` // IP version of the runs; sites always have both
-	// Delay is added to each round trip between two ports of the underlay; nil: none. With a Delay of 0 packets still go
-	// through the forwarding process, so that it is the baseline for other delays.
+	// Delay is added to each round trip between two ports of the underlay; nil: none. With a Delay of 0 packets still
+	// pass the forwarder, so that it is the baseline for other delays.
 	Delay *time.Duration `json:"delay,omitempty"`
 	// Loss is the probability that an IP packet from the underlay is dropped, independently of others.
 	Loss float64 `json:"loss,omitempty"`
@@ -201,7 +201,7 @@ func dual(a, b, c, d, net, sub, id int) Dual {
 	return Dual{netip.AddrFrom4([4]byte{byte(a), byte(b), byte(c), byte(d)}), netip.AddrFrom16(v6)}
 }
 
-// LinkLocal returns a link-local address, which address resolution needs where a node forwards.
+// LinkLocal returns an IPv6 link-local address. Neighbour discovery needs one where a node forwards.
 func LinkLocal(id int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfe, 0x80, 14: byte(id >> 8), 15: byte(id)}), 64)
 }

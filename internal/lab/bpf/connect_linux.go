@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 )
 
-// A Connect translates Services as sockets connect, in the way of Cilium without kube-proxy. Its programs are attached
-// to the site's control group and apply to the site's processes.
+// A Connect translates Services when sockets connect, as Cilium does without kube-proxy. Its programs are attached to
+// the site's control group and apply to the site's processes.
 type Connect struct{}
 
 func (Connect) Name() string { return "ebpf" }

@@ -148,8 +148,8 @@ func (t Tunnel) decap() asm.Instructions {
 
 func peerLabel(i int) string { return "peer" + strconv.Itoa(i) }
 
-// choosePeer jumps to the peer's label if the packet, whose source is in R8 and destination in R7, must go to that
-// peer.
+// choosePeer returns instructions that jump to the peer's label if the packet, whose source is in R8 and destination in
+// R7, must go to that peer.
 func (t Tunnel) choosePeer(i int, p Peer) asm.Instructions {
 	next := "next" + strconv.Itoa(i)
 	return append(asm.Instructions{
@@ -166,7 +166,7 @@ func (t Tunnel) choosePeer(i int, p Peer) asm.Instructions {
 // mask returns the netmask of a prefix as a number.
 func mask(p netip.Prefix) int32 { return int32(^uint32(0) << (32 - p.Bits())) }
 
-// loadIPv4 saves the context in R6 and copies the packet's IPv4 header to the stack.
+// loadIPv4 returns instructions that save the context in R6 and copy the packet's IPv4 header to the stack.
 func loadIPv4() asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -182,9 +182,9 @@ func loadIPv4() asm.Instructions {
 	}
 }
 
-// outerHeader writes the outer header for the node in R7 over the copy of the inner header, and leaves its total length
-// in R9. Don't Fragment is set, as by a tunnel device with path MTU discovery, so that the identification may be 0 (RFC
-// 6864). The two ECN bits are copied from the inner packet (RFC 6040).
+// outerHeader returns instructions that write the outer header for the node in R7 over the copy of the inner header,
+// and leave its total length in R9. Don't Fragment is set, as by a tunnel device with path MTU discovery, so that the
+// identification may be 0 (RFC 6864). The two ECN bits are copied from the inner packet (RFC 6040).
 func (t Tunnel) outerHeader() asm.Instructions {
 	src := t.Node.As4()
 	constant := 0x4500 + 0x4000 + (encapTTL<<8 | protocolIPIP) +
@@ -233,7 +233,7 @@ func (t Tunnel) outerHeader() asm.Instructions {
 		asm.StoreMem(asm.RFP, header+16, asm.R7, asm.Word))
 }
 
-// count adds a packet of R9 bytes to the counters at the offset.
+// count returns instructions that add a packet of R9 bytes to the counters at the offset.
 func count(offset uint32) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapValue(asm.R1, 0, offset).WithReference(countersMap),

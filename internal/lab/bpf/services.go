@@ -26,6 +26,7 @@ const (
 	entryLen      = 24
 )
 
+// entry returns an address as the maps hold it; protocol is 0 if the map ignores it.
 func entry(a netip.AddrPort, protocol byte) [entryLen]byte {
 	var e [entryLen]byte
 	ip := a.Addr().As16()
@@ -52,8 +53,8 @@ type hook struct {
 	reverse bool
 }
 
-// hooks are those of connect, of datagrams sent without it, and of the peer's address that the caller sees. Cilium
-// without kube-proxy uses the same.
+// hooks lists the hooks of connect, of datagrams that are sent without it, and of calls that return the peer's address.
+// Cilium without kube-proxy uses the same hooks.
 var hooks = []hook{
 	{"connect4", ebpf.AttachCGroupInet4Connect, false, false},
 	{"connect6", ebpf.AttachCGroupInet6Connect, true, false},
@@ -77,7 +78,7 @@ func (h hook) program() asm.Instructions {
 	return slices.Concat(insns, h.storeAddress(), label("allow", asm.Mov.Imm(asm.R0, 1), asm.Return()))
 }
 
-// loadAddress copies the address of the context in R6 into the entry on the stack.
+// loadAddress returns instructions that copy the address of the context in R6 into the entry on the stack.
 func (h hook) loadAddress() asm.Instructions {
 	var insns asm.Instructions
 	if h.ipv6 {
@@ -105,7 +106,7 @@ func (h hook) loadAddress() asm.Instructions {
 		asm.StoreMem(asm.RFP, stackEntry+entryProtocol, asm.R1, asm.Word))
 }
 
-// storeAddress copies the entry that R0 points to into the context in R6.
+// storeAddress returns instructions that copy the entry that R0 points to into the context in R6.
 func (h hook) storeAddress() asm.Instructions {
 	var insns asm.Instructions
 	if h.ipv6 {
@@ -124,8 +125,8 @@ func (h hook) storeAddress() asm.Instructions {
 		asm.StoreMem(asm.R6, addrPort, asm.R1, asm.Word))
 }
 
-// lookup leaves a pointer to the map's value for the key on the stack in R0. If there is none, it allows the call
-// unchanged.
+// lookup returns instructions that leave in R0 a pointer to the map's value for the key at that offset of the stack.
+// Without such a value they allow the call unchanged.
 func lookup(name string, key int32) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, 0).WithReference(name),
@@ -136,8 +137,8 @@ func lookup(name string, key int32) asm.Instructions {
 	}
 }
 
-// reverseKey builds the key of the reverse map from the socket of the context in R6 and the entry at the offset from
-// the register at.
+// reverseKey returns instructions that build the key of the reverse map from the socket of the context in R6 and the
+// entry at an offset from the register at.
 func reverseKey(at asm.Register, offset int16) asm.Instructions {
 	insns := asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R6),
@@ -152,7 +153,8 @@ func reverseKey(at asm.Register, offset int16) asm.Instructions {
 	return insns
 }
 
-// remember records that the socket reached the endpoint that R7 points to by the Service's address on the stack.
+// remember returns instructions that record in the reverse map that the socket dialed the Service on the stack to reach
+// the endpoint that R7 points to.
 func remember() asm.Instructions {
 	return append(reverseKey(asm.R7, 0),
 		asm.LoadMapPtr(asm.R1, 0).WithReference(reverseMap),

@@ -216,7 +216,8 @@ func TestAttachHere(t *testing.T) {
 	}
 }
 
-// TestSocketsOfTheGroup dials from this process, which is not in the group.
+// TestSocketsOfTheGroup checks that services are translated for sockets that this process, which is not in the group,
+// dials with Control.
 func TestSocketsOfTheGroup(t *testing.T) {
 	c := newClient(t)
 	for _, s := range []struct{ network, addr string }{

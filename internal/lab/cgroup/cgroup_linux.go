@@ -131,7 +131,7 @@ func lock(dir string) (*Group, error) {
 // Dir returns the group's directory.
 func (g *Group) Dir() string { return g.dir }
 
-// Place makes a process start in the group (Linux 5.7 or later).
+// Place changes attr so that the process starts in the group (Linux 5.7 or later).
 func (g *Group) Place(attr *syscall.SysProcAttr) {
 	attr.UseCgroupFD, attr.CgroupFD = true, int(g.file.Fd())
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control is the Control function of a net.Dialer. It replaces the dialer's socket, before it is used, by one that was
-// opened in the group. A socket permanently belongs to the group of the process that opened it; so a short-lived copy
-// of this process, which shares only its descriptors, is started in the group to open the socket.
+// Control replaces the socket of a net.Dialer, before it is used, by one that was opened in the group. It is for the
+// dialer's field Control. A socket permanently belongs to the group of the process that opened it; so a short-lived
+// copy of this process, which shares only its descriptors, is started in the group to open the socket.
 func (g *Group) Control(_, _ string, conn syscall.RawConn) error {
 	var inner error
 	if err := conn.Control(func(fd uintptr) { inner = g.replace(int(fd)) }); err != nil {
@@ -20,7 +20,7 @@ func (g *Group) Control(_, _ string, conn syscall.RawConn) error {
 	return inner
 }
 
-// replace replaces fd by a new socket of the same kind.
+// replace replaces fd by a new socket of the same kind that was opened in the group.
 func (g *Group) replace(fd int) error {
 	var kind [3]int
 	for i, option := range []int{unix.SO_DOMAIN, unix.SO_TYPE, unix.SO_PROTOCOL} {

@@ -44,7 +44,7 @@ func (o bridgeNetfilter) String() string {
 		"where there is br_netfilter", o.value())
 }
 
-// Apply sets it. Without br_netfilter it does nothing; the one path that needs it is then not supported.
+// Apply writes the setting. Without br_netfilter it does nothing; the one path that needs it is then not supported.
 func (o bridgeNetfilter) Apply(e *lab.Env) error {
 	if err := o.Probe(e); !errors.Is(err, result.ErrNotSupported) {
 		return err

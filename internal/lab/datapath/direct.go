@@ -16,8 +16,8 @@ type direct struct {
 	kind string
 }
 
-// Carries excludes what such pods cannot reach: their own node, if they are on top of its uplink, and Services that
-// only their node translates.
+// Carries returns an error for what such pods cannot reach: their own node, if they are on top of its uplink, and
+// Services that only their node translates.
 func (d direct) Carries(t lab.Topology, path result.Path) error {
 	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.kind)
 	switch {

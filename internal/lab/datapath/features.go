@@ -24,7 +24,7 @@ const asRoot = "run as root, outside of a container that forbids it"
 var unusedNet = netip.MustParsePrefix("127.1.0.0/16")
 
 // features are the kernel features that the datapaths and Services use, in the order in which doctor prints them.
-// Versions and configurations are not considered: a feature exists if it works where sites are made.
+// Kernel versions and configurations do not count: a feature exists if it works where sites are made.
 var features = []lab.Feature{
 	{Name: "veth", Use: "every datapath", Remedy: kernelRemedy("VETH", "veth", ""), Try: lab.Veth{}.Probe},
 	{Name: "bridge", Use: "the underlay's switch, lab:bridge",

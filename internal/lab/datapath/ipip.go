@@ -19,8 +19,9 @@ const (
 	// ipipDevice is the kernel's device, or the name for the counters of the programs that replace it.
 	ipipDevice   = "ipip0"
 	ipipOverhead = 20 // an outer IPv4 header, bytes
-	// maxByPrograms is the largest MTU of the underlay for which programs can build packets, in bytes. With its Ethernet
-	// header a packet may have at most four pages of 4096 bytes less the kernel's own data there (BPF_SKB_MAX_LEN).
+	// maxByPrograms is the largest MTU of the underlay for which programs can build packets, in bytes. The kernel
+	// limits a packet with its Ethernet header to four pages of 4096 bytes, less the kernel's own data in them
+	// (BPF_SKB_MAX_LEN).
 	maxByPrograms = 16000
 	// ipipTable is the routing table for the kernel's device. It comes before the main table, whose routes to other
 	// nodes' pods go through the underlay, as the programs need.
@@ -31,7 +32,7 @@ const (
 // eBPF programs at the uplinks, which add the same outer header to the same packets.
 type ipip struct{ routed }
 
-// Carries excludes IPv6 between nodes, which IP-in-IP does not carry.
+// Carries returns an error for IPv6 between nodes, which IP-in-IP does not carry.
 func (d ipip) Carries(t lab.Topology, path result.Path) error {
 	if t.IPv6 && path.Other() && path != result.NodeNode {
 		return result.NotSupported("IP-in-IP carries IPv4 only, so pods have no IPv6 between nodes")

@@ -21,7 +21,8 @@ const (
 const espCounters = "esp"
 
 // An espTunnel is ESP in tunnel mode, with new keys for every site. It carries what pods send to other nodes and their
-// pods, and what nodes send to other nodes' pods; each IP version in itself. Routes remain those of the layer below.
+// pods, and what nodes send to other nodes' pods: IPv4 in IPv4 and IPv6 in IPv6. Routes remain those of the layer
+// below.
 type espTunnel struct{}
 
 // Over adds the security associations and policies of every node.
@@ -166,7 +167,7 @@ func (o securityAssociation) Probe(*lab.Env) error {
 	return errors.Join(x.AddSA(o.SA, newESPKey()), x.Close())
 }
 
-// securityPolicy returns an op that adds a policy of a node.
+// securityPolicy returns an op that adds a policy to a node.
 func securityPolicy(node int, p netns.Policy) lab.Op {
 	port := ""
 	if p.UDPPort != 0 {

@@ -103,7 +103,7 @@ func (d routed) addPods(p *lab.Plan, t lab.Topology, n int) {
 }
 
 // addNodeEnd configures the node's end of a pod's veth: the gateway's address, which is the same on every veth, and the
-// route to the pod. The node's source address towards pods is its own.
+// route to the pod. What the node itself sends to the pod has the node's own address as its source.
 func addNodeEnd(p *lab.Plan, n, m int, port string) {
 	node := lab.Node(n)
 	p.Add(node, lab.Up(port))

@@ -29,6 +29,7 @@ func underlay(t lab.Topology) lab.Plan {
 	return p
 }
 
+// addNode adds a node with its port on the switch, and the settings of a router.
 func addNode(p *lab.Plan, t lab.Topology, n int) {
 	name := lab.Node(n)
 	p.Namespace(name)
@@ -90,4 +91,5 @@ func addAddresses(p *lab.Plan, name, dev string, id int, prefixes lab.DualPrefix
 	}
 }
 
+// hostRoutes returns d as networks of one address each.
 func hostRoutes(d lab.Dual) lab.DualPrefix { return d.Prefix(32, 128) }

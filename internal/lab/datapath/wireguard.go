@@ -25,7 +25,7 @@ type wireguardTunnel struct{}
 // wireguardAddr returns the address of a node's device, for tunnels on top of it.
 func wireguardAddr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 246, 0, byte(n)}) }
 
-// Over adds the devices, and adds addresses only when all devices are reachable.
+// Over adds the devices of all nodes, then configures them. It adds addresses last, when all devices are reachable.
 func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
 	mtu := below.MTU - wireguard.Overhead
 	for n := range t.EachNode() {
@@ -93,8 +93,8 @@ func (o addWireguard) Feature() string { return "wireguard" }
 // Probe checks whether either implementation is available.
 func (o addWireguard) Probe(e *lab.Env) error { return wireguard.Probe(e.Netlink()) }
 
-// setWireguard returns an op that gives node n's device its key and its peers. From each peer are allowed: its pods'
-// addresses, its node's addresses towards pods, and its device's address for tunnels on top.
+// setWireguard returns an op that gives node n's device its key and its peers. The allowed addresses of a peer are
+// those of its pods and of its node, and the address of its device, for tunnels on top of it.
 func setWireguard(t lab.Topology, n int, below lab.Layer) lab.Op {
 	text := fmt.Sprintf("wireguard set %s listen-port %d", wireguardDevice, lab.WireGuardPort)
 	peers := map[int]wireguard.Peer{}

@@ -1,5 +1,5 @@
 // Package labtarget makes the embedded lab a target: lab:<datapath>, with options.
 //
-// It parses the text of a target, asks package lab for sites, which a process of its own makes, turns their hosts into
+// It parses the text of a target, asks package lab for sites, which a separate process makes, turns their hosts into
 // pairs, and adds the facts of this machine.
 package labtarget

@@ -19,6 +19,7 @@ type options struct {
 	dir    string // for storage cases; empty: none
 }
 
+// settings is the table of the options: each with its help, its field and its parser.
 var settings = []targets.Setting[options]{
 	targets.NewSetting(targets.Option{
 		Name: "mtu", Example: "1500", Help: "MTU of the underlay in bytes; pods get what the datapath leaves",

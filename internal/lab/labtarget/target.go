@@ -112,8 +112,8 @@ func (l *labTarget) Underlay() string {
 		o.Nodes, o.MTU, o.Rate, delay, o.Loss, o.IPv6, l.clientCPUs, l.serverCPUs)
 }
 
-// Supports asks the datapath, then probes the kernel, once per path. If the kernel's answer is unknown, the path counts
-// as supported, and Open reports the error.
+// Supports returns nil if the datapath carries the path and the kernel has what it needs. It probes the kernel once per
+// path. If the kernel's answer is unknown, the path counts as supported, and Open reports the error.
 func (l *labTarget) Supports(p targets.Placement) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -154,7 +154,8 @@ func (l *labTarget) Settle(context.Context) error {
 	return nil
 }
 
-// supportsStorage asks the directory. Labs only separate networks, so their storage is this machine's.
+// supportsStorage returns what the target of the option dir reports. Labs only separate networks, so their storage is
+// this machine's.
 func (l *labTarget) supportsStorage(p targets.Placement) error {
 	if l.storage == nil {
 		return result.NotSupported("a lab has no disk of its own: " +

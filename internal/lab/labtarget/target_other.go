@@ -16,6 +16,7 @@ func New(spec result.Spec, _ lab.Config) (targets.Target, error) {
 	return nowhere{}, err
 }
 
+// A nowhere is a lab target on a system without labs.
 type nowhere struct{}
 
 func (nowhere) Supports(targets.Placement) error { return lab.NeedsLinux }

@@ -22,8 +22,8 @@ import (
 // clusterUplink is the prefix of the interfaces of test/cluster, which may start or stop during the tests.
 const clusterUplink = "knotmeter-c"
 
-// Interfaces returns the interfaces of the calling thread's network namespace, without those of test clusters: "2
-// eth0".
+// Interfaces returns the index and name ("2 eth0") of each interface in the calling thread's network namespace, without
+// the interfaces of test clusters.
 func Interfaces() ([]string, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -95,7 +95,7 @@ func NewGroup(t testing.TB) Group {
 	return Group{g}
 }
 
-// Place makes a program start in the group.
+// Place changes cmd so that the program starts in the group.
 func (g Group) Place(cmd *exec.Cmd) {
 	if g.group == nil {
 		return

@@ -20,7 +20,8 @@ const ESPKeySize = 16 + 4
 const (
 	espAlgorithm = "rfc4106(gcm(aes))"
 	espTagBits   = 128
-	// replayWindow is the size that Cilium uses, in packets, since many CPUs may reorder as many.
+	// replayWindow is the size of the replay window in packets. It is Cilium's, since many CPUs may reorder that many
+	// packets.
 	replayWindow = 1024
 )
 
@@ -40,6 +41,7 @@ func OpenXFRM() (*XFRM, error) {
 	return &XFRM{h}, nil
 }
 
+// Close closes the socket, which otherwise holds its namespace. It returns nil.
 func (x *XFRM) Close() error {
 	x.handle.Close()
 	return nil
@@ -86,7 +88,8 @@ const (
 	PolicyFwd = "fwd"
 )
 
-// A Policy makes packets between two networks use security associations. Such packets that arrive without are dropped.
+// A Policy makes packets between two networks use security associations. Such packets are dropped if they arrive
+// without one.
 type Policy struct {
 	Dir      string // PolicyOut, PolicyIn, PolicyFwd
 	Src, Dst netip.Prefix

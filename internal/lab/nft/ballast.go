@@ -17,7 +17,7 @@ import (
 type Ballast struct{ Rules int }
 
 // batch is how many rules are sent to the kernel at once. The kernel answers each rule, and the answers must fit into
-// the socket.
+// the socket's buffer.
 const batch = 50
 
 // unusedMark is a packet mark that no packet has.

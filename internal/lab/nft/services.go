@@ -17,8 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// natHooks are the chains in which a node translates packets: those that enter it, and those that its own processes
-// send.
+// natHooks maps the names of the chains in which a node translates packets to their hooks: for packets that enter the
+// node, and for those that its own processes send.
 var natHooks = map[string]*nftables.ChainHook{
 	"prerouting": nftables.ChainHookPrerouting,
 	"output":     nftables.ChainHookOutput,
@@ -126,7 +126,8 @@ func (o DNAT) elements(ip6 bool) []nftables.SetElement {
 // dnatExprs returns the rule "dnat to daddr . l4proto . dport map @endpoints". Packets whose destination is not in the
 // map continue.
 func dnatExprs(set *nftables.Set, ip6 bool) []expr.Any {
-	// Register 1 has 16 bytes. Registers from 8 on are four bytes each: the parts of register 1, then those of the next.
+	// Register 1 has 16 bytes. Registers from 8 on have four bytes each: 8 to 11 are the parts of register 1, and the
+	// next four those of register 2.
 	const first, lossScale = 1, 8
 	offset, size, family := uint32(16), uint32(4), uint32(unix.NFPROTO_IPV4)
 	if ip6 {

@@ -155,7 +155,7 @@ func serve(network, listen, answer string) (stop func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// TestTablesAreAsMeant checks what was loaded: two tables, each with a map of two protocols for each Service.
+// TestTablesAreAsMeant checks the tables that the kernel has: two, each with a map of two protocols for each Service.
 func TestTablesAreAsMeant(t *testing.T) {
 	services := nft.DNAT{service(1, 1), service(2, 2)}
 	inNamespace(t, nil, func() error {

@@ -35,8 +35,8 @@ type Device struct {
 	child *child // nil: the kernel's device
 }
 
-// Add makes a device in the network namespace of the calling thread, whose netlink socket is c: the kernel's, or one of
-// a child, which is ready once it is configured. mtu is in bytes.
+// Add makes a device in the network namespace of the calling thread, whose netlink socket is c: the kernel's, or else
+// one of wireguard-go in a child, which is ready once it is configured. mtu is in bytes.
 func Add(c *netns.Conn, name string, mtu int) (*Device, error) {
 	err := c.AddWireGuard(netns.Link{Name: name, MTU: mtu})
 	if err == nil {
