@@ -7,12 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longestSleep bounds how long the thread sleeps at once. The runtime does not know that the thread sleeps and gives
-// its processor to no other goroutine; whatever stops all threads, such as the garbage collector, waits until it ends.
+// longestSleep bounds how long the thread sleeps at once. The runtime does not know that the thread sleeps, so it gives
+// the thread's processor to no other goroutine, and the garbage collector, which stops all threads, waits for the sleep
+// to end.
 const longestSleep = 500 * time.Microsecond
 
-// sleep blocks the calling thread for at most d. The runtime's own timers may be a millisecond late on an idle machine,
-// and a thread that blocks in the runtime has to wait for a processor afterwards. It may return early.
+// sleep blocks the calling thread for at most d; it may return early. The runtime's own timers may be a millisecond
+// late on an idle machine, and a thread that blocks in the runtime has to wait for a processor afterwards.
 func sleep(d time.Duration) {
 	if d <= 0 {
 		return

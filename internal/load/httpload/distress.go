@@ -15,17 +15,17 @@ type Pulse struct {
 	Start    time.Duration // Mean of the first second in which requests ended
 }
 
-// A server is in distress beyond these limits. They allow for a published run at 1300 clients, whose means are some
-// seconds from its first second on, with requests of more than ten: there this is the requested load, not distress.
+// A server is in distress beyond these limits. The limits tolerate the load of a published run with 1300 clients, which
+// is not distress: from its first second on the mean latency is some seconds, and single requests take more than ten.
 const (
-	distressFailed = 0.5              // share of the requests that end in a second
-	distressEnded  = 20               // fewest requests for that share
+	distressFailed = 0.5              // share of failures among the requests that end in a second
+	distressEnded  = 20               // fewest requests for which that share counts
 	distressOldest = 30 * time.Second // longest wait of a request
-	distressSlower = 20               // ratio of the mean latency to that of the start
-	distressSlow   = 5 * time.Second  // smallest mean latency for that ratio
+	distressSlower = 20               // ratio of the mean latency to that at the start
+	distressSlow   = 5 * time.Second  // smallest mean latency for which that ratio counts
 )
 
-// Distress returns why a server is in distress, "" if it is not.
+// Distress returns why a server is in distress, or "" if it is not.
 func Distress(p Pulse) string {
 	failed := p.Failed + p.TimedOut
 	switch {

@@ -24,7 +24,7 @@ func TestDistress(t *testing.T) {
 		{Pulse{Ended: 100, Mean: 6 * time.Second, Start: 200 * time.Millisecond}, "took 6 s in a second and 0.2 s"},
 		// Slow, but no distress.
 		{Pulse{Ended: 100, Mean: 4 * time.Second, Start: 20 * time.Millisecond}, ""},
-		// As published at 1300 clients.
+		// As in a published run with 1300 clients.
 		{Pulse{Ended: 100, Mean: 10 * time.Second, Start: 600 * time.Millisecond}, ""},
 		{Pulse{Ended: 100, Mean: 10 * time.Second}, ""},
 	} {

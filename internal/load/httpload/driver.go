@@ -19,8 +19,8 @@ type lane interface {
 	// begin sends a request and returns without waiting for the answer. When the request has an outcome, the lane calls
 	// the driver's done, or lost if its connection is unusable.
 	begin(pending)
-	// overdue gives up a request that was sent before a time. It returns when the request under way was sent; 0: there is
-	// none.
+	// overdue gives up the request under way if it was sent before a time. Otherwise it returns when that request was
+	// sent; 0: there is none.
 	overdue(before int64) int64
 	close()
 }
@@ -42,7 +42,7 @@ type driver struct {
 	coming      int       // replacements that openAnother has requested and replace has not finished
 	turn        int       // selects the next address
 	opened      int       // connections opened so far
-	atOnce      int       // largest number of connections open at once
+	atOnce      int       // largest number of connections that were open at once
 	lastFailure time.Time // when a connection attempt failed last
 	closed      bool
 
@@ -155,8 +155,8 @@ func (d *driver) connect(ctx context.Context, o *pending) error {
 
 // A pending is an operation that has yet to be sent.
 type pending struct {
-	n       uint64
-	planned int64
+	n       uint64 // number of the operation, from 0
+	planned int64  // scheduled time, ns since the run began
 }
 
 // open opens a connection and returns its lanes, at least one.
@@ -205,7 +205,8 @@ func (d *driver) next(now int64) pending {
 	return o
 }
 
-// lost removes a lane whose connection is closed, and has it replaced if requests are waiting.
+// lost removes and closes a lane whose connection is unusable. It has the lane replaced if requests are waiting, in a
+// closed loop always.
 func (d *driver) lost(l lane) {
 	d.mu.Lock()
 	known := d.lanes[l]
@@ -220,8 +221,8 @@ func (d *driver) lost(l lane) {
 	l.close()
 }
 
-// openAnother opens a connection in the background. The caller holds mu. The connection counts from now on: on a busy
-// machine the next call may come long before the goroutine runs.
+// openAnother opens a connection in the background. The caller holds mu. The connection is counted at once, because on
+// a busy machine the next call may come long before the goroutine runs.
 func (d *driver) openAnother() {
 	d.coming++
 	go func() {
@@ -235,8 +236,8 @@ func (d *driver) openAnother() {
 // retryPause limits how often a server that refuses connections is tried again.
 const retryPause = 20 * time.Millisecond
 
-// replace opens a connection in place of a lost one, until it succeeds. Each failure counts as that of a request,
-// because the connection would have carried one.
+// replace opens a connection in place of a lost one and retries until it succeeds. Each failed attempt counts as a
+// failed request, because the connection would have carried one.
 func (d *driver) replace() {
 	for !d.over.Load() {
 		o := d.take()
@@ -361,7 +362,7 @@ func (d *driver) pace(ctx context.Context) {
 	d.dispatch()
 }
 
-// runClosedLoop lets each client send its next request when it is answered, until the window ends.
+// runClosedLoop makes each client send its next request as soon as the last one is answered, until the window ends.
 func (d *driver) runClosedLoop(ctx context.Context) {
 	d.mu.Lock()
 	d.due = 1 // from now on, done makes every free lane send a request
@@ -384,7 +385,8 @@ func (d *driver) runClosedLoop(ctx context.Context) {
 	}
 }
 
-// watch gives up the requests that are overdue at a time, and reads the CPU time at the ends of the window.
+// watch gives up the requests that are overdue at the time now, and reads the CPU time when the window begins and when
+// it ends.
 func (d *driver) watch(now int64) {
 	for i, at := range []int64{d.line.Begin, d.line.End} {
 		if now >= at && d.cpu[i].at == 0 {
@@ -406,7 +408,7 @@ func (d *driver) watch(now int64) {
 	d.checkDistress(now, oldest)
 }
 
-// checkDistress asks Distress once a second whether the run must stop.
+// checkDistress calls Distress once a second, and sets stopped to its reason if the run must end.
 func (d *driver) checkDistress(now, oldest int64) {
 	if d.Distress == nil || now-d.pulse < int64(time.Second) || now >= d.line.End || d.stopped != "" {
 		return

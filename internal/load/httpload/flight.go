@@ -8,16 +8,16 @@ import (
 // A flight is the request that a lane has under way.
 type flight struct {
 	d  *driver
-	id int // number of the lane's connection
+	id int // connections opened before the lane's; selects a shard
 
-	// busy is when the request under way was sent; 0: there is none. Whoever sets it to 0 records the outcome; until then
-	// the fields below do not change.
+	// busy is when the request under way was sent; 0: there is none. The goroutine that sets it to 0 records the
+	// outcome or sends the request again; until then the fields below do not change.
 	busy    atomic.Int64
 	request *Request
 	taken   pending
 }
 
-// newFlight returns the flight of a lane on the connection that is opened next.
+// newFlight returns the flight of a lane on a connection that is not counted in d.opened yet.
 func newFlight(d *driver) flight {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -30,7 +30,7 @@ func (f *flight) take(o pending) { f.request, f.taken = f.d.Source.Request(o.n),
 // sent marks the request as sent now.
 func (f *flight) sent() { f.busy.Store(max(f.d.now(), 1)) }
 
-// end records the outcome of the request that was sent at a time, and reports whether that was still under way.
+// end records the outcome of the request that was sent at the time sent, and reports whether it was still under way.
 func (f *flight) end(sent int64, o outcome) bool {
 	if sent == 0 || !f.busy.CompareAndSwap(sent, 0) {
 		return false
@@ -46,8 +46,8 @@ func (f *flight) fail(failure string) {
 	f.end(f.busy.Load(), outcome{end: f.d.now(), failure: failure})
 }
 
-// expire gives up a request that was sent before a time. It returns when the request still under way was sent; 0: there
-// is none.
+// expire ends the request under way as timed out if it was sent before a time, and reports that in expired. Otherwise
+// it returns when that request was sent; 0: there is none.
 func (f *flight) expire(before int64) (sent int64, expired bool) {
 	sent = f.busy.Load()
 	if sent < before && f.end(sent, outcome{end: f.d.now(), failure: TimedOut}) {

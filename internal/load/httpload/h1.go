@@ -14,7 +14,7 @@ var errGarbled = errors.New("not valid HTTP")
 // maxHead is the largest head of an answer, and the longest line of a chunked body, in bytes.
 const maxHead = 64 << 10
 
-// encode appends the request as HTTP/1.1 (RFC 9112); closing adds Connection: close.
+// encode appends the request in the format of HTTP/1.1 (RFC 9112) to b; closing adds Connection: close.
 func (r *Request) encode(b []byte, host string, closing bool) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')
@@ -118,8 +118,8 @@ func (r *reader) wait() error {
 	return nil
 }
 
-// answer reads the answer to a request with that method and skips interim ones. An error that Is not errGarbled is the
-// connection's; io.EOF means that it was closed before the first byte.
+// answer reads the answer to a request with that method, and skips interim answers (status 1xx). An error that Is not
+// errGarbled comes from the connection; io.EOF means that it was closed before the first byte.
 func (r *reader) answer(method string) (answer, error) {
 	r.body = r.body[:0]
 	for {
@@ -178,7 +178,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// field reads a header field if it affects how the answer is read.
+// field stores the header fields that matter to the load generator, and ignores others.
 func (a *answer) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
@@ -260,7 +260,7 @@ func (r *reader) readBody(a *answer, method string) error {
 	}
 }
 
-// use consumes the next n bytes of the buffer as part of the body.
+// use takes the next n bytes of the buffer as part of the body.
 func (r *reader) use(a *answer, n int) {
 	if r.keep != nil && r.keep() {
 		r.body = append(r.body, r.buf[r.r:r.r+min(n, maxKept-len(r.body))]...)

@@ -15,7 +15,8 @@ func openLine(d *driver, conn net.Conn) *line {
 	return l
 }
 
-// text returns the encoded request. Host and Connection are the same for the whole run, so it is encoded once.
+// text returns the encoded request. It encodes each request once, since Host and Connection are the same for the whole
+// run.
 func (l *line) text(r *Request) []byte {
 	if b := r.encoded.Load(); b != nil {
 		return *b
@@ -46,7 +47,7 @@ func (l *line) write(text []byte) {
 	}
 }
 
-// failed ends the request without an answer, and the connection.
+// failed records the request under way as failed, and gives up the connection.
 func (l *line) failed(err error) {
 	l.fail(failureOf(err))
 	l.d.lost(l)

@@ -37,8 +37,8 @@ type Report struct {
 	Total   Tally   `json:"total"`
 	Kinds   []Kind  `json:"kinds"` // in the order of the source's names
 
-	Service   string `json:"service,omitempty"`    // histogram of the time from sending to the answer's end, ns
-	FirstByte string `json:"first_byte,omitempty"` // from sending to the answer's first byte
+	Service   string `json:"service,omitempty"`    // histogram of the times from sending to the answer's end, ns
+	FirstByte string `json:"first_byte,omitempty"` // the same, to the answer's first byte
 	Connect   string `json:"connect,omitempty"`    // the same for opening TCP connections
 	TLS       string `json:"tls,omitempty"`        // the same for TLS handshakes
 	Late      string `json:"late,omitempty"`       // lateness of the generator itself, ns
@@ -54,13 +54,13 @@ type Report struct {
 	Stopped string `json:"stopped,omitempty"`
 }
 
-// The generator distorts latencies if its own delays exceed both limits.
+// The generator distorts a latency if its own delays, by lateness or by waiting for a CPU, exceed both limits.
 const (
-	LateShare   = 0.1    // of a latency: lateness, or the wait for a CPU
+	LateShare   = 0.1    // of the latency
 	LateAtLeast = 200e-6 // s
 )
 
-// Starved reports whether the generator waited so long for a CPU that it distorts answers that take took seconds.
+// Starved reports whether the generator waited so long for a CPU that it distorts a latency of the given seconds.
 func (r Report) Starved(took float64) bool { return r.Wake >= LateAtLeast && r.Wake > LateShare*took }
 
 // A Kind holds the results of one kind of request.
@@ -70,8 +70,8 @@ type Kind struct {
 }
 
 // A Tally counts requests by their outcome. Latency is that of successes, from the scheduled time, or in a closed loop
-// from sending, to the answer's end. Waited is how long the other requests took: until a failure, another answer, or
-// the end.
+// from sending, to the answer's end. Waited has the times of the other requests, until their failure, their
+// unsuccessful answer, or the end of the run.
 type Tally struct {
 	OK       uint64            `json:"ok"`
 	Statuses map[int]uint64    `json:"statuses,omitempty"` // of answers that are not successes
@@ -98,7 +98,7 @@ type outcome struct {
 	kind                      int
 	planned, sent, first, end int64
 	status                    int    // 0: no answer
-	failure                   string // "": the status decides
+	failure                   string // key of Report.Errors; "": the status decides
 	good                      bool
 	bytes                     int
 	retryAfter                bool
@@ -115,7 +115,7 @@ type shard struct {
 	retryAfter uint64
 }
 
-// counts is a [Tally] in the making.
+// counts accumulates the values of a [Tally].
 type counts struct {
 	ok, bytes uint64
 	statuses  map[int]uint64
@@ -128,7 +128,7 @@ func newCounts() counts {
 	return counts{statuses: map[int]uint64{}, errors: map[string]uint64{}, latency: netload.NewHistogram()}
 }
 
-// wait returns the histogram of failed requests.
+// wait returns the histogram waited, and makes it at the first call.
 func (c *counts) wait() *netload.Histogram {
 	if c.waited == nil {
 		c.waited = netload.NewHistogram()
@@ -200,7 +200,7 @@ func (c counts) tally() Tally {
 	}
 }
 
-// failureOf returns the name of a connection's error.
+// failureOf returns the key of [Report.Errors] for a connection's error.
 func failureOf(err error) string {
 	var lookup *net.DNSError
 	var authority x509.UnknownAuthorityError

@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Saturated is the share by which the rate may still rise with more clients when a server counts as saturated.
+// Saturated is the largest rise of the rate with more clients, as a fraction, at which a server counts as saturated.
 const Saturated = 0.05
 
 // A saturation finds the smallest number of clients of a closed loop from which on more of them raise the rate by no
 // more than [Saturated]. It doubles the number until the rate stops rising or requests fail, then halves the interval
-// on a logarithmic scale. Like [search] it is a pure state machine and draws its first number.
+// on a logarithmic scale. Like [search] it is a pure state machine, and draws its first number at random.
 type saturation struct {
 	Least, Most int     // clients
 	Start       float64 // clients of the first trial, before rounding
-	Precision   float64 // the search ends when too few clients are within this fraction below enough
+	Precision   float64 // the search ends when the number found is at most this fraction above one that is too small
 	MaxTrials   int
 
 	limited int // consecutive trials in which the generator was the limit

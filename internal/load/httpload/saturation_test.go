@@ -29,7 +29,7 @@ func searched(t *testing.T, s *saturation, rate func(clients int) Trial) *satura
 	}
 }
 
-// upTo returns a server that answers 100 requests per second to each client, up to so many clients.
+// upTo returns a server that answers 100 requests per second to each client, for at most that many clients.
 func upTo(most int) func(int) Trial {
 	return func(clients int) Trial { return Trial{Rate: 100 * float64(min(clients, most)), Planned: 1000} }
 }
@@ -50,7 +50,8 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// If the rate rises to the end, requests begin to fail or the generator is the limit, the result is a lower bound.
+// TestSaturationIsNotReached checks that the result is a lower bound if the rate rises to the end, requests begin to
+// fail, or the generator is the limit.
 func TestSaturationIsNotReached(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate    func(int) Trial
@@ -108,9 +109,9 @@ func TestSaturationEnds(t *testing.T) {
 	}
 }
 
-// TestSaturationIsResolved compares servers whose highest rates are known, in experiments of 11 blocks: no verdict is
-// finer than the share by which the rate may be below the highest. Equal ones are not equivalent to within 2 %, and
-// what differs by less than that share never exceeds delta; what differs by more is found.
+// TestSaturationIsResolved compares servers whose highest rates are known, in experiments of 11 blocks. It checks that
+// no verdict is finer than the share by which the rate found may be below the highest: equal servers are not equivalent
+// to within 2 %, a smaller difference than that share never exceeds delta, and a larger one is found.
 func TestSaturationIsResolved(t *testing.T) {
 	const experiments = 40
 	for _, c := range []struct {
@@ -134,7 +135,7 @@ func TestSaturationIsResolved(t *testing.T) {
 	}
 }
 
-// A server that handles 12 requests at a time, for 10 ms each, is saturated by 12 clients.
+// TestSaturationServer checks that 12 clients saturate a server that handles 12 requests at a time, for 10 ms each.
 func TestSaturationServer(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		several := make(chan struct{}, 12)
@@ -156,7 +157,7 @@ func TestSaturationServer(t *testing.T) {
 	})
 }
 
-// A trial that ends because the server is in distress ends the search: no more clients follow.
+// TestSaturationStops checks that a trial that ends because the server is in distress ends the search.
 func TestSaturationStops(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

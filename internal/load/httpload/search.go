@@ -18,7 +18,7 @@ type Trial struct {
 	P50     float64 `json:"p50,omitempty"`     // seconds; with clients only
 	P99     float64 `json:"p99"`               // seconds, from the scheduled time
 	Planned uint64  `json:"planned"`           // requests
-	Failed  uint64  `json:"failed"`            // // requests
+	Failed  uint64  `json:"failed"`            // requests
 	LateP99 float64 `json:"late_p99"`          // seconds, of the generator itself
 	Limited bool    `json:"limited,omitempty"` // the generator was the limit
 }
@@ -29,7 +29,7 @@ type Trial struct {
 //
 // All rates that it tries follow from the first one. With the same first rate everywhere, two servers whose knees are
 // between the same two rates would have equal results in every block, and two servers with a rate between their knees
-// would always have different ones. So each search draws its own.
+// would always have different ones. So each search draws its own first rate.
 type search struct {
 	Limit     float64 // of the 99th percentile, seconds
 	Start     float64 // first rate, per second
@@ -44,9 +44,8 @@ type search struct {
 	from           int  // index of the first trial that counts
 }
 
-// newSearch returns a search from about 50 requests per second on, to within 1 % in at most 20 trials: half of the
-// default smallest difference that matters. The first rate is drawn from seed, uniformly from an octave on a
-// logarithmic scale.
+// newSearch returns a search from about 50 requests per second on, to within 1 %, half of the default delta, in at most
+// 20 trials. The first rate is drawn from seed, uniformly from an octave on a logarithmic scale.
 func newSearch(limit time.Duration, seed uint64) *search {
 	octave := rand.New(rand.NewPCG(seed, 0)).Float64() - 0.5
 	return &search{Limit: limit.Seconds(), Start: 50 * math.Exp2(octave), Highest: MaxRate, Precision: 0.01, MaxTrials: 20}
@@ -107,8 +106,8 @@ func (s *search) Record(t Trial) {
 // wholeTrials is the largest number of trials with whole windows.
 const wholeTrials = 10
 
-// Reject adds the result of a whole window at the rate that was found, if that did not pass: the success of short
-// trials no longer counts.
+// Reject adds the result of a whole window at the rate that was found, which did not pass. From then on the success of
+// short trials no longer counts.
 func (s *search) Reject(t Trial) {
 	s.trials = append(s.trials, t)
 	s.passed, s.failed, s.limited = 0, t.Rate, 0
@@ -137,8 +136,8 @@ const (
 	minTrial     = 500 * time.Millisecond
 	trialShare   = 4   // a trial takes this part of the window
 	trialSamples = 368 // requests that a 99th percentile needs
-	// maxLateShare is a share of the limit: if the generator is later than that, or half of its goroutines wait so long
-	// for a CPU, the trial is void.
+	// maxLateShare is a share of the limit: if the generator is later than that, or half of its goroutines wait longer
+	// than that for a CPU, the trial does not count.
 	maxLateShare = 0.5
 	// maxLimited is how often a trial is repeated in which the generator was the limit.
 	maxLimited = 3

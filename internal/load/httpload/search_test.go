@@ -37,7 +37,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// After a whole window failed, short trials no longer count, and the search continues below with whole windows.
+// TestSearchDoubts checks that short trials no longer count after a whole window failed, and that the search continues
+// at lower rates with whole windows.
 func TestSearchDoubts(t *testing.T) {
 	for _, knee := range []float64{30, 130, 390, 399} {
 		s := newSearch(100*time.Millisecond, 1)
@@ -124,9 +125,9 @@ func countVerdicts(t *testing.T, experiments int, find func(server int, seed uin
 	return n
 }
 
-// TestKneesAreResolved compares servers whose knees are known, in experiments of 11 blocks: a difference of twice delta
-// is never equivalent and mostly found, and a tenth of delta never exceeds it. With a fixed grid of rates neither would
-// hold for knees between the same two rates, or on either side of one.
+// TestKneesAreResolved compares servers whose knees are known, in experiments of 11 blocks. It checks that a difference
+// of twice delta is never equivalent and mostly found, and that a tenth of delta never exceeds delta. With a fixed grid
+// of rates neither would hold, for knees between the same two rates and for knees on either side of one.
 func TestKneesAreResolved(t *testing.T) {
 	const experiments = 40
 	for _, c := range []struct {
@@ -177,7 +178,8 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
-// A server that handles one request at a time, for 10 ms each, has its knee at 100 requests per second.
+// TestSearchServer checks that a server that handles one request at a time, for 10 ms each, has its knee at 100
+// requests per second.
 func TestSearchServer(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		one := make(chan struct{}, 1)
@@ -208,7 +210,8 @@ func found(t *testing.T, c Config) (Report, *search) {
 	return r, search
 }
 
-// If a server keeps up for a trial and not for a window, the search finds a rate that lasts.
+// TestSearchHolds checks that the search finds a lasting rate of a server that keeps up for a trial but not for a
+// window.
 func TestSearchHolds(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		const always = 250

@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Trust holds the certificates of a connection. Empty means the host's own authorities and no client certificate.
+// A Trust holds the certificates of a connection. The zero Trust means the host's own authorities and no client
+// certificate.
 type Trust struct {
 	CA        []byte // authorities for the server's certificate, PEM
 	Cert, Key []byte // of the client, PEM

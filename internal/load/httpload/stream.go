@@ -120,7 +120,7 @@ func (s *stream) passOn(sent int64) {
 	}()
 }
 
-// ask sends a request and reads the answer.
+// ask sends a request and reads its answer. The outcome has its times even with an error.
 func (s *stream) ask(r *Request) (outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.d.Timeout)
 	s.cancel.Store(&cancel)

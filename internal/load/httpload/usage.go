@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A usage holds the CPU time of this process, and its waits for CPUs, until a time.
+// A usage holds the CPU time of this process, and its waits for CPUs, up to the time at.
 type usage struct {
 	at, cpu time.Duration
 	wake    wake

@@ -1,6 +1,6 @@
 // Package httpload is the load generator for HTTP/1.1 and HTTP/2, with or without TLS: requests at scheduled times
-// (open loop), or as fast as a number of clients is answered (closed loop). The agent passes it a [Config] and forwards
-// its [Report].
+// (open loop), or from clients that each wait for their last answer (closed loop). The agent passes it a [Config] and
+// forwards its [Report].
 //
 // The parts without connections are pure: [netload.Pacer] computes which requests are due, the codec of HTTP/1.1 parses
 // answers, search looks for a rate. In an open loop no request waits for the answer to another: one thread sends the
@@ -37,7 +37,7 @@ type Request struct {
 	encoded atomic.Pointer[[]byte] // as HTTP/1.1
 }
 
-// good reports whether a status is a success. Redirections are only if Statuses lists them.
+// good reports whether a status is a success. A redirection is one only if Statuses lists it.
 func (r *Request) good(status int) bool {
 	if len(r.Statuses) == 0 {
 		return status >= 200 && status < 300
@@ -49,21 +49,21 @@ func (r *Request) good(status int) bool {
 type Source interface {
 	// Names returns the kinds of requests in the order of the report.
 	Names() []string
-	// Request returns the request of operation n, from 0. It must not change after it was returned.
+	// Request returns the request of operation n, from 0. The request must not change after it was returned.
 	Request(n uint64) *Request
 }
 
 // A Server is the server under load.
 type Server struct {
 	Addresses []string    // host:port, connected to in turn
-	Host      string      // of the requests' Host header and TLS server name
+	Host      string      // for the Host header, and without its port the name in the certificate
 	TLS       *tls.Config // nil: none
 	HTTP2     bool        // over TLS, or in clear text to a server with prior knowledge
 
 	connect func(ctx context.Context, network, address string) (net.Conn, error) // nil: a net.Dialer
 }
 
-// Limits of a run.
+// Limits and defaults of a run.
 const (
 	MaxRate        = 100_000 // requests per second
 	maxConnections = 10_000

@@ -129,8 +129,8 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// A server that stalls for 2 s of 10 shows in the percentiles, because latency counts from the scheduled time: of 2000
-// requests 400 wait, up to 2 s. Time is simulated, so that nothing else stalls.
+// TestStall checks that a server's stall of 2 s in 10 s shows in the percentiles, because latency counts from the
+// scheduled time: of 2000 requests 400 wait, up to 2 s. Time is simulated, so that nothing else stalls.
 func TestStall(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		var began time.Time
@@ -281,7 +281,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// The first MiB of a body is checked and no more, with both protocols.
+// TestContainsInLongBody checks that only the first MiB of a body is searched for Contains, with both protocols.
 func TestContainsInLongBody(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := append(make([]byte, maxKept-len("expected")), "expected"...)
@@ -305,7 +305,8 @@ func TestContainsInLongBody(t *testing.T) {
 	}
 }
 
-// With HTTP/2 failures have the same names, and a connection that the server closes is replaced.
+// TestOutcomesHTTP2 checks that failures have the same names with HTTP/2, and that a connection that the server closes
+// is replaced.
 func TestOutcomesHTTP2(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -348,8 +349,8 @@ func TestOutcomesHTTP2(t *testing.T) {
 	}
 }
 
-// TestServerAway covers a server that never listened (an error), and one that stops during a run and comes back (failed
-// requests, then successes).
+// TestServerAway checks that a server that never listened is an error, and that one that stops during a run and comes
+// back causes failed requests, then successes.
 func TestServerAway(t *testing.T) {
 	l, err := net.Listen("tcp", "127.33.0.1:0") // an address that no other test uses
 	if err != nil {
@@ -390,7 +391,7 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// With a full accept queue connections wait, and so do the requests that need them.
+// TestNobodyAccepts checks that connections wait while the accept queue is full, and so do the requests that need them.
 func TestNobodyAccepts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -448,7 +449,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A certificate of an unknown authority is an error before the run.
+// TestUntrusted checks that a certificate of an unknown authority is an error before the run.
 func TestUntrusted(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
@@ -461,7 +462,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// An answer that arrives byte by byte is complete with its last byte.
+// TestSlowAnswers checks that an answer that arrives byte by byte is complete with its last byte.
 func TestSlowAnswers(t *testing.T) {
 	const pieces, apart = 10, 20 * time.Millisecond
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run carries out one side of a run and returns its results. A server calls ready once with the address that it listens
-// on. When ctx ends, Run stops within a few tenths of a second. It turns the garbage collector off for the whole
-// process and leaves it off; the agent turns it on again when no run is in progress.
+// Run carries out one side of a run and returns its results. A server calls ready once, with the address that it
+// listens on. When ctx ends, Run stops within a few tenths of a second. It turns the garbage collector off for the
+// whole process and leaves it off; the agent turns it on again when no run is in progress.
 func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
 	if err := c.Validate(); err != nil {
 		return Report{}, err
@@ -66,6 +66,7 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 	return r, nil
 }
 
+// measureIdle returns how many CPUs are busy on average while no run is in progress.
 func (c Config) measureIdle() (float64, error) {
 	if c.Watch == nil {
 		return 0, nil
@@ -109,7 +110,7 @@ func (t *team) runFlows(ctx context.Context, control *link) (found *SweepReport,
 	return found, nil
 }
 
-// search sweeps the rate. The receivers' buffers hold up to held datagrams.
+// search runs the trials of a sweep. held is how many datagrams the receivers' buffers can hold.
 func (t *team) search(control *link, held float64) (*SweepReport, error) {
 	s := newSweep(t.config.Workload.Loss, held)
 	var before message
@@ -131,8 +132,8 @@ func (t *team) search(control *link, held float64) (*SweepReport, error) {
 	return &SweepReport{Rate: cmp.Or(s.passed, s.Fallback()), Trials: s.trials}, nil
 }
 
-// tryRate runs one trial: both sides send for d at a rate and then count the datagrams sent and received since before,
-// which it updates.
+// tryRate runs one trial: the senders of both sides send for d at a rate. Then it counts the datagrams sent and
+// received since before, and updates before.
 func (t *team) tryRate(control *link, rate float64, d time.Duration, before *message) (Trial, error) {
 	if _, err := control.ask(message{Op: opTrial, Rate: rate, Seconds: d.Seconds()}); err != nil {
 		return Trial{}, err
@@ -286,7 +287,7 @@ func retryInterrupted(call func() error) error {
 	}
 }
 
-// udpRepeat is how long the opening of a UDP flow waits for its answer before it is sent again.
+// udpRepeat is how long openUDP waits for the answer to an opening before it sends the opening again.
 const udpRepeat = 100 * time.Millisecond
 
 // openUDP opens a flow of datagrams; errors are as for openTCP. The opening may be lost, so it is repeated until it is

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Mode is a CPU state, in the order of /proc/stat.
+// A Mode is a CPU state, in the order of /proc/stat.
 type Mode int
 
 // The modes. Guest time is part of user time already.
@@ -109,7 +109,7 @@ func ParseMeminfo(r io.Reader) float64 {
 	return (all - available) * 1024
 }
 
-// Cost holds the CPU time that a run used on one machine, and the agent's part of it.
+// A Cost holds the CPU time and the memory that a run used on one machine, and the agent's part of the CPU time.
 type Cost struct {
 	Window  float64 `json:"window"`  // seconds between the two snapshots
 	CPUs    int     `json:"cpus"`    // of the machine
@@ -132,7 +132,7 @@ type Cost struct {
 // Used returns the machine's busy CPU seconds of the window, less those of an idle machine.
 func (c Cost) Used() float64 { return max(c.Machine.Busy()-c.Idle*c.Window, 0) }
 
-// setTimes sets the CPU times between two readings, and which CPU was busiest.
+// setTimes sets the CPU times between two readings, and which CPU was busiest. Window must be set.
 func (c *Cost) setTimes(before, after Stat) {
 	for cpu, t := range after {
 		d := t.minus(before[cpu])

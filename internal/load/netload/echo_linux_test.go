@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestChecksum covers the example of RFC 1071, an odd length, and that a request with its checksum sums up to all ones.
+// TestChecksum checks the example of RFC 1071, an odd length, and that a request with its checksum sums up to all ones.
 func TestChecksum(t *testing.T) {
 	b := []byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7}
 	if got := checksum(b); got != ^uint16(0xddf2) {
@@ -24,7 +24,8 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// TestEchoAnswers: an answer has the last request's number, and on a raw socket its identity too.
+// TestEchoAnswers checks that an answer counts only if it has the number of the last request, and on a raw socket also
+// its identifier.
 func TestEchoAnswers(t *testing.T) {
 	for _, e := range []*echo{{}, {ipv6: true}, {raw: true}, {raw: true, ipv6: true}} {
 		e.request = make([]byte, icmpHeader+4)

@@ -27,7 +27,7 @@ const (
 // Verb is the agent request that runs one side: its body is a Config, its result a Report, its token the run's.
 const Verb = "net"
 
-// Config describes one side of a run.
+// A Config describes one side of a run.
 type Config struct {
 	Role     Role           `json:"role"`
 	Token    Token          `json:"-"`              // the run's secret, the same on both sides
@@ -39,7 +39,7 @@ type Config struct {
 	Found float64 `json:"found,omitempty"`
 	// Idle is how long the agent watches the machine before its first run to learn its idle level, in ns; 0: not at all.
 	Idle time.Duration `json:"idle,omitempty"`
-	// Watch measures the idle level; nil: the level is assumed to be 0. A server calls it while it listens already,
+	// Watch measures the idle level; nil: the level is assumed to be 0. A server already listens when it calls Watch,
 	// because a proxy or load balancer on the path may not wait.
 	Watch func(time.Duration) (busy float64, err error) `json:"-"`
 	// Profile asks for [Report.Layers], which needs permission to sample the machine's CPUs; Count asks for
@@ -88,10 +88,10 @@ type Report struct {
 	Version string  `json:"version"`
 	Window  float64 `json:"window"` // length of the window on this side's clock
 
-	// Streams: bytes. Requests: operations completed (client). Datagrams: datagrams.
+	// Sent and Received count the bytes of TCP streams, or the datagrams of UDP streams.
 	Sent     Tally `json:"sent"`
 	Received Tally `json:"received"`
-	// Operations counts requests; with tcp-rr-loaded, Sent and Received count the bytes of its streams.
+	// Operations counts the answered requests of the client; Sent and Received are 0 for workloads without streams.
 	Operations Tally  `json:"operations"`
 	Answered   uint64 `json:"answered"` // by the server, over the whole run
 	// DatagramBytes is the size of the datagrams of udp-stream.
@@ -125,9 +125,9 @@ type Report struct {
 	// for the reason in Unsampled.
 	Layers    map[profile.Layer]float64 `json:"layers,omitempty"`
 	Unsampled string                    `json:"unsampled,omitempty"`
-	// Counters holds the kernel's counters that changed in the window, by [metric.Counters], and with [metric.OfNode]
-	// those of the node if OfNode is set. It is nil if they were not requested, or not available for the reason in
-	// Uncounted.
+	// Counters holds the increase of the kernel's counters in the window, by their names in [metric.Counters]. If
+	// OfNode is set, those of the node are among them, with [metric.OfNode] before their names. It is nil if they were
+	// not requested, or not available for the reason in Uncounted.
 	Counters  map[string]float64 `json:"counters,omitempty"`
 	OfNode    bool               `json:"of_node,omitempty"`
 	Uncounted string             `json:"uncounted,omitempty"`

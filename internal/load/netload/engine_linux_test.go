@@ -211,7 +211,7 @@ func TestFailedCycles(t *testing.T) {
 	}
 }
 
-// TestLostAnswers drops every tenth answer and checks that these are counted and that the run continues.
+// TestLostAnswers checks that lost answers, one in ten, are counted and that the run continues.
 func TestLostAnswers(t *testing.T) {
 	f := newFakeServer(t, func(net.Conn) {})
 	pc, err := net.ListenPacket("udp", f.addr.String())
@@ -669,7 +669,8 @@ func TestControlMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// Sockets of both sides have the buffers that the workload names; a host that grants less causes an error.
+// TestBuffers checks that sockets of both sides have the buffers that the workload names, and that a host that grants
+// less is an error.
 func TestBuffers(t *testing.T) {
 	const size = 96 << 10
 	w := Spec{Kind: TCPStream, Buffer: size}

@@ -251,19 +251,19 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// A bufferedPath carries capacity datagrams per second and holds so many more before it loses any, as a receiver with a
-// large buffer does.
+// A bufferedPath carries capacity datagrams per second. Its buffer takes holds more before any is lost, as that of a
+// receiver does.
 type bufferedPath struct{ capacity, holds float64 }
 
-// send returns the trial at a rate for so many seconds. Datagrams in the buffer at the end count as received.
+// send returns the trial at a rate for a time in seconds. Datagrams in the buffer at the end count as received.
 func (p bufferedPath) send(rate, seconds float64) Trial {
 	sent := min(rate, 1e6) * seconds
 	return Trial{Rate: rate, Achieved: sent / seconds, Sent: uint64(sent),
 		Received: uint64(min(sent, p.capacity*seconds+p.holds))}
 }
 
-// Trials outlast the buffer, and windows step down until one keeps the threshold, so that the final rate is what the
-// path carries, whatever the size of the buffer.
+// TestSweepOutlastsBuffers checks that the final rate is what the path carries, whatever the size of the buffer: trials
+// outlast the buffer, and windows step down until one stays below the threshold.
 func TestSweepOutlastsBuffers(t *testing.T) {
 	for _, p := range []bufferedPath{{10e3, 4000}, {85e3, 4000}, {85e3, 200}, {300e3, 10e3}, {700e3, 15e3}} {
 		s := newSweep(0.001, p.holds)
@@ -334,7 +334,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Failures never lower a quantile, however fast they were, and count with their time if that is longer.
+// TestAddFailed checks that failures never lower a quantile, however fast they were, and that they count with their
+// time if that is longer.
 func TestAddFailed(t *testing.T) {
 	answered := func() *Histogram {
 		h := NewHistogram()
@@ -371,7 +372,7 @@ func TestAddFailed(t *testing.T) {
 	}
 }
 
-// The limit itself is allowed.
+// TestFailures checks that exactly the limit of failed requests is allowed.
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		failed, all uint64

@@ -25,7 +25,7 @@ type mmsghdr struct {
 	_      [4]byte
 }
 
-// A segment is a period with one sending rate.
+// A segment is an order to send at one rate for a time.
 type segment struct {
 	rate       float64 // of this flow, datagrams per second
 	begin, end int64   // on the run's clock
@@ -240,7 +240,7 @@ func (w *worker) count(n int, now int64) bool {
 		b := p.buf[i*p.stride:]
 		for at := 0; at < length; at += size {
 			seq, sent := getDatagram(b[at:])
-			if seq >= 1<<56 { // a repeated opening
+			if seq >= 1<<56 { // a repeated hello, which begins with a letter
 				w.refused++
 				continue
 			}

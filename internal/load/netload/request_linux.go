@@ -29,6 +29,7 @@ type exchange func(buf *buffers) outcome
 // all workers share.
 const chunk = 256 << 10
 
+// buffers holds the memory that a loop of requests uses.
 type buffers struct {
 	request []byte // of a datagram
 	scratch []byte // for data that is read and discarded
@@ -40,7 +41,7 @@ func (w *worker) buffers() *buffers {
 		scratch: make([]byte, min(longest, chunk))}
 }
 
-// discard reads n bytes and drops them; it reports whether all of them came.
+// discard reads n bytes and drops them. It reports whether all of them came.
 func (w *worker) discard(fd, n int, buf *buffers) bool {
 	for n > 0 {
 		k := min(n, len(buf.scratch))
@@ -52,7 +53,7 @@ func (w *worker) discard(fd, n int, buf *buffers) bool {
 	return true
 }
 
-// requestLoop is the loop of every client that sends a request and waits for its answer.
+// requestLoop runs the loop of a client that sends a request and waits for its answer.
 func (w *worker) requestLoop(do exchange) {
 	buf := w.buffers()
 	if w.spec.OpenLoop() {
@@ -244,7 +245,7 @@ type cycler struct {
 	opening []byte       // hello and request in one write
 	rest    int          // bytes of the request that did not fit into opening
 	current atomic.Int64 // descriptor of the current connection; -1: none
-	last    [1]byte
+	last    [1]byte      // read to find the end of the stream
 }
 
 func newCycler(a netip.AddrPort, h hello, request int) *cycler {
@@ -350,9 +351,9 @@ func (w *worker) answerCycles() {
 	}
 }
 
-// answerCycle serves one connection; without the run's token it gets no byte. An opening that does not arrive in one
-// piece right after the connection is handed over, so that a foreign connection does not delay the run's cycles. The
-// result reports whether the worker still owns the connection.
+// answerCycle serves one connection, and reports whether the worker still owns it. Without the run's token the
+// connection gets no byte. If the opening does not arrive at once and in one piece, the connection is handed over, so
+// that a foreign connection does not delay the run's cycles.
 func (w *worker) answerCycle(fd int, buf *buffers) bool {
 	all := helloSize + w.spec.Request
 	n, e := w.readOpening(fd, buf.scratch[:min(all, len(buf.scratch))])
@@ -368,8 +369,8 @@ func (w *worker) answerCycle(fd int, buf *buffers) bool {
 	return true
 }
 
-// Time-outs for a connection's opening. The first is a coarse option of the socket that costs no system call; the
-// second costs a poll per connection and applies once a foreign connection was refused.
+// Time-outs for the opening of a connection. openingTimeout is a coarse option of the socket, which costs no system
+// call. shortOpeningTimeout costs a poll per connection, and applies once a foreign connection was refused.
 const (
 	openingTimeout      = 2 * time.Millisecond
 	shortOpeningTimeout = 500 * time.Microsecond

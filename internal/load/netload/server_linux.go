@@ -106,8 +106,8 @@ func (s *server) accept() {
 	}
 }
 
-// receive admits a connection once its opening has been read, in the background. head is the part of the opening that
-// was read already.
+// receive reads the opening of a connection in the background, and then admits or refuses the connection. head is the
+// part of the opening that was read already.
 func (s *server) receive(fd int, head []byte) {
 	var h hello
 	var err error

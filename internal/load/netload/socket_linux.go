@@ -40,7 +40,7 @@ func zoneID(zone string) uint32 {
 	return 0
 }
 
-// addrPort is the reverse of sockaddr.
+// addrPort converts an address back from the form of package unix.
 func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
@@ -131,7 +131,7 @@ func listenTCP(a netip.AddrPort, w Spec) (int, netip.AddrPort, error) {
 	}
 	if err := errors.Join(
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		// Inherited by accepted connections; without effect on the full segments of a stream.
+		// Accepted connections inherit it. It has no effect on the full segments of a stream.
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 		tuneTCP(fd, w),
 		unix.Bind(fd, sockaddr(a)),
@@ -177,10 +177,11 @@ var bufferOptions = []struct {
 	{unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, "net.core.wmem_max"},
 }
 
-// growBuffers sets the buffers that the workload names, or asks for large ones, for a socket of datagrams.
+// growBuffers sets a datagram socket's buffers to the size that the workload names; if it names none, it asks for large
+// ones.
 func growBuffers(fd int, w Spec) error {
 	if w.Buffer == 0 {
-		askBuffers(fd, receiveBuffer) // the kernel may grant less; the report has the size
+		askBuffers(fd, receiveBuffer)
 	}
 	return setBuffers(fd, w)
 }
@@ -194,8 +195,8 @@ func askBuffers(fd, size int) {
 	}
 }
 
-// setBuffers sets the buffers that the workload names. It fails if the kernel grants less, which would be another
-// experiment.
+// setBuffers sets the buffers that the workload names. It fails if the kernel grants less, because that would be a
+// different experiment.
 func setBuffers(fd int, w Spec) error {
 	if w.Buffer == 0 {
 		return nil

@@ -76,7 +76,8 @@ type Spec struct {
 	// Rate makes the run an open loop: operations per second over all flows (requests; datagrams for udp-stream). 0 means
 	// a closed loop for requests, and for udp-stream a search for the rate at the loss threshold.
 	Rate float64 `json:"rate,omitempty"`
-	// BitRate is the rate of udp-stream in bit/s of payload, if the user gives it so; [Spec.Sized] converts it to Rate.
+	// BitRate is the rate of udp-stream in bit/s of payload, if the user gives it in that unit; [Spec.Sized] converts
+	// it to Rate.
 	BitRate float64 `json:"bit_rate,omitempty"`
 	Loss    float64 `json:"loss,omitempty"` // threshold of the search as a fraction
 	// MaxRate limits streams, in bits of payload per second of all flows in each direction; 0 is no limit.
@@ -90,14 +91,14 @@ type Spec struct {
 	Congestion string `json:"congestion,omitempty"`
 	// Interval is the time between the pings of a flow; it determines Rate.
 	Interval time.Duration `json:"interval,omitempty"`
-	// Timeout is when a request of udp-rr or a ping counts as lost.
+	// Timeout is how long a request of udp-rr or a ping may take before it counts as lost.
 	Timeout time.Duration `json:"timeout,omitempty"`
 
 	Duration time.Duration `json:"duration"` // of the window
 	Warmup   time.Duration `json:"warmup"`   // before the window, not measured
 }
 
-// Stream reports whether the workload moves bytes in one direction instead of exchanging requests.
+// Stream reports whether the workload is a stream of bytes or datagrams instead of an exchange of requests.
 func (k Kind) Stream() bool { return k == TCPStream || k.Datagrams() }
 
 // Datagrams reports whether the workload is a stream of datagrams.

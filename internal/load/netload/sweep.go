@@ -73,8 +73,8 @@ func (s *sweep) Next() (rate float64, done bool) {
 	}
 }
 
-// Record adds the result of the trial that Next asked for. The rate that was sent counts if it is below the offered
-// one.
+// Record adds the result of the trial that Next asked for. If less was sent than offered, the rate that was sent
+// counts.
 func (s *sweep) Record(t Trial) {
 	rate := min(t.Rate, t.Achieved)
 	if len(s.trials) == 0 && t.Sent > 0 {
@@ -92,11 +92,11 @@ func (s *sweep) Record(t Trial) {
 	s.passed = min(s.passed, s.failed)
 }
 
-// StepDown returns the rate of the next window after n windows lost more than the threshold; in the last of them, at
-// rate, received datagrams per second arrived. Steps grow, from 2 % on.
+// StepDown returns the rate of the next window after n windows, from 1, lost more than the threshold. The last of them
+// was at rate, and received datagrams per second arrived. The steps double, from 2 % on.
 func StepDown(rate, received float64, n int) float64 {
 	return max(min(received, rate*(1-float64(int(1)<<n)/100)), 1)
 }
 
-// Fallback returns a rate to measure at if none passed: half of the lowest that failed.
+// Fallback returns the rate to measure at if none passed: half of the lowest that failed.
 func (s *sweep) Fallback() float64 { return max(s.failed/2, 1) }

@@ -100,6 +100,7 @@ type team struct {
 	unsampled  string
 }
 
+// snapshots holds the snapshots at the beginning and the end of the window.
 type snapshots struct {
 	before, after snapshot
 	err           error
@@ -343,8 +344,8 @@ func (t *team) settle() {
 	}
 }
 
-// settleStep without a datagram means that all have arrived: the peer's message that asks for the count took the same
-// path after them.
+// settleStep is a time after which all datagrams have arrived if none came meanwhile: the peer's message that asks for
+// the count took the same path after them.
 const settleStep = 3 * time.Millisecond
 
 // receivedDatagrams returns how many datagrams have arrived so far.
@@ -448,7 +449,7 @@ func (t *team) report() (Report, error) {
 	return r, nil
 }
 
-// local returns the source address of this side's packets; it is invalid if there is no route.
+// local returns the source address of this side's packets; the zero Addr if there is no route.
 func (t *team) local() netip.Addr {
 	if t.config.Role == Server {
 		return t.config.Addr.Addr()

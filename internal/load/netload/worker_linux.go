@@ -102,7 +102,7 @@ func (w *worker) over() bool {
 	return w.stop.Load() || w.clock.now() > w.timeline.End+int64(overtime)
 }
 
-// newWorker returns a worker with everything that its hot loop needs, except its socket.
+// newWorker returns a worker without its socket, and without the state that prepare makes.
 func newWorker(s *shared, f flow, c Config) *worker {
 	w := &worker{shared: s, flow: f, role: c.Role, spec: c.Workload, fd: -1, cpu: -1,
 		sent: NewMeter(s.timeline), received: NewMeter(s.timeline), operations: NewMeter(s.timeline)}
@@ -194,7 +194,7 @@ func (w *worker) work() {
 		if client {
 			w.waitUntil(w.timeline.End, w.clock.now())
 		} else {
-			w.readAll(w.fd, make([]byte, 1)) // returns when the client closes
+			w.readAll(w.fd, make([]byte, 1)) // returns when the client closes the connection
 		}
 	case workPackets:
 		if w.flow.Sender == w.role {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// End makes a responder end without notice to its other clients, as a killed process would.
+// End makes a responder end at once, without notice to its other clients, as a killed process would.
 func End(ctx context.Context, at netip.AddrPort, token Token) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
 	if err != nil {
@@ -70,7 +70,7 @@ type Listener struct {
 	lock   Lock
 	mu     sync.Mutex
 	heard  []time.Time
-	silent bool // does not answer, so that announcements continue
+	silent bool // the listener does not answer, so that announcements continue
 }
 
 // Listen records the announcements with a lock at a free port of an address until Close. A silent listener does not

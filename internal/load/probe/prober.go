@@ -1,8 +1,8 @@
-// Package probe sends small requests at fixed times over UDP, over a TCP connection that stays open and over a new TCP
-// connection each, in parallel, and records when each was sent and answered, on one clock. From these traces follows
-// what a change did to a network: how long there was no answer, and which connections broke.
+// Package probe sends small requests at fixed times, in parallel over UDP, over a TCP connection that stays open, and
+// each over a new TCP connection. It records when each was sent and answered, on one clock. These traces show what a
+// change did to a network: how long there was no answer, and which connections broke.
 //
-// It is an open loop: a missing answer delays no later probe, and no deadline turns a late answer into a lost one.
+// Probing is an open loop: a missing answer delays no later probe, and no deadline turns a late answer into a lost one.
 package probe
 
 import (
@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// maxOpen is how many new connections may be in progress at a time: those of some seconds without answers, well below
-// the number of files that a process may open. Beyond it probes are not sent and do not count.
+// maxOpen is how many new connections may be in progress at a time. It suffices for some seconds without answers, and
+// is well below the number of files that a process may open. Further probes are not sent and do not count.
 const maxOpen = 4000
 
 // A Config describes a prober.
@@ -29,7 +29,7 @@ type Config struct {
 	To       netip.AddrPort // a responder with the lock of the token
 	Token    Token
 	Interval time.Duration // between the probes of a kind
-	Most     time.Duration // longest time that it runs
+	Most     time.Duration // longest time that the prober runs
 }
 
 // A Prober sends probes of all kinds until it is stopped. Its methods are safe for concurrent use.
@@ -46,15 +46,15 @@ type Prober struct {
 type flow struct {
 	*Prober
 	kind           Kind
-	sent, answered []atomic.Int64 // by number of the probe: ns, 0 if not
+	sent, answered []atomic.Int64 // by number of the probe, ns; 0: not yet
 	last           atomic.Int64   // time of the latest answer
 	mu             sync.Mutex
 	broken         []int64
 	carrier
 }
 
-// A carrier sends a probe without waiting for an answer. A probe that fails as an application's request would is lost;
-// false means that it was not tried and does not count.
+// A carrier sends a probe without waiting for an answer, and reports whether it tried to. A probe that was tried and
+// failed, as an application's request would, is lost; one that was not tried does not count.
 type carrier interface{ send(n uint64) bool }
 
 // Start begins to probe. Probes continue until Stop or until ctx ends.

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sleepUntil blocks the calling thread until t. Go's timers may be a millisecond late, because their poll has that
-// resolution.
+// sleepUntil blocks the calling thread until t. Go's timers may be a millisecond late, because the runtime's poller has
+// that resolution.
 func sleepUntil(t time.Time) {
 	for {
 		wait := time.Until(t)
@@ -19,8 +19,8 @@ func sleepUntil(t time.Time) {
 	}
 }
 
-// raisePriority makes the calling thread run soon after it wakes, if permitted: by its priority, and by the shortest
-// time slice of the kernel, whose threads run before those with longer ones (since Linux 6.12, without any privilege).
+// raisePriority makes the calling thread run soon after it wakes, if permitted. It sets the highest priority, and the
+// kernel's shortest time slice: since Linux 6.12 threads with shorter slices run first, and that needs no privilege.
 func raisePriority() {
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Runtime: uint64(100 * time.Microsecond)}, 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)

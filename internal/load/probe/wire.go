@@ -65,7 +65,7 @@ func (t Token) datagram(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b[:0], t[:]...), n)
 }
 
-// number returns the number of a datagram with the token; false if b is not one.
+// number returns the number in a datagram, and false if b is not a datagram with the token.
 func (t Token) number(b []byte) (uint64, bool) {
 	if len(b) != datagramSize || Token(b[:len(t)]) != t {
 		return 0, false
