@@ -44,7 +44,7 @@ const (
 
 // A Topology describes a site apart from its datapath. Nodes and pods are numbered from 1.
 type Topology struct {
-	Nodes    int    `json:"nodes"`          // 2 to 16
+	Nodes    int    `json:"nodes"`          // MinNodes to MaxNodes
 	MTU      int    `json:"mtu"`            // of the underlay, bytes
 	Rate     int64  `json:"rate,omitempty"` // of each node's uplink, with Ethernet headers, bit/s; 0: unlimited
 	Services string `json:"services"`       // name of a Services: nftables, ebpf

@@ -37,7 +37,7 @@ const (
 	Witness Role = "witness"
 )
 
-// A Spec is the preflight of one place.
+// A Spec describes the part of one place in a preflight.
 type Spec struct {
 	Role     Role           `json:"role"`
 	Token    string         `json:"-"`                // secret that the client proves to the server

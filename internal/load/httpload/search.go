@@ -134,7 +134,7 @@ func (s *search) Limited() bool { return s.limited > 0 || s.passed >= s.Highest 
 // Lengths and limits of trials. The last trial is the measurement, so it has the whole window.
 const (
 	minTrial     = 500 * time.Millisecond
-	trialShare   = 4   // a trial takes this part of the window
+	trialShare   = 4   // a trial takes the window divided by this
 	trialSamples = 368 // requests that a 99th percentile needs
 	// maxLateShare is a share of the limit: if the generator is later than that, or half of its goroutines wait longer
 	// than that for a CPU, the trial does not count.

@@ -89,7 +89,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// observe passes datagrams to a sequence that were sent 1 ms apart and took 1 ms each.
+// observe passes datagrams with these numbers to a sequence. They were sent 1 ms apart and took 1 ms each.
 func observe(s *sequence, numbers ...uint64) {
 	for _, n := range numbers {
 		s.Observe(n, int64(n)*1e6, int64(n)*1e6+1e6)
