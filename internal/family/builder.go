@@ -8,21 +8,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// confidence is the confidence of the interval for which a percentile must have enough samples.
+// confidence is the level of the confidence interval for which a percentile must have enough samples.
 const confidence = 0.95
 
-// maxNumber is the largest value that is accepted.
+// maxNumber is the largest value that Add accepts.
 const maxNumber = 1e18
 
 // A Builder collects the measurement of a run.
 type Builder struct {
 	result.Measurement
 	metrics map[string]metric.Metric
-	// AnySamples keeps percentiles whatever their number of samples, for those that another program computed.
+	// AnySamples keeps percentiles with any number of samples. It is for percentiles that another program computed.
 	AnySamples bool
 }
 
-// NewBuilder returns a builder of a measurement that may have these metrics.
+// NewBuilder returns a Builder for a measurement that may have only these metrics.
 func NewBuilder(metrics []metric.Metric) *Builder {
 	b := &Builder{metrics: map[string]metric.Metric{}}
 	for _, m := range metrics {
@@ -31,7 +31,8 @@ func NewBuilder(metrics []metric.Metric) *Builder {
 	return b
 }
 
-// Add adds a value of a metric. It ignores metrics that the measurement may not have, negative values and NaN.
+// Add adds a value of a metric. It ignores metrics that the measurement may not have, and numbers that are negative,
+// NaN or above maxNumber.
 func (b *Builder) Add(name string, number float64) {
 	if m, has := b.metrics[name]; has && number >= 0 && number <= maxNumber {
 		b.Values = append(b.Values, result.NewValue(m, number))
@@ -69,7 +70,8 @@ func (b *Builder) Refuse(code result.Code, format string, a ...any) {
 	b.Invalid = append(b.Invalid, result.Warning{Code: code, Text: fmt.Sprintf(format, a...)})
 }
 
-// RefuseWithout makes the run invalid if it was too short for the metric of verdicts and is not invalid already.
+// RefuseWithout makes the run invalid if it has no value of the named metric, which verdicts are about, because it was
+// too short. It does nothing if the run is invalid already.
 func (b *Builder) RefuseWithout(name string) {
 	if _, has := (result.Run{Values: b.Values}).Value(name); !has && len(b.Invalid) == 0 {
 		b.Refuse(result.MetricMissing, "%s, which the verdict is about, takes more operations than there were; a longer "+

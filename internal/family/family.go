@@ -1,7 +1,6 @@
 // Package family defines what can be measured. A Family is a kind of measurement: network paths, storage, API servers,
-// applications. Everything that is particular to a family is in its own folder below this one: workloads with their
-// text form and limits, cases, suites, and what they need of a target. All other packages know only the types defined
-// here.
+// applications. Everything specific to a family is in its own folder below this one: workloads with their text form and
+// limits, cases, suites, and requirements on targets. All other packages know only the types defined here.
 package family
 
 import (
@@ -29,14 +28,14 @@ type Workload interface {
 type Traits struct {
 	Path   string            // first part of the name: pod-pod/other, storage
 	Kind   string            // rest of the name: tcp-rr:flows=4
-	Metric string            // metric of verdicts
+	Metric string            // metric that verdicts are about
 	Load   result.Load       // properties that the audit checks results against
 	Words  result.Words      // names for readers
-	Needs  targets.Placement // what it needs of a target
+	Needs  targets.Placement // requirements on the target
 	Limits Limits
-	// Alone means that it has sites of its own, because it would affect later workloads there or takes long.
+	// Alone means that the workload has sites of its own, because it would affect later workloads there or takes long.
 	Alone bool
-	// Nominal is its usual time outside of its windows.
+	// Nominal is the usual time of a run outside of its windows.
 	Nominal Nominal
 	// Reference is the workload whose result is the best that this one can reach, such as the same one from node to node;
 	// nil: there is none.
@@ -102,7 +101,7 @@ type Sender interface {
 	Sends() Sent
 }
 
-// Sent holds where the requests of a user's description go, and what of this machine they contain.
+// Sent holds where the requests of a user's description go, and which files and variables of this machine they contain.
 type Sent struct {
 	To        host.Destination
 	Files     []string // files of this machine
@@ -111,13 +110,14 @@ type Sent struct {
 
 // A Paced workload can have another rate or number of clients.
 type Paced interface {
-	// At returns the workload at a rate per second, or with so many clients in a closed loop. A 0 changes nothing.
+	// At returns the workload with another rate, in operations per second, or another number of clients in a closed
+	// loop. A value of 0 changes nothing.
 	At(rate float64, clients int) Workload
 }
 
 // A Capped workload can have its throughput limited.
 type Capped interface {
-	// Capped returns the workload limited to so many bits per second in each direction. A workload without bulk traffic is
+	// Capped returns the workload limited to bitsPerSecond in each direction. A workload without bulk traffic is
 	// returned unchanged; it is an error if a workload cannot be limited.
 	Capped(bitsPerSecond float64) (Workload, error)
 }
@@ -206,7 +206,7 @@ func (l List) ImportedCase(name string) result.Case {
 	if path != "" {
 		l = List{f}
 	}
-	known.Load.Volume = len(f.Offers) > 0 && f.Offers[0].Workload.Traits().Load.Volume // whatever the workload
+	known.Load.Volume = len(f.Offers) > 0 && f.Offers[0].Workload.Traits().Load.Volume // the same for every workload
 	for _, f := range l {
 		if w, err := f.Parse(cmp.Or(path, f.Paths[0]), rest, ""); err == nil {
 			known.Load = w.Traits().Load
@@ -273,7 +273,7 @@ func Cases(role result.Role, parse func(name string) (Workload, error), names ..
 	return cases
 }
 
-// Unique returns the cases without repeated ones.
+// Unique returns the cases without duplicates: of several cases with one name it keeps the first.
 func Unique(cases []Case) []Case {
 	var kept []Case
 	for _, c := range cases {

@@ -13,7 +13,7 @@ import (
 // Limits of a Pace.
 const (
 	MaxRate    = 100_000 // requests per second
-	MaxClients = 10_000  // of a closed loop, and connections
+	MaxClients = 10_000  // clients of a closed loop, and connections
 	maxKnee    = time.Minute
 )
 
@@ -29,19 +29,19 @@ const (
 // The windows of a search, in addition to the one that counts.
 const (
 	searchWindows = 20               // at most
-	drain         = 10 * time.Second // that the last responses of each window may take
-	usualWindows  = 5                // sum of its short trials, usually
+	drain         = 10 * time.Second // for the last responses of each window
+	usualWindows  = 5                // usual sum of the short trials
 )
 
-// A Pace is how often requests are sent over HTTP: at planned times (Rate), as fast as the server answers (Clients), or
-// in a search for the server's limit. It has exactly one of Rate, Clients and Knee. It is comparable with ==.
+// A Pace determines when requests are sent over HTTP: at planned times (Rate), as fast as the server answers (Clients),
+// or in a search for the server's limit. It has exactly one of Rate, Clients and Knee. It is comparable with ==.
 type Pace struct {
 	Rate    float64 `json:"rate,omitempty"`    // open loop: requests per second
 	Clients int     `json:"clients,omitempty"` // closed loop: each client sends its next request after its last response
 	// MostClients is the upper end of a search for the smallest number of clients that saturates the server; Clients is
 	// the lower end. 0: no search.
 	MostClients int `json:"most_clients,omitempty"`
-	// Knee is the limit on the 99th percentile, ns, in a search for the highest rate below it.
+	// Knee is the limit on the 99th percentile of the latency, ns, in a search for the highest rate that keeps to it.
 	Knee time.Duration `json:"knee,omitempty"`
 }
 
@@ -139,8 +139,8 @@ func Title(name string, options []string) string {
 	return name + ":" + strings.Join(options, ",")
 }
 
-// At returns the pace at a rate, if it has no clients, or else with so many clients in a closed loop. A 0 changes
-// nothing, and a search stays as it is.
+// At returns the pace with the given rate, if it has no clients, or else with the given number of clients in a closed
+// loop. A value of 0 changes nothing, and a search is returned unchanged.
 func (p Pace) At(rate float64, clients int) Pace {
 	switch {
 	case p.searches():
@@ -153,7 +153,7 @@ func (p Pace) At(rate float64, clients int) Pace {
 	return p
 }
 
-// Metric returns the metric of verdicts.
+// Metric returns the metric that verdicts are about.
 func (p Pace) Metric() string {
 	if p.searches() {
 		return metric.Rate

@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// Parameters calls set for each of the parameters, key=value separated by commas. A repeated key is an error. Errors,
-// also those of set, name the parameter and the workload's text, and wrap [ErrInvalid].
+// Parameters calls set for each key=value in parameters, which are separated by commas. A repeated key is an error.
+// Errors, including those of set, quote the parameter and text, the name of the workload, and wrap [ErrInvalid].
 func Parameters(text, parameters string, set func(key, value string) error) error {
 	if parameters == "" {
 		return nil

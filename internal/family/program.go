@@ -22,7 +22,8 @@ func (p *Printout) Write(text []byte) (int, error) {
 	return p.Buffer.Write(text)
 }
 
-// Excerpt returns a text about the beginning of a program's output, for errors about output that cannot be parsed.
+// Excerpt returns a phrase that quotes the beginning of a program's output, for errors about output that cannot be
+// parsed.
 func Excerpt(text []byte) string {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "it printed nothing"

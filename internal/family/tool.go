@@ -14,23 +14,25 @@ import (
 type Tool interface {
 	// Name returns the name for --tool.
 	Name() string
-	// Supports returns nil, or an error that wraps result.ErrNotSupported and has the reason. It is pure.
+	// Supports returns nil, or an error that wraps result.ErrNotSupported and contains the reason. It is pure.
 	Supports(w Workload) error
 	// Metrics returns the metrics that a run of w may have, each once; a run may lack some of them. It is pure.
 	Metrics(w Workload) []metric.Metric
 	// Program returns the program that a run of w needs on the hosts, which may lack it; empty: only the agent.
 	Program(w Workload) string
-	// Run runs w once. It leaves nothing running on either host, also after an error or when ctx ends. An error means that
-	// there is no measurement; an invalid measurement has Invalid set. Raw holds the exact commands and outputs, if there
-	// are any also with an error. Errors that wrap result.ErrNotSupported are about this pair (tool not installed). Run
-	// may be called for several pairs at the same time.
+	// Run runs w once. It leaves nothing running on either host, also after an error or when ctx ends. An error means
+	// that there is no measurement; an invalid measurement has Invalid set. Raw holds the exact commands and outputs,
+	// as far as there are any, also with an error. An error that wraps result.ErrNotSupported means that this pair
+	// cannot run w, for example because the tool is not installed. Run may be called for several pairs at the same
+	// time.
 	Run(ctx context.Context, p host.Pair, w Workload, t Times) (result.Measurement, error)
 }
 
 // A Selftester is a tool that checks its results against known values on this machine.
 type Selftester interface {
-	// Selftest makes all checks, on targets that open opens, such as lab:host?rate=1Gbit/s, and reports each when it is
-	// done. It returns how many checks failed, or an error if they could not be made.
+	// Selftest runs all checks, and calls report for each when it is done. open opens a target by its specification,
+	// such as lab:host?rate=1Gbit/s. Selftest returns how many checks failed, or an error if the checks could not be
+	// run.
 	Selftest(ctx context.Context, open func(spec string) (targets.Target, error), report func(Check)) (
 		failed int, err error)
 }
@@ -42,7 +44,7 @@ type Check struct {
 	Saw   string // measured value with units
 	// Truth is the true value with its tolerance; empty if there is none.
 	Truth string
-	// Passed is meaningful if there is a truth. Reason is why the check could not be made, or failed.
+	// Passed is meaningful only if there is a Truth. Reason is why the check failed or could not be run.
 	Passed bool
 	Reason string
 }

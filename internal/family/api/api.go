@@ -7,12 +7,12 @@
 //   - namespace/*, service/* and deployment/* measure how soon the API server answers while controllers act on the
 //     calls: finalizers, addresses, ReplicaSets. They do not measure when the controllers are done.
 //   - pod/* measures the same for pods that fit no node. It does not measure how long pods take to start.
-//   - deployment/*:replicas=N and pod/*:start=true measure it while pods start, or run, on a node.
-//   - list measures reading many objects: from the API server's memory, or with consistent=true as of now.
+//   - deployment/*:replicas=N and pod/*:start=true measure the same while pods start, or run, on a node.
+//   - list measures reading many objects: from the API server's memory or, with consistent=true, as they are now.
 //   - watch measures how long after its request a watcher sees a new object.
-//   - floor measures the round trip with hardly any work (GET /version); no other case is below it.
+//   - floor measures the round trip with hardly any work (GET /version); no other case can be faster.
 //   - pod-startup measures how long a pod takes from the request until it is seen to be ready, with an image that is on
-//     the node; it does not measure pulling images. pod-deletion measures how long a pod takes to be gone.
+//     the node; it does not measure pulling images. pod-deletion measures how soon a deleted pod is gone.
 //
 // Calls are made one by one at planned times, at a rate that does not disturb a healthy server. None measures the
 // server's capacity; knee= does.
@@ -32,7 +32,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// path begins the names of all cases.
+// path is the first part of the names of all cases.
 const path = "api"
 
 // Family returns the family of calls to an API server, measured by the tools.
@@ -124,8 +124,8 @@ func (w Workload) Resolved() (Workload, error) {
 	return w, w.validate()
 }
 
-// defaultPace returns the pace of a workload without parameters. That of pods is SIG Scalability's, since starting pods
-// delays the start of others.
+// defaultPace returns the pace of a workload without parameters. Calls that start or end pods are made only once per
+// second, because starting pods delays the start of others.
 func (w Workload) defaultPace() family.Pace {
 	if w.churns() {
 		return family.Pace{Rate: 1}
@@ -227,7 +227,7 @@ func (w Workload) Disturbs(t family.Times) string {
 	return ""
 }
 
-// Sends returns nothing of the user's: the target knows its API server.
+// Sends returns the zero Sent: the target determines the API server.
 func (w Workload) Sends() family.Sent { return family.Sent{To: host.Destination{}} }
 
 // At returns the workload at another rate or number of clients. Workloads that start or end pods stay as they are, and
@@ -244,11 +244,12 @@ func (w Workload) At(rate float64, clients int) family.Workload {
 	return w
 }
 
-// HTTPTraits returns the pace, the objective, and the metrics besides latency.
+// HTTPTraits returns the pace, the objective, and the metrics in addition to latency.
 func (w Workload) HTTPTraits() family.HTTPTraits {
 	a := family.HTTPTraits{Pace: w.Pace}
 	if w.Rate > 0 {
-		// A closed loop hardly samples the time in which a server stalls, and a search brings it to its limit.
+		// The objective is for open loops: a closed loop hardly samples a stall of the server, and a search overloads
+		// it.
 		a.Objective = w.objective()
 	}
 	switch w.Verb {
@@ -262,10 +263,10 @@ func (w Workload) HTTPTraits() family.HTTPTraits {
 	return a
 }
 
-// Verb is the agent's verb; its body is a [Run].
+// Verb is the verb of requests to the agent; their body is a [Run].
 const Verb = "api"
 
-// A Run is the request to an agent.
+// A Run is the body of a request to the agent.
 type Run struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Workload Workload      `json:"workload"`

@@ -19,7 +19,8 @@ type Call struct {
 	Resource string `json:"resource,omitempty"`
 	Verb     string `json:"verb,omitempty"`    // create, get, …; floor, pod-startup and pod-deletion without a resource
 	Objects  int    `json:"objects,omitempty"` // number of objects in a list
-	// Consistent reads lists from etcd; without it, resourceVersion=0 reads them from the API server's memory.
+	// Consistent lists the objects as they are now, for which the API server asks etcd. Without it, lists have
+	// resourceVersion=0 and come from the API server's memory.
 	Consistent bool `json:"consistent,omitempty"`
 	// Replicas is the number of pods of each Deployment, from 1 to [MaxReplicas], which start; 0: none.
 	Replicas int `json:"replicas,omitempty"`
@@ -33,7 +34,7 @@ const MaxReplicas = 10
 // StartedObjects is how many objects a run creates to get, update, patch or scale if their pods start.
 const StartedObjects = 4
 
-// Starts reports whether pods start.
+// Starts reports whether pods of the run start.
 func (c Call) Starts() bool { return c.podLifecycle() || c.Replicas > 0 || c.Start }
 
 // podLifecycle reports whether the call is pod-startup or pod-deletion.
@@ -44,7 +45,8 @@ func (c Call) churns() bool {
 	return c.podLifecycle() || c.Starts() && slices.Contains([]string{"create", "delete", "watch", "scale"}, c.Verb)
 }
 
-// Pods returns how many pods a run with so many calls starts, including those that exist before the first call.
+// Pods returns how many pods a run with the given number of calls starts, including those that exist before the first
+// call.
 func (c Call) Pods(calls float64) float64 {
 	each := float64(max(c.Replicas, 1))
 	switch {

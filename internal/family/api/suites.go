@@ -7,8 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The windows of runs. At the default rate of 20 per second the standard one has 200 requests, and 10 pods start in it.
-// The short one has 50 requests, enough for a median, but too few pods for one.
+// The windows of runs. At the default rates the standard window has 200 requests, or 10 pods that start. The short
+// window has 50 requests, which are enough for a median; its pods are too few.
 const (
 	standard = 10 * time.Second
 	short    = 2500 * time.Millisecond

@@ -28,8 +28,8 @@ func (e entry) definition() (string, error) {
 	return string(text), err
 }
 
-// parseFile reads one description, which gets the file's name, or several by their names. Every error wraps
-// webapp.ErrDescription and has the line in the file, if that is known.
+// parseFile reads a file with one description, which is named after the file, or with several descriptions by name.
+// Every error wraps webapp.ErrDescription and has the line in the file, if that is known.
 func parseFile(name string, data []byte) (map[string]entry, error) {
 	var top map[string]any
 	if err := userfile.Decode(data, &top); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// window is the window of all runs, that of published measurements.
+// window is the window of all runs, the same as in published measurements.
 const window = 10 * time.Second
 
 // suites returns the built-in suites.

@@ -44,7 +44,7 @@ const (
 	usualMount  = 300 * time.Millisecond // to create and remove a run's mount
 )
 
-// Path begins the names of all cases.
+// Path is the first part of the names of all cases.
 const Path = "app"
 
 // Family returns the family of requests to applications, measured by the tools.
@@ -161,8 +161,8 @@ func (w Workload) subject() string {
 
 func (w Workload) String() string { return Path + "/" + w.Title() }
 
-// Metric returns the metric of verdicts. That of published measurements is the mean, which at saturation is the number
-// of clients divided by the rate.
+// Metric returns the metric that verdicts are about. For published measurements it is the mean, which at saturation is
+// the number of clients divided by the rate.
 func (w Workload) Metric() string {
 	if w.Of == Vault && w.Name == vault.Published && w.MostClients == 0 {
 		return metric.Mean
@@ -188,7 +188,8 @@ func (w Workload) Traits() family.Traits {
 // Disturbs returns the reason why the workload may disturb other users of the application, empty if there is none.
 func (w Workload) Disturbs(family.Times) string { return w.Pace.Disturbs() }
 
-// Sends returns the destination, files and variables of a description. It is zero for Vault, which the target knows.
+// Sends returns the destination, files and variables of a description. It returns zero for Vault, whose address the
+// target knows.
 func (w Workload) Sends() family.Sent {
 	d, err := w.Description()
 	if err != nil {

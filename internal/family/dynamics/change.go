@@ -27,7 +27,7 @@ const (
 // A kind holds the properties of a change.
 type kind struct {
 	about    string        // a description for readers
-	verdict  string        // the metric of verdicts
+	verdict  string        // the metric that verdicts are about
 	quantity string        // a name of that metric for readers
 	resource string        // the resource that is changed
 	trials   int           // default number of trials per run
@@ -35,7 +35,7 @@ type kind struct {
 	setup    time.Duration // usual time before the first trial
 }
 
-// kinds holds the properties of every change. Trials of a run take some 6 s.
+// kinds holds the properties of every change. The default trials of a run take 4 to 10 s in all, without the setup.
 var kinds = map[Change]kind{
 	PolicyDeny: {"a NetworkPolicy forbids traffic to a pod", PartOf(probe.New) + metric.Programming, "time until it holds",
 		"networkpolicy", 4, 900 * time.Millisecond, 2 * time.Second},

@@ -10,7 +10,7 @@
 //   - endpoint-ready measures how long after a pod is ready its Service answers; endpoint-gone how long a Service sends
 //     requests to a pod that has gone, with or without notice; service-programming how long a new Service does not
 //     answer.
-//   - first-packet measures how long after the request for a pod it answers, and can send.
+//   - first-packet measures how long after the request for a pod the pod answers, and can send.
 //   - rollout measures what clients lose in a rolling update.
 //
 // They measure what this pod's node sees; other nodes may see a change sooner or later. Of the causes of a delay (API
@@ -31,7 +31,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// path begins the names of all cases.
+// path is the first part of the names of all cases.
 const path = "dynamics"
 
 // Family returns the family of changes, measured by the tools.
@@ -60,8 +60,8 @@ const (
 	defaultInterval = time.Millisecond
 	minInterval     = 500 * time.Microsecond
 	maxInterval     = 100 * time.Millisecond
-	// TrialTimeout is how long a trial waits for a change to show. A trial without it is censored: the change took
-	// longer.
+	// TrialTimeout is how long a trial waits for a change to show. If the change does not show in that time, the trial
+	// is censored: the change took longer.
 	TrialTimeout = 20 * time.Second
 )
 
@@ -200,10 +200,10 @@ func (w Workload) Traits() family.Traits {
 // startTime is how long a pod may take to start or to end.
 const startTime = 40 * time.Second
 
-// Verb is the agent's verb; its body is a [Run].
+// Verb is the verb of requests to the agent; their body is a [Run].
 const Verb = "dynamics"
 
-// A Run is the request to an agent.
+// A Run is the body of a request to the agent.
 type Run struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Workload Workload      `json:"workload"`

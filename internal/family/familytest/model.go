@@ -21,8 +21,8 @@ import (
 )
 
 // A Model is a tool that measures nothing. It draws its results from a seeded model with log-normal noise between runs
-// and an effect of each label (the part of a host's name before "!", as with the twin of a target), so that tests know
-// what an analysis must find. Fields are set before first use.
+// and an effect of each label (the part of a host's name before "!", by which the twins of package targettest name
+// their hosts), so that tests know what an analysis must find. Fields are set before first use.
 type Model struct {
 	Called string  // name of the tool; empty means "model"
 	Starts string  // what Program returns
@@ -33,7 +33,8 @@ type Model struct {
 	Effects map[string]float64
 	// Unsupported holds the reasons why kinds are not supported.
 	Unsupported map[netload.Kind]string
-	// Fail is called in every run, with the number of the run from 1. A run with an invalid reason is invalid.
+	// Fail is called in every run, with the number of the run from 1. The run is invalid if the returned reason is not
+	// empty.
 	Fail func(call int, p host.Pair, w family.Workload) (invalid string, err error)
 	// Wait replaces the waiting for warm-up and window. If it is nil, a run of less than a minute ends at once, and a
 	// longer one waits.
@@ -52,7 +53,7 @@ const (
 	baseConnect    = 80e-6       // s
 	modelSamples   = 1000        // in each histogram
 	sampleSpread   = 0.2         // standard deviation of the logarithm within a run
-	waitFrom       = time.Minute // runs of this length wait
+	waitFrom       = time.Minute // runs of at least this length wait
 )
 
 // Name implements family.Tool.

@@ -37,7 +37,7 @@ type Config struct {
 	// Workloads lists the workloads to run; nil means every kind of the family network with its defaults.
 	Workloads []family.Workload
 	Times     family.Times // zero: 300 ms after 50 ms of warm-up
-	// Running returns what runs on the hosts of the last pair now.
+	// Running lists what is running on the hosts of the last pair. A run must leave it unchanged.
 	Running func(t *testing.T) []string
 }
 
@@ -193,7 +193,7 @@ func testGate(t *testing.T, c Config, w family.Workload) {
 	}
 }
 
-// Check returns what is wrong with a measurement of w, whatever the tool.
+// Check returns what is wrong with a measurement of w, by the rules that hold for all tools.
 func Check(w family.Workload, m result.Measurement) []string {
 	var problems []string
 	note := func(format string, a ...any) { problems = append(problems, fmt.Sprintf(format, a...)) }
@@ -216,8 +216,8 @@ func Check(w family.Workload, m result.Measurement) []string {
 	return problems
 }
 
-// Unlisted returns what is wrong with the values of a measurement whose metrics the tool does not list, or lists with
-// another unit or direction.
+// Unlisted returns a problem for each value of a measurement whose metric the tool does not list, or lists with another
+// unit or direction.
 func Unlisted(listed []metric.Metric, m result.Measurement) []string {
 	var problems []string
 	for _, v := range m.Values {

@@ -112,7 +112,7 @@ func exact(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// Parse reads the form that String writes. Sizes may have units (64KiB). Every error Is family.ErrInvalid.
+// Parse reads the form that Name writes. Sizes may have units (64KiB). Every error wraps family.ErrInvalid.
 func Parse(text string) (netload.Spec, error) {
 	kind, opts, _ := strings.Cut(text, ":")
 	s := netload.Spec{Kind: netload.Kind(kind)}
@@ -208,8 +208,8 @@ func fraction(text string) (float64, error) { return unit.ParseAs(text, unit.Rat
 // unknownMTU is the assumed MTU of a path whose MTU is unknown: the smallest that IPv6 permits.
 const unknownMTU = 1280
 
-// Datagram returns the largest payload of a datagram to an address that fits into an MTU, in bytes: the MTU less the
-// headers of IP and UDP, at least least. An mtu of 0 is unknown.
+// Datagram returns the largest payload, in bytes, of a datagram to an address that fits into an MTU: the MTU minus the
+// headers of IP and UDP, but not below least and not above netload.MaxDatagram. An mtu of 0 means unknown.
 func Datagram(mtu int, to netip.Addr, least int) int {
 	header := 20 + 8
 	if to.Is6() && !to.Is4In6() {

@@ -63,7 +63,7 @@ func basic(k netload.Kind) netload.Spec {
 	return s
 }
 
-// usualSearch is what a search for the highest rate below a loss threshold usually takes.
+// usualSearch is the usual time of a search for the highest rate below a loss threshold.
 const usualSearch = 2 * time.Second
 
 // A Workload is a Spec on a path.
@@ -129,7 +129,7 @@ const (
 	gentleMessage   = 64     // bytes of a request or response in a closed loop, whose rate is unknown in advance
 )
 
-// Disturbs returns in what way the workload exceeds the limits for targets with other users; "" if it does not.
+// Disturbs returns how the workload exceeds the limits for targets with other users; "" if it does not.
 func (w Workload) Disturbs(family.Times) string {
 	bits := w.bits()
 	switch message := max(w.Request, w.Response); {

@@ -22,7 +22,7 @@ const (
 	maxFiles = 1 << 40 // bytes of the files of all processes
 )
 
-// A Job is a job of fio, with fio's names. All fields are comparable.
+// A Job is a job of fio, with fio's names. It is comparable with ==.
 type Job struct {
 	ReadWrite string `json:"rw,omitempty"`        // fio's rw: read, write, randread, randwrite, rw or randrw
 	Mix       int    `json:"mix,omitempty"`       // fio's rwmixread of a mixed job, in per cent
@@ -39,8 +39,8 @@ type Job struct {
 	FilePerJob int64 `json:"file_per_job,omitempty"`
 	// Untimed sets gtod_reduce=1: fio measures no latencies, and reads the clock less often.
 	Untimed bool `json:"gtod_reduce,omitempty"`
-	// Name and Text are set for a user-defined job: Text holds its section and the [global] before it, as in the
-	// file. The other fields are empty then.
+	// Name and Text are set for a user-defined job: Text holds its section and the [global] section before it, as in
+	// the file. The other fields are empty then.
 	Name string `json:"name,omitempty"`
 	Text string `json:"text,omitempty"`
 }
@@ -153,8 +153,8 @@ const jobPrefix = "job/"
 // readWrites are the values of rw.
 var readWrites = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
 
-// Parse reads a job as Title writes it. text is the definition of a user-defined job, and empty otherwise. Every
-// error Is family.ErrInvalid.
+// Parse reads a job as Title writes it. text is the definition of a user-defined job, and empty otherwise. Every error
+// wraps family.ErrInvalid.
 func Parse(name, text string) (Job, error) {
 	if own, is := strings.CutPrefix(name, jobPrefix); is {
 		j := Job{Name: own, Text: text}
@@ -259,8 +259,8 @@ func (j Job) Title() string {
 // blockText formats a size as fio does: 1 MiB is 1m, even if a published job has 1024k.
 func blockText(n int) string { return inUnits(n, "m", "k", "") }
 
-// Resolved returns the job with fio's defaults, or an error that Is family.ErrInvalid and names the value that is out
-// of range.
+// Resolved returns the job with fio's defaults, or an error that wraps family.ErrInvalid and names the value that is
+// out of range.
 func (j Job) Resolved() (Job, error) {
 	if j.Name == "" {
 		j.Depth, j.Jobs = cmp.Or(j.Depth, 1), cmp.Or(j.Jobs, 1)

@@ -40,8 +40,8 @@ type Section struct {
 	Global, Own []Option
 }
 
-// Get returns the effective value of an option: the last one of the job's own section, else the last global one. is is
-// false if there is none. The key may be the long form or the short one, such as readwrite or rw.
+// Get returns the effective value of an option: the last one of the job's own section, else the last global one. is
+// reports whether there is one. The key may be the long form or the short one, such as readwrite or rw.
 func (s Section) Get(key string) (value string, is bool) {
 	key = canonical(key)
 	for _, list := range [][]Option{s.Global, s.Own} {
@@ -72,8 +72,8 @@ func (s Section) Text() string {
 
 const global = "global"
 
-// ParseFile reads the jobs of a file, at least one. Every error Is [ErrJobFile] and begins with the file's name and a
-// line.
+// ParseFile reads the jobs of a file, at least one. Every error wraps [ErrJobFile] and begins with the file's name and
+// a line.
 func ParseFile(file string, data []byte) ([]Section, error) {
 	fail := func(line int, format string, a ...any) error {
 		return fmt.Errorf("%s:%d: %w: %w", file, line, ErrJobFile, fmt.Errorf(format, a...))
@@ -181,7 +181,7 @@ func parseOption(line string) (Option, error) {
 	return o, o.check()
 }
 
-// Size returns how many bytes of its file the job covers; is is false if the job does not set it.
+// Size returns how many bytes of its file the job covers; is reports whether the job sets a valid size.
 func (s Section) Size() (bytes int64, is bool, err error) {
 	text, is := s.Get("size")
 	if !is {
@@ -191,7 +191,7 @@ func (s Section) Size() (bytes int64, is bool, err error) {
 	return bytes, err == nil, err
 }
 
-// Number returns a whole number, or otherwise if the job does not set a valid one.
+// Number returns the value of an option as a whole number, or otherwise if the job does not set a valid one.
 func (s Section) Number(key string, otherwise int) int {
 	text, _ := s.Get(key)
 	n, err := strconv.Atoi(text)
@@ -201,7 +201,7 @@ func (s Section) Number(key string, otherwise int) int {
 	return n
 }
 
-// Flag reports whether an option that is 0 or 1 is on; without a value it is.
+// Flag reports whether an option is on: it is set, and its value is not 0.
 func (s Section) Flag(key string) bool {
 	text, is := s.Get(key)
 	return is && text != "0"
@@ -214,7 +214,7 @@ var (
 	}
 )
 
-// Duration returns a time; 0 if the job does not set a valid one.
+// Duration returns the value of an option as a time; 0 if the job does not set a valid one.
 func (s Section) Duration(key string) time.Duration {
 	text, _ := s.Get(key)
 	m := fileTime.FindStringSubmatch(strings.ToLower(text))

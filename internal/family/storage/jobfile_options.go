@@ -7,11 +7,13 @@ import (
 	"strings"
 )
 
-// canonical returns the option's name that key is an alias of, or key.
+// canonical returns the name of the option of which key is an alias, or key itself.
 func canonical(key string) string {
 	return cmp.Or(aliases[key], key)
 }
 
+// aliases maps aliases to the names of options. buffered has a name of its own, because its meaning is the opposite of
+// that of direct.
 var aliases = map[string]string{
 	"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "blockalign": "ba", "startdelay": "start_delay",
 	"buffered": "direct.not", "timeout": "runtime",

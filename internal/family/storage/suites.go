@@ -27,22 +27,22 @@ func suites() []family.Suite {
 			jobs(result.Exploratory, "randwrite-4k-qd1", "randrw70-4k-qd16-jobs4")),
 		newSuite("storage:quick", "one case each of latency, operations, bandwidth and fdatasync, in short runs",
 			short, jobs(result.Primary, "randread-4k-qd1", "randwrite-4k-qd64", "read-1m-qd16", "write-2300-qd1-fdatasync")),
-		// The six of the twelve jobs of K-Bench's dp_fio that use the volume; those with libaio make the four published
-		// figures. Unlike K-Bench, with latencies and one file for the four threads instead of four.
+		// Six of the twelve jobs of K-Bench's dp_fio use the volume; the four published figures come from those with
+		// libaio. Unlike K-Bench, this suite measures latencies, and the four threads of a job share one file.
 		newSuite("storage:kbench", "K-Bench's jobs: the asynchronous ones of the Constellation v2.0 report, and the "+
 			"synchronous ones", standard,
 			jobs(result.Primary, "randrw70-4k-qd16-jobs4", "randrw100-4k-qd16-jobs4", "randrw0-4k-qd16-jobs4"),
 			jobs(result.Exploratory, "randrw70-4k-qd1-jobs4:ioengine=sync", "randrw100-4k-qd1-jobs4:ioengine=sync",
 				"randrw0-4k-qd1-jobs4:ioengine=sync")),
-		// The same as in K-Bench, except for the design's duration, and the depth of 1 of the synchronous engine, for which
-		// K-Bench sets 16 without effect.
+		// The same as in K-Bench, except for the duration, which the design sets, and the queue depth of the
+		// synchronous engine: it is always 1, though K-Bench sets 16.
 		newSuite("storage:kbench-published", "K-Bench's jobs without latencies, each thread with a file of 1 GiB", standard,
 			jobs(result.Primary, asPublished("randrw70-4k-qd16-jobs4:"), asPublished("randrw100-4k-qd16-jobs4:"),
 				asPublished("randrw0-4k-qd16-jobs4:")),
 			jobs(result.Exploratory, asPublished("randrw70-4k-qd1-jobs4:ioengine=sync,"),
 				asPublished("randrw100-4k-qd1-jobs4:ioengine=sync,"), asPublished("randrw0-4k-qd1-jobs4:ioengine=sync,"))),
-		// One thread each, as published, but not pinned to CPU 1 (cpus_allowed=1), and for the design's duration instead of
-		// once for 60 s.
+		// Each job has one thread, as published, but is not pinned to CPU 1 (cpus_allowed=1), and runs for the design's
+		// duration instead of once for 60 s.
 		newSuite("storage:constellation", "the IOPS and bandwidth jobs of the Constellation v2.6 report",
 			standard, jobs(result.Primary,
 				"randread-4k-qd128", "randwrite-4k-qd128", "randread-1m-qd128", "randwrite-1m-qd128")),
@@ -73,8 +73,8 @@ func jobs(role result.Role, names ...string) []family.Case {
 // longest is the longest window that a file can set.
 const longest = 10 * time.Minute
 
-// fileSuite makes a primary case of each job of a file. The window is the longest runtime in it. Every error Is
-// ErrJobFile and names the line.
+// fileSuite makes a primary case of each job of a file. The window is the longest runtime in it. Every error wraps
+// ErrJobFile.
 func fileSuite(name string, data []byte) (family.Suite, error) {
 	jobs, err := ParseFile(name, data)
 	if err != nil {

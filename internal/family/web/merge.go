@@ -155,8 +155,8 @@ func (b *builder) checkCPUWait() error {
 	if err != nil {
 		return err
 	}
-	// One wait is compared with the time of a whole response, which may take several reads, so that a tenth of it is much.
-	// If no response was read at all, any wait is.
+	// Starved compares one wait with the time of a whole response. A response may take several reads, each with a wait,
+	// so that a wait of a tenth of that time is much. If no response was read, every long wait counts.
 	took, words := 0.0, "no request was answered"
 	if service.Count() > 0 {
 		took = service.Quantile(0.5)

@@ -23,11 +23,11 @@ import (
 
 const (
 	sliMetric   = "apiserver_request_sli_duration_seconds" // without the time in webhooks and queues
-	wholeMetric = "apiserver_request_duration_seconds"     // with all of it
+	wholeMetric = "apiserver_request_duration_seconds"     // with that time
 	startMetric = "process_start_time_seconds"             // when the server began to count
 )
 
-// A count is a histogram at one time.
+// A count is the state of a histogram at one time.
 type count struct {
 	buckets map[float64]float64 // cumulative counts by upper bounds in seconds
 	sum     float64             // s
@@ -36,11 +36,11 @@ type count struct {
 
 // A scrape holds the metrics of a server that are needed here.
 type scrape struct {
-	start      float64 // of the server, seconds since 1970
+	start      float64 // start of the server, seconds since 1970
 	sli, whole count
 }
 
-// A series holds the labels of a call's histograms.
+// A series holds the labels that identify the histograms of a call.
 type series struct{ verb, resource, subresource string }
 
 // seriesOf returns the series in which the API server counts a call, and false if it has none.
@@ -225,8 +225,8 @@ func (r *run) withServerMetrics(ctx context.Context, do func(context.Context) er
 	return nil
 }
 
-// serverFacts adds a histogram to the facts: the count, the mean, and the bounds of the 99th percentile. It includes
-// the requests of others, and those that create and remove the run's objects.
+// serverFacts adds a histogram to the facts: the count, the mean, and the bounds of the 99th percentile. The histogram
+// includes the requests of others, and those of the warm-up.
 func (r *run) serverFacts(name string, c count) {
 	if c.n <= 0 {
 		r.serverFact("."+name, "nothing was counted")

@@ -43,7 +43,7 @@ func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
 func startableSpec(i apiserver.Inventory, node string) map[string]any {
 	spec := i.PodSpec("")
 	if node != "" {
-		// By a label and not by nodeName, since the scheduler's work is part of a start.
+		// Not by nodeName, because the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": node}
 	}
 	maps.Copy(spec, i.Pod)
@@ -64,7 +64,7 @@ func updated(text []byte) (before, after []byte, err error) {
 	delete(meta, "resourceVersion")
 	delete(meta, "managedFields")
 	delete(o, "status")
-	const placeholder = "\x00" // written as \u0000, which no value of the server's has
+	const placeholder = "\x00" // encoded as \u0000, which no value of the server has
 	annotations, ok := meta["annotations"].(map[string]any)
 	if !ok {
 		annotations = map[string]any{}
@@ -82,7 +82,7 @@ func updated(text []byte) (before, after []byte, err error) {
 	return []byte(first), []byte(last), nil
 }
 
-// initialObjects returns how many objects a run creates before its first call, for so many planned calls.
+// initialObjects returns how many objects a run creates before its first call. calls is the number of planned calls.
 func initialObjects(c api.Call, calls uint64) uint64 {
 	some := uint64(20)
 	if c.Starts() {

@@ -80,7 +80,7 @@ type throughput struct {
 	first, last time.Time
 }
 
-// add adds a pod that was requested at sent and took so long to be ready.
+// add adds a pod that was requested at sent and was ready after took.
 func (t *throughput) add(sent time.Time, took time.Duration) {
 	if t.pods == 0 || sent.Before(t.first) {
 		t.first = sent
@@ -147,7 +147,7 @@ func (r *run) awaitPods(ctx context.Context, want uint64) error {
 	}
 }
 
-// startAll starts so many pods and returns when they are ready.
+// startAll starts the given number of pods and returns when they are ready.
 func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
 	ready := newDelay("ready")
 	w, err := r.Client.Watch(ctx, r.source.Inventory, func(e apiserver.Event, _ time.Time) {

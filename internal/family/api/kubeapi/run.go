@@ -90,7 +90,7 @@ func (r *run) readVersion(ctx context.Context) error {
 	}
 	r.result.Facts["api.version"] = version.GitVersion
 	r.result.Facts["api.protocol"] = answer.Proto
-	// The priority that API Priority and Fairness gives these requests.
+	// API Priority and Fairness reports the priority of these requests by UIDs.
 	for fact, field := range map[string]string{"api.flow-schema": "X-Kubernetes-Pf-Flowschema-Uid",
 		"api.priority-level": "X-Kubernetes-Pf-Prioritylevel-Uid"} {
 		if v := answer.Header.Get(field); v != "" {
@@ -103,7 +103,7 @@ func (r *run) readVersion(ctx context.Context) error {
 	return nil
 }
 
-// do creates what the case needs, and measures it.
+// do creates the objects that the case needs, and measures the case.
 func (r *run) do(ctx context.Context) error {
 	call := r.Workload.Call
 	if err := r.checkLimits(); err != nil {
@@ -227,7 +227,7 @@ func (s *source) prepareUpdates(ctx context.Context, c *apiserver.Client, made [
 	return nil
 }
 
-// The limits of removeTime. The upper one lies within the time that a run may take in all.
+// Limits of removeTime. The upper one is within the time limit of a run.
 const (
 	minRemoveTime = 30 * time.Second
 	maxRemoveTime = 2 * time.Minute

@@ -18,7 +18,7 @@ type source struct {
 	node    string              // node on which pods start, empty for any
 	objects uint64              // objects that exist before the first call
 	fixed   []*httpload.Request // requests that do not depend on the operation, used in turn
-	updates [][2][]byte         // by object, what updated returns
+	updates [][2][]byte         // for each object, the results of updated
 	created atomic.Uint64       // objects created so far; a search creates in several rounds
 }
 

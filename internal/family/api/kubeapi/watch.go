@@ -96,8 +96,9 @@ func (d *delay) seenCount() uint64 {
 	return uint64(len(d.seen))
 }
 
-// missing returns how long the requests without an event have waited for it, at most limit of them. Some of these
-// requests were refused and have no event, but it is not known which; those that waited longest are counted.
+// missing returns how long requests have waited for an event that did not come, for the limit requests that waited
+// longest. The others are taken to be the refused ones, which have no event: it is not known which requests were
+// refused.
 func (d *delay) missing(m *sendTimes, limit uint64, inWindow func(uint64) bool) *netload.Histogram {
 	now := time.Now()
 	m.mu.Lock()

@@ -119,7 +119,7 @@ func (d Description) validateService() error {
 	return nil
 }
 
-// url returns the application's URL; that of a Service has its name in the cluster's DNS.
+// url returns the application's URL. For a Service it contains the Service's name in the cluster's DNS.
 func (d Description) url() string {
 	if d.Service == "" {
 		return d.URL
@@ -148,7 +148,7 @@ func (d Description) Variables() []string {
 	return d.names("", func(s Secret) string { return s.Env })
 }
 
-// names returns first and the name that of returns for each secret, without empty ones.
+// names returns first, followed by the names that the function of returns for the secrets, without empty ones.
 func (d Description) names(first string, of func(Secret) string) []string {
 	names := []string{first}
 	for _, r := range d.Requests {
@@ -227,7 +227,7 @@ func (r Request) validateSecrets() error {
 	return nil
 }
 
-// checkField returns an error for a header field that would end the header, or that the generator sets itself.
+// checkField returns an error for a header field that HTTP does not allow, or that the generator sets itself.
 func checkField(name, value string) error {
 	switch http.CanonicalHeaderKey(name) {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection":

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/httpload"
 )
 
-// A mix is a source of requests in random order with weights. The order depends on the seed and the number of the
-// operation only, so that every target gets the same requests.
+// A mix is a source of requests in random order with weights. The order depends only on the seed and the number of the
+// operation, so that every target gets the same requests.
 type mix struct {
 	seed  uint64
 	names []string

@@ -14,12 +14,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// The gate on lateness: a run is invalid if its prober is later than the greatest of these. A prober is late when its
+// The limits on lateness: a run is invalid if its prober is later than the largest of them. A prober is late when its
 // node lacks CPU, and then changes show later by the same time.
 const (
 	lateAtMost    = 0.005 // s
 	lateIntervals = 5     // intervals between probes
-	lateShare     = 0.1   // of the metric of verdicts
+	lateShare     = 0.1   // of the metric that verdicts are about
 )
 
 // merge turns the trials of a run into a measurement. It is pure.
@@ -55,7 +55,7 @@ type builder struct {
 
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
-// perTrial returns value, in ns, of each trial in seconds.
+// perTrial returns, in seconds, the times that the function value returns for the trials in ns.
 func (b *builder) perTrial(value func(trial.Trial) int64) []float64 {
 	list := make([]float64, 0, len(b.trials))
 	for _, t := range b.trials {

@@ -20,7 +20,7 @@ const afterChange = 300 * time.Millisecond
 // at once.
 const cutTimeout = 5 * time.Second
 
-// since returns how long after the request at is, at least 1 ns; 0 if at is 0, which means never.
+// since returns the time from request to at, at least 1 ns; 0 if at is 0, which means never. All times are in ns.
 func since(request, at int64) int64 {
 	if at == 0 {
 		return 0
@@ -28,7 +28,7 @@ func since(request, at int64) int64 {
 	return max(1, at-request)
 }
 
-// runPolicies forbids traffic to a pod and allows it again, and records the one that the case is about.
+// runPolicies forbids traffic to a pod and allows it again, and records the change that the case is about.
 func (r *run) runPolicies(ctx context.Context) error {
 	s, err := r.startServer(ctx, false)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *run) runPolicyFirst(ctx context.Context) error {
 			if t.Leaked = len(passed) > 0; t.Leaked {
 				t.Leak = slices.Max(passed) - slices.Min(passed)
 			}
-			t.Shown = map[probe.Kind]int64{probe.New: 1} // not censored: the trial saw all of the time
+			t.Shown = map[probe.Kind]int64{probe.New: 1} // not censored: the trial lasted its whole time
 		}); err != nil {
 			return err
 		}
@@ -322,8 +322,8 @@ func (r *run) setReady(ctx context.Context, s server, ready bool) error {
 
 const (
 	programmingTime = 2 * time.Second // from the announcement of endpoints until the datapath should have them
-	minLossTime     = 3 * time.Second // how long a trial records at least after a pod went
-	noLossTime      = time.Second     // how long all probes must be answered until a loss is over
+	minLossTime     = 3 * time.Second // how long a trial records at least after a pod is removed
+	noLossTime      = time.Second     // a loss is over if all probes of this time were answered
 )
 
 // runEndpointGone removes one of two pods behind a Service, in each trial.
@@ -393,14 +393,14 @@ func (r *run) removeServer(ctx context.Context, p *probe.Prober, goes server) er
 		t.Announced = since(request, p.At(changed))
 	}
 	if over {
-		t.Shown = map[probe.Kind]int64{probe.New: since(request, p.Now())} // not censored: the trial saw the end
+		t.Shown = map[probe.Kind]int64{probe.New: since(request, p.Now())} // not censored: the loss ended
 	}
 	r.addTrial(t, p, request)
 	return context.Cause(ctx)
 }
 
-// awaitNoLoss waits at least for least after the request, and until all new connections of the last [noLossTime] were
-// answered. It reports whether that happened in time.
+// awaitNoLoss waits until the time least has passed since the request, and all new connections of the last [noLossTime]
+// were answered. It reports whether that happened within [dynamics.TrialTimeout].
 func (r *run) awaitNoLoss(ctx context.Context, p *probe.Prober, request int64, least time.Duration) bool {
 	return poll(ctx, dynamics.TrialTimeout, func() bool {
 		now := p.Now()
@@ -450,7 +450,7 @@ func (r *run) runRollout(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// awaitRollout waits until all pods of the Deployment are available and of the generation.
+// awaitRollout waits until all pods of the Deployment are available and belong to the generation.
 func (r *run) awaitRollout(ctx context.Context, generation int) error {
 	if !poll(ctx, startTime, func() bool {
 		got := r.state.rolloutState()

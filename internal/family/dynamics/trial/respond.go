@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/load/probe"
 )
 
-// A responder describes what the pods of a run do. Everyone who may read pods can read its arguments.
+// A responder holds the settings of a pod that answers probes. It holds no secret, because everyone who may read pods
+// can read its arguments.
 type responder struct {
 	port     uint16
 	lock     probe.Lock

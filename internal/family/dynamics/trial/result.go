@@ -39,7 +39,7 @@ const (
 	keptAfter  = 6_000_000_000 // ns
 )
 
-// setLoss sets what became of the probes from the request to end, both on the prober's clock.
+// setLoss sets End, and the losses and lateness of the probes sent from request to end, both on the prober's clock.
 func (t *Trial) setLoss(traces []probe.Trace, request, end int64) {
 	t.End, t.Loss = end-request, map[probe.Kind]probe.Loss{}
 	for _, trace := range traces {
@@ -70,7 +70,7 @@ func (t *Trial) setTraces(traces []probe.Trace, request, end int64) {
 	}
 }
 
-// relative returns at relative to the request, ns, negative if it is earlier; 0 if at is 0, which means never.
+// relative returns the time from request to at in ns, negative if at is earlier; 0 if at is 0, which means never.
 func relative(request, at int64) int64 {
 	if at == 0 || at == request {
 		return 0

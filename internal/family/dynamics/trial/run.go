@@ -145,12 +145,13 @@ func (r *run) startProbes(ctx context.Context, to netip.AddrPort) (*probe.Prober
 	return probe.Start(ctx, probe.Config{To: to, Token: r.token, Interval: r.Workload.Interval, Most: maxProbeTime})
 }
 
-// maxProbeTime is enough for all trials of a case that keeps its prober.
+// maxProbeTime is how long a prober may send. It is enough for a case that keeps its prober for all trials, unless many
+// of them time out.
 const maxProbeTime = 5 * time.Minute
 
 const (
 	pollInterval = 5 * time.Millisecond
-	silenceTime  = 500 * time.Millisecond // without answers, after which traffic counts as blocked
+	silenceTime  = 500 * time.Millisecond // time without answers after which traffic counts as blocked
 )
 
 // poll waits until done returns true, at most for limit. It reports whether done did.
@@ -169,7 +170,7 @@ const answeringTime = 300 * time.Millisecond
 // awaitAnswers waits until all kinds of probes have been answered for [answeringTime]; what names their destination in
 // the error.
 func (r *run) awaitAnswers(ctx context.Context, p *probe.Prober, what string) error {
-	var answering int64 // since when all kinds are answered; 0 if they are not
+	var answering int64 // time since which all kinds are answered; 0: not all are
 	ok := poll(ctx, dynamics.TrialTimeout, func() bool {
 		now := p.Now()
 		for _, kind := range probe.Kinds() {
@@ -212,7 +213,8 @@ func awaitSilence(ctx context.Context, p *probe.Prober, kind probe.Kind, after i
 	return at
 }
 
-// lossTimeout is the time, ns, after which a probe without an answer counts as lost. Later probes are not evaluated.
+// lossTimeout is the time, ns, after which a probe without an answer counts as lost. The probes of the last lossTimeout
+// of a trial are not evaluated.
 const lossTimeout = int64(200 * time.Millisecond)
 
 // addTrial adds a trial that began at request, on the prober's clock, and ends now.

@@ -139,7 +139,7 @@ func (s *state) handleDeployment(e apiserver.Event, _ time.Time) {
 	}
 }
 
-// pod returns the state of the pod with a name, zero if there is none.
+// pod returns the state of the named pod, zero if there is none.
 func (s *state) pod(name string) pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()

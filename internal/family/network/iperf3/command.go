@@ -70,8 +70,8 @@ func newCommands(p host.Pair, w netload.Spec) (commands, error) {
 	return c, nil
 }
 
-// pin adds -A, which takes one CPU. It would force the threads of several flows onto it, so with several CPUs to choose
-// from it is used for a single flow only.
+// pin adds -A, which pins iperf3 to one CPU, with the threads of all flows. With several CPUs to choose from, it is
+// therefore used for a single flow only.
 func (c *commands) pin(p host.Pair, w netload.Spec) {
 	to := func(cpus []int) (args []string, name string) {
 		if len(cpus) == 1 || len(cpus) > 1 && w.Flows == 1 {

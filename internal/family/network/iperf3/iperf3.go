@@ -61,7 +61,7 @@ func metricsOf(k netload.Kind) []metric.Metric {
 	return nil
 }
 
-// Supports returns nil for tcp-stream, udp-stream-unpaced and udp-stream with a rate, else an error that Is
+// Supports returns nil for tcp-stream, udp-stream-unpaced and udp-stream with a rate, else an error that wraps
 // result.ErrNotSupported.
 func (Tool) Supports(w family.Workload) error {
 	s, is := network.Timed(w, family.Times{})

@@ -13,15 +13,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// Limits of the validity gates and of the generator.
+// Limits of the checks of a run.
 const (
-	// Of the requested window: a busy receiver starts its window a little late, and counts bytes and time from there.
+	// fullWindow is a share of the requested window: a busy receiver starts its window a little late, and counts bytes
+	// and time from there.
 	fullWindow = 0.8
 	onTime     = 0.95 // of the datagrams that should have been sent
 	limited    = 0.95 // of a CPU, for each thread of iperf3
 )
 
-// Metrics of both workloads, and of one of them. Not cwnd, which is in segments, whose size iperf3 does not report.
+// Metrics of all workloads, of datagrams and of TCP. metric.Cwnd is not among them: it is in segments, whose size
+// iperf3 does not report.
 var (
 	reported = []string{
 		metric.Throughput, metric.ThroughputTX, metric.ThroughputRX,
@@ -126,7 +128,7 @@ func (m *measurement) work(c commands, w netload.Spec, halves []half) error {
 		m.Add(metric.ThroughputTX, 8*halves[0].received.Bytes/halves[0].received.Seconds)
 		m.Add(metric.ThroughputRX, 8*halves[1].received.Bytes/halves[1].received.Seconds)
 	}
-	m.Add(metric.ThroughputSent, sent) // only of datagrams, and if one side's report is all that there is
+	m.Add(metric.ThroughputSent, sent) // kept only for datagrams and in a Report
 	if !w.Kind.Datagrams() {
 		return nil
 	}
@@ -204,7 +206,7 @@ func (m *measurement) steps(c commands, halves []half) {
 	m.Steps(metric.Throughput, c.step.Seconds(), all)
 }
 
-// gates adds the reasons why a direction must not count.
+// gates makes the run invalid for each reason why a direction must not count.
 func (m *measurement) gates(c commands, w netload.Spec, h half) {
 	if got := h.received.Seconds; got < fullWindow*c.window.Seconds() {
 		m.Refuse(result.ShortWindow, "the receiver's window was %.3g s long, not %g s", got, c.window.Seconds())

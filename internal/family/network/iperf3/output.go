@@ -109,7 +109,7 @@ func version(text string) (major, minor int, ok bool) {
 	return major, minor, n == 2
 }
 
-// threaded reports whether this version has a thread for every flow, as since 3.16.
+// threaded reports whether this version has a thread for every flow; versions from 3.16 have.
 func (o output) threaded() bool {
 	major, minor, ok := version(o.Start.Version)
 	return ok && (major > 3 || major == 3 && minor >= 16)

@@ -28,8 +28,8 @@ type Report struct {
 // invalid measurement with that reason. Errors are about text that is not such an output, and wrap [ErrOutput].
 //
 // A client knows what its server received from the server's count at the end, which in some versions is wrong with
-// --omit; then there is a warning. With --get-server-output the server's own output is used. The gates of [Tool] do not
-// apply, because they are about the way in which it runs iperf3.
+// --omit; then there is a warning. With --get-server-output the server's own output is used. The validity checks of
+// [Tool] do not apply, because they are about how it runs iperf3.
 func ReadReport(text []byte) (Report, error) {
 	own, err := parse(text)
 	if err != nil {
@@ -76,7 +76,7 @@ func (o output) workload() netload.Spec {
 	return w
 }
 
-// Datagrams returns how many datagrams of a size in bytes per second make a rate in bit/s; 0 for 0. It is rounded to
+// Datagrams returns how many datagrams per second, of size bytes each, make a rate in bit/s; 0 for 0. It is rounded to
 // six significant digits, since rates are not set more precisely.
 func Datagrams(bits float64, size int) float64 {
 	v := bits / 8 / float64(size)
@@ -174,7 +174,7 @@ func (o *output) halves(w netload.Spec, client, server *output) ([]half, error) 
 	return split(w, client, server)
 }
 
-// facts returns the facts of a report, which does not have all of those of a run by this tool.
+// facts returns the facts of a report, which are fewer than those of a run by this tool.
 func (o *output) facts(w netload.Spec) []result.Fact {
 	facts := []result.Fact{
 		{Name: "tool.version", Value: family.OrUnknown(o.Start.Version)},

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// gates adds the reasons why the run must not count.
+// gates makes the run invalid for each reason why it must not count.
 func (m *builder) gates(latency, late *netload.Histogram) {
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		if r.Failure != "" && m.Spec.Kind != netload.TCPCRR {

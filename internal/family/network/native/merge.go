@@ -18,13 +18,13 @@ import (
 type sides struct {
 	Spec           netload.Spec
 	Shared         bool   // both agents are on one machine
-	CPULimit       string // that the user set for both sides; empty: none
+	CPULimit       string // limit that the user set for both sides; empty: none
 	Client, Server netload.Report
 }
 
-// Limits of gates and warnings.
+// Limits of the checks that make a run invalid or add a warning.
 const (
-	shortWindow   = 0.9    // of the window: smallest ratio between it and the time between snapshots, either way
+	shortWindow   = 0.9    // smallest ratio of the window and the time between snapshots, either way
 	lateShare     = 0.1    // of the median latency: largest p99 of lateness
 	lateAtLeast   = 100e-6 // s; smaller lateness is always accepted
 	paceReached   = 0.98   // of the scheduled operations
@@ -164,8 +164,8 @@ func (m *builder) work(latency *netload.Histogram) {
 	}
 }
 
-// throughput adds the throughput, where receivers count units of so many bytes: the sum, and if there are two
-// directions each of them.
+// throughput adds the throughput: the sum and, if there are two directions, each of them. bytes is the size of the
+// units that receivers count.
 func (m *builder) throughput(bytes float64) {
 	bits := bytes * 8 / m.window()
 	m.Add(metric.Throughput, m.received()*bits)
@@ -181,7 +181,7 @@ func (s sides) loss() float64 {
 	return max(s.sent()-arrived, 0) / max(s.sent(), 1)
 }
 
-// datagrams adds what sequence numbers show.
+// datagrams adds what sequence numbers show: loss, reordering, duplicates and jitter.
 func (m *builder) datagrams() {
 	if m.sent() > 0 {
 		m.Add(metric.Loss, m.loss())
@@ -227,11 +227,11 @@ func (m *builder) cpu() {
 	// Spinning before scheduled times is a cost of the generator, not of the path. It is counted over the whole run.
 	whole := (m.Spec.Warmup + m.Spec.Duration).Seconds()
 	agents := (c.AgentUser+c.AgentSystem)/c.Window + (s.AgentUser+s.AgentSystem)/s.Window
-	// The idle level was measured earlier, when other programs may have been busy: the cost is at least that of the
-	// agents.
 	if m.Spec.Kind == netload.Unloaded {
 		m.unloaded(agents)
 	}
+	// The idle level was measured earlier, when other programs may have been busy: the cost is at least that of the
+	// agents.
 	used = max(max(used, agents)-(m.Client.Spin+m.Server.Spin)/whole, 0)
 	if bytes := m.bytes(); bytes > 0 {
 		m.Add(metric.CPUPerGB, used*m.window()/(bytes/1e9))
@@ -430,7 +430,8 @@ func (m *builder) pacing() string {
 	return fmt.Sprintf("%.0f/s", m.Spec.Rate)
 }
 
-// placement describes where the workers of a side ran: "0" pinned to it, "0-1 unpinned" observed there.
+// placement describes on which CPUs the workers of a side ran: "0" if they were pinned to CPU 0, "0,1 unpinned" if they
+// were not pinned and ran on both.
 func placement(r netload.Report) string {
 	var seen []int
 	pinned := true

@@ -41,7 +41,7 @@ func New() *Tool { return &Tool{} }
 // Name returns the name for --tool.
 func (t *Tool) Name() string { return "native" }
 
-// Supports returns an error that Is result.ErrNotSupported for datagrams that are too small to be numbered, pings of
+// Supports returns an error that wraps result.ErrNotSupported for datagrams that are too small to be numbered, pings of
 // Services and workloads of other families.
 func (t *Tool) Supports(w family.Workload) error {
 	s, is := network.Timed(w, family.Times{})
@@ -147,8 +147,8 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w netload.Spec, r *run) 
 	return m, err
 }
 
-// stepDown measures window n at a rate, and further ones at lower rates, until one loses no more than the threshold or
-// receives nothing.
+// stepDown measures a window at a rate, and further windows at lower and lower rates, until one loses no more than the
+// threshold or receives nothing, or netload.SearchWindows were measured. n is the number of the window, from 1.
 func stepDown(rate float64, measure func(n int, rate float64) (sides, error)) (s sides, err error) {
 	for n := 1; ; n++ {
 		if s, err = measure(n, rate); err != nil || s.loss() <= s.Spec.Loss || s.received() == 0 ||

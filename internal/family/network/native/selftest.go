@@ -18,7 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// window is the length of each measurement of a selftest; all of them take well under a minute.
+// window is the length of most measurements of a self-test, which takes well under a minute in all.
 const window = 500 * time.Millisecond
 
 // repeats is the number of measurements of each ceiling; their median is reported.
@@ -184,7 +184,7 @@ func (s selftest) losses(ctx context.Context) error {
 // and n trials, by its normal approximation (n p well above 10).
 func lossInterval(p, n float64) float64 { return 3.29 * math.Sqrt(p*(1-p)/n) }
 
-// skipped reports whether err means that this machine cannot make a check, and then reports the check as not tried.
+// skipped reports whether err means that this machine cannot run a check. If so, it reports the check as not tried.
 func (s selftest) skipped(name string, err error) bool {
 	if !errors.Is(err, result.ErrNotSupported) {
 		return false

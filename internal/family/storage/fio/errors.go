@@ -71,7 +71,7 @@ func (f failure) explain() error {
 	return f.underlying()
 }
 
-// underlying returns the underlying error.
+// underlying returns the cause or, without one, the error of errno.
 func (f failure) underlying() error {
 	if f.cause != nil {
 		return f.cause

@@ -72,7 +72,7 @@ func (t *Tool) forget(kept string) {
 	maps.DeleteFunc(t.files, func(p fileKey, _ layout) bool { return p.kept == kept })
 }
 
-// Supports returns nil for jobs of storage that fio can run, else an error that Is result.ErrNotSupported.
+// Supports returns nil for jobs of storage that fio can run, else an error that wraps result.ErrNotSupported.
 func (*Tool) Supports(w family.Workload) error {
 	_, err := newJob(w)
 	return err
@@ -164,7 +164,7 @@ func yes(is bool) string {
 	return "no"
 }
 
-// drawSeed returns a random seed for the offsets of a run.
+// drawSeed returns a random seed of 32 bits for the offsets of a run.
 func drawSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Limits of the gates.
+// Limits of the checks of a run.
 const (
 	shortWindow = 0.95 // of the window
 	deepEnough  = 0.90 // of the submissions at the requested depth
@@ -20,7 +20,7 @@ const (
 	uncounted   = 0.01 // of the operations; above it those that fio leaves out at the end matter
 )
 
-// gates adds the reasons why a run must not count.
+// gates makes the run invalid for each reason why it must not count.
 func (m *measurement) gates(j job, window time.Duration, g Group, notes string) {
 	o := g.Jobs[0]
 	if o.Error != 0 {
@@ -50,7 +50,7 @@ func (m *measurement) gates(j job, window time.Duration, g Group, notes string) 
 	}
 }
 
-// atDepth returns the share of the submissions with at least so many operations in flight, to the resolution of fio's
+// atDepth returns the share of the submissions with at least depth operations in flight, to the resolution of fio's
 // powers of two; known is false without data.
 func atDepth(levels map[string]float64, depth int) (share float64, known bool) {
 	for _, key := range slices.Sorted(maps.Keys(levels)) {

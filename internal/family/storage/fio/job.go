@@ -40,7 +40,7 @@ type job struct {
 	precondition, writes bool
 }
 
-// newJob converts a job of storage. An error Is result.ErrNotSupported.
+// newJob converts a job of storage. Every error wraps result.ErrNotSupported.
 func newJob(w family.Workload) (job, error) {
 	o, is := w.(storage.Job)
 	switch {

@@ -22,8 +22,8 @@ const (
 	probeFor    = 2 * time.Second
 	fillAtMost  = 3 * time.Minute
 	givenAtMost = 10 * time.Minute // for a size that the job sets, which has to be written completely
-	leastSize   = 64 << 20         // bytes, if the volume has so much
-	smallest    = 1 << 20          // bytes
+	leastSize   = 64 << 20         // bytes, if the volume has room for it
+	smallest    = 1 << 20          // bytes; also the unit in which files are written
 	unknownSize = 16 << 30         // bytes to use of a volume whose size is unknown
 )
 
@@ -50,7 +50,7 @@ func (l layout) facts() []result.Fact {
 	}
 }
 
-// sizeClass returns a file name's part for what determines the size.
+// sizeClass returns the part of a file's name for what determines its size.
 func (j job) sizeClass() string {
 	switch {
 	case j.files > 0:
@@ -78,7 +78,7 @@ func limit(v host.Volume) int64 {
 	return whole(v.Size)
 }
 
-// bySize returns the size by the rule, bounded by most; warning is set if the bound applies.
+// bySize returns the size by the rule, bounded by most; warning is set if the bound applies and the bandwidth is known.
 func bySize(bandwidth float64, window time.Duration, most int64) (size int64, rule, warning string) {
 	seconds := min(max(ruleLeast, time.Duration(ruleWindows*float64(window))), ruleMost).Seconds()
 	wanted := math.Max(leastSize, seconds*bandwidth)

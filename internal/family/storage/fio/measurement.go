@@ -200,7 +200,7 @@ const longestRun = 1e9
 // longest is the largest latency in a histogram, in ns: one hour.
 const longest = 3600 * 1e9
 
-// merged returns the histogram of all parts; nil unless each of them has bins.
+// merged returns the histogram of all parts; nil unless each of them has valid bins.
 func merged(parts []Latency) *hdrhistogram.Histogram {
 	if len(parts) == 0 {
 		return nil

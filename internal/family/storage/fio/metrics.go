@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Statistics of all operations of a job, and of one kind of them.
+// Metrics of all operations of a job, or of one kind of them.
 var (
 	percentiles = []string{metric.P50, metric.P90, metric.P95, metric.P99, metric.P999, metric.P9999}
 	latencies   = slices.Concat(percentiles, []string{metric.Mean, metric.Min, metric.Max, metric.Operations})

@@ -125,7 +125,8 @@ func (g Group) threads() int {
 	return n
 }
 
-// printed is the output of a command: with --status-interval several documents, the last of which covers the whole run.
+// printed holds the output of a command: with --status-interval several documents, the last of which covers the whole
+// run.
 type printed struct {
 	notes     string // text outside the documents
 	documents []Output
