@@ -27,8 +27,8 @@ type slot struct {
 // NewPool returns a pool without agents.
 func NewPool() *Pool { return &Pool{slots: map[string]*slot{}} }
 
-// On returns h with requests carried out by the pool's agent. Do recognises only the returned host itself, so a wrapper
-// must wrap h and not the returned host.
+// On returns a host like h, on which [Do] uses the pool's agent. Do recognises only the returned host itself, so a
+// wrapper must wrap h and not the returned host.
 func (p *Pool) On(h host.Host) host.Host { return pooled{h, p} }
 
 // A pooled host keeps its agent after a request.

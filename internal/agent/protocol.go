@@ -3,8 +3,8 @@
 // after another; [Pool] and [Do] start agents and send requests. The agent's program passes Serve a table of verbs;
 // this package knows none of them.
 //
-// An agent ends with its input, with its parent and with the [Pool] that started it. Between requests it does not
-// listen, and its process is in its initial state.
+// An agent ends when its input, its parent or the [Pool] that started it ends. Between requests it does not listen, and
+// its process is in its initial state.
 package agent
 
 import (
@@ -30,8 +30,8 @@ const (
 // A Request is work for an agent.
 type Request struct {
 	Verb string
-	// Token is the secret that clients must send to what the agent listens on for this request. It is passed to agents
-	// on standard input only.
+	// Token is the secret that clients must send to the ports on which the agent listens for this request. It is passed
+	// to agents on standard input only.
 	Token string
 	Body  any // parameters of the verb, marshalled as JSON
 }

@@ -108,7 +108,7 @@ func (a *process) awaitHello(ctx context.Context) error {
 	return nil
 }
 
-// killAndWait kills the agent, waits for its end and returns why.
+// killAndWait kills the agent with the error why, waits until it has ended, and returns why.
 func (a *process) killAndWait(why error) error {
 	a.kill(why)
 	<-a.ended

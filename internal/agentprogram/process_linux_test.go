@@ -200,7 +200,8 @@ func awaitState(t *testing.T, h host.Host, before processState) processState {
 	}
 }
 
-// The idle level is measured once in an agent's life, which is a block on one machine, and not again in later runs.
+// TestIdleLevel checks that the idle level is measured once in an agent's life, which is a block on one machine, and
+// not again in later runs.
 func TestIdleLevel(t *testing.T) {
 	watched := 0
 	n := netRunner{watch: func(time.Duration) (float64, error) {
@@ -223,7 +224,7 @@ func TestIdleLevel(t *testing.T) {
 	}
 }
 
-// No run leaves resources or changed settings in the process, whatever its kind.
+// TestRunsLeaveNothing checks that no run, whatever its kind, leaves resources or changed settings in the process.
 func TestRunsLeaveNothing(t *testing.T) {
 	client, server := startAgents(t)
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -258,8 +259,8 @@ func TestRunsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A network run has three events, however long its results: ready, and the end of both agents. The API server that
-// forwards them is not loaded with more.
+// TestQuiet checks that a network run has three events, however long its results: ready, and the end of both agents.
+// The API server that forwards them is not loaded with more.
 func TestQuiet(t *testing.T) {
 	client, server := startAgents(t)
 	if events := runBetween(t, client, server, netload.Spec{Kind: netload.TCPRR}, nil); events != 3 {
@@ -274,7 +275,8 @@ func serverRequest(w netload.Spec) agent.Request {
 	return agent.Request{Verb: netload.Verb, Token: string(text), Body: c}
 }
 
-// A server that waits for its client reports where it listens, ends when it is cancelled, and then listens no more.
+// TestCancelled checks that a server that waits for its client reports where it listens, ends when it is cancelled, and
+// then listens no more.
 func TestCancelled(t *testing.T) {
 	_, server := startAgents(t)
 	w, err := netload.Spec{Kind: netload.UDPRR, Duration: time.Minute}.Resolved()
@@ -308,7 +310,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// An agent that is killed during a run is replaced for the next run.
+// TestKilled checks that an agent that is killed during a run is replaced for the next run.
 func TestKilled(t *testing.T) {
 	client, server := startAgents(t)
 	w := netload.Spec{Kind: netload.TCPRR, Duration: time.Minute}

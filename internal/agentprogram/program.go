@@ -1,5 +1,5 @@
-// Package agentprogram is the program that runs on hosts: the agent, and other commands of a pod. It connects the
-// agent's protocol with the packages that carry out its requests: load generators and the preflight.
+// Package agentprogram implements the program that runs on hosts: the agent, and other commands of a pod. It connects
+// the agent's protocol with the packages that carry out its requests: load generators and the preflight.
 package agentprogram
 
 import (
@@ -136,9 +136,9 @@ func digest(out io.Writer) error {
 // parentInterval is the time between checks of the parent process.
 const parentInterval = 500 * time.Millisecond
 
-// cancelWithParent calls cancel when the process parent has ended, so that the agent has another parent. It polls,
-// because the kernel's signal for that (PR_SET_PDEATHSIG) is sent when the thread ends that started the agent, and a Go
-// program starts and ends threads at any time.
+// cancelWithParent calls cancel when the process with the ID parent has ended, which gives the agent another parent. It
+// polls, because the kernel's signal for that (PR_SET_PDEATHSIG) is sent when the thread that started the agent ends,
+// and a Go program starts and ends threads at any time.
 func cancelWithParent(ctx context.Context, parent int, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(parentInterval)
 	defer tick.Stop()

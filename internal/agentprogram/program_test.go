@@ -67,7 +67,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Each verb rejects an invalid body, and its error does not contain the token.
+// TestBodies checks that each verb rejects an invalid body, with an error that does not contain the token.
 func TestBodies(t *testing.T) {
 	const secret = "00112233445566778899aabbccddeeff"
 	w, err := netload.Spec{Kind: netload.TCPRR, Duration: 200 * time.Millisecond}.Resolved()

@@ -42,7 +42,8 @@ func newPod(name string) *pod {
 	return p
 }
 
-// Agents behind a supervisor live as long as their pool, and a cut connection loses only one run.
+// TestThroughSupervisor checks that agents behind a supervisor live as long as their pool, and that a cut connection
+// loses only one run.
 func TestThroughSupervisor(t *testing.T) {
 	pool := agent.NewPool()
 	defer pool.Close()

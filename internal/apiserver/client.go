@@ -164,7 +164,8 @@ func (c *Client) Ask(ctx context.Context, method, path, contentType string, body
 // concurrency is how many objects are created or removed at the same time.
 const concurrency = 8
 
-// forEach calls do for the object numbers from to to-1, [concurrency] at a time, until one of them fails.
+// forEach calls do for every n with from <= n < to, [concurrency] at a time, until a call fails. It returns the first
+// error.
 func forEach(ctx context.Context, from, to uint64, do func(ctx context.Context, n uint64) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -190,7 +191,7 @@ func forEach(ctx context.Context, from, to uint64, do func(ctx context.Context, 
 	return context.Cause(ctx)
 }
 
-// Create creates the objects from to to-1 and returns each as the server stores it.
+// Create creates the objects n with from <= n < to, and returns each as the server stores it.
 func (c *Client) Create(ctx context.Context, i Inventory, from, to uint64, spec map[string]any) ([][]byte, error) {
 	made := make([][]byte, to-from)
 	err := forEach(ctx, from, to, func(ctx context.Context, n uint64) error {
@@ -295,8 +296,8 @@ func (c *Client) deleteTree(ctx context.Context, i Inventory, asked map[string]t
 	return left, nil
 }
 
-// deleteCollection deletes all objects of the run with one request, of which a server deletes thousands per second. For
-// fewer than 20 objects, and those without a namespace, it returns errors.ErrUnsupported.
+// deleteCollection deletes all objects of the run with one request; a server then deletes thousands of objects per
+// second. For fewer than 20 objects, and those without a namespace, it returns errors.ErrUnsupported.
 func (c *Client) deleteCollection(ctx context.Context, i Inventory, n int) error {
 	const many = 20
 	if n < many || !i.Namespaced {

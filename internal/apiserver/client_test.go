@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// The address of a pod's API server is in its environment, its credentials in files.
+// TestInPod checks that a pod takes the API server's address from its environment, and the credentials from files.
 func TestInPod(t *testing.T) {
 	e := host.Endpoint{URL: "https://kubernetes.default.svc", InPod: true,
 		Secret: host.Secret{TokenFile: filepath.Join(t.TempDir(), "token")}}
@@ -37,7 +37,8 @@ func TestInPod(t *testing.T) {
 	}
 }
 
-// A removal that ends while controllers may still create objects reports that, although no object is left.
+// TestRemoveEndsWhileSettling checks that a removal that ends while controllers may still create objects reports that,
+// although no object is left.
 func TestRemoveEndsWhileSettling(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lists := 0

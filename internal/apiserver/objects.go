@@ -40,7 +40,7 @@ var kinds = map[string]Kind{
 	"networkpolicy": {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true},
 }
 
-// owned returns the kinds of object that controllers create for objects of kind k, with the labels of these.
+// owned returns the kinds of object that controllers create for objects of kind k, with the same labels.
 func (k Kind) owned() []Kind {
 	if k.Name == "Deployment" {
 		return []Kind{{"apps", "v1", "replicasets", "ReplicaSet", true}, KindOf("pod")}
@@ -125,8 +125,9 @@ func (i Inventory) PodMeta() map[string]any {
 	return meta
 }
 
-// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard; with a securityContext in
-// i.Pod the cluster may choose its user and groups. If label is not empty, only nodes with that label may run the pod.
+// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard; a securityContext in i.Pod
+// replaces its own, for clusters that choose the user and groups. If label is not empty, only nodes with that label may
+// run the pod.
 func (i Inventory) PodSpec(label string) map[string]any {
 	image := cmp.Or(i.Image, "knotmeter.invalid/none") // never pulled
 	spec := map[string]any{

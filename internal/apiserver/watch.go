@@ -129,7 +129,7 @@ func (w *Watch) read(seen func(Event, time.Time)) {
 	}
 }
 
-// Close ends the watch and waits until seen is called no more.
+// Close ends the watch. After it has returned, seen is not called any more.
 func (w *Watch) Close() {
 	_ = w.body.Close()
 	<-w.ended

@@ -47,7 +47,8 @@ func TestBuilderAdd(t *testing.T) {
 	}
 }
 
-// A percentile with too few operations is left out; Latencies adds a warning for it, Distribution does not.
+// TestBuilderLatencies checks that a percentile with too few operations is left out, and that Latencies adds a warning
+// for it and Distribution does not.
 func TestBuilderLatencies(t *testing.T) {
 	all := []string{metric.P50, metric.P99, metric.P999, metric.Mean, metric.Operations}
 	metrics := slices.Concat(metric.Of("", all...), metric.Of(metric.Reads, all...))

@@ -15,7 +15,7 @@ import (
 
 var families = family.List{network.Family(), storage.Family()}
 
-// The name of every path with every workload is parsed as the same case.
+// TestNamesRoundTrip checks that the name of every path with every workload is parsed as the same case.
 func TestNamesRoundTrip(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range result.Paths() {

@@ -32,7 +32,7 @@ func (d Destination) Exposed() bool {
 	return slices.ContainsFunc(hosts, func(name string) bool { return !Loopback(name) })
 }
 
-// Loopback reports whether a host's name or address is of the machine itself.
+// Loopback reports whether name is localhost or a loopback address.
 func Loopback(name string) bool {
 	address, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && address.Unmap().IsLoopback()

@@ -8,21 +8,21 @@ type Endpoint struct {
 	CAFile    string   `json:"ca_file,omitempty"`   // the same, in a file on the host
 	Leader    bool     `json:"leader,omitempty"`    // send requests only to the leader of several replicas
 	InPod     bool     `json:"in_pod,omitempty"`    // the host is a pod; its environment has the API server's address
-	Namespace string   `json:"namespace,omitempty"` // in which a run may make objects
-	Image     string   `json:"image,omitempty"`     // of the pods that a run makes
+	Namespace string   `json:"namespace,omitempty"` // namespace in which a run may create objects
+	Image     string   `json:"image,omitempty"`     // image of the pods that a run creates
 	// PullPolicy of that image: Always, IfNotPresent, Never, or empty for the API server's default.
 	PullPolicy string `json:"pull_policy,omitempty"`
-	// Node of the pods that a run makes; empty: any.
+	// Node is the node of the pods that a run creates; empty: any.
 	Node string `json:"node,omitempty"`
-	// Labels are added to every object that a run makes; Pod has fields for the spec of its pods.
+	// Labels are added to every object that a run creates; Pod holds fields for the spec of its pods.
 	Labels map[string]string `json:"labels,omitempty"`
 	Pod    map[string]any    `json:"pod,omitempty"`
 	// PodLabels and PodAnnotations are added to pods and their controllers; they keep service meshes from adding sidecars.
 	PodLabels      map[string]string `json:"pod_labels,omitempty"`
 	PodAnnotations map[string]string `json:"pod_annotations,omitempty"`
-	// Lacks has the reasons why requests are not possible, by the name of a resource, or metrics.
+	// Lacks holds the reasons why requests are impossible, by the name of a resource or "metrics".
 	Lacks map[string]string `json:"lacks,omitempty"`
-	// Names of objects that a server identifies by UID only, by UID.
+	// Names holds the names, by UID, of objects that a server identifies by UID only.
 	Names  map[string]string `json:"names,omitempty"`
 	HTTP   int               `json:"http,omitempty"` // 1: HTTP/1.1 even if the server offers HTTP/2
 	Secret Secret            `json:"secret,omitzero"`
@@ -31,10 +31,10 @@ type Endpoint struct {
 // A Secret holds a client's credentials. It is passed to agents on standard input only.
 type Secret struct {
 	Token     string `json:"token,omitempty"`
-	TokenFile string `json:"token_file,omitempty"` // on the host; read again when it changes
+	TokenFile string `json:"token_file,omitempty"` // file on the host, read at the start of each run
 	Cert      []byte `json:"cert,omitempty"`       // PEM
 	Key       []byte `json:"key,omitempty"`        // PEM
-	// Header has fields of each request that replace a token.
+	// Header holds header fields for each request, instead of a token.
 	Header map[string][]string `json:"header,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Agent as the first argument of a Cmd stands for this program's agent of the same version, however the host provides
+// Agent, as the first argument of a Cmd, stands for this program's agent of the same version, however the host provides
 // it.
 const Agent = "knotmeter-agent"
 
@@ -56,15 +56,16 @@ func isShellSyntax(word string) bool {
 
 // A Host runs commands. It is safe for concurrent use.
 type Host interface {
-	// Name is unique within a site: "node1", "node2/pod1".
+	// Name returns the host's name, which is unique within a site: "node1", "node2/pod1".
 	Name() string
-	// Addr is the host's own address, to listen on.
+	// Addr returns the host's own address, to listen on.
 	Addr() netip.Addr
-	// CPUs are the CPUs to which work on this host is pinned, so that placement is the same on every target; empty: all.
+	// CPUs returns the CPUs to which work on this host is pinned, so that placement is the same on every target; empty:
+	// all.
 	CPUs() []int
 	// Run runs c and returns when it has ended and its output is written. The error is an *ExitError for a non-zero
-	// exit status, and Is ErrNoCommand if the host lacks the program. When ctx ends, the command and all its children
-	// are killed before Run returns ctx's error.
+	// exit status, and wraps ErrNoCommand if the host lacks the program. When ctx ends, the command and all its
+	// children are killed before Run returns ctx's error.
 	Run(ctx context.Context, c Cmd) error
 }
 
@@ -76,12 +77,12 @@ type Pair struct {
 	Dial netip.AddrPort
 	// Listen is where the server listens: its address, and the one port that a Service maps to.
 	Listen netip.AddrPort
-	// Shared reports that both hosts use the same machine's CPUs, so that both sides have one figure of CPU time.
+	// Shared means that both hosts use the CPUs of the same machine, so that there is one figure of CPU time for both.
 	Shared bool
 	// CPULimit is the limit that the user set for the hosts' CPU time, such as 500m; empty: none. Runs that reach it are
 	// valid, since it is part of what the user measures.
 	CPULimit string
-	// MTU of the path in bytes; 0: the target does not know it.
+	// MTU is the MTU of the path in bytes; 0: the target does not know it.
 	MTU int
 	// Volume is what the client of a storage case measures. There is no server.
 	Volume Volume

@@ -54,7 +54,7 @@ const killWait = 2 * time.Second
 
 // Exec runs a command as a child of this program and the leader of its own process group. It kills the whole group when
 // the command has ended, or when ctx ends; then it returns ctx's cause. On Linux the kernel kills the command when this
-// program ends for any reason. The error Is ErrNoCommand if the program does not exist; other errors are those of
+// program ends for any reason. The error wraps ErrNoCommand if the program does not exist; other errors are those of
 // [exec.Cmd].
 func Exec(ctx context.Context, c Cmd) error {
 	if len(c.Args) == 0 {

@@ -145,8 +145,8 @@ func writeTar(w io.Writer, dirs []string, files map[string][]byte, mode int64) e
 	return t.Close()
 }
 
-// Read reads the images, by architecture, of an archive that Write wrote. They use files in dir, which must remain as
-// long as the images are used.
+// Read reads the images, by architecture, of an archive that Write wrote. They read from the archive or from files in
+// dir, which must remain as long as the images are used.
 func Read(archive, dir string) (map[string]Image, error) {
 	if img, err := tarball.ImageFromPath(archive, nil); err == nil {
 		return byArchitecture(img)

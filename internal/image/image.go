@@ -157,8 +157,8 @@ func Push(ctx context.Context, reference string, images map[string]Image, insecu
 	return push(ctx, reference, images, unchecked, name.Insecure)
 }
 
-// onlyHTTPS refuses plain HTTP, to which the library falls back for private and loopback addresses and for names that
-// end in .local, and which a redirection or a token's realm may request.
+// An onlyHTTPS transport refuses plain HTTP, to which the library falls back for private and loopback addresses and for
+// names that end in .local, and which a redirection or a token's realm may request.
 type onlyHTTPS struct{ http.RoundTripper }
 
 // errPlain is returned instead of a request over plain HTTP.

@@ -35,8 +35,8 @@ func AddTools(files map[string][]byte, arch string, tools []string) error {
 }
 
 // AddProgram adds the program at a path to files as /usr/bin/name, with the shared libraries that it needs. read reads
-// a file of the system that they come from: a machine, or packages of a distribution. Its error Is fs.ErrNotExist for a
-// missing file.
+// a file of the system that they come from: a machine, or packages of a distribution. Its error wraps fs.ErrNotExist
+// for a missing file.
 func AddProgram(files map[string][]byte, arch, name, at string, read func(path string) ([]byte, error)) error {
 	program, err := read(at)
 	if err != nil {
@@ -46,7 +46,7 @@ func AddProgram(files map[string][]byte, arch, name, at string, read func(path s
 	return libraries{files, arch, read}.add(at, program)
 }
 
-// A libraries adds shared libraries to files.
+// A libraries value adds shared libraries to files.
 type libraries struct {
 	files map[string][]byte
 	arch  string

@@ -97,8 +97,8 @@ func isVaultError(err error) bool {
 	return is && len(r.errors) > 0
 }
 
-// ask sends from as the JSON body of one request and decodes the response into into; both may be nil. A response with
-// an error status is decoded too; its error wraps a *refusal.
+// ask sends one request, with from as its JSON body, and decodes the response into the value that into points to; both
+// may be nil. A response with an error status is decoded too; its error wraps a *refusal.
 func (r *replica) ask(ctx context.Context, method, path string, from, into any) error {
 	var body io.Reader
 	if from != nil {

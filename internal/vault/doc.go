@@ -1,9 +1,9 @@
-// Package vault knows HashiCorp Vault as a server: where one is and with which credentials, how a deployed one is
-// initialized, the requests of its transit engine, and what runs left in it.
+// Package vault holds what Knotmeter knows about HashiCorp Vault as a server: where it is and with which credentials,
+// how a deployed one is initialized, the requests of its transit engine, and how to remove what runs left in it.
 //
 // Targets use it to find or deploy a Vault. The agent next to Vault creates a transit mount and a key for each run,
-// passes the requests to the generator (httpload), watches the replicas meanwhile, and removes the mount. What is
-// measured of it is in family/app.
+// passes the requests to the generator (httpload), watches the replicas meanwhile, and removes the mount. Package
+// family/app defines what is measured.
 package vault
 
 import "errors"

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A Task is work at a Vault for an agent that can reach it. It initializes a Vault that was just deployed, whose
+// A Task is work on a Vault for an agent that can reach it. It initializes a Vault that was just deployed, whose
 // endpoint has the address of each replica and no token; with Clean it removes what runs left in a Vault.
 type Task struct {
 	Endpoint host.Endpoint `json:"endpoint"`
@@ -56,7 +56,7 @@ func (e Task) run(ctx context.Context) (Outcome, error) {
 	}
 	token, err := Initialize(ctx, e.Endpoint)
 	if err != nil {
-		return Outcome{}, err // without a token, though there may be one
+		return Outcome{}, err // the token is dropped, if there is one
 	}
 	return Outcome{Token: token}, nil
 }

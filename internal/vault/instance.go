@@ -209,7 +209,8 @@ type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 
 // Clean removes what runs left in the Vault that the options or the environment name. It does nothing without a Vault,
 // for one that is deployed for each block, and for an environment without a usable Vault (no token, for example), where
-// no run can have been. If no Vault answers this machine, it calls elsewhere, unless that is nil.
+// no run can have taken place. If no Vault answers this machine, it calls elsewhere to clean from another place, unless
+// elsewhere is nil.
 func (i Instance) Clean(ctx context.Context, m Machine, how targets.Cleaning, elsewhere Cleaner) ([]string, error) {
 	if i.Destination(m).URL == "" {
 		return nil, nil

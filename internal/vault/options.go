@@ -111,7 +111,7 @@ func checkMemory(value string) error {
 	return nil
 }
 
-// set sets the URL of an existing Vault, or that one is deployed.
+// set sets the URL of an existing Vault, or Deploy.
 func (i *Instance) set(value string) error {
 	if i.Deploy = value == result.Deploy; i.Deploy {
 		return nil

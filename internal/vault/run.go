@@ -174,8 +174,8 @@ func (c Config) loadConfig(server httpload.Server, from httpload.Source) httploa
 	return w
 }
 
-// tryEncrypt checks that a replica answers a request, within some 2 s, because a standby learns of the new mount with a
-// delay. A standby that redirects clients is an error: the run would measure redirections.
+// tryEncrypt checks that a replica answers a request. It retries for some 2 s, because a standby learns of the new
+// mount with a delay. A standby that redirects clients is an error: the run would measure redirections.
 func (m *mount) tryEncrypt(ctx context.Context, r *replica) error {
 	const tries, pause = 20, 100 * time.Millisecond
 	var err error

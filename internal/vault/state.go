@@ -134,7 +134,7 @@ func watch(ctx context.Context, all []*replica, before []state) *watcher {
 func (w *watcher) check(ctx context.Context) {
 	states, errs := readStates(ctx, w.all)
 	if ctx.Err() != nil {
-		return // cancelled in the middle of it
+		return // cancelled during the check
 	}
 	w.checks++
 	for i, r := range w.all {
@@ -149,7 +149,7 @@ func (w *watcher) check(ctx context.Context) {
 	}
 }
 
-// addChange adds a change of a replica, each once; an empty one is none.
+// addChange adds a change of a replica, unless it is empty or was added before.
 func (w *watcher) addChange(address, what string) {
 	if text := address + " " + what; what != "" && !slices.Contains(w.changes, text) {
 		w.changes = append(w.changes, text)
@@ -177,8 +177,8 @@ func change(before, now state) string {
 	return ""
 }
 
-// close ends the watching, checks the replicas once more without load, and returns what makes the run invalid and the
-// warnings.
+// close ends the periodic checks, checks the replicas once more without load, and returns what makes the run invalid
+// and the warnings.
 func (w *watcher) close(ctx context.Context) (invalid, warnings []result.Warning) {
 	w.end()
 	<-w.ended

@@ -222,8 +222,8 @@ func (s *source) Request(n uint64) *httpload.Request {
 	return s.list[splitMix64(s.seed+n)%uint64(len(s.list))]
 }
 
-// splitMix64 is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-// 2014).
+// splitMix64 returns the next output of a SplitMix64 generator with the state x (Steele, Lea, Flood: Fast splittable
+// pseudorandom number generators, 2014).
 func splitMix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -169,7 +169,7 @@ func config(e host.Endpoint, ask string, p family.Pace) Config {
 	return Config{Endpoint: e, Ask: ask, Pace: p, Times: family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}}
 }
 
-// Every replica answers every operation, and no mount is left.
+// TestRun checks that every replica answers every operation, and that no mount is left.
 func TestRun(t *testing.T) {
 	for _, name := range []string{"encrypt", "decrypt", "sign", "verify", "mix"} {
 		t.Run(name, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Published measurements count from the first request on: a warm-up would leave out the time in which all clients start
-// at the same time.
+// TestPublished checks that published measurements count from the first request on: a warm-up would leave out the time
+// in which all clients start at the same time.
 func TestPublished(t *testing.T) {
 	c := newCluster(t, 1)
 	w := config(c.endpoint(), "published", family.Pace{Clients: 20})
@@ -260,7 +260,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// Changes of Vault during a run make it invalid.
+// TestChanges checks that changes of Vault during a run make it invalid.
 func TestChanges(t *testing.T) {
 	for want, happens := range map[string]func(c *cluster){
 		"was sealed during the run": func(c *cluster) { c.sealed = true },
@@ -301,7 +301,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// The run stops early when Vault begins to refuse requests, and reports that.
+// TestDistress checks that the run stops early when Vault begins to refuse requests, and reports that.
 func TestDistress(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
@@ -334,7 +334,8 @@ const over = mountDescription + mountUntil + "2020-01-01T00:00:00Z"
 // removeLeftovers returns the options that remove what is left, and report nothing.
 func removeLeftovers() targets.Cleaning { return targets.Cleaning{Found: func(targets.Leftover) {}} }
 
-// Mounts that a run may still use stay, also those without a known end; All removes them. Foreign mounts always stay.
+// TestClean checks that mounts that a run may still use stay, also those without a known end, that All removes them,
+// and that foreign mounts always stay.
 func TestClean(t *testing.T) {
 	for name, test := range map[string]struct {
 		how  targets.Cleaning
@@ -365,7 +366,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// The mount of a killed run counts as in use for as long as the run could last, and no longer.
+// TestMountOfRun checks that the mount of a killed run counts as in use for as long as the run could last, and no
+// longer.
 func TestMountOfRun(t *testing.T) {
 	c := newCluster(t, 1)
 	all, err := replicas(c.endpoint())
@@ -385,7 +387,7 @@ func TestMountOfRun(t *testing.T) {
 	}
 }
 
-// A search has many windows, and its mount counts as in use until they are over.
+// TestMountOfSearch checks that the mount of a search, which has many windows, counts as in use until they are over.
 func TestMountOfSearch(t *testing.T) {
 	c := newCluster(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -420,7 +422,8 @@ func TestMountOfSearch(t *testing.T) {
 	}
 }
 
-// Clean uses the Vault that a run would have used, from the option or the environment, and any replica that answers.
+// TestCleanInstance checks that Clean uses the Vault that a run would have used, from the option or the environment,
+// and any replica that answers.
 func TestCleanInstance(t *testing.T) {
 	for name, test := range map[string]struct {
 		instance  Instance
@@ -461,7 +464,7 @@ func TestCleanInstance(t *testing.T) {
 	}
 }
 
-// If no Vault answers here, elsewhere is called; if Vault refuses, it is not.
+// TestCleanElsewhere checks that elsewhere is called if no Vault answers here, and not if Vault refuses.
 func TestCleanElsewhere(t *testing.T) {
 	here := newCluster(t, 1)
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -499,7 +502,7 @@ func TestCleanElsewhere(t *testing.T) {
 	}
 }
 
-// The outcome holds the result of a task; an invalid task is an error.
+// TestTask checks that the outcome holds the result of a task, and that an invalid task is an error.
 func TestTask(t *testing.T) {
 	c := newCluster(t, 1)
 	run := func(e Task) Outcome {
@@ -552,7 +555,7 @@ func TestInitialize(t *testing.T) {
 	}
 }
 
-// A Vault is found as its own command line would find it.
+// TestEndpoint checks that a Vault is found as its own command line would find it.
 func TestEndpoint(t *testing.T) {
 	m := func(env, files map[string]string) Machine {
 		return Machine{

@@ -66,7 +66,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Consent depends on all pods, whatever they belong to, including those created before the first call.
+// TestPods checks that consent depends on all pods, whatever they belong to, including those created before the first
+// call.
 func TestPods(t *testing.T) {
 	for text, want := range map[string]float64{
 		"pod-startup": 12, "pod/create": 0, "pod/create:start=true": 12, "pod/get:start=true": 4,

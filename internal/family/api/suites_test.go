@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Every case can be read back from its name, and is in a suite once.
+// TestNames checks that every case can be read back from its name, and is in a suite once.
 func TestNames(t *testing.T) {
 	for _, s := range suites() {
 		seen := map[string]bool{}
@@ -26,7 +26,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The suite has every verb of every resource; its primary cases are on resources that no controller works on.
+// TestCases checks that the suite has every verb of every resource, and primary cases only on resources that no
+// controller works on.
 func TestCases(t *testing.T) {
 	has, primary := map[string]bool{}, 0
 	for _, c := range suites()[0].Cases {
@@ -59,7 +60,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// No case of K-Bench's needs consent for the pods that it starts.
+// TestKBenchStartsFewPods checks that no case of K-Bench's needs consent for the pods that it starts.
 func TestKBenchStartsFewPods(t *testing.T) {
 	for _, s := range suites() {
 		for _, c := range s.Cases {
@@ -71,7 +72,7 @@ func TestKBenchStartsFewPods(t *testing.T) {
 	}
 }
 
-// The cases of K-Bench are those of the published table, with which reports compare them.
+// TestKBenchNames checks that the cases of K-Bench are those of the published table, with which reports compare them.
 func TestKBenchNames(t *testing.T) {
 	table, err := os.ReadFile("../../reference/tables/constellation-2.0-kbench.yaml")
 	if err != nil {

@@ -51,7 +51,7 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-// Errors have the line.
+// TestErrors checks that errors have the line of the file.
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":            "f.yaml: it describes nothing",

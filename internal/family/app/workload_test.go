@@ -62,8 +62,8 @@ func TestMetric(t *testing.T) {
 	}
 }
 
-// A search for the number of clients keeps its own pace, has sites of its own, allows time for its trials, and always
-// needs consent.
+// TestSearchOfClients checks that a search for the number of clients keeps its own pace, has sites of its own, allows
+// time for its trials, and always needs consent.
 func TestSearchOfClients(t *testing.T) {
 	w, err := Parse("vault/mix:clients=1-4", "")
 	if err != nil {

@@ -46,7 +46,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// A name that Parse reads is written so that it reads the same workload again.
+// FuzzParse checks that a workload is written as a name from which Parse reads the same workload again.
 func FuzzParse(f *testing.F) {
 	for _, c := range Changes() {
 		f.Add(string(c) + ":at=same,trials=3")
@@ -63,7 +63,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Every change has all its properties, and a call from which the target derives the rights.
+// TestChanges checks that every change has all its properties, and a call from which the target derives the rights.
 func TestChanges(t *testing.T) {
 	if len(kinds) != len(Changes()) {
 		t.Errorf("%d changes of %d are listed", len(Changes()), len(kinds))

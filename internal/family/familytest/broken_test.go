@@ -107,7 +107,7 @@ func defects() map[string]defect {
 	}
 }
 
-// The suite finds each defect of a broken model.
+// TestSuiteFindsDefects checks that the suite finds each defect of a broken model.
 func TestSuiteFindsDefects(t *testing.T) {
 	if name := os.Getenv(brokenEnv); name != "" {
 		runBroken(t, name)

@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 // second holds the times of a run of 1 s.
 var second = family.Times{Window: time.Second}
 
-// The results of the model have the given effect, on which all tests with the model depend.
+// TestModelEffect checks that the results of the model have the given effect, on which all tests with the model depend.
 func TestModelEffect(t *testing.T) {
 	m := &Model{Seed: 7, Noise: 0.03, Effects: map[string]float64{"slow": 1.25}}
 	fast, _ := twinPair(t, "fast")
@@ -105,7 +105,7 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// Check finds what is wrong with a measurement.
+// TestCheckFinds checks that Check finds each problem of a measurement.
 func TestCheckFinds(t *testing.T) {
 	w := Network(t, netload.Spec{Kind: netload.TCPRR})
 	good := func() result.Measurement {

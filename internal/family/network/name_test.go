@@ -131,7 +131,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that String and Parse are inverse: a case's name describes its workload completely.
+// FuzzParse checks that Name and Parse are inverse: a case's name describes its workload completely.
 func FuzzParse(f *testing.F) {
 	for _, k := range netload.Kinds() {
 		f.Add(string(k))

@@ -21,7 +21,7 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// A results directory keeps only the name of a case, so Parse must restore the case from it.
+// TestNamesParse checks that Parse restores each case from its name, which is all that a results directory keeps of it.
 func TestNamesParse(t *testing.T) {
 	for _, s := range []family.Suite{fullSuite(), quickSuite()} {
 		seen := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A workload has the metric of its verdict and those of its kinds of request, each once.
+// TestMetrics checks that a workload has the metric of its verdict and those of its kinds of request, each once.
 func TestMetrics(t *testing.T) {
 	mix := "url: http://a\nrequests:\n- {name: read, path: /}\n- {name: write, path: /}\n"
 	for _, test := range []struct {

@@ -105,8 +105,9 @@ requests:
 `, url)
 }
 
-// A real agent searches the number of clients that saturates a real server, which serves two requests at a time. The
-// result depends on the machine, but is within the range, and the trials are facts.
+// TestRunSearchesClients checks that a real agent searches the number of clients that saturates a real server, which
+// serves two requests at a time. The result depends on the machine, but must be within the range, and the trials must
+// be facts.
 func TestRunSearchesClients(t *testing.T) {
 	two := make(chan struct{}, 2)
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -127,7 +128,7 @@ func TestRunSearchesClients(t *testing.T) {
 	}
 }
 
-// The result of a real agent and a real server becomes a measurement, without the secret.
+// TestRun checks that the result of a real agent and a real server becomes a measurement, without the secret.
 func TestRun(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" && r.Header.Get("Authorization") != "Bearer s3cret" {
@@ -199,7 +200,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A window that is too short for a median is an error before any request, which names a window that is long enough.
+// TestFewDue checks that a window that is too short for a median is an error before any request, which names a window
+// that is long enough.
 func TestFewDue(t *testing.T) {
 	p := localPair(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x"}
@@ -215,7 +217,7 @@ func TestFewDue(t *testing.T) {
 	}
 }
 
-// A run is invalid if the server refuses requests, whatever its speed.
+// TestFailures checks that a run is invalid if the server refuses requests, whatever its speed.
 func TestFailures(t *testing.T) {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +234,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// All workloads have the same limit on failures, and failures, however fast, make no latency better.
+// TestFailuresInLatency checks that all workloads have the same limit on failures, and that failures, however fast,
+// make no latency better.
 func TestFailuresInLatency(t *testing.T) {
 	encode := func(n int64, d time.Duration) string {
 		h := netload.NewHistogram()
@@ -279,7 +282,8 @@ func TestFailuresInLatency(t *testing.T) {
 	}
 }
 
-// A server that can serve 50 requests per second is reported as saturated at 200, and not at 10.
+// TestSaturation checks that a server that can serve 50 requests per second is reported as saturated at 200, and not at
+// 10.
 func TestSaturation(t *testing.T) {
 	var one sync.Mutex
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -337,8 +341,8 @@ func startChunkServer(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// A generator without enough CPU to read the responses is reported as the limit, and the run is invalid. The server is
-// not reported as saturated, though many requests go unanswered.
+// TestGeneratorLimited checks that a generator without enough CPU to read the responses is reported as the limit, and
+// that the run is invalid. The server is not reported as saturated, though many requests go unanswered.
 func TestGeneratorLimited(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
 	url := startChunkServer(t)
@@ -363,7 +367,8 @@ func TestGeneratorLimited(t *testing.T) {
 	}
 }
 
-// A generator that read no response can still have been the limit; one that did not wait for a CPU was not.
+// TestMergeWake checks that a generator that read no response can have been the limit, and that one that did not wait
+// for a CPU was not.
 func TestMergeWake(t *testing.T) {
 	h := netload.NewHistogram()
 	for range 400 {
@@ -389,7 +394,7 @@ func TestMergeWake(t *testing.T) {
 	}
 }
 
-// A search reports its trials, and whether the generator ended it.
+// TestMergeSearch checks that a search reports its trials, and whether the generator ended it.
 func TestMergeSearch(t *testing.T) {
 	h := netload.NewHistogram()
 	for i := range int64(400) {
@@ -447,8 +452,8 @@ func TestMergeSearch(t *testing.T) {
 	}
 }
 
-// A search for clients reports how many saturate the server, its trials, and that a rate that still rose is a lower
-// bound.
+// TestMergeSaturation checks that a search for clients reports how many saturate the server, its trials, and that a
+// rate that still rose is a lower bound.
 func TestMergeSaturation(t *testing.T) {
 	h := netload.NewHistogram()
 	for i := range int64(400) {
@@ -501,7 +506,8 @@ func TestMergeSaturation(t *testing.T) {
 	}
 }
 
-// What an endpoint lacks is not supported, with the reason; other cases are not affected.
+// TestLacks checks that a case is not supported, with the reason, if the endpoint lacks what it needs, and that other
+// cases are not affected.
 func TestLacks(t *testing.T) {
 	p := localPair(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x",
@@ -518,8 +524,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// A run counts the requests above the official limit of its workload, including those that failed fast. Without a limit
-// it has no count.
+// TestObjectiveValues checks that a run counts the requests above the official limit of its workload, including those
+// that failed fast, and has no count without a limit.
 func TestObjectiveValues(t *testing.T) {
 	h := netload.NewHistogram()
 	for _, d := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond, 5 * time.Second} {

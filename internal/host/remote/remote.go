@@ -25,7 +25,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// First arguments of the agent's program that the far end uses.
+// Commands of the agent's program at the far end, as its first argument.
 const (
 	ExecCommand  = "exec"  // the supervisor; the command follows
 	WaitCommand  = "wait"  // the first process of a container
@@ -93,7 +93,7 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// connect carries the streams until they end. When ctx ends, it ends the frames, which makes the far end end the
+// connect carries the streams until they end. When ctx ends, it ends the frames, which makes the far end kill the
 // command; it abandons a far end that does not end in time.
 func (h Host) connect(ctx context.Context, args []string, s Streams) error {
 	framed, frames := io.Pipe()

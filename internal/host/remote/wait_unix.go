@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Wait is the first process of a container. Until ctx ends, it only reaps orphaned children of commands, which the
+// Wait runs as the first process of a container. Until ctx ends, it only reaps orphaned children of commands, which the
 // kernel reparents to it.
 func Wait(ctx context.Context) error {
 	children := make(chan os.Signal, 1)

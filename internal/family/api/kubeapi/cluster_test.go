@@ -87,7 +87,7 @@ func call(t *testing.T, e host.Endpoint, text string) api.Run {
 	return api.Run{Endpoint: e, Workload: w, Times: times}
 }
 
-// On a real API server every case has all its requests answered, and leaves nothing.
+// TestEveryCall checks that on a real API server every case has all its requests answered, and leaves nothing.
 func TestEveryCall(t *testing.T) {
 	e := realServer(t)
 	cases := api.Whole()

@@ -53,7 +53,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The difference of two scrapes is an error if another replica answers, or the counters decrease.
+// TestMetricsDelta checks that the difference of two scrapes is an error if another replica answered, or if counters
+// decreased.
 func TestMetricsDelta(t *testing.T) {
 	before := parsed(t, someMetrics)
 	more := strings.NewReplacer(`"0.05"} 8`, `"0.05"} 18`, `"0.1"} 9`, `"0.1"} 19`,

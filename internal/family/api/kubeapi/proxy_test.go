@@ -64,8 +64,8 @@ func startProxy(t *testing.T, e host.Endpoint, intercept func(w http.ResponseWri
 // number matches the number of a patch of the schedule.
 var number = regexp.MustCompile(`"knotmeter\.dev/n":"([0-9]+)"`)
 
-// A proxy delays every patch by 50 ms and, of each ten, refuses one with 429, one with 500 and drops one. The result
-// has exactly these faults, and none of them as a fast answer.
+// TestFaultsAsScheduled checks that a result has exactly the faults of a proxy, and none of them as a fast answer. The
+// proxy delays every patch by 50 ms and, of each ten, refuses one with 429, one with 500 and drops one.
 func TestFaultsAsScheduled(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	real := realServer(t)
@@ -114,7 +114,7 @@ func TestFaultsAsScheduled(t *testing.T) {
 	}
 }
 
-// The restart of an API server causes failures that end, and leaves nothing.
+// TestRestart checks that the restart of an API server causes failures that end, and leaves nothing.
 func TestRestart(t *testing.T) {
 	e := realServer(t)
 	e2e.NeedParts(t)

@@ -87,8 +87,9 @@ func (s *model) serve(t *testing.T) host.Endpoint {
 	return host.Endpoint{URL: server.URL, Namespace: "x"}
 }
 
-// A run works behind a path prefix, as proxies of several clusters have it, with the header fields of the kubeconfig.
-// Its objects have the given labels, its priority has a name, and nothing is left.
+// TestBehindAPath checks that a run works behind a path prefix, as proxies of several clusters have it, with the header
+// fields of the kubeconfig, that its objects have the given labels, that its priority has a name, and that nothing is
+// left.
 func TestBehindAPath(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -121,7 +122,7 @@ func TestBehindAPath(t *testing.T) {
 	}
 }
 
-// A run stops early if the server refuses most requests.
+// TestDistress checks that a run stops early if the server refuses most requests.
 func TestDistress(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -141,7 +142,7 @@ func TestDistress(t *testing.T) {
 	}
 }
 
-// A run that would create too much is refused before it creates anything.
+// TestLimits checks that a run that would create too much is refused before it creates anything.
 func TestLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		"configmap/create:rate=10000": "5000 is the most",
@@ -167,7 +168,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The removal of a run's objects retries while the server is unavailable.
+// TestRemoveWaits checks that the removal of a run's objects retries while the server is unavailable.
 func TestRemoveWaits(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -186,7 +187,7 @@ func TestRemoveWaits(t *testing.T) {
 	}
 }
 
-// A pod that a controller creates for a deployment that is already gone is removed too.
+// TestRemoveSettles checks that a pod that a controller creates for a deployment that is already gone is removed too.
 func TestRemoveSettles(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -207,7 +208,7 @@ func TestRemoveSettles(t *testing.T) {
 	}
 }
 
-// An update has no version of the object, so that it never conflicts.
+// TestUpdated checks that an update has no version of the object, so that it never conflicts.
 func TestUpdated(t *testing.T) {
 	before, after, err := updated([]byte(
 		`{"metadata":{"name":"x","resourceVersion":"7","managedFields":[{}]},"data":{"key":"y"},"status":{}}`))
@@ -226,7 +227,8 @@ func TestUpdated(t *testing.T) {
 	}
 }
 
-// Missing events and refused requests are failures with their waits, and make no event look faster.
+// TestMissingEvents checks that missing events and refused requests are failures with their waits, and make no event
+// look faster.
 func TestMissingEvents(t *testing.T) {
 	histogram := func(n int, d time.Duration) *netload.Histogram {
 		h := netload.NewHistogram()
@@ -249,8 +251,8 @@ func TestMissingEvents(t *testing.T) {
 	}
 }
 
-// Pods and pod templates, and no other objects, have the labels and annotations that keep meshes out, the cluster's
-// security context, and the image with its pull policy.
+// TestPodMarks checks that pods and pod templates, and no other objects, have the labels and annotations that keep
+// meshes out, the cluster's security context, and the image with its pull policy.
 func TestPodMarks(t *testing.T) {
 	for name, want := range map[string]int{"pod": 1, "deployment": 1, "configmap": 0} {
 		i := apiserver.Inventory{

@@ -56,7 +56,8 @@ func (k *kubelet) serve(t *testing.T) host.Endpoint {
 const running = `{"containerStatuses":[{"state":{"running":{}}}],"conditions":[{"type":"PodScheduled","status":"True"},
 	{"type":"Initialized","status":"True"},{"type":"ContainersReady","status":"True"},{"type":"Ready","status":"True"}]}`
 
-// A run of pod-startup reports the phases of a start, and how many pods became ready per minute.
+// TestStartup checks that a run of pod-startup reports the phases of a start, and how many pods became ready per
+// minute.
 func TestStartup(t *testing.T) {
 	k := &kubelet{status: strings.ReplaceAll(running, "\n", "")}
 	w, err := api.Parse("pod-startup:rate=20")
@@ -80,8 +81,8 @@ func TestStartup(t *testing.T) {
 	}
 }
 
-// Deployments with replicas have pods that start on the client's node. They exist before the first call, and each call
-// changes their number.
+// TestReplicas checks that Deployments with replicas have pods that start on the client's node, that they exist before
+// the first call, and that each call changes their number.
 func TestReplicas(t *testing.T) {
 	var numbers []string
 	available := 0 // one more for each list
@@ -126,7 +127,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// The time of a throughput is from the first request until the last pod is ready, whatever their order.
+// TestThroughput checks that the time of a throughput is from the first request until the last pod is ready, whatever
+// their order.
 func TestThroughput(t *testing.T) {
 	var rate throughput
 	began := time.Now()

@@ -75,7 +75,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The mix has the given weights and is the same for the same seed, and placeholders have different values.
+// TestSource checks that the mix has the given weights and is the same for the same seed, and that placeholders have
+// different values.
 func TestSource(t *testing.T) {
 	d := good()
 	d.Requests = []Request{
@@ -150,7 +151,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A whole run against a server that checks the requests.
+// TestRun checks a whole run against a server that checks the requests.
 func TestRun(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

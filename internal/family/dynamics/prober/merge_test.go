@@ -57,7 +57,7 @@ func TestMergeShown(t *testing.T) {
 	}
 }
 
-// A trial in which the change did not show counts with its whole time.
+// TestMergeCensored checks that a trial in which the change did not show counts with its whole time.
 func TestMergeCensored(t *testing.T) {
 	m := mergeTrials(t, "policy-deny", trialShown(40), trialShown(0), trialShown(50))
 	checkValues(t, m, map[string]float64{metric.NewProbes + metric.Programming: 0.050,
@@ -86,7 +86,7 @@ func TestMergeLeak(t *testing.T) {
 	checkValues(t, m, map[string]float64{metric.Leaked: 0.5, metric.LeakWindow: 0.004})
 }
 
-// A late prober makes a run invalid, unless what is measured takes much longer.
+// TestMergeLate checks that a late prober makes a run invalid, unless the measured time is much longer.
 func TestMergeLate(t *testing.T) {
 	for _, test := range []struct {
 		shown, late int64 // ms
@@ -107,7 +107,8 @@ func TestMergeNothing(t *testing.T) {
 	}
 }
 
-// The series are those of the first trial: the slowest answer of each 10 ms, and how many probes had none.
+// TestMergeSeries checks that the series are those of the first trial: the slowest answer of each 10 ms, and how many
+// probes had none.
 func TestMergeSeries(t *testing.T) {
 	one := trialShown(40)
 	one.Begin = -5 * ms

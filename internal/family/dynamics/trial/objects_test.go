@@ -26,7 +26,7 @@ func fixedRun(t *testing.T) *run {
 			Image: "agent:1", PullPolicy: "Never", Labels: map[string]string{"knotmeter.dev/block": "b1"}}}}
 }
 
-// The golden file holds the objects that a run creates on a cluster.
+// TestObjectsGolden compares the objects that a run creates on a cluster with a golden file.
 func TestObjectsGolden(t *testing.T) {
 	r := fixedRun(t)
 	text := ""
@@ -54,7 +54,8 @@ func TestObjectsGolden(t *testing.T) {
 	golden.Check(t, "testdata/objects.txt", text)
 }
 
-// Every change has a function, and the resources that it creates and watches exist.
+// TestChangesAreKnown checks that every change has a function, and that the resources that it creates and watches
+// exist.
 func TestChangesAreKnown(t *testing.T) {
 	for _, c := range dynamics.Changes() {
 		if changes[c] == nil {
@@ -79,7 +80,7 @@ func TestResponder(t *testing.T) {
 	}
 }
 
-// Arguments that parseResponder reads are written so that it reads the same again.
+// FuzzResponder checks that arguments that parseResponder accepts are written so that it reads the same again.
 func FuzzResponder(f *testing.F) {
 	f.Add(strings.Join(responder{port: 7000, announce: netip.MustParseAddrPort("10.0.0.1:7001")}.args(), " "))
 	f.Add("65536 x 1s")
@@ -103,7 +104,7 @@ func event(t *testing.T, text string) (e apiserver.Event) {
 	return e
 }
 
-// The time of a change is that of the last event that changed the addresses.
+// TestStateEndpoints checks that the time of a change is that of the last event that changed the addresses.
 func TestStateEndpoints(t *testing.T) {
 	s := &state{ready: map[string][]string{}}
 	for n, text := range []string{
@@ -140,7 +141,7 @@ func TestStatePod(t *testing.T) {
 	}
 }
 
-// Kept traces have times relative to the request, and entries for probes that were not sent.
+// TestSetTraces checks that kept traces have times relative to the request, and entries for probes that were not sent.
 func TestSetTraces(t *testing.T) {
 	const request, interval = int64(5_000_000_000), int64(50_000_000)
 	trace := probe.Trace{Kind: probe.UDP, Interval: interval, Number: 97, Broken: []int64{request + 7}}

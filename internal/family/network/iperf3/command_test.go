@@ -83,7 +83,7 @@ func TestCommandLines(t *testing.T) {
 	golden.Check(t, "testdata/commands.golden", text.String())
 }
 
-// No window may become 0, which iperf3 treats as endless, and no rate 0, which is unpaced.
+// TestNeverEndless checks that no window becomes 0, which iperf3 treats as endless, and no rate 0, which is unpaced.
 func TestNeverEndless(t *testing.T) {
 	p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
 	for _, d := range []time.Duration{0, 1, time.Millisecond, 999 * time.Millisecond} {

@@ -51,7 +51,7 @@ func load(t testing.TB, name string) *output {
 	return &out
 }
 
-// The output of a server that another client reached first is not used.
+// TestForeignPeer checks that the output of a server that another client reached first is not used.
 func TestForeignPeer(t *testing.T) {
 	w := mustParse(t, "tcp-stream", time.Second, 0)
 	c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)

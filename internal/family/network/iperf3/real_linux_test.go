@@ -93,8 +93,8 @@ func value(m result.Measurement, name string) (float64, bool) {
 	return v.Number, ok
 }
 
-// TestAccuracyOfRate offers more than a path of known rate carries: throughput must be the path's rate and loss the
-// rest, even with a warm-up, where the client's own figure is wrong.
+// TestAccuracyOfRate checks that, on a path of known rate to which more is offered, throughput is the path's rate and
+// loss is the rest, even with a warm-up, where the client's own figure is wrong.
 func TestAccuracyOfRate(t *testing.T) {
 	const limit = 60e6 // bit/s on the wire
 	p := namespacePair(t, netip.MustParseAddr("127.0.0.1"))

@@ -135,7 +135,7 @@ func describe(m result.Measurement) string {
 	return b.String()
 }
 
-// TestGates checks that each gate fails for its own reason and no other.
+// TestGates checks that each reason for an invalid run is found, and no other.
 func TestGates(t *testing.T) {
 	tests := []struct {
 		name  string

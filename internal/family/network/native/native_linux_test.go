@@ -85,7 +85,7 @@ func pair(t *testing.T, addr string) host.Pair {
 }
 
 // do runs a workload with its own times. On a busy machine a short window may have so little CPU time that there are no
-// operations, or too few for the metric of the verdict; then do repeats it with a longer one.
+// operations, or too few for the metric that the verdict is about; then do repeats it with a longer one.
 func do(ctx context.Context, tool *Tool, p host.Pair, w netload.Spec) (m result.Measurement, err error) {
 	for ; ; w.Duration *= 4 {
 		m, err = tool.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
@@ -137,7 +137,7 @@ func fact(m result.Measurement, name string) string {
 	return ""
 }
 
-// scheduling reports whether a gate failed for lack of CPU time, which may happen on a busy machine at any time.
+// scheduling reports whether a run is invalid for lack of CPU time, which may happen on a busy machine at any time.
 func scheduling(invalid string) bool {
 	return strings.Contains(invalid, "generator was late") || strings.Contains(invalid, "looks at the counters") ||
 		strings.Contains(invalid, "no rate that was tried")

@@ -77,7 +77,7 @@ func read(n map[string]float64, metric string) reading {
 // A truth is the expected value with a relative tolerance.
 type truth struct{ value, tolerance float64 }
 
-// The median of so many readings must be right. Contended ones do not count; at most maxReadings are taken.
+// The median of this number of readings must be right. Contended ones do not count; at most maxReadings are taken.
 const (
 	readings    = 5
 	maxReadings = 10

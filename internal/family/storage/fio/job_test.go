@@ -124,8 +124,8 @@ type busy struct{ *host.Local }
 
 func (busy) Run(context.Context, host.Cmd) error { return errors.New("busy") }
 
-// A file whose size the job sets is useless in part: the 10 GiB of a published job take longer than three minutes on a
-// disk with 56 MiB/s.
+// TestGivenSizeHasTime checks that there is enough time to write a file whose size the job sets, of which a part would
+// be useless: the 10 GiB of a published job take longer than three minutes on a disk with 56 MiB/s.
 func TestGivenSizeHasTime(t *testing.T) {
 	j, err := newJob(spec(t, "randread-4k-qd128:file-per-job=10g", ""))
 	if err != nil {

@@ -142,7 +142,7 @@ func TestDepths(t *testing.T) {
 	}
 }
 
-// A percentile without enough operations is left out, whichever part it is of.
+// TestLeaveOut checks that a percentile without enough operations is left out, whichever part it is of.
 func TestLeaveOut(t *testing.T) {
 	m := &measurement{family.NewBuilder(metricsOf(nil, true))}
 	known := map[string]float64{"50.000000": 1e6, "99.000000": 1e6, "99.900000": 1e6}
@@ -227,7 +227,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A rate that did not become steady in time causes a warning.
+// TestUnsteady checks that a rate that did not become steady in time causes a warning.
 func TestUnsteady(t *testing.T) {
 	m := &measurement{family.NewBuilder(nil)}
 	m.steadiness(job{precondition: true, writes: true}, layout{}, precondition{seconds: 600})

@@ -66,7 +66,7 @@ func mounted(t *testing.T, line string) string {
 	return dir
 }
 
-// loop returns a loop device of so many MiB of memory, which is faster than any limit that a test sets.
+// loop returns a loop device of mib MiB of memory, which is faster than any limit that a test sets.
 func loop(t *testing.T, mib int) string {
 	t.Helper()
 	image := filepath.Join(mounted(t, "mount -t tmpfs tmpfs $DIR"), "image")

@@ -20,7 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// short are the times of a run that is just long enough for every gate.
+// short holds the times of a run that is just long enough to be valid.
 var short = family.Times{Warmup: 100 * time.Millisecond, Window: 500 * time.Millisecond}
 
 func TestConformance(t *testing.T) {
@@ -87,7 +87,7 @@ func TestMixedAndOwn(t *testing.T) {
 	}
 }
 
-// K-Bench's synchronous jobs have a file for each thread and no latencies.
+// TestFilePerJobWithoutLatencies checks that K-Bench's synchronous jobs have a file for each thread and no latencies.
 func TestFilePerJobWithoutLatencies(t *testing.T) {
 	p := here(t, disk(t, 32<<20))
 	w := parsed(t, "randrw70-4k-qd1-jobs4:ioengine=sync,file-per-job=4m,gtod-reduce=yes")
@@ -126,7 +126,8 @@ func TestFilePerJobWithoutLatencies(t *testing.T) {
 	}
 }
 
-// A file is written once on a kept volume and every time on another; a longer run has a series.
+// TestKeptAndSeries checks that a file is written once on a kept volume and every time on another, and that a longer
+// run has a series.
 func TestKeptAndSeries(t *testing.T) {
 	tool := New()
 	p := here(t, disk(t, 32<<20))
@@ -163,8 +164,8 @@ func TestKeptAndSeries(t *testing.T) {
 	}
 }
 
-// A preconditioned job runs before its window until its rate is steady; other jobs that write to a new file have a
-// warning.
+// TestPreconditioning checks that a preconditioned job runs before its window until its rate is steady, and that other
+// jobs that write to a new file have a warning.
 func TestPreconditioning(t *testing.T) {
 	tool := New()
 	p := here(t, disk(t, 32<<20))
@@ -250,7 +251,8 @@ func TestPlacesThatCannot(t *testing.T) {
 	}
 }
 
-// If the file of a kept volume was removed, the run fails and the next one writes it again.
+// TestFileRemoved checks that the run fails if the file of a kept volume was removed, and that the next one writes it
+// again.
 func TestFileRemoved(t *testing.T) {
 	p := here(t, disk(t, 32<<20))
 	p.Volume.Kept = "gone"
@@ -287,7 +289,8 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// The rest of a file is appended to what the probe wrote: a hole would be read faster than from any disk.
+// TestFilledInTwoSteps checks that the rest of a file is appended to what the probe wrote: a hole would be read faster
+// than from any disk.
 func TestFilledInTwoSteps(t *testing.T) {
 	const most = 32 << 20
 	for name, volume := range map[string]func() host.Volume{
