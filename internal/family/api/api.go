@@ -248,7 +248,7 @@ func (w Workload) At(rate float64, clients int) family.Workload {
 func (w Workload) HTTPTraits() family.HTTPTraits {
 	a := family.HTTPTraits{Pace: w.Pace}
 	if w.Rate > 0 {
-		// The objective is for open loops: a closed loop hardly samples a stall of the server, and a search overloads
+		// The objective is for open loops: a closed loop hardly samples stalls of the server, and a search overloads
 		// it.
 		a.Objective = w.objective()
 	}

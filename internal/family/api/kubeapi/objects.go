@@ -43,7 +43,7 @@ func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
 func startableSpec(i apiserver.Inventory, node string) map[string]any {
 	spec := i.PodSpec("")
 	if node != "" {
-		// Not by nodeName, because the scheduler's work is part of a start.
+		// A nodeSelector and not nodeName, because the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": node}
 	}
 	maps.Copy(spec, i.Pod)

@@ -96,9 +96,8 @@ func (d *delay) seenCount() uint64 {
 	return uint64(len(d.seen))
 }
 
-// missing returns how long requests have waited for an event that did not come, for the limit requests that waited
-// longest. The others are taken to be the refused ones, which have no event: it is not known which requests were
-// refused.
+// missing returns the waits of requests for an event that did not come: the longest ones, at most limit. The other
+// requests are taken for refused ones, which have no event, because it is not known which were refused.
 func (d *delay) missing(m *sendTimes, limit uint64, inWindow func(uint64) bool) *netload.Histogram {
 	now := time.Now()
 	m.mu.Lock()
