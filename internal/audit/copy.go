@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -365,17 +367,10 @@ func spread(at map[int]int, n int) bool {
 
 // atLeast returns the probability of k or more successes in n trials with probability p each.
 func atLeast(n, k int, p float64) float64 {
-	if p >= 1 {
+	if k < 1 || p >= 1 {
 		return 1
 	}
-	total := 0.0
-	for i := k; i <= n; i++ {
-		a, _ := math.Lgamma(float64(n + 1))
-		b, _ := math.Lgamma(float64(i + 1))
-		c, _ := math.Lgamma(float64(n - i + 1))
-		total += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
-	}
-	return min(total, 1)
+	return mathext.RegIncBeta(float64(k), float64(n-k+1), p)
 }
 
 // first returns the place with the smallest line.

@@ -1,6 +1,10 @@
 package stats
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
 
 // Batches is the number of batches into which [WithinVariance] divides a series, and the minimum number of steps.
 const Batches = 10
@@ -70,24 +74,4 @@ func VarianceShare(known, estimated float64, n int, confidence float64) (lo, hi 
 }
 
 // chiSquaredQuantile returns the p-quantile of chi squared with the given degrees of freedom.
-func chiSquaredQuantile(p, freedom float64) float64 {
-	most := freedom + 20*math.Sqrt(2*freedom) + 100
-	return most * falling(func(x float64) float64 { return 1 - chiSquaredBelow(most*x, freedom) }, 1-p)
-}
-
-// chiSquaredBelow returns the probability that chi squared is below x, by the series of the incomplete gamma function
-// (Abramowitz and Stegun, Handbook of Mathematical Functions, 6.5.29).
-func chiSquaredBelow(x, freedom float64) float64 {
-	if x <= 0 {
-		return 0
-	}
-	a := freedom / 2
-	logGamma, _ := math.Lgamma(a + 1)
-	term := math.Exp(a*math.Log(x/2) - x/2 - logGamma)
-	sum := term
-	for k := 1.0; term > 1e-16*sum; k++ {
-		term *= x / 2 / (a + k)
-		sum += term
-	}
-	return min(sum, 1)
-}
+func chiSquaredQuantile(p, freedom float64) float64 { return 2 * mathext.GammaIncRegInv(freedom/2, p) }

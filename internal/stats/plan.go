@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // trials and planSeed fix the simulations of [DetectableShift] and [ExpectedPairs]. Their standard error is about 1 %
@@ -41,7 +43,7 @@ func DetectableShift(n int, alpha, power float64, design Design) float64 {
 		return math.Inf(1)
 	}
 	if n > exactPairs {
-		return (normalQuantile(1-alpha/2) + normalQuantile(power)) * math.Sqrt(math.Pi/3/float64(n))
+		return (mathext.NormalQuantile(1-alpha/2) + mathext.NormalQuantile(power)) * math.Sqrt(math.Pi/3/float64(n))
 	}
 	looks := checkpoints(n, alpha, design)
 	random := rand.New(rand.NewPCG(planSeed, uint64(n)))
@@ -130,7 +132,7 @@ func PairsToDecide(e Estimate, margin, alpha float64, design Design) int {
 	goal := math.Max(math.Abs(e.Shift), margin-math.Abs(e.Shift))
 	perRoot := (e.Hi - e.Lo) / 2 * math.Sqrt(float64(e.N))
 	if !e.Bounded() {
-		perRoot = normalQuantile(1-alpha/2) * math.Sqrt(math.Pi/3) * e.Spread
+		perRoot = mathext.NormalQuantile(1-alpha/2) * math.Sqrt(math.Pi/3) * e.Spread
 	}
 	n := math.Ceil(math.Pow(perRoot/goal, 2))
 	if math.IsNaN(n) {

@@ -3,6 +3,9 @@ package stats
 import (
 	"math"
 	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // MinSamples returns the number of values that a quantile q needs for a two-sided interval with both ends finite at the
@@ -30,17 +33,7 @@ func quantileRanks(n int, q, confidence float64) (lo, hi int) {
 
 // rankBelow returns the largest k with P(X < k) <= tail for a binomial X with n trials of probability q.
 func rankBelow(n int, q, tail float64) int {
-	mean, sd := float64(n)*q, math.Sqrt(float64(n)*q*(1-q))
-	// Probabilities more than 12 standard deviations and a few counts below the mean are negligible in float64.
-	k := max(0, int(mean-12*sd)-50)
-	below := 0.0
-	for ; k < n; k++ {
-		below += binomial(n, k, q)
-		if below > tail {
-			break
-		}
-	}
-	return k
+	return sort.Search(n, func(k int) bool { return mathext.RegIncBeta(float64(n-k), float64(k+1), 1-q) > tail })
 }
 
 // QuantileInterval returns a distribution-free interval of the quantile q of the distribution of x, by order

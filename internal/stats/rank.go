@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // doubledRanks returns twice the mid-ranks of x, which are integers even with ties: equal values share the mean of
@@ -113,7 +115,7 @@ func critical(p []float64, alpha float64) Critical {
 // deviation, with continuity correction. It subtracts one more step, because for large alpha the approximation may be
 // one step too large.
 func criticalNormal(mean, sd, alpha float64) Critical {
-	w := int(math.Floor(mean + normalQuantile(alpha/2)*sd - 1.5))
+	w := int(math.Floor(mean + mathext.NormalQuantile(alpha/2)*sd - 1.5))
 	if w < 0 {
 		return Critical{W: -1}
 	}
@@ -129,3 +131,6 @@ func twoSidedNormal(distance, half, variance float64) float64 {
 	z := math.Max(0, math.Abs(distance)-half) / math.Sqrt(variance)
 	return math.Min(1, 2*upperTail(z))
 }
+
+// upperTail returns the probability that a standard normal variable is above z.
+func upperTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
