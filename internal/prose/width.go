@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // Plain makes external text safe for a terminal and for single-line formats: unprintable characters, in particular
@@ -34,55 +36,18 @@ func escaped(s, kept string) string {
 // printable reports whether r is printable and not the replacement character.
 func printable(r rune) bool { return unicode.IsPrint(r) && r != unicode.ReplacementChar }
 
+// terminal measures columns. Characters whose width depends on the locale have one column, so that every machine
+// writes the same text.
+var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
+
 // Width returns the number of terminal columns of s: none for combining marks, two for wide characters.
-func Width(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeWidth(r)
-	}
-	return n
-}
-
-func runeWidth(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case unicode.Is(wide, r):
-		return 2
-	}
-	return 1
-}
-
-// wide approximates the characters that Unicode's EastAsianWidth.txt lists as W and F, by whole blocks.
-var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, // Hangul Jamo
-		{Lo: 0x231a, Hi: 0x231b, Stride: 1}, // watch, hourglass
-		{Lo: 0x2e80, Hi: 0x303e, Stride: 1}, // CJK radicals and punctuation
-		{Lo: 0x3041, Hi: 0x4dbf, Stride: 1}, // Kana to CJK extension A
-		{Lo: 0x4e00, Hi: 0xa4cf, Stride: 1}, // CJK, Yi
-		{Lo: 0xa960, Hi: 0xa97f, Stride: 1}, // Hangul Jamo extended
-		{Lo: 0xac00, Hi: 0xd7a3, Stride: 1}, // Hangul syllables
-		{Lo: 0xf900, Hi: 0xfaff, Stride: 1}, // CJK compatibility
-		{Lo: 0xfe30, Hi: 0xfe6f, Stride: 1}, // CJK forms
-		{Lo: 0xff00, Hi: 0xff60, Stride: 1}, // full-width forms
-		{Lo: 0xffe0, Hi: 0xffe6, Stride: 1},
-	},
-	R32: []unicode.Range32{
-		{Lo: 0x1f300, Hi: 0x1f64f, Stride: 1}, // pictographs
-		{Lo: 0x1f680, Hi: 0x1f6ff, Stride: 1},
-		{Lo: 0x1f900, Hi: 0x1f9ff, Stride: 1},
-		{Lo: 0x20000, Hi: 0x3fffd, Stride: 1}, // CJK extensions
-	},
-}
+func Width(s string) int { return terminal.StringWidth(s) }
 
 // Left pads s with spaces on its right to n columns.
-func Left(s string, n int) string { return s + strings.Repeat(" ", max(n-Width(s), 0)) }
+func Left(s string, n int) string { return terminal.FillRight(s, n) }
 
 // Right pads s with spaces on its left to n columns.
-func Right(s string, n int) string { return strings.Repeat(" ", max(n-Width(s), 0)) + s }
+func Right(s string, n int) string { return terminal.FillLeft(s, n) }
 
 // words splits s where a line may end; a percent sign stays with its number.
 func words(s string) []string {
@@ -128,33 +93,24 @@ func wrap(s string, first, rest int) []string {
 }
 
 // Cut shortens s to at most n columns, with an ellipsis in place of its end.
-func Cut(s string, n int) string {
-	if Width(s) <= n {
-		return s
-	}
-	head, _ := splitAt(s, n-1)
-	return head + "…"
-}
+func Cut(s string, n int) string { return terminal.Truncate(s, n, "…") }
 
 // CutMiddle shortens s to at most n columns, with an ellipsis in place of its middle.
 func CutMiddle(s string, n int) string {
 	if Width(s) <= n {
 		return s
 	}
-	head, tail := splitAt(s, n/2)
-	for Width(tail) > n-1-Width(head) {
-		_, first := utf8.DecodeRuneInString(tail)
-		tail = tail[first:]
-	}
-	return head + "…" + tail
+	head := terminal.Truncate(s, n/2, "")
+	tail := terminal.TruncateLeft(s, Width(s)-(n-1-Width(head)), "") // a half of a wide character becomes a space
+	return head + "…" + strings.TrimLeft(tail, " ")
 }
 
+// splitAt returns the first n columns of s, at least one character, and the rest.
 func splitAt(s string, n int) (head, tail string) {
-	used := 0
-	for i, r := range s {
-		if used += runeWidth(r); used > n && i > 0 {
-			return s[:i], s[i:]
-		}
+	head = terminal.Truncate(s, n, "")
+	if head == "" {
+		_, size := utf8.DecodeRuneInString(s)
+		head = s[:size]
 	}
-	return s, ""
+	return head, s[len(head):]
 }
