@@ -39,7 +39,9 @@ type Secret struct {
 }
 
 // String hides the secret from everything that prints an endpoint.
-func (Secret) String() string   { return "(secret)" }
+func (Secret) String() string { return "(secret)" }
+
+// GoString hides the secret from %#v.
 func (Secret) GoString() string { return "(secret)" }
 
 // Redacted returns the endpoint without its secret, so that it may be stored.

@@ -27,10 +27,13 @@ func NewLocal(name string, addr netip.Addr, cpus []int, agent ...string) *Local 
 	return &Local{name: name, addr: addr, cpus: cpus, agent: agent}
 }
 
+// Name returns the name of the host.
 func (h *Local) Name() string { return h.name }
 
+// Addr returns the address of the host.
 func (h *Local) Addr() netip.Addr { return h.addr }
 
+// CPUs returns the CPUs that the work is pinned to.
 func (h *Local) CPUs() []int { return h.cpus }
 
 // Run runs c as [Exec] does, with errors as [Host] describes them.

@@ -53,8 +53,10 @@ func (o Delayed) Apply(e *Env) error {
 	return peer.netlink.Set(o.Peer, o.MTU, nil)
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Delayed) Feature() string { return "TAP devices" }
 
+// Probe makes one TAP device.
 func (o Delayed) Probe(*Env) error {
 	fd, err := makeTap(scratch)
 	if err != nil {

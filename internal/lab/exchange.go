@@ -19,7 +19,7 @@ import (
 
 const (
 	tokenSize = 16 // bytes
-	// Datagrams may be lost while a tunnel is set up. Try n waits for n times udpTimeout.
+	// udpTries is above one, since datagrams may be lost while a tunnel is set up. Try n waits for n times udpTimeout.
 	udpTries   = 6
 	udpTimeout = 100 * time.Millisecond
 	tcpTimeout = 3 * time.Second

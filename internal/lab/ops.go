@@ -43,6 +43,7 @@ func (o Veth) String() string {
 	return fmt.Sprintf("link add %s%s mtu %d type veth peer %s in %s", o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS)
 }
 
+// Apply makes both devices.
 func (o Veth) Apply(e *Env) error {
 	fd, err := e.fd(o.PeerNS)
 	if err != nil {
@@ -55,6 +56,7 @@ func (o Veth) add(e *Env, peer netns.Link) error {
 	return unsupported(e.Netlink().AddVeth(netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, peer), "veth", "CONFIG_VETH")
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Veth) Feature() string { return "veth" }
 
 // Probe makes a pair within one namespace.
@@ -78,12 +80,15 @@ func (o Bridge) String() string {
 	return fmt.Sprintf("link add %s%s mtu %d type bridge mcast_snooping 0", o.Name, address(o.MAC), o.MTU)
 }
 
+// Apply makes the bridge.
 func (o Bridge) Apply(e *Env) error {
 	return unsupported(e.Netlink().AddBridge(netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}), "bridge", "CONFIG_BRIDGE")
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Bridge) Feature() string { return "bridge" }
 
+// Probe makes an unused bridge.
 func (o Bridge) Probe(e *Env) error { return Bridge{Name: scratch}.Apply(e) }
 
 // A Vxlan is a VXLAN device with static forwarding entries and without learning.
@@ -101,11 +106,13 @@ func (o Vxlan) String() string {
 		o.Name, address(o.MAC), o.MTU, o.ID, o.Local, o.Port)
 }
 
+// Apply makes the device.
 func (o Vxlan) Apply(e *Env) error {
 	err := e.Netlink().AddVxlan(netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, o.ID, o.Port, o.Local)
 	return unsupported(err, "vxlan", "CONFIG_VXLAN")
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Vxlan) Feature() string { return "vxlan" }
 
 // Probe makes an unused VXLAN device.
@@ -133,6 +140,7 @@ func (o Slave) String() string {
 		o.Name, o.NS, address(o.MAC), o.MTU, o.Parent, o.Kind, mode)
 }
 
+// Apply makes the device in its namespace.
 func (o Slave) Apply(e *Env) error {
 	fd, err := e.fd(o.NS)
 	if err != nil {
@@ -152,6 +160,7 @@ func (o Slave) add(e *Env, fd int) error {
 	return fmt.Errorf("there is no kind of device %q", o.Kind)
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Slave) Feature() string { return o.Kind }
 
 // Probe makes such a device on top of a bridge, which every kernel that can run a lab has.
@@ -174,10 +183,12 @@ func (o Shaper) String() string {
 		o.Dev, strconv.FormatInt(o.Rate, 10), o.Burst, o.Limit)
 }
 
+// Apply adds a token bucket filter to the device.
 func (o Shaper) Apply(e *Env) error {
 	return unsupported(e.Netlink().AddTokenBucket(o.Dev, o.TokenBucket), "tbf", "CONFIG_NET_SCH_TBF")
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Shaper) Feature() string { return "tbf" }
 
 // Probe limits an unused bridge.
@@ -206,6 +217,7 @@ func (o Route) String() string {
 	return b.String()
 }
 
+// Apply adds the route.
 func (o Route) Apply(e *Env) error { return e.Netlink().AddRoute(netns.Route(o)) }
 
 // An op implements Op with a text and a function.

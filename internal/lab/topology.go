@@ -91,14 +91,14 @@ func (t Topology) Validate() error {
 	return t.Pods.validate()
 }
 
-func (p Pods) validate() error {
+func (o Pods) validate() error {
 	switch {
-	case p.MTU != 0 && (p.MTU < MinPodMTU || p.MTU > MaxMTU):
-		return fmt.Errorf("pod-mtu=%d is not from %d to %d bytes", p.MTU, MinPodMTU, MaxMTU)
-	case p.Buffer != 0 && (p.Buffer < MinBuffer || p.Buffer > MaxBuffer):
-		return fmt.Errorf("buffer=%d is not from %d to %d bytes", p.Buffer, MinBuffer, MaxBuffer)
-	case p.Backlog < 0 || p.Backlog > MaxBacklog:
-		return fmt.Errorf("backlog=%d is not from 1 to %d", p.Backlog, MaxBacklog)
+	case o.MTU != 0 && (o.MTU < MinPodMTU || o.MTU > MaxMTU):
+		return fmt.Errorf("pod-mtu=%d is not from %d to %d bytes", o.MTU, MinPodMTU, MaxMTU)
+	case o.Buffer != 0 && (o.Buffer < MinBuffer || o.Buffer > MaxBuffer):
+		return fmt.Errorf("buffer=%d is not from %d to %d bytes", o.Buffer, MinBuffer, MaxBuffer)
+	case o.Backlog < 0 || o.Backlog > MaxBacklog:
+		return fmt.Errorf("backlog=%d is not from 1 to %d", o.Backlog, MaxBacklog)
 	}
 	return nil
 }

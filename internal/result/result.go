@@ -36,7 +36,9 @@ var ErrNotSupported = errors.New("not supported")
 // the missing feature.
 type NotSupported string
 
-func (e NotSupported) Error() string        { return string(e) }
+func (e NotSupported) Error() string { return string(e) }
+
+// Is reports whether target is ErrNotSupported.
 func (e NotSupported) Is(target error) bool { return target == ErrNotSupported }
 
 // A Value is one number that a run measured, in its base unit.

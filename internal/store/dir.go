@@ -122,8 +122,7 @@ func (d dir) openAppend(name string) (*os.File, error) {
 			ErrFormat, d.full(name))
 	}
 	if err != nil {
-		file.Close()
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }

@@ -31,7 +31,7 @@ func WriteWhole(path string, r result.Results, raw map[string][]result.File) (er
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(temporary)
+			err = errors.Join(err, os.RemoveAll(temporary))
 		}
 	}()
 	if err := os.Chmod(temporary, 0o755); err != nil {

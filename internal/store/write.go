@@ -55,8 +55,7 @@ func Create(path string, e result.Experiment) (*Writer, error) {
 	}
 	w.e = e
 	if err := w.create(); err != nil {
-		w.Close()
-		return nil, err
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
@@ -133,8 +132,7 @@ func Resume(path string) (*Writer, *Results, error) {
 	}
 	results, err := w.resume()
 	if err != nil {
-		w.Close()
-		return nil, nil, err
+		return nil, nil, errors.Join(err, w.Close())
 	}
 	return w, results, nil
 }
@@ -462,8 +460,7 @@ func lockDir(path string) (*Writer, error) {
 		err = tryLock(w.lock)
 	}
 	if err != nil {
-		w.Close()
-		return nil, d.wrap(err)
+		return nil, errors.Join(d.wrap(err), w.Close())
 	}
 	return w, nil
 }

@@ -36,6 +36,7 @@ type Option struct {
 // A Value is the type of an option's value.
 type Value int
 
+// Types of values.
 const (
 	Text     Value = iota
 	Switch         // yes or no; its flag needs no value

@@ -73,7 +73,7 @@ var allowed = append(slices.Clip(flags),
 
 // Reasons for refusing options that are common in job files.
 const (
-	// Only the job's own file may be written.
+	// logs refuses options that write elsewhere than to the job's own file.
 	logs = "it writes files elsewhere; the results have the whole output of fio, its histograms and a series of each " +
 		"run"
 	runs    = "it runs a program, and a job file from elsewhere must not"

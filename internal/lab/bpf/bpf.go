@@ -39,7 +39,7 @@ const (
 	tcxNext = -1
 	tcxDrop = 2
 
-	// Mode and flags of bpf_skb_adjust_room.
+	// roomMAC is a mode of bpf_skb_adjust_room, the others are its flags.
 	roomMAC       = 1      // BPF_ADJ_ROOM_MAC: after the link-layer header
 	roomFixedGSO  = 1 << 0 // BPF_F_ADJ_ROOM_FIXED_GSO
 	roomEncapIPv4 = 1 << 1 // BPF_F_ADJ_ROOM_ENCAP_L3_IPV4

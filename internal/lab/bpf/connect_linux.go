@@ -14,6 +14,7 @@ import (
 // the site's control group and apply to the site's processes.
 type Connect struct{}
 
+// Name returns the value of the option services= that chooses it.
 func (Connect) Name() string { return "ebpf" }
 
 // Extend adds the Services of all pods of the plan, for TCP and UDP, IPv4 and IPv6. A plan without pods is not changed.
@@ -59,8 +60,10 @@ func (o Translate) Apply(e *lab.Env) error {
 	return nil
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Translate) Feature() string { return "eBPF at connect" }
 
+// Probe attaches the programs to a control group of its own and removes both.
 func (o Translate) Probe(*lab.Env) error {
 	group, err := cgroup.New()
 	if err != nil {

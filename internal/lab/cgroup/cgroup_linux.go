@@ -118,12 +118,10 @@ func lock(dir string) (*Group, error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("control group %s is in use: %w", dir, err)
+		return nil, errors.Join(fmt.Errorf("control group %s is in use: %w", dir, err), file.Close())
 	}
 	if _, err := os.Stat(dir); err != nil { // removed between Open and Flock
-		file.Close()
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
 	return &Group{dir, file}, nil
 }

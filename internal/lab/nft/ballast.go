@@ -52,6 +52,7 @@ func (o Ballast) Apply(*lab.Env) error {
 	return flush(conn, feature)
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Ballast) Feature() string { return "nftables" }
 
 // Probe adds one rule.

@@ -56,6 +56,7 @@ func (o Loss) Apply(*lab.Env) error {
 	return flush(conn, "nftables at ingress with random numbers (CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN)")
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o Loss) Feature() string { return "nftables at ingress" }
 
 // Probe adds the rules for the loopback device.

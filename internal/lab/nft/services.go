@@ -27,6 +27,7 @@ var natHooks = map[string]*nftables.ChainHook{
 // Services translates Services with the nftables of each node.
 type Services struct{}
 
+// Name returns the value of the option services= that chooses it.
 func (Services) Name() string { return "nftables" }
 
 // Extend adds the Services of all pods of the plan to every node, for TCP and UDP, IPv4 and IPv6. A plan without pods
@@ -79,8 +80,10 @@ func flush(conn *nftables.Conn, feature string) error {
 	return err
 }
 
+// Feature returns the name of the feature that Probe tries.
 func (o DNAT) Feature() string { return "nftables with NAT" }
 
+// Probe adds the tables of the Services.
 func (o DNAT) Probe(e *lab.Env) error { return o.Apply(e) }
 
 func (o DNAT) addTable(conn *nftables.Conn, family nftables.TableFamily) error {

@@ -183,8 +183,7 @@ func (s *server) answerLate(fd int) {
 func (s *server) admitControl(fd int) {
 	file := os.NewFile(uintptr(fd), "control")
 	conn, err := net.FileConn(file)
-	file.Close()
-	if err != nil {
+	if err = errors.Join(err, file.Close()); err != nil {
 		s.refused.Add(1)
 		return
 	}

@@ -33,7 +33,7 @@ const (
 	leaseDuration = 2 * time.Minute
 )
 
-// A Lease is the Lease of an experiment of this process.
+// A claimLease is the Lease of an experiment of this process.
 type claimLease struct {
 	cluster *cluster.Cluster
 	leases  coordinationclient.LeaseInterface
@@ -151,7 +151,7 @@ func (l *claimLease) End(ctx context.Context, stays bool) error {
 	return nil
 }
 
-// Claims returns the claims of running experiments whose Leases may be listed, and where it looked.
+// listClaims returns the claims of running experiments whose Leases may be listed, and where it looked.
 func listClaims(
 	ctx context.Context, api kubernetes.Interface, namespace string, now time.Time,
 ) (found []targets.Claim, where string, err error) {

@@ -34,7 +34,7 @@ const policies = "/apis/networking.k8s.io/v1/networkpolicies"
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 
-// An Object is an object of the API server with our label.
+// A listedObject is an object of the API server with our label.
 type listedObject struct {
 	collection string // API path
 	metav1.ObjectMeta
@@ -53,7 +53,7 @@ func collectionPath(collection, namespace string) string {
 	return group + "namespaces/" + namespace + "/" + plural
 }
 
-// List returns the objects of a collection that a selector finds; namespace "" is all namespaces.
+// listObjects returns the objects of a collection that a selector finds; namespace "" is all namespaces.
 func listObjects(
 	ctx context.Context, api kubernetes.Interface, collection, namespace, selector string,
 ) ([]listedObject, error) {
@@ -76,9 +76,9 @@ func listObjects(
 	return list, nil
 }
 
-// Remove removes the objects that a selector finds in some collections and that takes accepts, and returns their names;
-// namespace "" is all namespaces. A collection that may not be listed counts as empty, since the user could not have
-// created objects in it.
+// removeObjects removes the objects that a selector finds in some collections and that takes accepts, and returns their
+// names; namespace "" is all namespaces. A collection that may not be listed counts as empty, since the user could not
+// have created objects in it.
 func removeObjects(
 	ctx context.Context, api kubernetes.Interface, namespace, selector string, collections []string,
 	takes func(listedObject) bool,
@@ -107,5 +107,5 @@ func removeObjects(
 	return removed, errors.Join(errs...)
 }
 
-// All accepts every object.
+// anyObject accepts every object.
 func anyObject(listedObject) bool { return true }

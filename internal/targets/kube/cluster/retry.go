@@ -18,10 +18,12 @@ import (
 
 const (
 	outageLimit = 50 * time.Second // longest outage, within the minute that a site may take to open
-	ProbeTime   = 2 * time.Second  // timeout of one readiness probe
 	probePause  = 250 * time.Millisecond
 	maxTries    = 5 // attempts for a request whose connection breaks each time
 )
+
+// ProbeTime is the timeout of one readiness probe.
+const ProbeTime = 2 * time.Second
 
 // States of the connection to an API server. Unavailable relies on their order.
 const (

@@ -24,8 +24,9 @@ import (
 // read only the settings named here and show only values that look like settings, so that no other data of a cluster,
 // such as secrets, gets into a fact.
 
-// The fields of Calico's and Cilium's resources that are used.
+// Resources of Calico and Cilium, with the fields that are used.
 type (
+	// IPPool is a pool of Calico's pod addresses.
 	IPPool struct {
 		Spec struct {
 			IPIPMode    string `json:"ipipMode"`
@@ -36,6 +37,7 @@ type (
 			AllowedUses []string `json:"allowedUses"`
 		} `json:"spec"`
 	}
+	// Felix is a FelixConfiguration of Calico.
 	Felix struct {
 		Spec struct {
 			WireGuard   *bool  `json:"wireguardEnabled"`
@@ -44,6 +46,7 @@ type (
 			BPF         *bool  `json:"bpfEnabled"`
 		} `json:"spec"`
 	}
+	// CiliumNodeConfig replaces settings of Cilium on some nodes.
 	CiliumNodeConfig struct {
 		Spec struct {
 			Selector *metav1.LabelSelector `json:"nodeSelector"`

@@ -38,6 +38,7 @@ func ExperimentSelector(experiment string) string {
 // A Role is the role of a pod in its group.
 type Role string
 
+// Roles of the pods of a group.
 const (
 	Client Role = "client"
 	Server Role = "server"

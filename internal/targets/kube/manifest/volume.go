@@ -26,9 +26,10 @@ const diskGroup = 6
 // DefaultVolume is the default size of volumes.
 const DefaultVolume = "10Gi"
 
-// A Use says for how many blocks a volume is used.
+// A Use is the time for which a volume is used.
 type Use string
 
+// Uses of a volume.
 const (
 	ByClass Use = ""      // fresh, but reuse if the class retains volumes
 	Fresh   Use = "fresh" // a volume for each block
