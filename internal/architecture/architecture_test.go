@@ -1,7 +1,6 @@
 package architecture
 
 import (
-	"bufio"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -19,44 +18,30 @@ const (
 	root   = "../.."
 )
 
-// A row of a table of imports.md holds a pattern in the first column, and the packages in the second.
+// A row of the table of imports.md holds a pattern of packages and what they may import.
 type row struct {
 	pattern string
 	imports []string
 }
 
-// tables returns the rows of the two tables of imports.md, so that the rules have no second copy.
-func tables(t *testing.T) (packages, restricted []row) {
+// table returns the rows of the table of imports.md, so that the rules have no second copy.
+func table(t *testing.T) []row {
 	t.Helper()
-	file, err := os.Open("imports.md")
+	text, err := os.ReadFile("imports.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	var heading string
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		line := lines.Text()
-		if h, ok := strings.CutPrefix(line, "## "); ok {
-			heading = h
-		}
-		if !strings.HasPrefix(line, "| `") {
-			continue
-		}
-		cells := strings.Split(line, "|")
-		r := row{strings.Trim(cells[1], " `"), quoted(cells[2])}
-		switch heading {
-		case "Packages":
-			packages = append(packages, r)
-		case "Restricted imports":
-			restricted = append(restricted, r)
+	var rows []row
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `") {
+			cells := strings.Split(line, "|")
+			rows = append(rows, row{strings.Trim(cells[1], " `"), quoted(cells[2])})
 		}
 	}
-	if len(packages) < 10 || len(restricted) < 3 {
-		t.Fatalf("imports.md: found %d packages and %d restricted imports; have the tables moved?", len(packages),
-			len(restricted))
+	if len(rows) < 10 {
+		t.Fatalf("imports.md: found %d packages; has the table moved?", len(rows))
 	}
-	return packages, restricted
+	return rows
 }
 
 // quoted returns the parts of a cell that are in backquotes.
@@ -122,7 +107,7 @@ func imports(f *ast.File) []string {
 	return names
 }
 
-// matches reports whether a package, without internal/, matches a pattern of a table. A trailing * matches one path
+// matches reports whether a package, without internal/, matches a pattern of the table. A trailing * matches one path
 // element.
 func matches(pattern, pkg string) bool {
 	ok, err := path.Match(pattern, strings.TrimPrefix(pkg, "internal/"))
@@ -130,12 +115,12 @@ func matches(pattern, pkg string) bool {
 }
 
 func TestImportsFollowTheTable(t *testing.T) {
-	packages, _ := tables(t)
+	packages := table(t)
 	used := map[string]bool{}
 	for _, s := range sources(t) {
 		i := slices.IndexFunc(packages, func(r row) bool { return matches(r.pattern, s.pkg) })
 		if i < 0 {
-			t.Errorf("%s is not in the table of packages of imports.md", s.pkg)
+			t.Errorf("%s is not in the table of imports.md", s.pkg)
 			continue
 		}
 		used[packages[i].pattern] = true
@@ -145,46 +130,13 @@ func TestImportsFollowTheTable(t *testing.T) {
 				continue
 			}
 			if !slices.ContainsFunc(packages[i].imports, func(p string) bool { return matches(p, ours) }) {
-				t.Errorf("%s imports %s, which the table of packages does not allow", s.name, ours)
+				t.Errorf("%s imports %s, which the table does not allow", s.name, ours)
 			}
 		}
 	}
 	for _, r := range packages {
 		if !used[r.pattern] {
-			t.Errorf("the table of packages lists %s, which does not exist", r.pattern)
-		}
-	}
-}
-
-func TestRestrictedImports(t *testing.T) {
-	_, restricted := tables(t)
-	for _, s := range sources(t) {
-		for _, name := range imports(s.file) {
-			for _, r := range restricted {
-				if name != r.pattern && !strings.HasPrefix(name, r.pattern+"/") {
-					continue
-				}
-				if !slices.ContainsFunc(r.imports, func(p string) bool { return matches(p, s.pkg) }) {
-					t.Errorf("%s imports %s; only %v may", s.name, name, r.imports)
-				}
-			}
-		}
-	}
-}
-
-func TestEveryPackageHasOneComment(t *testing.T) {
-	comments := map[string][]string{}
-	for _, s := range sources(t) {
-		if _, ok := comments[s.pkg]; !ok {
-			comments[s.pkg] = nil
-		}
-		if s.file.Doc != nil {
-			comments[s.pkg] = append(comments[s.pkg], s.name)
-		}
-	}
-	for pkg, files := range comments {
-		if len(files) != 1 {
-			t.Errorf("%s has %d package comments, want one: %v", pkg, len(files), files)
+			t.Errorf("the table lists %s, which does not exist", r.pattern)
 		}
 	}
 }
