@@ -307,18 +307,11 @@ func tests() []struct {
 		{"unlisted", "b is listed as tested and has no figures",
 			evidence(cell(1, "x", "a", "rate=1/s"), withFacts("a", "listed: x:1"), withFacts("b", "listed: x:2")),
 			evidence(cell(1, "x", "a", "rate=1/s"), withFacts("a", "listed: x:1"))},
-		{"no-data", "2 comparisons in words, without a figure: lines 7, 9",
-			evidence(sentence(7, SaidClaim), sentence(9, SaidClaim)),
-			evidence(sentence(7, SaidClaim), cell(1, "x", "a", "rate=1/s"))},
-		{"no-data", "1 announcement, and no figures follow: line 7",
-			evidence(sentence(7, SaidAnnounced), cell(1, "x", "a", "rate=1/s")),
-			evidence(sentence(7, SaidFigure), cell(1, "x", "a", "rate=1/s"))},
 		{"no-data", `The column "IPsec" has no figure`,
-			evidence(run("text", "text", "", "place: x.md:7; said: column; quote: IPsec"), cell(1, "x", "a", "rate=1/s")),
-			evidence(sentence(7, SaidFigure), cell(1, "x", "a", "rate=1/s"))},
-		{"no-data", "1 empty cell among figures: line 7",
-			evidence(sentence(7, SaidEmpty), cell(1, "x", "a", "rate=1/s")),
-			evidence(sentence(7, SaidFigure), cell(1, "x", "a", "rate=1/s"))},
+			evidence(gap(7, GapColumn), cell(1, "x", "a", "rate=1/s")), evidence(cell(1, "x", "a", "rate=1/s"))},
+		{"no-data", "2 empty cells among figures: lines 7, 9",
+			evidence(gap(7, GapCell), gap(9, GapCell), cell(1, "x", "a", "rate=1/s")),
+			evidence(cell(1, "x", "a", "rate=1/s"))},
 		{"links-differ", "The link of b has 1.25 Gbit/s, that of a 12.5 Gbit/s",
 			evidence(withFacts("a", "link-rate: 12.5 Gbit/s"), withFacts("b", "link-rate: 1.25 Gbit/s")),
 			evidence(withFacts("a", "link-rate: 12.5 Gbit/s"), withFacts("b", "link-rate: 12.5 Gbit/s"))},
@@ -414,8 +407,8 @@ func apiLatencies(ms ...float64) (changes []change) {
 	return changes
 }
 
-func sentence(line int, said string) change {
-	return run("text", "text", "", fmt.Sprintf("place: x.md:%d; said: %s", line, said))
+func gap(line int, what string) change {
+	return run("gap", "gap", "", fmt.Sprintf("place: x.md:%d; gap: %s; row: IPsec", line, what))
 }
 
 func vault(target, metric string, mean, sd float64) change {

@@ -22,8 +22,7 @@ const (
 	FactLoop         = "loop"        // open or closed
 	FactDirection    = "direction"   // forward, reverse or both
 	FactAgainst      = "against"     // target that a change is relative to, as the table states
-	FactSaid         = "said"        // kind of a sentence in the text; one of the Said constants
-	FactQuote        = "quote"       // the sentence
+	FactGap          = "gap"         // what of a table has no figure: GapCell or GapColumn
 	FactLink         = "link-rate"   // rate of the slowest link of the path
 	FactUnderlay     = "underlay-rate"
 	FactLimitIOPS    = "limit-iops" // maximum that a storage class promises
@@ -44,15 +43,10 @@ const (
 	FactMachineNote       = "vm-limit-note"
 )
 
-// The values of FactSaid.
+// The values of FactGap. The fact row has the label of the cell or the column.
 const (
-	SaidFigure    = "figure"    // a number in a sentence
-	SaidClaim     = "claim"     // a comparison in words without a number
-	SaidShare     = "share"     // a comparison in percent without its figures
-	SaidAnnounced = "announced" // announced figures that are missing
-	SaidEmpty     = "empty"     // a cell without a figure in a table that has figures
-	SaidColumn    = "column"    // a column with a name and no figure
-	SaidBeyond    = "beyond"    // results beyond a stated limit
+	GapCell   = "cell"
+	GapColumn = "column" // one with a name
 )
 
 // Values of FactAggregate that rules use.
@@ -92,7 +86,7 @@ func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 	return 0
 }
 
-// published reports whether a run is a cell of a table or a sentence, and was not measured here.
+// published reports whether a run is from a text, and was not measured here.
 func published(r *result.Run) bool { return r.Fact(FactPlace) != "" }
 
 // placeOf returns the place of a metric of a run.

@@ -144,12 +144,12 @@ func mergeRuns(found []Finding) []Finding {
 // A records holds the evidence, indexed.
 type records struct {
 	Evidence
-	runs      []*result.Run // valid, of the last attempt of their block
-	sentences []*result.Run // sentences of a text
-	byCase    map[string]map[string][]*result.Run
-	cases     []string                 // of runs, in the order in which they first appear
-	tables    []string                 // in the order in which they first appear
-	cells     map[string][]*result.Run // cells of each table
+	runs   []*result.Run // valid, of the last attempt of their block
+	gaps   []*result.Run // places of tables without figures
+	byCase map[string]map[string][]*result.Run
+	cases  []string                 // of runs, in the order in which they first appear
+	tables []string                 // in the order in which they first appear
+	cells  map[string][]*result.Run // cells of each table
 	// planned has the plan's cases by name, the first of each. rank has the positions of the plan's targets as negative
 	// numbers, so that targets outside of the plan, with rank 0, come last.
 	planned map[string]result.Case
@@ -187,8 +187,8 @@ func newRecords(e Evidence) *records {
 		if !r.Valid() || !last(r) {
 			continue
 		}
-		if r.Fact(FactSaid) != "" {
-			recs.sentences = append(recs.sentences, r)
+		if r.Fact(FactGap) != "" {
+			recs.gaps = append(recs.gaps, r)
 			continue
 		}
 		recs.runs = append(recs.runs, r)

@@ -13,7 +13,7 @@ import (
 // linksApart is the factor by which the links of compared targets may differ.
 const linksApart = 1.2
 
-// textRules find what a source omits, or states without numbers.
+// textRules find what a source omits.
 var textRules = []Rule{
 	{Name: "no-counts", Severity: Warning, checkAll: noCounts,
 		About: "Numbers state how many runs they are from; six runs a side can be distinguished without assuming the " +
@@ -27,8 +27,8 @@ var textRules = []Rule{
 		Why: "Numbers of a configuration that the set-up does not list cannot be judged, and a configuration without " +
 			"numbers was left out for a reason."},
 	{Name: "no-data", Severity: Warning, checkAll: noData,
-		About: "Comparisons and announced figures state their numbers.",
-		Why:   "A comparison without its numbers, their count and their spread can be neither checked nor repeated."},
+		About: "A table has figures in each of its columns and cells.",
+		Why:   "What is missing may have failed, or was left out for a reason: the table does not compare it."},
 	{Name: "links-differ", Severity: Warning, checkAll: linksDiffer,
 		About: "Compared targets have links within 20 % of each other.",
 		Why: "Otherwise the machines are compared, not their software: the slower link limits its side whatever the " +
@@ -177,41 +177,26 @@ func unlisted(recs *records) (found []Finding, checked int) {
 	return found, len(listed)
 }
 
-// noData collects sentences without figures, by their kind.
+// noData collects the columns and cells of tables without figures.
 func noData(recs *records) (found []Finding, checked int) {
-	quotes := map[string][]*result.Run{}
-	for _, r := range recs.sentences {
-		said := r.Fact(FactSaid)
-		quotes[said] = append(quotes[said], r)
-	}
-	checked = len(recs.sentences) - len(quotes[SaidBeyond])
-	add := func(said, format string) {
-		runs := quotes[said]
-		if len(runs) == 0 {
-			return
+	var cells []*result.Run
+	for _, r := range recs.gaps {
+		if r.Fact(FactGap) == GapCell {
+			cells = append(cells, r)
+			continue
 		}
-		f := Finding{Place: runs[0].Fact(FactPlace), Saw: fmt.Sprintf(format, plural(len(runs), said)) + " " + linesOf(runs)}
-		found = append(found, f)
+		found = append(found, Finding{Place: r.Fact(FactPlace),
+			Saw: fmt.Sprintf("The column %q has no figure.", r.Fact(FactRow))})
 	}
-	add(SaidAnnounced, "%s, and no figures follow:")
-	add(SaidEmpty, "%s among figures:")
-	for _, r := range quotes[SaidColumn] {
-		found = append(found, Finding{Place: r.Fact(FactPlace), Saw: fmt.Sprintf("The column %q has no figure.",
-			r.Fact(FactQuote))})
+	if len(cells) > 0 {
+		found = append(found, Finding{Place: cells[0].Fact(FactPlace),
+			Saw: unit.Plural(len(cells), "empty cell") + " among figures: " + linesOf(cells)})
 	}
-	if len(recs.tables) == 0 {
-		add(SaidFigure, "%s in sentences, without the number of runs or a spread:")
-		add(SaidShare, "%s in percent, without the figures behind them:")
-		add(SaidClaim, "%s in words, without a figure:")
+	checked = len(recs.gaps)
+	for _, runs := range recs.cells {
+		checked += len(runs)
 	}
 	return found, checked
-}
-
-// plural counts sentences of a kind.
-func plural(n int, said string) string {
-	one := map[string]string{SaidAnnounced: "announcement", SaidEmpty: "empty cell",
-		SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
-	return unit.Plural(n, one)
 }
 
 // linesOf lists the lines of the runs' places, at most eight.
@@ -263,13 +248,6 @@ func linksDiffer(recs *records) (found []Finding, checked int) {
 }
 
 func aboveStorage(recs *records) (found []Finding, checked int) {
-	for _, r := range recs.sentences {
-		if r.Fact(FactSaid) == SaidBeyond {
-			checked++
-			found = append(found, Finding{Place: r.Fact(FactPlace),
-				Saw: "The text says itself that results are above what the class promises."})
-		}
-	}
 	for _, r := range recs.runs {
 		held := slices.DeleteFunc(AppliedLimits(recs.planned[r.Case], r, recs.Facts[r.Target]),
 			func(h AppliedLimit) bool { return h.Resource == LinkRate })

@@ -31,8 +31,8 @@ const Imported = "table"
 // A Document is the content of a text.
 type Document struct {
 	result.Results
-	Tables   int      // with at least one figure
-	Figures  int      // in tables and in sentences
+	Tables   int // with at least one figure
+	Figures  int
 	Warnings []string // about texts that look like figures and cannot be read; each with its place, without full stop
 }
 
@@ -74,7 +74,7 @@ func Read(name string, data []byte, families family.List) (*Document, error) {
 	}
 	if b.figures == 0 && len(b.doc.Runs) == 0 {
 		return nil, fmt.Errorf("%s: %w: wanted CSV with a header, a Markdown table, lines of a label and its numbers, or "+
-			"figures with units in sentences", name, ErrFormat)
+			"output of iperf3 or netperf in a block of code", name, ErrFormat)
 	}
 	return b.document(), nil
 }
@@ -96,9 +96,6 @@ type builder struct {
 	baseUnit string // unit of all numbers, if the text gives one
 	code     bool   // the text has blocks of code, whose output may be the source of a table
 }
-
-// A listed configuration is one in a list of what was tested.
-type listed struct{ name, place string }
 
 func newBuilder(name string, families family.List) *builder {
 	return &builder{
@@ -149,19 +146,18 @@ func (b *builder) registerTarget(name string) {
 	}
 }
 
-// addSentence adds a sentence, or another text without a case, as a run whose fact FactSaid names its kind.
-func (b *builder) addSentence(line int, said, quote string, values ...result.Value) {
-	b.figures += len(values)
+// addGap adds a place of a table without figures, as a run without values.
+func (b *builder) addGap(line int, gap, label string) {
 	b.doc.Runs = append(b.doc.Runs, result.Run{
-		Schema: result.RunSchema, ID: b.nextID(), Case: "text", Target: "text", Block: 1, Attempt: 1, Slot: 1,
-		Tool: result.Unknown, Values: values,
-		Facts: factsWithValues(audit.FactPlace, b.place(line), audit.FactSaid, said, audit.FactQuote, short(quote)),
+		Schema: result.RunSchema, ID: b.nextID(), Case: "gap", Target: "gap", Block: 1, Attempt: 1, Slot: 1,
+		Tool:  result.Unknown,
+		Facts: factsWithValues(audit.FactPlace, b.place(line), audit.FactGap, gap, audit.FactRow, short(label)),
 	})
 }
 
 func (b *builder) nextID() string { return fmt.Sprintf("%04d", len(b.doc.Runs)+1) }
 
-// maxQuote is the number of characters of a sentence that are kept.
+// maxQuote is the number of characters of a quoted text that are kept.
 const maxQuote = 80
 
 // short returns a text with single spaces, cut to maxQuote characters.
@@ -178,7 +174,7 @@ func (b *builder) document() *Document {
 	d := &b.doc
 	b.matchListed()
 	for i, r := range d.Runs {
-		if r.Fact(audit.FactSaid) != "" {
+		if r.Fact(audit.FactGap) != "" {
 			continue
 		}
 		if b.runs != "" && r.Fact(audit.FactRuns) == "" {
@@ -254,7 +250,7 @@ func (b *builder) readGrid(g grid) {
 	b.doc.Tables++
 	t := tableRuns{builder: b, name: "the table in line " + strconv.Itoa(g.line), at: map[string]int{}}
 	for _, i := range g.emptyColumns() {
-		b.addSentence(g.line, audit.SaidColumn, clean(g.header[i]))
+		b.addGap(g.line, audit.GapColumn, clean(g.header[i]))
 	}
 	columns, title := make([]label, len(g.header)), parseMeasure(g.title)
 	for i, name := range g.header {
@@ -384,11 +380,11 @@ type position struct {
 	runs    string // number of runs behind its row; empty: unknown
 }
 
-// addCell adds the figures of a cell; a cell without any is recorded as a sentence or a warning.
+// addCell adds the figures of a cell; a cell without any is recorded as a gap or a warning.
 func (t *tableRuns) addCell(p position, text string) {
 	line, target, m := p.line, cmp.Or(p.target, result.Unknown), p.measure
 	if missing(text) {
-		t.addSentence(line, audit.SaidEmpty, p.label.text+" of "+target)
+		t.addGap(line, audit.GapCell, p.label.text+" of "+target)
 		return
 	}
 	figures, ok := parseCell(text)

@@ -94,9 +94,6 @@ func (r *reader) readNext() int {
 		r.newHeading(len(trimmed)-len(text), strings.TrimSpace(text))
 	case r.configurations && listItem(text) != "":
 		return r.readList()
-	case strings.HasPrefix(trimmed, "![") || strings.HasPrefix(trimmed, "<"):
-	default:
-		r.readProse(r.at + 1)
 	}
 	return 1
 }
