@@ -364,7 +364,7 @@ func placements(t targets.Target) []targets.Placement {
 	for _, by := range registry.Families().Tools() {
 		for _, w := range all {
 			p := runner.Placement(by, w, 0)
-			if p.Application == "" && !slices.Contains(list, p) && runner.Measurable(by, t, w) == nil {
+			if p.Application == "" && !slices.ContainsFunc(list, p.Equal) && runner.Measurable(by, t, w) == nil {
 				list = append(list, p)
 			}
 		}

@@ -246,6 +246,17 @@ func (l List) Suites() []Suite {
 	return suites
 }
 
+// Needs returns what the cases of all suites need of targets.
+func (l List) Needs() []targets.Placement {
+	var list []targets.Placement
+	for _, s := range l.Suites() {
+		for _, c := range s.Cases {
+			list = append(list, c.Workload.Traits().Needs)
+		}
+	}
+	return list
+}
+
 // Tools returns the tools of all families, each once.
 func (l List) Tools() Set {
 	var tools Set

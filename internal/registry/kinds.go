@@ -79,13 +79,17 @@ func kubeKind() Kind {
 		Targets: []Line{
 			{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"},
 		},
-		Names:   cluster.Contexts,
-		New:     func(s result.Spec) (targets.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
+		Names: cluster.Contexts,
+		New: func(s result.Spec) (targets.Target, error) {
+			return kube.New(s, Families().Needs(), image.Agent, self, AgentCommand)
+		},
 		Clean:   cleanClusters,
 		Inspect: true,
-		RBAC:    kube.RBAC,
-		Uses:    cluster.Uses,
-		Pin:     cluster.PinContext,
+		RBAC: func(s result.Spec, wide bool) (string, error) {
+			return kube.RBAC(s, wide, Families().Needs())
+		},
+		Uses: cluster.Uses,
+		Pin:  cluster.PinContext,
 	}
 }
 

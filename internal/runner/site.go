@@ -29,7 +29,7 @@ func (s *site) place(p targets.Placement) targets.Place {
 	if s.err != nil {
 		return targets.Place{Err: s.err}
 	}
-	return s.Places[slices.Index(s.placements, p)]
+	return s.Places[slices.IndexFunc(s.placements, p.Equal)]
 }
 
 // openAtOnce is the number of targets that open sites at the same time. More is not faster on shared machines, and
@@ -79,7 +79,7 @@ func (s *session) newSite(name string, cases []CaseBlock) *site {
 			continue
 		}
 		w := s.workloads[b.Case.Name]
-		if p := s.placement(w, b.Block); !slices.Contains(one.placements, p) {
+		if p := s.placement(w, b.Block); !slices.ContainsFunc(one.placements, p.Equal) {
 			one.placements = append(one.placements, p)
 		}
 		own := w.Traits().Limits

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/host"
@@ -19,8 +20,11 @@ import (
 type Placement struct {
 	Path   result.Path // from client to server; empty: no server
 	Volume bool        // the client has a volume
-	// Call is the request to the API server; the zero value: none.
-	Call Call
+	// AsksAPI means that the run sends requests to an API server, for which it needs the Rights.
+	AsksAPI bool
+	Rights  []Right
+	// ProbesPods means that its requests start pods with the agent's image, which answer the client's probes.
+	ProbesPods bool
 	// Application is the application that the target has to locate or deploy, by the name of the target's option: vault.
 	// Empty: none, or one that the workload itself names.
 	Application string
@@ -35,23 +39,30 @@ func (p Placement) Check() error {
 	if p.Path != "" && !slices.Contains(result.Paths(), p.Path) {
 		return result.NotSupported(fmt.Sprintf("there is no path %q", p.Path))
 	}
-	needs := []bool{p.Path != "", p.Volume, p.AsksAPI(), p.Application != ""}
+	needs := []bool{p.Path != "", p.Volume, p.AsksAPI, p.Application != ""}
 	if needs = slices.DeleteFunc(needs, func(needed bool) bool { return !needed }); len(needs) > 1 {
 		return result.NotSupported("no place has more than one of a path, a volume, an API server and an application")
 	}
 	return nil
 }
 
-// AsksAPI reports whether the run sends requests to an API server.
-func (p Placement) AsksAPI() bool { return p.Call != Call{} }
+// Equal reports whether two placements require the same.
+func (p Placement) Equal(other Placement) bool { return reflect.DeepEqual(p, other) }
 
-// A Call is the request of a run to an API server, in the words of the case: create, configmap. Resource is empty if
-// the run concerns no single resource.
-type Call struct{ Resource, Operation string }
+// A Right allows some verbs on a resource of an API server.
+type Right struct {
+	Group    string // "" is the core group
+	Resource string // in the plural, perhaps with a subresource: pods/status; or a URL path: /metrics
+	Verbs    []string
+	// Purpose is set if the right must hold in the whole cluster; else it holds in the namespace of the runs.
+	Purpose Purpose
+}
 
-// Effect is the operation of runs that change a resource and measure the effect on traffic: networkpolicy, pod,
-// endpoint, service or deployment.
-const Effect = "effect"
+// A Purpose explains rights in the whole cluster. Runs do without them if they cannot be granted.
+type Purpose struct {
+	Name  string // key of the reason in host.Endpoint.Lacks if the rights cannot be granted
+	About string // when the rights are needed, and what they allow
+}
 
 // A Site holds the fresh places of a block on one target, which its runs use one after another.
 type Site struct {

@@ -51,6 +51,15 @@ func (i *Instance) Check() error {
 	return nil
 }
 
+// Rights returns what deploying the Vault takes in addition to pods: its configuration and its TLS key are a Secret,
+// which is never read.
+func (i Instance) Rights() []targets.Right {
+	if !i.Deploy {
+		return nil
+	}
+	return []targets.Right{{Resource: "secrets", Verbs: []string{"create", "delete"}}}
+}
+
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||

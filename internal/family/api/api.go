@@ -205,7 +205,7 @@ func (w Workload) Traits() family.Traits {
 		Words: result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity(),
 			Group: groups[w.Resource], Member: strings.TrimPrefix(w.Title(), w.Resource+"/")},
 		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(usual),
-		Needs: targets.Placement{Call: targets.Call{Resource: w.Resource, Operation: w.Verb}},
+		Needs: targets.Placement{AsksAPI: true, Rights: w.rights()},
 	}
 }
 
@@ -284,7 +284,7 @@ func (r Run) Redacted() any {
 func (w Workload) AgentRequest(
 	e host.Endpoint, t family.Times, _ family.Environment,
 ) (verb string, body any, err error) {
-	if why := e.Lacks["namespaces"]; why != "" && w.Resource == "namespace" {
+	if why := e.Lacks[forNamespaces.Name]; why != "" && w.Resource == "namespace" {
 		return "", nil, result.NotSupported(why)
 	}
 	return Verb, Run{Endpoint: e, Workload: w, Times: t}, nil

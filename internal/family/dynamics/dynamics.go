@@ -193,7 +193,7 @@ func (w Workload) Traits() family.Traits {
 		Words:   result.Words{Subject: w.subject(), Quantity: k.quantity},
 		Limits:  family.Limits{Run: time.Minute + trials*(TrialTimeout+startTime)},
 		Nominal: family.Nominal{Run: k.setup + trials*k.each},
-		Needs:   targets.Placement{Call: w.Change.call()},
+		Needs:   targets.Placement{AsksAPI: true, ProbesPods: true, Rights: k.rights},
 	}
 }
 

@@ -70,7 +70,7 @@ func TestChanges(t *testing.T) {
 	}
 	for _, c := range Changes() {
 		k := kinds[c]
-		if k.about == "" || k.verdict == "" || k.quantity == "" || c.call().Resource == "" || k.trials < 1 || k.each <= 0 {
+		if k.about == "" || k.verdict == "" || k.quantity == "" || len(k.rights) == 0 || k.trials < 1 || k.each <= 0 {
 			t.Errorf("%s: %+v", c, k)
 		}
 	}

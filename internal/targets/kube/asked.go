@@ -52,7 +52,7 @@ func (k *kubeTarget) newLocal(ctx context.Context, node string) (*site.Local, er
 	}
 	k.usedAPI = true
 	if k.account == nil {
-		k.account = cluster.KubeconfigAccount(ctx, k.cluster, k.calls())
+		k.account = cluster.KubeconfigAccount(ctx, k.cluster, rightsOf(k.planned()))
 	}
 	e := k.endpoint(node)
 	_, config, err := k.options.Kubeconfig.Load() // without our request counter and retries
@@ -145,7 +145,7 @@ func (k *kubeTarget) ensureAccount(ctx context.Context) error {
 	defer cancel()
 	var err error
 	spec := cluster.AccountSpec{Experiment: k.experiment, Namespace: k.namespace, UID: k.namespaceUID, Count: k.accounts}
-	k.account, err = cluster.NewAccount(whole, k.cluster, spec, k.calls(), k.accountTerm, k.accountJobPod())
+	k.account, err = cluster.NewAccount(whole, k.cluster, spec, rightsOf(k.planned()), k.accountTerm, k.accountJobPod())
 	return err
 }
 

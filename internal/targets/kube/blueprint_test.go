@@ -10,12 +10,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/dynamics"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
+	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -43,6 +47,11 @@ func parseOptions(t *testing.T, text string) options {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// allNeeds returns what the cases of all paths need, and those that ask the API server.
+func allNeeds() []targets.Placement {
+	return append(targettest.On(result.Paths()...), family.List{api.Family(), dynamics.Family()}.Needs()...)
 }
 
 func blueprint(t *testing.T, text string, path result.Path) manifest.Blueprint {
@@ -164,7 +173,7 @@ func TestParseErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(spec, nil); !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), want) {
+		if _, err := New(spec, nil, nil); !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v does not say %q", text, err, want)
 		}
 	}
@@ -212,25 +221,26 @@ func TestRBAC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := RBAC(spec, test.wide)
+		got, err := RBAC(spec, test.wide, allNeeds())
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, "testdata/"+name, got)
 	}
 	spec, _ := result.ParseSpec("kube:")
-	got, err := RBAC(spec, false)
+	got, err := RBAC(spec, false, allNeeds())
 	if first, _, _ := strings.Cut(got, "---\n"); err != nil {
 		t.Error(err)
 	} else {
 		golden.Check(t, "testdata/rbac-unnamed.txt", first)
 	}
 	inDefault := parseOptions(t, "kube:?namespace="+cluster.DefaultNamespace)
-	if len(cluster.Roles(inDefault.need())) != strings.Count(got, "---\n") {
+	if len(cluster.Roles(inDefault.need(allNeeds()))) != strings.Count(got, "---\n") {
 		t.Error("without a namespace there are other rights than in a namespace")
 	}
 	spec, _ = result.ParseSpec("kube:?namespace=bench")
-	if _, err := RBAC(spec, true); !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), "namespace=bench") {
+	_, err = RBAC(spec, true, allNeeds())
+	if !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), "namespace=bench") {
 		t.Errorf("cluster-wide in one namespace: %v", err)
 	}
 }
@@ -242,7 +252,7 @@ func TestRBACWithoutClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := RBAC(spec, false); err != nil || strings.Contains(got, "persistentvolume") != want ||
+		if got, err := RBAC(spec, false, allNeeds()); err != nil || strings.Contains(got, "persistentvolume") != want ||
 			strings.Contains(got, "storageclasses") != want {
 			t.Errorf("%s: %v:\n%s", text, err, got)
 		}
@@ -251,7 +261,7 @@ func TestRBACWithoutClaims(t *testing.T) {
 
 // With namespace= no right changes anything elsewhere.
 func TestRBACInOneNamespace(t *testing.T) {
-	for _, d := range cluster.Roles(parseOptions(t, "kube:?namespace=bench").need()) {
+	for _, d := range cluster.Roles(parseOptions(t, "kube:?namespace=bench").need(allNeeds())) {
 		r, wide := d.(rbacv1.ClusterRole)
 		for _, rule := range r.Rules {
 			for _, verb := range rule.Verbs {

@@ -27,7 +27,7 @@ func Clean(ctx context.Context, spec result.Spec, agents site.Agents, how target
 	removed, err := cleanCluster(ctx, c, o.Namespace, how, leaseDuration)
 	// Vault comes after the pods, whose agents would still use it.
 	mounts, left := o.Vault.Clean(ctx, vault.Here(), how, func(ctx context.Context, e host.Endpoint) ([]string, error) {
-		return cleanFromPod(ctx, newTarget(o, agents), e, how)
+		return cleanFromPod(ctx, newTarget(o, nil, agents), e, how)
 	})
 	return append(removed, mounts...), errors.Join(err, left)
 }

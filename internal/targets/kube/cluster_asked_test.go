@@ -20,7 +20,7 @@ import (
 )
 
 func apiPlacement() targets.Placement {
-	return targets.Placement{Call: targets.Call{Operation: "floor"}}
+	return targets.Placement{AsksAPI: true}
 }
 
 // listAccounts returns our accounts, roles and bindings on the cluster.
@@ -103,7 +103,7 @@ func TestAPIRights(t *testing.T) {
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-asks"
 	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	all := cluster.Roles(parseOptions(t, text).need())
+	all := cluster.Roles(parseOptions(t, text).need(allNeeds()))
 	measuring, asking := all[0].(rbacv1.Role), all[1].(rbacv1.Role)
 	try := func(t *testing.T, rules []rbacv1.PolicyRule, more ...any) (host.Endpoint, error) {
 		t.Helper()
@@ -126,10 +126,10 @@ func TestAPIRights(t *testing.T) {
 	if err != nil || len(e.Names) > 0 {
 		t.Errorf("with the first part alone: %d names, %v", len(e.Names), err)
 	}
-	more := cluster.Roles(parseOptions(t, asUser(t, user)).need())
+	more := cluster.Roles(parseOptions(t, asUser(t, user)).need(allNeeds()))
 	e, err = try(t, asking.Rules, more...)
-	if err != nil || len(e.Names) == 0 || e.Lacks[cluster.ForNamespaces] != cluster.ErrGivenNamespace.Error() ||
-		e.Lacks[cluster.ForMetrics] != cluster.ErrGivenNamespace.Error() {
+	if err != nil || len(e.Names) == 0 || e.Lacks["namespaces"] != cluster.ErrGivenNamespace.Error() ||
+		e.Lacks["metrics"] != cluster.ErrGivenNamespace.Error() {
 		t.Errorf("with all rights: %v, %d names, %v", e.Lacks, len(e.Names), err)
 	}
 	for i, left := range asking.Rules {
@@ -194,7 +194,7 @@ func TestAPIFromHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := New(spec, builtAgent, "knotmeter", "agent")
+	made, err := New(spec, allNeeds(), builtAgent, "knotmeter", "agent")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestAPIFromHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made, err = New(spec, builtAgent, "knotmeter", "agent"); err != nil {
+	if made, err = New(spec, allNeeds(), builtAgent, "knotmeter", "agent"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := targets.OpenOne(t.Context(), made, apiPlacement()); !errors.Is(err, result.ErrNotSupported) {

@@ -120,7 +120,7 @@ func TestClaimWithFewRights(t *testing.T) {
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-claim"
 	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	role := cluster.Roles(parseOptions(t, text).need())[0].(rbacv1.Role)
+	role := cluster.Roles(parseOptions(t, text).need(allNeeds()))[0].(rbacv1.Role)
 	undo := grant(t, c, user, []any{role})
 	k := newTestTarget(t, text)
 	if warnings, err := k.Begin(t.Context(), testPlan("a", false)); err != nil || len(warnings) != 0 {

@@ -336,7 +336,7 @@ func TestFactRules(t *testing.T) {
 			"nodes":              len(k.listed) == 2 && nodes.Watched(),
 		}
 	}
-	all := cluster.Roles(parseOptions(t, text).need())
+	all := cluster.Roles(parseOptions(t, text).need(allNeeds()))
 	rules := all[len(all)-1].(rbacv1.ClusterRole).Rules
 	for name, is := range gather(rules) {
 		if !is {

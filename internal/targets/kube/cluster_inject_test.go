@@ -180,7 +180,7 @@ func TestInjectedRBAC(t *testing.T) {
 	file := e2e.Kubeconfig(t)
 	for _, options := range []string{"", "&client-node=node-1&server-node=node-2"} { // the latter may not list nodes
 		text := strings.Replace(injectTarget(t, "debian")+"&namespace="+given+options, file, kubeconfigAs(t, user), 1)
-		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))
+		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need(allNeeds())))
 		k := newTestTarget(t, text)
 		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther})
 		if err == nil {

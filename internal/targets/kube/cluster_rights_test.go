@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	calls "github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/api/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -42,28 +42,31 @@ func TestRightsAreEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, call := range cluster.AllCalls() {
-		if call.Operation == targets.Effect {
-			continue
+	names := slices.Clone(api.Whole())
+	for _, resource := range api.Resources() {
+		for _, verb := range api.Verbs(resource) {
+			names = append(names, resource+"/"+verb)
 		}
-		name := calls.Call{Resource: call.Resource, Verb: call.Operation}.String()
+	}
+	for i, name := range names {
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
-			if call.Resource == "namespace" {
+			if strings.HasPrefix(name, "namespace/") {
 				name += ":rate=5" // controllers take their time to remove namespaces
 			}
-			w, err := calls.Parse(name)
+			w, err := api.Parse(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			user, given := fmt.Sprintf("knotmeter-test-call-%d", i), cluster.RightsFor([]targets.Call{call})
+			user, given := fmt.Sprintf("knotmeter-test-call-%d", i), cluster.Merge(w.Traits().Needs.Rights)
 			defer grant(t, c, user, roles(e.Namespace, given))()
 			e.Secret.Header = map[string][]string{"Impersonate-User": {user}, "Impersonate-Group": {"system:authenticated"}}
 			r, err := kubeapi.Run(t.Context(),
-				calls.Run{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
+				api.Run{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
 			if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Errorf("%+v, %v", r, err)
 			}
-			if read := r.Facts["server.whole"] != ""; read != cluster.ReadsMetrics(call) {
+			may := slices.ContainsFunc(given.ClusterWide, func(g cluster.Grant) bool { return g.Name == "metrics" })
+			if read := r.Facts["server.whole"] != ""; read != may {
 				t.Errorf("the server's metrics were read: %v; %v", read, r.Facts)
 			}
 		})
@@ -73,18 +76,22 @@ func TestRightsAreEnough(t *testing.T) {
 // roles returns rights as roles to grant.
 func roles(namespace string, r cluster.Rights) []any {
 	list := []any{rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: namespace}, Rules: r.InNamespace}}
-	for purpose, rules := range r.ClusterWide() {
-		list = append(list, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: purpose}, Rules: rules})
+	for _, g := range r.ClusterWide {
+		list = append(list, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: g.Name}, Rules: g.Rules})
 	}
 	return list
 }
 
 // beginTarget returns a target with a plan of calls of the API server.
-func beginTarget(t *testing.T, text string, calls ...targets.Call) *kubeTarget {
+func beginTarget(t *testing.T, text string, calls ...string) *kubeTarget {
 	t.Helper()
 	k, p := newTestTarget(t, text), targets.Plan{Experiment: "test", Version: "test", Share: true}
 	for _, c := range calls {
-		p.Placements = append(p.Placements, targets.Placement{Call: c})
+		w, err := api.Parse(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Placements = append(p.Placements, w.Traits().Needs)
 	}
 	if _, err := k.Begin(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -95,8 +102,7 @@ func beginTarget(t *testing.T, text string, calls ...targets.Call) *kubeTarget {
 // Without planned cases of namespaces nobody gets a right on them, and the experiment's namespace is restricted.
 func TestPlannedRights(t *testing.T) {
 	c := admin(t)
-	k := beginTarget(t, realCluster(t),
-		targets.Call{Resource: "configmap", Operation: "watch"}, targets.Call{Operation: "floor"})
+	k := beginTarget(t, realCluster(t), "configmap/watch", "floor")
 	site, err := targets.OpenOne(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +117,7 @@ func TestPlannedRights(t *testing.T) {
 		t.Errorf("%v, %v", n.Labels, err)
 	}
 	role, err := c.RbacV1().Roles(k.namespace).Get(t.Context(), k.account.Name, metav1.GetOptions{})
-	if want := cluster.RightsFor(k.calls()).InNamespace; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
+	if want := cluster.Merge(rightsOf(k.planned())).InNamespace; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
 		t.Errorf("%v, not %v, %v", role.Rules, want, err)
 	}
 	if _, err := k.Facts(t.Context()); err != nil { // without pods in the network of their node
@@ -149,8 +155,7 @@ func TestMissingProgram(t *testing.T) {
 
 // printTokenAndWait has an account, prints its token, and waits to be killed.
 func printTokenAndWait(t *testing.T) {
-	k := beginTarget(t, realCluster(t), targets.Call{Resource: "namespace", Operation: "get"},
-		targets.Call{Resource: "configmap", Operation: "get"})
+	k := beginTarget(t, realCluster(t), "namespace/get", "configmap/get")
 	k.accountTerm = shortTerm
 	site, err := targets.OpenOne(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
@@ -259,7 +264,7 @@ func await(t *testing.T, limit time.Duration, what string, is func() bool) {
 // An account that expired, for example while the machine slept, is replaced before the next run.
 func TestAccountIsMadeAgain(t *testing.T) {
 	c := admin(t)
-	k := beginTarget(t, realCluster(t), targets.Call{Resource: "configmap", Operation: "get"})
+	k := beginTarget(t, realCluster(t), "configmap/get")
 	k.accountTerm = shortTerm
 	if err := openAndClose(t, k); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func newTestTarget(t *testing.T, text string) *kubeTarget {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := New(spec, builtAgent)
+	made, err := New(spec, allNeeds(), builtAgent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestConformance(t *testing.T) {
 			return newTestTarget(t, text)
 		},
 		Offers: append(targettest.On(result.PodPodOther, result.NodeSvcSame),
-			targets.Placement{Call: targets.Call{Operation: "floor"}}),
+			targets.Placement{AsksAPI: true}),
 		Left:    func(t *testing.T) []string { return leftovers(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
@@ -360,7 +360,7 @@ func TestRBACIsEnough(t *testing.T) {
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
-		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))
+		undo := grant(t, c, user, cluster.Roles(parseOptions(t, text).need(allNeeds())))
 		k = newTestTarget(t, text)
 		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodSvcOther})
 		if err == nil {
@@ -390,7 +390,7 @@ func TestAllowed(t *testing.T) {
 	const user = "knotmeter-test-allowed"
 	text := asUser(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
 	roles := map[string]any{}
-	for _, d := range cluster.Roles(parseOptions(t, text).need()) {
+	for _, d := range cluster.Roles(parseOptions(t, text).need(allNeeds())) {
 		switch role := d.(type) {
 		case rbacv1.Role:
 			roles[role.Name] = role
@@ -406,22 +406,23 @@ func TestAllowed(t *testing.T) {
 	}()
 	undo := grant(t, c, user, []any{roles["knotmeter"]})
 	defer undo()
-	for p, test := range map[targets.Placement]struct {
+	for _, test := range []struct {
+		p     targets.Placement
 		roles []any
 		lacks string
 	}{
-		{Call: targets.Call{Operation: "floor"}}: {[]any{roles["knotmeter-api"]},
+		{apiPlacement(), []any{roles["knotmeter-api"]},
 			"lacks rights on serviceaccounts (create, delete, list), roles (create, delete, list), "},
-		{Volume: true}: {[]any{roles["knotmeter-storage"], roles["knotmeter-storage-wide"]},
+		{targets.Placement{Volume: true}, []any{roles["knotmeter-storage"], roles["knotmeter-storage-wide"]},
 			"lacks rights on persistentvolumeclaims (create, get, list, watch, delete), persistentvolumes (get, list); "},
 	} {
-		if err := k.Allowed(t.Context(), p); err == nil ||
+		if err := k.Allowed(t.Context(), test.p); err == nil ||
 			!strings.Contains(err.Error(), test.lacks) {
-			t.Errorf("%+v without the rights: %v", p, err)
+			t.Errorf("%+v without the rights: %v", test.p, err)
 		}
 		undo := grant(t, c, user, test.roles)
-		if err := k.Allowed(t.Context(), p); err != nil {
-			t.Errorf("%+v with the rights: %v", p, err)
+		if err := k.Allowed(t.Context(), test.p); err != nil {
+			t.Errorf("%+v with the rights: %v", test.p, err)
 		}
 		undo()
 	}
@@ -444,7 +445,7 @@ func TestRBACIsNotMore(t *testing.T) {
 			continue // they explain pods that do not start, of which this cluster has none
 		}
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
-			role := cluster.Roles(parseOptions(t, text).need())[0].(rbacv1.Role)
+			role := cluster.Roles(parseOptions(t, text).need(allNeeds()))[0].(rbacv1.Role)
 			role.Rules = slices.Delete(slices.Clone(cluster.SiteRules), i, i+1)
 			defer grant(t, c, user, []any{role})()
 			k := newTestTarget(t, text)

@@ -135,7 +135,7 @@ func TestVolumeOfOthersStays(t *testing.T) {
 	})
 	const user = "knotmeter-test-stays"
 	text := asUser(t, user) + "&storage-class=test-stays"
-	defer grant(t, c, user, cluster.Roles(parseOptions(t, text).need()))()
+	defer grant(t, c, user, cluster.Roles(parseOptions(t, text).need(allNeeds())))()
 	l := newForeignVolume(t, "test-stays")
 	l.createOnClaim(t, c, unchanged)
 	k := newTestTarget(t, text)

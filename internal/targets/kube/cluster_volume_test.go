@@ -418,7 +418,7 @@ func TestVolumeRBAC(t *testing.T) {
 		"&client-node=node-1&server-node=node-2&storage-class=loop-ext4&size=64Mi"
 	for _, left := range []string{"", "persistentvolumeclaims", "storageclasses", "persistentvolumes"} {
 		t.Run("without "+left, func(t *testing.T) {
-			docs := cluster.Roles(parseOptions(t, text).need())
+			docs := cluster.Roles(parseOptions(t, text).need(allNeeds()))
 			for i := range docs {
 				docs[i] = withoutRule(docs[i], left)
 			}

@@ -20,7 +20,7 @@ func TestOtherCluster(t *testing.T) {
 		if text, is := uid.(string); is {
 			answer = object{"kind": "NamespaceList", "apiVersion": "v1", "items": []object{{"metadata": object{"uid": text}}}}
 		}
-		k := newTarget(parseOptions(t, "kube:"), nil)
+		k := newTarget(parseOptions(t, "kube:"), nil, nil)
 		k.cluster, _ = serve(t, map[string]any{namespaces: answer})
 		k.nodes = &inspection.NodeChoice{}
 		return k
@@ -65,13 +65,13 @@ func TestWhere(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		words, others, err := newTarget(parseOptions(t, "kube:?kubeconfig="+file), nil).Where()
+		words, others, err := newTarget(parseOptions(t, "kube:?kubeconfig="+file), nil, nil).Where()
 		url, _, _ := strings.Cut(server, `"`)
 		if err != nil || others != shared || words != "context first, the API server "+url {
 			t.Errorf("%s: %q, shared %t, %v", server, words, others, err)
 		}
 	}
-	unreadable := newTarget(parseOptions(t, "kube:none?kubeconfig=/nonexistent"), nil)
+	unreadable := newTarget(parseOptions(t, "kube:none?kubeconfig=/nonexistent"), nil, nil)
 	if _, shared, err := unreadable.Where(); err == nil || !shared {
 		t.Errorf("what cannot be read is taken for this machine's own: %v", err)
 	}

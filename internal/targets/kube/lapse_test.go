@@ -26,7 +26,7 @@ func TestLapsedClaim(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &cluster.Cluster{Interface: fake.NewClientset(), Config: &rest.Config{Host: "https://there"}}
-				k := newTarget(parseOptions(t, "kube:?namespace=ns"), nil)
+				k := newTarget(parseOptions(t, "kube:?namespace=ns"), nil, nil)
 				k.cluster, k.nodes, k.namespace, k.heartbeat = api, &inspection.NodeChoice{}, "ns", time.Hour
 				k.plan = &targets.Plan{Experiment: "ours", Share: test.share}
 				k.claim = &clusterClaim{text: k.plan.Claim(api.Now()).Text()}

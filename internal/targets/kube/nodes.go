@@ -33,8 +33,8 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 		k.cluster = c
 	}
 	if k.storage == nil {
-		k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
-		k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need())
+		k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need(nil))
+		k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need(nil))
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()

@@ -55,19 +55,18 @@ func TestEndpointDefaultNetwork(t *testing.T) {
 
 // Changes are measured from a pod, with pods that have the agent.
 func TestOffersChanges(t *testing.T) {
-	change := targets.Call{Resource: "endpoint", Operation: targets.Effect}
 	for reason, o := range map[string]options{
 		"":             {},
 		"vantage=here": {Here: true},
 		"inject=yes":   {Settings: manifest.Settings{Inject: true}},
 	} {
 		k := &kubeTarget{options: o}
-		err := k.checkChange(change)
+		err := k.checkProbed(targets.Placement{AsksAPI: true, ProbesPods: true})
 		if reason == "" && err != nil || reason != "" && (!errors.Is(err, result.ErrNotSupported) ||
 			!strings.Contains(err.Error(), reason)) {
 			t.Errorf("%s: %v", reason, err)
 		}
-		if err := k.checkChange(targets.Call{Resource: "configmap", Operation: "get"}); err != nil {
+		if err := k.checkProbed(targets.Placement{AsksAPI: true}); err != nil {
 			t.Errorf("%s: a call: %v", reason, err)
 		}
 	}
@@ -83,7 +82,7 @@ func TestHolderPodWithProfile(t *testing.T) {
 
 // Pods profile their nodes only for runs of a path.
 func TestProfileOfPlan(t *testing.T) {
-	for _, p := range []targets.Placement{{Path: result.PodPodOther}, {Call: targets.Call{Resource: "configmap"}}} {
+	for _, p := range []targets.Placement{{Path: result.PodPodOther}, {AsksAPI: true}} {
 		k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
 		k.setPlan(targets.Plan{Placements: []targets.Placement{p}})
 		privileged := k.podSecurityLevel() == manifest.LevelPrivileged

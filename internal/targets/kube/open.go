@@ -51,7 +51,7 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 
 // place returns the place of a placement in one of the parts.
 func (k *kubeTarget) place(parts []*part, of targets.Placement) targets.Place {
-	p := parts[slices.IndexFunc(parts, func(p *part) bool { return slices.Contains(p.plan.Placements, of) })]
+	p := parts[slices.IndexFunc(parts, func(p *part) bool { return slices.ContainsFunc(p.plan.Placements, of.Equal) })]
 	switch {
 	case p.err != nil:
 		return targets.Place{Err: p.err}
@@ -66,7 +66,7 @@ func (k *kubeTarget) place(parts []*part, of targets.Placement) targets.Place {
 		Pair: w.Pair(), Facts: w.Facts(), Warnings: p.group.Warnings(), Health: p.group.Health,
 	}
 	switch {
-	case of.AsksAPI():
+	case of.AsksAPI:
 		k.addAPI(&place, p)
 	case of.Volume:
 		k.addVolume(&place, p.group)

@@ -16,19 +16,12 @@ import (
 
 // The plan determines rights and Pod Security levels: neither is wider than the planned cases need.
 
-// planned returns the placements to come, or all possible ones without a plan.
+// planned returns the placements to come, or those of all cases without a plan.
 func (k *kubeTarget) planned() []targets.Placement {
 	if k.plan != nil {
 		return k.plan.Placements
 	}
-	var all []targets.Placement
-	for _, p := range result.Paths() {
-		all = append(all, targets.Placement{Path: p})
-	}
-	for _, c := range cluster.AllCalls() {
-		all = append(all, targets.Placement{Call: c})
-	}
-	return all
+	return k.all
 }
 
 // onNodes reports whether some pods will be in the network of their node.
@@ -70,13 +63,11 @@ func (k *kubeTarget) Privileges() string {
 // nodePath reports whether an end of a path is in the network of its node.
 func nodePath(p result.Path) bool { return p != "" && (!p.ClientPod() || !p.ServerPod()) }
 
-// calls returns the planned calls of the API server.
-func (k *kubeTarget) calls() []targets.Call {
-	var list []targets.Call
-	for _, p := range k.planned() {
-		if p.AsksAPI() {
-			list = append(list, p.Call)
-		}
+// rightsOf returns the rights that placements need together.
+func rightsOf(placements []targets.Placement) []targets.Right {
+	var list []targets.Right
+	for _, p := range placements {
+		list = append(list, p.Rights...)
 	}
 	return list
 }
@@ -108,26 +99,30 @@ func (k *kubeTarget) Allowed(ctx context.Context, p targets.Placement) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	missing, err := cluster.MissingRights(ctx, k.cluster, k.options.need(), p, k.calls())
+	missing, err := cluster.MissingRights(ctx, k.cluster, k.options.need(k.planned()), p)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
 	return errors.New(cluster.MissingRightsText(missing))
 }
 
-// need returns the properties that determine rights.
-func (o options) need() cluster.Need {
-	return cluster.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
-		DeploysVault: o.Vault.Deploy, VaultVolumes: o.Vault.StorageClass != "", DefaultNetwork: o.DefaultNetwork,
+// need returns the properties that determine rights, with those of some placements.
+func (o options) need(placements []targets.Placement) cluster.Need {
+	n := cluster.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
+		Rights: rightsOf(placements), Deployment: o.Vault.Rights(), DefaultNetwork: o.DefaultNetwork,
 		NoClaims: o.Volume.Root()}
+	if o.Vault.StorageClass != "" {
+		n.Stored = "the data of Vault (vault-storage-class=)"
+	}
+	return n
 }
 
 // vaultVolume returns the settings of the volumes of a deployed Vault.
 func (o options) vaultVolume() manifest.Volume { return site.VaultVolume(o.Vault, o.Volume.Size) }
 
 // RBAC returns the rights that a user needs to measure a target, as YAML manifests: in one namespace, or, if wide, for
-// namespaces that experiments create and remove.
-func RBAC(spec result.Spec, wide bool) (string, error) {
+// namespaces that experiments create and remove. all are the placements of all cases.
+func RBAC(spec result.Spec, wide bool, all []targets.Placement) (string, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return "", err
@@ -136,5 +131,5 @@ func RBAC(spec result.Spec, wide bool) (string, error) {
 		return "", fmt.Errorf("%w: %s: namespace=%s takes no rights in the whole cluster; "+
 			"leave it out, or print those in it with --rbac", result.ErrSpec, spec.Label(), o.Namespace)
 	}
-	return cluster.Manifests(o.need(), wide)
+	return cluster.Manifests(o.need(all), wide)
 }

@@ -13,7 +13,7 @@ import (
 func TestPodSecurityLevel(t *testing.T) {
 	planned := func(list ...targets.Placement) *targets.Plan { return &targets.Plan{Placements: list} }
 	at := func(paths ...result.Path) *targets.Plan { return planned(targettest.On(paths...)...) }
-	call := targets.Placement{Call: targets.Call{Operation: "floor"}}
+	call := targets.Placement{AsksAPI: true}
 	for _, test := range []struct {
 		options string
 		plan    *targets.Plan
@@ -32,7 +32,7 @@ func TestPodSecurityLevel(t *testing.T) {
 		{"profile=yes", at(result.PodPodSame), "privileged"},
 		{"profile=yes", planned(call, targets.Placement{Volume: true}), "restricted"},
 	} {
-		k := newTarget(parseOptions(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)
+		k := newTarget(parseOptions(t, strings.TrimSuffix("kube:?"+test.options, "?")), allNeeds(), nil)
 		k.plan = test.plan
 		if got := k.podSecurityLevel(); got != test.want {
 			t.Errorf("%s %+v: %s, want %s", test.options, test.plan, got, test.want)

@@ -215,7 +215,7 @@ func TestFactsRefused(t *testing.T) {
 		t.Errorf("the plugins of a network are %q", values["chain"])
 	}
 	var resources []string
-	for _, role := range cluster.Roles(parseOptions(t, "kube:?namespace=ns&default-network=ns/fast").need()) {
+	for _, role := range cluster.Roles(parseOptions(t, "kube:?namespace=ns&default-network=ns/fast").need(allNeeds())) {
 		if r, wide := role.(rbacv1.ClusterRole); wide {
 			for _, rule := range r.Rules {
 				resources = append(resources, rule.Resources...)

@@ -20,8 +20,8 @@ func TestSettle(t *testing.T) {
 	k := targetWithNodes(3, options{})
 	api := fake.NewClientset(&k.listed[0], &k.listed[1], &k.listed[2])
 	k.cluster.Interface = api
-	k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
-	k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need())
+	k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need(nil))
+	k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need(nil))
 	k.nodeWatches = cluster.NewNodes(api.CoreV1().Nodes())
 	k.nodeWatches.StartPeriod(t.Context(), "w1")
 	k.refused = map[result.Path]error{result.PodPodOther: result.NotSupported("not before")}
@@ -59,7 +59,7 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newTarget(parseOptions(t, "kube:there?kubeconfig=testdata/none"), nil)
+	k := newTarget(parseOptions(t, "kube:there?kubeconfig=testdata/none"), nil, nil)
 	if got := k.Environment(); !slices.Equal(got, []string{"KUBECONFIG=" + whole}) {
 		t.Errorf("%q", got)
 	}

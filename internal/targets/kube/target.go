@@ -26,19 +26,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
-// New parses a kube target without connecting to the cluster. agents provides the agent for inject=yes, here is the
-// command line of this program's agent for vantage=here. Every error Is result.ErrSpec.
-func New(spec result.Spec, agents site.Agents, here ...string) (targets.Target, error) {
+// New parses a kube target without connecting to the cluster. all are the placements of all cases, which count as
+// planned before Begin. agents provides the agent for inject=yes, here is the command line of this program's agent for
+// vantage=here. Every error Is result.ErrSpec.
+func New(
+	spec result.Spec, all []targets.Placement, agents site.Agents, here ...string,
+) (targets.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
 	}
-	return newTarget(o, agents, here...), nil
+	return newTarget(o, all, agents, here...), nil
 }
 
-func newTarget(o options, agents site.Agents, here ...string) *kubeTarget {
+func newTarget(o options, all []targets.Placement, agents site.Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
-		options: o, localAgent: here, experiment: strings.ToLower(rand.Text()[:8]),
+		options: o, all: all, localAgent: here, experiment: strings.ToLower(rand.Text()[:8]),
 		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, missingPrograms: map[string]bool{},
 		accountTerm: cluster.TermTime, heartbeat: renewInterval,
 	}
@@ -47,9 +50,10 @@ func newTarget(o options, agents site.Agents, here ...string) *kubeTarget {
 // A kubeTarget is a cluster with options. It connects when first needed.
 type kubeTarget struct {
 	options         options
-	localAgent      []string // command line of the agent on this machine
-	experiment      string   // random
-	groups          int      // groups of pods created so far
+	all             []targets.Placement // of all cases
+	localAgent      []string            // command line of the agent on this machine
+	experiment      string              // random
+	groups          int                 // groups of pods created so far
 	injector        *site.Injector
 	pin             *inspection.Pin // of the image
 	cluster         *cluster.Cluster
@@ -100,15 +104,14 @@ func (k *kubeTarget) Supports(p targets.Placement) error {
 
 // checkPlacement returns an error for what the options or earlier runs rule out, without asking the cluster.
 func (k *kubeTarget) checkPlacement(p targets.Placement) error {
-	return cmp.Or(p.Check(), k.checkPath(p.Path), k.checkChange(p.Call), k.options.Vault.Supports(vault.Here(), p),
+	return cmp.Or(p.Check(), k.checkPath(p.Path), k.checkProbed(p), k.options.Vault.Supports(vault.Here(), p),
 		k.checkProgram(p.Program))
 }
 
-// checkChange returns an error if changes cannot be measured, which needs pods with the agent's image that answer
-// probes.
-func (k *kubeTarget) checkChange(c targets.Call) error {
+// checkProbed returns an error if p has pods that answer probes, and there are none with the agent's image.
+func (k *kubeTarget) checkProbed(p targets.Placement) error {
 	switch {
-	case c.Operation != targets.Effect:
+	case !p.ProbesPods:
 		return nil
 	case k.options.Here:
 		return result.NotSupported("changes are seen from a pod, and vantage=here is this machine; leave it out")

@@ -111,7 +111,7 @@ func TestVaultVolumeRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		printed, err := RBAC(spec, false)
+		printed, err := RBAC(spec, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,9 +119,9 @@ func TestVaultVolumeRights(t *testing.T) {
 			"PersistentVolumeClaims") != wanted || strings.Contains(printed, "name: knotmeter-storage-wide") != wanted {
 			t.Errorf("%s: %s", text, printed)
 		}
-		k := newTarget(parseOptions(t, text), nil)
+		k := newTarget(parseOptions(t, text), nil, nil)
 		asks := targets.Placement{Application: vault.Name}
-		missing, err := cluster.MissingRights(t.Context(), refusing, k.options.need(), asks, nil)
+		missing, err := cluster.MissingRights(t.Context(), refusing, k.options.need(nil), asks)
 		want := []string{"persistentvolumeclaims (create, get, list, watch, delete)", "persistentvolumes (get, list)"}
 		if !wanted {
 			want = nil

@@ -70,7 +70,7 @@ func (d *directory) Supports(p targets.Placement) error {
 		return err
 	}
 	switch {
-	case p.Path == "" && !p.Volume && !p.AsksAPI():
+	case p.Path == "" && !p.Volume && !p.AsksAPI:
 		return d.supportsClient(p)
 	case !p.Volume:
 		return result.NotSupported("this machine is a place for storage and to ask applications from, " +

@@ -103,7 +103,7 @@ func nameOf(p targets.Placement) string {
 	switch {
 	case p.Volume:
 		return "a volume"
-	case p.AsksAPI():
+	case p.AsksAPI:
 		return "an API server"
 	case p.Application != "":
 		return "the application " + p.Application
@@ -222,12 +222,12 @@ func checkFacts(t *testing.T, facts []result.Fact) {
 
 func testSupports(t *testing.T, c Config, tg targets.Target) {
 	for _, p := range append(On(result.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
-		targets.Placement{Call: floorCall}) {
+		targets.Placement{AsksAPI: true}) {
 		err := tg.Supports(p)
 		if err == nil {
 			continue
 		}
-		if slices.Contains(c.Offers, p) {
+		if slices.ContainsFunc(c.Offers, p.Equal) {
 			t.Errorf("%s must be offered: %v", nameOf(p), err)
 		}
 		CheckNotSupported(t, "Supports "+nameOf(p), err)
@@ -243,19 +243,15 @@ func testSupports(t *testing.T, c Config, tg targets.Target) {
 	}
 	for what, p := range map[string]targets.Placement{
 		"nowhere": unknownPath, "an unknown application": {Application: "no-such-application"},
-		"a path with a volume": {Path: result.PodPodOther, Volume: true},
-		"a volume with a call": {Volume: true, Call: floorCall},
+		"a path with a volume":        {Path: result.PodPodOther, Volume: true},
+		"a volume with an API server": {Volume: true, AsksAPI: true},
 	} {
 		CheckNotSupported(t, "Supports "+what, tg.Supports(p))
 	}
 }
 
-var (
-	// unknownPath is a placement that no target offers.
-	unknownPath = targets.Placement{Path: "nowhere"}
-	// floorCall is a request that every API server answers.
-	floorCall = targets.Call{Operation: "floor"}
-)
+// unknownPath is a placement that no target offers.
+var unknownPath = targets.Placement{Path: "nowhere"}
 
 // CheckNotSupported fails the test unless err is a well-formed result.ErrNotSupported.
 func CheckNotSupported(t *testing.T, what string, err error) {
@@ -353,7 +349,7 @@ func checkClient(t *testing.T, p targets.Placement, s targets.Single) {
 	if p.Volume && (!strings.HasPrefix(s.Volume.Path, "/") || s.Volume.Size < 0) {
 		t.Errorf("the volume is %+v", s.Volume)
 	}
-	if e := s.Endpoint; p.AsksAPI() && (!strings.HasPrefix(e.URL, "http") || e.Namespace == "") {
+	if e := s.Endpoint; p.AsksAPI && (!strings.HasPrefix(e.URL, "http") || e.Namespace == "") {
 		t.Errorf("the endpoint of the API server is %+v", e)
 	}
 }

@@ -105,7 +105,7 @@ func TestMultusElsewhere(t *testing.T) {
 	c.needMultus(t)
 	k := open(t, c.target("network="+attachment))
 	for _, p := range append(targettest.On(result.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
-		targets.Placement{Call: targets.Call{Operation: "floor"}}) {
+		targets.Placement{AsksAPI: true}) {
 		err := k.Supports(p)
 		between := p.Path == result.PodPodSame || p.Path == result.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
@@ -181,12 +181,12 @@ func TestMacvlanDefaultElsewhere(t *testing.T) {
 	c.needMultus(t)
 	k := open(t, c.target("default-network="+defaultAttachment, "storage-class=loop-ext4"))
 	for _, p := range append(targettest.On(result.Paths()...), targets.Placement{}, targets.Placement{Volume: true},
-		targets.Placement{Call: targets.Call{Operation: "floor"}}) {
+		targets.Placement{AsksAPI: true}) {
 		if err := k.Supports(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	place, err := targets.OpenOne(t.Context(), k, targets.Placement{Call: targets.Call{Operation: "floor"}})
+	place, err := targets.OpenOne(t.Context(), k, targets.Placement{AsksAPI: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 // An Account is the identity that asks the API server: a ServiceAccount made here, or the kubeconfig's user.
 type Account struct {
 	Name string // "" is the user of the kubeconfig
-	// Lacks has the reason for each purpose (such as [ForNamespaces]) whose cluster-wide rights could not be granted.
+	// Lacks has the reason for each purpose whose cluster-wide rights could not be granted.
 	Lacks map[string]string
 	Names map[string]string     // names of flow schemas and priority levels, by UID, as far as they may be listed
 	Owner metav1.OwnerReference // of the account's pods: the garbage collector removes them with it
@@ -61,23 +61,25 @@ func (h AccountSpec) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: h.name(), Namespace: h.Namespace}}
 }
 
-// KubeconfigAccount returns the kubeconfig's user as an account for the planned calls.
-func KubeconfigAccount(ctx context.Context, api kubernetes.Interface, calls []targets.Call) *Account {
+// KubeconfigAccount returns the kubeconfig's user as an account for the planned cases.
+func KubeconfigAccount(ctx context.Context, api kubernetes.Interface, rights []targets.Right) *Account {
 	a := &Account{Lacks: map[string]string{}, Names: priorities(ctx, api)}
-	if why := namespaceRefusal(ctx, api, RightsFor(calls).namespaces); why != "" {
-		a.Lacks[ForNamespaces] = why
+	for _, g := range Merge(rights).ClusterWide {
+		if why := refusal(ctx, api, g.Rules); why != "" {
+			a.Lacks[g.Name] = why
+		}
 	}
 	return a
 }
 
-// NewAccount creates an account with the rights of the planned calls, which expires after duration unless the program
+// NewAccount creates an account with the rights of the planned cases, which expires after duration unless the program
 // extends it, as it does until End. pod is the template of the Job that owns it. After an error some objects may exist;
 // they carry the experiment's label, by which they are removed.
 func NewAccount(
-	ctx context.Context, api kubernetes.Interface, h AccountSpec, calls []targets.Call, duration time.Duration,
+	ctx context.Context, api kubernetes.Interface, h AccountSpec, rights []targets.Right, duration time.Duration,
 	pod corev1.PodSpec,
 ) (*Account, error) {
-	given := RightsFor(calls)
+	given := Merge(rights)
 	a := &Account{Name: h.name(), Lacks: map[string]string{}, Names: priorities(ctx, api)}
 	var err error
 	if a.term, a.Owner, err = newTerm(ctx, api, h, duration, pod); err == nil {
@@ -88,9 +90,9 @@ func NewAccount(
 			"'knotmeter doctor --rbac' prints what is needed, and vantage=here does without it",
 			diagnosis.Explain(err, h.Namespace))
 	}
-	for purpose, rules := range given.ClusterWide() {
-		if err := grantClusterWide(ctx, api, h, purpose, rules); err != nil {
-			a.Lacks[purpose] = diagnosis.Explain(err, "").Error()
+	for _, g := range given.ClusterWide {
+		if err := grantClusterWide(ctx, api, h, g); err != nil {
+			a.Lacks[g.Name] = diagnosis.Explain(err, "").Error()
 		}
 	}
 	a.term.keepExtending()
@@ -134,14 +136,15 @@ var ErrGivenNamespace = errors.New("an account in a namespace that was given wit
 // grantClusterWide grants the account a right in the whole cluster. The namespace owns the objects, so they are removed
 // with it.
 func grantClusterWide(
-	ctx context.Context, api kubernetes.Interface, h AccountSpec, purpose string, rules []rbacv1.PolicyRule,
+	ctx context.Context, api kubernetes.Interface, h AccountSpec, g Grant,
 ) error {
 	if h.UID == "" {
 		return ErrGivenNamespace
 	}
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: h.Namespace, UID: h.UID}
-	meta, rbac := h.meta(h.clusterName(purpose), "", owner), api.RbacV1()
-	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	meta, rbac := h.meta(h.clusterName(g.Name), "", owner), api.RbacV1()
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: g.Rules}
+	_, err := rbac.ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	if diagnosis.IgnoreAlreadyExists(err) != nil {
 		return err
 	}
@@ -168,13 +171,15 @@ func priorities(ctx context.Context, api kubernetes.Interface) map[string]string
 	return names
 }
 
-// namespaceRefusal returns the reason why the kubeconfig's user may not do what rules allow; "" if the user may or if
-// it is unknown.
-func namespaceRefusal(ctx context.Context, api kubernetes.Interface, rules []rbacv1.PolicyRule) string {
+// refusal returns the reason why the kubeconfig's user may not do what cluster-wide rules allow; "" if the user may or
+// if it is unknown, as for URLs.
+func refusal(ctx context.Context, api kubernetes.Interface, rules []rbacv1.PolicyRule) string {
 	for _, r := range rules {
-		refused, err := refusedVerbs(ctx, api, "", r.APIGroups[0], r.Resources[0], r.Verbs)
-		if err == nil && len(refused) > 0 {
-			return "who the kubeconfig names may not " + inspection.List(refused) + " namespaces"
+		for _, resource := range r.Resources {
+			refused, err := refusedVerbs(ctx, api, "", r.APIGroups[0], resource, r.Verbs)
+			if err == nil && len(refused) > 0 {
+				return "who the kubeconfig names may not " + inspection.List(refused) + " " + resource
+			}
 		}
 	}
 	return ""

@@ -17,13 +17,13 @@ import (
 
 // MissingRights returns the rights that a placement needs beyond those of every run and that the user lacks.
 func MissingRights(
-	ctx context.Context, api kubernetes.Interface, n Need, p targets.Placement, calls []targets.Call,
+	ctx context.Context, api kubernetes.Interface, n Need, p targets.Placement,
 ) ([]string, error) {
 	var inNamespace []rbacv1.PolicyRule
 	switch {
-	case p.AsksAPI():
-		inNamespace = apiRules(n.FromHere, calls)
-	case p.Volume && !n.NoClaims, p.Application != "" && n.VaultVolumes:
+	case p.AsksAPI:
+		inNamespace = n.apiRules()
+	case p.Volume && !n.NoClaims, p.Application != "" && n.Stored != "":
 		return MissingVolumeRights(ctx, api, n.Namespace)
 	}
 	return MissingRules(ctx, api, n.Namespace, inNamespace...)

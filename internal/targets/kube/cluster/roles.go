@@ -1,11 +1,15 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
 // DefaultNamespace is the namespace of printed rights if the target names none.
@@ -13,11 +17,15 @@ const DefaultNamespace = "knotmeter"
 
 // A Need has the properties of a target that determine the rights it needs.
 type Need struct {
-	Namespace      string    // existing namespace; "" if each experiment creates one
-	Nodes          [2]string // named by the user; "" if chosen
-	FromHere       bool      // the API server is asked from this machine
-	DeploysVault   bool
-	VaultVolumes   bool   // replicas of a deployed Vault have volumes
+	Namespace string    // existing namespace; "" if each experiment creates one
+	Nodes     [2]string // named by the user; "" if chosen
+	FromHere  bool      // the API server is asked from this machine
+	// Rights are those of the cases that ask the API server: the planned ones, or all.
+	Rights []targets.Right
+	// Deployment has the rights to deploy an application, and Stored its data that are on volumes, in words; "" if it has
+	// none.
+	Deployment     []targets.Right
+	Stored         string
 	DefaultNetwork string // NAMESPACE/NAME of the pods' network, if it is not the cluster's
 	NoClaims       bool   // storage is measured without PersistentVolumeClaims
 }
@@ -67,8 +75,8 @@ func clusterIntroduction() string {
 		"their Secrets and their service accounts; and can delete any namespace with all that is in it. Kubernetes cannot "+
 		"limit them to "+
 		"namespaces that do not exist yet.") +
-		comment("They are needed only to create a namespace for each experiment, and for cases of namespaces "+
-			"(api/namespace/...). Everything else works in one existing namespace, except reading the API server's metrics "+
+		comment("They are needed only to create a namespace for each experiment, and for cases that "+
+			"create namespaces. Everything else works in one existing namespace, except reading the API server's metrics "+
 			"from a pod: "+
 			"'knotmeter doctor --rbac' prints the rights in it.")
 }
@@ -137,7 +145,7 @@ func Roles(n Need) []any {
 				"there are", nodes),
 		}
 	}
-	list = append(list, n.role("knotmeter-api", n.apiRoleText(), apiRules(n.FromHere, AllCalls())...))
+	list = append(list, n.role("knotmeter-api", n.apiRoleText(), n.apiRules()...))
 	list = append(list, n.apiClusterRoles()...)
 	if users := n.volumeUsers(); users != "" {
 		list = append(list, n.volumeRoles(users)...)
@@ -164,39 +172,43 @@ func (n Need) volumeUsers() string {
 	if !n.NoClaims {
 		users = append(users, "storage")
 	}
-	if n.VaultVolumes {
-		users = append(users, "the data of Vault (vault-storage-class=)")
+	if n.Stored != "" {
+		users = append(users, n.Stored)
 	}
 	return strings.Join(users, " and for ")
 }
 
 // apiRoleText describes the rights for cases of the API server.
 func (n Need) apiRoleText() string {
-	const objects = "creates, changes and deletes ConfigMaps, Services, pods and Deployments"
-	if n.FromHere {
-		return "Only for cases of the API server: " + objects
+	var objects []string
+	for _, r := range Merge(n.Rights).InNamespace {
+		if slices.Contains(r.Verbs, "create") {
+			objects = append(objects, r.Resources...)
+		}
 	}
-	return "Only for cases of the API server: " + objects + "; creates a service account for the pods that do so, and " +
-		"grants it what the planned cases take"
+	text := "Only for cases of the API server: creates, changes and deletes " + inspection.List(objects)
+	if n.FromHere {
+		return text
+	}
+	return text + "; creates a service account for the pods that do so, and grants it what the planned cases take"
 }
 
 // apiClusterRoles returns the roles for cases of the API server that need cluster-wide rights. Pods in a namespace that
 // the user gave get no such rights.
 func (n Need) apiClusterRoles() []any {
-	priorities := clusterRole("knotmeter-api-priorities", "Optional, for cases of the API server: reads the names of its "+
+	priority := clusterRole("knotmeter-api-priorities", "Optional, for cases of the API server: reads the names of its "+
 		"priorities", priorityRules...)
 	if n.Namespace != "" && !n.FromHere {
-		return []any{priorities}
+		return []any{priority}
 	}
-	all, grants := RightsFor(AllCalls()), ""
-	if !n.FromHere {
-		grants = "; creates ClusterRoles and binds them, with no right that this one lacks"
+	var list []any
+	for _, g := range Merge(n.Rights).ClusterWide {
+		about, rules := g.About, g.Rules
+		if !n.FromHere {
+			about += "; creates ClusterRoles and binds them, with no right that this one lacks"
+			rules = slices.Concat(clusterAccountRules, rules)
+		}
+		list = append(list, clusterRole("knotmeter-api-"+g.Name, about, rules...))
 	}
-	return []any{
-		clusterRole("knotmeter-api-namespaces", "Only for cases of namespaces (api/namespace/...), and CLOSE TO "+
-			"CLUSTER-ADMIN: creates, changes and DELETES ANY namespace"+grants, apiClusterRules(n.FromHere, all.namespaces)...),
-		clusterRole("knotmeter-api-metrics", "Optional, for cases of the API server: reads its metrics"+grants,
-			apiClusterRules(n.FromHere, all.metrics)...),
-		priorities,
-	}
+	return append(list, priority)
 }

@@ -8,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
@@ -20,22 +19,14 @@ var accountRules = []rbacv1.PolicyRule{
 	rule("batch", "jobs", "create", "patch", "delete", "list"),
 }
 
-// apiRules returns what a user needs for calls: creating the account, and the account's own rights, since RBAC forbids
-// granting permissions that the user lacks.
-func apiRules(fromHere bool, calls []targets.Call) []rbacv1.PolicyRule {
-	rules := RightsFor(calls).InNamespace
-	if fromHere {
+// apiRules returns what a user needs for cases of the API server: creating the account, and the account's own rights,
+// since RBAC forbids granting permissions that the user lacks.
+func (n Need) apiRules() []rbacv1.PolicyRule {
+	rules := Merge(n.Rights).InNamespace
+	if n.FromHere {
 		return rules
 	}
 	return slices.Concat(accountRules, rules)
-}
-
-// apiClusterRules returns the same for cluster-wide rights.
-func apiClusterRules(fromHere bool, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	if fromHere {
-		return rules
-	}
-	return slices.Concat(clusterAccountRules, rules)
 }
 
 // priorityRules allow reading the names of flow schemas and priority levels.
@@ -81,14 +72,10 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// runRules returns the rights of runs; a deployed Vault adds a Secret.
+// runRules returns the rights of runs, with those of a deployed application.
 func runRules(n Need) []rbacv1.PolicyRule {
 	leases := rule(coordinationv1.GroupName, "leases", "create", "list", "patch", "delete")
-	rules := slices.Concat(SiteRules, []rbacv1.PolicyRule{leases})
-	if n.DeploysVault {
-		return append(rules, rule("", "secrets", "create", "delete"))
-	}
-	return rules
+	return slices.Concat(SiteRules, []rbacv1.PolicyRule{leases}, Merge(n.Deployment).InNamespace)
 }
 
 // SiteRules are the rights that sites need.

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Secrets may be created and deleted only if Vault is deployed, and never read.
-func TestVaultRules(t *testing.T) {
-	rules := runRules(Need{DeploysVault: true})
+// Only if an application is deployed, runs have the rights for it.
+func TestDeploymentRules(t *testing.T) {
+	rules := runRules(Need{Deployment: []targets.Right{{Resource: "secrets", Verbs: []string{"delete", "create"}}}})
 	is := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") }
 	i := slices.IndexFunc(rules, is)
 	if i < 0 || !slices.Equal(rules[i].Verbs, []string{"create", "delete"}) || slices.ContainsFunc(runRules(Need{}), is) {

@@ -68,7 +68,7 @@ func (b Blueprint) path() result.Path { return b.Placements[0].Path }
 func (b Blueprint) HasVolume() bool { return b.Placements[0].Volume }
 
 // AsksAPI reports whether the client sends requests to the API server.
-func (b Blueprint) AsksAPI() bool { return b.Placements[0].AsksAPI() }
+func (b Blueprint) AsksAPI() bool { return b.Placements[0].AsksAPI }
 
 // OnTwoNodes reports whether client and server are on different nodes.
 func (b Blueprint) OnTwoNodes() bool { return b.path().Other() }
@@ -173,7 +173,7 @@ type ends struct {
 // endsOf returns the ends of a placement.
 func endsOf(p targets.Placement) ends {
 	if p.Path == "" {
-		return ends{clientOnly: true, hasVolume: p.Volume, asksAPI: p.AsksAPI()}
+		return ends{clientOnly: true, hasVolume: p.Volume, asksAPI: p.AsksAPI}
 	}
 	return ends{clientPod: p.Path.ClientPod(), serverPod: p.Path.ServerPod(), twoNodes: p.Path.Other()}
 }

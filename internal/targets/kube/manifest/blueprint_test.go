@@ -40,8 +40,8 @@ func TestGroups(t *testing.T) {
 
 // Placements without a server share a pod if they use the same: a volume, the API server, or neither.
 func TestGroupsOfClients(t *testing.T) {
-	get, floor := targets.Placement{Call: targets.Call{Resource: "configmap", Operation: "get"}},
-		targets.Placement{Call: targets.Call{Operation: "floor"}}
+	reading := []targets.Right{{Resource: "configmaps", Verbs: []string{"get"}}}
+	get, floor := targets.Placement{AsksAPI: true, Rights: reading}, targets.Placement{AsksAPI: true}
 	client, vault, volume := targets.Placement{}, targets.Placement{Application: "vault"}, targets.Placement{Volume: true}
 	got := Groups([]targets.Placement{get, client, floor, volume, vault, volume})
 	want := [][]targets.Placement{{get, floor}, {client, vault}, {volume, volume}}

@@ -34,7 +34,7 @@ func TestRootAsksNothing(t *testing.T) {
 	st, v := rootOf(t, api)
 	seen := &machine.VolumeState{Size: 100 << 30, Free: 40 << 30, Content: []string{"of the image"},
 		Facts: []result.Fact{{Name: "backing", Value: "overlay"}}}
-	missing, err := cluster.MissingRights(t.Context(), api, st.need, targets.Placement{Volume: true}, nil)
+	missing, err := cluster.MissingRights(t.Context(), api, st.need, targets.Placement{Volume: true})
 	if len(missing) > 0 {
 		t.Errorf("missing rights: %v", missing)
 	}
