@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"go/ast"
 	"slices"
 	"strings"
 	"testing"
@@ -65,5 +66,29 @@ func TestAnalysisKnowsNoTargets(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTargetsKnowNoCalls: no target names the calls of a family. What a run needs of an API server comes with its
+// placement.
+func TestTargetsKnowNoCalls(t *testing.T) {
+	calls := []string{"floor", "pod-startup", "pod-deletion", "configmap", "networkpolicy", "scale", "effect",
+		"api/namespace", "policy-deny", "rollout"}
+	files := 0
+	for _, s := range sources(t) {
+		if !strings.HasPrefix(s.pkg, "internal/targets") {
+			continue
+		}
+		files++
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			literal, is := n.(*ast.BasicLit)
+			if is && slices.Contains(calls, strings.Trim(literal.Value, "\"`")) {
+				t.Errorf("%s names the call %s; put what it needs into targets.Placement", s.name, literal.Value)
+			}
+			return true
+		})
+	}
+	if files < 50 {
+		t.Errorf("found %d files of targets; have they moved?", files)
 	}
 }
