@@ -22,7 +22,7 @@ import (
 const inClusterURL = "https://kubernetes.default.svc"
 
 // addAPI adds the API server to the place of a pod that asks it.
-func (k *kubeTarget) addAPI(place *targets.Place, p *part) {
+func (k *claimed) addAPI(place *targets.Place, p *part) {
 	e := k.endpoint(p.plan.Nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
@@ -32,7 +32,7 @@ func (k *kubeTarget) addAPI(place *targets.Place, p *part) {
 }
 
 // endpoint returns the parts of the API server's endpoint that do not depend on the vantage.
-func (k *kubeTarget) endpoint(node string) host.Endpoint {
+func (k *claimed) endpoint(node string) host.Endpoint {
 	e := host.Endpoint{Namespace: k.namespace, Node: node, Labels: manifest.ExperimentLabels(k.experiment),
 		Image: k.options.Image, PullPolicy: string(manifest.PullPolicy(k.options.Image))}
 	for _, n := range k.listed {
@@ -46,13 +46,13 @@ func (k *kubeTarget) endpoint(node string) host.Endpoint {
 }
 
 // newLocal returns this machine as a client with the kubeconfig's credentials. node is where the runs' pods start.
-func (k *kubeTarget) newLocal(ctx context.Context, node string) (*site.Local, error) {
+func (k *claimed) newLocal(ctx context.Context, node string) (*site.Local, error) {
 	if len(k.localAgent) == 0 {
 		return nil, result.NotSupported("this program has no agent for this machine; leave vantage=here out")
 	}
 	k.usedAPI = true
 	if k.account == nil {
-		k.account = cluster.KubeconfigAccount(ctx, k.cluster, rightsOf(k.planned()))
+		k.account = cluster.KubeconfigAccount(ctx, k.cluster, rightsOf(k.plan.Placements))
 	}
 	e := k.endpoint(node)
 	_, config, err := k.options.Kubeconfig.Load() // without our request counter and retries
@@ -67,7 +67,7 @@ func (k *kubeTarget) newLocal(ctx context.Context, node string) (*site.Local, er
 }
 
 // localPlace returns the place of this machine as a client of the API server.
-func (k *kubeTarget) localPlace(p *part) targets.Place {
+func (k *claimed) localPlace(p *part) targets.Place {
 	return targets.Place{
 		Pair:   host.Pair{Client: p.local.Host(), Shared: true, Endpoint: p.local.Endpoint},
 		Facts:  []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
@@ -76,7 +76,7 @@ func (k *kubeTarget) localPlace(p *part) targets.Place {
 }
 
 // removeFailedRunObjects removes the objects that failed runs on the API server left.
-func (k *kubeTarget) removeFailedRunObjects(ctx context.Context, parts ...*part) error {
+func (k *claimed) removeFailedRunObjects(ctx context.Context, parts ...*part) error {
 	if !slices.ContainsFunc(parts, (*part).mayLeaveObjects) {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (p *part) mayLeaveObjects() bool {
 
 // objectHealth removes the objects of failed runs between runs, since the next run would see them, and reports a
 // failure to do so.
-func (k *kubeTarget) objectHealth(ctx context.Context, p *part) []string {
+func (k *claimed) objectHealth(ctx context.Context, p *part) []string {
 	if err := k.removeFailedRunObjects(ctx, p); err != nil {
 		return []string{fmt.Sprintf("objects of a run that failed may be left in the cluster: %v", err)}
 	}
@@ -104,7 +104,7 @@ func (k *kubeTarget) objectHealth(ctx context.Context, p *part) []string {
 }
 
 // removeObjects removes the objects of runs, which alone have a run label.
-func (k *kubeTarget) removeObjects(ctx context.Context) error {
+func (k *claimed) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objectCleanupTime)
 	defer cancel()
 	_, err := removeObjects(ctx, k.cluster, k.namespace, manifest.ExperimentSelector(k.experiment)+","+labelRun,
@@ -113,8 +113,8 @@ func (k *kubeTarget) removeObjects(ctx context.Context) error {
 }
 
 // removeAPIAccess removes the objects of runs on the API server, and the account.
-func (k *kubeTarget) removeAPIAccess(ctx context.Context) error {
-	if !k.usedAPI || k.cluster == nil {
+func (k *claimed) removeAPIAccess(ctx context.Context) error {
+	if !k.usedAPI {
 		return nil
 	}
 	err := k.removeObjects(ctx)
@@ -135,7 +135,7 @@ func (k *kubeTarget) removeAPIAccess(ctx context.Context) error {
 const objectCleanupTime = 30 * time.Second
 
 // ensureAccount creates the account with the rights of the planned calls, unless a valid one exists.
-func (k *kubeTarget) ensureAccount(ctx context.Context) error {
+func (k *claimed) ensureAccount(ctx context.Context) error {
 	if k.account.Valid() {
 		return nil
 	}
@@ -145,12 +145,13 @@ func (k *kubeTarget) ensureAccount(ctx context.Context) error {
 	defer cancel()
 	var err error
 	spec := cluster.AccountSpec{Experiment: k.experiment, Namespace: k.namespace, UID: k.namespaceUID, Count: k.accounts}
-	k.account, err = cluster.NewAccount(whole, k.cluster, spec, rightsOf(k.planned()), k.accountTerm, k.accountJobPod())
+	rights := rightsOf(k.plan.Placements)
+	k.account, err = cluster.NewAccount(whole, k.cluster, spec, rights, k.accountTerm, k.accountJobPod())
 	return err
 }
 
 // accountJobPod returns the pod template of the Job that owns an account.
-func (k *kubeTarget) accountJobPod() corev1.PodSpec {
+func (k *claimed) accountJobPod() corev1.PodSpec {
 	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace,
 		Placements: []targets.Placement{{}}} // without a server
 	pod := b.Settings.PodSpec(b.Container())
@@ -159,7 +160,7 @@ func (k *kubeTarget) accountJobPod() corev1.PodSpec {
 }
 
 // dropAccount lets the account expire, if there is one.
-func (k *kubeTarget) dropAccount() {
+func (k *claimed) dropAccount() {
 	if k.account == nil {
 		return
 	}

@@ -9,58 +9,51 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// A clusterClaim is a target's claim on its cluster.
-type clusterClaim struct {
-	text     string // annotation
-	searched string // where other experiments were looked for
-	machine  *targets.MachineClaim
-	lease    *claimLease // nil until its namespace exists
-	busy     error       // ErrBusy if another experiment began while the claim had lapsed
-}
-
 // Begin connects to the cluster and claims it, and also this machine if it is the client. It returns warnings.
 func (k *kubeTarget) Begin(ctx context.Context, p targets.Plan) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	k.setPlan(p)
-	if err := k.survey(ctx); err != nil {
+	r, err := k.reach(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err := k.checkIdentity(ctx, p.Earlier); err != nil {
+	if err := r.checkIdentity(ctx, p.Earlier); err != nil {
 		return nil, err
 	}
 	if len(p.Placements) == 0 {
 		return nil, nil
 	}
-	k.claim = &clusterClaim{text: p.Claim(k.cluster.Now()).Text()}
-	warnings, err := k.claimCluster(ctx)
+	c := k.claim(r)
+	c.lease = newClaimLease(r.cluster, c.namespace, k.experiment, c.text)
+	warnings, err := c.claimCluster(ctx)
 	if err != nil || !k.options.Here {
 		return warnings, err
 	}
 	machine, more, err := targets.ClaimMachine(ctx, p)
-	k.claim.machine = machine
+	c.machine = machine
 	return append(warnings, more...), err
 }
 
 // claimCluster creates the Lease before it looks for those of others, so that one of two simultaneous experiments sees
 // the other.
-func (k *kubeTarget) claimCluster(ctx context.Context) (warnings []string, err error) {
+func (k *claimed) claimCluster(ctx context.Context) (warnings []string, err error) {
 	err = k.ensureNamespace(ctx)
 	switch {
-	case diagnosis.Denied(err) && k.plan.Share && k.namespace != "":
+	case diagnosis.Denied(err) && k.plan.Share && k.exists:
 		warnings = append(warnings, fmt.Sprintf("the cluster was not claimed, and other experiments do not see this one: %v",
 			err))
-	case diagnosis.Denied(err) && k.namespace != "":
+	case diagnosis.Denied(err) && k.exists:
 		return nil, fmt.Errorf("%w; or measure without a claim with --share", err)
 	case err != nil:
 		return nil, err
 	default:
-		k.claim.lease.Renew(k.heartbeat)
+		k.lease.Renew(k.heartbeat)
 	}
 	found, where, err := listClaims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if diagnosis.Denied(err) && k.plan.Share {
-		k.claim.searched = "not looked for: Leases may not be listed"
+		k.searched = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
 	}
 	if err != nil {
@@ -70,28 +63,25 @@ func (k *kubeTarget) claimCluster(ctx context.Context) (warnings []string, err e
 	if errors.Is(err, targets.ErrBusy) {
 		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, leaseDuration.Minutes())
 	}
-	k.claim.searched = "looked for in " + where
+	k.searched = "looked for in " + where
 	return append(warnings, more...), err
 }
 
 // renewLapsedClaim returns why others may have considered the experiment over since the last call, and claims the
 // cluster again. The error Is targets.ErrBusy if others run there now, unless the plan shares the cluster.
-func (k *kubeTarget) renewLapsedClaim(ctx context.Context) (why string, err error) {
-	if k.claim == nil {
-		return "", nil
-	}
-	if why = k.claim.lease.LapseReason(); why == "" && k.claim.busy == nil {
+func (k *claimed) renewLapsedClaim(ctx context.Context) (why string, err error) {
+	if why = k.lease.LapseReason(); why == "" && k.busy == nil {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	reclaimErr := k.claim.lease.Reclaim(ctx) // before looking for others, as in claimCluster
+	reclaimErr := k.lease.Reclaim(ctx) // before looking for others, as in claimCluster
 	found, _, err := listClaims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if err == nil {
 		_, err = k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	}
-	if k.claim.busy = nil; errors.Is(err, targets.ErrBusy) {
-		k.claim.busy = err
+	if k.busy = nil; errors.Is(err, targets.ErrBusy) {
+		k.busy = err
 		return why, err
 	}
 	if diagnosis.NamespaceGone(reclaimErr) {
@@ -101,7 +91,7 @@ func (k *kubeTarget) renewLapsedClaim(ctx context.Context) (why string, err erro
 }
 
 // withClaimHealth adds to the health of a place whether the claim on the cluster lapsed meanwhile.
-func (k *kubeTarget) withClaimHealth(health func(context.Context) []string) func(context.Context) []string {
+func (k *claimed) withClaimHealth(health func(context.Context) []string) func(context.Context) []string {
 	return func(ctx context.Context) []string {
 		var list []string
 		why, err := k.renewLapsedClaim(ctx)
@@ -118,30 +108,8 @@ func (k *kubeTarget) withClaimHealth(health func(context.Context) []string) func
 	}
 }
 
-// claimText returns the claim for annotations, also before Begin.
-func (k *kubeTarget) claimText() string {
-	if k.claim != nil {
-		return k.claim.text
-	}
-	return targets.Plan{}.Claim(k.cluster.Now()).Text()
-}
-
-// createLease creates the Lease in the target's namespace.
-func (k *kubeTarget) createLease(ctx context.Context) error {
-	if k.claim == nil {
-		return nil
-	}
-	if k.claim.lease == nil {
-		k.claim.lease = newClaimLease(k.cluster, k.namespace, k.experiment, k.claim.text)
-	}
-	return k.claim.lease.Create(ctx)
-}
-
 // releaseClaim ends the claim. If stays, something else is left and the Lease stays too.
-func (k *kubeTarget) releaseClaim(ctx context.Context, stays bool) error {
-	if k.claim == nil {
-		return nil
-	}
-	_ = k.claim.machine.Close() // the lock ends with the process at the latest
-	return k.claim.lease.End(ctx, stays)
+func (k *claimed) releaseClaim(ctx context.Context, stays bool) error {
+	_ = k.machine.Close() // the lock ends with the process at the latest
+	return k.lease.End(ctx, stays)
 }

@@ -42,10 +42,14 @@ func cleanFromPod(
 		}
 	}()
 	p := targets.Placement{} // a client
-	k.plan = &targets.Plan{Placements: []targets.Placement{p}}
-	client, err := k.openPart(ctx, p)
+	k.plan.Placements = []targets.Placement{p}
+	c, err := k.forSites(ctx)
 	if err != nil {
-		return nil, k.classify(ctx, err)
+		return nil, err
+	}
+	client, err := c.openPart(ctx, p)
+	if err != nil {
+		return nil, c.classify(ctx, err)
 	}
 	task := vault.Task{Endpoint: e, Clean: true, All: how.All, DryRun: true, Timeout: vaultCleanTime} // list first
 	outcome, err := client.group.RunVaultTask(ctx, task)
@@ -58,7 +62,7 @@ func cleanFromPod(
 	if outcome.Error != "" {
 		err = errors.Join(err, errors.New(outcome.Error))
 	}
-	return outcome.Removed, errors.Join(err, k.removeAfterError(ctx, []*part{client}))
+	return outcome.Removed, errors.Join(err, c.removeAfterError(ctx, []*part{client}))
 }
 
 // vaultCleanTime limits the removal of leftovers in a Vault.

@@ -49,16 +49,16 @@ func TestAPIAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if site.Endpoint.URL != inClusterURL || site.Endpoint.Namespace != k.namespace || site.Endpoint.Node == "" ||
+	if site.Endpoint.URL != inClusterURL || site.Endpoint.Namespace != k.claimed.namespace || site.Endpoint.Node == "" ||
 		len(site.Endpoint.Lacks) > 0 {
 		t.Errorf("%+v", site.Endpoint)
 	}
-	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err := c.CoreV1().Pods(k.claimed.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(len(pods.Items), err)
 	}
 	p := pods.Items[0]
-	if p.Spec.ServiceAccountName != k.account.Name || !slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts,
+	if p.Spec.ServiceAccountName != k.claimed.account.Name || !slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts,
 		mountsToken) {
 		t.Errorf("account %s, mounts %v", p.Spec.ServiceAccountName, p.Spec.Containers[0].VolumeMounts)
 	}
@@ -69,12 +69,12 @@ func TestAPIAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err = c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err = c.CoreV1().Pods(k.claimed.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 2 {
 		t.Fatal(len(pods.Items), err)
 	}
 	for _, p := range pods.Items {
-		if p.Spec.ServiceAccountName == k.account.Name || slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts,
+		if p.Spec.ServiceAccountName == k.claimed.account.Name || slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts,
 			mountsToken) {
 			t.Errorf("a pod that asks nobody has a token: %+v", p.Spec)
 		}

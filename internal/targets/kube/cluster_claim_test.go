@@ -42,7 +42,7 @@ func TestClaim(t *testing.T) {
 		}
 	}
 	name := manifest.ExperimentName(a.experiment)
-	held, err := c.CoordinationV1().Leases(a.namespace).Get(t.Context(), name, metav1.GetOptions{})
+	held, err := c.CoordinationV1().Leases(a.claimed.namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +61,8 @@ func TestClaim(t *testing.T) {
 		!strings.Contains(warnings[0], "was shared with the experiment a of") {
 		t.Errorf("%q, %v", warnings, err)
 	}
-	if looked := "looked for in the whole cluster"; sharing.claim.searched != looked {
-		t.Errorf("%q, want %q", sharing.claim.searched, looked)
+	if looked := "looked for in the whole cluster"; sharing.claimed.searched != looked {
+		t.Errorf("%q, want %q", sharing.claimed.searched, looked)
 	}
 	for _, k := range []*kubeTarget{a, again} {
 		closeTarget(t, k)
@@ -81,14 +81,14 @@ func TestClaim(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	k := newTestTarget(t, realCluster(t))
 	defer closeTarget(t, k)
-	if err := k.survey(t.Context()); err != nil {
+	if _, err := k.reach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	system, err := admin(t).CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := k.identity(t.Context())
+	facts := k.reached.identity(t.Context())
 	if uid := result.FactOf(facts, clusterFact); uid != string(system.UID) {
 		t.Errorf("%q, want %q", uid, system.UID)
 	}
@@ -96,13 +96,13 @@ func TestIdentity(t *testing.T) {
 	stranger := newTestTarget(t, asUser(t, "knotmeter-test-identity")+"&namespace="+given+
 		"&client-node=node-1&server-node=node-2")
 	defer closeTarget(t, stranger)
-	if err := stranger.survey(t.Context()); err != nil {
+	if _, err := stranger.reach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if uid := result.FactOf(stranger.identity(t.Context()), clusterFact); uid != result.Unknown {
+	if uid := result.FactOf(stranger.reached.identity(t.Context()), clusterFact); uid != result.Unknown {
 		t.Errorf("a user without rights sees %q", uid)
 	}
-	if err := stranger.checkIdentity(t.Context(), facts); err != nil {
+	if err := stranger.reached.checkIdentity(t.Context(), facts); err != nil {
 		t.Error(err)
 	}
 }
@@ -158,7 +158,7 @@ func TestReleaseWithLeftovers(t *testing.T) {
 	if _, err := k.Begin(t.Context(), testPlan("left", true)); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.releaseClaim(t.Context(), true); err != nil {
+	if err := k.claimed.releaseClaim(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	name := manifest.ExperimentName(k.experiment)

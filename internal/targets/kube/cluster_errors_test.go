@@ -133,7 +133,7 @@ func TestTaint(t *testing.T) {
 func TestLateTaint(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, realCluster(t)+"&client-node=node-1&server-node=node-2")
-	if err := k.survey(t.Context()); err != nil {
+	if _, err := k.reach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	taint(t, c, "node-2")

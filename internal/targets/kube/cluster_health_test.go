@@ -71,14 +71,14 @@ func TestGoodHealth(t *testing.T) {
 	if err := s.Client.Run(t.Context(), host.Cmd{Args: []string{"echo", "x"}}); err != nil {
 		t.Error(err)
 	}
-	before := k.cluster.Calls()
+	before := k.reached.cluster.Calls()
 	if said := s.Health(t.Context()); len(said) != 0 {
 		t.Errorf("%q", said)
 	}
-	if n := k.cluster.Calls() - before; n != 0 {
+	if n := k.reached.cluster.Calls() - before; n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	if !k.nodeWatches.Watched() {
+	if !k.reached.nodeWatches.Watched() {
 		t.Error("the nodes are not watched")
 	}
 }
@@ -87,7 +87,7 @@ func TestGoodHealth(t *testing.T) {
 func TestNodePressure(t *testing.T) {
 	c := admin(t)
 	s, k := openSingle(t, realCluster(t))
-	node := k.nodes.Pairs[0][1].Name
+	node := k.reached.nodes.Pairs[0][1].Name
 	set := func(status corev1.ConditionStatus) {
 		patch, err := json.Marshal(object{"status": object{"conditions": []object{{
 			"type": "MemoryPressure", "status": status, "reason": "ForATest", "message": "a test says so.",
@@ -145,14 +145,14 @@ func TestEvicted(t *testing.T) {
 
 func evict(t *testing.T, c *cluster.Cluster, k *kubeTarget, r manifest.Role) {
 	t.Helper()
-	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(),
+	pods, err := c.CoreV1().Pods(k.claimed.namespace).List(t.Context(),
 		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=" + string(r)})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(pods, err)
 	}
-	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: k.namespace},
+	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: k.claimed.namespace},
 		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}}
-	if err := c.PolicyV1().Evictions(k.namespace).Evict(t.Context(), e); err != nil {
+	if err := c.PolicyV1().Evictions(k.claimed.namespace).Evict(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -161,7 +161,7 @@ func evict(t *testing.T, c *cluster.Cluster, k *kubeTarget, r manifest.Role) {
 func TestContainerKilled(t *testing.T) {
 	c := admin(t)
 	s, k := openSingle(t, realCluster(t))
-	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(),
+	pods, err := c.CoreV1().Pods(k.claimed.namespace).List(t.Context(),
 		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=client"})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(pods, err)
@@ -321,19 +321,19 @@ func TestFactRules(t *testing.T) {
 		undo := grant(t, c, user, []any{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "facts"}, Rules: rules}})
 		defer undo()
 		k := newTestTarget(t, text)
-		if err := k.survey(t.Context()); err != nil {
+		if _, err := k.reach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		nodes := cluster.NewNodes(k.cluster.CoreV1().Nodes())
+		nodes := cluster.NewNodes(k.reached.cluster.CoreV1().Nodes())
 		defer nodes.End()
 		nodes.StartPeriod(t.Context(), "node-1", "node-2")
-		e := cluster.Gather(t.Context(), k.cluster)
+		e := cluster.Gather(t.Context(), k.reached.cluster)
 		return map[string]bool{
 			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0,
 			"ippools":             len(e.Pools) > 0,
 			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
-			"policies of Cilium": cluster.CiliumPolicies(t.Context(), k.cluster, given) == "2: of-all, of-one",
-			"nodes":              len(k.listed) == 2 && nodes.Watched(),
+			"policies of Cilium": cluster.CiliumPolicies(t.Context(), k.reached.cluster, given) == "2: of-all, of-one",
+			"nodes":              len(k.reached.listed) == 2 && nodes.Watched(),
 		}
 	}
 	all := cluster.Roles(parseOptions(t, text).need(allNeeds()))

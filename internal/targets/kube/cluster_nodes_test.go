@@ -18,13 +18,17 @@ import (
 // openedNodes opens a site and returns the nodes of its pods, by their own status.
 func openedNodes(t *testing.T, k *kubeTarget, p targets.Placement) [2]string {
 	t.Helper()
-	opened, err := k.openPart(t.Context(), p)
+	c, err := k.forSites(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := c.openPart(t.Context(), p)
 	if err != nil {
 		t.Fatalf("%+v: %v", p, err)
 	}
 	nodes := [2]string{opened.group.Pods[opened.plan.Name(manifest.Client)].Spec.NodeName,
 		opened.group.Pods[opened.plan.Name(manifest.Server)].Spec.NodeName}
-	if err := k.remove(t.Context(), []*part{opened}); err != nil {
+	if err := c.remove(t.Context(), []*part{opened}); err != nil {
 		t.Error(err)
 	}
 	return nodes
@@ -80,10 +84,10 @@ func TestRotation(t *testing.T) {
 	} {
 		zones := labelZones(t, c, test.zones...)
 		k := newTestTarget(t, realCluster(t)+test.options)
-		if err := k.survey(t.Context()); err != nil {
+		if _, err := k.reach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		blocks := len(k.nodes.Pairs)
+		blocks := len(k.reached.nodes.Pairs)
 		used := map[[2]string]int{}
 		for rotation := range blocks {
 			pair := openedNodes(t, k, targets.Placement{Path: result.PodPodOther, Rotation: rotation})
@@ -109,7 +113,7 @@ func TestRotation(t *testing.T) {
 			t.Errorf("%s: %d blocks for %d pairs", test.options, blocks, wanted)
 		}
 		if again := openedNodes(t, k, targets.Placement{Path: result.PodPodOther, Rotation: blocks}); used[again] != 1 ||
-			again != [2]string{k.nodes.Pairs[0][0].Name, k.nodes.Pairs[0][1].Name} {
+			again != [2]string{k.reached.nodes.Pairs[0][0].Name, k.reached.nodes.Pairs[0][1].Name} {
 			t.Errorf("%s: after the last pair comes %v", test.options, again)
 		}
 		if err := k.Close(); err != nil {

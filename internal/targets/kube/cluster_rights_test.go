@@ -112,12 +112,13 @@ func TestPlannedRights(t *testing.T) {
 			t.Errorf("there is %s", name)
 		}
 	}
-	n, err := c.CoreV1().Namespaces().Get(t.Context(), k.namespace, metav1.GetOptions{})
+	n, err := c.CoreV1().Namespaces().Get(t.Context(), k.claimed.namespace, metav1.GetOptions{})
 	if err != nil || n.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
 		t.Errorf("%v, %v", n.Labels, err)
 	}
-	role, err := c.RbacV1().Roles(k.namespace).Get(t.Context(), k.account.Name, metav1.GetOptions{})
-	if want := cluster.Merge(rightsOf(k.planned())).InNamespace; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
+	role, err := c.RbacV1().Roles(k.claimed.namespace).Get(t.Context(), k.claimed.account.Name, metav1.GetOptions{})
+	want := cluster.Merge(rightsOf(k.plan.Placements)).InNamespace
+	if err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
 		t.Errorf("%v, not %v, %v", role.Rules, want, err)
 	}
 	if _, err := k.Facts(t.Context()); err != nil { // without pods in the network of their node
@@ -166,7 +167,7 @@ func printTokenAndWait(t *testing.T) {
 		Stdout: &token}); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("token %s %s\n", k.namespace, token.String())
+	fmt.Printf("token %s %s\n", k.claimed.namespace, token.String())
 	time.Sleep(time.Hour)
 }
 
@@ -269,9 +270,9 @@ func TestAccountIsMadeAgain(t *testing.T) {
 	if err := openAndClose(t, k); err != nil {
 		t.Fatal(err)
 	}
-	k.account.End() // no longer extended
+	k.claimed.account.End() // no longer extended
 	await(t, 2*time.Minute, "the account to go", func() bool {
-		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(),
+		found, err := c.CoreV1().ServiceAccounts(k.claimed.namespace).List(t.Context(),
 			metav1.ListOptions{LabelSelector: manifest.ManagedSelector()})
 		return err == nil && len(found.Items) == 0
 	})

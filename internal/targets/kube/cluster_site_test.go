@@ -51,10 +51,11 @@ func TestSiteOfAllPaths(t *testing.T) {
 	s := openSite(t, k, result.Paths()...)
 	const pods, services = 14, 4 // seven pairs: a Service has the pods of the direct path, if its client is in a pod
 	which := metav1.ListOptions{LabelSelector: manifest.LabelExperiment + "=" + k.experiment}
-	if found, err := c.CoreV1().Pods(k.namespace).List(t.Context(), which); err != nil || len(found.Items) != pods {
+	namespace := k.claimed.namespace
+	if found, err := c.CoreV1().Pods(namespace).List(t.Context(), which); err != nil || len(found.Items) != pods {
 		t.Errorf("%d pods, %v", len(found.Items), err)
 	}
-	if found, err := c.CoreV1().Services(k.namespace).List(t.Context(), which); err != nil ||
+	if found, err := c.CoreV1().Services(namespace).List(t.Context(), which); err != nil ||
 		len(found.Items) != services {
 		t.Errorf("%d Services, %v", len(found.Items), err)
 	}

@@ -217,7 +217,7 @@ func TestPodRemoved(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
-	pods := c.CoreV1().Pods(k.namespace)
+	pods := c.CoreV1().Pods(k.claimed.namespace)
 	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))},
 		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=server"}); err != nil {
 		t.Fatal(err)
@@ -458,7 +458,7 @@ func TestRBACIsNotMore(t *testing.T) {
 				}()
 			}
 			if name == "networkpolicies" {
-				if err != nil || cluster.NetworkPolicies(t.Context(), k.cluster, given) != result.Unknown {
+				if err != nil || cluster.NetworkPolicies(t.Context(), k.reached.cluster, given) != result.Unknown {
 					t.Errorf("the policies are known, or there is no run: %v", err)
 				}
 				return

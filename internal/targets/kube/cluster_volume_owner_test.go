@@ -143,7 +143,8 @@ func TestVolumeOfOthersStays(t *testing.T) {
 	closed := k.Close()
 	t.Log(err, closed)
 	for _, err := range []error{err, closed} {
-		for _, words := range []string{"its reclaim policy cannot be changed", "kubectl delete pvc -n " + k.namespace} {
+		for _, words := range []string{"its reclaim policy cannot be changed",
+			"kubectl delete pvc -n " + k.claimed.namespace} {
 			if err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("%v does not say %q", err, words)
 			}

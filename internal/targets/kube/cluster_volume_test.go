@@ -437,7 +437,7 @@ func TestVolumeRBAC(t *testing.T) {
 				}
 			case err != nil:
 				t.Error(err)
-			case (result.FactOf(k.storage.Facts(t.Context(), nil),
+			case (result.FactOf(k.reached.storage.Facts(t.Context(), nil),
 				"provisioner") == result.Unknown) != (left == "storageclasses"), len(site.Warnings) > 0:
 				t.Errorf("facts %v, warnings %v", site.Facts, site.Warnings)
 			}

@@ -18,9 +18,14 @@ import (
 // Facts returns what the API server shows, and what the pods of a temporary site report. It fails if that site cannot
 // be opened, because then no run could be either.
 func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
-	if err := k.survey(ctx); err != nil {
+	r, err := k.reach(ctx)
+	if err != nil {
 		return nil, err
 	}
+	return k.claim(r).facts(ctx)
+}
+
+func (k *claimed) facts(ctx context.Context) ([]result.Fact, error) {
 	e := cluster.Gather(ctx, k.cluster)
 	e.Nodes, e.Network, e.DefaultNetwork = k.participants(), k.options.Network, k.options.DefaultNetwork
 	if e.DefaultNetwork != "" {
@@ -34,7 +39,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		namespace = "given"
 	}
 	pressure := result.Unknown
-	if k.nodeWatches != nil && k.nodeWatches.Watched() {
+	if k.nodeWatches.Watched() {
 		pressure = "watched during runs"
 	}
 	facts := []result.Fact{
@@ -46,8 +51,8 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "node-pressure", Value: pressure},
 		{Name: "image", Value: k.options.Image},
 	}
-	if k.claim != nil {
-		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.claim.searched})
+	if k.searched != "" {
+		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.searched})
 	}
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
@@ -66,7 +71,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 
 // inspectHosts opens a site with a pod and, if possible, a pod in the network of its node, and takes the reports of
 // both. With network= nodes need a separate site; runs do not, so its failure only leaves the nodes unknown.
-func (k *kubeTarget) inspectHosts(ctx context.Context, e *inspection.Evidence) error {
+func (k *claimed) inspectHosts(ctx context.Context, e *inspection.Evidence) error {
 	network := k.options.Network
 	if network == "" {
 		return k.inspectSite(ctx, e, result.PodNodeOther, result.PodNodeSame, result.PodPodOther, result.PodPodSame)
@@ -82,7 +87,7 @@ func (k *kubeTarget) inspectHosts(ctx context.Context, e *inspection.Evidence) e
 }
 
 // inspectSite opens a site on the first supported of some paths, and adds its reports to e.
-func (k *kubeTarget) inspectSite(ctx context.Context, e *inspection.Evidence, paths ...result.Path) error {
+func (k *claimed) inspectSite(ctx context.Context, e *inspection.Evidence, paths ...result.Path) error {
 	for _, path := range paths {
 		p, err := k.openPart(ctx, targets.Placement{Path: path})
 		if errors.Is(err, result.ErrNotSupported) {

@@ -50,7 +50,7 @@ func TestNoFamily(t *testing.T) {
 				t.Errorf("%s: %v does not say %q", test.name, test.err, words)
 			}
 		}
-		k := &kubeTarget{}
+		k := &named{refused: map[result.Path]error{}}
 		k.refusePaths(test.err)
 		for _, p := range result.Paths() {
 			if got := k.refused[p] != nil; got != test.paths(p) {

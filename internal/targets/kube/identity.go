@@ -20,7 +20,7 @@ const (
 )
 
 // identity returns the facts that identify the cluster. The UID is unknown if the namespace may not be listed.
-func (k *kubeTarget) identity(ctx context.Context) []result.Fact {
+func (k *reached) identity(ctx context.Context) []result.Fact {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
 	uid := result.Unknown
@@ -32,7 +32,7 @@ func (k *kubeTarget) identity(ctx context.Context) []result.Fact {
 
 // checkIdentity returns an error if recorded facts are of another cluster. If the UID is or was unknown, the URL of the
 // API server decides.
-func (k *kubeTarget) checkIdentity(ctx context.Context, recorded []result.Fact) error {
+func (k *reached) checkIdentity(ctx context.Context, recorded []result.Fact) error {
 	if result.FactOf(recorded, serverFact) == "" {
 		return nil // nothing recorded
 	}
@@ -53,7 +53,7 @@ func (k *kubeTarget) checkIdentity(ctx context.Context, recorded []result.Fact) 
 
 // Where names the context of the kubeconfig and the API server. A cluster counts as shared unless its address is a
 // loopback one, reached without a proxy.
-func (k *kubeTarget) Where() (words string, shared bool, err error) {
+func (k *named) Where() (words string, shared bool, err error) {
 	name, config, err := k.options.Kubeconfig.Load()
 	if err != nil {
 		return "", true, err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
 // A resumed experiment does not begin on another cluster. The UID identifies a cluster, or else its address.
@@ -21,16 +20,18 @@ func TestOtherCluster(t *testing.T) {
 			answer = object{"kind": "NamespaceList", "apiVersion": "v1", "items": []object{{"metadata": object{"uid": text}}}}
 		}
 		k := newTarget(parseOptions(t, "kube:"), nil, nil)
-		k.cluster, _ = serve(t, map[string]any{namespaces: answer})
-		k.nodes = &inspection.NodeChoice{}
+		c, _ := serve(t, map[string]any{namespaces: answer})
+		k.reached = &reached{named: k.named, cluster: c}
 		return k
 	}
 	begin := func(k *kubeTarget, earlier ...result.Fact) error {
 		_, err := k.Begin(t.Context(), targets.Plan{Experiment: "x", Earlier: earlier})
 		return err
 	}
-	first := clusterOf("u1").identity(t.Context())
-	server := func(k *kubeTarget) result.Fact { return result.Fact{Name: "api-server", Value: k.cluster.Host()} }
+	first := clusterOf("u1").reached.identity(t.Context())
+	server := func(k *kubeTarget) result.Fact {
+		return result.Fact{Name: "api-server", Value: k.reached.cluster.Host()}
+	}
 	if first[1] != (result.Fact{Name: "cluster-uid", Value: "u1"}) {
 		t.Fatalf("%v", first)
 	}

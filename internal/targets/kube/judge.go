@@ -24,7 +24,7 @@ func (a unavailable) Is(err error) bool { return err == targets.ErrUnavailable }
 func (a unavailable) Unwrap() error { return a.error }
 
 // classifyParts classifies the errors of each part, and returns one that concerns all of them.
-func (k *kubeTarget) classifyParts(ctx context.Context, parts []*part) error {
+func (k *reached) classifyParts(ctx context.Context, parts []*part) error {
 	for _, p := range parts {
 		for _, err := range p.errorFields() {
 			k.noteUnsupported(p, *err)
@@ -43,8 +43,8 @@ func (k *kubeTarget) classifyParts(ctx context.Context, parts []*part) error {
 
 // classify marks an error that concerns the whole cluster, or our rights there, as unavailable. A case that Supports
 // accepted and that has no node now has lost its node.
-func (k *kubeTarget) classify(ctx context.Context, err error) error {
-	if err == nil || k.cluster == nil || errors.Is(ctx.Err(), context.Canceled) {
+func (k *reached) classify(ctx context.Context, err error) error {
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return err
 	}
 	sick := k.unreadyNodes(ctx)
@@ -56,15 +56,20 @@ func (k *kubeTarget) classify(ctx context.Context, err error) error {
 		return unavailable{errors.New(err.Error())} // supported again once the node returns
 	case sick != "":
 		return unavailable{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case k.cluster.Unavailable(), cluster.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err),
-		apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
+	case concernsAll(k.cluster, err):
 		return unavailable{err}
 	}
 	return err
 }
 
+// concernsAll reports whether an error is about the cluster or our rights there, and not about a case.
+func concernsAll(c *cluster.Cluster, err error) bool {
+	return c.Unavailable() || cluster.Unreached(err) || diagnosis.NamespaceGone(err) || diagnosis.Denied(err) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsServiceUnavailable(err)
+}
+
 // isPathRefusal reports whether an error refuses paths, and is not about nodes.
-func (k *kubeTarget) isPathRefusal(err error) bool {
+func (k *named) isPathRefusal(err error) bool {
 	for _, known := range k.refused {
 		if errors.Is(err, known) {
 			return true
@@ -74,8 +79,8 @@ func (k *kubeTarget) isPathRefusal(err error) bool {
 }
 
 // unreadyNodes describes the nodes of runs that are not ready now; "" if all are, or if it is unknown.
-func (k *kubeTarget) unreadyNodes(ctx context.Context) string {
-	if k.nodes == nil || k.cluster.Unavailable() {
+func (k *reached) unreadyNodes(ctx context.Context) string {
+	if k.cluster.Unavailable() {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.ProbeTime)
@@ -94,7 +99,7 @@ func (k *kubeTarget) unreadyNodes(ctx context.Context) string {
 }
 
 // noteUnsupported refuses paths if a part between two hosts turned out to be unsupported.
-func (k *kubeTarget) noteUnsupported(p *part, err error) {
+func (k *named) noteUnsupported(p *part, err error) {
 	if errors.Is(err, result.ErrNotSupported) && !p.plan.ClientOnly() {
 		k.refusePaths(err)
 	}
@@ -102,13 +107,10 @@ func (k *kubeTarget) noteUnsupported(p *part, err error) {
 
 // refusePaths remembers the paths that err concerns: those of an IP version, or else those with a pod in the network of
 // its node.
-func (k *kubeTarget) refusePaths(err error) {
+func (k *named) refusePaths(err error) {
 	on := nodePath
 	if none := new(diagnosis.NoFamily); errors.As(err, &none) {
 		on = none.On
-	}
-	if k.refused == nil {
-		k.refused = map[result.Path]error{}
 	}
 	for _, p := range result.Paths() {
 		if on(p) {

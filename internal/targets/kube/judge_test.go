@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
@@ -38,7 +39,7 @@ func TestJudge(t *testing.T) {
 		"not supported": {result.NotSupported("no such path"), false},
 		"anything":      {errors.New("anything"), false},
 	} {
-		k := &kubeTarget{cluster: &cluster.Cluster{}}
+		k := &reached{named: &named{}, cluster: &cluster.Cluster{Interface: fake.NewClientset()}}
 		if err := k.classify(t.Context(), test.err); errors.Is(err, targets.ErrUnavailable) != test.unavailable ||
 			err.Error() != test.err.Error() {
 			t.Errorf("%s: %v", name, err)

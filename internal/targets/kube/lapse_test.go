@@ -13,7 +13,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
 // While this machine sleeps, others may begin on the cluster. Runs in that time are invalid. The experiment continues
@@ -27,17 +26,14 @@ func TestLapsedClaim(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &cluster.Cluster{Interface: fake.NewClientset(), Config: &rest.Config{Host: "https://there"}}
 				k := newTarget(parseOptions(t, "kube:?namespace=ns"), nil, nil)
-				k.cluster, k.nodes, k.namespace, k.heartbeat = api, &inspection.NodeChoice{}, "ns", time.Hour
-				k.plan = &targets.Plan{Experiment: "ours", Share: test.share}
-				k.claim = &clusterClaim{text: k.plan.Claim(api.Now()).Text()}
-				if err := k.createLease(t.Context()); err != nil {
+				k.reached, k.heartbeat = &reached{named: k.named, cluster: api}, time.Hour
+				if _, err := k.Begin(t.Context(), targets.Plan{
+					Experiment: "ours", Share: test.share, Placements: []targets.Placement{{}},
+				}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := k.claimCluster(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = k.claim.lease.End(t.Context(), false) }()
-				health := k.withClaimHealth(nil)
+				defer func() { _ = k.claimed.lease.End(t.Context(), false) }()
+				health := k.claimed.withClaimHealth(nil)
 				if list := health(t.Context()); len(list) != 0 {
 					t.Errorf("at once: %q", list)
 				}

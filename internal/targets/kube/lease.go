@@ -53,8 +53,11 @@ func newClaimLease(c *cluster.Cluster, namespace, experiment, text string) *clai
 	}}
 }
 
-// Create creates the Lease on the cluster, unless it exists.
+// Create creates the Lease on the cluster, unless it exists. An experiment that makes no claim has none.
 func (l *claimLease) Create(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
 	at := metav1.NewMicroTime(l.cluster.Now())
 	claim, _ := targets.ParseClaim(l.meta.Annotations[annotationClaim]) // our own
 	_, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: l.meta, Spec: coordinationv1.LeaseSpec{
@@ -115,7 +118,7 @@ func (l *claimLease) LapseReason() string {
 
 // Reclaim creates or renews a Lease that lapsed.
 func (l *claimLease) Reclaim(ctx context.Context) error {
-	if err := l.Create(ctx); err != nil {
+	if err := l.Create(ctx); l == nil || err != nil {
 		return err
 	}
 	return diagnosis.Explain(l.writeRenewTime(ctx, new(metav1.NewMicroTime(l.cluster.Now()))), l.meta.Namespace)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
@@ -20,64 +21,70 @@ import (
 // surveyTime limits setup requests to the cluster, such as listing its nodes.
 const surveyTime = 15 * time.Second
 
-// survey connects to the cluster and chooses the nodes, once.
-func (k *kubeTarget) survey(ctx context.Context) error {
-	if k.nodes != nil {
-		return nil
+// reach connects to the cluster and chooses the nodes, once.
+func (k *kubeTarget) reach(ctx context.Context) (*reached, error) {
+	if k.reached != nil {
+		return k.reached, nil
 	}
-	if k.cluster == nil {
+	if k.connection == nil {
 		c, err := k.options.Kubeconfig.Connect()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		k.cluster = c
+		k.connection = c
 	}
-	if k.storage == nil {
-		k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need(nil))
-		k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need(nil))
+	c := k.connection
+	r := &reached{named: k.named, cluster: c, nodeWatches: cluster.NewNodes(c.CoreV1().Nodes()),
+		storage:      volumes.NewStorage(c, k.options.Volume, k.options.need(nil)),
+		vaultStorage: volumes.NewStorage(c, k.options.vaultVolume(), k.options.need(nil)),
 	}
+	if err := r.chooseAll(ctx); err != nil {
+		return nil, err
+	}
+	k.reached = r
+	return r, nil
+}
+
+// chooseAll lists the nodes and chooses those of the experiment.
+func (k *reached) chooseAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	nodes, err := k.cluster.Nodes(ctx, k.options.Client, k.options.Server)
-	if apierrors.IsForbidden(err) && k.options.Client != "" {
-		choice := inspection.UnlistedNodes(k.options.NodeConstraints)
-		k.nodes = &choice
+	listed, err := k.cluster.Nodes(ctx, k.options.Client, k.options.Server)
+	switch {
+	case apierrors.IsForbidden(err) && k.options.Client != "":
+		k.nodes = inspection.UnlistedNodes(k.options.NodeConstraints)
 		return nil
-	}
-	if apierrors.IsForbidden(err) {
+	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; or name them with client-node= and server-node=", diagnosis.Explain(err, ""))
-	}
-	if err != nil {
+	case err != nil:
 		return k.cluster.ExplainNoAnswer(err)
 	}
-	choice, err := inspection.ChooseNodes(nodes, k.options.NodeConstraints)
-	if err != nil {
-		return err
-	}
-	k.listed, k.nodes = nodes, &choice
-	return nil
+	k.listed = listed
+	k.nodes, err = inspection.ChooseNodes(listed, k.options.NodeConstraints)
+	return err
 }
 
 // participants returns the nodes that runs can be on.
-func (k *kubeTarget) participants() []corev1.Node {
+func (k *reached) participants() []corev1.Node {
 	names := k.nodes.Names()
 	return slices.DeleteFunc(slices.Clone(k.listed), func(n corev1.Node) bool { return !slices.Contains(names, n.Name) })
 }
 
 // SiteLife returns the lifetime of pods.
-func (k *kubeTarget) SiteLife() time.Duration { return manifest.Lifetime * time.Second }
+func (k *named) SiteLife() time.Duration { return manifest.Lifetime * time.Second }
 
 // Shares names the API server and the machines of all nodes, by the boot IDs of their kernels. Nodes without runs count
 // too, because they may share a machine with others. Virtual machines on one host are not recognized.
 func (k *kubeTarget) Shares(ctx context.Context) ([]string, error) {
-	if err := k.survey(ctx); err != nil {
+	r, err := k.reach(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if len(k.listed) == 0 {
+	if len(r.listed) == 0 {
 		return nil, errors.New("its nodes may not be listed, and so the machines under them are not known")
 	}
-	uses := []string{"the API server " + strings.TrimSuffix(k.cluster.Host(), "/")}
-	for _, n := range k.listed {
+	uses := []string{"the API server " + strings.TrimSuffix(r.cluster.Host(), "/")}
+	for _, n := range r.listed {
 		id := n.Status.NodeInfo.BootID
 		if id == "" {
 			return nil, fmt.Errorf("the node %s does not tell its boot ID", n.Name)
@@ -92,11 +99,12 @@ func (k *kubeTarget) Nodes(ctx context.Context) ([][2]string, error) {
 	if !k.options.Rotate {
 		return nil, nil
 	}
-	if err := k.survey(ctx); err != nil {
+	r, err := k.reach(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var names [][2]string
-	for _, p := range k.nodes.Pairs {
+	for _, p := range r.nodes.Pairs {
 		names = append(names, [2]string{p[0].Name, p[1].Name})
 	}
 	return names, nil

@@ -34,7 +34,8 @@ func targetWithNodes(n int, o options) *kubeTarget {
 	if err != nil {
 		panic(err)
 	}
-	return &kubeTarget{options: o, cluster: c, listed: listed, nodes: &choice}
+	k := &named{options: o}
+	return &kubeTarget{named: k, reached: &reached{named: k, cluster: c, listed: listed, nodes: choice}}
 }
 
 func TestShares(t *testing.T) {
@@ -45,11 +46,11 @@ func TestShares(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
-	k.listed[2].Status.NodeInfo.BootID = ""
+	k.reached.listed[2].Status.NodeInfo.BootID = ""
 	if _, err := k.Shares(t.Context()); err == nil || !strings.Contains(err.Error(), "w2 does not tell its boot ID") {
 		t.Errorf("%v", err)
 	}
-	k.listed = nil
+	k.reached.listed = nil
 	if _, err := k.Shares(t.Context()); err == nil || !strings.Contains(err.Error(), "may not be listed") {
 		t.Errorf("%v", err)
 	}
@@ -67,7 +68,7 @@ func TestNodesInBalance(t *testing.T) {
 		var as [2]map[string]int
 		as[0], as[1] = map[string]int{}, map[string]int{}
 		for block := range 2*len(pairs) + 3 {
-			nodes, err := k.nodes.At(true, block)
+			nodes, err := k.reached.nodes.At(true, block)
 			if err != nil {
 				t.Fatal(err)
 			}

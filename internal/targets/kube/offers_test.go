@@ -14,8 +14,8 @@ import (
 
 // Through a network of pods only pods are reached.
 func TestOffersByAttachment(t *testing.T) {
-	k := &kubeTarget{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
-	replaced := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}, HostNetwork: true}}
+	k := &named{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
+	replaced := &named{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}, HostNetwork: true}}
 	for _, p := range append(result.Paths(), "") {
 		err := k.checkPath(p)
 		between := p == result.PodPodSame || p == result.PodPodOther
@@ -26,7 +26,7 @@ func TestOffersByAttachment(t *testing.T) {
 		if err := replaced.checkPath(p); err != nil {
 			t.Errorf("%s by a network in place of the default one: %v", p, err)
 		}
-		k := &kubeTarget{options: options{HostNetwork: true}}
+		k := &named{options: options{HostNetwork: true}}
 		if err := k.checkPath(p); err != nil {
 			t.Errorf("%s by the default network: %v", p, err)
 		}
@@ -38,7 +38,7 @@ func TestEndpointImage(t *testing.T) {
 	for image, want := range map[string]corev1.PullPolicy{
 		manifest.DefaultImage: corev1.PullNever, "registry.example/agent:1": corev1.PullIfNotPresent,
 	} {
-		k := &kubeTarget{options: options{Settings: manifest.Settings{Image: image}}}
+		k := &claimed{reached: &reached{named: &named{options: options{Settings: manifest.Settings{Image: image}}}}}
 		if e := k.endpoint("node-1"); e.Image != image || e.PullPolicy != string(want) {
 			t.Errorf("%q is pulled %q, want %q pulled %q", e.Image, e.PullPolicy, image, want)
 		}
@@ -47,7 +47,8 @@ func TestEndpointImage(t *testing.T) {
 
 // Pods that runs create have the same replacement of the default network as the target's own.
 func TestEndpointDefaultNetwork(t *testing.T) {
-	k := &kubeTarget{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}}}
+	k := &claimed{reached: &reached{named: &named{options: options{
+		Settings: manifest.Settings{DefaultNetwork: "a/b"}}}}}
 	if got := k.endpoint("node-1").PodAnnotations["v1.multus-cni.io/default-network"]; got != "a/b" {
 		t.Errorf("their default network is %q", got)
 	}
@@ -60,7 +61,7 @@ func TestOffersChanges(t *testing.T) {
 		"vantage=here": {Here: true},
 		"inject=yes":   {Settings: manifest.Settings{Inject: true}},
 	} {
-		k := &kubeTarget{options: o}
+		k := &named{options: o}
 		err := k.checkProbed(targets.Placement{AsksAPI: true, ProbesPods: true})
 		if reason == "" && err != nil || reason != "" && (!errors.Is(err, result.ErrNotSupported) ||
 			!strings.Contains(err.Error(), reason)) {
@@ -74,7 +75,7 @@ func TestOffersChanges(t *testing.T) {
 
 // With profile=yes, the pod that asks the API server is not privileged.
 func TestHolderPodWithProfile(t *testing.T) {
-	k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
+	k := &claimed{reached: &reached{named: &named{options: options{Settings: manifest.Settings{Profile: true}}}}}
 	if pod := k.accountJobPod(); len(pod.Containers) != 1 || pod.HostPID {
 		t.Errorf("%+v", pod)
 	}
@@ -83,7 +84,7 @@ func TestHolderPodWithProfile(t *testing.T) {
 // Pods profile their nodes only for runs of a path.
 func TestProfileOfPlan(t *testing.T) {
 	for _, p := range []targets.Placement{{Path: result.PodPodOther}, {AsksAPI: true}} {
-		k := &kubeTarget{options: options{Settings: manifest.Settings{Profile: true}}}
+		k := &named{options: options{Settings: manifest.Settings{Profile: true}}}
 		k.setPlan(targets.Plan{Placements: []targets.Placement{p}})
 		privileged := k.podSecurityLevel() == manifest.LevelPrivileged
 		if privileged != (p.Path != "") || k.options.Profile != privileged {

@@ -4,20 +4,59 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
-	"github.com/knotmeter/knotmeter/internal/host"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
+
+// This file opens a site. Its functions are in the order of the steps.
 
 // Open opens the parts of a site at the same time, and returns a place in one of them for each placement.
 func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	if ctx.Err() != nil {
 		return targets.Site{}, context.Cause(ctx)
 	}
+	c, err := k.forSites(ctx)
+	if err != nil {
+		return targets.Site{}, err
+	}
+	return c.open(ctx, placements)
+}
+
+// forSites returns the stage in which sites are opened. It waits for the cluster even after an outage, and marks an
+// error that concerns the whole cluster.
+func (k *kubeTarget) forSites(ctx context.Context) (*claimed, error) {
+	if k.connection != nil {
+		k.connection.RetryAfterOutage()
+	}
+	r, err := k.reach(ctx)
+	switch {
+	case err == nil:
+		return k.claim(r), nil
+	case k.connection == nil, errors.Is(ctx.Err(), context.Canceled), errors.Is(err, result.ErrNotSupported),
+		!concernsAll(k.connection, err):
+		return nil, err
+	}
+	return nil, unavailable{err}
+}
+
+// open opens a site on the cluster.
+func (k *claimed) open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
+	// The reason of an earlier lapse does not matter here, only whether others use the cluster now.
+	if _, err := k.renewLapsedClaim(ctx); err != nil {
+		return targets.Site{}, unavailable{err}
+	}
+	before := k.cluster.Calls()
 	places := make([]targets.Place, len(placements))
 	var supported []targets.Placement
 	for i, p := range placements {
@@ -25,11 +64,6 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 			supported = append(supported, p)
 		}
 	}
-	// The reason of an earlier lapse does not matter here, only whether others use the cluster now.
-	if _, err := k.renewLapsedClaim(ctx); err != nil {
-		return targets.Site{}, unavailable{err}
-	}
-	before := k.requests()
 	parts, err := k.openParts(ctx, supported)
 	if err = errors.Join(k.classify(ctx, err), k.classifyParts(ctx, parts)); err != nil {
 		return targets.Site{}, errors.Join(err, k.removeAfterError(ctx, parts))
@@ -45,12 +79,132 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 		Close: func(ctx context.Context) error {
 			return errors.Join(k.remove(ctx, parts), k.removeFailedRunObjects(ctx, parts...))
 		},
-		Spent: func() []result.Value { return siteCosts(parts, k.requests()-before) },
+		Spent: func() []result.Value { return siteCosts(parts, k.cluster.Calls()-before) },
 	}, nil
 }
 
+// openParts opens the parts of a site. If somebody removed the experiment's namespace, it is created again. An error
+// concerns all parts, and then none exists.
+func (k *claimed) openParts(ctx context.Context, placements []targets.Placement) ([]*part, error) {
+	if len(placements) == 0 {
+		return nil, nil
+	}
+	parts, err := k.tryOpenParts(ctx, placements)
+	lostNamespace := diagnosis.NamespaceGone(err) || slices.ContainsFunc(parts, (*part).lostNamespace)
+	if !k.ownNamespace || !lostNamespace || removeNamespace(ctx, k.cluster, k.namespace) != nil {
+		return parts, err
+	}
+	_ = k.remove(ctx, parts) // our side only: on the cluster they went with the namespace
+	k.dropAccount()
+	k.exists = false
+	return k.tryOpenParts(ctx, placements)
+}
+
+// tryOpenParts prepares the parts one after another, and then creates them all at the same time.
+func (k *claimed) tryOpenParts(ctx context.Context, placements []targets.Placement) ([]*part, error) {
+	var parts, wanted []*part
+	for _, group := range manifest.Groups(placements) {
+		p := &part{plan: manifest.Blueprint{Experiment: k.experiment, Placements: group}}
+		if p.err = k.chooseNodes(ctx, &p.plan, placements[0].Rotation); p.err == nil {
+			wanted = append(wanted, p)
+		}
+		parts = append(parts, p)
+	}
+	if len(wanted) == 0 {
+		return parts, nil
+	}
+	if err := k.ensureNamespace(ctx); err != nil {
+		return nil, err
+	}
+	for _, p := range wanted {
+		p.err = k.prepare(ctx, p)
+	}
+	var all sync.WaitGroup
+	for _, p := range wanted {
+		all.Go(func() { p.make(ctx) })
+	}
+	all.Wait()
+	for _, p := range wanted {
+		k.leftovers = k.leftovers || p.err != nil && p.group != nil && (p.group.Made || p.group.Volume != nil)
+	}
+	return parts, nil
+}
+
+// chooseNodes chooses the nodes of a part and looks up its storage, before a namespace is created that might stay
+// empty.
+func (k *reached) chooseNodes(ctx context.Context, plan *manifest.Blueprint, rotation int) error {
+	nodes, err := k.nodes.At(plan.OnTwoNodes(), rotation)
+	if err != nil {
+		return err
+	}
+	plan.Nodes, plan.Archs = [2]string{nodes[0].Name, nodes[1].Name}, [2]string{nodes[0].Arch, nodes[1].Arch}
+	if plan.HasVolume() {
+		return k.storage.LookUp(ctx)
+	}
+	return nil
+}
+
+// prepare plans a part, and creates what it shares with others.
+func (k *claimed) prepare(ctx context.Context, p *part) (err error) {
+	asks := p.plan.AsksAPI()
+	if asks && k.options.Here {
+		p.local, err = k.newLocal(ctx, p.plan.Nodes[0])
+		return err
+	}
+	if asks {
+		if err := k.ensureAccount(ctx); err != nil {
+			return err
+		}
+		p.plan.Account, p.plan.Owners = k.account.Name, []metav1.OwnerReference{k.account.Owner}
+	}
+	k.groups++
+	p.plan.Settings, p.plan.Namespace, p.plan.Site = k.options.Settings, k.namespace, k.groups
+	if p.group, err = k.newGroup(ctx, &p.plan); err != nil {
+		return err
+	}
+	asksVault := func(of targets.Placement) bool { return of.Application == vault.Name }
+	if k.options.Vault.Deploy && slices.ContainsFunc(p.plan.Placements, asksVault) {
+		p.vault, p.vaultErr = k.newVault(ctx, p.group)
+	}
+	return nil
+}
+
+// newGroup plans a group, and creates nothing yet.
+func (k *reached) newGroup(ctx context.Context, plan *manifest.Blueprint) (_ *site.Group, err error) {
+	var v *volumes.Volume
+	if plan.HasVolume() {
+		if v, err = k.storage.Plan(ctx, plan); err != nil {
+			return nil, err
+		}
+	}
+	return &site.Group{
+		Cluster: k.cluster, Injector: k.injector, Pin: k.pin, Plan: *plan, Volume: v,
+		Nodes: k.nodeWatches.StartPeriod(ctx, plan.Nodes[:]...),
+	}, nil
+}
+
+// newVault plans the Vault of a group, and creates nothing yet.
+func (k *reached) newVault(ctx context.Context, g *site.Group) (*site.Vault, error) {
+	wanted, client := k.options.Vault, g.Plan.Node(manifest.Client)
+	spread := inspection.Spread(k.listed, k.options.NodeConstraints, client, wanted.Replicas)
+	if len(spread) == 0 {
+		spread = g.Plan.Nodes[:] // without the right to list nodes
+	}
+	return site.NewVault(ctx, g, wanted, k.vaultStorage, spread)
+}
+
+// make creates a part that is planned.
+func (p *part) make(ctx context.Context) {
+	if p.err != nil || p.group == nil {
+		return
+	}
+	if p.err = p.group.Make(ctx); p.err == nil && p.vault != nil && p.group.Ways[0].Err == nil {
+		p.vaultErr = p.vault.Start(ctx)
+	}
+}
+
 // place returns the place of a placement in one of the parts.
-func (k *kubeTarget) place(parts []*part, of targets.Placement) targets.Place {
+func (k *claimed) place(parts []*part, of targets.Placement) targets.Place {
 	p := parts[slices.IndexFunc(parts, func(p *part) bool { return slices.ContainsFunc(p.plan.Placements, of.Equal) })]
 	switch {
 	case p.err != nil:
@@ -79,14 +233,14 @@ func (k *kubeTarget) place(parts []*part, of targets.Placement) targets.Place {
 }
 
 // addVolume adds the volume to a place where storage is measured.
-func (k *kubeTarget) addVolume(place *targets.Place, g *site.Group) {
+func (k *reached) addVolume(place *targets.Place, g *site.Group) {
 	place.Volume = k.storage.HostVolume(g.Volume)
 	place.Warnings = append(g.Volume.Warnings(), place.Warnings...)
 	place.Health = func(ctx context.Context) []string { return append(g.Volume.Health(ctx), g.Health(ctx)...) }
 }
 
 // addVault adds to a place the Vault that was deployed for the part, or the existing one.
-func (k *kubeTarget) addVault(place *targets.Place, p *part) {
+func (k *named) addVault(place *targets.Place, p *part) {
 	d := p.vault
 	if d == nil {
 		place.Endpoint, place.Err = k.options.Vault.Endpoint(vault.Here())
@@ -96,19 +250,6 @@ func (k *kubeTarget) addVault(place *targets.Place, p *part) {
 	place.Facts = append(place.Facts, d.Facts()...)
 	place.Warnings = append(place.Warnings, d.Warnings()...)
 	place.Health = func(ctx context.Context) []string { return append(d.Health(ctx), p.group.Health(ctx)...) }
-}
-
-// Applications returns a Vault that exists, as opposed to one deployed for each block.
-func (k *kubeTarget) Applications() map[string]host.Destination {
-	return k.options.Vault.Applications(vault.Here())
-}
-
-// requests returns the number of requests to the API server so far.
-func (k *kubeTarget) requests() int64 {
-	if k.cluster == nil {
-		return 0
-	}
-	return k.cluster.Calls()
 }
 
 // siteCosts returns the pods and API requests of a site, from Open to the end of Close. A watch and a command in a pod

@@ -16,22 +16,14 @@ import (
 
 // The plan determines rights and Pod Security levels: neither is wider than the planned cases need.
 
-// planned returns the placements to come, or those of all cases without a plan.
-func (k *kubeTarget) planned() []targets.Placement {
-	if k.plan != nil {
-		return k.plan.Placements
-	}
-	return k.all
-}
-
 // onNodes reports whether some pods will be in the network of their node.
-func (k *kubeTarget) onNodes() bool {
+func (k *named) onNodes() bool {
 	onNode := func(p targets.Placement) bool { return nodePath(p.Path) }
-	return k.options.HostNetwork && slices.ContainsFunc(k.planned(), onNode)
+	return k.options.HostNetwork && slices.ContainsFunc(k.plan.Placements, onNode)
 }
 
 // podSecurityLevel returns the Pod Security level that the pods need.
-func (k *kubeTarget) podSecurityLevel() string {
+func (k *named) podSecurityLevel() string {
 	if k.onNodes() || k.profilesNodes() {
 		return manifest.LevelPrivileged
 	}
@@ -40,19 +32,19 @@ func (k *kubeTarget) podSecurityLevel() string {
 
 // setPlan takes a plan. Without planned runs that profile nodes, the pods for facts do not profile either, since their
 // namespace admits no privileged pods.
-func (k *kubeTarget) setPlan(p targets.Plan) {
-	k.plan = &p
+func (k *named) setPlan(p targets.Plan) {
+	k.plan = p
 	k.options.Profile = k.profilesNodes()
 }
 
 // profilesNodes reports whether some pods will profile their nodes.
-func (k *kubeTarget) profilesNodes() bool {
+func (k *named) profilesNodes() bool {
 	onPath := func(p targets.Placement) bool { return p.Path != "" }
-	return k.options.Profile && slices.ContainsFunc(k.planned(), onPath)
+	return k.options.Profile && slices.ContainsFunc(k.plan.Placements, onPath)
 }
 
 // Privileges describes the privileges of profile=yes, or returns "".
-func (k *kubeTarget) Privileges() string {
+func (k *named) Privileges() string {
 	if !k.profilesNodes() {
 		return ""
 	}
@@ -73,8 +65,8 @@ func rightsOf(placements []targets.Placement) []targets.Right {
 }
 
 // probePrograms records which planned programs the pods lack. If that is unclear, the runs will fail.
-func (k *kubeTarget) probePrograms(ctx context.Context, in host.Host) {
-	for _, p := range k.planned() {
+func (k *named) probePrograms(ctx context.Context, in host.Host) {
+	for _, p := range k.plan.Placements {
 		if _, known := k.missingPrograms[p.Program]; known || p.Program == "" {
 			continue
 		}
@@ -84,7 +76,7 @@ func (k *kubeTarget) probePrograms(ctx context.Context, in host.Host) {
 }
 
 // checkProgram returns an error if pods are known to lack a program.
-func (k *kubeTarget) checkProgram(program string) error {
+func (k *named) checkProgram(program string) error {
 	if k.missingPrograms[program] {
 		return result.NotSupported(host.Missing(program, "the pods of the image "+k.options.Image))
 	}
@@ -94,12 +86,13 @@ func (k *kubeTarget) checkProgram(program string) error {
 // Allowed returns an error that names the rights a placement needs beyond those of every run and that the kubeconfig's
 // user lacks.
 func (k *kubeTarget) Allowed(ctx context.Context, p targets.Placement) error {
-	if err := k.survey(ctx); err != nil {
+	r, err := k.reach(ctx)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	missing, err := cluster.MissingRights(ctx, k.cluster, k.options.need(k.planned()), p)
+	missing, err := cluster.MissingRights(ctx, r.cluster, k.options.need(k.plan.Placements), p)
 	if err != nil || len(missing) == 0 {
 		return err
 	}

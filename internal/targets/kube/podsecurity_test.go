@@ -33,7 +33,9 @@ func TestPodSecurityLevel(t *testing.T) {
 		{"profile=yes", planned(call, targets.Placement{Volume: true}), "restricted"},
 	} {
 		k := newTarget(parseOptions(t, strings.TrimSuffix("kube:?"+test.options, "?")), allNeeds(), nil)
-		k.plan = test.plan
+		if test.plan != nil {
+			k.plan = *test.plan
+		}
 		if got := k.podSecurityLevel(); got != test.want {
 			t.Errorf("%s %+v: %s, want %s", test.options, test.plan, got, test.want)
 		}

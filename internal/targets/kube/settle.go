@@ -8,11 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
 // Environment returns variables with the kubeconfig and the context, as far as the target names them.
-func (k *kubeTarget) Environment() []string {
+func (k *named) Environment() []string {
 	var list []string
 	if file := k.options.Kubeconfig.File; file != "" {
 		if whole, err := filepath.Abs(file); err == nil {
@@ -29,27 +30,26 @@ func (k *kubeTarget) Environment() []string {
 // Settle reads and watches the nodes anew after a switch, and forgets refused paths and storage. It returns an error
 // unless the experiment's nodes are Ready; whether pods reach each other is left to facts and sites.
 func (k *kubeTarget) Settle(ctx context.Context) error {
-	if err := k.survey(ctx); err != nil {
+	r, err := k.reach(ctx)
+	if err != nil {
 		return err
 	}
 	clear(k.refused)
-	k.storage.Forget()
-	k.vaultStorage.Forget()
-	if k.nodeWatches != nil { // they would report the effects of the switch
-		k.nodeWatches.End()
-		k.nodeWatches = nil
-	}
-	k.cluster.RetryAfterOutage()
-	if len(k.listed) == 0 {
+	r.storage.Forget()
+	r.vaultStorage.Forget()
+	r.nodeWatches.End() // they would report the effects of the switch
+	r.nodeWatches = cluster.NewNodes(r.cluster.CoreV1().Nodes())
+	r.cluster.RetryAfterOutage()
+	if len(r.listed) == 0 {
 		return nil // no right to list them
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	nodes, err := k.cluster.Nodes(ctx, k.options.Client, k.options.Server)
+	nodes, err := r.cluster.Nodes(ctx, k.options.Client, k.options.Server)
 	if err != nil {
-		return k.cluster.ExplainNoAnswer(err)
+		return r.cluster.ExplainNoAnswer(err)
 	}
-	for _, name := range k.nodes.Names() {
+	for _, name := range r.nodes.Names() {
 		i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == name })
 		switch {
 		case i < 0:
@@ -58,6 +58,6 @@ func (k *kubeTarget) Settle(ctx context.Context) error {
 			return fmt.Errorf("the node %s is not Ready", name)
 		}
 	}
-	k.listed = nodes
+	r.listed = nodes
 	return nil
 }

@@ -18,16 +18,18 @@ import (
 // After a switch the nodes are read anew, and earlier refusals are forgotten.
 func TestSettle(t *testing.T) {
 	k := targetWithNodes(3, options{})
-	api := fake.NewClientset(&k.listed[0], &k.listed[1], &k.listed[2])
-	k.cluster.Interface = api
-	k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need(nil))
-	k.vaultStorage = volumes.NewStorage(k.cluster, k.options.vaultVolume(), k.options.need(nil))
-	k.nodeWatches = cluster.NewNodes(api.CoreV1().Nodes())
-	k.nodeWatches.StartPeriod(t.Context(), "w1")
+	r := k.reached
+	api := fake.NewClientset(&r.listed[0], &r.listed[1], &r.listed[2])
+	r.cluster.Interface = api
+	r.storage = volumes.NewStorage(r.cluster, k.options.Volume, k.options.need(nil))
+	r.vaultStorage = volumes.NewStorage(r.cluster, k.options.vaultVolume(), k.options.need(nil))
+	watches := cluster.NewNodes(api.CoreV1().Nodes())
+	watches.StartPeriod(t.Context(), "w1")
+	r.nodeWatches = watches
 	k.refused = map[result.Path]error{result.PodPodOther: result.NotSupported("not before")}
 	change := func(ready corev1.ConditionStatus, kernel string) {
 		t.Helper()
-		n := k.listed[1].DeepCopy()
+		n := r.listed[1].DeepCopy()
 		n.Status.Conditions[0].Status, n.Status.NodeInfo.KernelVersion = ready, kernel
 		if _, err := api.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -37,13 +39,13 @@ func TestSettle(t *testing.T) {
 	if err := k.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "w1 is not Ready") {
 		t.Errorf("a node that is not ready: %v", err)
 	}
-	if k.nodeWatches != nil {
+	if r.nodeWatches == watches {
 		t.Error("nodes are still watched as before the switch")
 	}
 	change(corev1.ConditionTrue, "6.12")
-	if err := k.Settle(t.Context()); err != nil || k.participants()[1].Status.NodeInfo.KernelVersion != "6.12" ||
+	if err := k.Settle(t.Context()); err != nil || r.participants()[1].Status.NodeInfo.KernelVersion != "6.12" ||
 		k.checkPath(result.PodPodOther) != nil {
-		t.Errorf("%v, %+v, %v", err, k.participants()[1].Status.NodeInfo, k.refused)
+		t.Errorf("%v, %+v, %v", err, r.participants()[1].Status.NodeInfo, k.refused)
 	}
 	if err := api.CoreV1().Nodes().Delete(t.Context(), "w0", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
@@ -29,9 +30,7 @@ import (
 // New parses a kube target without connecting to the cluster. all are the placements of all cases, which count as
 // planned before Begin. agents provides the agent for inject=yes, here is the command line of this program's agent for
 // vantage=here. Every error Is result.ErrSpec.
-func New(
-	spec result.Spec, all []targets.Placement, agents site.Agents, here ...string,
-) (targets.Target, error) {
+func New(spec result.Spec, all []targets.Placement, agents site.Agents, here ...string) (targets.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -40,43 +39,79 @@ func New(
 }
 
 func newTarget(o options, all []targets.Placement, agents site.Agents, here ...string) *kubeTarget {
-	return &kubeTarget{
-		options: o, all: all, localAgent: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, missingPrograms: map[string]bool{},
+	return &kubeTarget{named: &named{
+		options: o, plan: targets.Plan{Placements: all}, localAgent: here, experiment: strings.ToLower(rand.Text()[:8]),
+		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{},
+		refused: map[result.Path]error{}, missingPrograms: map[string]bool{},
 		accountTerm: cluster.TermTime, heartbeat: renewInterval,
-	}
+	}}
 }
 
-// A kubeTarget is a cluster with options. It connects when first needed.
+// A kubeTarget is a cluster with options. It goes through stages, each of which has what the earlier ones have: the
+// cluster is named, then reached, then claimed, and sites are opened. What a method needs decides its stage.
 type kubeTarget struct {
+	*named
+	connection  *cluster.Cluster // kept between attempts to reach the cluster
+	reached     *reached         // set by reach
+	claimed     *claimed         // set by claim
+	unreachable bool             // found by Supports, which is called for every case and tries once
+	closed      bool
+}
+
+// named is the stage before any request to the cluster.
+type named struct {
 	options         options
-	all             []targets.Placement // of all cases
-	localAgent      []string            // command line of the agent on this machine
-	experiment      string              // random
-	groups          int                 // groups of pods created so far
+	localAgent      []string // command line of the agent on this machine
+	experiment      string   // random
 	injector        *site.Injector
-	pin             *inspection.Pin // of the image
-	cluster         *cluster.Cluster
-	nodes           *inspection.NodeChoice // of the experiment
-	listed          []corev1.Node
-	plan            *targets.Plan         // nil before Begin
-	namespace       string                // "" until it exists
-	ownNamespace    bool                  // the namespace was created for the experiment, or may have been
-	namespaceUID    types.UID             // of our own namespace
+	pin             *inspection.Pin       // of the image
+	plan            targets.Plan          // before Begin: all cases
 	refused         map[result.Path]error // paths that turned out not to be supported
 	missingPrograms map[string]bool       // by probed program: pods lack it
-	account         *cluster.Account      // of pods that ask the API server
-	accounts        int                   // dropped accounts
+	restricted      bool                  // the namespace admits no pods in the network of a node
 	accountTerm     time.Duration         // lifetime of an account without the program
-	usedAPI         bool                  // cases asked the API server, so objects of runs may be left
-	storage         *volumes.Storage      // of measured volumes; set by survey
-	vaultStorage    *volumes.Storage      // of a deployed Vault's volumes; set by survey
-	nodeWatches     *cluster.Nodes        // of nodes with sites
-	claim           *clusterClaim         // set by Begin
 	heartbeat       time.Duration         // interval
-	leftovers       bool                  // something of a site may be left
-	unreachable     bool                  // found by Supports, which is called for every case and tries once
-	closed          bool
+}
+
+// reached is the stage in which the cluster has answered and its nodes are chosen.
+type reached struct {
+	*named
+	cluster      *cluster.Cluster
+	nodes        inspection.NodeChoice // of the experiment
+	listed       []corev1.Node
+	nodeWatches  *cluster.Nodes   // of nodes with sites
+	storage      *volumes.Storage // of measured volumes
+	vaultStorage *volumes.Storage // of a deployed Vault's volumes
+}
+
+// claimed is the stage in which the experiment uses the cluster, and may have objects there.
+type claimed struct {
+	*reached
+	text     string      // of the claim, an annotation
+	lease    *claimLease // nil if no case is planned
+	searched string      // where other experiments were looked for
+	busy     error       // ErrBusy if another experiment began while the claim had lapsed
+	machine  *targets.MachineClaim
+
+	namespace    string
+	exists       bool      // the namespace exists
+	ownNamespace bool      // it was created for the experiment, or may have been
+	namespaceUID types.UID // of our own namespace
+
+	groups    int              // groups of pods created so far
+	account   *cluster.Account // of pods that ask the API server; nil until some do
+	accounts  int              // dropped accounts
+	usedAPI   bool             // cases asked the API server, so objects of runs may be left
+	leftovers bool             // something of a site may be left
+}
+
+// claim returns the last stage, without an effect on the cluster.
+func (k *kubeTarget) claim(r *reached) *claimed {
+	if k.claimed == nil {
+		k.claimed = &claimed{reached: r, text: k.plan.Claim(r.cluster.Now()).Text(),
+			namespace: cmp.Or(k.options.Namespace, manifest.ExperimentName(k.experiment))}
+	}
+	return k.claimed
 }
 
 // Supports decides by the options, the nodes, and earlier refusals. If the cluster does not answer, it returns nil and
@@ -88,28 +123,29 @@ func (k *kubeTarget) Supports(p targets.Placement) error {
 	if k.unreachable {
 		return nil
 	}
-	if err := k.survey(context.Background()); err != nil {
+	r, err := k.reach(context.Background())
+	if err != nil {
 		k.unreachable = true
 		return nil
 	}
 	switch {
 	case p.Volume:
-		return checkVolume(k.storage)
+		return checkVolume(r.storage)
 	case p.Application == vault.Name && k.options.Vault.StorageClass != "":
-		return checkVolume(k.vaultStorage)
+		return checkVolume(r.vaultStorage)
 	}
-	_, err := k.nodes.At(p.Path.Other(), p.Rotation)
+	_, err = r.nodes.At(p.Path.Other(), p.Rotation)
 	return err
 }
 
 // checkPlacement returns an error for what the options or earlier runs rule out, without asking the cluster.
-func (k *kubeTarget) checkPlacement(p targets.Placement) error {
+func (k *named) checkPlacement(p targets.Placement) error {
 	return cmp.Or(p.Check(), k.checkPath(p.Path), k.checkProbed(p), k.options.Vault.Supports(vault.Here(), p),
 		k.checkProgram(p.Program))
 }
 
 // checkProbed returns an error if p has pods that answer probes, and there are none with the agent's image.
-func (k *kubeTarget) checkProbed(p targets.Placement) error {
+func (k *named) checkProbed(p targets.Placement) error {
 	switch {
 	case !p.ProbesPods:
 		return nil
@@ -122,7 +158,7 @@ func (k *kubeTarget) checkProbed(p targets.Placement) error {
 	return nil
 }
 
-func (k *kubeTarget) checkPath(p result.Path) error {
+func (k *named) checkPath(p result.Path) error {
 	node := nodePath(p)
 	switch {
 	case p == "" && k.options.Network != "":
@@ -133,7 +169,7 @@ func (k *kubeTarget) checkPath(p result.Path) error {
 	case node && !k.options.HostNetwork:
 		return result.NotSupported("node paths need pods in the network of their node, and host-network=no says that " +
 			"there are none")
-	case node && k.ownNamespace && !k.onNodes():
+	case node && k.restricted:
 		return result.NotSupported("no node path is planned, so the namespace of the experiment admits no pods in the " +
 			"network of a node")
 	case node && k.options.Network != "":
@@ -144,36 +180,40 @@ func (k *kubeTarget) checkPath(p result.Path) error {
 	return nil
 }
 
-// ensureNamespace creates the namespace or takes the given one, once.
-func (k *kubeTarget) ensureNamespace(ctx context.Context) error {
-	if k.namespace != "" {
+// Applications returns a Vault that exists, as opposed to one deployed for each block.
+func (k *named) Applications() map[string]host.Destination {
+	return k.options.Vault.Applications(vault.Here())
+}
+
+// ensureNamespace creates the namespace or takes the given one, once, and creates the Lease in it.
+func (k *claimed) ensureNamespace(ctx context.Context) error {
+	if k.exists {
 		return nil
 	}
 	k.options.AssignsUsers = cluster.AssignsUsers(k.cluster)
 	if k.options.Namespace != "" {
-		k.namespace = k.options.Namespace
-		return k.createLease(ctx)
+		k.exists = true
+		return k.lease.Create(ctx)
 	}
 	// If the request gets no answer, the namespace may exist; Close removes it.
-	name := manifest.ExperimentName(k.experiment)
-	k.ownNamespace = true
+	k.ownNamespace, k.restricted = true, !k.onNodes()
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	wanted := manifest.NewNamespace(name, k.experiment, k.podSecurityLevel())
-	wanted.Annotations = map[string]string{annotationClaim: k.claimText()}
+	wanted := manifest.NewNamespace(k.namespace, k.experiment, k.podSecurityLevel())
+	wanted.Annotations = map[string]string{annotationClaim: k.text}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
-		k.ownNamespace = false
-		return fmt.Errorf("%w; or give namespace= one that exists", diagnosis.Explain(err, name))
+		k.ownNamespace, k.restricted = false, false
+		return fmt.Errorf("%w; or give namespace= one that exists", diagnosis.Explain(err, k.namespace))
 	}
 	if apierrors.IsAlreadyExists(err) {
-		made, err = namespaceNamed(whole, k.cluster, name)
+		made, err = namespaceNamed(whole, k.cluster, k.namespace)
 	}
 	if err != nil {
-		return diagnosis.Explain(err, name)
+		return diagnosis.Explain(err, k.namespace)
 	}
-	k.namespace, k.namespaceUID = name, made.UID
-	return k.createLease(whole)
+	k.exists, k.namespaceUID = true, made.UID
+	return k.lease.Create(whole)
 }
 
 // namespaceNamed finds a namespace by listing, which needs no further right.
@@ -195,32 +235,39 @@ func (k *kubeTarget) Close() error {
 		return errors.New("the target is closed twice")
 	}
 	k.closed = true
-	if k.nodeWatches != nil {
-		k.nodeWatches.End()
+	if k.reached != nil {
+		k.reached.nodeWatches.End()
 	}
-	left := k.storage.RemoveReused(context.Background(), k.namespace, k.experiment) // has its own timeout
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	left = errors.Join(left, k.removeAPIAccess(ctx))
-	// The namespace is removed with its Lease whatever else is left, unless it has a claim to a volume of others.
-	if k.ownNamespace {
-		lease := k.releaseClaim(ctx, true)
-		if err := k.removeNamespace(ctx); err != nil {
-			left = errors.Join(left, err, lease)
-		}
-	} else {
-		left = errors.Join(left, k.removeSites(ctx))
-		left = errors.Join(left, k.releaseClaim(ctx, left != nil))
+	if k.claimed == nil {
+		return nil
 	}
-	if left != nil {
+	if left := k.claimed.close(); left != nil {
 		return fmt.Errorf("%w: %w", targets.ErrLeft, left)
 	}
 	return nil
 }
 
+// close removes everything of the experiment, and returns what is left.
+func (k *claimed) close() error {
+	left := k.storage.RemoveReused(context.Background(), k.namespace, k.experiment) // has its own timeout
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	left = errors.Join(left, k.removeAPIAccess(ctx))
+	if !k.ownNamespace {
+		left = errors.Join(left, k.removeSites(ctx))
+		return errors.Join(left, k.releaseClaim(ctx, left != nil))
+	}
+	// The namespace is removed with its Lease whatever else is left, unless it has a claim to a volume of others.
+	lease := k.releaseClaim(ctx, true)
+	if err := k.removeNamespace(ctx); err != nil {
+		left = errors.Join(left, err, lease)
+	}
+	return left
+}
+
 // removeSites removes what sites may have left in the user's namespace.
-func (k *kubeTarget) removeSites(ctx context.Context) error {
-	if !k.leftovers || k.namespace == "" {
+func (k *claimed) removeSites(ctx context.Context) error {
+	if !k.leftovers {
 		return nil
 	}
 	which := manifest.ExperimentSelector(k.experiment)
@@ -230,15 +277,14 @@ func (k *kubeTarget) removeSites(ctx context.Context) error {
 	return nil
 }
 
-// removeNamespace removes the target's own namespace.
-func (k *kubeTarget) removeNamespace(ctx context.Context) error {
-	name := manifest.ExperimentName(k.experiment)
+// removeNamespace removes the experiment's own namespace.
+func (k *claimed) removeNamespace(ctx context.Context) error {
 	if k.storage.Made() || k.vaultStorage.Made() {
-		if err := volumes.DeleteClaims(ctx, k.cluster, name); err != nil {
+		if err := volumes.DeleteClaims(ctx, k.cluster, k.namespace); err != nil {
 			return err
 		}
 	}
-	return removeNamespace(ctx, k.cluster, name)
+	return removeNamespace(ctx, k.cluster, k.namespace)
 }
 
 // checkVolume returns an error if volumes are known to be unsupported. If the cluster does not answer, it returns nil

@@ -89,7 +89,8 @@ func TestVaultOptions(t *testing.T) {
 		}
 	}
 	t.Setenv("VAULT_ADDR", "")
-	k := &kubeTarget{options: parseOptions(t, "kube:"), unreachable: true}
+	k := newTarget(parseOptions(t, "kube:"), nil, nil)
+	k.unreachable = true
 	if err := k.Supports(targets.Placement{Application: vault.Name}); !errors.Is(err, result.ErrNotSupported) ||
 		!strings.Contains(err.Error(), "VAULT_ADDR") {
 		t.Errorf("no Vault: %v", err)
