@@ -118,45 +118,37 @@ func (j *resultOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&j.metric, "metric", "", "`METRIC` let verdicts be about this metric, such as mean, where cases have it")
 }
 
-// applyTo replaces the planned gates and pairs with the user's. If they differ, it returns a remark for the reader of
-// the comparison.
-func (j resultOptions) applyTo(e *result.Experiment, runs []result.Run) (remark string, err error) {
-	var what []string
+// applyTo replaces the planned gates and pairs with the user's. If they differ, it returns warnings about that.
+func (j resultOptions) applyTo(e *result.Experiment, runs []result.Run) (warnings []compare.Warning, err error) {
 	if j.allPairs && !e.Design.AllPairs {
 		e.Design.AllPairs = true
-		what = append(what, "comparing all pairs")
+		warnings = append(warnings, compare.Warning{Code: compare.AllPairsChosen})
 	}
 	if len(j.gates) > 0 && !slices.Equal(j.gates, e.Gates) {
 		e.Gates = j.gates
 		if err := checkGates(*e, metricsIn(*e, runs)); err != nil {
-			return "", err
+			return nil, err
 		}
-		what = append(what, "these gates")
+		warnings = append(warnings, compare.Warning{Code: compare.GatesChosen})
 	}
-	if len(what) == 0 {
-		return "", nil
-	}
-	who := "The experiment was"
-	if len(runs) > 0 && runs[0].Experiment != "" {
-		who = "The experiments were"
-	}
-	return who + " run without " + strings.Join(what, " and ") +
-		"; the stated error probability holds for what is chosen before the results are seen.", nil
+	return warnings, nil
 }
 
-// choose applies --metric, if it is given, and returns remarks about it for the reader of the comparison.
-func (j resultOptions) choose(all []*store.Results) (remarks []string, err error) {
+// choose applies --metric, if it is given, and returns warnings about that.
+func (j resultOptions) choose(all []*store.Results) (warnings []compare.Warning, err error) {
 	if j.metric == "" {
 		return nil, nil
 	}
 	for _, r := range all {
-		e, remark, err := compare.ChooseMetric(r.Experiment, r.Runs, j.metric)
+		e, chosen, err := compare.ChooseMetric(r.Experiment, r.Runs, j.metric)
 		if err != nil {
 			return nil, fmt.Errorf("--metric: %w", err)
 		}
-		r.Experiment, remarks = e, append(remarks, remark)
+		if r.Experiment = e; chosen != nil {
+			warnings = append(warnings, *chosen)
+		}
 	}
-	return remarks, nil
+	return warnings, nil
 }
 
 // gcPercent is the runtime's GC percentage: reading a hundred thousand runs takes 300 MB of live memory, and as much
@@ -181,7 +173,7 @@ func (j resultOptions) load(dirs ...string) (*loaded, error) {
 		all, targets = append(all, r), append(targets, r.Experiment.TargetNames()...)
 		l.warnings = append(l.warnings, r.Warnings...)
 	}
-	remarks, err := j.choose(all)
+	chosen, err := j.choose(all)
 	if err != nil {
 		return nil, err
 	}
@@ -201,11 +193,10 @@ func (j resultOptions) load(dirs ...string) (*loaded, error) {
 		j.matches.check(j.reference, names)); err != nil {
 		return nil, err
 	}
-	remark, err := j.applyTo(&whole.Experiment, whole.Runs)
+	applied, err := j.applyTo(&whole.Experiment, whole.Runs)
 	if err != nil {
 		return nil, err
 	}
-	remarks = append(remarks, remark)
 	if len(dirs) > 1 {
 		l.Comparison, err = whole.Compare()
 	} else if l.Comparison, err = compare.Compare(whole.Results); err != nil {
@@ -214,11 +205,10 @@ func (j resultOptions) load(dirs ...string) (*loaded, error) {
 		l.Causes = explain.Explain(whole.Results, l.Comparison)
 		err = addConfirmations(dirs[0], whole.Experiment, l.Causes)
 	}
-	remarks = slices.Compact(slices.DeleteFunc(remarks, func(text string) bool { return text == "" }))
-	for _, text := range remarks {
-		l.warnings = append(l.warnings, strings.TrimSuffix(text, "."))
+	for _, w := range slices.CompactFunc(append(chosen, applied...), compare.Warning.Equal) {
+		l.warnings = append(l.warnings, report.WarningText(w))
+		l.Comparison.Warnings = append(l.Comparison.Warnings, w)
 	}
-	l.Comparison.Warnings = append(l.Comparison.Warnings, remarks...)
 	l.Experiment, l.Sites, l.Runs, l.Facts = whole.Experiment, whole.Sites, whole.Runs, whole.Facts
 	l.Histogram = func(r *result.Run, name string) (result.Histogram, error) {
 		of := slices.IndexFunc(parts, func(p compare.Part) bool { return p.Label == r.Experiment })

@@ -112,7 +112,7 @@ func (x *experiment) create(_ context.Context, o *options, s Streams, version st
 }
 
 // start creates the directory of a new experiment.
-func (x *experiment) start(o *options, warnings []string) (err error) {
+func (x *experiment) start(o *options, warnings []result.Warning) (err error) {
 	x.config.Experiment.Warnings = warnings
 	if x.writer, err = store.Create(x.dir, x.config.Experiment); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (x *experiment) readResumed(ctx context.Context, o *options, s Streams, ver
 
 // resumeWriting opens the directory of a resumed experiment for writing. The experiment must not have changed since it
 // was read.
-func (x *experiment) resumeWriting(_ *options, warnings []string) error {
+func (x *experiment) resumeWriting(_ *options, warnings []result.Warning) error {
 	w, now, err := store.Resume(x.dir) // not earlier, because it writes
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -179,8 +179,8 @@ func (x *experiment) resumeWriting(_ *options, warnings []string) error {
 	if err := remember(now.Experiment); err != nil {
 		return err
 	}
-	for _, text := range warnings {
-		if err := w.WriteWarning(text); err != nil {
+	for _, warning := range warnings {
+		if err := w.WriteWarning(warning); err != nil {
 			return err
 		}
 	}
@@ -242,12 +242,12 @@ func (x *experiment) configure(e result.Experiment, tool family.Tool, decide run
 }
 
 // begin connects to and claims every target of an experiment, before anything is written, and prints the warnings.
-func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (warnings []string, err error) {
+func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (warnings []result.Warning, err error) {
 	warnings, err = runner.Begin(ctx, x.config, share)
 	if err != nil && ctx.Err() != nil {
 		err = stopped(ctx, " before the first run; nothing was written")
 	}
-	warn(errs, warnings...)
+	warn(errs, result.Texts(warnings)...)
 	return warnings, err
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,18 +147,18 @@ func TestResultOptions(t *testing.T) {
 	e.Gates = []string{"*/tcp-rr p50 <= +5%"}
 	for _, test := range []struct {
 		options resultOptions
-		want    string
+		want    []compare.Warning
 	}{
-		{resultOptions{}, ""},
-		{resultOptions{gates: e.Gates}, ""},
-		{resultOptions{allPairs: true}, "without comparing all pairs;"},
+		{resultOptions{}, nil},
+		{resultOptions{gates: e.Gates}, nil},
+		{resultOptions{allPairs: true}, []compare.Warning{{Code: compare.AllPairsChosen}}},
 		{resultOptions{gates: []string{"*/tcp-rr p50 <= +9%"}, allPairs: true},
-			"without comparing all pairs and these gates;"},
+			[]compare.Warning{{Code: compare.AllPairsChosen}, {Code: compare.GatesChosen}}},
 	} {
 		got := e
-		remark, err := test.options.applyTo(&got, nil)
-		if err != nil || !strings.Contains(remark, test.want) || (test.want == "") != (remark == "") {
-			t.Errorf("%+v: %q, %v", test.options, remark, err)
+		warnings, err := test.options.applyTo(&got, nil)
+		if err != nil || !slices.EqualFunc(warnings, test.want, compare.Warning.Equal) {
+			t.Errorf("%+v: %+v, %v", test.options, warnings, err)
 		}
 		if got.Design.AllPairs != test.options.allPairs || len(got.Gates) != 1 {
 			t.Errorf("%+v: %+v, %v", test.options, got.Design, got.Gates)

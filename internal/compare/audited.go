@@ -1,13 +1,10 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // An auditErrors maps the id of a run to the audit rules that found an error in it. Such a run is left out although it
@@ -51,8 +48,9 @@ func auditedRuns(r result.Results) *runTable {
 
 // auditWarnings describes the audit's findings on a metric of a case on these targets. It counts excluded runs on the
 // target shown; if shown is empty, the targets are compared by blocks, and it counts blocks.
-func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...string) []string {
-	var words, wrong []string
+func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...string) []Warning {
+	var list []Warning
+	var wrong []string
 	left := map[int]bool{}
 	for block, have := range t.lastAttempt[caseName] {
 		for _, target := range targets {
@@ -64,16 +62,16 @@ func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...stri
 		}
 	}
 	if len(left) > 0 {
-		what := unit.Plural(len(left), "block")
+		w := Warning{Code: BlocksExcluded, Count: len(left), Rules: sortedDistinct(wrong)}
 		if shown != "" {
-			what = fmt.Sprintf("%s on %s", unit.Plural(len(left), "run"), shown)
+			w.Code, w.Targets = RunsExcluded, []string{shown}
 		}
-		words = append(words, fmt.Sprintf("Left out: %s, where the audit found an error (%s).", what, list(wrong)))
+		list = append(list, w)
 	}
 	if rules := t.rulesOn(caseName, metric, targets); len(rules) > 0 {
-		words = append(words, fmt.Sprintf("The audit doubts this (%s).", list(rules)))
+		list = append(list, Warning{Code: AuditDoubts, Rules: sortedDistinct(rules)})
 	}
-	return words
+	return list
 }
 
 // rulesOn lists the rules with findings on a metric of a case on one of the targets, without those whose runs are
@@ -90,9 +88,6 @@ func (t *runTable) rulesOn(caseName, metric string, targets []string) []string {
 	return rules
 }
 
-// list joins the sorted distinct names.
-func list(names []string) string {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return strings.Join(slices.Compact(names), ", ")
+func sortedDistinct(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

@@ -1,8 +1,9 @@
 package compare
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -48,11 +49,11 @@ func TestRunsWithErrorsAreLeftOut(t *testing.T) {
 	for _, want := range []struct {
 		caseName, target string
 		blocks           int
-		warning          string
+		excluded         int
 	}{
-		{rr, "b", 8, "Left out: 3 blocks, where the audit found an error (closed-loop, order)."},
-		{rr, "c", 10, "Left out: 1 block, where the audit found an error (closed-loop, order)."},
-		{stream, "b", 11, ""},
+		{rr, "b", 8, 3},
+		{rr, "c", 10, 1},
+		{stream, "b", 11, 0},
 	} {
 		for _, r := range c.Comparisons {
 			if r.Case != want.caseName || r.Target != want.target {
@@ -61,8 +62,10 @@ func TestRunsWithErrorsAreLeftOut(t *testing.T) {
 			if r.Role == result.Primary && r.Blocks != want.blocks {
 				t.Errorf("%s on %s: %d blocks, want %d", r.Case, r.Target, r.Blocks, want.blocks)
 			}
-			if want.warning != "" && !warned(r.Warnings, want.warning) || want.warning == "" && warned(r.Warnings, "audit") {
-				t.Errorf("%s of %s on %s: %q, want %q", r.Metric, r.Case, r.Target, r.Warnings, want.warning)
+			excluded := Warning{Code: BlocksExcluded, Count: want.excluded, Rules: []string{"closed-loop", "order"}}
+			if want.excluded > 0 && !contains(r.Warnings, excluded) || want.excluded == 0 &&
+				(warned(r.Warnings, BlocksExcluded) || warned(r.Warnings, AuditDoubts)) {
+				t.Errorf("%s of %s on %s: %+v, want %+v", r.Metric, r.Case, r.Target, r.Warnings, excluded)
 			}
 		}
 	}
@@ -94,8 +97,9 @@ func TestFindingsOfTwoDirectories(t *testing.T) {
 		t.Fatalf("findings %+v", c.Findings)
 	}
 	r := c.Comparisons[0]
-	if r.Blocks != 7 || !warned(r.Warnings, "Left out: 1 run on a (new), where") {
-		t.Errorf("%d runs, %q", r.Blocks, r.Warnings)
+	if r.Blocks != 7 || !contains(r.Warnings, Warning{Code: RunsExcluded, Count: 1, Targets: []string{"a (new)"},
+		Rules: []string{"closed-loop"}}) {
+		t.Errorf("%d runs, %+v", r.Blocks, r.Warnings)
 	}
 }
 
@@ -109,15 +113,18 @@ func TestDoubtfulRowsSayWhichRule(t *testing.T) {
 		{Rule: "five", Severity: audit.Warning, Case: stream, Target: "b"},
 		{Rule: "six", Severity: audit.Warning, Target: "b"}, // about the target as a whole
 	}}
-	for _, c := range []struct{ metric, target, want string }{
-		{"p50", "b", "The audit doubts this (one, three, two)."},
-		{"p99", "b", "The audit doubts this (three, two)."}, {"p50", "c", "The audit doubts this (two)."},
+	for _, c := range []struct {
+		metric, target string
+		rules          []string
+	}{
+		{"p50", "b", []string{"one", "three", "two"}}, {"p99", "b", []string{"three", "two"}}, {"p50", "c", []string{"two"}},
 	} {
-		if got := strings.Join(tr.auditWarnings(rr, c.metric, "", "a", c.target), " "); got != c.want {
-			t.Errorf("%s on %s: %q, want %q", c.metric, c.target, got, c.want)
+		want := []Warning{{Code: AuditDoubts, Rules: c.rules}}
+		if diff := cmp.Diff(want, tr.auditWarnings(rr, c.metric, "", "a", c.target)); diff != "" {
+			t.Errorf("%s on %s (-want +got)\n%s", c.metric, c.target, diff)
 		}
 	}
 	if got := tr.auditWarnings("other", "p50", "", "a", "b"); len(got) != 0 {
-		t.Errorf("another case: %q", got)
+		t.Errorf("another case: %+v", got)
 	}
 }

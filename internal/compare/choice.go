@@ -9,20 +9,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // ErrMetric is wrapped by every error about a metric that was chosen for the verdicts.
 var ErrMetric = errors.New("not a metric of these runs")
 
 // ChooseMetric makes the verdicts on all cases whose runs have the named metric about that metric. It returns the
-// changed experiment and a sentence that says so, empty if nothing changes. Primary cases stay primary: their intervals
+// changed experiment and a warning about that, nil if nothing changes. Primary cases stay primary: their intervals
 // keep the level of the planned number of comparisons. When cases stopped, and what gates are about, remains as
 // planned. If no valid run has the metric, the error wraps [ErrMetric].
-func ChooseMetric(e result.Experiment, runs []result.Run, name string) (result.Experiment, string, error) {
+func ChooseMetric(e result.Experiment, runs []result.Run, name string) (result.Experiment, *Warning, error) {
 	having, known := casesWithMetric(name, runs)
 	if len(having) == 0 {
-		return e, "", fmt.Errorf("%w: %q; they have %s", ErrMetric, name, prose.Choices(name, known))
+		return e, nil, fmt.Errorf("%w: %q; they have %s", ErrMetric, name, prose.Choices(name, known))
 	}
 	e.Cases = slices.Clone(e.Cases)
 	var before []string
@@ -42,11 +41,9 @@ func ChooseMetric(e result.Experiment, runs []result.Run, name string) (result.E
 		}
 	}
 	if cases == 0 {
-		return e, "", nil
+		return e, nil, nil
 	}
-	return e, fmt.Sprintf("Verdicts on %s are about %s, which was chosen afterwards, instead of %s as planned; "+
-		"the stated error probability holds for what is chosen before the results are seen.",
-		unit.Plural(cases, "case"), name, prose.Some(before)), nil
+	return e, &Warning{Code: MetricChosen, Count: cases, Metrics: append([]string{name}, before...)}, nil
 }
 
 // casesWithMetric returns the cases with valid runs of a metric, and the sorted names of all metrics. Metrics without a

@@ -40,14 +40,13 @@ func TestChosenMetric(t *testing.T) {
 	w := withMeans(t, 1.5)
 	planned := compare(t, w, nil)
 	before := primaryRow(t, planned, "p50")
-	chosen, remark, err := ChooseMetric(w.e, w.runs, "mean")
+	chosen, warning, err := ChooseMetric(w.e, w.runs, "mean")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 cases", "about mean", "chosen afterwards", "instead of p50"} {
-		if !strings.Contains(remark, want) {
-			t.Errorf("%q is not in %q", want, remark)
-		}
+	want := Warning{Code: MetricChosen, Count: 2, Metrics: []string{"mean", "p50"}}
+	if warning == nil || !warning.Equal(want) {
+		t.Errorf("%+v, want %+v", warning, want)
 	}
 	if w.e.Cases[0].Metric != "p50" {
 		t.Error("the plan itself was changed")
@@ -108,7 +107,7 @@ func TestNoSuchMetric(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if _, remark, err := ChooseMetric(w.e, w.runs, "p50"); remark != "" || err != nil {
-		t.Errorf("what is planned already: %q, %v", remark, err)
+	if _, warning, err := ChooseMetric(w.e, w.runs, "p50"); warning != nil || err != nil {
+		t.Errorf("what is planned already: %+v, %v", warning, err)
 	}
 }

@@ -38,24 +38,23 @@ func (p analysisPlan) compare(r result.Results) Comparison {
 	t := auditedRuns(numberRuns(r))
 	c := newComparison(r.Experiment)
 	c.Sessions, c.Visits = sessionsOf(r), visitsOf(r)
-	var intro []string
+	var intro []Warning
 	if c.Paired = r.Experiment.Imported == ""; c.Paired {
 		t.look, t.detectableShifts = p.look, p.detectableShifts
 		t.stoppedAfter = p.replayLooks(asPlanned(t.e), t.lastBlockOfAll(), r.Runs, t.auditErrors)
 	} else {
-		intro = append(intro, fmt.Sprintf("These are runs of another tool (%s), without blocks: they are "+
-			"compared unpaired, and what changed between them is part of every difference.", r.Experiment.Imported))
+		intro = append(intro, Warning{Code: Imported, Tool: r.Experiment.Imported})
 	}
 	c.fill(t, p, r.Facts, append(intro, t.warnings...),
-		slices.Concat(t.sharedWarnings.sentences(), siteWarnings(r.Sites), t.designWarnings()))
+		slices.Concat(t.sharedWarnings.warnings(), siteWarnings(r.Sites), t.designWarnings()))
 	return c
 }
 
 // fill compares the targets of t. It puts the warnings before and after around those that it finds itself.
-func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result.Fact, before, after []string) {
+func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result.Fact, before, after []Warning) {
 	c.Primaries = t.primaries()
 	compareCase, judge, change := t.compareCase, t.judge, t.readChange
-	u := unpaired{t, c.Primaries, map[string]bool{}}
+	u := unpaired{t, c.Primaries, map[Unmatched]bool{}}
 	if !c.Paired {
 		compareCase, judge, change = u.compareCase, t.judgeUnpaired, u.readChange
 	}
@@ -67,7 +66,7 @@ func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result
 		}
 	}
 	family := t.exploratoryFamily(c.Comparisons, judge)
-	decideTogether(family, c.Alpha)
+	decideTogether(family, c.Alpha, c.Delta)
 	c.Findings = append(c.Findings, t.findings...)
 	addDetectable(c.Comparisons, t, c.Primaries)
 	c.Groups = t.groups(c.Comparisons, family)
@@ -91,24 +90,20 @@ func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result
 }
 
 // designWarnings returns warnings about how all runs were measured.
-func (t *runTable) designWarnings() []string {
-	var words []string
+func (t *runTable) designWarnings() []Warning {
+	var list []Warning
 	for _, w := range []struct {
 		holds bool
-		words string
+		code  Code
 	}{
-		{t.closedLoop, closedWords}, {t.e.Design.Parallel, parallelWords}, {t.e.InTurn(), inTurnWords},
-		{t.oneMachine(), oneMachineWords},
+		{t.closedLoop, ClosedLoop}, {t.e.Design.Parallel, Parallel}, {t.e.InTurn(), InTurn}, {t.oneMachine(), OneMachine},
 	} {
 		if w.holds {
-			words = append(words, w.words)
+			list = append(list, Warning{Code: w.code})
 		}
 	}
-	return words
+	return list
 }
-
-const oneMachineWords = "Client and server run on one machine and share its CPUs: costs are of both sides together, " +
-	"and the network between them is the kernel's own."
 
 // newComparison returns a comparison of e without rows.
 func newComparison(e result.Experiment) Comparison {
@@ -117,28 +112,19 @@ func newComparison(e result.Experiment) Comparison {
 		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
 		Placebos: placebos(e), Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{},
-		Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: asSentences(e.Warnings),
+		Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: experimentWarnings(e),
 	}
-}
-
-// asSentences returns the warnings with full stops.
-func asSentences(warnings []string) []string {
-	list := make([]string, len(warnings))
-	for i, w := range warnings {
-		list[i] = w + "."
-	}
-	return list
 }
 
 // finish sets what depends on all rows: the verdicts on metrics other than their case's own, the order of rows, and the
 // sentences.
 func (c *Comparison) finish(scope string, cases []result.Case) {
 	_, others := exploratory(c.Comparisons, cases)
-	decideTogether(others, c.Alpha)
+	decideTogether(others, c.Alpha, c.Delta)
 	c.judgeReferences()
 	slices.SortStableFunc(c.Comparisons, func(a, b Row) int { return rank(a.Role) - rank(b.Role) })
 	for i := range c.Comparisons {
-		c.Comparisons[i].Sentence = sentence(c.Comparisons[i], c.Paired)
+		c.Comparisons[i].Sentence = sentence(c.Comparisons[i], c.Paired, c.Delta)
 	}
 	c.Headline, c.Summary = headline(*c, cases), summary(*c)
 	c.Subjects = subjects(*c, cases)
@@ -250,8 +236,8 @@ func shareBlock(a, b map[int]*result.Run) bool {
 	return false
 }
 
-// decide returns the verdict and the direction that follow from the interval.
-func (r Row) decide() (Verdict, Direction) {
+// decide returns the verdict and the direction that follow from the interval and the smallest difference that matters.
+func (r Row) decide(delta float64) (Verdict, Direction) {
 	direction := None
 	if r.CI.Excludes(0) {
 		direction = WorseThan
@@ -260,7 +246,7 @@ func (r Row) decide() (Verdict, Direction) {
 		}
 	}
 	switch {
-	case r.CI.Within(r.Delta):
+	case r.CI.Within(delta):
 		return Equivalent, direction
 	case r.CI.Excludes(0):
 		return Different, direction
@@ -268,20 +254,17 @@ func (r Row) decide() (Verdict, Direction) {
 	return Undecided, None
 }
 
-func (r *Row) warn(format string, a ...any) {
-	r.Warnings = append(r.Warnings, fmt.Sprintf(format, a...))
-}
-
 // fraction converts a log ratio to a relative change: 0.0198 becomes 0.02.
 func fraction(logRatio float64) float64 { return math.Expm1(logRatio) }
 
-// estimate sets the row's change, interval and p from an estimate of log ratios. alpha is that of the row's interval.
-func (r *Row) estimate(e stats.Estimate, alpha float64) {
+// estimate sets the row's change, interval and p from an estimate of log ratios. alpha is that of the row's interval,
+// delta the smallest difference that matters.
+func (r *Row) estimate(e stats.Estimate, alpha, delta float64) {
 	r.Change = Number(fraction(e.Shift))
-	if r.step > r.Delta {
+	if r.step > delta {
 		// Each side may be up to a step from what it would be without steps.
 		e.Lo, e.Hi = e.Lo-math.Log1p(r.step), e.Hi+math.Log1p(r.step)
-		r.warn("%s", r.stepWords())
+		r.warnStep(delta)
 	}
 	// The logarithm of 0 is the end of the lower side, not a bound.
 	r.CI = Interval{math.Inf(-1), fraction(e.Hi)}
@@ -289,12 +272,12 @@ func (r *Row) estimate(e stats.Estimate, alpha float64) {
 		r.CI.Lo = fraction(e.Lo)
 	}
 	r.Level, r.Attained, r.P = 1-alpha, e.Attained, Number(e.P)
-	r.Warnings = append(r.Warnings, e.Warnings...)
+	r.remark(e)
 }
 
 // decidePrimary sets the verdict of a primary row, which depends on its interval alone.
-func (r *Row) decidePrimary() {
+func (r *Row) decidePrimary(delta float64) {
 	if r.Role == result.Primary {
-		r.Verdict, r.Direction = r.decide()
+		r.Verdict, r.Direction = r.decide(delta)
 	}
 }

@@ -163,7 +163,7 @@ func TestCompareGolden(t *testing.T) {
 
 // TestContract checks the names and types of knotmeter/comparison/v1 that readers rely on.
 func TestContract(t *testing.T) {
-	const rowKeys = "case metric unit better role target blocks baseline_median target_median change ci delta verdict " +
+	const rowKeys = "case metric unit better role target blocks baseline_median target_median change ci verdict " +
 		"direction warnings"
 	text, err := json.Marshal(compare(t, typical(), labFacts()))
 	if err != nil {
@@ -285,17 +285,22 @@ func TestFewBlocksSayHowManyItTakes(t *testing.T) {
 		w.e.Targets = append(w.e.Targets, result.Target{Name: name})
 	}
 	r := compare(t, w, nil).Comparisons[0]
-	if r.Level != 1-0.05/4 || r.Verdict != Undecided || !warned(r.Warnings, "With 6 pairs no interval at 98.7 % "+
-		"confidence has an end; it takes 8.") {
-		t.Errorf("%v %v %q", r.Level, r.Verdict, r.Warnings)
+	if r.Level != 1-0.05/4 || r.Verdict != Undecided ||
+		!contains(r.Warnings, Warning{Code: Unbounded, Count: 6, Needed: 8, Level: r.Level}) {
+		t.Errorf("%v %v %+v", r.Level, r.Verdict, r.Warnings)
 	}
 	if r.BlocksNeeded < 8 {
 		t.Errorf("%d blocks are said to suffice", r.BlocksNeeded)
 	}
 }
 
-func warned(warnings []string, part string) bool {
-	return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, part) })
+// warned reports whether one of the warnings has the code.
+func warned(warnings []Warning, code Code) bool {
+	return slices.ContainsFunc(warnings, func(w Warning) bool { return w.Code == code })
+}
+
+func contains(warnings []Warning, want Warning) bool {
+	return slices.ContainsFunc(warnings, want.Equal)
 }
 
 // TestLastAttemptCounts checks that only the last attempt of a block is used, and all of it.
@@ -326,9 +331,9 @@ func TestLastAttemptCounts(t *testing.T) {
 		r.Pairs[0].Target != 1.1e-4 || r.Pairs[1].Block != 4 {
 		t.Errorf("%d blocks, first %+v", r.Blocks, r.Pairs[:2])
 	}
-	if !warned(r.Warnings, "Only 9 of the 11 blocks") ||
-		!warned(c.Warnings, "Only one side has invalid runs: "+rr+" (0 of 14 runs on a, 4 of 13 runs on b)") {
-		t.Errorf("%q %q", r.Warnings, c.Warnings)
+	if !contains(r.Warnings, Warning{Code: FewOfPlanned, Count: 9, Of: 11}) || !contains(c.Warnings, Warning{
+		Code: OneSidedInvalid, Cases: []string{rr}, Counts: []TargetCount{{"a", 0, 14}, {"b", 4, 13}}}) {
+		t.Errorf("%+v %+v", r.Warnings, c.Warnings)
 	}
 	if b := c.Targets[1]; b.Invalid != 4 || b.Runs != 13 ||
 		b.Reasons[0] != (Reason{"the agent died", 4}) || b.Reasons[1] != (Reason{"short window", 1}) {
@@ -373,45 +378,52 @@ func TestValuesWithoutRatio(t *testing.T) {
 	if s := loss.Shift; s == nil || math.Abs(float64(s.Estimate)-0.0145) > 1e-9 || s.CI.Lo <= 0.01 || s.CI.Hi >= 0.02 {
 		t.Errorf("loss: shift %+v", s)
 	}
-	if !warned(loss.Warnings, "8 of 16 values are 0 or below") ||
+	if !contains(loss.Warnings, Warning{Code: NoRatio, Count: 8, Of: 16}) ||
 		!strings.Contains(loss.Sentence, "the difference +1.45 % (95 % CI +") {
-		t.Errorf("loss: %q %q", loss.Warnings, loss.Sentence)
+		t.Errorf("loss: %+v %q", loss.Warnings, loss.Sentence)
 	}
-	if !warned(timeouts.Warnings, "Every value is 0") || !strings.Contains(timeouts.Sentence, "both are 0 (8 blocks)") {
-		t.Errorf("timeouts: %q %q", timeouts.Warnings, timeouts.Sentence)
+	if !warned(timeouts.Warnings, OnlyZeros) || !strings.Contains(timeouts.Sentence, "both are 0 (8 blocks)") {
+		t.Errorf("timeouts: %+v %q", timeouts.Warnings, timeouts.Sentence)
 	}
 }
 
 func TestBrokenRuns(t *testing.T) {
 	base := func() *world { return scenario(spreadOver(1.09, 1.11, 11)...) }
+	p50s := []string{"p50"}
+	differs := func(target unit.Unit) Warning {
+		return Warning{Code: BlockUnitDiffers, Block: 2, Metrics: p50s, Units: []unit.Unit{unit.Second, target}}
+	}
+	unusable := Warning{Code: BlocksUnusable, Count: 1, Metrics: p50s}
+	unplanned := Warning{Code: UnplannedRuns, Runs: []string{base().runs[3].ID}}
 	for _, c := range []struct {
 		name   string
 		change func(w *world)
-		want   string
+		want   Warning
 		blocks int
 	}{
-		{"unit", func(w *world) { w.runs[3].Values[0].Unit = unit.PerSecond }, `in "s" on one side and in "op/s"`, 0},
-		{"better", func(w *world) { w.runs[3].Values[0].Better = metric.Higher }, "disagree on what is better", 0},
-		{"NaN", func(w *world) { w.runs[3].Values[0].Number = math.NaN() }, "In 1 block a valid run has no usable p50", 10},
-		{"infinite", func(w *world) { w.runs[3].Values[0].Number = math.Inf(1) }, "no usable p50", 10},
-		{"absent", func(w *world) { w.runs[3].Values = nil }, "no usable p50", 10},
+		{"unit", func(w *world) { w.runs[3].Values[0].Unit = unit.PerSecond }, differs(unit.PerSecond), 0},
+		{"better", func(w *world) { w.runs[3].Values[0].Better = metric.Higher }, differs(unit.Second), 0},
+		{"NaN", func(w *world) { w.runs[3].Values[0].Number = math.NaN() }, unusable, 10},
+		{"infinite", func(w *world) { w.runs[3].Values[0].Number = math.Inf(1) }, unusable, 10},
+		{"absent", func(w *world) { w.runs[3].Values = nil }, unusable, 10},
 		{"all absent", func(w *world) {
 			for i := range w.runs {
 				w.runs[i].Values = nil
 			}
-		}, "No block has a valid run with p50", 0},
-		{"twin", func(w *world) { w.add(1, rr, "b", p50(1.1e-4)) }, "Block 1 of " + rr + " has two runs on b", 11},
-		{"strange target", func(w *world) { w.runs[3].Target = "z" }, "1 run of a case, target or block that the plan " +
-			"does not have, left out: b-", 10},
-		{"strange case", func(w *world) { w.runs[3].Case = "z" }, "left out: b-", 10},
-		{"block 0", func(w *world) { w.runs[3].Block = 0 }, "left out: b-", 10},
+		}, Warning{Code: NoPairedRuns, Metrics: p50s}, 0},
+		{"twin", func(w *world) { w.add(1, rr, "b", p50(1.1e-4)) }, Warning{Code: RunTwice, Block: 1,
+			Attempt: 1, Cases: []string{rr}, Targets: []string{"b"},
+			Runs: []string{base().runs[1].ID, "b-pod-pod-other-tcp-rr-1-22"}}, 11},
+		{"strange target", func(w *world) { w.runs[3].Target = "z" }, unplanned, 10},
+		{"strange case", func(w *world) { w.runs[3].Case = "z" }, unplanned, 10},
+		{"block 0", func(w *world) { w.runs[3].Block = 0 }, unplanned, 10},
 	} {
 		w := base()
 		c.change(w)
 		got := compare(t, w, nil)
 		r := got.Comparisons[0]
-		if r.Blocks != c.blocks || !warned(append(r.Warnings, got.Warnings...), c.want) {
-			t.Errorf("%s: %d blocks, %q and %q; want %d, %q", c.name, r.Blocks, r.Warnings, got.Warnings, c.blocks, c.want)
+		if r.Blocks != c.blocks || !contains(append(r.Warnings, got.Warnings...), c.want) {
+			t.Errorf("%s: %d blocks, %+v and %+v; want %d, %+v", c.name, r.Blocks, r.Warnings, got.Warnings, c.blocks, c.want)
 		}
 	}
 }
@@ -455,16 +467,16 @@ func TestImplausible(t *testing.T) {
 	if u := r.UpperBound; u == nil || !(u.ExceededBy > 0.25) || u.Faster != "b" {
 		t.Errorf("%+v", u)
 	}
-	if !warned(r.Warnings, "The audit doubts this (above-bound).") ||
+	if !contains(r.Warnings, Warning{Code: AuditDoubts, Rules: []string{"above-bound"}}) ||
 		len(c.Findings) != 1 || c.Findings[0].Rule != "above-bound" {
-		t.Errorf("%q %+v", r.Warnings, c.Findings)
+		t.Errorf("%+v %+v", r.Warnings, c.Findings)
 	}
 
 	same := scenario(1, 1, 1, 1, 1, 1, 1, 1)
 	c = compare(t, same, nil)
 	if len(c.Findings) != 1 || c.Findings[0].Rule != "identical-numbers" ||
-		!warned(c.Comparisons[0].Warnings, "same number") {
-		t.Errorf("%+v %q", c.Findings, c.Comparisons[0].Warnings)
+		!warned(c.Comparisons[0].Warnings, AllSame) {
+		t.Errorf("%+v %+v", c.Findings, c.Comparisons[0].Warnings)
 	}
 
 	dead := scenario(1.1, 1.2, 1.15, 1.12, 1.13, 1.14)
@@ -475,8 +487,8 @@ func TestImplausible(t *testing.T) {
 	c = compare(t, dead, nil)
 	if r := c.Comparisons[0]; len(c.Findings) != 1 ||
 		c.Findings[0].Rule != "zero" || r.Blocks != 5 || r.Pairs[0].Block != 2 ||
-		!warned(r.Warnings, "Left out: 1 block, where the audit found an error (zero).") ||
-		!warned(r.Warnings, "Only 5 of the 6") {
+		!contains(r.Warnings, Warning{Code: BlocksExcluded, Count: 1, Rules: []string{"zero"}}) ||
+		!contains(r.Warnings, Warning{Code: FewOfPlanned, Count: 5, Of: 6}) {
 		t.Errorf("%+v %+v", c.Findings, r)
 	}
 }
@@ -497,21 +509,27 @@ func TestDoubts(t *testing.T) {
 		r.Values[0].Number *= 1 + 0.05*float64(r.Slot)
 	}
 	r := compare(t, w, nil).Comparisons[0]
-	for _, want := range []string{"The order matters: where b ran after a the change is +2", "The generator was the " +
-		"limit in 0 of 12 runs on a and 12 of 12 on b", "0 of 12 runs on a and 4 of 12 on b, for example: the clock " +
-		"jumped by 1 s."} {
-		if !warned(r.Warnings, want) {
-			t.Errorf("no warning %q in %q", want, r.Warnings)
+	for _, want := range []Warning{
+		{Code: GeneratorLimit, Counts: []TargetCount{{"a", 0, 12}, {"b", 12, 12}}},
+		{Code: RunsWarn, Counts: []TargetCount{{"a", 0, 12}, {"b", 4, 12}}, Varies: true,
+			Recorded: &result.Warning{Code: "clock", Text: "the clock jumped by 1 s"}},
+	} {
+		if !contains(r.Warnings, want) {
+			t.Errorf("no warning %+v in %+v", want, r.Warnings)
 		}
+	}
+	if i := slices.IndexFunc(r.Warnings, func(w Warning) bool { return w.Code == OrderOfRuns }); i < 0 ||
+		!slices.Equal(r.Warnings[i].Targets, []string{"b", "a"}) || !(r.Warnings[i].After > r.Warnings[i].Before+0.05) {
+		t.Errorf("the order of runs: %+v", r.Warnings)
 	}
 	w.e.Design.Parallel = true
 	c := compare(t, w, nil)
-	if warned(c.Comparisons[0].Warnings, "The order matters") || !warned(c.Warnings, "measured at the same time") {
-		t.Errorf("at the same time: %q and %q", c.Comparisons[0].Warnings, c.Warnings)
+	if warned(c.Comparisons[0].Warnings, OrderOfRuns) || !warned(c.Warnings, Parallel) {
+		t.Errorf("at the same time: %+v and %+v", c.Comparisons[0].Warnings, c.Warnings)
 	}
 	wide := compare(t, scenario(spreadOver(0.5, 1.5, 11)...), nil).Comparisons[0]
-	if !warned(wide.Warnings, "varies widely") {
-		t.Errorf("%q", wide.Warnings)
+	if !warned(wide.Warnings, WideSpread) {
+		t.Errorf("%+v", wide.Warnings)
 	}
 }
 
@@ -551,8 +569,8 @@ func TestExploratory(t *testing.T) {
 		}
 	}
 	if r := one.Comparisons[0]; r.Verdict != Undecided || !(r.Q > 0.05) ||
-		!warned(r.Warnings, "The interval alone would say different; among 10 exploratory comparisons that is not enough.") {
-		t.Errorf("one: %s q %v %q", r.Verdict, r.Q, r.Warnings)
+		!contains(r.Warnings, Warning{Code: OneOfMany, Verdict: Different, Count: 10}) {
+		t.Errorf("one: %s q %v %+v", r.Verdict, r.Q, r.Warnings)
 	}
 	if one.Primaries != 0 || !strings.Contains(one.Summary, "exploratory") {
 		t.Errorf("summary %q", one.Summary)
@@ -651,8 +669,8 @@ func TestUnpairedFewRuns(t *testing.T) {
 		if r.Verdict != c.want || r.Baseline != "gke (gke)" || r.Target != "constellation (constellation)" {
 			t.Errorf("%d runs: %s of %s against %s", c.n, r.Verdict, r.Target, r.Baseline)
 		}
-		if below := warned(r.Warnings, "below 6 on each side there is no verdict"); below != (c.n < 6) {
-			t.Errorf("%d runs: %q", c.n, r.Warnings)
+		if below := contains(r.Warnings, Warning{Code: FewRuns, Count: 9, Of: c.n, Needed: 6}); below != (c.n < 6) {
+			t.Errorf("%d runs: %+v", c.n, r.Warnings)
 		}
 	}
 }
@@ -763,7 +781,7 @@ func sane(t *testing.T, c Comparison, err error) {
 		}
 		excludes := r.CI.Excludes(0)
 		if (r.Verdict == Different) && !excludes || r.Verdict == Equivalent &&
-			!r.CI.Within(r.Delta) || r.Verdict == Undecided && r.Direction != None {
+			!r.CI.Within(c.Delta) || r.Verdict == Undecided && r.Direction != None {
 			t.Errorf("%s %s with %+v", r.Verdict, r.Direction, r.CI)
 		}
 		if !r.CI.Bounded() && len(r.Warnings) == 0 {
@@ -817,8 +835,8 @@ func TestExploratoryEquivalence(t *testing.T) {
 			w.add(b, name, "b", p50(1+change))
 		}
 	}
-	if r := compare(t, w, nil).Comparisons[0]; !r.CI.Within(r.Delta) ||
-		r.Verdict != Undecided || !warned(r.Warnings, "alone would say equivalent; among 8") {
+	if r := compare(t, w, nil).Comparisons[0]; !r.CI.Within(w.e.Design.Delta) ||
+		r.Verdict != Undecided || !contains(r.Warnings, Warning{Code: OneOfMany, Verdict: Equivalent, Count: 8}) {
 		t.Errorf("one of eight: %+v", r)
 	}
 	w.e.Cases = w.e.Cases[:1]

@@ -86,7 +86,7 @@ type Comparison struct {
 	Headline string       `json:"headline"` // one sentence: the outcome in plain words
 	Summary  string       `json:"summary"`  // one sentence: the number of primary comparisons by verdict
 	Scope    string       `json:"scope"`    // one sentence: which targets, machines and times the verdicts cover
-	Warnings []string     `json:"warnings"` // sentences about the experiment as a whole
+	Warnings []Warning    `json:"warnings"` // about the experiment as a whole
 }
 
 // A Row holds one metric of one case on one target, compared with the baseline.
@@ -105,10 +105,9 @@ type Row struct {
 	// converted back. It may differ from the ratio of the medians.
 	Change    Number    `json:"change"`
 	CI        Interval  `json:"ci"`
-	Delta     float64   `json:"delta"`
 	Verdict   Verdict   `json:"verdict"`
 	Direction Direction `json:"direction"`
-	Warnings  []string  `json:"warnings"` // sentences
+	Warnings  []Warning `json:"warnings"`
 
 	Level    float64 `json:"level"`          // requested: 1 - alpha/primaries, or 1 - alpha if exploratory
 	Attained float64 `json:"level_attained"` // actual confidence of a rank interval of so many blocks; at least Level

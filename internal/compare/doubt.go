@@ -2,7 +2,6 @@ package compare
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -21,23 +20,21 @@ const (
 // addDoubts adds warnings about a row beyond those of the estimate itself.
 func (t *runTable) addDoubts(r *Row, s sides) {
 	a, b := t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target)
-	planned, kind := t.e.Design.Blocks, "planned"
+	few := Warning{Code: FewOfPlanned, Count: len(s.blocks) + s.unused, Of: t.e.Design.Blocks}
 	if len(t.e.Design.Looks) > 0 {
-		planned, kind = t.lastBlock(r.Case), "measured"
+		few.Code, few.Of = FewOfMeasured, t.lastBlock(r.Case)
 	}
 	switch {
 	case len(s.blocks) == 0:
-		r.warn("No block has a valid run with %s on both sides.", r.Metric)
+		r.warn(Warning{Code: NoPairedRuns, Metrics: []string{r.Metric}})
 	case len(s.blocks) == 1:
-		r.warn("One run is no basis for a comparison.")
-	case len(s.blocks)+s.unused < planned:
-		r.warn("Only %d of the %d blocks %s have a valid run on both sides.", len(s.blocks)+s.unused, planned, kind)
+		r.warn(Warning{Code: OneRun})
+	case few.Count < few.Of:
+		r.warn(few)
 	}
-	if words := t.endWarning(*r); words != "" {
-		r.Warnings = append(r.Warnings, words)
-	}
+	t.warnEnd(r)
 	if end := t.stoppedAfter[r.Case]; end > 0 && end < t.e.Design.Blocks && r.CI.Excludes(0) {
-		r.Warnings = append(r.Warnings, earlyWords)
+		r.warn(Warning{Code: StoppedEarly})
 	}
 	t.warnInvalid(r)
 	if !t.e.Design.Parallel {
@@ -45,11 +42,11 @@ func (t *runTable) addDoubts(r *Row, s sides) {
 	}
 	runs := slices.AppendSeq(slices.Collect(maps.Values(a)), maps.Values(b))
 	if !t.closedLoop && closedLoop(runs) {
-		r.Warnings = append(r.Warnings, closedWords)
+		r.warn(Warning{Code: ClosedLoop})
 	}
 	warnGeneratorLimit(r, a, b)
 	if slices.ContainsFunc(runs, unpaced) {
-		r.Warnings = append(r.Warnings, unpacedWords)
+		r.warn(Warning{Code: Unpaced})
 	}
 	r.Warnings = append(r.Warnings, t.runWarnings(*r, a, b)...)
 }
@@ -62,31 +59,8 @@ const (
 	factShared  = "cpu.shared"        // true if both sides run on one machine
 )
 
-// earlyWords warns about the estimate of a case that stopped at a look because it was decided.
-const earlyWords = "The case stopped early, and what stops early is more often overestimated than not: trust the " +
-	"interval more than the estimate."
-
-// closedWords warns about closed loops.
-const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server " +
-	"stalls is hardly sampled."
-
-// Standing reports whether a warning holds for every experiment of its kind, and not for this one in particular.
-func Standing(warning string) bool {
-	return slices.Contains([]string{closedWords, oneMachineWords, inTurnWords}, warning)
-}
-
-// unpacedWords warns about datagrams that are sent as fast as the sender can.
-const unpacedWords = "Unpaced: the sender sends as many datagrams as its CPU can, and throughput is what is left of " +
-	"them at the receiver. It depends on the sender as much as on the path; read it together with throughput-sent and " +
-	"loss, which is what the path or the receiver's buffer dropped."
-
 // unpaced reports whether only the sender's CPU limits the rate of a run.
 func unpaced(r *result.Run) bool { return r.Fact(factPacing) == "none" }
-
-// parallelWords warns about experiments that measure all targets of a block at the same time.
-const parallelWords = "The runs of a case in a block were measured at the same time, each on a target that shares " +
-	"nothing with the others: what disturbs all of them cancels out, but no random order tells a target from what " +
-	"happens to its own machines."
 
 // closedLoop reports whether at least one run records a loop, and every recorded loop is closed.
 func closedLoop(runs []*result.Run) bool {
@@ -107,20 +81,19 @@ func closedLoop(runs []*result.Run) bool {
 // the path's work too: the costlier the path, the less is left for the generator.
 func warnGeneratorLimit(r *Row, a, b map[int]*result.Run) {
 	limited := [2]int{}
-	means := "what was measured there is the generator, not the path"
+	code := GeneratorLimit
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, run := range runs {
 			if run.Fact(factLimited) == "yes" {
 				limited[side]++
 			}
 			if run.Fact(factShared) == "true" {
-				means = "its CPU does the work of the path too, so it is the cost of both that shows"
+				code = SharedGeneratorLimit
 			}
 		}
 	}
 	if limited[0]+limited[1] > 0 {
-		r.warn("The generator was the limit in %d of %d runs on %s and %d of %d on %s: %s.",
-			limited[0], len(a), r.Baseline, limited[1], len(b), r.Target, means)
+		r.warn(Warning{Code: code, Counts: r.counts(limited[0], len(a), limited[1], len(b))})
 	}
 }
 
@@ -148,13 +121,12 @@ func (t *runTable) warnInvalid(r *Row) {
 	if badA == 0 || badB == 0 {
 		return
 	}
-	counts := fmt.Sprintf("%d of %d runs on %s and %d of %d on %s were invalid",
-		badA, len(runsA), r.Baseline, badB, len(runsB), r.Target)
+	counts := r.counts(badA, len(runsA), badB, len(runsB))
 	switch {
 	case max(badA, badB) >= 3 && max(badA, badB) >= 3*min(badA, badB):
-		r.warn("%s; a difference in that may itself be what the targets differ in.", counts)
+		r.warn(Warning{Code: InvalidSharesDiffer, Counts: counts})
 	case float64(badA) > manyInvalid*float64(len(runsA)) || float64(badB) > manyInvalid*float64(len(runsB)):
-		r.warn("%s; the blocks that are left may be the easy ones.", counts)
+		r.warn(Warning{Code: ManyInvalid, Counts: counts})
 	}
 }
 
@@ -187,18 +159,18 @@ func warnOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
 	if len(before) < minPerOrder || len(after) < minPerOrder {
 		return
 	}
-	what := "runs disturb those that follow"
+	code := OrderOfRuns
 	if a[s.blocks[0]].Visit > 0 {
-		what = "visits leave something behind for those that follow"
+		code = OrderOfVisits
 	}
 	if both := stats.Settle(before, after); stats.Unpaired(both[0], both[1], alpha).P <= alpha {
-		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; %s.",
-			r.Target, r.Baseline, signed(fraction(stats.Median(after))), signed(fraction(stats.Median(before))), what)
+		r.warn(Warning{Code: code, Targets: []string{r.Target, r.Baseline},
+			After: Number(fraction(stats.Median(after))), Before: Number(fraction(stats.Median(before)))})
 	}
 }
 
 // runWarnings returns the warnings of the runs themselves, without those that all runs of the experiment share.
-func (t *runTable) runWarnings(r Row, a, b map[int]*result.Run) []string {
+func (t *runTable) runWarnings(r Row, a, b map[int]*result.Run) []Warning {
 	both, first := warningCounts{}, warningCounts{}
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, block := range slices.Sorted(maps.Keys(runs)) {
@@ -213,19 +185,24 @@ func (t *runTable) runWarnings(r Row, a, b map[int]*result.Run) []string {
 	found := slices.SortedFunc(maps.Keys(both), func(x, y result.Kind) int {
 		return cmp.Or(cmp.Compare(both[y].count, both[x].count), compareKinds(x, y))
 	})
-	var sentences []string
+	var list []Warning
 	for i, k := range found {
 		if i == maxRunDoubts {
-			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(found)-i))
+			list = append(list, Warning{Code: RunsWarnMore, Count: len(found) - i})
 			break
 		}
-		who, onA, onB := "All runs", first[k].count, both[k].count-first[k].count
-		if onA != len(a) || onB != len(b) {
-			who = fmt.Sprintf("%d of %d runs on %s and %d of %d on %s", onA, len(a), r.Baseline, onB, len(b), r.Target)
+		w := both[k].warning(RunsWarn)
+		if onA, onB := first[k].count, both[k].count-first[k].count; onA != len(a) || onB != len(b) {
+			w.Counts = r.counts(onA, len(a), onB, len(b))
 		}
-		sentences = append(sentences, both[k].sentence(who))
+		list = append(list, w)
 	}
-	return sentences
+	return list
+}
+
+// counts returns counts of runs on both sides.
+func (r Row) counts(baseline, ofBaseline, target, ofTarget int) []TargetCount {
+	return []TargetCount{{r.Baseline, baseline, ofBaseline}, {r.Target, target, ofTarget}}
 }
 
 // about removes the warnings that are about another metric.

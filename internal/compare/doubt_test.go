@@ -3,7 +3,6 @@ package compare
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -31,7 +30,7 @@ func TestOrderIsCorrected(t *testing.T) {
 			runs = append(runs, blockOf(e, block+1, names, effects, 0.01, random)...)
 		}
 		if slices.ContainsFunc(p.compare(result.Results{Experiment: e, Runs: runs}).Comparisons, func(r Row) bool {
-			return warned(r.Warnings, "The order matters")
+			return warned(r.Warnings, OrderOfRuns)
 		}) {
 			warnings++
 		}
@@ -53,8 +52,8 @@ func TestEarlyEndsSaySo(t *testing.T) {
 			w.e.Design.Looks = []int{30}
 		}
 		r := compare(t, w, nil).Comparisons[0]
-		if got := warned(r.Warnings, "trust the interval"); got != want || r.Verdict != Different {
-			t.Errorf("%d blocks: %s, %s", blocks, r.Verdict, strings.Join(r.Warnings, " "))
+		if got := warned(r.Warnings, StoppedEarly); got != want || r.Verdict != Different {
+			t.Errorf("%d blocks: %s, %+v", blocks, r.Verdict, r.Warnings)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func exploratory(rows []Row, cases []result.Case) (own, others []*Row) {
 // decideTogether sets the adjusted p and the verdicts of exploratory rows. A verdict needs both the row's interval and
 // control of the false discovery rate at alpha among all rows, separately for different and for equivalent. A row
 // without a p counts with a p of 1.
-func decideTogether(rows []*Row, alpha float64) {
+func decideTogether(rows []*Row, alpha, delta float64) {
 	var zero, margin []float64
 	for _, r := range rows {
 		zero = append(zero, float64(r.P))
@@ -79,7 +79,7 @@ func decideTogether(rows []*Row, alpha float64) {
 			continue
 		}
 		r.Q = Number(q[i])
-		alone, direction := r.decide()
+		alone, direction := r.decide(delta)
 		if alone == Different && q[i] <= alpha || alone == Equivalent && outside[i] <= alpha {
 			r.Verdict, r.Direction = alone, direction
 			if q[i] > alpha {
@@ -88,7 +88,7 @@ func decideTogether(rows []*Row, alpha float64) {
 			continue
 		}
 		if alone != Undecided {
-			r.warn("The interval alone would say %s; among %d exploratory comparisons that is not enough.", alone, len(rows))
+			r.warn(Warning{Code: OneOfMany, Verdict: alone, Count: len(rows)})
 		}
 	}
 }

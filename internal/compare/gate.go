@@ -361,11 +361,11 @@ func (t *runTable) readChange(d demand, alpha float64) reading {
 	}
 	r := newRow(t.e.Design, d.rc, v, of)
 	s, ok := t.pair(&r, v, a, b)
-	return r.reading(s, ok, alpha)
+	return r.reading(s, ok, alpha, t.e.Design.Delta)
 }
 
 // reading reads the change from the sides of a row; ok is false if their units differ.
-func (r Row) reading(s sides, ok bool, alpha float64) reading {
+func (r Row) reading(s sides, ok bool, alpha, delta float64) reading {
 	few, unpaired := min(len(s.baseline), len(s.target)), s.look == nil
 	e, ratio := s.ratio(alpha)
 	switch {
@@ -378,7 +378,7 @@ func (r Row) reading(s sides, ok bool, alpha float64) reading {
 		return noReading(1-alpha, r.Unit, false,
 			"values of 0 have no ratio, only a limit on the value itself can be decided")
 	}
-	r.estimate(e, alpha)
+	r.estimate(e, alpha, delta)
 	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit, size: size(few, !unpaired)}
 }
 
@@ -428,5 +428,5 @@ func (u unpaired) readChange(d demand, alpha float64) reading {
 	}
 	r := newRow(u.e.Design, d.rc, v, of)
 	s, ok := r.samples(v, a, b)
-	return r.reading(s, ok, alpha)
+	return r.reading(s, ok, alpha, u.e.Design.Delta)
 }

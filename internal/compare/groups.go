@@ -129,9 +129,9 @@ func rowOf(rows map[comparisonKey]Row, r Row) Row {
 func (t *runTable) judge(r *Row, v result.Value, alpha float64) {
 	s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
 	if e, ratio := s.ratio(alpha); ok && ratio {
-		r.estimate(e, alpha)
+		r.estimate(e, alpha, t.e.Design.Delta)
 		logs, _ := s.logRatios()
-		r.equivalenceP = equivalenceP(logs, e.Shift, r.Delta, s.look)
+		r.equivalenceP = equivalenceP(logs, e.Shift, t.e.Design.Delta, s.look)
 	}
 }
 
@@ -139,8 +139,8 @@ func (t *runTable) judge(r *Row, v result.Value, alpha float64) {
 func (t *runTable) judgeUnpaired(r *Row, v result.Value, alpha float64) {
 	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
 	if e, ratio := s.ratio(alpha); ok && ratio && min(len(s.baseline), len(s.target)) >= minUnpaired {
-		r.estimate(e, alpha)
-		r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
+		r.estimate(e, alpha, t.e.Design.Delta)
+		r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, t.e.Design.Delta)
 	}
 }
 

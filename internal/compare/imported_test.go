@@ -28,11 +28,11 @@ func TestImportedLosesNoRun(t *testing.T) {
 	for _, block := range []int{0, 1} {
 		c := compare(t, imported(9, block, 1, 1.3, 1.301, 0.7), nil)
 		if c.Paired || len(c.Comparisons) != 3 || len(c.Placebos) != 0 ||
-			!warned(c.Warnings, "runs of another tool (csv), without blocks: they are compared unpaired") {
+			!contains(c.Warnings, Warning{Code: Imported, Tool: "csv"}) {
 			t.Fatalf("block %d: %+v", block, c)
 		}
 		if len(c.Warnings) != 1 {
-			t.Errorf("block %d: %q", block, c.Warnings)
+			t.Errorf("block %d: %+v", block, c.Warnings)
 		}
 		for _, r := range c.Comparisons {
 			if r.Blocks != 9 || r.Verdict != Different || len(r.Pairs) != 0 || r.Spread.Known() || r.Detectable.Known() {
@@ -61,7 +61,7 @@ func TestImportedWithFewRuns(t *testing.T) {
 			t.Errorf("%d runs: %d of %d rows", runs, len(c.Comparisons), c.Primaries)
 		}
 		for _, r := range c.Comparisons {
-			if r.Verdict != Undecided || !warned(r.Warnings, "below 6 on each side there is no verdict") {
+			if r.Verdict != Undecided || !contains(r.Warnings, Warning{Code: FewRuns, Count: runs, Of: runs, Needed: 6}) {
 				t.Errorf("%d runs: %+v", runs, r)
 			}
 		}
@@ -132,20 +132,21 @@ func TestImportedAgainstOurs(t *testing.T) {
 		u.TargetShare.Known() || !(u.BaselineShare > 0.6 && u.BaselineShare < 0.9) {
 		t.Errorf("%+v", u)
 	}
-	for _, want := range []string{
-		"Experiment theirs is numbers of another tool (csv)",
-		"Cases that only experiment 2026-12-01-a1b2 has, compared with nothing: node-node/tcp-rr.",
-		"Cases that only experiment theirs has, compared with nothing: pod-pod/same/tcp-rr.",
-		"Targets without a namesake in another experiment, compared with nothing: lab:vxlan (2026-12-01-a1b2), " +
-			"lab:again (2026-12-01-a1b2).",
-		`Metrics that one side does not have in this unit, or of which neither says what is better, compared with ` +
-			`nothing: pod-pod/other/tcp-rr mean in "s", pod-pod/other/tcp-rr p99 in "op/s"`,
+	i := slices.IndexFunc(c.Warnings, func(w Warning) bool { return w.Code == UnmatchedMetrics })
+	if i < 0 || !slices.Equal(c.Warnings[i].Unmatched[:2], []Unmatched{{rr, "mean", "s"}, {rr, "p99", "op/s"}}) {
+		t.Errorf("metrics without a counterpart: %+v", c.Warnings)
+	}
+	for _, want := range []Warning{
+		{Code: OtherTool, Experiments: []string{"theirs"}, Tool: "csv"},
+		{Code: OnlyInOne, Experiments: []string{"2026-12-01-a1b2"}, Cases: []string{"node-node/tcp-rr"}},
+		{Code: OnlyInOne, Experiments: []string{"theirs"}, Cases: []string{"pod-pod/same/tcp-rr"}},
+		{Code: NoNamesake, Targets: []string{"lab:vxlan (2026-12-01-a1b2)", "lab:again (2026-12-01-a1b2)"}},
 	} {
-		if !warned(c.Warnings, want) {
-			t.Errorf("no warning %q in\n%s", want, strings.Join(c.Warnings, "\n"))
+		if !contains(c.Warnings, want) {
+			t.Errorf("no warning %+v in %+v", want, c.Warnings)
 		}
 	}
-	if warned(c.Warnings, "seconds of a run") {
+	if warned(c.Warnings, DurationsDiffer) {
 		t.Error("the window of another tool's runs is not known, and not other than ours")
 	}
 	turned, err := compareSeveral(results(theirs), results(ours))
@@ -199,18 +200,19 @@ func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 		t.Fatalf("%v %+v", err, c.Comparisons)
 	}
 	if r := c.Comparisons[0]; r.Role != result.Primary || r.Verdict != Undecided ||
-		!warned(r.Warnings, "do not both have throughput in one unit") {
+		!contains(r.Warnings, Warning{Code: MetricNotShared, Metrics: []string{"throughput"}}) {
 		t.Errorf("%+v", r)
 	}
-	if !warned(c.Warnings, `tcp-stream throughput in "bit/s", pod-pod/other/tcp-stream throughput in "op/s"`) {
-		t.Errorf("%q", c.Warnings)
+	if !contains(c.Warnings, Warning{Code: UnmatchedMetrics,
+		Unmatched: []Unmatched{{stream, "throughput", "bit/s"}, {stream, "throughput", "op/s"}}}) {
+		t.Errorf("%+v", c.Warnings)
 	}
 	w := imported(8, 0, 1, 2)
 	each(w, func(v *result.Value) { v.Better = metric.Neutral })
 	c = compare(t, w, nil)
-	if len(c.Comparisons) != 0 || !warned(c.Warnings,
-		`neither says what is better, compared with nothing: pod-pod/other/tcp-stream throughput in "bit/s".`) {
-		t.Errorf("%+v %q", c.Comparisons, c.Warnings)
+	if len(c.Comparisons) != 0 || !contains(c.Warnings, Warning{Code: UnmatchedMetrics,
+		Unmatched: []Unmatched{{stream, "throughput", "bit/s"}}}) {
+		t.Errorf("%+v %+v", c.Comparisons, c.Warnings)
 	}
 }
 
@@ -232,18 +234,22 @@ func TestUnpairedDoubts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.Comparisons[0]
-	for _, want := range []string{"The loop of one side is closed and that of the other open",
-		"generator was the limit in 8 of 8 runs", "1 of 8 runs on A (x) and 1 of 8 on A (y): the clock jumped."} {
-		if !warned(r.Warnings, want) {
-			t.Errorf("no warning %q in %q", want, r.Warnings)
+	for _, want := range []Warning{
+		{Code: LoopsDiffer, Loops: []string{"closed", "open"}},
+		{Code: GeneratorLimit, Counts: []TargetCount{{"A (x)", 8, 8}, {"A (y)", 8, 8}}},
+		{Code: RunsWarn, Counts: []TargetCount{{"A (x)", 1, 8}, {"A (y)", 1, 8}},
+			Recorded: &result.Warning{Code: "clock", Text: "the clock jumped"}},
+	} {
+		if !contains(r.Warnings, want) {
+			t.Errorf("no warning %+v in %+v", want, r.Warnings)
 		}
 	}
 	if got := c.AlsoDiffers["A (y)"]; !slices.Equal(got, []string{"loop", "path-mtu"}) {
 		t.Errorf("also differs: %q", got)
 	}
 	c, err = compareSeveral(results(made("x", "closed", "1500")), results(made("y", "closed", "1500")))
-	if err != nil || !warned(c.Warnings, "Closed loop") ||
-		warned(c.Comparisons[0].Warnings, "loop") || len(c.AlsoDiffers["A (y)"]) != 0 {
-		t.Errorf("%v %q %q", err, c.Warnings, c.Comparisons[0].Warnings)
+	if err != nil || !warned(c.Warnings, ClosedLoop) || warned(c.Comparisons[0].Warnings, ClosedLoop) ||
+		warned(c.Comparisons[0].Warnings, LoopsDiffer) || len(c.AlsoDiffers["A (y)"]) != 0 {
+		t.Errorf("%v %+v %+v", err, c.Warnings, c.Comparisons[0].Warnings)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -320,26 +319,37 @@ func (p Part) visits() []Visit {
 }
 
 // warnings describes how the experiments differ in design and tools.
-func (j Joined) warnings(t *runTable) []string {
-	how := "two experiments are not paired: what changed between the two times"
-	if len(j.parts) > 2 {
-		how = fmt.Sprintf("%d experiments are not paired: what changed between the times", len(j.parts))
-	}
-	texts := []string{"The " + how + " of measurement is part of every difference."}
-	differ := func(what string, of func(result.Experiment) string) {
-		values, labels := j.valuesByLabel(of)
-		if len(values) < 2 {
-			return
+func (j Joined) warnings(t *runTable) []Warning {
+	list := append([]Warning{{Code: NotPaired, Count: len(j.parts)}}, j.settingsThatDiffer()...)
+	for _, rc := range t.e.Cases {
+		_, definitions := j.valuesByLabel(func(e result.Experiment) string {
+			of, _ := e.Case(rc.Name)
+			return of.Definition
+		})
+		if len(definitions) > 1 {
+			list = append(list, Warning{Code: DefinitionsDiffer, Cases: []string{rc.Name}})
 		}
-		for i, v := range values {
-			values[i] = v + " (" + prose.Enumerate(labels[v]) + ")"
-		}
-		texts = append(texts, fmt.Sprintf("The experiments differ in %s: %s.", what, prose.Enumerate(values)))
 	}
+	ids, labels := j.valuesByLabel(func(e result.Experiment) string { return e.ID })
+	for _, id := range ids {
+		if same := labels[id]; len(same) > 1 {
+			list = append(list, Warning{Code: SameID, Experiments: same, ID: id})
+		}
+	}
+	tools, labels := j.valuesByLabel(func(e result.Experiment) string { return e.Imported })
+	for _, tool := range tools {
+		list = append(list, Warning{Code: OtherTool, Experiments: labels[tool], Tool: tool})
+	}
+	return list
+}
+
+// settingsThatDiffer returns a warning for each property in which the experiments differ. Imported runs have no
+// durations.
+func (j Joined) settingsThatDiffer() []Warning {
 	number := func(of func(result.Design) float64) func(result.Experiment) string {
 		return func(e result.Experiment) string { return fmt.Sprint(of(e.Design)) }
 	}
-	ours := func(of func(result.Design) float64) func(result.Experiment) string { // unknown for imported runs
+	ours := func(of func(result.Design) float64) func(result.Experiment) string {
 		return func(e result.Experiment) string {
 			if e.Imported != "" {
 				return ""
@@ -347,34 +357,29 @@ func (j Joined) warnings(t *runTable) []string {
 			return number(of)(e)
 		}
 	}
-	differ("the tool", func(e result.Experiment) string { return e.Tool })
-	differ("the version of knotmeter", func(e result.Experiment) string { return e.Version })
-	differ("the seconds of a run", ours(func(d result.Design) float64 { return d.Duration }))
-	differ("the seconds of warm-up", ours(func(d result.Design) float64 { return d.Warmup }))
-	differ("alpha, of which the smallest counts", number(func(d result.Design) float64 { return d.Alpha }))
-	differ("delta, of which the smallest counts", number(func(d result.Design) float64 { return d.Delta }))
-	for _, rc := range t.e.Cases {
-		_, definitions := j.valuesByLabel(func(e result.Experiment) string {
-			of, _ := e.Case(rc.Name)
-			return of.Definition
-		})
-		if len(definitions) > 1 {
-			texts = append(texts, fmt.Sprintf("The experiments differ in the definition of %s.", rc.Name))
+	var list []Warning
+	for _, property := range []struct {
+		code Code
+		of   func(result.Experiment) string
+	}{
+		{ToolsDiffer, func(e result.Experiment) string { return e.Tool }},
+		{VersionsDiffer, func(e result.Experiment) string { return e.Version }},
+		{DurationsDiffer, ours(func(d result.Design) float64 { return d.Duration })},
+		{WarmupsDiffer, ours(func(d result.Design) float64 { return d.Warmup })},
+		{AlphasDiffer, number(func(d result.Design) float64 { return d.Alpha })},
+		{DeltasDiffer, number(func(d result.Design) float64 { return d.Delta })},
+	} {
+		values, labels := j.valuesByLabel(property.of)
+		if len(values) < 2 {
+			continue
 		}
-	}
-	ids, labels := j.valuesByLabel(func(e result.Experiment) string { return e.ID })
-	for _, id := range ids {
-		if same := labels[id]; len(same) > 1 {
-			texts = append(texts, fmt.Sprintf("%s have the same id, %s; they may be the same data.", experiments(same), id))
+		w := Warning{Code: property.code}
+		for _, v := range values {
+			w.Values = append(w.Values, PropertyValue{v, labels[v]})
 		}
+		list = append(list, w)
 	}
-	tools, labels := j.valuesByLabel(func(e result.Experiment) string { return e.Imported })
-	for _, tool := range tools {
-		verb := map[bool]string{true: "is", false: "are"}[len(labels[tool]) == 1]
-		texts = append(texts, fmt.Sprintf("%s %s numbers of another tool (%s), which may mean something else by the same "+
-			"names.", experiments(labels[tool]), verb, tool))
-	}
-	return texts
+	return list
 }
 
 // valuesByLabel lists the distinct values of a property of the experiments, with the labels of the parts that have
@@ -391,31 +396,38 @@ func (j Joined) valuesByLabel(of func(result.Experiment) string) (values []strin
 
 // partWarnings returns the warnings of the parts with their labels; warnings that all parts share appear once,
 // unlabelled.
-func (j Joined) partWarnings(t *runTable) []string {
-	var order []string
-	by := map[string][]string{}
+func (j Joined) partWarnings(t *runTable) []Warning {
+	var list []Warning
+	var labels [][]string
 	for _, p := range j.parts {
 		part := t.of(p.Experiment.Baseline)
-		for _, text := range distinct(slices.Concat(asSentences(p.Experiment.Warnings), part.warnings,
-			part.sharedWarnings.sentences(), siteWarnings(p.Sites), part.designWarnings())) {
-			order, by[text] = append(order, text), append(by[text], p.Label)
+		for _, w := range slices.Concat(experimentWarnings(p.Experiment), part.warnings, part.sharedWarnings.warnings(),
+			siteWarnings(p.Sites), part.designWarnings()) {
+			i := slices.IndexFunc(list, w.Equal)
+			if i < 0 {
+				i, list, labels = len(list), append(list, w), append(labels, nil)
+			}
+			if !slices.Contains(labels[i], p.Label) {
+				labels[i] = append(labels[i], p.Label)
+			}
 		}
 	}
-	var texts []string
-	for _, text := range distinct(order) {
-		switch labels := by[text]; {
-		case len(labels) == len(j.parts):
-			texts = append(texts, text)
-		case text != closedWords: // rows repeat it
-			texts = append(texts, experiments(labels)+": "+text)
+	var kept []Warning
+	for i, w := range list {
+		switch {
+		case len(labels[i]) == len(j.parts):
+			kept = append(kept, w)
+		case w.Code != ClosedLoop: // rows repeat it
+			w.In = labels[i]
+			kept = append(kept, w)
 		}
 	}
-	return texts
+	return kept
 }
 
 // unmatched lists the cases and targets that are compared with nothing.
-func (j Joined) unmatched(t *runTable) []string {
-	var texts []string
+func (j Joined) unmatched(t *runTable) []Warning {
+	var list []Warning
 	only, alone := map[string][]string{}, []string{}
 	for _, rc := range j.Experiment.Cases {
 		labels := j.labelsWith(rc.Name)
@@ -429,14 +441,11 @@ func (j Joined) unmatched(t *runTable) []string {
 	}
 	for _, p := range j.parts {
 		if names := only[p.Label]; len(names) > 0 {
-			texts = append(texts, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.",
-				p.Label, prose.Some(names)))
+			list = append(list, Warning{Code: OnlyInOne, Experiments: []string{p.Label}, Cases: names})
 		}
 	}
 	if len(alone) > 0 {
-
-		texts = append(texts, fmt.Sprintf("Cases that experiment %s does not have, so that others are compared with "+
-			"nothing: %s.", j.parts[0].Label, prose.Some(alone)))
+		list = append(list, Warning{Code: MissingInFirst, Experiments: []string{j.parts[0].Label}, Cases: alone})
 	}
 	var targets []string
 	for _, name := range j.Experiment.TargetNames() {
@@ -445,18 +454,9 @@ func (j Joined) unmatched(t *runTable) []string {
 		}
 	}
 	if len(targets) > 0 {
-		texts = append(texts, fmt.Sprintf("Targets without a namesake in another experiment, compared with nothing: %s.",
-			prose.Some(targets)))
+		list = append(list, Warning{Code: NoNamesake, Targets: targets})
 	}
-	return texts
-}
-
-// experiments names the experiments with the given labels.
-func experiments(labels []string) string {
-	if len(labels) == 1 {
-		return "Experiment " + labels[0]
-	}
-	return "Experiments " + prose.Enumerate(labels)
+	return list
 }
 
 // joinDistinct joins the distinct texts that are not empty with commas.

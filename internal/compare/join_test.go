@@ -93,8 +93,8 @@ func TestSixExperiments(t *testing.T) {
 	if !strings.Contains(c.Headline, "D is slower than A") {
 		t.Errorf("headline %q", c.Headline)
 	}
-	if !warned(c.Warnings, "The 6 experiments are not paired") {
-		t.Errorf("%q", c.Warnings)
+	if !contains(c.Warnings, Warning{Code: NotPaired, Count: 6}) {
+		t.Errorf("%+v", c.Warnings)
 	}
 	j.Experiment.Design.AllPairs = true
 	if c, err = j.Compare(); err != nil {
@@ -154,12 +154,12 @@ func TestExperimentsWithOtherCases(t *testing.T) {
 	if diff := cmp.Diff(want, c.NotMeasured); diff != "" {
 		t.Errorf("not measured (-want +got)\n%s", diff)
 	}
-	for _, text := range []string{
-		"Cases that only experiment z has, compared with nothing: alone.",
-		"Cases that experiment x does not have, so that others are compared with nothing: late.",
+	for _, want := range []Warning{
+		{Code: OnlyInOne, Experiments: []string{"z"}, Cases: []string{"alone"}},
+		{Code: MissingInFirst, Experiments: []string{"x"}, Cases: []string{"late"}},
 	} {
-		if !warned(c.Warnings, text) {
-			t.Errorf("no %q in %q", text, c.Warnings)
+		if !contains(c.Warnings, want) {
+			t.Errorf("no %+v in %+v", want, c.Warnings)
 		}
 	}
 }
@@ -172,15 +172,15 @@ func TestExperimentsDifferInDesign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Alpha != 0.01 || c.Delta != 0.005 || c.Comparisons[0].Level != 1-0.01/5 || c.Comparisons[0].Delta != 0.005 {
+	if c.Alpha != 0.01 || c.Delta != 0.005 || c.Comparisons[0].Level != 1-0.01/5 {
 		t.Errorf("alpha %v, delta %v, %+v", c.Alpha, c.Delta, c.Comparisons[0])
 	}
-	for _, text := range []string{
-		"differ in alpha, of which the smallest counts: 0.05 (A, B, D, E and F) and 0.01 (C).",
-		"differ in delta, of which the smallest counts: 0.02 (A, B, C, E and F) and 0.005 (D).",
+	for _, want := range []Warning{
+		{Code: AlphasDiffer, Values: []PropertyValue{{"0.05", []string{"A", "B", "D", "E", "F"}}, {"0.01", []string{"C"}}}},
+		{Code: DeltasDiffer, Values: []PropertyValue{{"0.02", []string{"A", "B", "C", "E", "F"}}, {"0.005", []string{"D"}}}},
 	} {
-		if !warned(c.Warnings, text) {
-			t.Errorf("no %q in %q", text, c.Warnings)
+		if !contains(c.Warnings, want) {
+			t.Errorf("no %+v in %+v", want, c.Warnings)
 		}
 	}
 }
@@ -235,8 +235,8 @@ func TestImportsAmongOurs(t *testing.T) {
 	if len(c.Comparisons) != 2 || c.Comparisons[0].Verdict != Different || c.Comparisons[1].Verdict == Different {
 		t.Errorf("%+v", c.Comparisons)
 	}
-	if !warned(c.Warnings, "Experiments silent and theirs are numbers of another tool (csv)") {
-		t.Errorf("%q", c.Warnings)
+	if !contains(c.Warnings, Warning{Code: OtherTool, Experiments: []string{"silent", "theirs"}, Tool: "csv"}) {
+		t.Errorf("%+v", c.Warnings)
 	}
 	if len(c.Groups) != 1 || len(c.Groups[0].Members) != 3 || c.Groups[0].Members[2].Letters != "b" {
 		t.Errorf("groups %+v", c.Groups)
@@ -262,8 +262,8 @@ func TestSameCaseDefinedTwice(t *testing.T) {
 	a, b := directory("x", 1, 1, 8), directory("y", 2, 1, 8)
 	a.e.Cases[0].Definition, b.e.Cases[0].Definition = "bs=4k", "bs=8k"
 	c, err := compareSeveral(results(a), results(b))
-	if err != nil || !warned(c.Warnings, "differ in the definition of "+rr) {
-		t.Errorf("%v %q", err, c.Warnings)
+	if err != nil || !contains(c.Warnings, Warning{Code: DefinitionsDiffer, Cases: []string{rr}}) {
+		t.Errorf("%v %+v", err, c.Warnings)
 	}
 }
 

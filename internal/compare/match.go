@@ -1,22 +1,23 @@
 package compare
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // unmatchedMetrics returns a warning about metrics that are compared with nothing, if there are any.
-func (u unpaired) unmatchedMetrics() []string {
+func (u unpaired) unmatchedMetrics() []Warning {
 	if len(u.unmatched) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, or of which neither says what is "+
-		"better, compared with nothing: %s.", prose.Some(slices.Sorted(maps.Keys(u.unmatched))))}
+	return []Warning{{Code: UnmatchedMetrics, Unmatched: slices.SortedFunc(maps.Keys(u.unmatched),
+		func(a, b Unmatched) int {
+			return cmp.Or(cmp.Compare(a.Case, b.Case), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Unit, b.Unit))
+		})}}
 }
 
 // shared lists the metrics that the runs of both sides have in one unit, the case's own first, and those that are

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -93,7 +92,7 @@ func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Media
 // trendWarnings warns of cases whose own metric rises or falls from run to run. In a comparison a block's drift affects
 // both sides; a single target has no such control, and its interval assumes independent runs. The error probability of
 // all these tests together is at most alpha.
-func (t *runTable) trendWarnings(list []Median) []string {
+func (t *runTable) trendWarnings(list []Median) []Warning {
 	type test struct {
 		name string
 		p    float64
@@ -114,8 +113,7 @@ func (t *runTable) trendWarnings(list []Median) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("From run to run these rise or fall, more than by chance: %s. Their intervals take "+
-		"runs for alike and do not cover that.", prose.Some(names))}
+	return []Warning{{Code: Trend, Cases: names}}
 }
 
 // measuredSummary returns the sentence about an experiment with one target.

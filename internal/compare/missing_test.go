@@ -41,15 +41,15 @@ func TestLooksAreAfterPairs(t *testing.T) {
 		w       *world
 		goesOn  bool
 		pairs   int // that the interval is of
-		warning string
+		ofPairs int // of the warning about pairs after the look; 0 without one
 		outcome Outcome
 	}{
-		{"all", withMissingPairs(8), false, 8, "", Passed},
-		{"before the first look", withMissingPairs(8, 3), true, 7, "", Passed}, // it ended: a last look
-		{"at the second look", withMissingPairs(11, 3), false, 8, "Of 10 pairs the first 8 count", Passed},
-		{"none before the second look", withMissingPairs(11, 1, 2, 3, 4), true, 7, "", Passed},
-		{"at the last look", withMissingPairs(15, 3, 4, 5, 6, 7, 8, 9), false, 8, "", Passed},
-		{"at the last look, between looks", withMissingPairs(15, 1, 2, 3, 4, 5, 6), false, 9, "", Passed},
+		{"all", withMissingPairs(8), false, 8, 0, Passed},
+		{"before the first look", withMissingPairs(8, 3), true, 7, 0, Passed}, // it ended: a last look
+		{"at the second look", withMissingPairs(11, 3), false, 8, 10, Passed},
+		{"none before the second look", withMissingPairs(11, 1, 2, 3, 4), true, 7, 0, Passed},
+		{"at the last look", withMissingPairs(15, 3, 4, 5, 6, 7, 8, 9), false, 8, 0, Passed},
+		{"at the last look, between looks", withMissingPairs(15, 1, 2, 3, 4, 5, 6), false, 9, 0, Passed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,8 +63,9 @@ func TestLooksAreAfterPairs(t *testing.T) {
 			}
 			c := compare(t, tt.w, nil)
 			r := p99(c)
-			if r.Blocks != tt.pairs || !r.CI.Bounded() || tt.warning != "" && !warned(r.Warnings, tt.warning) {
-				t.Errorf("%d pairs, %+v, %q", r.Blocks, r.CI, r.Warnings)
+			if r.Blocks != tt.pairs || !r.CI.Bounded() || warned(r.Warnings, PairsPastLook) != (tt.ofPairs > 0) ||
+				tt.ofPairs > 0 && !contains(r.Warnings, Warning{Code: PairsPastLook, Count: tt.pairs, Of: tt.ofPairs}) {
+				t.Errorf("%d pairs, %+v, %+v", r.Blocks, r.CI, r.Warnings)
 			}
 			if c.Gates[0].Outcome != tt.outcome {
 				t.Errorf("%s", c.Gates[0].Sentence)
@@ -97,7 +98,7 @@ func TestDecidedWithoutALook(t *testing.T) {
 	w.e.Gates = nil
 	r := compare(t, w, nil).Comparisons[1]
 	if r.Metric != "p99" || r.Blocks != 7 || r.CI.Bounded() || r.Verdict != Undecided ||
-		!r.Change.Known() || !warned(r.Warnings, "With 7 pairs no interval") {
+		!r.Change.Known() || !warned(r.Warnings, Unbounded) {
 		t.Errorf("%+v", r)
 	}
 }

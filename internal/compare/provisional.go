@@ -64,7 +64,7 @@ func (s interimAnalysis) provisionalRow(rc result.Case, of targetPair, going boo
 	r.describe(pairs)
 	alpha := r.intervalAlpha(s.e.Design, s.primaries)
 	if estimate, ratio := pairs.ratio(alpha); ratio {
-		r.estimate(estimate, alpha)
+		r.estimate(estimate, alpha, s.e.Design.Delta)
 		r.Verdict, r.Direction = Undecided, None
 	}
 	return r, true

@@ -94,7 +94,7 @@ func (t *runTable) compareCase(rc result.Case, v targetPair) []Row {
 		r.atLastLook = t.isLastLook(rc.Name)
 		s, ok := t.pair(&r, value, a, b)
 		if ok {
-			r.fill(s, alpha)
+			r.fill(s, alpha, t.e.Design.Delta)
 			r.UpperBound = upperBound(rc, r, v, t)
 		}
 		if r.Metric == rc.Metric {
@@ -118,9 +118,9 @@ func withPlanned(rc result.Case, found []result.Value) []result.Value {
 func newRow(d result.Design, rc result.Case, v result.Value, of targetPair) Row {
 	r := Row{
 		Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Role: result.Exploratory,
-		Target: of.target, Baseline: of.baseline, Delta: d.Delta,
+		Target: of.target, Baseline: of.baseline,
 		BaselineMedian: Missing(), TargetMedian: Missing(), Change: Missing(), CI: unbounded(),
-		Verdict: Undecided, Direction: None, Warnings: []string{}, Level: 1 - d.Alpha, Attained: 1,
+		Verdict: Undecided, Direction: None, Warnings: []Warning{}, Level: 1 - d.Alpha, Attained: 1,
 		P: Missing(), Q: Missing(), Spread: Missing(), Detectable: Missing(), Pairs: []Pair{}, equivalenceP: 1,
 		BaselineQuartiles: [2]Number{Missing(), Missing()}, TargetQuartiles: [2]Number{Missing(), Missing()},
 	}
@@ -204,8 +204,7 @@ func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sid
 		x, okX := a[n].Value(v.Metric)
 		y, okY := b[n].Value(v.Metric)
 		if okX && !alike(x, v) || okY && !alike(y, v) {
-			r.warn("Block %d has %s in %q on one side and in %q on the other, or they disagree on what is better; nothing is "+
-				"compared.", n, v.Metric, x.Unit, y.Unit)
+			r.warn(Warning{Code: BlockUnitDiffers, Block: n, Metrics: []string{v.Metric}, Units: []unit.Unit{x.Unit, y.Unit}})
 			return sides{}, false
 		}
 		if !okX || !okY || !x.Usable() || !y.Usable() {
@@ -218,13 +217,12 @@ func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sid
 		steps = append(steps, x.Step, y.Step)
 	}
 	if broken > 0 {
-		r.warn("In %s a valid run has no usable %s; left out.", unit.Plural(broken, "block"), v.Metric)
+		r.warn(Warning{Code: BlocksUnusable, Count: broken, Metrics: []string{v.Metric}})
 	}
 	s = t.upToLook(s.settle(), r.Case)
 	r.step = stepOf(steps, s.baseline, s.target)
 	if s.unused > 0 {
-		r.warn("Of %d pairs the first %d count, which is the last look that they reached.",
-			len(s.blocks)+s.unused, len(s.blocks))
+		r.warn(Warning{Code: PairsPastLook, Count: len(s.blocks), Of: len(s.blocks) + s.unused})
 	}
 	return s, true
 }
@@ -232,7 +230,7 @@ func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sid
 func alike(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
 
 // fill sets all fields that follow from the pairs of values.
-func (r *Row) fill(s sides, alpha float64) {
+func (r *Row) fill(s sides, alpha, delta float64) {
 	r.describe(s)
 	logs, ratio := s.logRatios()
 	r.Pairs = s.pairs(logs)
@@ -241,19 +239,19 @@ func (r *Row) fill(s sides, alpha float64) {
 		return
 	}
 	e := stats.Paired(logs, alpha, s.look)
-	r.estimate(e, alpha)
+	r.estimate(e, alpha, delta)
 	if r.Blocks == 0 {
 		r.P = Missing()
 		return
 	}
 	r.Spread = Number(e.Spread)
-	r.decidePrimary()
-	r.equivalenceP = equivalenceP(logs, e.Shift, r.Delta, s.look)
-	if v, _ := r.decide(); v == Undecided && r.step <= r.Delta {
-		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(r.Delta), alpha, s.look)
+	r.decidePrimary(delta)
+	r.equivalenceP = equivalenceP(logs, e.Shift, delta, s.look)
+	if v, _ := r.decide(delta); v == Undecided && r.step <= delta {
+		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(delta), alpha, s.look)
 	}
 	if e.Spread > 0.1 {
-		r.warn("The change varies widely from block to block: its standard deviation is %s.", percent(e.Spread))
+		r.warn(Warning{Code: WideSpread, Spread: r.Spread})
 	}
 }
 
@@ -281,14 +279,13 @@ func (r *Row) estimateShift(s sides, alpha float64) {
 func (r *Row) setShift(s sides, e stats.Estimate, alpha float64) {
 	r.Level, r.Attained = 1-alpha, e.Attained
 	if all := slices.Concat(s.baseline, s.target); slices.Min(all) == 0 && slices.Max(all) == 0 {
-		r.warn("Every value is 0 on both sides; there is no ratio to judge.")
+		r.warn(Warning{Code: OnlyZeros})
 		return
 	}
 	r.Shift = &Shift{Number(e.Shift), Interval{e.Lo, e.Hi}}
 	zeros := notPositive(s.baseline) + notPositive(s.target)
-	r.warn("%d of %d values are 0 or below and have no ratio; the difference is given instead, without a verdict.",
-		zeros, len(s.baseline)+len(s.target))
-	r.Warnings = append(r.Warnings, e.Warnings...)
+	r.warn(Warning{Code: NoRatio, Count: zeros, Of: len(s.baseline) + len(s.target)})
+	r.remark(e)
 }
 
 func notPositive(values []float64) int {

@@ -2,16 +2,13 @@ package compare
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A runTable holds an experiment and its runs, indexed by case, block and target.
@@ -37,7 +34,7 @@ type runTable struct {
 	all            map[string]map[string][]*result.Run
 	sharedWarnings warningCounts // warnings that all runs have
 	closedLoop     bool          // all requests of all runs are closed loop
-	warnings       []string
+	warnings       []Warning
 }
 
 // newRunTable indexes the runs. Runs that do not belong to the plan are left out with a warning.
@@ -63,8 +60,7 @@ func newRunTable(e result.Experiment, runs []result.Run) *runTable {
 		t.add(r)
 	}
 	if len(unknown) > 0 {
-		t.warn("%s of a case, target or block that the plan does not have, left out: %s.",
-			unit.Plural(len(unknown), "run"), prose.Some(unknown))
+		t.warnings = append(t.warnings, Warning{Code: UnplannedRuns, Runs: unknown})
 	}
 	t.sharedWarnings, t.closedLoop = warningsOfAll(known), closedLoop(known)
 	return t
@@ -92,15 +88,11 @@ func (t *runTable) add(r *result.Run) {
 		have[r.Target] = r
 	case r.Attempt == attempt:
 		if twin, twice := have[r.Target]; twice {
-			t.warn("Block %d of %s has two runs on %s in attempt %d, %s and %s; the later one counts.",
-				r.Block, r.Case, r.Target, r.Attempt, twin.ID, r.ID)
+			t.warnings = append(t.warnings, Warning{Code: RunTwice, Block: r.Block, Attempt: r.Attempt,
+				Cases: []string{r.Case}, Targets: []string{r.Target}, Runs: []string{twin.ID, r.ID}})
 		}
 		have[r.Target] = r
 	}
-}
-
-func (t *runTable) warn(format string, a ...any) {
-	t.warnings = append(t.warnings, fmt.Sprintf(format, a...))
 }
 
 // of returns the table of the experiment in which a target was measured.
@@ -222,7 +214,7 @@ func countRuns(x result.Target, runs []*result.Run) TargetRuns {
 		reasons.add(r.Invalid)
 	}
 	for _, why := range reasons {
-		c.Reasons = append(c.Reasons, Reason{why.text, why.count})
+		c.Reasons = append(c.Reasons, Reason{why.first.Text, why.count})
 	}
 	slices.SortFunc(c.Reasons, func(a, b Reason) int {
 		return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Text, b.Text))

@@ -63,7 +63,7 @@ func TestLastBitsAreNoTrend(t *testing.T) {
 		w.add(b, stream, "only", throughput(v))
 		v = math.Nextafter(v, 2)
 	}
-	if c := compare(t, w, nil); warned(c.Warnings, "rise or fall") {
-		t.Errorf("%q", c.Warnings)
+	if c := compare(t, w, nil); warned(c.Warnings, Trend) {
+		t.Errorf("%+v", c.Warnings)
 	}
 }

@@ -1,27 +1,18 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A loss counts the invalid runs of a case on a target.
-type loss struct {
-	target        string
-	runs, invalid int
-}
-
-func newLoss(target string, runs []*result.Run) loss { return loss{target, len(runs), invalid(runs)} }
-
-func (l loss) String() string { return fmt.Sprintf("%d of %d runs on %s", l.invalid, l.runs, l.target) }
-
-// losses returns the losses of both sides of a comparison.
-func (t *runTable) losses(caseName string, of targetPair) [2]loss {
-	return [2]loss{newLoss(of.baseline, t.all[caseName][of.baseline]), newLoss(of.target, t.all[caseName][of.target])}
+// losses returns the invalid runs of a case on both sides of a comparison.
+func (t *runTable) losses(caseName string, of targetPair) [2]TargetCount {
+	loss := func(target string) TargetCount {
+		runs := t.all[caseName][target]
+		return TargetCount{target, invalid(runs), len(runs)}
+	}
+	return [2]TargetCount{loss(of.baseline), loss(of.target)}
 }
 
 // mostSelections is the number of cases up to which each has its own warning; beyond, one warning without numbers
@@ -30,43 +21,41 @@ const mostSelections = 3
 
 // selectionWarnings warns of cases in which only one side has invalid runs, however few. The remaining runs of that
 // side may be the good ones, and no interval covers that.
-func (t *runTable) selectionWarnings() []string {
-	var names, found []string
+func (t *runTable) selectionWarnings() []Warning {
+	var names []string
+	var list []Warning
 	for _, rc := range t.e.Cases {
-		words := lossWords(t.targetPairs, func(of targetPair) [2]loss { return t.losses(rc.Name, of) })
-		if words != "" && rc.Role != result.Bound {
-			names, found = append(names, rc.Name), append(found, rc.Name+" ("+words+")")
+		counts := oneSidedLosses(t.targetPairs, func(of targetPair) [2]TargetCount { return t.losses(rc.Name, of) })
+		if counts != nil && rc.Role != result.Bound {
+			names = append(names, rc.Name)
+			list = append(list, Warning{Code: OneSidedInvalid, Cases: []string{rc.Name}, Counts: counts})
 		}
 	}
-	const why = "The runs that are left there may be the good ones, and that side may look better than it is."
-	if n := len(found); n > mostSelections {
-		return []string{fmt.Sprintf("In %d cases only one side has invalid runs: %s. %s", n, prose.Some(names), why)}
+	if len(list) > mostSelections {
+		return []Warning{{Code: OneSidedInvalidIn, Cases: names}}
 	}
-	for i, words := range found {
-		found[i] = fmt.Sprintf("Only one side has invalid runs: %s. %s", words, why)
-	}
-	return found
+	return list
 }
 
-// lossWords lists the losses of all sides of a case, "" if no comparison has invalid runs on only one side. Comparisons
-// with a side without valid runs are skipped.
-func lossWords(contests []targetPair, losses func(of targetPair) [2]loss) string {
-	var texts []string
+// oneSidedLosses lists the losses of all sides of a case, nil if no comparison has invalid runs on only one side.
+// Comparisons with a side without valid runs are skipped.
+func oneSidedLosses(pairs []targetPair, losses func(of targetPair) [2]TargetCount) []TargetCount {
+	var list []TargetCount
 	oneSided := false
-	for _, of := range contests {
+	for _, of := range pairs {
 		both := losses(of)
-		if slices.ContainsFunc(both[:], func(l loss) bool { return l.runs == l.invalid }) {
+		if slices.ContainsFunc(both[:], func(l TargetCount) bool { return l.Of == l.Count }) {
 			continue
 		}
-		oneSided = oneSided || (both[0].invalid == 0) != (both[1].invalid == 0)
+		oneSided = oneSided || (both[0].Count == 0) != (both[1].Count == 0)
 		for _, l := range both {
-			if text := l.String(); !slices.Contains(texts, text) {
-				texts = append(texts, text)
+			if !slices.Contains(list, l) {
+				list = append(list, l)
 			}
 		}
 	}
 	if !oneSided {
-		return ""
+		return nil
 	}
-	return strings.Join(texts, ", ")
+	return list
 }

@@ -2,8 +2,10 @@ package compare
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -28,23 +30,23 @@ func withInvalidRuns(cases int, lost ...int) *world {
 }
 
 func TestLossesOnOneSide(t *testing.T) {
-	const one = "Only one side has invalid runs: "
+	loss := func(i, a, b, c int) Warning {
+		return Warning{Code: OneSidedInvalid, Cases: []string{fmt.Sprint("pod-pod/other/case", i)},
+			Counts: []TargetCount{{"a", a, 11}, {"b", b, 11}, {"c", c, 11}}}
+	}
+	var eight []string
+	for i := range 8 {
+		eight = append(eight, fmt.Sprint("pod-pod/other/case", i))
+	}
 	tests := []struct {
-		name  string
-		w     *world
-		words []string // of the warnings; none if there is none
+		name string
+		w    *world
+		want []Warning
 	}{
-		{"a single run", withInvalidRuns(1, 0, 1, 0), []string{
-			one + "pod-pod/other/case0 (0 of 11 runs on a, 1 of 11 runs on b, 0 " +
-				"of 11 runs on c). The runs that are left there may be the good ones"}},
-		{"the baseline's", withInvalidRuns(1, 2, 1, 0), []string{
-			one + "pod-pod/other/case0 (2 of 11 runs on a, 1 of 11 runs on b, " +
-				"0 of 11 runs on c)"}},
-		{"a warning each", withInvalidRuns(2, 0, 0, 1), []string{
-			one + "pod-pod/other/case0 (", one + "pod-pod/other/case1 ("}},
-		{"one for many", withInvalidRuns(8, 0, 0, 1), []string{
-			"In 8 cases only one side has invalid runs: pod-pod/other/case0, " +
-				"pod-pod/other/case1, "}},
+		{"a single run", withInvalidRuns(1, 0, 1, 0), []Warning{loss(0, 0, 1, 0)}},
+		{"the baseline's", withInvalidRuns(1, 2, 1, 0), []Warning{loss(0, 2, 1, 0)}},
+		{"a warning each", withInvalidRuns(2, 0, 0, 1), []Warning{loss(0, 0, 0, 1), loss(1, 0, 0, 1)}},
+		{"one for many", withInvalidRuns(8, 0, 0, 1), []Warning{{Code: OneSidedInvalidIn, Cases: eight}}},
 		{"all sides", withInvalidRuns(1, 1, 1, 2), nil},
 		{"no side", withInvalidRuns(1, 0, 0, 0), nil},
 		{"nothing is left to compare", withInvalidRuns(1, 0, 0, 11), nil},
@@ -54,19 +56,14 @@ func TestLossesOnOneSide(t *testing.T) {
 			theirs := *tt.w
 			theirs.e.Imported = "csv"
 			for _, w := range []*world{tt.w, &theirs} {
-				var got []string
-				for _, text := range compare(t, w, nil).Warnings {
-					if strings.Contains(text, "only one side has") || strings.HasPrefix(text, one) {
-						got = append(got, text)
+				var got []Warning
+				for _, w := range compare(t, w, nil).Warnings {
+					if w.Code == OneSidedInvalid || w.Code == OneSidedInvalidIn {
+						got = append(got, w)
 					}
 				}
-				if len(got) != len(tt.words) {
-					t.Fatalf("%q", got)
-				}
-				for i, words := range tt.words {
-					if !strings.HasPrefix(got[i], words) {
-						t.Errorf("%q does not begin with %q", got[i], words)
-					}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
 				}
 			}
 		})
@@ -80,7 +77,10 @@ func TestLossesInOneOfTwoExperiments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !warned(c.Warnings, "0 of 11 runs on b (before), 1 of 11 runs on b (after)") {
-		t.Errorf("%q", c.Warnings)
+	want := []TargetCount{{"b (before)", 0, 11}, {"b (after)", 1, 11}}
+	if !slices.ContainsFunc(c.Warnings, func(w Warning) bool {
+		return w.Code == OneSidedInvalid && slices.Contains(w.Counts, want[0]) && slices.Contains(w.Counts, want[1])
+	}) {
+		t.Errorf("%+v", c.Warnings)
 	}
 }

@@ -43,15 +43,15 @@ func matters(delta float64) string { return strings.TrimPrefix(margin(delta), "Â
 
 // sentence describes a row in plain words, with its change, interval, delta and blocks. It never claims that there is
 // no difference.
-func sentence(r Row, paired bool) string {
-	text := verdictWords(r, paired)
+func sentence(r Row, paired bool, delta float64) string {
+	text := verdictWords(r, paired, delta)
 	if r.Role != result.Primary {
 		return "Exploratory: " + text
 	}
 	return text
 }
 
-func verdictWords(r Row, paired bool) string {
+func verdictWords(r Row, paired bool, delta float64) string {
 	subject := fmt.Sprintf("%s: %s %s", r.Target, r.Case, r.Metric)
 	against := fmt.Sprintf("%s against %s: undecided", subject, r.Baseline)
 	if r.atLastLook {
@@ -66,17 +66,17 @@ func verdictWords(r Row, paired bool) string {
 		return against + shiftWords(r, paired)
 	case r.Verdict == Equivalent:
 		return fmt.Sprintf("%s is equivalent to %s within %s (change %s, %s)%s.",
-			subject, r.Baseline, margin(r.Delta), signed(float64(r.Change)), evidence(r, paired), equivalentWords(r))
+			subject, r.Baseline, margin(delta), signed(float64(r.Change)), evidence(r, paired), equivalentWords(r))
 	case r.Verdict == Different:
 		way := "higher"
 		if r.Change < 0 {
 			way = "lower"
 		}
 		return fmt.Sprintf("%s is %s %s than %s (%s): different, %s%s.",
-			subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r))
+			subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r, delta))
 	}
 	words := fmt.Sprintf("%s; estimated change %s (%s), where %s matter",
-		against, signed(float64(r.Change)), evidence(r, paired), matters(r.Delta))
+		against, signed(float64(r.Change)), evidence(r, paired), matters(delta))
 	if r.BlocksNeeded > 0 {
 		words += fmt.Sprintf("; about %d blocks would decide", Roughly(r.BlocksNeeded))
 	}
@@ -122,11 +122,11 @@ func equivalentWords(r Row) string {
 }
 
 // differentWords compares a difference with the smallest one that matters.
-func differentWords(r Row) string {
-	if r.CI.Lo < r.Delta && r.CI.Hi > -r.Delta {
-		return fmt.Sprintf(", perhaps by less than the %s that matter", matters(r.Delta))
+func differentWords(r Row, delta float64) string {
+	if r.CI.Lo < delta && r.CI.Hi > -delta {
+		return fmt.Sprintf(", perhaps by less than the %s that matter", matters(delta))
 	}
-	return fmt.Sprintf(", by more than the %s that matter", matters(r.Delta))
+	return fmt.Sprintf(", by more than the %s that matter", matters(delta))
 }
 
 // shiftWords describes values without a ratio by their medians and their difference.

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -33,14 +32,13 @@ func stepOf(known []float64, values ...[]float64) float64 {
 	return math.Max(step, least)
 }
 
-// stepWords explains an interval that is wider than the values alone require.
-func (r *Row) stepWords() string {
+// warnStep explains an interval that is wider than the values alone require.
+func (r *Row) warnStep(delta float64) {
 	if r.step >= unknownStep {
-		return "The resolution of the metric is unknown here, because all values are the same or a search ended without a " +
-			"rate that failed; the interval is wider by a factor of two on either side."
+		r.warn(Warning{Code: StepUnknown})
+		return
 	}
-	return fmt.Sprintf("The metric moves in steps of about %s here, more than the %s that matter; the interval is wider "+
-		"by one step on either side.", percent(r.step), matters(r.Delta))
+	r.warn(Warning{Code: CoarseStep, Step: Number(r.step), Delta: Number(delta)})
 }
 
 // stepsOf returns the steps of a metric that runs record.

@@ -39,8 +39,8 @@ func TestStepsWiden(t *testing.T) {
 				Number: grid * ratio})
 		}
 		c := compare(t, w, nil)
-		if r := c.Comparisons[0]; r.Verdict != want || !warned(r.Warnings, "steps of about 5.0 %") {
-			t.Errorf("%g: %s %v, %q", ratio, r.Verdict, r.CI, r.Warnings)
+		if r := c.Comparisons[0]; r.Verdict != want || !warned(r.Warnings, CoarseStep) {
+			t.Errorf("%g: %s %v, %+v", ratio, r.Verdict, r.CI, r.Warnings)
 		}
 		if g := c.Gates[0]; (g.Outcome == Passed) != (ratio > 1) {
 			t.Errorf("%g: %s", ratio, g.Sentence)

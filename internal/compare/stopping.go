@@ -1,10 +1,7 @@
 package compare
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -205,7 +202,7 @@ func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, ope
 			}
 			now[i] = &r
 		}
-		decideTogether(now, s.e.Design.Alpha)
+		decideTogether(now, s.e.Design.Alpha, s.e.Design.Delta)
 		again = false
 		for i, x := range family {
 			if _, asked := rows[x]; asked && !open[x.caseName] && final(x.caseName) && now[i].Verdict == Undecided {
@@ -231,11 +228,11 @@ func (s interimAnalysis) row(rc result.Case, of targetPair) (r Row, judged, pend
 		return r, false, true
 	}
 	r.describe(pairs)
-	r.estimate(e, alpha)
-	r.decidePrimary()
+	r.estimate(e, alpha, s.e.Design.Delta)
+	r.decidePrimary(s.e.Design.Delta)
 	if r.Role != result.Primary {
 		logs, _ := pairs.logRatios()
-		r.equivalenceP = equivalenceP(logs, e.Shift, r.Delta, pairs.look)
+		r.equivalenceP = equivalenceP(logs, e.Shift, s.e.Design.Delta, pairs.look)
 	}
 	return r, true, false
 }
@@ -288,9 +285,9 @@ func (t *runTable) isLastLook(caseName string) bool {
 	return len(t.e.Design.Looks) > 1 && t.lastBlock(caseName) >= t.e.Design.Blocks
 }
 
-// endWarning returns why a case has fewer blocks than the maximum; "" if it has them all, stopped because it was
-// decided, or was given up, which another warning covers.
-func (t *runTable) endWarning(r Row) string {
+// warnEnd warns of a case that has fewer blocks than the maximum, unless it stopped because it was decided, or was
+// given up, which another warning covers.
+func (t *runTable) warnEnd(r *Row) {
 	ran, end := t.lastBlock(r.Case), t.e.Design.Blocks
 	if t.stoppedAfter[r.Case] != 0 {
 		end = t.stoppedAfter[r.Case]
@@ -298,18 +295,9 @@ func (t *runTable) endWarning(r Row) string {
 	givenUp := !isMeasured(t.e, r.Case, r.Baseline) || !isMeasured(t.e, r.Case, r.Target)
 	switch {
 	case len(t.e.Design.Looks) == 0 || ran >= end || givenUp:
-		return ""
 	case t.e.Design.Budget > 0:
-		return fmt.Sprintf("The experiment ended after %d of at most %d blocks of this case; its budget was %s.",
-			ran, t.e.Design.Blocks, seconds(t.e.Design.Budget))
+		r.warn(Warning{Code: BudgetSpent, Count: ran, Of: t.e.Design.Blocks, Seconds: t.e.Design.Budget})
+	default:
+		r.warn(Warning{Code: EndedEarly, Count: ran, Of: t.e.Design.Blocks})
 	}
-	return fmt.Sprintf("The experiment was ended after %d of at most %d blocks of this case.", ran, t.e.Design.Blocks)
-}
-
-// seconds formats a time in seconds, from two minutes on in minutes.
-func seconds(s float64) string {
-	if s >= 120 {
-		return strconv.FormatFloat(math.Round(s/6)/10, 'f', -1, 64) + " min"
-	}
-	return strconv.FormatFloat(s, 'g', 3, 64) + " s"
 }

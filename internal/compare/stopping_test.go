@@ -330,46 +330,51 @@ func TestEnds(t *testing.T) {
 	}
 	type said struct {
 		Name, Sentence string
-		Warnings       []string
+		Warnings       []Warning
 	}
 	var all []said
-	ends := func(r Row) bool { return warned(r.Warnings, "ended") || warned(r.Warnings, "blocks planned") }
+	ends := func(r Row) []Warning {
+		return slices.DeleteFunc(slices.Clone(r.Warnings), func(w Warning) bool {
+			return !slices.Contains([]Code{BudgetSpent, EndedEarly, FewOfPlanned}, w.Code)
+		})
+	}
 	for _, c := range []struct {
 		name    string
 		w       *world
 		budget  float64
 		verdict Verdict
-		says    string // in a warning or in the sentence
-		ended   bool
+		says    string // in the sentence
+		ended   []Warning
 	}{
-		{"stopped at the first look", build(8, 0.001, 1.5), 600, Different, "8 blocks): different", false},
-		{"stopped as equivalent", build(8, 0.001, 1), 600, Equivalent, "is equivalent", false},
-		{"budget between looks", build(13, 0.3, 1), 600, Undecided,
-			"The experiment ended after 13 of at most 30 blocks of this case; its budget was 10 min.", true},
-		{"budget at a look", build(15, 0.3, 1), 45, Undecided,
-			"after 15 of at most 30 blocks of this case; its budget was 45 s.", true},
-		{"interrupted", build(13, 0.3, 1), 0, Undecided,
-			"The experiment was ended after 13 of at most 30 blocks of this case.", true},
-		{"last look", build(30, 0.3, 1), 600, Undecided, "undecided at the last look; estimated change", false},
-		{"last look, blocks", build(30, 0.03, 1.01), 600, Undecided, "blocks would decide.", false},
+		{"stopped at the first look", build(8, 0.001, 1.5), 600, Different, "8 blocks): different", nil},
+		{"stopped as equivalent", build(8, 0.001, 1), 600, Equivalent, "is equivalent", nil},
+		{"budget between looks", build(13, 0.3, 1), 600, Undecided, "undecided",
+			[]Warning{{Code: BudgetSpent, Count: 13, Of: 30, Seconds: 600}}},
+		{"budget at a look", build(15, 0.3, 1), 45, Undecided, "undecided",
+			[]Warning{{Code: BudgetSpent, Count: 15, Of: 30, Seconds: 45}}},
+		{"interrupted", build(13, 0.3, 1), 0, Undecided, "undecided",
+			[]Warning{{Code: EndedEarly, Count: 13, Of: 30}}},
+		{"last look", build(30, 0.3, 1), 600, Undecided, "undecided at the last look; estimated change", nil},
+		{"last look, blocks", build(30, 0.03, 1.01), 600, Undecided, "blocks would decide.", nil},
 	} {
 		c.w.e.Design.Budget = c.budget
 		r := row(c.w)
-		if r.Verdict != c.verdict || ends(r) != c.ended || !warned(append(r.Warnings, r.Sentence), c.says) {
-			t.Errorf("%s: %s, %q, %q", c.name, r.Verdict, r.Sentence, r.Warnings)
+		if r.Verdict != c.verdict || !slices.EqualFunc(ends(r), c.ended, Warning.Equal) ||
+			!strings.Contains(r.Sentence, c.says) {
+			t.Errorf("%s: %s, %q, %+v", c.name, r.Verdict, r.Sentence, r.Warnings)
 		}
 		all = append(all, said{c.name, r.Sentence, r.Warnings})
 	}
 	goldenJSON(t, "ends.json", all)
 	w := build(15, 0.3, 1)
 	w.runs[4].Invalid = []result.Warning{{Code: result.ShortWindow, Text: "short window"}}
-	if r := row(w); !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {
-		t.Errorf("%q", r.Warnings)
+	if r := row(w); !contains(r.Warnings, Warning{Code: FewOfMeasured, Count: 14, Of: 15}) {
+		t.Errorf("%+v", r.Warnings)
 	}
 	w = build(13, 0.3, 1)
 	w.e.NotMeasured = []result.NotMeasured{{Target: "*", Case: rr, Reason: "given up after 3 failed attempts"}}
-	if r := row(w); ends(r) {
-		t.Errorf("given up, but %q", r.Warnings)
+	if r := row(w); len(ends(r)) > 0 {
+		t.Errorf("given up, but %+v", r.Warnings)
 	}
 	if r := row(build(13, 0.3, 1)); strings.Contains(r.Sentence, "last look") {
 		t.Errorf("%q", r.Sentence)

@@ -43,14 +43,14 @@ func subjects(c Comparison, cases []result.Case) []Subject {
 	var list []Subject
 	for _, at := range order {
 		if of := rows[at]; len(of) > 1 {
-			list = append(list, Subject{at.name, at.target, at.baseline, subjectSentence(at.name, of, planned)})
+			list = append(list, Subject{at.name, at.target, at.baseline, subjectSentence(at.name, of, planned, c.Delta)})
 		}
 	}
 	return list
 }
 
 // subjectSentence lists the cases in which a target is faster, slower, equivalent and undecided.
-func subjectSentence(name string, rows []Row, planned map[string]result.Case) string {
+func subjectSentence(name string, rows []Row, planned map[string]result.Case, delta float64) string {
 	worse, better := "worse", "better"
 	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Unit != unit.Second && r.Unit != unit.PerSecond }) {
 		worse, better = "slower", "faster"
@@ -66,7 +66,7 @@ func subjectSentence(name string, rows []Row, planned map[string]result.Case) st
 		{worse + " than " + first.Baseline, worse, func(r Row) bool {
 			return r.Verdict == Different && r.Direction != BetterThan
 		}},
-		{"equivalent to " + first.Baseline + " within " + margin(first.Delta), "equivalent within " + margin(first.Delta),
+		{"equivalent to " + first.Baseline + " within " + margin(delta), "equivalent within " + margin(delta),
 			func(r Row) bool { return r.Verdict == Equivalent }},
 		{"undecided against " + first.Baseline, "undecided", func(r Row) bool { return r.Verdict == Undecided }},
 	}

@@ -31,7 +31,7 @@ func TestSubjects(t *testing.T) {
 		row("api/p/list", "p50", unit.Second, "b", 0.9, Undecided, None),
 	}}
 	for i := range c.Comparisons {
-		c.Comparisons[i].Baseline, c.Comparisons[i].Role, c.Comparisons[i].Delta = "a", result.Primary, 0.02
+		c.Comparisons[i].Baseline, c.Comparisons[i].Role = "a", result.Primary
 		if i >= 8 {
 			c.Comparisons[i].Role = result.Exploratory
 		}

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -23,8 +22,8 @@ func TestUnpacedIsLabelled(t *testing.T) {
 			t.Fatal("nothing is compared")
 		}
 		for _, r := range c.Comparisons {
-			if slices.Contains(r.Warnings, unpacedWords) != want {
-				t.Errorf("pacing %q: warnings %q", pacing, r.Warnings)
+			if warned(r.Warnings, Unpaced) != want {
+				t.Errorf("pacing %q: warnings %+v", pacing, r.Warnings)
 			}
 		}
 	}

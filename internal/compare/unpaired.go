@@ -2,13 +2,11 @@ package compare
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -22,7 +20,7 @@ const minUnpaired = 6
 type unpaired struct {
 	*runTable
 	primaries int
-	unmatched map[string]bool // metrics that only one side has, as sentences name them
+	unmatched map[Unmatched]bool // metrics that only one side has
 }
 
 // numberRuns numbers imported runs, which have no blocks, among those of their case and target, so that all of them
@@ -53,25 +51,24 @@ func (u unpaired) compareCase(rc result.Case, of targetPair) []Row {
 	found = withPlanned(rc, found)
 	if len(a) > 0 && len(b) > 0 {
 		for _, v := range alone {
-			u.unmatched[fmt.Sprintf("%s %s in %q", rc.Name, v.Metric, v.Unit)] = true
+			u.unmatched[Unmatched{rc.Name, v.Metric, v.Unit}] = true
 		}
 	}
 	var rows []Row
 	for _, v := range found {
 		r := newRow(u.e.Design, rc, v, of)
 		if v.Better == metric.Neutral {
-			r.warn("The two sides do not both have %s in one unit, or neither says what is better; nothing is compared.",
-				v.Metric)
+			r.warn(Warning{Code: MetricNotShared, Metrics: []string{v.Metric}})
 		} else {
-			r.fillUnpaired(v, a, b, r.intervalAlpha(u.e.Design, u.primaries))
+			r.fillUnpaired(v, a, b, r.intervalAlpha(u.e.Design, u.primaries), u.e.Design.Delta)
 		}
 		if v.Metric == rc.Metric {
 			r.UpperBound = upperBound(rc, r, of, u.runTable)
 			u.addDoubts(&r, a, b)
 		}
-		words := append(u.of(of.baseline).auditWarnings(rc.Name, v.Metric, of.baseline, of.baseline),
+		found := append(u.of(of.baseline).auditWarnings(rc.Name, v.Metric, of.baseline, of.baseline),
 			u.of(of.target).auditWarnings(rc.Name, v.Metric, of.target, of.target)...)
-		r.Warnings = append(r.Warnings, slices.Compact(words)...)
+		r.Warnings = append(r.Warnings, slices.CompactFunc(found, Warning.Equal)...)
 		rows = append(rows, r)
 	}
 	return rows
@@ -82,9 +79,9 @@ func (u unpaired) addDoubts(r *Row, a, b map[int]*result.Run) {
 	x, y := constantFacts(a)[factLoop], constantFacts(b)[factLoop]
 	switch {
 	case x != "" && y != "" && x != y:
-		r.warn("The loop of one side is %s and that of the other %s: their latencies do not mean the same.", x, y)
+		r.warn(Warning{Code: LoopsDiffer, Loops: []string{x, y}})
 	case x == "closed" && !u.closedLoop:
-		r.Warnings = append(r.Warnings, closedWords)
+		r.warn(Warning{Code: ClosedLoop})
 	}
 	warnGeneratorLimit(r, a, b)
 	both, other := maps.Clone(u.of(r.Baseline).sharedWarnings), u.of(r.Target).sharedWarnings
@@ -134,15 +131,14 @@ func (t *runTable) boundOf(r Row, target string) (name string, values []float64)
 }
 
 // fillUnpaired sets all fields that follow from the values of a metric.
-func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float64) {
+func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha, delta float64) {
 	s, ok := r.samples(v, a, b)
 	if !ok {
 		return
 	}
 	r.describe(s)
 	if r.Blocks < minUnpaired {
-		r.warn("There are %d and %d runs; below %d on each side there is no verdict.",
-			len(s.baseline), len(s.target), minUnpaired)
+		r.warn(Warning{Code: FewRuns, Count: len(s.baseline), Of: len(s.target), Needed: minUnpaired})
 	}
 	if r.Blocks == 0 {
 		return
@@ -152,13 +148,13 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float
 		r.setShift(s, stats.Unpaired(s.baseline, s.target, alpha), alpha)
 		return
 	}
-	r.estimate(e, alpha)
+	r.estimate(e, alpha, delta)
 	if r.Blocks < minUnpaired {
 		r.P = Missing()
 		return
 	}
-	r.decidePrimary()
-	r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
+	r.decidePrimary(delta)
+	r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, delta)
 }
 
 // samples collects a metric from the runs of both sides. It is not ok if they do not measure the same thing.
@@ -179,15 +175,15 @@ func (r *Row) values(v result.Value, runs map[int]*result.Run) (values []float64
 		case !has || !x.Usable():
 			without = append(without, runs[n].ID)
 		case !matches(x, v):
-			r.warn("Run %s has %s in %q, others in %q, or they disagree on what is better; nothing is compared.",
-				runs[n].ID, v.Metric, x.Unit, v.Unit)
+			r.warn(Warning{Code: RunUnitDiffers, Runs: []string{runs[n].ID}, Metrics: []string{v.Metric},
+				Units: []unit.Unit{x.Unit, v.Unit}})
 			return nil, false
 		default:
 			values = append(values, x.Number)
 		}
 	}
 	if len(without) > 0 {
-		r.warn("%s without a usable %s, left out: %s.", unit.Plural(len(without), "run"), v.Metric, prose.Some(without))
+		r.warn(Warning{Code: RunsUnusable, Runs: without, Metrics: []string{v.Metric}})
 	}
 	return values, true
 }

@@ -16,10 +16,6 @@ type Visit struct {
 	Sentence   string   `json:"sentence"` // the changes in words
 }
 
-// inTurnWords warns that targets were measured in turn.
-const inTurnWords = "The targets were measured in turn, each in a visit of its own after its switch: the runs of a " +
-	"pair are as far apart as the visits of a block, and the blocks are as many installations of each."
-
 // measuredVisits returns the switches whose visits have runs, in the order in which they were made.
 func measuredVisits(r result.Results) []result.Switch {
 	has := map[int]bool{}

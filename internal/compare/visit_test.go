@@ -68,6 +68,6 @@ func TestAttemptsInTurn(t *testing.T) {
 	})
 	a, b := at.valid("c", "a"), at.valid("c", "b")
 	if a[1] == nil || a[1].ID != "3" || b[1] == nil || b[1].ID != "2" || len(at.warnings) != 0 {
-		t.Errorf("%+v, %+v, %q", a, b, at.warnings)
+		t.Errorf("%+v, %+v, %+v", a, b, at.warnings)
 	}
 }

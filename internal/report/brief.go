@@ -64,10 +64,10 @@ func (t *textReport) brief(in Input) {
 	t.part("PRICE: ", pricesText, priceSentences(c))
 	standing := 0
 	for _, w := range c.Warnings {
-		if compare.Standing(w) {
+		if w.Standing() {
 			standing++
 		} else {
-			t.Paragraph("! ", "  ", w)
+			t.Paragraph("! ", "  ", warningSentence(w))
 		}
 	}
 	for _, sentence := range missingTargetSentences(c) {

@@ -97,7 +97,7 @@ func TestJSONIsThatOfTheComparison(t *testing.T) {
 		if in.Comparison.Comparisons == nil {
 			in.Comparison.Comparisons = []compare.Row{}
 		}
-		want, err := json.MarshalIndent(in.Comparison, "", "  ")
+		want, err := json.MarshalIndent(newDocument(in.Comparison), "", "  ")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,8 +54,8 @@ func row(target string, base, value, change, lo, hi float64, v compare.Verdict, 
 		Case: stream, Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Role: result.Primary,
 		Target: target, Baseline: "lab:native", Blocks: 11,
 		BaselineMedian: compare.Number(base * 1e9), TargetMedian: compare.Number(value * 1e9),
-		Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Delta: 0.02, Verdict: v, Direction: d,
-		Warnings: []string{}, Sentence: target + " has a sentence.",
+		Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Verdict: v, Direction: d,
+		Warnings: []compare.Warning{}, Sentence: target + " has a sentence.",
 	}
 }
 
@@ -71,9 +71,19 @@ func exploratory(r compare.Row) compare.Row {
 	return r
 }
 
-func warned(r compare.Row, warnings ...string) compare.Row {
-	r.Warnings = warnings
+func warned(r compare.Row, sentences ...string) compare.Row {
+	r.Warnings = recorded(sentences...)
 	return r
+}
+
+// recorded returns warnings with the given sentences.
+func recorded(sentences ...string) []compare.Warning {
+	var list []compare.Warning
+	for _, s := range sentences {
+		list = append(list, compare.Warning{Code: compare.ExperimentWarns,
+			Recorded: &result.Warning{Code: result.TargetReports, Text: strings.TrimSuffix(s, ".")}})
+	}
+	return list
 }
 
 func bounded(r compare.Row, bound, baseline, target float64) compare.Row {
@@ -90,7 +100,7 @@ func input(rows ...compare.Row) Input {
 		Seed: 7, Baseline: "lab:native", Alpha: 0.05, Delta: 0.02,
 		Placebos: []string{}, Comparisons: rows, NotMeasured: []result.NotMeasured{},
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
-		Findings: []audit.Finding{}, Warnings: []string{},
+		Findings: []audit.Finding{}, Warnings: []compare.Warning{},
 		Headline: "A headline in plain words", Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
 		Targets: []compare.TargetRuns{{Name: "lab:native", Spec: "lab:native", Runs: 22}},
 	}

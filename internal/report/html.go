@@ -125,11 +125,12 @@ func embeddedComparison(c compare.Comparison) (template.JS, string, error) {
 	c.Objectives, c.Leaks = truncateRows(c.Objectives, &shown, &all), truncateRows(c.Leaks, &shown, &all)
 	note := ""
 	if shown < all {
-		note = fmt.Sprintf("This copy has at most the first %d rows of each list: %d of %d rows.", maxRows, shown, all)
-		c.Warnings = append(slices.Clone(c.Warnings), note)
+		abridged := compare.Warning{Code: compare.DocumentIsAbridged, Count: shown, Of: all, Needed: maxRows}
+		note = warningSentence(abridged)
+		c.Warnings = append(slices.Clone(c.Warnings), abridged)
 	}
 	// json.Marshal escapes <, > and &, so that no text of a user can end the script element.
-	text, err := json.Marshal(c)
+	text, err := json.Marshal(newDocument(c))
 	if err != nil {
 		return "", "", fmt.Errorf("encode the comparison as JSON: %w", err)
 	}

@@ -474,7 +474,7 @@ func poison(in Input, text string) Input {
 	name := func(s string) string { return s + text }
 	in.Comparison.Summary, in.Comparison.Scope, in.Comparison.Baseline = name("Summary"), name("Scope"), name("base")
 	in.Comparison.Headline = name("headline")
-	in.Comparison.Experiment, in.Comparison.Warnings = name("id"), []string{name("warning")}
+	in.Comparison.Experiment, in.Comparison.Warnings = name("id"), recorded(name("warning"))
 	in.Comparison.Findings = []audit.Finding{
 		{Rule: name("rule"), Severity: audit.Severity(name("severity")), Case: name("case"), Target: name("target"),
 			Metric: name("metric"), Saw: name("saw"), Why: name("why"), More: name("more"), Place: name("place")},
@@ -488,7 +488,7 @@ func poison(in Input, text string) Input {
 		r := &in.Comparison.Comparisons[i]
 		r.Case, r.Metric, r.Target = name(r.Case), name(r.Metric), name(r.Target)
 		r.Baseline, r.Sentence = name("base"), name("sentence")
-		r.Warnings = []string{name("warning")}
+		r.Warnings = recorded(name("warning"))
 		if r.UpperBound != nil {
 			bound := *r.UpperBound
 			bound.Case = name(bound.Case)

@@ -40,7 +40,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 	m.prices(c)
 	m.list("What passed though it was forbidden", leakSentences(c))
 	m.objectives(c)
-	m.list("Warnings", c.Warnings)
+	m.list("Warnings", warningSentences(c.Warnings))
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
 	if len(exploratory) > 0 {

@@ -26,7 +26,7 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	in := input(rows...)
 	long := strings.Repeat("a very long text ", 400)
 	for i := range 20 {
-		in.Comparison.Warnings = append(in.Comparison.Warnings, fmt.Sprint(i, long))
+		in.Comparison.Warnings = append(in.Comparison.Warnings, recorded(fmt.Sprint(i, long))...)
 		in.Comparison.Gates = append(in.Comparison.Gates,
 			compare.Gated{Gate: "pod-pod/* p99 <= +5%", Outcome: compare.Open, Sentence: long})
 		in.Comparison.NotMeasured = append(in.Comparison.NotMeasured,

@@ -9,10 +9,11 @@ import (
 
 // notes returns the sentences that belong to a row.
 func notes(r compare.Row) []string {
+	list := warningSentences(r.Warnings)
 	if r.Shift == nil {
-		return r.Warnings
+		return list
 	}
-	return append([]string{"In its own unit: " + difference(r) + "."}, r.Warnings...)
+	return append([]string{"In its own unit: " + difference(r) + "."}, list...)
 }
 
 // maxNotes is the number of notes on single comparisons next to a table.

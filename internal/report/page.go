@@ -352,7 +352,7 @@ func chips(in Input, all []group) []chip {
 		noun, nouns, class string
 		items              []string
 	}{
-		{"warning", "warnings", "worse", c.Warnings},
+		{"warning", "warnings", "worse", warningSentences(c.Warnings)},
 		{"note on a comparison", "notes on comparisons", "", rowNotes(all, math.MaxInt)},
 		{"not measured", "not measured", "", notMeasured(c)},
 		{"target with invalid runs", "targets with invalid runs", "", invalidRuns(c)},

@@ -248,8 +248,9 @@ func TestFiguresAreOfTheFirstCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "This copy has at most the first 500 rows of each list: 501 of 502 rows." // one was not measured
-	if !slices.Contains(embedded.Warnings, want) || !strings.Contains(text, want) || len(embedded.Comparisons) != 500 ||
-		len(in.Comparison.Warnings) > 0 {
-		t.Errorf("the page's JSON has %d comparisons and the warnings %q", len(embedded.Comparisons), embedded.Warnings)
+	abridged := compare.Warning{Code: compare.DocumentIsAbridged, Count: 501, Of: 502, Needed: 500}
+	if !slices.ContainsFunc(embedded.Warnings, abridged.Equal) || !strings.Contains(text, want) ||
+		len(embedded.Comparisons) != 500 || len(in.Comparison.Warnings) > 0 {
+		t.Errorf("the page's JSON has %d comparisons and the warnings %+v", len(embedded.Comparisons), embedded.Warnings)
 	}
 }

@@ -1,16 +1,12 @@
 // Package report writes the results of an experiment: as a table for a terminal, Markdown, CSV, JSON, the Go benchmark
 // format, OpenMetrics, JUnit, SVG figures and one HTML page.
 //
-// It does no statistics: every verdict, interval, median and sentence comes from a [compare.Comparison]. The package
-// adds order, layout and figures. Equal input gives equal output, byte for byte: it reads no clock and does not depend
-// on the order of a map.
+// It does no statistics: every verdict, interval and median comes from a [compare.Comparison]. The package adds order,
+// layout, figures, and the words of warnings. Equal input gives equal output, byte for byte: it reads no clock and does
+// not depend on the order of a map.
 package report
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -69,51 +65,6 @@ func Formats() []Format {
 			About: "means and variances of runs, as Constellation's Vault measurements were published"},
 		{Name: "junit", File: "junit.xml", About: "JUnit XML, for a CI system", Write: writeJUnit},
 	}
-}
-
-// A Document is the JSON of knotmeter/comparison/v1: a comparison, with the published figures and causes, if any.
-type Document struct {
-	compare.Comparison
-	Reference []publication         `json:"reference,omitempty"`
-	Causes    []explain.Explanation `json:"causes,omitempty"`
-}
-
-// writeJSON writes the comparison as a [Document], row by row, because it may be large.
-func writeJSON(w io.Writer, in Input) error {
-	d := Document{in.Comparison, publications(in), in.Causes}
-	rows := d.Comparisons
-	d.Comparisons = []compare.Row{}
-	text, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the comparison as JSON: %w", err)
-	}
-	// This line occurs once: texts in JSON contain no line breaks.
-	const place = "\n  \"comparisons\": ["
-	head, tail, found := bytes.Cut(text, []byte(place+"]"))
-	if !found {
-		return errors.New("encode the comparison as JSON: it has no list of comparisons")
-	}
-	out := bufio.NewWriter(w)
-	out.Write(head) // out keeps an error until Flush
-	out.WriteString(place)
-	for i, r := range rows {
-		line, err := json.MarshalIndent(r, "    ", "  ")
-		if err != nil {
-			return fmt.Errorf("encode the comparison as JSON: %w", err)
-		}
-		out.WriteString(map[bool]string{true: "\n    ", false: ",\n    "}[i == 0])
-		out.Write(line)
-	}
-	if len(rows) > 0 {
-		out.WriteString("\n  ")
-	}
-	out.WriteString("]")
-	out.Write(tail)
-	out.WriteString("\n")
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
 }
 
 // write writes a report.

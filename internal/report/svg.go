@@ -286,7 +286,8 @@ func (d *drawer) forest(f forest) {
 // caveats returns the warnings that belong to comparisons.
 func (d *drawer) caveats() []string {
 	c := d.in.Comparison
-	return slices.Concat(nonEmpty(unpaired(d.in)), sessionChanges(c), c.Warnings[:min(len(c.Warnings), maxNotes)])
+	warnings := warningSentences(c.Warnings[:min(len(c.Warnings), maxNotes)])
+	return slices.Concat(nonEmpty(unpaired(d.in)), sessionChanges(c), warnings)
 }
 
 // unpaired returns the warning about comparisons without blocks; empty for paired ones.

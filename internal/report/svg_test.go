@@ -216,7 +216,7 @@ func TestCard(t *testing.T) {
 // TestFilesHaveTheWarnings checks that figures of comparisons have the warnings below them.
 func TestFilesHaveTheWarnings(t *testing.T) {
 	in := small()
-	in.Comparison.Warnings, in.Comparison.Paired = []string{"The clock jumped."}, false
+	in.Comparison.Warnings, in.Comparison.Paired = recorded("The clock jumped."), false
 	for _, f := range drawnFiles(t, in) {
 		if kind, _, _ := strings.Cut(f.Name, "-"); !slices.Contains([]string{"answer.svg", "forest"}, kind) {
 			continue

@@ -286,7 +286,8 @@ func (t *textReport) foot(in Input) {
 			"%d more notes on single comparisons are in the HTML report and in -o json.", t.omitted))
 	}
 	t.gap(len(t.texts))
-	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
+	n := t.list("Warnings", warningSentences(c.Warnings)) + t.list("Implausible", findings(c)) +
+		t.list("Not measured", notMeasured(c)) +
 		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) +
 		t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)

@@ -64,7 +64,7 @@ func TestTextGolden(t *testing.T) {
 				"lab:vxlan+wireguard": {{Fact: "mtu", Baseline: "1500", Target: "1370"},
 					{Fact: "cpu.governor", Baseline: "powersave", Target: "unknown"}},
 			}
-			in.Comparison.Warnings = []string{"The machine's clock was set during the experiment."}
+			in.Comparison.Warnings = recorded("The machine's clock was set during the experiment.")
 			return withRuns(in)
 		}},
 		{"a-a", func() Input { return input(same) }},

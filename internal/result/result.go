@@ -344,7 +344,7 @@ type Experiment struct {
 	Imported    string        `json:"imported,omitempty"` // format of another tool's results, which have no blocks
 	Cases       []Case        `json:"cases"`
 	NotMeasured []NotMeasured `json:"not_measured"`
-	Warnings    []string      `json:"warnings,omitempty"` // about the whole experiment, each a sentence without full stop
+	Warnings    []Warning     `json:"warnings,omitempty"` // about the whole experiment
 }
 
 // CasesByName returns the cases by name; the last one of a name wins.

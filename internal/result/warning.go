@@ -2,8 +2,8 @@ package result
 
 import "strings"
 
-// A Warning is a caveat about a run, or the reason why it is invalid. Programs distinguish warnings by code and metric,
-// never by text.
+// A Warning is a caveat about a run, a site or an experiment, or the reason why a run is invalid. Its text is recorded
+// evidence; programs distinguish warnings by code and metric, never by text.
 type Warning struct {
 	Code   Code   `json:"code"`
 	Metric string `json:"metric,omitempty"` // if it is about one metric alone
@@ -67,6 +67,8 @@ const (
 	LeaderUnheard  Code = "leader-unheard" // a replica of Vault had not heard from its leader
 	Sidecars       Code = "sidecars"       // the pods have sidecars
 	VolumeKept     Code = "volume-kept"    // a volume outlived its claim
+	NoSwitch       Code = "no-switch"      // a target is measured as the visit before left it
+	TargetReports  Code = "target-reports" // what a target found before the first run
 )
 
 // A Kind identifies warnings that differ only in the numbers and names of their texts. Text is set only for errors and

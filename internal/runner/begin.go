@@ -12,7 +12,7 @@ import (
 
 // Begin calls Begin of every target with the placements planned on it. It must be called before anything is written and
 // before [Run], with the same tool. The warnings are about the whole experiment.
-func Begin(ctx context.Context, c Config, share bool) (warnings []string, err error) {
+func Begin(ctx context.Context, c Config, share bool) (warnings []result.Warning, err error) {
 	e := c.Experiment
 	about := map[string][]string{} // names of the targets that returned a warning, by its text
 	var texts []string             // of warnings, each once
@@ -35,12 +35,12 @@ func Begin(ctx context.Context, c Config, share bool) (warnings []string, err er
 	}
 	for _, t := range e.Targets {
 		if e.InTurn() && t.Switch == nil {
-			warnings = append(warnings, t.Name+" has no switch: it was measured as the visit before its own left it, unless it "+
-				"is elsewhere")
+			warnings = append(warnings, result.Warning{Code: result.NoSwitch,
+				Text: t.Name + " has no switch: it was measured as the visit before its own left it, unless it is elsewhere"})
 		}
 	}
 	for _, w := range texts {
-		warnings = append(warnings, strings.Join(about[w], ", ")+": "+w)
+		warnings = append(warnings, result.Warning{Code: result.TargetReports, Text: strings.Join(about[w], ", ") + ": " + w})
 	}
 	return warnings, nil
 }

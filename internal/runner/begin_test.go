@@ -29,8 +29,9 @@ func TestBegin(t *testing.T) {
 	config.Experiment = e
 	config.EarlierFacts = map[string][]result.Fact{"a": {{Name: "of", Value: "a"}}, "b": {{Name: "of", Value: "b"}}}
 	warnings, err := runner.Begin(t.Context(), config, true)
-	if err != nil || !slices.Equal(warnings, []string{"b: the experiment other runs here too"}) {
-		t.Errorf("%q, %v", warnings, err)
+	if err != nil || !slices.Equal(warnings, []result.Warning{
+		{Code: result.TargetReports, Text: "b: the experiment other runs here too"}}) {
+		t.Errorf("%+v, %v", warnings, err)
 	}
 	paths := map[string][]result.Path{}
 	for name, twin := range b.twins {

@@ -442,8 +442,9 @@ func TestBeginInTurn(t *testing.T) {
 	b := newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.target("b").Switch = nil
 	warnings, err := runner.Begin(t.Context(), b.config, false)
-	if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "b has no switch") {
-		t.Errorf("%q, %v", warnings, err)
+	if err != nil || len(warnings) != 1 || warnings[0].Code != result.NoSwitch ||
+		!strings.HasPrefix(warnings[0].Text, "b has no switch") {
+		t.Errorf("%+v, %v", warnings, err)
 	}
 	for name, twin := range b.twins {
 		if plans := twin.Begun(); len(plans) != 1 || !plans[0].InTurn {

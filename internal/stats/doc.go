@@ -3,6 +3,6 @@
 // distribution-free interval. It also has functions for planning and for multiple comparisons.
 //
 // It knows nothing of networks, imports no other package of the module, and keeps no state except the simulations that
-// a [GroupSequential] caches. Remarks on a result are returned with it as warnings, sentences in plain words; values
-// that are not finite are left out and counted in a warning. No function panics.
+// a [GroupSequential] caches. Caveats about an estimate are returned with it, each as a [Remark]; values
+// that are not finite are left out and counted in one. No function panics.
 package stats

@@ -22,14 +22,12 @@ func ExamplePaired() {
 	// -4.9 % [-5.2, -4.6], p = 0.008
 }
 
-// With too few pairs the interval has no ends, and a warning names the number of pairs that it needs.
+// With too few pairs the interval has no ends, and a remark has the number of pairs that it needs.
 func ExamplePaired_fewPairs() {
 	e := stats.Paired([]float64{-0.05, -0.04, -0.06}, 0.05, stats.OneLook{})
-	fmt.Println(e.Bounded(), e.Needed)
-	fmt.Println(e.Warnings[0])
+	fmt.Println(e.Bounded(), e.Remarks[0].Kind, e.Remarks[0].Count, e.Remarks[0].Needed)
 	// Output:
-	// false 6
-	// With 3 pairs no interval at 95 % confidence has an end; it takes 6.
+	// false unbounded 3 6
 }
 
 // A design with looks allows an experiment to end early. Its intervals are wider, but valid at every look.

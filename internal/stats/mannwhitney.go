@@ -15,16 +15,16 @@ const exactValues = 60
 // is the normal approximation with tie and continuity correction. Unlike [Paired] it requires runs that are independent
 // and identically distributed under the null hypothesis: drift between the two samples invalidates it.
 func Unpaired(x, y []float64, alpha float64) Estimate {
-	x, warnings := finite(x)
+	x, remarks := finite(x)
 	y, more := finite(y)
 	slices.Sort(x)
 	slices.Sort(y)
 	e := Estimate{
 		N: min(len(x), len(y)), Shift: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), P: 1,
-		Level: 1 - alpha, Attained: 1, Spread: math.NaN(), Needed: minValues(alpha), Warnings: append(warnings, more...),
+		Level: 1 - alpha, Attained: 1, Spread: math.NaN(), Needed: minValues(alpha), Remarks: append(remarks, more...),
 	}
 	if e.N == 0 {
-		e.warn("One of the samples is empty.")
+		e.remark(Remark{Kind: EmptySample})
 		return e
 	}
 	s := shifts(x, y)
@@ -33,8 +33,7 @@ func Unpaired(x, y []float64, alpha float64) Estimate {
 		e.Lo, e.Hi = s.interval(c.W)
 		e.Attained = 1 - c.Alpha
 	} else {
-		e.warn("With %d and %d values no interval at %s confidence has an end; it takes %d in each sample.",
-			len(x), len(y), Percent(e.Level), e.Needed)
+		e.remark(Remark{Kind: UnboundedSamples, Count: len(x), Of: len(y), Needed: e.Needed})
 	}
 	e.P = rankSumP(x, y)
 	return e

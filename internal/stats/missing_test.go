@@ -92,8 +92,8 @@ func TestUnlooked(t *testing.T) {
 	}
 	d := []float64{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6}
 	e := Paired(d, 0.05, Unlooked{design})
-	const unbounded = "With 7 pairs no interval at 95 % confidence has an end; it takes 8."
-	if e.Bounded() || e.P != 1 || e.Needed != 8 || e.Shift != 1.3 || !slices.Contains(e.Warnings, unbounded) {
+	unbounded := Remark{Kind: Unbounded, Count: 7, Needed: 8}
+	if e.Bounded() || e.P != 1 || e.Needed != 8 || e.Shift != 1.3 || !slices.Contains(e.Remarks, unbounded) {
 		t.Errorf("before the first look: %+v", e)
 	}
 	if e := Paired(append(d, 1.7), 0.05, Unlooked{design}); !e.Bounded() {

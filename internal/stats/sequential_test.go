@@ -669,16 +669,20 @@ func TestPairsToDecideOfLooks(t *testing.T) {
 	}
 }
 
-func TestSequentialWarnings(t *testing.T) {
+func TestSequentialRemarks(t *testing.T) {
 	g := usual()
 	for _, c := range []struct {
 		n     int
 		alpha float64
-		want  string
-	}{{31, 0.05, "last look after 30"}, {5, 0.05, "it takes 8"}, {8, 1e-12, "nor will it"}} {
+		want  Remark
+	}{
+		{31, 0.05, Remark{Kind: PastLastLook, Count: 31, Of: 30}},
+		{5, 0.05, Remark{Kind: Unbounded, Count: 5, Needed: 8}},
+		{8, 1e-12, Remark{Kind: NeverBounded, Count: 8}},
+	} {
 		e := Paired(make([]float64, c.n), c.alpha, g)
-		if e.Bounded() || !strings.Contains(strings.Join(e.Warnings, "\n"), c.want) {
-			t.Errorf("%d pairs: %q, want %q", c.n, e.Warnings, c.want)
+		if e.Bounded() || !slices.Contains(e.Remarks, c.want) {
+			t.Errorf("%d pairs: %+v, want %+v", c.n, e.Remarks, c.want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -24,8 +23,8 @@ type Estimate struct {
 	Spread   float64 // standard deviation of a pair's difference; NaN if unpaired or below two
 	// Needed is the number of pairs (values in each sample) at which the interval has finite ends at this level; it is set
 	// even if there are enough.
-	Needed   int
-	Warnings []string // sentences
+	Needed  int
+	Remarks []Remark
 }
 
 // Bounded reports whether the interval has finite ends.
@@ -125,14 +124,14 @@ func candidates(design Design) []int {
 // past the given alpha: P is at most alpha exactly if the interval excludes 0. Ties and zeros count against a
 // difference.
 func Paired(d []float64, alpha float64, design Design) Estimate {
-	d, warnings := finite(d)
+	d, remarks := finite(d)
 	slices.Sort(d)
 	e := Estimate{
 		N: len(d), Shift: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), P: 1,
-		Level: 1 - alpha, Attained: 1, Spread: deviation(d), Needed: MinPairs(alpha, design), Warnings: warnings,
+		Level: 1 - alpha, Attained: 1, Spread: deviation(d), Needed: MinPairs(alpha, design), Remarks: remarks,
 	}
 	if len(d) == 0 {
-		e.warn("There are no pairs.")
+		e.remark(Remark{Kind: NoPairs})
 		return e
 	}
 	w := walsh(d)
@@ -141,13 +140,13 @@ func Paired(d []float64, alpha float64, design Design) Estimate {
 		e.Lo, e.Hi = w.interval(c.W)
 		e.Attained = 1 - c.Alpha
 	} else {
-		e.warnSize(design)
+		e.remarkSize(design)
 	}
 	e.P = signP(d, design)
 	if design.Looks() != nil {
 		e.agree(alpha)
 	}
-	e.warnRegular(d)
+	e.remarkRegular(d)
 	return e
 }
 
@@ -161,22 +160,20 @@ func (e *Estimate) agree(alpha float64) {
 	}
 }
 
-// warnSize warns of a number of pairs at which the interval has no end.
-func (e *Estimate) warnSize(design Design) {
-	looks, confidence := design.Looks(), Percent(e.Level)
-	switch {
+// remarkSize remarks on a number of pairs at which the interval has no end.
+func (e *Estimate) remarkSize(design Design) {
+	switch looks := design.Looks(); {
 	case len(looks) > 0 && e.N > looks[len(looks)-1]:
-		e.warn("With %d pairs there is no interval: the design has its last look after %d.", e.N, looks[len(looks)-1])
+		e.remark(Remark{Kind: PastLastLook, Count: e.N, Of: looks[len(looks)-1]})
 	case e.Needed == 0:
-		e.warn("With %d pairs no interval at %s confidence has an end, nor will it have one at a later look.",
-			e.N, confidence)
+		e.remark(Remark{Kind: NeverBounded, Count: e.N})
 	default:
-		e.warn("With %d pairs no interval at %s confidence has an end; it takes %d.", e.N, confidence, e.Needed)
+		e.remark(Remark{Kind: Unbounded, Count: e.N, Needed: e.Needed})
 	}
 }
 
-// warnRegular warns of data that are too regular for continuous measurements.
-func (e *Estimate) warnRegular(d []float64) {
+// remarkRegular remarks on data that are too regular for continuous measurements.
+func (e *Estimate) remarkRegular(d []float64) {
 	zeros := 0
 	for _, v := range d {
 		if v == 0 {
@@ -185,14 +182,10 @@ func (e *Estimate) warnRegular(d []float64) {
 	}
 	switch {
 	case len(d) > 1 && Same(d[0], d[len(d)-1]):
-		e.warn("All %d differences are the same number; measurements that are not quantised never are.", len(d))
+		e.remark(Remark{Kind: AllSame, Count: len(d)})
 	case zeros*4 >= len(d) && zeros > 1:
-		e.warn("%d of %d differences are exactly 0; the metric is coarse.", zeros, len(d))
+		e.remark(Remark{Kind: ManyZeros, Count: zeros, Of: len(d)})
 	}
-}
-
-func (e *Estimate) warn(format string, a ...any) {
-	e.Warnings = append(e.Warnings, fmt.Sprintf(format, a...))
 }
 
 // A repeater is a design with a p-value that is valid at any of several looks.

@@ -327,7 +327,7 @@ func TestMinPairs(t *testing.T) {
 		if got := MinPairs(alpha, OneLook{}); got != want {
 			t.Errorf("%d hypotheses need %d pairs, want %d", m, got, want)
 		}
-		if e := Paired([]float64{1, 2, 3, 4, 5}, alpha, OneLook{}); e.Needed != want || e.Bounded() || len(e.Warnings) != 1 {
+		if e := Paired([]float64{1, 2, 3, 4, 5}, alpha, OneLook{}); e.Needed != want || e.Bounded() || len(e.Remarks) != 1 {
 			t.Errorf("5 pairs at %v: %+v", alpha, e)
 		}
 	}
@@ -350,24 +350,24 @@ func TestDesignIsUsed(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
+func TestRemarks(t *testing.T) {
 	for _, c := range []struct {
 		d    []float64
-		want string
+		want Remark
 	}{
-		{nil, "no pairs"},
-		{[]float64{1, 2, 3}, "takes 6"},
-		{[]float64{2, 2, 2, 2, 2, 2}, "same number"},
-		{[]float64{0, 0, 1, 2, 3, -1, 2}, "exactly 0"},
-		{[]float64{1, 2, 3, 4, 5, 6, math.NaN()}, "not finite"},
+		{nil, Remark{Kind: NoPairs}},
+		{[]float64{1, 2, 3}, Remark{Kind: Unbounded, Count: 3, Needed: 6}},
+		{[]float64{2, 2, 2, 2, 2, 2}, Remark{Kind: AllSame, Count: 6}},
+		{[]float64{0, 0, 1, 2, 3, -1, 2}, Remark{Kind: ManyZeros, Count: 2, Of: 7}},
+		{[]float64{1, 2, 3, 4, 5, 6, math.NaN()}, Remark{Kind: NotFinite, Count: 1, Of: 7}},
 	} {
 		e := Paired(c.d, 0.05, OneLook{})
-		if !strings.Contains(strings.Join(e.Warnings, "\n"), c.want) {
-			t.Errorf("%v: warnings %q, want %q", c.d, e.Warnings, c.want)
+		if !slices.Contains(e.Remarks, c.want) {
+			t.Errorf("%v: %+v, want %+v", c.d, e.Remarks, c.want)
 		}
 	}
-	if e := Paired([]float64{1, -2, 3, -4, 5, 6.5}, 0.05, OneLook{}); len(e.Warnings) != 0 {
-		t.Errorf("good data: %q", e.Warnings)
+	if e := Paired([]float64{1, -2, 3, -4, 5, 6.5}, 0.05, OneLook{}); len(e.Remarks) != 0 {
+		t.Errorf("good data: %+v", e.Remarks)
 	}
 }
 

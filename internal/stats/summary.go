@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -63,8 +62,8 @@ func deviation(x []float64) float64 {
 	return math.Sqrt(variance)
 }
 
-// finite returns a copy of x without NaN and infinities, and a warning if there were any.
-func finite(x []float64) (kept []float64, warnings []string) {
+// finite returns a copy of x without NaN and infinities, and a remark if there were any.
+func finite(x []float64) (kept []float64, remarks []Remark) {
 	kept = make([]float64, 0, len(x))
 	for _, v := range x {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -72,9 +71,9 @@ func finite(x []float64) (kept []float64, warnings []string) {
 		}
 	}
 	if left := len(x) - len(kept); left > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d of %d values are not finite and are left out.", left, len(x)))
+		remarks = append(remarks, Remark{Kind: NotFinite, Count: left, Of: len(x)})
 	}
-	return kept, warnings
+	return kept, remarks
 }
 
 // Percent formats a confidence with at most one decimal, rounded down so that it does not overstate, and with more

@@ -240,11 +240,11 @@ func (w *Writer) WriteNotMeasured(n result.NotMeasured) error {
 }
 
 // WriteWarning adds a warning about the whole experiment, unless it has it already.
-func (w *Writer) WriteWarning(text string) error {
-	if slices.Contains(w.e.Warnings, text) {
+func (w *Writer) WriteWarning(warning result.Warning) error {
+	if slices.Contains(w.e.Warnings, warning) {
 		return nil
 	}
-	w.e.Warnings = append(slices.Clip(w.e.Warnings), text)
+	w.e.Warnings = append(slices.Clip(w.e.Warnings), warning)
 	return w.writeExperiment()
 }
 

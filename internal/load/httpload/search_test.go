@@ -115,7 +115,7 @@ func countVerdicts(t *testing.T, experiments int, find func(server int, seed uin
 		switch row := compared.Comparisons[0]; {
 		case row.Verdict == compare.Different:
 			n.different++
-			if row.CI.Lo > row.Delta || row.CI.Hi < -row.Delta {
+			if row.CI.Lo > compared.Delta || row.CI.Hi < -compared.Delta {
 				n.exceeds++
 			}
 		case row.Verdict == compare.Equivalent:

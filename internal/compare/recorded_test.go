@@ -2,7 +2,6 @@ package compare
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +18,10 @@ func TestSiteDoubts(t *testing.T) {
 		{Target: "kube:b", Warnings: left("pod z is left")},
 		{Target: "kube:a"},
 	}
-	want := []string{"2 of 3 sites on kube:a, for example: pod x is left.", "1 of 1 site on kube:b: pod z is left."}
+	want := []Warning{
+		{Code: SitesWarn, Counts: []TargetCount{{"kube:a", 2, 3}}, Recorded: &left("pod x is left")[0], Varies: true},
+		{Code: SitesWarn, Counts: []TargetCount{{"kube:b", 1, 1}}, Recorded: &left("pod z is left")[0]},
+	}
 	if diff := cmp.Diff(want, siteWarnings(sites)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -40,8 +42,10 @@ func TestSitesWarn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []Comparison{c, both} {
-		if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasSuffix(w, ": pod x is left.") }) {
-			t.Errorf("warnings %q", c.Warnings)
+		if !slices.ContainsFunc(c.Warnings, func(w Warning) bool {
+			return w.Code == SitesWarn && w.Recorded.Text == "pod x is left"
+		}) {
+			t.Errorf("warnings %+v", c.Warnings)
 		}
 	}
 }

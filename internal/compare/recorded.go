@@ -2,22 +2,19 @@ package compare
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A warningCounts holds the warnings of many runs or sites by kind.
 type warningCounts map[result.Kind]countedWarning
 
-// A countedWarning is a warning with the text of its first occurrence.
+// A countedWarning is a warning with its first occurrence.
 type countedWarning struct {
 	count       int // runs or sites that have it
-	text        string
+	first       result.Warning
 	textsDiffer bool // some occurrences have another text
 }
 
@@ -29,8 +26,8 @@ func (c warningCounts) add(warnings []result.Warning) []result.Kind {
 		h, known := c[k]
 		switch {
 		case !known:
-			h.text, fresh = w.Text, append(fresh, k)
-		case h.text != w.Text:
+			h.first, fresh = w, append(fresh, k)
+		case h.first.Text != w.Text:
 			h.textsDiffer = true
 		}
 		if !slices.Contains(kinds, k) {
@@ -47,16 +44,10 @@ func compareKinds(x, y result.Kind) int {
 	return cmp.Or(cmp.Compare(x.Code, y.Code), cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Text, y.Text))
 }
 
-// sentence returns the warning as a sentence about the given runs or sites.
-func (h countedWarning) sentence(who string) string {
-	if h.textsDiffer {
-		who += ", for example"
-	}
-	return who + ": " + endSentence(h.text)
+// warning returns the warning with the given code.
+func (h countedWarning) warning(code Code, counts ...TargetCount) Warning {
+	return Warning{Code: code, Recorded: &h.first, Varies: h.textsDiffer, Counts: counts}
 }
-
-// endSentence ends a text with exactly one full stop.
-func endSentence(text string) string { return strings.TrimRight(text, ". ") + "." }
 
 // warningsOfAll returns the warnings that all of at least two runs have.
 func warningsOfAll(runs []*result.Run) warningCounts {
@@ -68,17 +59,17 @@ func warningsOfAll(runs []*result.Run) warningCounts {
 	return all
 }
 
-// sentences returns the warnings as sentences about all runs.
-func (c warningCounts) sentences() []string {
-	sentences := []string{}
+// warnings returns the warnings that all runs have.
+func (c warningCounts) warnings() []Warning {
+	var list []Warning
 	for _, k := range slices.SortedFunc(maps.Keys(c), compareKinds) {
-		sentences = append(sentences, "All runs: "+endSentence(c[k].text))
+		list = append(list, c[k].warning(RunsWarn))
 	}
-	return sentences
+	return list
 }
 
 // siteWarnings returns the warnings of sites, those of a kind once for each target.
-func siteWarnings(sites []result.Site) []string {
+func siteWarnings(sites []result.Site) []Warning {
 	type doubt struct {
 		target string
 		kind   result.Kind
@@ -93,11 +84,19 @@ func siteWarnings(sites []result.Site) []string {
 			order = append(order, doubt{s.Target, k})
 		}
 	}
-	sentences := []string{}
+	var list []Warning
 	for _, d := range order {
 		h := warned[d.target][d.kind]
-		sentences = append(sentences, h.sentence(fmt.Sprintf("%d of %s on %s", h.count, unit.Plural(all[d.target],
-			"site"), d.target)))
+		list = append(list, h.warning(SitesWarn, TargetCount{d.target, h.count, all[d.target]}))
 	}
-	return sentences
+	return list
+}
+
+// experimentWarnings returns the warnings that an experiment recorded.
+func experimentWarnings(e result.Experiment) []Warning {
+	list := []Warning{}
+	for i := range e.Warnings {
+		list = append(list, Warning{Code: ExperimentWarns, Recorded: &e.Warnings[i]})
+	}
+	return list
 }
