@@ -131,13 +131,11 @@ func findImport(name string) (importer.Format, error) {
 // check checks the flags and sets the importer's options from them.
 func (o *importOptions) check() error {
 	o.Alpha, o.Delta = float64(o.alpha), float64(o.delta)
-	switch {
-	case o.out == "":
+	if o.out == "" {
 		return errors.New("--out: name the results directory to write")
-	case !(o.Alpha > 0 && o.Alpha < 1):
-		return fmt.Errorf("--alpha: %g is not between 0 and 1", o.Alpha)
-	case !(o.Delta >= 0 && o.Delta < 1):
-		return fmt.Errorf("--delta: %g is not a fraction from 0 to below 1", o.Delta)
+	}
+	if err := (result.Design{Alpha: o.Alpha, Delta: o.Delta}).Check(); err != nil {
+		return fmt.Errorf("--%w", err)
 	}
 	for _, text := range o.facts {
 		name, value, ok := strings.Cut(text, "=")

@@ -154,33 +154,14 @@ func check(e result.Experiment) error {
 		}
 		cases[rc.Name] = true
 	}
-	switch {
-	case !names[e.Baseline]:
+	if !names[e.Baseline] {
 		return fmt.Errorf("%w: the baseline %q is not among its targets", ErrExperiment, e.Baseline)
-	case !(e.Design.Alpha > 0 && e.Design.Alpha < 1):
-		return fmt.Errorf("%w: alpha is %v, not between 0 and 1", ErrExperiment, e.Design.Alpha)
-	case !(e.Design.Delta >= 0 && e.Design.Delta < 1):
-		return fmt.Errorf("%w: delta is %v, not a fraction from 0 to below 1", ErrExperiment, e.Design.Delta)
 	}
-	if _, err := parseGates(e.Gates...); err != nil {
-		return err
+	if err := e.Design.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrExperiment, err)
 	}
-	return checkLooks(e.Design)
-}
-
-// checkLooks returns an error unless the looks ascend up to the number of blocks.
-func checkLooks(d result.Design) error {
-	before := 0
-	for _, n := range d.Looks {
-		if n <= before {
-			return fmt.Errorf("%w: the looks %v do not ascend from above 0", ErrExperiment, d.Looks)
-		}
-		before = n
-	}
-	if len(d.Looks) > 0 && before != d.Blocks {
-		return fmt.Errorf("%w: the last look is at %d blocks, but there are %d", ErrExperiment, before, d.Blocks)
-	}
-	return nil
+	_, err := parseGates(e.Gates...)
+	return err
 }
 
 // countPrimaryPlanned returns the number of primary comparisons in the plan.

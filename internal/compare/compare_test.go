@@ -437,10 +437,10 @@ func TestBrokenPlans(t *testing.T) {
 		{func(e *result.Experiment) { e.Targets = nil }, "not among its targets"},
 		{func(e *result.Experiment) { e.Targets[1].Name = "a" }, `two targets are named "a"`},
 		{func(e *result.Experiment) { e.Cases = append(e.Cases, e.Cases[0]) }, "twice"},
-		{func(e *result.Experiment) { e.Design.Alpha = 0 }, "alpha is 0"},
-		{func(e *result.Experiment) { e.Design.Alpha = math.NaN() }, "alpha is NaN"},
-		{func(e *result.Experiment) { e.Design.Delta = -1 }, "delta is -1"},
-		{func(e *result.Experiment) { e.Design.Delta = 1 }, "delta is 1"},
+		{func(e *result.Experiment) { e.Design.Alpha = 0 }, "alpha: 0 is not"},
+		{func(e *result.Experiment) { e.Design.Alpha = math.NaN() }, "alpha: NaN is not"},
+		{func(e *result.Experiment) { e.Design.Delta = -1 }, "delta: -1 is not"},
+		{func(e *result.Experiment) { e.Design.Delta = 1 }, "delta: 1 is not"},
 	} {
 		w := scenario(1, 1)
 		c.change(&w.e)
@@ -697,7 +697,7 @@ func FuzzCompare(f *testing.F) {
 		w.addCase("one", []result.Role{result.Primary, result.Exploratory, result.Bound, "odd"}[next()%4], "p50")
 		w.addCase("two", result.Primary, "p50")
 		w.e.Cases[1].Bound = []string{"", "one", "two", "none"}[next()%4]
-		w.e.Design.Delta = float64(next()%100) / 100
+		w.e.Design.Delta = float64(1+next()%99) / 100
 		w.e.Gates = []string{"* <= +5%", "two x >= -3%", "* p50 <= 2 on ?", "one <= 3 Gbit/s"}
 		flags := next()
 		w.e.Design.AllPairs = flags&1 == 1

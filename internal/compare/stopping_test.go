@@ -295,9 +295,9 @@ func TestBrokenLooks(t *testing.T) {
 		looks []int
 		want  string
 	}{
-		{[]int{8, 8, 30}, "[8 8 30] do not ascend"}, {[]int{11, 8, 30}, "do not ascend"},
-		{[]int{0, 30}, "do not ascend from above 0"}, {[]int{-1, 30}, "do not ascend"},
-		{[]int{8, 11}, "the last look is at 11 blocks, but there are 30"}, {[]int{1, 30}, "a look after 1 pairs"},
+		{[]int{8, 8, 30}, "[8 8 30] are not numbers of blocks"}, {[]int{11, 8, 30}, "each above the one before"},
+		{[]int{0, 30}, "from 1 on"}, {[]int{-1, 30}, "from 1 on"},
+		{[]int{8, 11}, "the last look is after 11 blocks, but there are 30"}, {[]int{1, 30}, "a look after 1 pairs"},
 	} {
 		w := scenario(1, 1)
 		w.e.Design.Blocks, w.e.Design.Looks = 30, c.looks

@@ -33,8 +33,8 @@ type Options struct {
 	Case     string
 	Baseline string   // default: the first target
 	Primary  []string // patterns of the primary cases; default: all
-	Alpha    float64  // 0 < Alpha < 1
-	Delta    float64  // 0 <= Delta < 1
+	Alpha    float64  // in the range of [result.Design.Check], as Delta
+	Delta    float64
 	// Facts are known to the user and not in the files. They apply to all runs and targets.
 	Facts []result.Fact
 }

@@ -19,11 +19,9 @@ import (
 
 // Limits of a design, in addition to plan.MaxBlocks. The shortest window is the step of a run's series.
 const (
-	maxLooks  = 50
 	minRun    = 0.1  // seconds of the window
 	maxRun    = 3600 // seconds of the window, and of the warm-up
-	maxAlpha  = 0.5
-	maxBudget = 1e9 // seconds
+	maxBudget = 1e9  // seconds
 )
 
 // DefaultDesign returns the sequential default, with looks after 8, 11, 15, 21 and 30 blocks. Its window of 1 s suits
@@ -171,7 +169,7 @@ func withLabel(spec string) string {
 	return spec + "?label=other"
 }
 
-// checkDesign returns an error if a value of the design is out of range.
+// checkDesign returns an error if a value of the design is out of range: of what is measured, or of its analysis.
 func checkDesign(d result.Design) error {
 	switch {
 	case d.Blocks < 1 || d.Blocks > plan.MaxBlocks:
@@ -183,31 +181,9 @@ func checkDesign(d result.Design) error {
 		return fmt.Errorf("%w: --warmup: %g s is not from 0 to 1 h", ErrOption, d.Warmup)
 	case !(d.Budget >= 0 && d.Budget <= maxBudget):
 		return fmt.Errorf("%w: --budget: %g s is not a time from 0 on", ErrOption, d.Budget)
-	case !(d.Alpha > 0 && d.Alpha < maxAlpha):
-		return fmt.Errorf("%w: --alpha: %.4g is not between 0 and %g", ErrOption, d.Alpha, maxAlpha)
-	case !(d.Delta > 0 && d.Delta < 1):
-		return fmt.Errorf("%w: --delta: %.4g is not between 0 and 1 (100 %%)", ErrOption, d.Delta)
 	}
-	return checkLooks(d)
-}
-
-func checkLooks(d result.Design) error {
-	if len(d.Looks) == 0 {
-		return nil
-	}
-	if len(d.Looks) > maxLooks {
-		return fmt.Errorf("%w: --looks: %d looks are more than %d", ErrOption, len(d.Looks), maxLooks)
-	}
-	last := 0
-	for _, n := range d.Looks {
-		if n <= last || n > plan.MaxBlocks {
-			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before",
-				ErrOption, d.Looks, plan.MaxBlocks)
-		}
-		last = n
-	}
-	if last != d.Blocks {
-		return fmt.Errorf("%w: --looks: the last look is after %d blocks, but there are %d", ErrOption, last, d.Blocks)
+	if err := d.Check(); err != nil {
+		return fmt.Errorf("%w: --%w", ErrOption, err)
 	}
 	return nil
 }

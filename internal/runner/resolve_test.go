@@ -362,7 +362,7 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = 1001, nil }, "--blocks: 1001"},
 		{func(o *runner.Options) { o.Design.Looks = []int{8, 8, 30} }, "--looks: [8 8 30]"},
 		{func(o *runner.Options) { o.Design.Looks = []int{0, 30} }, "--looks: [0 30]"},
-		{func(o *runner.Options) { o.Design.Looks = []int{8, 1001} }, "--looks: [8 1001]"},
+		{func(o *runner.Options) { o.Design.Looks = []int{8, 1001} }, "--looks: the last look is after 1001 blocks"},
 		{func(o *runner.Options) { o.Design.Looks = []int{8, 12} },
 			"--looks: the last look is after 12 blocks, but there are 30"},
 		{func(o *runner.Options) { o.Design.Looks = make([]int, 51) }, "--looks: 51 looks"},
