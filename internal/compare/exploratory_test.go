@@ -98,7 +98,7 @@ func TestStopsAsReported(t *testing.T) {
 func TestLettersOfManyCases(t *testing.T) {
 	const experiments = 150
 	effects := make([]float64, 10)
-	e := exploratoryExperiment(result.Design{Blocks: 11, Alpha: 0.05}, effects)
+	e := exploratoryExperiment(result.Design{Blocks: 11, Alpha: 0.05, Delta: 1e-9}, effects)
 	var names []string
 	for _, rc := range e.Cases {
 		names = append(names, rc.Name)

@@ -21,7 +21,7 @@ type simulatedExperiment struct {
 	drift     float64 // standard deviation of the drift over time, which is correlated from run to run
 	trend     float64 // from the first block to the last
 	effect    float64 // of each target against the baseline
-	delta     float64
+	delta     float64 // 0: so small that nothing is equivalent
 	gates     []string
 	budgets   bool // an experiment ends after a random number of runs
 	allPairs  bool
@@ -57,7 +57,7 @@ func student(freedom int) func(r *rand.Rand) float64 {
 
 func (n simulatedExperiment) experiment() result.Experiment {
 	e := result.Experiment{ID: n.name, Baseline: "t0", Gates: n.gates, Design: result.Design{
-		Blocks: 30, Looks: []int{8, 11, 15, 21, 30}, Alpha: 0.05, Delta: n.delta, AllPairs: n.allPairs,
+		Blocks: 30, Looks: []int{8, 11, 15, 21, 30}, Alpha: 0.05, Delta: max(n.delta, 1e-9), AllPairs: n.allPairs,
 	}}
 	for i := range n.targets {
 		e.Targets = append(e.Targets, result.Target{Name: fmt.Sprint("t", i)})

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Agent, as the first argument of a Cmd, stands for this program's agent of the same version, however the host provides
+// Agent stands for this program's agent of the same version as the first argument of a Cmd, however the host provides
 // it.
 const Agent = "knotmeter-agent"
 

@@ -12,7 +12,7 @@ var (
 
 	podRights    = []targets.Right{pods}
 	policyRights = []targets.Right{pods, {Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: pods.Verbs}}
-	// A trial makes the only pod of a Service ready, or not, by its status.
+	// endpointRights include statuses, by which a trial makes the only pod of a Service ready, or not.
 	endpointRights = []targets.Right{pods, {Resource: "pods/status", Verbs: []string{"patch"}}, services, endpoints}
 	serviceRights  = []targets.Right{pods, services, endpoints}
 	rolloutRights  = []targets.Right{pods, services,
