@@ -80,11 +80,11 @@ accuracy: deps
 
 # Linters are modules of their own, so that what they need is no dependency of the program; the two need different
 # versions of one module. The first command has the modules below test/, too.
-LINT = $(GO) tool -modfile=.ci/lint/go.mod golangci-lint
+LINT = nice $(GO) tool -modfile=.ci/lint/go.mod golangci-lint
 lint:
 	$(LINT) fmt --diff
 	$(LINT) run
-	$(GO) tool -modfile=.ci/actionlint/go.mod actionlint
+	nice $(GO) tool -modfile=.ci/actionlint/go.mod actionlint
 
 # What must build elsewhere.
 cross:

@@ -86,8 +86,8 @@ primary comparisons is false. The experiments are as ` + "`run`" + ` makes them 
 		title: "How often a difference is found where there is none, on a cluster",
 		head: `A/A experiments on a [test cluster](../../test/cluster) with two nodes, all on one machine: one context under
 two names, with fresh pods for both in each block, on the CPUs that the scheduler chooses. Every
-` + "`different`" + ` is false. The experiments are as ` + "`run`" + ` makes them by default (alpha 0.05, delta 2 %), but
-with runs of 200 ms and looks at 8, 11 and 15 blocks alone.
+` + "`different`" + ` is false. The experiments are as ` + "`run`" + ` makes them by default (alpha 0.05, delta 2 %),
+but with runs of 200 ms and looks at 8, 11 and 15 blocks alone.
 `,
 		sameTargets: true, found: comparison.different, rate: falseRate, goal: falseGoal,
 	},

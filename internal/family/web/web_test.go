@@ -297,6 +297,12 @@ func TestSaturation(t *testing.T) {
 		w := application(t, name, text)
 		w.Window = time.Second
 		m, err := runTool(t, New(), localPair(t), w)
+		for range 4 { // a machine that stops the generator for a while says nothing about the server
+			if err != nil || len(m.Invalid) == 0 {
+				break
+			}
+			m, err = runTool(t, New(), localPair(t), w)
+		}
 		if result.FactOf(m.Facts, "saturated") != want || err != nil {
 			t.Errorf("%s: saturated is %q, %v, %v", name, result.FactOf(m.Facts, "saturated"), m.Invalid, err)
 		}
