@@ -78,16 +78,16 @@ primary comparisons is false. The experiments are as ` + "`run`" + ` makes them 
 		name: "aa-cluster",
 		designs: []design{
 			{"requests: one primary comparison", 20,
-				onClusterUntil15(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-rr")},
+				onClusterUntil11(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-rr")},
 			{"a stream: one primary comparison", 0,
-				onClusterUntil15(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-stream")},
+				onClusterUntil11(onCluster, onCluster+"?label=again", "pod-pod/other/tcp-stream")},
 		},
 		n: 40, cluster: true, page: "evidence/false-positives-cluster.md",
 		title: "How often a difference is found where there is none, on a cluster",
 		head: `A/A experiments on a [test cluster](../../test/cluster) with two nodes, all on one machine: one context under
 two names, with fresh pods for both in each block, on the CPUs that the scheduler chooses. Every
 ` + "`different`" + ` is false. The experiments are as ` + "`run`" + ` makes them by default (alpha 0.05, delta 2 %),
-but with runs of 200 ms and looks at 8, 11 and 15 blocks alone.
+but with runs of 200 ms and looks at 8 and 11 blocks alone.
 `,
 		sameTargets: true, found: comparison.different, rate: falseRate, goal: falseGoal,
 	},
@@ -125,7 +125,7 @@ but with runs of 200 ms.
 	},
 	{
 		name: "power-cluster",
-		designs: []design{{"a stream: one primary comparison", 0, onClusterUntil15(
+		designs: []design{{"a stream: one primary comparison", 0, onClusterUntil11(
 			onCluster+"?client-node=node-1&server-node=node-2&label=1 Gbit/s",
 			onCluster+"?client-node=node-3&server-node=node-4&label=950 Mbit/s", "pod-pod/other/tcp-stream")}},
 		n: 20, cluster: true, page: "evidence/power-cluster.md",
@@ -133,7 +133,7 @@ but with runs of 200 ms.
 		head: `Experiments with a known truth on a [test cluster](../../test/cluster) with four nodes, all on one machine: the
 links of two of them have 950 Mbit/s, those of the two others 1 Gbit/s, by token buckets, and each pair is
 a target. The experiments are as ` + "`run`" + ` makes them by default (alpha 0.05, delta 2 %), but with runs of
-200 ms and looks at 8, 11 and 15 blocks alone. There is no such page about requests: it would take links with
+200 ms and looks at 8 and 11 blocks alone. There is no such page about requests: it would take links with
 a delay, which test clusters do not have.
 `,
 		found: comparison.worse, rate: slowerRate, goal: slowerGoal,
@@ -149,10 +149,10 @@ func runArgs(baseline, other string, cases ...string) []string {
 	return append(args, "--primary", "*", "--duration", "200ms")
 }
 
-// onClusterUntil15 returns arguments of run for an experiment with one primary comparison on a cluster, where blocks
-// take several seconds, so that it ends after 15 of them.
-func onClusterUntil15(baseline, other, name string) []string {
-	return append(runArgs(baseline, other, name), "--looks", "8,11,15", "--yes")
+// onClusterUntil11 returns arguments of run for an experiment with one primary comparison on a cluster, where blocks
+// take several seconds, so that it ends after 11 of them.
+func onClusterUntil11(baseline, other, name string) []string {
+	return append(runArgs(baseline, other, name), "--looks", "8,11", "--yes")
 }
 
 // An experiment is a line of the log.
