@@ -166,8 +166,8 @@ func summary(c Comparison) string {
 
 // Beginnings of the sentence about the scope of results.
 const (
-	verdictsSpeak = "These verdicts speak of these targets"
-	numbersSpeak  = "These numbers speak of this target" // with a single target
+	verdictsHold = "These verdicts hold for these targets"
+	numbersHold  = "These numbers hold for this target" // with a single target
 )
 
 // scope returns the sentence about the targets, machines and times that the results cover. starts are the start times
@@ -176,9 +176,13 @@ func scope(what string, starts []time.Time, primaries int, alpha float64) string
 	words := what + ", on the machines and at the time of the measurement"
 	if len(starts) > 0 {
 		first, last := slices.MinFunc(starts, time.Time.Compare), slices.MaxFunc(starts, time.Time.Compare)
-		words += fmt.Sprintf(" (%s to %s UTC)", first.Format("2006-01-02 15:04"), last.Format("2006-01-02 15:04"))
+		from, to := first.Format("2006-01-02 15:04"), last.Format("2006-01-02 15:04")
+		if from != to {
+			from += " to " + to
+		}
+		words += " (" + from + " UTC)"
 	}
-	words += "; other machines and other days need an experiment there and then."
+	words += "; other machines and other days need an experiment of their own."
 	if primaries > 0 {
 		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.",
 			stats.Percent(1-alpha))
@@ -188,9 +192,9 @@ func scope(what string, starts []time.Time, primaries int, alpha float64) string
 
 // scope returns the scope of the table's runs.
 func (t *runTable) scope() string {
-	what := verdictsSpeak
+	what := verdictsHold
 	if len(t.e.Targets) == 1 {
-		what = numbersSpeak
+		what = numbersHold
 	}
 	return scope(what, t.startTimes(), t.primaries(), t.e.Design.Alpha)
 }
