@@ -59,7 +59,7 @@ func (t *textReport) brief(in Input) {
 		t.faint(text)
 	}
 	if text := causesSentence(in); text != "" {
-		t.faint(text + " See 'knotmeter explain'.")
+		t.faint(text)
 	}
 	t.part("PRICE: ", pricesText, priceSentences(c))
 	standing := 0
@@ -262,7 +262,11 @@ func omittedText(in Input, all []group, h answer, hidden, standing int) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Also: " + prose.Enumerate(parts) + "; --verbose and the report have them."
+	where := "--verbose and the report"
+	if causesSentence(in) != "" {
+		where = "--verbose, 'knotmeter explain' and the report"
+	}
+	return "Also: " + prose.Enumerate(parts) + "; " + where + " have them."
 }
 
 // maxMissingTargets is the number of targets without any run that the first screen names.
