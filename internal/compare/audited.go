@@ -40,14 +40,14 @@ func checkRuns(e result.Experiment, runs []result.Run) auditErrors {
 
 // auditedRuns indexes the runs of results, and excludes those in which the audit finds an error.
 func auditedRuns(r result.Results) *runTable {
-	findings := audit.Check(audit.Evidence{Results: r}) // before the table, because both need much memory
+	findings := audit.Check(audit.Evidence{Results: r}) // before the table is built, because both need much memory
 	t := newRunTable(r.Experiment, r.Runs)
 	t.findings, t.auditErrors = findings, auditErrorsIn(findings)
 	return t
 }
 
-// auditWarnings describes the audit's findings on a metric of a case on these targets. It counts excluded runs on the
-// target shown; if shown is empty, the targets are compared by blocks, and it counts blocks.
+// auditWarnings describes the audit's findings on a metric of a case on these targets. If shown is empty, the targets
+// are compared by blocks, and it counts the excluded blocks; otherwise it counts the excluded runs on the target shown.
 func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...string) []Warning {
 	var list []Warning
 	var wrong []string

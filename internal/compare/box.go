@@ -29,8 +29,7 @@ func (t *runTable) boxes() []Box {
 	return boxes
 }
 
-// boxMetrics returns the metrics that get boxes: the case's own; with a mean latency also those that published tables
-// give.
+// boxMetrics returns the metrics that get boxes: the case's own, and for a mean latency also those in published tables.
 func boxMetrics(of string) []string {
 	if of == metric.Mean {
 		return []string{of, metric.P99, metric.Max, metric.Min}

@@ -14,10 +14,10 @@ import (
 // ErrMetric is wrapped by every error about a metric that was chosen for the verdicts.
 var ErrMetric = errors.New("not a metric of these runs")
 
-// ChooseMetric makes the verdicts on all cases whose runs have the named metric about that metric. It returns the
-// changed experiment and a warning about that, nil if nothing changes. Primary cases stay primary: their intervals
-// keep the level of the planned number of comparisons. When cases stopped, and what gates are about, remains as
-// planned. If no valid run has the metric, the error wraps [ErrMetric].
+// ChooseMetric bases the verdicts on the named metric, in all cases whose runs have it. It returns the changed
+// experiment and a warning about the change, nil if nothing changes. Primary cases stay primary: their intervals keep
+// the level of the planned number of comparisons. Gates, and the blocks after which cases stopped, still follow the
+// planned metric. If no valid run has the metric, the error wraps [ErrMetric].
 func ChooseMetric(e result.Experiment, runs []result.Run, name string) (result.Experiment, *Warning, error) {
 	having, known := casesWithMetric(name, runs)
 	if len(having) == 0 {

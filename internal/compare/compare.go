@@ -16,15 +16,15 @@ import (
 var ErrExperiment = errors.New("the experiment cannot be compared")
 
 // Compare compares every target with the baseline, or all pairs of targets if the design asks for that: paired by
-// blocks, and unpaired for imported runs. Invalid, incomplete or implausible runs, and those in which the audit finds
-// an error, are left out with a warning. An error wraps [ErrExperiment] and describes what is wrong with the plan
+// blocks, and unpaired for imported runs. Invalid runs, runs without a usable value and runs in which the audit finds
+// an error are left out, with warnings. An error wraps [ErrExperiment] and describes what is wrong with the plan
 // itself.
 //
-// Of each block the last attempt counts, and a pair needs a valid run on both sides in it. Intervals of primary
-// comparisons are at alpha / m, where m counts all primary comparisons planned, measured or not; those of the others
-// are at alpha, and their verdicts are under false discovery rate control. All gates together share one further alpha.
-// If the design has looks, all intervals are repeated ones, which are valid wherever a case stopped. The facts are
-// those of all sessions; what changed between sessions is in the comparison.
+// Of each block the last attempt counts, and a pair is one valid run on each side. The intervals of primary comparisons
+// have the confidence 1 - alpha / m, where m counts all primary comparisons planned, measured or not. The other
+// intervals have 1 - alpha, and their verdicts are under false discovery rate control. All gates together share one
+// further alpha. If the design has looks, all intervals are repeated confidence intervals, which hold at whichever look
+// a case stopped. The facts are those of all sessions; what changed between sessions is in the comparison.
 func Compare(r result.Results) (Comparison, error) {
 	p, err := newAnalysisPlan(r.Experiment)
 	if err != nil {
@@ -50,7 +50,8 @@ func (p analysisPlan) compare(r result.Results) Comparison {
 	return c
 }
 
-// fill compares the targets of t. It puts the warnings before and after around those that it finds itself.
+// fill compares the targets of t and sets the fields of c. The warnings before and after go around those that it finds
+// itself.
 func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result.Fact, before, after []Warning) {
 	c.Primaries = t.primaries()
 	compareCase, judge, change := t.compareCase, t.judge, t.readChange
@@ -238,16 +239,16 @@ func (r Row) decide(delta float64) (Verdict, Direction) {
 // fraction converts a log ratio to a relative change: 0.0198 becomes 0.02.
 func fraction(logRatio float64) float64 { return math.Expm1(logRatio) }
 
-// estimate sets the row's change, interval and p from an estimate of log ratios. alpha is that of the row's interval,
-// delta the smallest difference that matters.
+// estimate sets the row's change, interval and p from an estimate of log ratios. alpha is the error probability of the
+// interval, delta the smallest difference that matters.
 func (r *Row) estimate(e stats.Estimate, alpha, delta float64) {
 	r.Change = Number(fraction(e.Shift))
 	if r.step > delta {
-		// Each side may be up to a step from what it would be without steps.
+		// The steps of the metric may have moved the ratio by up to one step in either direction.
 		e.Lo, e.Hi = e.Lo-math.Log1p(r.step), e.Hi+math.Log1p(r.step)
 		r.warnStep(delta)
 	}
-	// The logarithm of 0 is the end of the lower side, not a bound.
+	// An infinite lower end stays infinite: as a fraction it would be -100 %, which looks like a bound.
 	r.CI = Interval{math.Inf(-1), fraction(e.Hi)}
 	if !math.IsInf(e.Lo, -1) {
 		r.CI.Lo = fraction(e.Lo)

@@ -577,8 +577,8 @@ func TestExploratory(t *testing.T) {
 	}
 }
 
-// TestSameTargets simulates complete A/A experiments with drift and random order: a primary verdict of different is an
-// error, and may occur in at most alpha of the experiments.
+// TestSameTargets checks in complete simulated A/A experiments, with drift and random order, that at most alpha of them
+// have a primary verdict of different, which is an error.
 func TestSameTargets(t *testing.T) {
 	const trials = 400
 	random := rand.New(rand.NewPCG(5, 5))
@@ -675,8 +675,8 @@ func TestUnpairedFewRuns(t *testing.T) {
 	}
 }
 
-// FuzzCompare builds experiments from bytes; the result is an error, or a comparison that can be written, read again
-// and rendered.
+// FuzzCompare checks, for experiments built from bytes, that the result is an error, or a comparison that can be
+// written, read again and rendered.
 func FuzzCompare(f *testing.F) {
 	f.Add([]byte("a small experiment of two targets and one case"), uint8(3))
 	f.Add(slices.Repeat([]byte{7, 1, 33, 200, 250}, 80), uint8(9))

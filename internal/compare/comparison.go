@@ -7,22 +7,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Schema is the schema of a [Comparison] as JSON.
+// Schema names the JSON format of a [Comparison].
 const Schema = "knotmeter/comparison/v1"
 
 // A Verdict is the conclusion that the data allow about a difference.
 type Verdict string
 
-// The verdicts. There is no "no difference": either the difference is shown to be smaller than what
-// matters, or it is not.
+// The verdicts. There is no "no difference": either the difference is shown to be smaller than what matters, or it is
+// not.
 const (
 	Different  Verdict = "different"  // the interval excludes 0
 	Equivalent Verdict = "equivalent" // the interval lies within ± delta, whether or not it excludes 0
 	Undecided  Verdict = "undecided"  // neither
 )
 
-// A Direction is the way in which the target differs from the baseline. It is set if the interval excludes 0, also for
-// equivalent targets, and None otherwise.
+// A Direction is the way in which a target differs from the baseline. It is None if the target is undecided, or
+// equivalent with an interval that includes 0. An exploratory row has a direction only if its adjusted p is at most
+// alpha too.
 type Direction string
 
 // The directions.
@@ -37,7 +38,7 @@ const (
 type Comparison struct {
 	Schema     string  `json:"schema"`
 	Experiment string  `json:"experiment"` // id; all ids if several experiments are compared
-	Paired     bool    `json:"paired"`     // by blocks; false for several experiments
+	Paired     bool    `json:"paired"`     // by blocks; false for imported runs and several experiments
 	Seed       uint64  `json:"seed"`
 	Baseline   string  `json:"baseline"`
 	Alpha      float64 `json:"alpha"`     // error probability of all primary verdicts together
@@ -55,7 +56,8 @@ type Comparison struct {
 	Differences map[string][]Difference `json:"differences"` // the same with both values
 	Findings    []audit.Finding         `json:"findings"`
 
-	// Medians holds each metric by itself if nothing is compared, as with a single target; otherwise left out of the JSON.
+	// Medians holds the median of each metric if nothing is compared, as with a single target; otherwise left out of
+	// the JSON.
 	Medians []Median `json:"medians,omitempty"`
 
 	Groups []Group `json:"groups"` // by case and metric, with more than two targets
@@ -110,15 +112,16 @@ type Row struct {
 	Warnings  []Warning `json:"warnings"`
 
 	Level    float64 `json:"level"`          // requested: 1 - alpha/primaries, or 1 - alpha if exploratory
-	Attained float64 `json:"level_attained"` // actual confidence of a rank interval of so many blocks; at least Level
+	Attained float64 `json:"level_attained"` // actual confidence of the rank interval, at least Level
 	P        Number  `json:"p"`              // two-sided, for the hypothesis of no change
-	Q        Number  `json:"q"`              // Benjamini-Hochberg adjusted P among the exploratory; null for a primary row
-	// BlocksNeeded estimates the total number of blocks that an undecided comparison would need; otherwise 0.
+	Q        Number  `json:"q"`              // Benjamini-Hochberg adjusted P of exploratory rows; else null
+	// BlocksNeeded estimates the total number of blocks after which an undecided comparison would have a verdict;
+	// otherwise 0.
 	BlocksNeeded      int         `json:"blocks_needed,omitempty"`
 	BaselineQuartiles [2]Number   `json:"baseline_quartiles"` // first and third
 	TargetQuartiles   [2]Number   `json:"target_quartiles"`
 	UpperBound        *UpperBound `json:"upper_bound,omitempty"` // nil if no reference was measured
-	Shift             *Shift      `json:"shift,omitempty"`       // only if values of 0 have no ratio
+	Shift             *Shift      `json:"shift,omitempty"`       // nil unless values of 0 have no ratio
 	// Spread is the standard deviation of a pair's log ratio, as a fraction; Detectable is the smallest change, as a
 	// fraction, that the planned blocks detect with a probability of 80 % at that spread.
 	Spread     Number `json:"spread"`
@@ -126,7 +129,7 @@ type Row struct {
 	Pairs      []Pair `json:"pairs"`    // in order of blocks; empty if unpaired
 	Sentence   string `json:"sentence"` // the row in plain words, for the first screen
 
-	equivalenceP float64 // p of the hypothesis that the change is delta or more
+	equivalenceP float64 // p of the hypothesis that the change is delta or more, either way
 	step         float64 // resolution of the metric as a fraction; 0 if unknown
 	// atLastLook reports whether the case had the maximum number of blocks.
 	atLastLook bool
@@ -181,7 +184,8 @@ const (
 	Open   Outcome = "open"
 )
 
-// A Gated is a gate applied to one comparison that it matches. A gate that matches nothing is open.
+// A Gated is a gate applied to a metric of one case on one target. A gate that matches nothing is open, without case
+// and target.
 type Gated struct {
 	Gate     string   `json:"gate"` // as given
 	Case     string   `json:"case"`
@@ -198,7 +202,7 @@ type Pair struct {
 	Block    int    `json:"block"`
 	Baseline Number `json:"baseline"`
 	Target   Number `json:"target"`
-	Change   Number `json:"change"` // as a fraction; null if the ratio has no logarithm
+	Change   Number `json:"change"` // as a fraction; null unless both values are above 0
 }
 
 // A Shift is the difference target - baseline in the metric's unit, for values that have no ratio.
@@ -207,14 +211,14 @@ type Shift struct {
 	CI       Interval `json:"ci"` // at the row's level
 }
 
-// An UpperBound is the node-to-node reference of a case, measured in the same blocks and the same results directory on
-// the underlay of each side. The medians are equal if both sides share an underlay.
+// An UpperBound is the node-to-node reference of a case, measured in the same experiment on the underlay of each side.
+// The medians are equal if both sides share an underlay.
 type UpperBound struct {
 	Case         string `json:"case"`
 	Median       Number `json:"median"`        // reference of the baseline
 	TargetMedian Number `json:"target_median"` // reference of the target
-	// The shares of the reference that baseline and target reach, by their medians: value / reference if higher is better,
-	// reference / value if lower is better. 1 is all of it.
+	// BaselineShare and TargetShare are the shares of the reference that the medians reach: value / reference if higher
+	// is better, reference / value if lower is better. 1 is all of it.
 	BaselineShare Number `json:"baseline_share"`
 	TargetShare   Number `json:"target_share"`
 	// ExceededBy is how far the fastest target of the case exceeds the reference, as a fraction, if that is more than
@@ -239,7 +243,7 @@ type TargetRuns struct {
 	Reasons []Reason `json:"reasons"` // reasons for invalid runs, most frequent first
 }
 
-// A Reason is why runs were invalid, with their number.
+// A Reason is a reason for invalid runs, with their number.
 type Reason struct {
 	Text string `json:"reason"`
 	Runs int    `json:"runs"`

@@ -89,7 +89,7 @@ func (r wording) cutAfter(last int) bool {
 	return true
 }
 
-// singleTier describes a group in which no target is ahead of all the rest.
+// singleTier describes a group that is a single tier.
 func (r wording) singleTier(tier []int) string {
 	of := r.countPairs(tier)
 	switch {
@@ -173,7 +173,8 @@ func (r wording) equivalenceWords(of pairCounts) string {
 	return "cannot be told apart or differ by less than " + matters(r.delta)
 }
 
-// orderClaims lists for each target of a tier the ones that it is ahead of, then describes all other pairs.
+// orderClaims lists for each target of a tier the ones that it is ahead of, then describes all other pairs. whose
+// follows "any other two": "" or " of them".
 func (r wording) orderClaims(tier []int, whose string) string {
 	var claims []string
 	for _, i := range tier {

@@ -205,7 +205,7 @@ func (r Row) counts(baseline, ofBaseline, target, ofTarget int) []TargetCount {
 	return []TargetCount{{r.Baseline, baseline, ofBaseline}, {r.Target, target, ofTarget}}
 }
 
-// about removes the warnings that are about another metric.
+// about returns the warnings without those about another metric.
 func about(metric string, warnings []result.Warning) []result.Warning {
 	other := func(w result.Warning) bool { return w.Metric != "" && w.Metric != metric }
 	return slices.DeleteFunc(slices.Clone(warnings), other)

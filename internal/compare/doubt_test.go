@@ -8,8 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestOrderIsCorrected simulates twenty comparisons in which the order of runs has no effect: at most about one
-// experiment in a hundred may warn of the order.
+// TestOrderIsCorrected checks in simulated experiments of twenty comparisons, without any effect of the order of runs,
+// that at most about one experiment in a hundred warns of the order.
 func TestOrderIsCorrected(t *testing.T) {
 	const experiments = 150
 	effects := make([]float64, 10)

@@ -48,7 +48,8 @@ func (t *runTable) exploratoryFamily(rows []Row, judge judge) []*Row {
 	return list
 }
 
-// exploratory returns the rows that are not primary: those of their case's own metric, and the others that have a p.
+// exploratory returns the rows that are not primary: own are those of their case's own metric, others those of other
+// metrics that have a p.
 func exploratory(rows []Row, cases []result.Case) (own, others []*Row) {
 	planned := result.CasesByName(cases)
 	for i := range rows {

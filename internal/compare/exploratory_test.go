@@ -46,8 +46,8 @@ func blockOf(e result.Experiment, block int, names []string, effects []float64, 
 	return runs
 }
 
-// TestStopsAsReported simulates families of cases with clear, small and no effects that stop at different looks: a
-// decision at the time of the stop is also a decision in the report.
+// TestStopsAsReported checks that a decision at the time of a stop is also a decision in the report. It simulates
+// families of cases with clear, small and no effects that stop at different looks.
 func TestStopsAsReported(t *testing.T) {
 	look := defaultLooks(t)
 	effects := []float64{0.05, 0.04, 0.03, 0.02, 0.015, 0.01, 0, 0, 0, 0}
@@ -93,8 +93,8 @@ func TestStopsAsReported(t *testing.T) {
 	}
 }
 
-// TestLettersOfManyCases simulates ten exploratory cases on three identical targets. Different letters, a conclusion
-// that orders targets, or a row that is different may occur in at most 5 % of the experiments.
+// TestLettersOfManyCases checks ten simulated exploratory cases on three identical targets: different letters, a
+// conclusion that orders targets, or a row that is different may occur in at most 5 % of the experiments.
 func TestLettersOfManyCases(t *testing.T) {
 	const experiments = 150
 	effects := make([]float64, 10)

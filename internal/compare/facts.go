@@ -85,7 +85,7 @@ func constantFacts(runs map[int]*result.Run) map[string]string {
 	return same
 }
 
-// byName joins the sorted values of facts of the same name.
+// byName returns the values of the facts by name; several values of one name are sorted and joined.
 func byName(facts []result.Fact) map[string]string {
 	values := map[string][]string{}
 	for _, f := range facts {

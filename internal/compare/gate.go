@@ -19,7 +19,7 @@ var ErrGate = errors.New("not a gate")
 // A Gate is a condition on the outcome of an experiment: on the change of a metric compared with the baseline, or on
 // its median.
 type Gate struct {
-	Text   string    // as given
+	Text   string    // as given, with single spaces
 	Case   string    // pattern of cases, see [result.Match]
 	Metric string    // "" is each case's own
 	Most   bool      // the limit is a maximum (<=), otherwise a minimum (>=)
@@ -134,7 +134,7 @@ func (g Gate) allows(ci Interval) Outcome {
 	return Open
 }
 
-// CheckUnit returns an error if the unit of the limit differs from u, the unit of what.
+// CheckUnit returns an error if the limit is in another unit than u. what names the metric in that error.
 func (g Gate) CheckUnit(what string, u unit.Unit) error {
 	if g.Change || g.Unit == unit.Count || g.Unit == u {
 		return nil
@@ -164,8 +164,8 @@ func (g Gate) words(u unit.Unit) string {
 	return side + unit.Format(g.Limit, u)
 }
 
-// A subject is a target that gates may apply to, with functions that read its runs, each with the error probability
-// alpha of the interval. change is nil for a baseline. has reports whether the target has a case.
+// A subject is a target that gates may apply to. has reports whether it has a case. change and median read its runs,
+// with the error probability alpha of the interval; change is nil for a baseline.
 type subject struct {
 	result.Target
 	has            func(result.Case) bool
@@ -180,7 +180,7 @@ type demand struct {
 	target subject
 }
 
-// demands applies gates to the planned cases except bounds. A gate that matches nothing has no demands.
+// demands returns the gates applied to the planned cases except bounds. A gate that matches nothing has no demands.
 func demands(gates []Gate, cases []result.Case, subjects []subject) []demand {
 	var all []demand
 	for _, g := range gates {

@@ -13,8 +13,8 @@ import (
 // A judge sets the interval and the p of a row from the runs of its case on its two targets.
 type judge func(r *Row, v result.Value, alpha float64)
 
-// groups orders the targets of each case with more than two by the case's own metric. Each pair of targets has the
-// outcome of its row: a primary one, or one of the exploratory family.
+// groups returns a group for each case with more than two targets, ordered by the case's own metric. Each pair of
+// targets has the outcome of its row: a primary one, or one of the exploratory family.
 func (t *runTable) groups(rows []Row, family []*Row) []Group {
 	all := []Group{}
 	decided := map[comparisonKey]Row{}

@@ -186,7 +186,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsGolden compares a case with overlapping neighbours, one with tiers, and one that stopped early.
+// TestGroupsGolden checks the groups of a case with overlapping neighbours, one with tiers, and one that stopped early.
 func TestGroupsGolden(t *testing.T) {
 	w := newWorld(12, "native", "vxlan", "ipip", "bridge", "macvlan")
 	w.e.Design.AllPairs = true

@@ -15,7 +15,7 @@ import (
 // Limits of a headline's length.
 const (
 	mostQuantities = 3 // quantities listed for a target
-	mostDetailed   = 2 // most targets whose changes are given
+	mostDetailed   = 2 // number of targets up to which their changes are given
 )
 
 // A record holds the outcome of the comparisons of a target with a baseline.

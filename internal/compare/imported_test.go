@@ -100,7 +100,7 @@ func TestImportedGatesAreUnpaired(t *testing.T) {
 	}
 }
 
-// TestImportedAgainstOurs compares a table with a results directory, by case, metric and unit.
+// TestImportedAgainstOurs checks that an imported table is compared with a results directory by case, metric and unit.
 func TestImportedAgainstOurs(t *testing.T) {
 	ours, theirs := typical(), newWorld(0, "cilium")
 	theirs.e.ID, theirs.e.Imported, theirs.e.Design = "theirs", "csv", result.Design{Alpha: 0.05, Delta: 0.02}

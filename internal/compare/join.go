@@ -215,7 +215,7 @@ func (j Joined) labelsWith(name string) []string {
 	return labels
 }
 
-// targetsWithout returns the targets of the parts that do not have a case.
+// targetsWithout returns the case as not measured on the targets of the parts that do not have it.
 func (j Joined) targetsWithout(name string) []result.NotMeasured {
 	var list []result.NotMeasured
 	for _, p := range j.parts {
@@ -230,7 +230,7 @@ func (j Joined) targetsWithout(name string) []result.NotMeasured {
 }
 
 // targetPairs returns the comparisons of the targets: with the target of the same name in the first part, or else with
-// its baseline. If the design asks for all pairs, the other pairs follow.
+// the first part's baseline. If the design asks for all pairs, the other pairs follow.
 func (j Joined) targetPairs() []targetPair {
 	var all []targetPair
 	first := j.parts[0].Experiment
@@ -255,7 +255,7 @@ func (j Joined) targetPairs() []targetPair {
 	return all
 }
 
-// runTable sorts the runs of each part separately: attempts, audit and warnings of one part do not affect another.
+// runTable indexes the runs of each part separately: attempts, audit and warnings of one part do not affect another.
 func (j Joined) runTable() *runTable {
 	t := &runTable{e: j.Experiment, targetPairs: j.targetPairs(), byTarget: map[string]*runTable{},
 		all: map[string]map[string][]*result.Run{}, closedLoop: true}
@@ -288,7 +288,7 @@ func (j Joined) Compare() (Comparison, error) {
 	}
 	t := j.runTable()
 	c := newComparison(j.Experiment)
-	c.Placebos = []string{} // another experiment's target is no repetition
+	c.Placebos = []string{} // a target of another experiment is no A/A control
 	for _, p := range j.parts {
 		c.Sessions, c.Visits = append(c.Sessions, p.sessions()...), append(c.Visits, p.visits()...)
 	}

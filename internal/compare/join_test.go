@@ -106,8 +106,8 @@ func TestSixExperiments(t *testing.T) {
 	}
 }
 
-// TestAccuracySixEqualExperiments counts the sets of six experiments of one distribution in which anything differs: all
-// five comparisons together are wrong in at most alpha.
+// TestAccuracySixEqualExperiments checks that of many sets of six experiments of one distribution anything differs in
+// at most alpha: this bounds the error of all five comparisons together.
 func TestAccuracySixEqualExperiments(t *testing.T) {
 	const sets = 400
 	wrong := 0
@@ -215,8 +215,8 @@ func TestAttemptsOfExperiments(t *testing.T) {
 	}
 }
 
-// TestImportsAmongOurs compares a measured experiment with two tables, one of which does not record the better
-// direction.
+// TestImportsAmongOurs checks the comparison of a measured experiment with two tables, one of which does not record the
+// better direction.
 func TestImportsAmongOurs(t *testing.T) {
 	table := func(id string, seed uint64, ratio float64) *world {
 		w := directory(id, seed, ratio, 9)

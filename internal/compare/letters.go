@@ -9,9 +9,10 @@ import (
 // maxColumns limits the work of [letters]: in the worst case n things need 3^(n/3) columns.
 const maxColumns = 128
 
-// letters returns a compact letter display of n things: two of them share a letter if and only if they are not apart.
-// It uses insert and absorb (Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise Comparisons, J.
-// Comput. Graph. Stat. 13, 2004), which needs neither an order nor transitivity. The first thing has the first letter.
+// letters returns a compact letter display of n things: two of them share a letter if and only if apart is false for
+// them. It uses insert and absorb (Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise Comparisons,
+// J. Comput. Graph. Stat. 13, 2004), which needs neither an order nor transitivity. The first thing has the first
+// letter.
 func letters(n int, apart func(i, j int) bool) []string {
 	columns := insertAbsorb(n, apart)
 	if columns == nil {

@@ -66,8 +66,8 @@ func TestLettersAreTheRelation(t *testing.T) {
 	}
 }
 
-// TestLettersOfTheWorstRelation uses couples in which each thing shares a letter with all but one: the columns double
-// with each couple, so that many of them need the other display.
+// TestLettersOfTheWorstRelation checks that insert and absorb gives up on 20 couples that are apart, because its
+// columns double with each couple, and that the display with a column for each pair takes over.
 func TestLettersOfTheWorstRelation(t *testing.T) {
 	const n = 40
 	matrix := make([]bool, n*(n-1)/2)

@@ -67,7 +67,7 @@ func quantities(runs map[int]*result.Run) []result.Value {
 	return found
 }
 
-// matches reports whether two values measure the same thing, as far as both record which direction is better.
+// matches reports whether two values have the same metric and unit, and the same better direction if both record one.
 func matches(x, y result.Value) bool {
 	known := x.Better != metric.Neutral && y.Better != metric.Neutral
 	return x.Metric == y.Metric && x.Unit == y.Unit && (!known || x.Better == y.Better)

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Median is one metric of one case on one target by itself, for experiments without comparisons.
+// A Median holds one metric of one case on one target by itself, for experiments without comparisons.
 type Median struct {
 	Case   string        `json:"case"`
 	Metric string        `json:"metric"`
@@ -28,7 +28,7 @@ type Median struct {
 	// Detectable is the smallest change, as a fraction, that the planned blocks would detect with a probability of 80 % on
 	// another target with runs of the same spread, if all primary cases were compared; null if they would detect none.
 	Detectable Number `json:"detectable"`
-	// UpperBound is the node-to-node reference, with the same share twice; nil if it was not measured.
+	// UpperBound is the node-to-node reference, with the target on both of its sides; nil if it was not measured.
 	UpperBound *UpperBound `json:"upper_bound,omitempty"`
 }
 
@@ -89,9 +89,9 @@ func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Media
 	return m, true
 }
 
-// trendWarnings warns of cases whose own metric rises or falls from run to run. In a comparison a block's drift affects
-// both sides; a single target has no such control, and its interval assumes independent runs. The error probability of
-// all these tests together is at most alpha.
+// trendWarnings returns a warning about the cases whose own metric rises or falls from run to run, if there are any. In
+// a comparison a block's drift affects both sides; a single target has no such control, and its interval assumes
+// independent runs. The error probability of all these tests together is at most alpha.
 func (t *runTable) trendWarnings(list []Median) []Warning {
 	type test struct {
 		name string

@@ -91,8 +91,8 @@ func TestBlockThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestDecidedWithoutALook checks a metric that had reached no look when the case's own metric was decided: it has an
-// estimate and no interval.
+// TestDecidedWithoutALook checks that a metric that had reached no look when its case was decided has an estimate and
+// no interval.
 func TestDecidedWithoutALook(t *testing.T) {
 	w := withMissingPairs(8, 3)
 	w.e.Gates = nil

@@ -117,7 +117,8 @@ func (o *Objective) add(r *result.Run) {
 	}
 	share := above.Number / samples.Number
 	if violates(r) {
-		// Requests not sent to a server in distress failed too, and results of older versions do not count errors.
+		// A run that was stopped counts in full, because requests that were not sent would have failed. Results of
+		// older versions do not count failed requests as above the limit.
 		failed, _ := r.Value(metric.Failed)
 		if share = max(share, failed.Number); stopped(r) {
 			share = 1

@@ -97,9 +97,9 @@ func TestObjectives(t *testing.T) {
 	}
 }
 
-// TestObjectivesOfStalls simulates servers whose 99th percentile is exactly the limit, because of stalls that take 20
-// requests each, or of outages: calling the objective met or not met is an error, and may happen in at most 5 % of the
-// experiments. A server without slow requests is found to meet it, and a bad one not to.
+// TestObjectivesOfStalls checks simulated servers whose 99th percentile is exactly the limit, because of stalls that
+// take 20 requests each, or of outages: calling the objective met or not met is an error, and may happen in at most 5 %
+// of the experiments. A server without slow requests is found to meet it, and a bad one not to.
 func TestObjectivesOfStalls(t *testing.T) {
 	const experiments, samples = 400, 500
 	most := int(experiments * (objectiveAlpha + 3*math.Sqrt(objectiveAlpha*(1-objectiveAlpha)/experiments)))

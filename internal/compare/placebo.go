@@ -8,7 +8,7 @@ import (
 func placebos(e result.Experiment) []string {
 	names := []string{}
 	if e.Imported != "" {
-		return names // runs of another tool have no specification that says anything
+		return names // the specifications of imported targets say nothing
 	}
 	specs := map[string]result.Spec{}
 	for _, x := range e.Targets {

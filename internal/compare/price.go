@@ -63,11 +63,12 @@ type Priced struct {
 	Currency string `json:"currency,omitempty"`
 	Baseline string `json:"baseline"`
 	Target   string `json:"target"`
-	// The price per hour divided by the median in that unit.
+	// BaselinePrice and TargetPrice are the price per hour divided by the median in that unit.
 	BaselinePrice Number `json:"baseline_price"`
 	TargetPrice   Number `json:"target_price"`
-	// Ratio is the target's price of a unit relative to the baseline's: the ratio of the prices divided by that of the
-	// performance, from the row's change and with its interval. It may differ from the ratio of the two prices.
+	// Ratio is the target's price of a unit relative to the baseline's: the ratio of the prices per hour divided by 1 +
+	// the row's change, with the interval of that change. It may differ from TargetPrice / BaselinePrice, which use
+	// medians.
 	Ratio    Number   `json:"ratio"`
 	CI       Interval `json:"ci"`
 	Level    float64  `json:"level"` // confidence of the interval, as in the row
@@ -81,7 +82,7 @@ func perUnit(r Row, volume bool) (per string, of float64, ok bool) {
 	case r.Better != metric.Higher:
 		return "", 0, false
 	case volume && r.Unit == unit.BitPerSecond:
-		return "GB/s", 8e9, r.Role == result.Primary // nobody buys the bandwidth of small blocks
+		return "GB/s", 8e9, r.Role == result.Primary // the bandwidth of small blocks has no useful price
 	case volume && r.Unit == unit.PerSecond:
 		return "1000 IOPS", 1e3, true
 	case r.Unit == unit.BitPerSecond:

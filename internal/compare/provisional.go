@@ -8,9 +8,9 @@ import (
 )
 
 // Provisional returns a function that compares the runs of the first done blocks by the metrics of the verdicts, for
-// display while an experiment runs. The cases in going are undecided, with the interval of an experiment that ended
-// here, which decides nothing; the others have the interval and the verdict of the look at which they stopped. An
-// experiment that cannot be compared has no rows.
+// display while an experiment runs. The cases in going are undecided; their interval is that of an experiment that
+// ended after these blocks, and decides nothing. The other cases have the interval and the verdict of the look at which
+// they stopped. An experiment that cannot be compared has no rows.
 //
 // The experiment is passed to the function again, as with [Stopping]; the design's looks are computed once.
 func Provisional(e result.Experiment) func(e result.Experiment, done int, runs []result.Run, going []string) []Row {

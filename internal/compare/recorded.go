@@ -44,7 +44,7 @@ func compareKinds(x, y result.Kind) int {
 	return cmp.Or(cmp.Compare(x.Code, y.Code), cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Text, y.Text))
 }
 
-// warning returns the warning with the given code.
+// warning returns a warning with the given code about the occurrences.
 func (h countedWarning) warning(code Code, counts ...TargetCount) Warning {
 	return Warning{Code: code, Recorded: &h.first, Varies: h.textsDiffer, Counts: counts}
 }
@@ -59,7 +59,7 @@ func warningsOfAll(runs []*result.Run) warningCounts {
 	return all
 }
 
-// warnings returns the warnings that all runs have.
+// warnings returns the counted warnings as warnings about all runs, sorted.
 func (c warningCounts) warnings() []Warning {
 	var list []Warning
 	for _, k := range slices.SortedFunc(maps.Keys(c), compareKinds) {

@@ -21,7 +21,7 @@ type sides struct {
 	unused           int          // pairs after the look, which do not count
 }
 
-// settle returns s without differences in the last bits of numbers.
+// settle returns s with values made equal that differ only in their last bits.
 func (s sides) settle() sides {
 	both := stats.Settle(s.baseline, s.target)
 	s.baseline, s.target = both[0], both[1]
@@ -35,9 +35,10 @@ func (s sides) firstPairs(n int) sides {
 	return s
 }
 
-// upToLook returns s with the pairs up to the look that its case has reached. A look is a number of pairs: if a case
-// has stopped, or may continue, after a look's blocks but lacks pairs, the last look with enough pairs counts, with its
-// first pairs. If the case ran out of blocks or time, all pairs count, as at a last look.
+// upToLook returns s with the pairs that count for its case, and sets the design. Looks are numbers of pairs, and a
+// case may have fewer pairs than blocks. If the case stopped or is analysed at a look before the last, the first pairs
+// count, up to the last look that there are enough pairs for; below the first look there is no interval. If the case
+// has all planned blocks, or the experiment ended before it was decided, all pairs count, as at a last look.
 func (t *runTable) upToLook(s sides, caseName string) sides {
 	s.look = t.look
 	at := t.lookBlocks
@@ -131,7 +132,7 @@ func newRow(d result.Design, rc result.Case, v result.Value, of targetPair) Row 
 }
 
 // Reversed returns the row with baseline and target exchanged. The log ratio, and so its estimate and interval, changes
-// its sign only, and the verdict stays. The result has no pairs and no sentences.
+// only its sign, and the verdict stays. The result has no pairs, warnings, sentence or reference.
 func (r Row) Reversed() Row {
 	r.Baseline, r.Target = r.Target, r.Baseline
 	r.BaselineMedian, r.TargetMedian = r.TargetMedian, r.BaselineMedian
@@ -181,7 +182,7 @@ func addDetectable(rows []Row, t *runTable, primaries int) {
 }
 
 // detectable returns the smallest change that the planned blocks detect with the default power, missing if there is
-// none. It depends on the number of blocks and alpha only, and is found by simulation, once for each alpha.
+// none. In standard deviations it depends only on the number of blocks and alpha; it is simulated once for each alpha.
 func (t *runTable) detectable(spread, alpha float64) Number {
 	shift, seen := t.detectableShifts[alpha]
 	if !seen {
@@ -298,14 +299,14 @@ func notPositive(values []float64) int {
 	return n
 }
 
-// logRatios returns ln(target / baseline) of each pair, NaN if a value is not above 0; complete reports whether all
-// pairs have one.
+// logRatios returns ln(target / baseline) of each pair, NaN if a value is not above 0; all reports whether every pair
+// has one.
 func (s sides) logRatios() (logs []float64, all bool) {
 	logs, all = make([]float64, len(s.blocks)), true
 	for i := range logs {
 		logs[i] = math.NaN()
 		if s.baseline[i] > 0 && s.target[i] > 0 {
-			// Not the logarithm of the quotient, which overflows.
+			// Not the logarithm of the quotient, which may overflow.
 			logs[i] = math.Log(s.target[i]) - math.Log(s.baseline[i])
 		}
 		all = all && !math.IsNaN(logs[i])

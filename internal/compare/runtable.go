@@ -17,23 +17,23 @@ type runTable struct {
 	look stats.Design // nil if the runs are not paired
 	// targetPairs are the comparisons to make; for each target the one with its baseline comes first.
 	targetPairs []targetPair
-	// byTarget has the part of each target, if several experiments are compared.
+	// byTarget holds, for each target, the table of its own experiment; nil unless several experiments are compared.
 	byTarget map[string]*runTable
-	// stoppedAfter has the blocks after which cases stopped; lookBlocks is the look at which the others are analysed, 0 at
-	// the end.
+	// stoppedAfter holds the blocks after which cases stopped. lookBlocks is the look at which the other cases are
+	// analysed, 0 after the end of the experiment.
 	stoppedAfter stopBlocks
 	lookBlocks   int
 	// detectableShifts caches the detectable changes, in standard deviations, by alpha.
 	detectableShifts map[float64]float64
-	// findings are those of the audit; auditErrors are the runs to leave out because of them.
+	// findings are those of the audit; auditErrors names the runs that are left out because of them.
 	findings    []audit.Finding
 	auditErrors auditErrors
-	// lastAttempt has the runs of the last attempt, by case, block and target.
+	// lastAttempt holds the runs of the last attempt, by case, block and target.
 	lastAttempt map[string]map[int]map[string]*result.Run
-	// all has every run, by case and target.
+	// all holds every run, by case and target.
 	all            map[string]map[string][]*result.Run
 	sharedWarnings warningCounts // warnings that all runs have
-	closedLoop     bool          // all requests of all runs are closed loop
+	closedLoop     bool          // every loop that runs record is closed
 	warnings       []Warning
 }
 
@@ -161,7 +161,7 @@ func blocks(a, b map[int]*result.Run) []int {
 	return both
 }
 
-// metrics lists the metrics with a better direction, the case's own first, then in order of first appearance.
+// metrics lists the metrics that have a better direction, the case's own first, then in order of first appearance.
 func metrics(own string, sides ...map[int]*result.Run) []result.Value {
 	var found []result.Value
 	seen := map[string]bool{}
@@ -200,7 +200,8 @@ func (t *runTable) targetRuns() []TargetRuns {
 	return counted
 }
 
-// mostReasons limits the listed reasons: errors of connections contain an address that differs in each run.
+// mostReasons is the maximum number of listed reasons. There may be as many reasons as runs, because errors of
+// connections contain an address.
 const mostReasons = 5
 
 func countRuns(x result.Target, runs []*result.Run) TargetRuns {

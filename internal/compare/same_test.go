@@ -54,7 +54,8 @@ func TestLastBitsAreNoDifference(t *testing.T) {
 	}
 }
 
-// TestLastBitsAreNoTrend checks a single target whose values rise by one bit per block.
+// TestLastBitsAreNoTrend checks that values of a single target that rise by one bit per block are not taken for a
+// trend.
 func TestLastBitsAreNoTrend(t *testing.T) {
 	w := newWorld(12, "only")
 	w.addCase(stream, result.Primary, "throughput")

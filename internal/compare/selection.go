@@ -6,7 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// losses returns the invalid runs of a case on both sides of a comparison.
+// losses returns the numbers of invalid runs of a case on both sides of a comparison.
 func (t *runTable) losses(caseName string, of targetPair) [2]TargetCount {
 	loss := func(target string) TargetCount {
 		runs := t.all[caseName][target]
@@ -15,12 +15,12 @@ func (t *runTable) losses(caseName string, of targetPair) [2]TargetCount {
 	return [2]TargetCount{loss(of.baseline), loss(of.target)}
 }
 
-// mostSelections is the number of cases up to which each has its own warning; beyond, one warning without numbers
-// covers all.
+// mostSelections is the number of cases up to which each has its own warning; if there are more, one warning without
+// numbers covers all.
 const mostSelections = 3
 
-// selectionWarnings warns of cases in which only one side has invalid runs, however few. The remaining runs of that
-// side may be the good ones, and no interval covers that.
+// selectionWarnings returns warnings about cases in which only one side has invalid runs, however few. The remaining
+// runs of that side may be the good ones, and no interval covers that.
 func (t *runTable) selectionWarnings() []Warning {
 	var names []string
 	var list []Warning

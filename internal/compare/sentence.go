@@ -170,8 +170,8 @@ const (
 	numbersHold  = "These numbers hold for this target" // with a single target
 )
 
-// scope returns the sentence about the targets, machines and times that the results cover. starts are the start times
-// of all runs.
+// scope returns the sentence about the targets, machines and times that the results cover. what is its beginning;
+// starts are the start times of all runs.
 func scope(what string, starts []time.Time, primaries int, alpha float64) string {
 	words := what + ", on the machines and at the time of the measurement"
 	if len(starts) > 0 {

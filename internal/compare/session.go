@@ -38,7 +38,7 @@ const programFact = "knotmeter"
 // volatileFacts describe a moment, not a condition, and are not reported as changes.
 var volatileFacts = []string{"volume-used", "volume-free"}
 
-// sessionsOf returns the sessions with runs, each with the changes since the one before; nil if there are less than
+// sessionsOf returns the sessions with runs, each with the changes since the one before; nil if there are fewer than
 // two.
 func sessionsOf(r result.Results) []Session {
 	var list []Session
@@ -77,7 +77,8 @@ func measuredSessions(r result.Results) (list []result.Session, runs map[int]int
 	return list, runs
 }
 
-// ChangesSince describes in words what a new session finds changed since the last session with runs; "" if nothing.
+// ChangesSince describes in words what has changed in a new session since the last session with runs; "" if nothing
+// has.
 func ChangesSince(r result.Results, now result.Session) string {
 	measured, _ := measuredSessions(r)
 	if len(measured) == 0 {
@@ -86,7 +87,7 @@ func ChangesSince(r result.Results, now result.Session) string {
 	return changesInWords(changes(measured[len(measured)-1], now))
 }
 
-// changes lists the facts that differ between two sessions, of the targets that both have.
+// changes lists what differs between two sessions: the program's version, and the facts of the targets that both have.
 func changes(before, now result.Session) []Change {
 	var list []Change
 	if before.Version != now.Version {
@@ -159,8 +160,9 @@ func FactsOverSessions(r result.Results) map[string][]result.Fact {
 	return all
 }
 
-// valuesOver returns the values in sessions, numbered in the given unit, of those facts of a target that changed after
-// they were recorded.
+// valuesOver returns, by name, those facts of a target that changed over the sessions, each with all its values: "1500,
+// from session 2 on 9000". unit is the word before the number: session or block. recorded holds the facts of the target
+// as first recorded.
 func valuesOver(sessions []result.Session, unit, target string, recorded []result.Fact) map[string]string {
 	values := map[string]string{}
 	before := result.Session{Facts: map[string][]result.Fact{target: recorded}}
@@ -172,7 +174,7 @@ func valuesOver(sessions []result.Session, unit, target string, recorded []resul
 		for _, c := range changes(before, s) {
 			switch {
 			case c.Target != target:
-			case first: // recorded by an earlier session, which has no run
+			case first: // the recorded value is of an earlier session, which has no runs
 				values[c.Fact] = c.Now
 			default:
 				values[c.Fact] = cmp.Or(values[c.Fact], c.Before) + fmt.Sprintf(", from %s %d on %s", unit, s.Number, c.Now)

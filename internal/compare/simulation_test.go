@@ -183,8 +183,9 @@ func (s tally) atMost() int {
 	return int(float64(s.of) * (0.05 + 3*math.Sqrt(0.05*0.95/float64(s.of))))
 }
 
-// TestFamilyWiseError simulates the whole procedure with identical targets: several primary cases and targets, looks,
-// cases that stop early, budgets that end. The share of experiments that find any difference is at most alpha.
+// TestFamilyWiseError checks in simulations of the whole procedure with identical targets that at most alpha of the
+// experiments find any difference: with several primary cases and targets, looks, cases that stop early, and budgets
+// that end.
 func TestFamilyWiseError(t *testing.T) {
 	look := defaultLooks(t)
 	for _, n := range []simulatedExperiment{
@@ -214,8 +215,8 @@ func TestFamilyWiseError(t *testing.T) {
 	}
 }
 
-// TestFalseEquivalence simulates targets that differ by exactly delta: calling them equivalent, or a gate at that limit
-// passed or failed, is an error, and may happen in at most alpha of the experiments.
+// TestFalseEquivalence checks simulated targets that differ by exactly delta: calling them equivalent, or a gate at
+// that limit passed or failed, is an error, and may happen in at most alpha of the experiments.
 func TestFalseEquivalence(t *testing.T) {
 	look := defaultLooks(t)
 	for _, n := range []simulatedExperiment{
@@ -242,9 +243,9 @@ func TestFalseEquivalence(t *testing.T) {
 	}
 }
 
-// TestPower simulates differences of one standard deviation of a pair, and of a half. The expected rates and mean
-// numbers of blocks are those of simulations of the statistic alone, with Pocock-like spending at each look: 1.0 with
-// 12.6 blocks, 0.63 with 23.5.
+// TestPower checks how often, and after how many blocks, differences of one standard deviation of a pair, and of a
+// half, are detected. The expected rates and mean numbers of blocks are those of simulations of the statistic alone,
+// with Pocock-like spending at each look: 1.0 with 12.6 blocks, 0.63 with 23.5.
 func TestPower(t *testing.T) {
 	look := defaultLooks(t)
 	for _, c := range []struct {

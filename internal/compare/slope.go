@@ -12,8 +12,9 @@ import (
 )
 
 // A Slope describes how a case's own metric changes with a numeric option that is the only difference between targets.
-// Each block has its own straight line through its runs, by least squares; estimate and interval are those of these
-// lines' slopes, as those of a [Row] are of the blocks' changes. The intervals of all primary cases hold together.
+// A straight line is fitted to the runs of each block by least squares. Estimate and interval are computed from the
+// slopes of these lines, as those of a [Row] are from the changes of the blocks. The intervals of all primary cases
+// hold together.
 type Slope struct {
 	Case   string        `json:"case"`
 	Metric string        `json:"metric"`
@@ -21,7 +22,7 @@ type Slope struct {
 	Better metric.Better `json:"better"`
 	Role   result.Role   `json:"role"`
 	Option string        `json:"option"` // the numeric option of the targets
-	Per    float64       `json:"per"`    // number of steps of the option that the estimate is for
+	Per    float64       `json:"per"`    // increase of the option that Estimate is for: 1, 10, 100 or 1000
 	Points []SlopePoint  `json:"points"` // in ascending order of numbers
 	Blocks int           `json:"blocks"` // with a valid run on every target
 
@@ -63,7 +64,7 @@ func (t *runTable) slopes() []Slope {
 	return list
 }
 
-// slope returns the slope of a case. It is not ok for references, and if no block was measured on all targets.
+// slope returns the slope of a case. It is not ok for references, or if no block was measured on all targets.
 func (t *runTable) slope(rc result.Case, l ladder, primaries int) (s Slope, ok bool) {
 	m := metric.Named(rc.Metric)
 	s = Slope{Case: rc.Name, Metric: rc.Metric, Unit: m.Unit, Better: m.Better, Role: rc.Role, Option: l.Option,

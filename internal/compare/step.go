@@ -8,12 +8,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// unknownStep is the step of a metric with a single distinct value, or of which only a lower bound is known.
+// unknownStep is the step, as a fraction, of a metric with a single distinct value, or of which only a lower bound is
+// known.
 const unknownStep = 1
 
 // stepOf returns the resolution of a metric as a fraction: the one that the runs record, or the one that their values
-// show. If most values occur several times, that is the smallest distance between distinct values; if all values are
-// the same, the resolution is unknown.
+// show, whichever is larger. If most values occur several times, the latter is the smallest distance between distinct
+// values; if all values are the same, the resolution is unknown.
 func stepOf(known []float64, values ...[]float64) float64 {
 	step := 0.0
 	if len(known) > 0 {

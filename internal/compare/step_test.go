@@ -25,8 +25,8 @@ func TestStepOf(t *testing.T) {
 	}
 }
 
-// TestStepsWiden uses a metric on a grid of 5 %: runs on the same rate are not equivalent, and runs on neighbouring
-// rates do not differ by more than delta.
+// TestStepsWiden checks a metric on a grid of 5 %: runs on the same rate are not equivalent, and runs on neighbouring
+// rates are not different.
 func TestStepsWiden(t *testing.T) {
 	for ratio, want := range map[float64]Verdict{1: Undecided, 1.05: Undecided, 1.5: Different} {
 		w := newWorld(11, "a", "b")

@@ -7,14 +7,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// An analysisPlan is the checked design of an experiment, with what is costly to compute or can be invalid.
+// An analysisPlan holds what is computed once from the design of an experiment: what is costly or may be invalid.
 type analysisPlan struct {
 	look             stats.Design
 	gates            []Gate
 	detectableShifts map[float64]float64 // cache of detectable shifts by alpha
 }
 
-// newAnalysisPlan returns an error that wraps ErrExperiment if the plan of e allows no comparison.
+// newAnalysisPlan checks the plan of e. It returns an error that wraps ErrExperiment if the plan allows no comparison.
 func newAnalysisPlan(e result.Experiment) (analysisPlan, error) {
 	if err := check(e); err != nil {
 		return analysisPlan{}, err
@@ -32,12 +32,11 @@ func newAnalysisPlan(e result.Experiment) (analysisPlan, error) {
 //
 // Without looks every case has all blocks. With looks, every case that continues does so up to the next look. There a
 // case stops when each comparison of its own metric is different or equivalent: a primary one by its repeated interval
-// at alpha / m; any other by that at alpha, and under control of the false discovery rate among all comparisons of
-// [runTable.plannedExploratory]. Each gate on the case must have passed or failed as well. Everything stops when all
-// primary comparisons are decided, or all others if none is primary, and all gates. Comparisons that can get no more
-// data do not keep a case going; values without a ratio do, up to the last look. A comparison that lacks pairs is
-// judged at the look that its pairs have reached, see [runTable.upToLook]. A bound continues as long as a case that
-// refers to it.
+// at 1 - alpha / m; any other by that at 1 - alpha, and under control of the false discovery rate among all comparisons
+// that are not primary. Each gate on the case must have passed or failed as well. Everything stops when all primary
+// comparisons are decided, or all others if none is primary, and all gates. Comparisons that can get no more data do
+// not keep a case going; values without a ratio do, up to the last look. A comparison that lacks pairs is judged at the
+// last look that its pairs are enough for. A bound continues as long as a case that refers to it.
 //
 // The function keeps no state: it repeats all looks from the first one, each with the runs up to it, so that a resumed
 // experiment takes the same decisions as before.
@@ -86,7 +85,7 @@ func remainingCases(e result.Experiment, stopped stopBlocks) []string {
 	return names
 }
 
-// replayLooks repeats the decisions of all looks up to done blocks, without the runs with errors in wrong.
+// replayLooks repeats the decisions of all looks up to done blocks. The runs with errors in wrong are left out.
 func (p analysisPlan) replayLooks(e result.Experiment, done int, runs []result.Run, wrong auditErrors) stopBlocks {
 	stopped := stopBlocks{}
 	for _, at := range e.Design.Looks {
@@ -144,7 +143,8 @@ type interimAnalysis struct {
 	demands   []demand
 }
 
-// interimAt takes the runs of the first blocks; of a case that stopped before, only those up to its end.
+// interimAt returns the analysis at the look after at blocks. A case that stopped earlier has only the blocks up to its
+// end.
 func (p analysisPlan) interimAt(e result.Experiment, at int, runs []result.Run, stopped stopBlocks) interimAnalysis {
 	var known []result.Run
 	for _, r := range runs {
@@ -157,8 +157,9 @@ func (p analysisPlan) interimAt(e result.Experiment, at int, runs []result.Run, 
 	return interimAnalysis{t, countPrimaryPlanned(e), demands(p.gates, e.Cases, t.subjects(t.readChange))}
 }
 
-// openCases returns the cases with a comparison that more blocks may decide, judged without the exploratory ones, whose
-// rows it returns.
+// openCases returns the cases that cannot stop yet, before exploratory comparisons are judged: those with an undecided
+// primary comparison, or with a comparison that more blocks may make possible. It also returns the rows of the
+// exploratory comparisons.
 func (s interimAnalysis) openCases() (open map[string]bool, rows map[comparisonKey]Row) {
 	open, rows = map[string]bool{}, map[comparisonKey]Row{}
 	for _, rc := range s.e.Cases {
@@ -176,9 +177,10 @@ func (s interimAnalysis) openCases() (open map[string]bool, rows map[comparisonK
 	return open, rows
 }
 
-// addUndecidedExploratory adds the cases with an undecided exploratory comparison to the open ones. In the report, a
-// case that stops here is judged together with cases that had more blocks, whose p may rise until then. So whatever is
-// not final counts with a p of 1, and a decision made here can only become clearer.
+// addUndecidedExploratory adds the cases with an undecided exploratory comparison to the open ones. final reports
+// whether a case gets no more blocks. In the report, a case that stops here is judged together with cases that had more
+// blocks, whose p may rise until then. So each comparison of a case that is not final counts with a p of 1, and a
+// decision made here can only become clearer.
 func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, open map[string]bool,
 	final func(name string) bool) {
 	family := s.plannedExploratory()
@@ -212,8 +214,8 @@ func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, ope
 	}
 }
 
-// row compares the case's own metric. If that is not possible yet, pending reports whether more blocks may help: a
-// metric that no run has stays missing.
+// row compares two targets by the case's own metric; judged is false if that is not possible yet. Then pending reports
+// whether more blocks may help: a metric that no run has stays missing.
 func (s interimAnalysis) row(rc result.Case, of targetPair) (r Row, judged, pending bool) {
 	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
 	v, ok := find(rc.Metric, a, b)
@@ -280,13 +282,13 @@ func (t *runTable) lastBlockOfAll() int {
 	return last
 }
 
-// isLastLook reports whether a case had the maximum number of blocks.
+// isLastLook reports whether a case of a design with several looks had the maximum number of blocks.
 func (t *runTable) isLastLook(caseName string) bool {
 	return len(t.e.Design.Looks) > 1 && t.lastBlock(caseName) >= t.e.Design.Blocks
 }
 
-// warnEnd warns of a case that has fewer blocks than the maximum, unless it stopped because it was decided, or was
-// given up, which another warning covers.
+// warnEnd warns of a case that has fewer blocks than the maximum because the experiment ended. Cases that were decided
+// or given up have no such warning.
 func (t *runTable) warnEnd(r *Row) {
 	ran, end := t.lastBlock(r.Case), t.e.Design.Blocks
 	if t.stoppedAfter[r.Case] != 0 {

@@ -77,8 +77,8 @@ func TestStoppingOfBoundsAlone(t *testing.T) {
 	}
 }
 
-// TestStoppingByCase follows four cases with bounds: one is different at the first look, one is equivalent, one stays
-// undecided, one is exploratory.
+// TestStoppingByCase checks after which blocks four cases stop, with their bounds: one is different, one is equivalent,
+// one stays undecided, one is exploratory.
 func TestStoppingByCase(t *testing.T) {
 	look := defaultLooks(t)
 	w := sequential("a", "b")
@@ -160,8 +160,8 @@ func TestStoppingTheExperiment(t *testing.T) {
 	}
 }
 
-// TestStoppingIsAReplay carries out an experiment block by block, and repeats every decision with all later runs known:
-// decisions stay the same, and stopped cases do not continue.
+// TestStoppingIsAReplay checks that decisions depend on earlier runs alone: it carries out an experiment block by
+// block, and repeats every decision with all later runs known. Cases that stopped do not continue.
 func TestStoppingIsAReplay(t *testing.T) {
 	build := func() *world {
 		w := sequential("a", "b", "c")
@@ -381,8 +381,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// FuzzStopping builds experiments from bytes. The cases that continue are part of the plan, depend only on earlier
-// blocks, and never become more.
+// FuzzStopping checks, for experiments built from bytes, that the cases that continue are part of the plan, depend only
+// on earlier blocks, and never become more.
 func FuzzStopping(f *testing.F) {
 	f.Add([]byte("an experiment of two targets and one case, of which little is known"), uint8(11))
 	f.Add(slices.Repeat([]byte{7, 1, 33, 200, 250, 9}, 90), uint8(30))

@@ -15,12 +15,12 @@ import (
 // minUnpaired is the number of runs on each side below which an unpaired comparison has no verdict.
 const minUnpaired = 6
 
-// An unpaired compares targets without blocks that pair their runs, by Mann-Whitney and its shift interval on the
-// logarithms.
+// An unpaired compares targets whose runs are not paired by blocks: by the Mann-Whitney test of the logarithms and its
+// shift interval.
 type unpaired struct {
 	*runTable
 	primaries int
-	unmatched map[Unmatched]bool // metrics that only one side has
+	unmatched map[Unmatched]bool // metrics that are compared with nothing
 }
 
 // numberRuns numbers imported runs, which have no blocks, among those of their case and target, so that all of them
@@ -74,7 +74,7 @@ func (u unpaired) compareCase(rc result.Case, of targetPair) []Row {
 	return rows
 }
 
-// addDoubts adds the warnings that the runs of a row give reason for.
+// addDoubts adds the warnings about the runs of a row.
 func (u unpaired) addDoubts(r *Row, a, b map[int]*result.Run) {
 	x, y := constantFacts(a)[factLoop], constantFacts(b)[factLoop]
 	switch {
@@ -89,9 +89,9 @@ func (u unpaired) addDoubts(r *Row, a, b map[int]*result.Run) {
 	r.Warnings = append(r.Warnings, (&runTable{sharedWarnings: both}).runWarnings(*r, a, b)...)
 }
 
-// upperBound compares a row of a case's own metric with the case's bound, each side with the bound on its own underlay
-// in its own experiment; it returns nil if neither has one. Other metrics are no share of a bound: a slower path may
-// well have fewer retransmits.
+// upperBound compares a row of a case's own metric with the case's reference, each side with the reference on its own
+// underlay in its own experiment; it returns nil if neither has one. Other metrics get no share: a slower path may well
+// have fewer retransmits.
 func upperBound(rc result.Case, r Row, of targetPair, t *runTable) *UpperBound {
 	if r.Metric != rc.Metric {
 		return nil
@@ -116,7 +116,8 @@ func share(better metric.Better, median Number, bound float64) Number {
 	return Number(float64(median) / bound)
 }
 
-// boundOf returns the case that bounds the row's, and its values above 0 that apply to a target.
+// boundOf returns the name of the case that is the reference of the row's case, and its values above 0 on the underlay
+// of a target.
 func (t *runTable) boundOf(r Row, target string) (name string, values []float64) {
 	t = t.of(target)
 	rc, _ := t.e.Case(r.Case)
@@ -196,7 +197,7 @@ func logarithms(values []float64) []float64 {
 	return logs
 }
 
-// equivalencePUnpaired is equivalenceP for two samples of logarithms.
+// equivalencePUnpaired returns the p of the same hypothesis as equivalenceP, for two unpaired samples of logarithms.
 func equivalencePUnpaired(x, y []float64, shift, delta float64) float64 {
 	p := 0.0
 	if !(shift > math.Log1p(-delta) && shift < math.Log1p(delta)) {

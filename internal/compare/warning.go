@@ -9,7 +9,7 @@ import (
 )
 
 // A Warning is a caveat about a comparison or a row: a code, and the arguments of the sentence that package report
-// writes for it. The comment of a code names those that it sets.
+// writes for it. The comment of a code names the arguments that are set.
 type Warning struct {
 	Code Code `json:"code"`
 	// In holds the labels of the experiments that have the warning, if several are compared and not all have it.
