@@ -97,8 +97,9 @@ func (t *textReport) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// matrix writes two targets side by side if there is enough space, and more of them below each other. Many targets have
-// a line each.
+// matrix writes the table of results in one of four layouts: a line for each target if they are ranked; a column for
+// each target if there is enough space and lines would not fit a screen; two targets side by side if there is enough
+// space; otherwise a line for each target below its case.
 func (t *textReport) matrix(in Input, h answer) {
 	if len(h.Rows) == 0 {
 		return
@@ -202,7 +203,7 @@ func shortRange(c answerCell) string {
 	return interval
 }
 
-// verdictCodes are the SGR codes of verdicts: yellow and cyan differ for every kind of colour vision.
+// verdictCodes are the SGR codes of verdicts. Yellow and cyan can be told apart with every kind of colour vision.
 var verdictCodes = map[chart.Mark]string{
 	chart.Worse: "1;33", chart.Better: "1;36", chart.Same: "1", chart.Undecided: "2",
 }

@@ -41,7 +41,7 @@ type findingList struct {
 	byCase map[string][]finding
 }
 
-// maxMarks is the number of findings marked next to one value; the list has all.
+// maxMarks is the maximum number of findings marked next to one value; the list has all.
 const maxMarks = 2
 
 // newFindings sorts and numbers the findings of a comparison.

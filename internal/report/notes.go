@@ -16,7 +16,7 @@ func notes(r compare.Row) []string {
 	return append([]string{"In its own unit: " + difference(r) + "."}, list...)
 }
 
-// maxNotes is the number of notes on single comparisons next to a table.
+// maxNotes is the maximum number of notes on single comparisons next to a table.
 const maxNotes = 12
 
 // chooseNotes returns at most most notes of the rows of groups, each text once, in order, and the number of omitted

@@ -17,7 +17,7 @@ import (
 type TextOptions struct {
 	Colour  bool // colours verdicts with escape sequences; the caller honours NO_COLOR
 	Verbose bool // adds exploratory cases, notes, facts and times
-	Width   int  // columns of a line, at least [minWidth]; [prose.Columns] if 0 or Verbose
+	Width   int  // columns of a line, raised to [minWidth]; [prose.Columns] if 0 or Verbose
 }
 
 // Matrix writes only the table of [Text], for an experiment in progress. The error is the writer's.
@@ -94,7 +94,7 @@ func (t *textReport) width() int {
 // proseWidth returns the width of paragraphs, in columns: longer lines are hard to read.
 func (t *textReport) proseWidth() int { return min(t.width(), 100) }
 
-// head writes headline, summary and warnings.
+// head writes the headline, the summary, and what changed between sessions or visits.
 func (t *textReport) head(c compare.Comparison) {
 	t.Paragraph("", "", c.Headline+".")
 	t.Paragraph("", "", c.Summary)
@@ -107,7 +107,7 @@ func (t *textReport) head(c compare.Comparison) {
 	t.Line("")
 }
 
-// gates writes the outcome of each gate, before everything else, because gates determine the exit status.
+// gates writes the outcome of each gate, before all tables, because gates determine the exit status.
 func (t *textReport) gates(list []compare.Gated) {
 	if len(list) == 0 {
 		return

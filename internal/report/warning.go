@@ -14,7 +14,7 @@ import (
 
 // WarningText returns the text of a warning, without the full stop that ends it as a sentence.
 func WarningText(w compare.Warning) string {
-	text := string(w.Code) // of a later version
+	text := string(w.Code) // a code of a later version
 	if render, known := warningTexts[w.Code]; known {
 		text = render(w)
 	}
@@ -304,7 +304,7 @@ func countsText(counts []compare.TargetCount, noun string) string {
 	return prose.Enumerate(parts)
 }
 
-// recordedText returns a recorded warning of those who have it.
+// recordedText returns the text of a recorded warning after who has it, such as "All runs: …".
 func recordedText(who string, w compare.Warning) string {
 	if w.Varies {
 		who += ", for example"

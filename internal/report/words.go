@@ -33,7 +33,7 @@ func sign(m chart.Mark) string {
 	return "~"
 }
 
-// betterText returns a text on which values of a metric are better.
+// betterText returns a text about which direction of a metric is better.
 func betterText(b metric.Better) string {
 	switch b {
 	case metric.Higher:
@@ -120,7 +120,7 @@ func intervalEnd(v float64, u unit.Unit) string {
 	return unit.Format(v, u)
 }
 
-// referenceName is the name of a bound in reports: it is a limit only if no target exceeds it.
+// referenceName is the name of a bound in reports. It is not called a limit, because targets may exceed it.
 const referenceName = "node-to-node reference"
 
 // references formats the reference of the first target, and those of other targets that differ from it, with the names
