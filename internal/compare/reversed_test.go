@@ -10,7 +10,7 @@ import (
 // TestReversed checks that a reversed row equals the comparison with the baseline exchanged.
 func TestReversed(t *testing.T) {
 	there, back := pairsWorld("a", "b"), pairsWorld("b", "a")
-	got, want := compare(t, there, nil).Comparisons[0].Reversed(), compare(t, back, nil).Comparisons[0]
+	got, want := compare(t, there, nil).Comparisons[0].Reversed(0.02), compare(t, back, nil).Comparisons[0]
 	near := func(a, b float64) bool { return a == b || math.Abs(a-b) < 1e-9 }
 	if got.Baseline != "b" || got.Target != "a" || got.Verdict != want.Verdict || got.Verdict != Different ||
 		got.Direction != want.Direction ||
@@ -18,13 +18,18 @@ func TestReversed(t *testing.T) {
 		!near(float64(got.Change), float64(want.Change)) || !near(got.CI.Lo, want.CI.Lo) || !near(got.CI.Hi, want.CI.Hi) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	none := Row{Change: Missing(), CI: unbounded()}.Reversed()
+	none := Row{Change: Missing(), CI: unbounded()}.Reversed(0.02)
 	if none.Change.Known() || none.CI != unbounded() {
 		t.Errorf("without an interval: %+v", none)
 	}
-	shift := Row{Change: Missing(), CI: unbounded(), Shift: &Shift{2, Interval{1, 4}}}.Reversed().Shift
+	shift := Row{Change: Missing(), CI: unbounded(), Shift: &Shift{2, Interval{1, 4}}}.Reversed(0.02).Shift
 	if *shift != (Shift{-2, Interval{-4, -1}}) {
 		t.Errorf("%+v", shift)
+	}
+	for lo, want := range map[float64]Verdict{-0.01: Equivalent, -0.0199: Undecided} {
+		if r := (Row{Verdict: Equivalent, CI: Interval{lo, 0.01}}).Reversed(0.02); r.Verdict != want {
+			t.Errorf("[%g, 0.01] reversed is %s, [%g, %g]; want %s", lo, r.Verdict, r.CI.Lo, r.CI.Hi, want)
+		}
 	}
 }
 

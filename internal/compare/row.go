@@ -132,8 +132,9 @@ func newRow(d result.Design, rc result.Case, v result.Value, of targetPair) Row 
 }
 
 // Reversed returns the row with baseline and target exchanged. The log ratio, and so its estimate and interval, changes
-// only its sign, and the verdict stays. The result has no pairs, warnings, sentence or reference.
-func (r Row) Reversed() Row {
+// only its sign, and the verdict stays, except where the inverse of an equivalent change exceeds delta: -1.99 % becomes
+// +2.03 %. The result has no pairs, warnings, sentence or reference.
+func (r Row) Reversed(delta float64) Row {
 	r.Baseline, r.Target = r.Target, r.Baseline
 	r.BaselineMedian, r.TargetMedian = r.TargetMedian, r.BaselineMedian
 	r.BaselineQuartiles, r.TargetQuartiles = r.TargetQuartiles, r.BaselineQuartiles
@@ -156,6 +157,9 @@ func (r Row) Reversed() Row {
 		r.Direction = WorseThan
 	case WorseThan:
 		r.Direction = BetterThan
+	}
+	if r.Verdict == Equivalent && !r.CI.Within(delta) {
+		r.Verdict, r.Direction = Undecided, None
 	}
 	r.Pairs, r.Warnings, r.Sentence, r.UpperBound = nil, nil, "", nil
 	return r

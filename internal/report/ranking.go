@@ -89,7 +89,7 @@ func (b *builder) ranking(h answer, rows []answerRow) ranking {
 	for _, row := range b.in.Comparison.Comparisons {
 		compared[[4]string{row.Case, row.Metric, row.Baseline, row.Target}] = row
 		if b.in.Experiment.Design.AllPairs {
-			compared[[4]string{row.Case, row.Metric, row.Target, row.Baseline}] = row.Reversed()
+			compared[[4]string{row.Case, row.Metric, row.Target, row.Baseline}] = row.Reversed(b.in.Comparison.Delta)
 		}
 	}
 	var order []int
