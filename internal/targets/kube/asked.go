@@ -17,8 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
-// inClusterURL is the URL of the API server in pods, by a name in its certificate. Pods take the address from their
-// environment.
+// inClusterURL is the URL of the API server for clients in pods; its host is a name in the certificate. The clients
+// take the IP address from their environment.
 const inClusterURL = "https://kubernetes.default.svc"
 
 // addAPI adds the API server to the place of a pod that asks it.
@@ -45,7 +45,8 @@ func (k *claimed) endpoint(node string) host.Endpoint {
 	return e
 }
 
-// newLocal returns this machine as a client with the kubeconfig's credentials. node is where the runs' pods start.
+// newLocal returns this machine as a client with the kubeconfig's credentials. node is the node on which runs start
+// pods.
 func (k *claimed) newLocal(ctx context.Context, node string) (*site.Local, error) {
 	if len(k.localAgent) == 0 {
 		return nil, result.NotSupported("this program has no agent for this machine; leave vantage=here out")
@@ -103,7 +104,7 @@ func (k *claimed) objectHealth(ctx context.Context, p *part) []string {
 	return nil
 }
 
-// removeObjects removes the objects of runs, which alone have a run label.
+// removeObjects removes the objects of runs, recognized by their run label.
 func (k *claimed) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objectCleanupTime)
 	defer cancel()
@@ -159,7 +160,7 @@ func (k *claimed) accountJobPod() corev1.PodSpec {
 	return pod
 }
 
-// dropAccount lets the account expire, if there is one.
+// dropAccount forgets the account, if there is one, and lets it expire.
 func (k *claimed) dropAccount() {
 	if k.account == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// Begin connects to the cluster and claims it, and also this machine if it is the client. It returns warnings.
+// Begin connects to the cluster and claims it, and claims this machine too if it is the client. It returns warnings.
 func (k *kubeTarget) Begin(ctx context.Context, p targets.Plan) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -36,8 +36,8 @@ func (k *kubeTarget) Begin(ctx context.Context, p targets.Plan) ([]string, error
 	return append(warnings, more...), err
 }
 
-// claimCluster creates the Lease before it looks for those of others, so that one of two simultaneous experiments sees
-// the other.
+// claimCluster claims the cluster, and returns warnings. It creates the Lease before it looks for those of others, so
+// that at least one of two experiments that begin at the same time sees the other.
 func (k *claimed) claimCluster(ctx context.Context) (warnings []string, err error) {
 	err = k.ensureNamespace(ctx)
 	switch {
@@ -67,8 +67,9 @@ func (k *claimed) claimCluster(ctx context.Context) (warnings []string, err erro
 	return append(warnings, more...), err
 }
 
-// renewLapsedClaim returns why others may have considered the experiment over since the last call, and claims the
-// cluster again. The error Is targets.ErrBusy if others run there now, unless the plan shares the cluster.
+// renewLapsedClaim claims the cluster again if the claim lapsed. It returns why others may have considered the
+// experiment over since the last call; "" if they cannot have. The error Is targets.ErrBusy if others run there now,
+// unless the plan shares the cluster.
 func (k *claimed) renewLapsedClaim(ctx context.Context) (why string, err error) {
 	if why = k.lease.LapseReason(); why == "" && k.busy == nil {
 		return "", nil
@@ -90,7 +91,8 @@ func (k *claimed) renewLapsedClaim(ctx context.Context) (why string, err error) 
 	return why, reclaimErr
 }
 
-// withClaimHealth adds to the health of a place whether the claim on the cluster lapsed meanwhile.
+// withClaimHealth returns a health check that calls health, which may be nil, and also reports whether the claim on the
+// cluster lapsed.
 func (k *claimed) withClaimHealth(health func(context.Context) []string) func(context.Context) []string {
 	return func(ctx context.Context) []string {
 		var list []string
@@ -108,7 +110,8 @@ func (k *claimed) withClaimHealth(health func(context.Context) []string) func(co
 	}
 }
 
-// releaseClaim ends the claim. If stays, something else is left and the Lease stays too.
+// releaseClaim ends the claims on this machine and on the cluster. If stays is set, something else is left and the
+// Lease stays too.
 func (k *claimed) releaseClaim(ctx context.Context, stays bool) error {
 	_ = k.machine.Close() // the lock ends with the process at the latest
 	return k.lease.End(ctx, stays)

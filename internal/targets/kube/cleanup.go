@@ -37,8 +37,8 @@ func removeNamespace(ctx context.Context, api kubernetes.Interface, name string)
 	return nil
 }
 
-// remainingPods names the pods that keep a namespace from being removed, which are on nodes that do not answer; "" if
-// unknown.
+// remainingPods describes the pods that keep a namespace from being removed because their nodes do not answer; "" if
+// none is known.
 func remainingPods(ctx context.Context, api kubernetes.Interface, namespace string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cluster.ProbeTime)
 	defer cancel()
@@ -58,8 +58,9 @@ func remainingPods(ctx context.Context, api kubernetes.Interface, namespace stri
 // only gradually.
 const cleanTime = 3 * time.Minute
 
-// cleanCluster reports everything with our label to how.Found, and removes what no running experiment owns. An
-// experiment runs for lives after its last heartbeat.
+// cleanCluster reports all objects with our label to how.Found, and removes those that how allows: leftovers, or with
+// how.All everything. An experiment counts as running until lives after its last heartbeat. cleanCluster returns the
+// names of the removed objects.
 func cleanCluster(
 	ctx context.Context, c *cluster.Cluster, namespace string, how targets.Cleaning, lives time.Duration,
 ) (removed []string, _ error) {
@@ -84,8 +85,8 @@ func cleanCluster(
 	if err := add(removeObjects(ctx, c, namespace, selector, objectKinds, s.removes)); err != nil {
 		return removed, err
 	}
-	// Pods and their volumes come before the namespaces, so that their removal is awaited. An object that must stay does
-	// not keep the others.
+	// Pods and their volumes come before the namespaces, so that their removal is awaited. Objects that must stay
+	// do not prevent the removal of the others.
 	stay := add(removeSites(ctx, c, namespace, selector, s.removes))
 	if err := add(removeObjects(ctx, c, namespace, selector+","+labelRun, namespaceKind, s.removes)); err != nil {
 		return removed, errors.Join(stay, err)
@@ -136,7 +137,8 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s selection)
 	return removed, errors.Join(errs...)
 }
 
-// removeSites removes pods, Services and claims that a selector finds; namespace "" is all namespaces.
+// removeSites removes the pods and Services that a selector finds and takes accepts, and the claims that the selector
+// finds. It returns their names. namespace "" is all namespaces.
 func removeSites(
 	ctx context.Context, api kubernetes.Interface, namespace, selector string, takes func(listedObject) bool,
 ) ([]string, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 // Facts returns what the API server shows, and what the pods of a temporary site report. It fails if that site cannot
-// be opened, because then no run could be either.
+// be opened, because then no site for runs could be opened either.
 func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	r, err := k.reach(ctx)
 	if err != nil {
@@ -69,8 +69,9 @@ func (k *claimed) facts(ctx context.Context) ([]result.Fact, error) {
 	return slices.Concat(facts, k.identity(ctx), k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
 }
 
-// inspectHosts opens a site with a pod and, if possible, a pod in the network of its node, and takes the reports of
-// both. With network= nodes need a separate site; runs do not, so its failure only leaves the nodes unknown.
+// inspectHosts opens a site with a pod and, if possible, a pod in the network of its node, and adds the reports of both
+// to e. With network=, the node needs a separate site. No run needs that site, so its failure only leaves facts of the
+// node unknown.
 func (k *claimed) inspectHosts(ctx context.Context, e *inspection.Evidence) error {
 	network := k.options.Network
 	if network == "" {

@@ -51,8 +51,8 @@ func (k *reached) checkIdentity(ctx context.Context, recorded []result.Fact) err
 		"which the target names that one, or begin a new experiment", text(now), text(recorded))
 }
 
-// Where names the context of the kubeconfig and the API server. A cluster counts as shared unless its address is a
-// loopback one, reached without a proxy.
+// Where describes the context of the kubeconfig and the API server. The cluster counts as shared unless its address is
+// a loopback address and is reached without a proxy.
 func (k *named) Where() (words string, shared bool, err error) {
 	name, config, err := k.options.Kubeconfig.Load()
 	if err != nil {

@@ -16,14 +16,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// An unavailable error concerns the whole target, and Is targets.ErrUnavailable.
+// An unavailable error concerns the whole target. It Is targets.ErrUnavailable.
 type unavailable struct{ error }
 
 func (a unavailable) Is(err error) bool { return err == targets.ErrUnavailable }
 
 func (a unavailable) Unwrap() error { return a.error }
 
-// classifyParts classifies the errors of each part, and returns one that concerns all of them.
+// classifyParts classifies the errors of each part. It returns the first error that concerns all parts, or any error if
+// ctx has ended.
 func (k *reached) classifyParts(ctx context.Context, parts []*part) error {
 	for _, p := range parts {
 		for _, err := range p.errorFields() {
@@ -41,8 +42,9 @@ func (k *reached) classifyParts(ctx context.Context, parts []*part) error {
 	return nil
 }
 
-// classify marks an error that concerns the whole cluster, or our rights there, as unavailable. A case that Supports
-// accepted and that has no node now has lost its node.
+// classify marks an error as unavailable if it concerns the whole cluster or the user's rights there. While a node that
+// runs may use is not ready, it marks other errors too, except refused paths: Supports accepted these cases, so they
+// lack only the node.
 func (k *reached) classify(ctx context.Context, err error) error {
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return err
@@ -62,7 +64,7 @@ func (k *reached) classify(ctx context.Context, err error) error {
 	return err
 }
 
-// concernsAll reports whether an error is about the cluster or our rights there, and not about a case.
+// concernsAll reports whether an error is about the cluster or the user's rights there, and not about a case.
 func concernsAll(c *cluster.Cluster, err error) bool {
 	return c.Unavailable() || cluster.Unreached(err) || diagnosis.NamespaceGone(err) || diagnosis.Denied(err) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsServiceUnavailable(err)
@@ -78,7 +80,8 @@ func (k *named) isPathRefusal(err error) bool {
 	return false
 }
 
-// unreadyNodes describes the nodes of runs that are not ready now; "" if all are, or if it is unknown.
+// unreadyNodes describes the nodes that runs may use and that are not ready now; "" if all are ready, or if that is
+// unknown.
 func (k *reached) unreadyNodes(ctx context.Context) string {
 	if k.cluster.Unavailable() {
 		return ""

@@ -29,7 +29,7 @@ const (
 	annotationClaim = "knotmeter.dev/claim"
 
 	renewInterval = 30 * time.Second // between heartbeats
-	// leaseDuration is how long an experiment counts as running after its last heartbeat; three in a row may be lost.
+	// leaseDuration is how long an experiment counts as running after its last heartbeat; two in a row may be lost.
 	leaseDuration = 2 * time.Minute
 )
 
@@ -42,7 +42,7 @@ type claimLease struct {
 
 	mu     sync.Mutex
 	last   time.Time // time of day of the last successful heartbeat, so that time asleep counts
-	lapsed string    // why others may have considered the experiment over, since the last LapseReason
+	lapsed string    // why others may have considered the experiment over since the last LapseReason, or ""
 }
 
 // newClaimLease returns the Lease of an experiment with the text of its claim. Create creates it on the cluster.
@@ -79,7 +79,7 @@ func (l *claimLease) Renew(interval time.Duration) {
 	})
 }
 
-// recordHeartbeat takes the result of a heartbeat, and notes whether the Lease lapsed.
+// recordHeartbeat takes the error of a heartbeat, nil for a success, and notes whether the Lease lapsed.
 func (l *claimLease) recordHeartbeat(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,8 +136,9 @@ func (l *claimLease) writeRenewTime(ctx context.Context, at *metav1.MicroTime) e
 	return err
 }
 
-// End ends the heartbeat and deletes the Lease. If stays, something else is left, so the Lease stays too and marks it
-// as left over: at once, or when the last heartbeat is old enough, if the mark cannot be written.
+// End ends the heartbeat and deletes the Lease. If stays is set, something else of the experiment is left: then End
+// keeps the Lease and clears its renew time, so that clean may remove what is left at once. If the renew time cannot be
+// cleared, clean waits for leaseDuration after the last heartbeat.
 func (l *claimLease) End(ctx context.Context, stays bool) error {
 	if l == nil || l.stop == nil {
 		return nil
@@ -154,7 +155,7 @@ func (l *claimLease) End(ctx context.Context, stays bool) error {
 	return nil
 }
 
-// listClaims returns the claims of running experiments whose Leases may be listed, and where it looked.
+// listClaims returns the claims of running experiments whose Leases the user may list, and in words where it looked.
 func listClaims(
 	ctx context.Context, api kubernetes.Interface, namespace string, now time.Time,
 ) (found []targets.Claim, where string, err error) {
@@ -185,7 +186,8 @@ func leasesOf(
 	return found.Items, where, nil
 }
 
-// isAlive reports whether the experiment of a Lease runs: its last heartbeat is more recent than lives.
+// isAlive reports whether the experiment of a Lease counts as running: whether its last heartbeat is more recent than
+// lives.
 func isAlive(l coordinationv1.Lease, now time.Time, lives time.Duration) bool {
 	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < lives
 }

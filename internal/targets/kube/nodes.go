@@ -45,7 +45,8 @@ func (k *kubeTarget) reach(ctx context.Context) (*reached, error) {
 	return r, nil
 }
 
-// chooseAll lists the nodes and chooses those of the experiment.
+// chooseAll lists the nodes and chooses those of the experiment. If the user may not list nodes, it takes the named
+// ones.
 func (k *reached) chooseAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
@@ -64,7 +65,7 @@ func (k *reached) chooseAll(ctx context.Context) error {
 	return err
 }
 
-// participants returns the nodes that runs can be on.
+// participants returns the listed nodes that runs may use.
 func (k *reached) participants() []corev1.Node {
 	names := k.nodes.Names()
 	return slices.DeleteFunc(slices.Clone(k.listed), func(n corev1.Node) bool { return !slices.Contains(names, n.Name) })
@@ -73,8 +74,9 @@ func (k *reached) participants() []corev1.Node {
 // SiteLife returns the lifetime of pods.
 func (k *named) SiteLife() time.Duration { return manifest.Lifetime * time.Second }
 
-// Shares names the API server and the machines of all nodes, by the boot IDs of their kernels. Nodes without runs count
-// too, because they may share a machine with others. Virtual machines on one host are not recognized.
+// Shares names the API server, and the machines of all nodes by the boot IDs of their kernels. Nodes without runs count
+// too, because they may be on the same machine as nodes of another target. Virtual machines on one host are not
+// recognized.
 func (k *kubeTarget) Shares(ctx context.Context) ([]string, error) {
 	r, err := k.reach(ctx)
 	if err != nil {

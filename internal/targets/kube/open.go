@@ -19,9 +19,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
-// This file opens a site. Its functions are in the order of the steps.
+// This file opens a site. The functions follow the order of the steps.
 
-// Open opens the parts of a site at the same time, and returns a place in one of them for each placement.
+// Open opens a site in parts, which are created at the same time, and returns a place in one of the parts for each
+// placement.
 func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	if ctx.Err() != nil {
 		return targets.Site{}, context.Cause(ctx)
@@ -33,8 +34,8 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 	return c.open(ctx, placements)
 }
 
-// forSites returns the stage in which sites are opened. It waits for the cluster even after an outage, and marks an
-// error that concerns the whole cluster.
+// forSites returns the claimed stage, in which sites are opened. After an outage it waits again for the API server. An
+// error that concerns the whole cluster is marked as unavailable.
 func (k *kubeTarget) forSites(ctx context.Context) (*claimed, error) {
 	if k.connection != nil {
 		k.connection.RetryAfterOutage()
@@ -50,7 +51,7 @@ func (k *kubeTarget) forSites(ctx context.Context) (*claimed, error) {
 	return nil, unavailable{err}
 }
 
-// open opens a site on the cluster.
+// open opens a site, after renewing a claim that lapsed.
 func (k *claimed) open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	// The reason of an earlier lapse does not matter here, only whether others use the cluster now.
 	if _, err := k.renewLapsedClaim(ctx); err != nil {
@@ -83,8 +84,9 @@ func (k *claimed) open(ctx context.Context, placements []targets.Placement) (tar
 	}, nil
 }
 
-// openParts opens the parts of a site. If somebody removed the experiment's namespace, it is created again. An error
-// concerns all parts, and then none exists.
+// openParts opens the parts of a site. If the experiment's namespace is missing or being removed, openParts waits until
+// it is gone, creates it again and retries once. An error concerns all parts, and then none exists; the error of a
+// single part is in the part.
 func (k *claimed) openParts(ctx context.Context, placements []targets.Placement) ([]*part, error) {
 	if len(placements) == 0 {
 		return nil, nil
@@ -94,7 +96,7 @@ func (k *claimed) openParts(ctx context.Context, placements []targets.Placement)
 	if !k.ownNamespace || !lostNamespace || removeNamespace(ctx, k.cluster, k.namespace) != nil {
 		return parts, err
 	}
-	_ = k.remove(ctx, parts) // our side only: on the cluster they went with the namespace
+	_ = k.remove(ctx, parts) // needed only for what runs here: the objects went with the namespace
 	k.dropAccount()
 	k.exists = false
 	return k.tryOpenParts(ctx, placements)
@@ -130,8 +132,8 @@ func (k *claimed) tryOpenParts(ctx context.Context, placements []targets.Placeme
 	return parts, nil
 }
 
-// chooseNodes chooses the nodes of a part and looks up its storage, before a namespace is created that might stay
-// empty.
+// chooseNodes chooses the nodes of a part and looks up its storage class. This comes before the namespace is created,
+// so that a failure leaves no empty namespace.
 func (k *reached) chooseNodes(ctx context.Context, plan *manifest.Blueprint, rotation int) error {
 	nodes, err := k.nodes.At(plan.OnTwoNodes(), rotation)
 	if err != nil {
@@ -144,7 +146,7 @@ func (k *reached) chooseNodes(ctx context.Context, plan *manifest.Blueprint, rot
 	return nil
 }
 
-// prepare plans a part, and creates what it shares with others.
+// prepare plans a part, and creates the account of pods that ask the API server, which parts share.
 func (k *claimed) prepare(ctx context.Context, p *part) (err error) {
 	asks := p.plan.AsksAPI()
 	if asks && k.options.Here {
@@ -193,7 +195,7 @@ func (k *reached) newVault(ctx context.Context, g *site.Group) (*site.Vault, err
 	return site.NewVault(ctx, g, wanted, k.vaultStorage, spread)
 }
 
-// make creates a part that is planned.
+// make creates the objects of a planned part, and sets its errors.
 func (p *part) make(ctx context.Context) {
 	if p.err != nil || p.group == nil {
 		return
@@ -239,7 +241,8 @@ func (k *reached) addVolume(place *targets.Place, g *site.Group) {
 	place.Health = func(ctx context.Context) []string { return append(g.Volume.Health(ctx), g.Health(ctx)...) }
 }
 
-// addVault adds to a place the Vault that was deployed for the part, or the existing one.
+// addVault adds a Vault to a place: the one that was deployed for the part, or else the existing one that the options
+// name.
 func (k *named) addVault(place *targets.Place, p *part) {
 	d := p.vault
 	if d == nil {
@@ -252,8 +255,8 @@ func (k *named) addVault(place *targets.Place, p *part) {
 	place.Health = func(ctx context.Context) []string { return append(d.Health(ctx), p.group.Health(ctx)...) }
 }
 
-// siteCosts returns the pods and API requests of a site, from Open to the end of Close. A watch and a command in a pod
-// count as one request each.
+// siteCosts returns how many pods and API requests a site took, from Open to the end of Close. A watch and a command in
+// a pod count as one request each.
 func siteCosts(parts []*part, requests int64) []result.Value {
 	pods := 0
 	for _, p := range parts {

@@ -22,7 +22,7 @@ import (
 // defaultPort is the default of port=.
 const defaultPort = 5201
 
-// An options has the parsed options of a target.
+// options holds the parsed options of a target.
 type options struct {
 	Kubeconfig        cluster.Kubeconfig
 	Namespace         string // "" if one is created
@@ -40,7 +40,7 @@ var allSettings = slices.Concat(
 	targets.Within(func(o *options) *vault.Instance { return &o.Vault }, vault.DeploySettings()),
 )
 
-// podOptions concern pods, their nodes and their network.
+// podOptions are the options about pods, their nodes and their network.
 var podOptions = []targets.Setting[options]{
 	targets.NewSetting(targets.Option{Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
 		Help: "existing namespace to use, instead of one that is made and removed"},

@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
 )
 
-// A part of a site is what some of its places share: a group of pods, with a Vault if one is deployed for it, or this
+// A part of a site is what some of its places share: a group of pods, with a Vault if one is deployed for it; or this
 // machine.
 type part struct {
 	plan     manifest.Blueprint
@@ -23,7 +23,7 @@ type part struct {
 	local    *site.Local
 }
 
-// openPart opens the part of one placement.
+// openPart opens a site with the part of a single placement.
 func (k *claimed) openPart(ctx context.Context, of targets.Placement) (*part, error) {
 	if err := k.checkPlacement(of); err != nil {
 		return nil, err
@@ -82,14 +82,14 @@ func (k *claimed) remove(ctx context.Context, parts []*part) error {
 	return err
 }
 
-// removeAfterError is remove after a failure, even if ctx has ended.
+// removeAfterError removes parts after a failure, even if ctx has ended.
 func (k *claimed) removeAfterError(ctx context.Context, parts []*part) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
 	defer cancel()
 	return k.remove(ctx, parts)
 }
 
-// remove removes a part. A part with an error has removed itself.
+// remove removes a part. A part with an error needs no removal: it removed its objects when it failed.
 func (p *part) remove(ctx context.Context) error {
 	switch {
 	case p.err != nil:

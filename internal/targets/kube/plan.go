@@ -30,8 +30,8 @@ func (k *named) podSecurityLevel() string {
 	return manifest.LevelRestricted
 }
 
-// setPlan takes a plan. Without planned runs that profile nodes, the pods for facts do not profile either, since their
-// namespace admits no privileged pods.
+// setPlan stores a plan. If no planned run profiles nodes, it turns profiling off for the pods of facts too, because
+// their namespace admits no privileged pods.
 func (k *named) setPlan(p targets.Plan) {
 	k.plan = p
 	k.options.Profile = k.profilesNodes()
@@ -43,7 +43,7 @@ func (k *named) profilesNodes() bool {
 	return k.options.Profile && slices.ContainsFunc(k.plan.Placements, onPath)
 }
 
-// Privileges describes the privileges of profile=yes, or returns "".
+// Privileges describes the privileges of profile=yes; "" if no pod will profile its node.
 func (k *named) Privileges() string {
 	if !k.profilesNodes() {
 		return ""
@@ -83,8 +83,8 @@ func (k *named) checkProgram(program string) error {
 	return nil
 }
 
-// Allowed returns an error that names the rights a placement needs beyond those of every run and that the kubeconfig's
-// user lacks.
+// Allowed returns an error that names the rights that p needs beyond those of every run and that the kubeconfig's user
+// lacks.
 func (k *kubeTarget) Allowed(ctx context.Context, p targets.Placement) error {
 	r, err := k.reach(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (k *kubeTarget) Allowed(ctx context.Context, p targets.Placement) error {
 	return errors.New(cluster.MissingRightsText(missing))
 }
 
-// need returns the properties that determine rights, with those of some placements.
+// need returns the properties that determine rights. placements are those whose rights count.
 func (o options) need(placements []targets.Placement) cluster.Need {
 	n := cluster.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
 		Rights: rightsOf(placements), Deployment: o.Vault.Rights(), DefaultNetwork: o.DefaultNetwork,

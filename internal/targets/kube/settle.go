@@ -12,7 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Environment returns variables with the kubeconfig and the context, as far as the target names them.
+// Environment returns the variables KUBECONFIG and KNOTMETER_CONTEXT for switch commands, as far as the target names a
+// file and a context.
 func (k *named) Environment() []string {
 	var list []string
 	if file := k.options.Kubeconfig.File; file != "" {
@@ -27,8 +28,9 @@ func (k *named) Environment() []string {
 	return list
 }
 
-// Settle reads and watches the nodes anew after a switch, and forgets refused paths and storage. It returns an error
-// unless the experiment's nodes are Ready; whether pods reach each other is left to facts and sites.
+// Settle lists the nodes again after a switch, and forgets refused paths, storage classes and the state of watched
+// nodes. It returns an error unless the experiment's nodes are Ready. Whether pods reach each other is checked later,
+// by Facts and Open.
 func (k *kubeTarget) Settle(ctx context.Context) error {
 	r, err := k.reach(ctx)
 	if err != nil {

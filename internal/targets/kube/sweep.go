@@ -51,7 +51,7 @@ func (s selection) isUserNamespace(t listedObject) bool {
 	return t.collection == namespaceKind[0] && t.Name == s.userNamespace
 }
 
-// selector returns a label selector that finds all objects to remove, and perhaps more.
+// selector returns a label selector that finds all objects to remove, and possibly others.
 func (s selection) selector() string {
 	if s.all {
 		return manifest.ManagedSelector()
@@ -65,8 +65,8 @@ func (s selection) selector() string {
 	return manifest.ManagedSelector() + "," + manifest.LabelExperiment + " in (" + strings.Join(over, ",") + ")"
 }
 
-// madeByKnotmeter reports whether Knotmeter created an object with its label: the name is that of its experiment or
-// run, and the namespace of an experiment has a claim too.
+// madeByKnotmeter reports whether Knotmeter created an object with its label. It checks that the name is that of the
+// experiment or run, or begins with it, and that the namespace of an experiment has a claim.
 func madeByKnotmeter(t listedObject) bool {
 	experiment, run := t.Labels[manifest.LabelExperiment], t.Labels[labelRun]
 	if experiment == "" {

@@ -28,8 +28,8 @@ import (
 )
 
 // New parses a kube target without connecting to the cluster. all are the placements of all cases, which count as
-// planned before Begin. agents provides the agent for inject=yes, here is the command line of this program's agent for
-// vantage=here. Every error Is result.ErrSpec.
+// planned before Begin. agents provides the agent for inject=yes, and here is the command line of this program's agent
+// for vantage=here. Every error Is result.ErrSpec.
 func New(spec result.Spec, all []targets.Placement, agents site.Agents, here ...string) (targets.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
@@ -47,14 +47,14 @@ func newTarget(o options, all []targets.Placement, agents site.Agents, here ...s
 	}}
 }
 
-// A kubeTarget is a cluster with options. It goes through stages, each of which has what the earlier ones have: the
-// cluster is named, then reached, then claimed, and sites are opened. What a method needs decides its stage.
+// A kubeTarget is a cluster with its options. It passes through three stages: named, reached and claimed. Each stage
+// embeds the one before. The receiver of a method is the earliest stage that has what the method needs.
 type kubeTarget struct {
 	*named
 	connection  *cluster.Cluster // kept between attempts to reach the cluster
 	reached     *reached         // set by reach
 	claimed     *claimed         // set by claim
-	unreachable bool             // found by Supports, which is called for every case and tries once
+	unreachable bool             // set after a failure by Supports, which is called for every case and tries once
 	closed      bool
 }
 
@@ -62,15 +62,15 @@ type kubeTarget struct {
 type named struct {
 	options         options
 	localAgent      []string // command line of the agent on this machine
-	experiment      string   // random
+	experiment      string   // random ID
 	injector        *site.Injector
 	pin             *inspection.Pin       // of the image
 	plan            targets.Plan          // before Begin: all cases
-	refused         map[result.Path]error // paths that turned out not to be supported
-	missingPrograms map[string]bool       // by probed program: pods lack it
+	refused         map[result.Path]error // paths that turned out to be unsupported, with the reason
+	missingPrograms map[string]bool       // whether pods lack a program, for each program that was probed
 	restricted      bool                  // the namespace admits no pods in the network of a node
-	accountTerm     time.Duration         // lifetime of an account without the program
-	heartbeat       time.Duration         // interval
+	accountTerm     time.Duration         // how long an account outlives this program
+	heartbeat       time.Duration         // interval of the heartbeats of the claim
 }
 
 // reached is the stage in which the cluster has answered and its nodes are chosen.
@@ -87,25 +87,25 @@ type reached struct {
 // claimed is the stage in which the experiment uses the cluster, and may have objects there.
 type claimed struct {
 	*reached
-	text     string      // of the claim, an annotation
+	text     string      // of the claim, stored in an annotation
 	lease    *claimLease // nil if no case is planned
-	searched string      // where other experiments were looked for
+	searched string      // where other experiments were looked for, as a fact
 	busy     error       // ErrBusy if another experiment began while the claim had lapsed
 	machine  *targets.MachineClaim
 
 	namespace    string
 	exists       bool      // the namespace exists
-	ownNamespace bool      // it was created for the experiment, or may have been
+	ownNamespace bool      // the namespace was created for the experiment, or may have been
 	namespaceUID types.UID // of our own namespace
 
-	groups    int              // groups of pods created so far
+	groups    int              // number of groups of pods planned so far
 	account   *cluster.Account // of pods that ask the API server; nil until some do
-	accounts  int              // dropped accounts
+	accounts  int              // number of accounts dropped so far
 	usedAPI   bool             // cases asked the API server, so objects of runs may be left
 	leftovers bool             // something of a site may be left
 }
 
-// claim returns the last stage, without an effect on the cluster.
+// claim returns the claimed stage. It sends no request.
 func (k *kubeTarget) claim(r *reached) *claimed {
 	if k.claimed == nil {
 		k.claimed = &claimed{reached: r, text: k.plan.Claim(r.cluster.Now()).Text(),
@@ -114,8 +114,8 @@ func (k *kubeTarget) claim(r *reached) *claimed {
 	return k.claimed
 }
 
-// Supports decides by the options, the nodes, and earlier refusals. If the cluster does not answer, it returns nil and
-// Open fails.
+// Supports returns an error if the options, the nodes, the storage classes or earlier refusals rule out p. If the
+// cluster does not answer, it returns nil, and Open will fail.
 func (k *kubeTarget) Supports(p targets.Placement) error {
 	if err := k.checkPlacement(p); err != nil {
 		return err
@@ -144,7 +144,8 @@ func (k *named) checkPlacement(p targets.Placement) error {
 		k.checkProgram(p.Program))
 }
 
-// checkProbed returns an error if p has pods that answer probes, and there are none with the agent's image.
+// checkProbed returns an error if p needs pods that answer probes and the options provide no such pods with the agent's
+// image.
 func (k *named) checkProbed(p targets.Placement) error {
 	switch {
 	case !p.ProbesPods:
@@ -180,12 +181,14 @@ func (k *named) checkPath(p result.Path) error {
 	return nil
 }
 
-// Applications returns a Vault that exists, as opposed to one deployed for each block.
+// Applications returns the existing Vault that the options name. It does not return a Vault that is deployed for each
+// block.
 func (k *named) Applications() map[string]host.Destination {
 	return k.options.Vault.Applications(vault.Here())
 }
 
-// ensureNamespace creates the namespace or takes the given one, once, and creates the Lease in it.
+// ensureNamespace creates the namespace or uses the given one, and creates the Lease in it. After a success, later
+// calls do nothing.
 func (k *claimed) ensureNamespace(ctx context.Context) error {
 	if k.exists {
 		return nil
@@ -216,7 +219,7 @@ func (k *claimed) ensureNamespace(ctx context.Context) error {
 	return k.lease.Create(whole)
 }
 
-// namespaceNamed finds a namespace by listing, which needs no further right.
+// namespaceNamed returns a namespace. It finds the namespace by listing, because a get would need a further right.
 func namespaceNamed(ctx context.Context, api kubernetes.Interface, name string) (*corev1.Namespace, error) {
 	found, err := api.CoreV1().Namespaces().List(ctx, cluster.ByName(name))
 	if err != nil || len(found.Items) == 0 {
@@ -228,8 +231,8 @@ func namespaceNamed(ctx context.Context, api kubernetes.Interface, name string) 
 // closeTime limits the removal of everything by Close.
 const closeTime = 60 * time.Second
 
-// Close removes the namespace if it was created, or else what is left of sites, and returns when it is gone. Its error
-// Is targets.ErrLeft, or reports a second Close.
+// Close removes the namespace if it was created for the experiment, or else what is left of sites. It returns when
+// everything is gone. Its error Is targets.ErrLeft, or reports a second Close.
 func (k *kubeTarget) Close() error {
 	if k.closed {
 		return errors.New("the target is closed twice")
@@ -257,7 +260,7 @@ func (k *claimed) close() error {
 		left = errors.Join(left, k.removeSites(ctx))
 		return errors.Join(left, k.releaseClaim(ctx, left != nil))
 	}
-	// The namespace is removed with its Lease whatever else is left, unless it has a claim to a volume of others.
+	// Whatever else is left, the namespace is removed with its Lease, unless it has a claim to a volume of others.
 	lease := k.releaseClaim(ctx, true)
 	if err := k.removeNamespace(ctx); err != nil {
 		left = errors.Join(left, err, lease)

@@ -21,7 +21,7 @@ type Blueprint struct {
 	Namespace  string
 	Experiment string                  // random ID of this target in this process
 	Site       int                     // number of the group in the experiment
-	Placements []targets.Placement     // that share the group, all with the same ends; at least one
+	Placements []targets.Placement     // those that share the group, all with the same ends; at least one
 	Nodes      [2]string               // of client and server
 	Archs      [2]string               // of these nodes; empty if unknown
 	Account    string                  // service account whose token the client has; empty: none
@@ -45,12 +45,12 @@ func (b Blueprint) Selector() string {
 	return labels.Set{LabelExperiment: b.Experiment, LabelSite: strconv.Itoa(b.Site)}.String()
 }
 
-// Name returns the name of a pod, or with "svc" of the Service.
+// Name returns the name of the pod of a role, or of the Service if r is "svc".
 func (b Blueprint) Name(r Role) string {
 	return fmt.Sprintf("knotmeter-%s-%d-%s", b.Experiment, b.Site, r)
 }
 
-// Paths returns the distinct paths of the placements; an empty one without a server.
+// Paths returns the distinct paths of the placements; for a group without a server, only the empty path.
 func (b Blueprint) Paths() []result.Path {
 	var paths []result.Path
 	for _, p := range b.Placements {
@@ -106,7 +106,8 @@ func (b Blueprint) Node(r Role) string {
 	return b.Nodes[1]
 }
 
-// HostName returns the name of a host: its node, and its role or "pod" there.
+// HostName returns the name of a host: the node, followed by the role for a pod if both ends are pods, or else by
+// "pod".
 func (b Blueprint) HostName(r Role) string {
 	switch {
 	case !b.InPod(r):

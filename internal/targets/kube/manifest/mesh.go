@@ -4,8 +4,8 @@ import (
 	"maps"
 )
 
-// Service meshes add proxies to pods or redirect their traffic, which would be measured too. The pods opt out of each
-// known mesh; the facts of a run report what was added anyway.
+// A service mesh adds proxies to pods or redirects their traffic, and the proxies would be measured too. So the pods
+// opt out of each known mesh. The facts of a run report what was added anyway.
 
 // MeshLabels are the labels that opt out of Istio's sidecars, its ambient mode, and Kuma. Cilium's mesh adds nothing to
 // pods.
@@ -21,8 +21,9 @@ var MeshAnnotations = map[string]string{
 	"appmesh.k8s.aws/sidecarInjectorWebhook": "disabled",
 }
 
-// PodMetadata returns the labels and annotations of a pod: its own replace the user's, which replace the opt-outs of
-// meshes. An annotation also requests the default network.
+// PodMetadata returns the labels and annotations of a pod. The labels in own replace the user's labels, which replace
+// those that opt out of meshes; the user's annotations replace such annotations. If there is a DefaultNetwork, an
+// annotation requests it.
 func (o Settings) PodMetadata(own map[string]string) (labels, annotations map[string]string) {
 	labels, annotations = maps.Clone(MeshLabels), maps.Clone(MeshAnnotations)
 	maps.Copy(labels, o.Pods.Labels)

@@ -14,7 +14,7 @@ import (
 // ShellNeeds lists what an image needs for injection of the agent.
 const ShellNeeds = "a shell (sh), and cat and chmod, or tar"
 
-// Labels of all objects that Knotmeter creates. LabelManaged identifies leftovers.
+// Labels of the objects that Knotmeter creates. All of them have LabelManaged, which identifies leftovers.
 const (
 	LabelManaged    = "app.kubernetes.io/managed-by"
 	LabelName       = "app.kubernetes.io/name"
@@ -88,7 +88,7 @@ func ExperimentLabels(experiment string) map[string]string {
 	return map[string]string{LabelManaged: ManagedBy, LabelExperiment: experiment}
 }
 
-// CheckName returns an error unless text is a name in Kubernetes.
+// CheckName returns an error unless text is a valid name of a Kubernetes object (a DNS subdomain of RFC 1123).
 func CheckName(text string) error {
 	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
 		return fmt.Errorf("no name in Kubernetes: %s", wrong[0])
@@ -96,8 +96,8 @@ func CheckName(text string) error {
 	return nil
 }
 
-// CheckDefaultAttachment returns an error unless text is NAMESPACE/NAME: Multus would look for a name alone in its own
-// namespace.
+// CheckDefaultAttachment returns an error unless text is NAMESPACE/NAME. Without a namespace, Multus would look for the
+// name in its own namespace.
 func CheckDefaultAttachment(text string) error {
 	if strings.Count(text, "/") != 1 {
 		return errors.New("it is NAMESPACE/NAME of a NetworkAttachmentDefinition")

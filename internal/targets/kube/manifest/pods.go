@@ -90,13 +90,13 @@ func (o Settings) SetFSGroup(s *corev1.PodSecurityContext) {
 }
 
 // Pod returns the pod of a role. It satisfies the restricted Pod Security Standard with two exceptions: paths to nodes
-// need the host network; profile=yes needs a privileged root user, to sample CPUs and enter the node's network
-// namespace, and the host's processes, to find that namespace.
+// need the host network; profile=yes needs a privileged root user, to sample CPUs and to enter the node's network
+// namespace, and the node's PID namespace, to find that network namespace.
 func (b Blueprint) Pod(r Role) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.PodMetadata(b.Labels(r))
 	switch {
-	case !b.InPod(r): // webhooks would reserve SR-IOV devices for the pod
+	case !b.InPod(r): // else webhooks would reserve SR-IOV devices for the pod
 		delete(annotations, multusDefaultRequest)
 	case o.Network != "":
 		annotations[multusRequest] = o.Network
@@ -123,8 +123,8 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 	return p
 }
 
-// dnsPolicy returns the node's DNS, so that pods do not depend on the cluster's, except for clients of applications,
-// which may be Services.
+// dnsPolicy returns the DNS of the node, so that pods do not depend on the cluster's DNS. Clients of applications use
+// the cluster's, because an application may be a Service.
 func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
 	if b.ClientOnly() && !b.HasVolume() && !b.AsksAPI() {
 		return corev1.DNSClusterFirst
@@ -133,7 +133,7 @@ func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
 }
 
 // Volumes returns the pod's volumes: for temporary files of external tools, for an injected agent, and for the token.
-// That of the agent is in memory, which counts towards the container's limit.
+// The volume of the agent is in memory, which counts towards the container's memory limit.
 func (b Blueprint) Volumes() []corev1.Volume {
 	v := []corev1.Volume{EmptyDir(tmpVolume)}
 	if b.Settings.Inject {
@@ -184,7 +184,8 @@ func EmptyDir(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 }
 
-// PullPolicy returns the pull policy of an image: Never if it is in no registry, since then it must be on the node.
+// PullPolicy returns the pull policy of an image. It is Never for an image that is in no registry, which must be on the
+// node already.
 func PullPolicy(image string) corev1.PullPolicy {
 	if strings.HasPrefix(image, noRegistry) {
 		return corev1.PullNever

@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// Settings are the user's options about pods and Services, and AssignsUsers, a property of the cluster.
+// Settings holds the user's options about pods and Services, and AssignsUsers, a property of the cluster.
 type Settings struct {
 	Image          string
 	Inject         bool // the agent is copied into the container, because the image has none
@@ -25,7 +25,7 @@ type Settings struct {
 	Family         corev1.IPFamily // empty: the first one
 	Port           int             // of the server and its Service
 	Pods           PodSettings
-	Volume         Volume // that storage is measured on
+	Volume         Volume // volume of storage cases
 	Profile        bool   // sample CPUs and read counters on the nodes
 	AssignsUsers   bool   // the cluster assigns users and groups by security context constraints
 }

@@ -26,7 +26,7 @@ const diskGroup = 6
 // DefaultVolume is the default size of volumes.
 const DefaultVolume = "10Gi"
 
-// A Use is the time for which a volume is used.
+// A Use selects what blocks measure: a volume for each block, one volume for all blocks, or no volume.
 type Use string
 
 // Uses of a volume.
@@ -39,7 +39,7 @@ const (
 
 // A Volume holds the options about a volume.
 type Volume struct {
-	Given  bool   // an option about volumes was given
+	Given  bool   // whether any option about volumes was given
 	Class  string // empty: the cluster's default
 	Access corev1.PersistentVolumeAccessMode
 	Block  bool // a device, not a file system
@@ -94,8 +94,8 @@ func (b Blueprint) ClaimName() string {
 // AnnotationNode is the annotation of claims with the node that the volume is created for.
 const AnnotationNode = "volume.kubernetes.io/selected-node"
 
-// Claim returns the claim for the client's volume. waits is set if the class creates volumes only for a chosen node;
-// then the claim chooses the client's.
+// Claim returns the claim for the client's volume. waits reports whether the class creates volumes only for a chosen
+// node; the claim then chooses the client's node.
 func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim {
 	l := map[string]string{LabelManaged: ManagedBy, LabelName: AgentName, LabelExperiment: b.Experiment}
 	if !b.Reuse {
@@ -108,9 +108,9 @@ func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim
 	return b.Settings.Volume.Claim(metav1.ObjectMeta{Name: b.ClaimName(), Namespace: b.Namespace, Labels: l}, class, node)
 }
 
-// Claim returns the claim for a volume. Callers name the class even if it is the default, which may change. A node is
-// given if the class creates volumes only for a chosen node: the claim then names it, as the scheduler would, so that
-// it is bound before a pod exists that would mount the volume, and not to an existing volume.
+// Claim returns the claim for a volume. Callers name the class even if it is the default, because the default may
+// change. They give a node if the class creates volumes only for a chosen node. The claim then names the node, as the
+// scheduler would, so that it is bound before any pod mounts the volume, and never to an existing volume.
 func (w Volume) Claim(o metav1.ObjectMeta, class, node string) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: o,

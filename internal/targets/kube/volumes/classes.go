@@ -53,7 +53,8 @@ func findClass(classes []storagev1.StorageClass, w manifest.Volume) (*storagev1.
 		inspection.List(names), w.ClassOption())
 }
 
-// newer reports whether a was created after b. Of two created in the same second, the first by name is newer.
+// newer reports whether a was created after b. If both were created in the same second, the first by name counts as
+// newer, as in Kubernetes.
 func newer(a, b *storagev1.StorageClass) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name

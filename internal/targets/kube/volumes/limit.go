@@ -57,8 +57,8 @@ func limitOf(provisioner string, parameters map[string]string, size int64) (l li
 	return limit{}, false
 }
 
-// ebs returns the limit of an AWS volume. gp3: as provisioned, by default 3000 operations and 125 MiB a second; gp2:
-// three operations a second per GiB, from 100 to 16000.
+// ebs returns the limit of an AWS volume: for gp3 as provisioned, by default 3000 operations and 125 MiB a second; for
+// gp2 three operations a second per GiB, from 100 to 16000, and 250 MiB a second.
 func ebs(kind string, get func(...string) string, size int64) (limit, bool) {
 	const source = "AWS, Amazon EBS volume types: general purpose SSD volumes " +
 		"(docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html), as other pages quote it"

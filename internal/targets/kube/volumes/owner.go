@@ -80,8 +80,8 @@ func restoreHint(v *corev1.PersistentVolume) string {
 		`"%s"}}' makes it available again`, v.Name, was)
 }
 
-// retainForeign sets volumes of other owners that would be deleted with a claim to Retain. After an error neither the
-// claim nor its namespace must be deleted.
+// retainForeign sets the reclaim policy of volumes of other owners to Retain if they would be deleted with the claim.
+// After an error neither the claim nor its namespace must be deleted.
 func retainForeign(ctx context.Context, api kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
 	var errs []error
 	err := eachVolume(ctx, api, func(v *corev1.PersistentVolume) {
@@ -108,7 +108,8 @@ func eachVolume(ctx context.Context, api kubernetes.Interface, f func(*corev1.Pe
 	})
 }
 
-// bound reports whether a volume is bound to a claim. Kubernetes writes the volume's reference first.
+// bound reports whether a volume is bound to a claim. Kubernetes writes the volume's reference to the claim before the
+// claim's to the volume.
 func bound(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if ref := v.Spec.ClaimRef; ref != nil {
 		return ref.UID == claim.UID
@@ -146,8 +147,8 @@ func retain(
 		claim.Name, claim.Namespace, v.Name, was, err)
 }
 
-// deleteClaim deletes a claim after retainForeign, and does not wait until it is gone. If the claim changes in between,
-// such as by being bound, deleteClaim starts again.
+// deleteClaim deletes a claim after retainForeign, and does not wait until it is gone. It starts again if the claim
+// changes in between, for example because it was bound.
 func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
 	claims := api.CoreV1().PersistentVolumeClaims(namespace)
 	for {

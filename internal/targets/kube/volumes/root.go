@@ -15,13 +15,14 @@ import (
 // rootRule is the fact that describes the storage of volume=root.
 const rootRule = "the container's own root directory, a new one for each block"
 
-// kubeletFreePercent is the percentage of its disk that a kubelet keeps free by default: with less it removes images
-// and evicts pods, also those of other users.
+// kubeletFreePercent is the percentage of its disk that a kubelet keeps free by default. With less free space it
+// removes images and evicts pods, including those of other users.
 const kubeletFreePercent = 15
 
 // usableRoot returns how many bytes a run may write to a root directory: the least of size, half of the free space, the
-// free space above the kubelet's share, and nine tenths of the container's limit, at which the pod would be evicted. If
-// less than the kubelet's share is free, the kubelet evidently keeps less, and its share does not count.
+// free space above the kubelet's share, and nine tenths of limit, the container's limit, at which the pod would be
+// evicted (0: no limit). If less than the kubelet's share is free, the kubelet evidently keeps less free, and its share
+// does not count.
 func usableRoot(v machine.VolumeState, size, limit int64) int64 {
 	n := min(size, v.Free/2)
 	if spare := v.Free - v.Size/100*kubeletFreePercent; spare > 0 {

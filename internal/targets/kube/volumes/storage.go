@@ -1,5 +1,5 @@
-// Package volumes provides the volumes that storage is measured on: it finds the class, creates and deletes claims.
-// It mounts, writes to and removes only volumes that were provisioned for its own claims.
+// Package volumes provides the volumes that storage is measured on: it finds the storage class, and creates and deletes
+// claims. It mounts, writes to and removes only volumes that were provisioned for its own claims.
 package volumes
 
 import (
@@ -42,8 +42,8 @@ func NewStorage(api kubernetes.Interface, spec manifest.Volume, need cluster.Nee
 	return &Storage{api: api, spec: spec, need: need, reuse: spec.Use == manifest.Reuse}
 }
 
-// LookUp finds the storage class, once. The error Is result.ErrNotSupported if the cluster has no usable class, or if
-// rights are missing.
+// LookUp finds the storage class. Once it has an answer from the cluster, later calls return the same result. The error
+// Is result.ErrNotSupported if the cluster has no usable class, or if rights are missing.
 func (st *Storage) LookUp(ctx context.Context) error {
 	if st.lookedUp || st.spec.Root() {
 		return st.err
@@ -110,7 +110,7 @@ func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume,
 	if st.spec.Root() {
 		return &Volume{blueprint: *plan, spec: st.spec}, nil
 	}
-	if err := st.LookUp(ctx); err != nil { // which decides whether a volume is reused
+	if err := st.LookUp(ctx); err != nil { // the class decides whether a volume is reused
 		return nil, err
 	}
 	plan.Reuse = st.reuse
@@ -184,7 +184,8 @@ func (st *Storage) HostVolume(v *Volume) host.Volume {
 	return offer
 }
 
-// RemoveReused deletes the claim of the volume that served all blocks of an experiment, and waits for its end.
+// RemoveReused deletes the claim of the volume that served all blocks of an experiment, and waits until the claim and
+// the volume are gone.
 func (st *Storage) RemoveReused(ctx context.Context, namespace, experiment string) error {
 	if st == nil || !st.reusedClaimed || namespace == "" {
 		return nil

@@ -44,7 +44,8 @@ type Volume struct {
 // HasClaim reports whether v is a volume with a claim, not the container's root directory. v may be nil.
 func (v *Volume) HasClaim() bool { return v != nil && !v.spec.Root() }
 
-// usable returns how many bytes a run may write: all of a device, nine tenths of the free space of a file system.
+// usable returns how many bytes a run may write: all of a device, nine tenths of the free space of a file system, or
+// the part of the root directory that usableRoot allows.
 func (v *Volume) usable() int64 {
 	switch {
 	case v.spec.Root():
@@ -119,7 +120,8 @@ func (v *Volume) awaitBinding(ctx context.Context) error {
 	return err
 }
 
-// refreshEvents returns the events about the volume: read again if w is due, else those known already.
+// refreshEvents returns the events about the volume. It reads them if w is due, and else returns the known ones.
+// trouble reports whether there are other signs of a problem.
 func (v *Volume) refreshEvents(
 	ctx context.Context, w *diagnosis.VolumeWait, trouble bool, known []corev1.Event,
 ) []corev1.Event {
@@ -131,13 +133,14 @@ func (v *Volume) refreshEvents(
 	return known
 }
 
-// Running waits until the pod of the volume runs. It returns an error once something prevents that.
+// Running waits until the pod of the volume runs, and returns it by its name. It returns an error once something
+// prevents that.
 func (v *Volume) Running(ctx context.Context, watch *cluster.PodWatch) (map[string]*corev1.Pod, error) {
 	return Running(ctx, watch, map[string]*Volume{v.blueprint.Name(manifest.Client): v})
 }
 
-// Running waits until all pods run whose volumes are in of, by the name of the pod. It returns an error once something
-// prevents that.
+// Running waits until pods run, and returns them. of holds the volume of each pod by the name of the pod. Running
+// returns an error once something prevents a pod from running.
 func Running(
 	ctx context.Context, watch *cluster.PodWatch, of map[string]*Volume,
 ) (map[string]*corev1.Pod, error) {
@@ -180,7 +183,7 @@ func (v *Volume) events(ctx context.Context) ([]corev1.Event, error) {
 	}), nil
 }
 
-// Check returns an error if the volume that the pod sees is not as the options ask for, or cannot be measured.
+// Check returns an error if the volume, as the pod observed it, is not what the options ask for, or cannot be measured.
 func (v *Volume) Check(observed *machine.VolumeState, pod *corev1.Pod) error {
 	if observed == nil || observed.Error == "" && observed.Content == nil {
 		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of "+
@@ -291,7 +294,7 @@ func awaitVolumeGone(ctx context.Context, api kubernetes.Interface, name string)
 	return nil
 }
 
-// Warnings returns the warnings that runs on the volume record: whether it stays after the experiment.
+// Warnings returns a warning for the runs on the volume if the volume stays after the experiment.
 func (v *Volume) Warnings() []result.Warning {
 	if text := v.retainedNote(); text != "" {
 		return []result.Warning{{Code: result.VolumeKept, Text: text}}
