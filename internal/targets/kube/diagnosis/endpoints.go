@@ -10,7 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// OnlyEndpoint returns an error unless a Service's only ready endpoint is want, for TCP and UDP. known are its slices.
+// OnlyEndpoint returns an error unless want, for TCP and UDP, is the only ready endpoint of a Service. known holds the
+// Service's endpoint slices.
 func OnlyEndpoint(known map[string]*discoveryv1.EndpointSlice, want netip.AddrPort) error {
 	var found []string
 	for _, slice := range known {

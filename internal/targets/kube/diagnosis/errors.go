@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// ErrGone is the error of a site that something else than Knotmeter removed.
+// ErrGone is the error of a pod or claim that something other than Knotmeter removed.
 var ErrGone = errors.New("it was removed underneath the run")
 
 // Explain adds the cause and a remedy to an error of a request to the API server. It returns other errors as they are.
@@ -37,8 +37,8 @@ func Explain(err error, namespace string) error {
 	return err
 }
 
-// MissingRight returns the explanation of err if its text is about a missing right, else nil. Some such errors, as of a
-// refused upgrade, come as text alone.
+// MissingRight returns the explanation of err if its text is about a missing right, else nil. It reads the text because
+// some such errors, for example about a refused upgrade, have no status.
 func MissingRight(err error, namespace string) error {
 	if err == nil || !forbidden.MatchString(err.Error()) {
 		return nil
@@ -46,7 +46,7 @@ func MissingRight(err error, namespace string) error {
 	return &refusal{refusalText(err.Error(), namespace), err}
 }
 
-// Denied reports whether an error that was explained is about a missing right.
+// Denied reports whether an error that Explain returned is about a missing right.
 func Denied(err error) bool {
 	r := new(refusal)
 	return errors.As(err, &r) && forbidden.MatchString(r.err.Error())
@@ -89,7 +89,8 @@ func refusalText(text, namespace string) string {
 		Replace(sentence)
 }
 
-// NoHostNetwork returns why node paths are not supported if err is that a namespace refuses the host network, else nil.
+// NoHostNetwork returns an error that node paths are not supported if err reports that a namespace refuses the host
+// network, else nil.
 func NoHostNetwork(err error, namespace string) error {
 	if !apierrors.IsForbidden(err) || !hostNetwork.MatchString(err.Error()) {
 		return nil
@@ -110,7 +111,7 @@ func firstCause(text string) string {
 	return text
 }
 
-// A NoFamily is the error that some paths have no addresses of an IP family.
+// A NoFamily is the error of paths without addresses of an IP family.
 type NoFamily struct {
 	text string
 	On   func(result.Path) bool // reports whether a path is affected
@@ -121,8 +122,8 @@ func (e *NoFamily) Error() string { return e.text }
 // Is makes a NoFamily a result.ErrNotSupported.
 func (e *NoFamily) Is(target error) bool { return target == result.ErrNotSupported }
 
-// NoAddress returns the error that the pod of a server, and so all paths to pods or to nodes, have no address of a
-// family.
+// NoAddress returns the error of a server's pod without an address of a family. It concerns all paths to pods, or all
+// paths to nodes if the pod is in the network of its node.
 func NoAddress(p *corev1.Pod, family corev1.IPFamily) error {
 	inPod, what := !p.Spec.HostNetwork, "nodes"
 	if inPod {

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// ReadyMessage returns the message of a node's Ready condition in parentheses; empty without one.
+// ReadyMessage returns the message of a node's Ready condition in parentheses; empty if it has none.
 func ReadyMessage(n corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Message != "" {
@@ -21,8 +21,8 @@ func ReadyMessage(n corev1.Node) string {
 	return ""
 }
 
-// PodDisruption returns what happened to a pod since it ran: a removal, restart or change; empty if it still runs. gone
-// is set if the pod was deleted. now may be nil, if the pod was never seen since.
+// PodDisruption returns what happened to a pod since it ran: a removal, restart or change; empty if nothing did. gone
+// reports whether the pod was deleted. now is nil if the pod was never seen since.
 func PodDisruption(before, now *corev1.Pod, gone bool) string {
 	if now == nil {
 		return ""
@@ -64,7 +64,7 @@ var disruptions = map[string]string{
 	corev1.PodReasonTerminationByKubelet:  "ended by its node, which is short of something or goes down",
 }
 
-// containerDisruption returns how the first container of a pod that did so ended or was restarted; empty if none did.
+// containerDisruption describes the first container of a pod that ended or was restarted; empty if none did.
 func containerDisruption(before, now *corev1.Pod) string {
 	restarts := map[string]int32{}
 	for _, s := range before.Status.ContainerStatuses {
@@ -101,7 +101,8 @@ func withMessage(sentence, message string) string {
 	return sentence + ": " + message
 }
 
-// HealthyStatus returns the status of a condition on a healthy node; watched is false for other conditions.
+// HealthyStatus returns the status that a condition has on a healthy node. watched is false for conditions that do not
+// count.
 func HealthyStatus(t corev1.NodeConditionType) (status corev1.ConditionStatus, watched bool) {
 	switch t {
 	case corev1.NodeReady:

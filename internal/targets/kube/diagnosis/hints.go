@@ -9,7 +9,7 @@ type hint struct {
 	final  bool // waiting does not help
 }
 
-// findHint returns the first hint that matches a text; without one, a hint with the other remedy.
+// findHint returns the first hint that matches a text, or else a hint with the remedy otherwise.
 func findHint(text string, hints []hint, otherwise string) hint {
 	for _, h := range hints {
 		if h.when.MatchString(text) {
@@ -70,8 +70,8 @@ var mountHints = []hint{
 	{pattern(`multi-attach`), "the volume is still attached to another node: see what has it there", false},
 }
 
-// refusalHints are whole sentences about refused requests: {text} is the API server's message, {cause} admission's part
-// of it.
+// refusalHints are whole sentences about refused requests. {namespace} stands for the namespace, {text} for the API
+// server's message, and {cause} for the part of it that admission wrote.
 var refusalHints = []hint{
 	{pattern(`violates PodSecurity`), "the namespace {namespace} refuses the pod: {text}; allow it what it asks for, or " +
 		"leave namespace= out for one that does", false},

@@ -1,5 +1,5 @@
 // Package diagnosis explains objects and errors of the API server in sentences with remedies: why a pod does not run or
-// a volume is not mounted, what happened to them later, why a request was refused. Its functions are pure.
+// a volume is not mounted, what happened to them later, and why a request was refused. Its functions are pure.
 package diagnosis
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Problem is the reason why a pod does not run, with a remedy. It is an error.
+// A Problem is the reason why a pod does not run or a volume cannot be used, with a remedy. It is an error.
 type Problem struct {
 	cause, remedy string
 	final         bool          // waiting does not help
@@ -29,7 +29,7 @@ func (p *Problem) Error() string {
 	return p.cause + "; " + p.remedy
 }
 
-// diagnose returns why a pod does not run, from its status; nil while it makes progress or runs.
+// diagnose returns the problem in the status of a pod; nil while the pod makes progress or runs.
 func diagnose(p *corev1.Pod) *Problem {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return endedProblem(p)
@@ -178,14 +178,15 @@ func Shorten(text string) string {
 	return text
 }
 
-// fromEvents returns the problem in the last warning about a pod; nil without one. It sorts the events by time.
+// fromEvents returns the problem that the last warning about a pod reports; nil if there is no warning. It sorts events
+// by time in place.
 func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 	slices.SortFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
 	for _, e := range slices.Backward(events) {
 		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID && e.Reason != failedSecret {
 			reason := strings.TrimPrefix(e.Message, "Error: ")
 			if _, ofImage := imageReasons[reason]; ofImage {
-				return waitingProblem(p, &corev1.ContainerStateWaiting{Reason: reason}) // the status of a busy node lags behind
+				return waitingProblem(p, &corev1.ContainerStateWaiting{Reason: reason}) // a busy node's status is late
 			}
 			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
 				Shorten(e.Message))}

@@ -23,7 +23,7 @@ type PolicyEnd struct {
 	Pod     bool // it has a pod's network; policies do not apply to the host network
 }
 
-// A policyTraffic is the traffic that policies have to allow.
+// A policyTraffic is traffic between an end and its peer that policies have to allow.
 type policyTraffic struct {
 	namespace string
 	peer      PolicyEnd
@@ -32,8 +32,9 @@ type policyTraffic struct {
 }
 
 // BlockingPolicies describes which NetworkPolicies of a namespace block traffic from the client to the server, by the
-// rules of https://kubernetes.io/docs/concepts/services-networking/network-policies/; if none does, it names other
-// suspects. The labels of the namespace are unknown, so every selector for them is assumed to match.
+// rules of https://kubernetes.io/docs/concepts/services-networking/network-policies/. If none does, it names other
+// possible causes. The labels of the namespace are unknown, so every selector of namespaces is assumed to match, except
+// by name.
 func BlockingPolicies(policies []networkingv1.NetworkPolicy, namespace string, ends [2]PolicyEnd, port int) string {
 	var findings []string
 	for _, direction := range []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress} {
@@ -70,7 +71,7 @@ func BlockingPolicies(policies []networkingv1.NetworkPolicy, namespace string, e
 	return FirewallHint(port)
 }
 
-// FirewallHint names other causes of blocked traffic: cluster-wide policies and firewalls.
+// FirewallHint names other possible causes of blocked traffic: cluster-wide policies and firewalls.
 func FirewallHint(port int) string {
 	return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d, TCP "+
 		"and UDP", port)
@@ -105,8 +106,8 @@ func refusingPolicies(
 	return names
 }
 
-// appliesTo reports whether a policy applies to a direction: without types, to ingress, and to egress if it has rules
-// for it.
+// appliesTo reports whether a policy applies to a direction. A policy without types applies to ingress, and to egress
+// if it has rules for egress.
 func appliesTo(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType) bool {
 	if len(p.PolicyTypes) == 0 {
 		return direction == networkingv1.PolicyTypeIngress || len(p.Egress) > 0
@@ -126,7 +127,8 @@ func allows(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType,
 	})
 }
 
-// includesPort reports whether the ports of a rule include the run's. Named ports never do: the pods have none.
+// includesPort reports whether the ports of a rule include the run's port. Named ports never do, because the pods name
+// none.
 func (t policyTraffic) includesPort(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		protocol := corev1.ProtocolTCP
@@ -173,10 +175,11 @@ func matches(s *metav1.LabelSelector, set map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(set))
 }
 
-// mayMatchNamespace reports whether a selector can match a namespace of which only the name is known.
+// mayMatchNamespace reports whether a selector can match a namespace of which only the name is known. A nil selector
+// matches.
 func mayMatchNamespace(s *metav1.LabelSelector, namespace string) bool {
 	if s == nil {
-		return true // the policy's own
+		return true // the policy's own namespace
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {

@@ -27,7 +27,7 @@ type Readiness struct {
 	events       func() ([]corev1.Event, error)
 }
 
-// NewReadiness returns the readiness of a number of pods from now on. events reads their events.
+// NewReadiness returns the Readiness of want pods, beginning now. events reads the events about the pods.
 func NewReadiness(want int, now time.Time, events func() ([]corev1.Event, error)) *Readiness {
 	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, problemSince: map[string]time.Time{},
 		warnedSince: map[string]time.Time{}, eventsRead: now, events: events}
@@ -99,7 +99,7 @@ func (r *Readiness) checkEvents(now time.Time) error {
 	return nil
 }
 
-// State describes the state of each pod: its problem or its progress.
+// State describes the problem or the progress of each pod.
 func (r *Readiness) State() string {
 	var words []string
 	for name, pod := range r.Pods {

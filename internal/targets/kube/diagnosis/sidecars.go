@@ -10,11 +10,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// initTime is how long an init container of the cluster may take.
+// initTime is how long an init container that the cluster added may run.
 const initTime = 20 * time.Second
 
-// blockedByOthers returns the problem of a container that the cluster added and that prevents the agent's from running;
-// nil if there is none.
+// blockedByOthers returns the problem of a container that the cluster added and that prevents the agent's container
+// from running; nil if there is none.
 func blockedByOthers(p *corev1.Pod) *Problem {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if s.Name == manifest.ContainerName {

@@ -16,11 +16,11 @@ const (
 	provisionerGrace = 15 * time.Second // until a provisioner must have reported that it creates the volume
 	mountGrace       = 15 * time.Second // for failed mounts, which the node retries
 	attachGrace      = 60 * time.Second // for failed attachments, which are retried
-	eventDelay       = 2 * time.Second  // before events are read without a sign of a problem
+	eventDelay       = 2 * time.Second  // until events are read even without a sign of a problem
 	eventInterval    = 2 * time.Second  // between two reads of events
 )
 
-// A VolumeWait diagnoses a claim and its pod until the volume is mounted.
+// A VolumeWait finds what keeps a claim from being bound and a pod from mounting its volume.
 type VolumeWait struct {
 	spec         manifest.Volume // what the options ask for
 	began        time.Time
@@ -28,7 +28,7 @@ type VolumeWait struct {
 	eventsRead   time.Time
 }
 
-// NewVolumeWait returns the wait for a volume that begins now.
+// NewVolumeWait returns a VolumeWait that begins now. spec is what the options ask for.
 func NewVolumeWait(spec manifest.Volume, now time.Time) *VolumeWait {
 	return &VolumeWait{spec: spec, began: now}
 }
@@ -50,7 +50,7 @@ func eventsAbout(
 }
 
 // Due reports whether events should be read now: at most once in eventInterval, and in the first eventDelay only if
-// there is trouble. If so, it counts them as read.
+// there is trouble, another sign of a problem. If so, it counts them as read.
 func (w *VolumeWait) Due(now time.Time, trouble bool) bool {
 	if now.Sub(w.eventsRead) < eventInterval || !trouble && now.Sub(w.began) < eventDelay {
 		return false
@@ -59,8 +59,8 @@ func (w *VolumeWait) Due(now time.Time, trouble bool) bool {
 	return true
 }
 
-// Blocked returns the problem that keeps a volume from being bound and mounted, from its claim, pod and events; nil
-// while there may be progress. A temporary problem is returned only after some time.
+// Blocked returns the problem that keeps a volume from being bound or mounted, from its claim, pod and events; nil
+// while there may be progress. It returns a temporary problem only after a grace time.
 func (w *VolumeWait) Blocked(
 	now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event,
 ) *Problem {
@@ -123,8 +123,8 @@ func NotScheduled(p *corev1.Pod) string {
 	return ""
 }
 
-// unprovisioned reports whether a claim has waited for provisionerGrace without an event of a provisioner: Kubernetes'
-// own events only name what it waits for.
+// unprovisioned reports whether a claim has waited for provisionerGrace without an event from a provisioner.
+// Kubernetes' own events do not count, because they only name what the claim waits for.
 func (w *VolumeWait) unprovisioned(now time.Time, events []corev1.Event) bool {
 	if now.Sub(w.began) < provisionerGrace {
 		return false
@@ -142,7 +142,7 @@ func (w *VolumeWait) unprovisioned(now time.Time, events []corev1.Event) bool {
 	return waits
 }
 
-// noProvisioner returns the problem of a claim that no provisioner answers.
+// noProvisioner returns the problem of a claim to which no provisioner responds.
 func (w *VolumeWait) noProvisioner(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *Problem {
 	last := events[len(events)-1]
 	return &Problem{final: true,
@@ -184,8 +184,8 @@ func (w *VolumeWait) notMounted(p *corev1.Pod, e *corev1.Event) *Problem {
 			Shorten(message))}
 }
 
-// ErrorOf returns a problem as an error. It Is result.ErrNotSupported if the problem is final, so that later runs would
-// have it too.
+// ErrorOf returns a problem as an error. The error Is result.ErrNotSupported if the problem is final, because later
+// runs would have the same problem.
 func ErrorOf(p *Problem) error {
 	if p.final {
 		return result.NotSupported(p.Error())

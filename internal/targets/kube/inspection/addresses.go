@@ -23,8 +23,8 @@ type attachment struct {
 	Default bool     `json:"default"` // the pod's default network
 }
 
-// attachmentsOf returns the attachments in a pod's Multus annotation. option names the target's option that asked for
-// network, for the error.
+// attachmentsOf returns the attachments in a pod's Multus annotation. The error names network, and option, the target's
+// option that asked for it.
 func attachmentsOf(p *corev1.Pod, network, option string) (list []attachment, err error) {
 	text := p.Annotations[multusStatus]
 	if text == "" {
@@ -107,8 +107,8 @@ func CheckDefaultNetwork(p *corev1.Pod, network string) error {
 }
 
 // CheckDefaultRoute returns an error unless traffic from a pod leaves by the network that it has in place of the
-// default one. It checks the addresses of the device that the traffic leaves by: the server may see a translated
-// address.
+// default one. It checks the addresses of the device that the traffic leaves by, not the address that the server sees,
+// which may be a translated one.
 func CheckDefaultRoute(p *corev1.Pod, network string, client preflight.Report) error {
 	all, err := inDefault(p, network)
 	if err != nil {
@@ -145,7 +145,7 @@ func AttachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (net
 }
 
 // CheckNetworkRoute returns an error unless traffic from a pod took the additional network: seen, the source address
-// that the server saw, must be the pod's address there. A pod may also reach that network by its default one.
+// that the server saw, must be the pod's address there. A pod may also reach that network through its default one.
 func CheckNetworkRoute(p *corev1.Pod, network string, seen netip.Addr) error {
 	all, err := attached(p, network)
 	if err != nil || slices.Contains(all, seen.Unmap()) {

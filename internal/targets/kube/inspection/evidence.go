@@ -1,5 +1,6 @@
-// Package inspection derives facts from objects of the API server: the network plugin and its settings, usable nodes,
-// containers in a pod besides the agent, properties of storage classes. Its functions are pure and send no requests.
+// Package inspection derives facts from objects of the API server: the network plugin and its settings, the usable
+// nodes, the containers in a pod besides the agent, and the properties of storage classes. Its functions are pure and
+// send no requests.
 package inspection
 
 import (
@@ -37,7 +38,7 @@ type Evidence struct {
 	NodeConfigs    []CiliumNodeConfig
 	Node           *preflight.Report // from a pod in its node's network
 	Pod            *preflight.Report // from a pod in the pod network
-	Annotations    map[string]string // of the pod that Pod is from
+	Annotations    map[string]string // of the pod that reported Pod
 }
 
 // ConfigMaps lists the config maps, as namespace and name, with the settings of network plugins and kube-proxy.
@@ -59,7 +60,7 @@ func (e Evidence) Facts() []result.Fact {
 	return append(list, e.podFacts()...)
 }
 
-// nodeFacts returns facts about the nodes of the experiment: one value if they agree, else all values.
+// nodeFacts returns facts about the nodes of the experiment. If the nodes differ, a fact has all their values.
 func (e Evidence) nodeFacts() []result.Fact {
 	of := func(name string, value func(corev1.Node) string) result.Fact {
 		seen := map[string]bool{}
@@ -115,7 +116,8 @@ func (e Evidence) reported(name string) string {
 	return result.Unknown
 }
 
-// Substrings of API server versions, and labels or annotations of nodes, that identify a distribution.
+// Signs of distributions, each with the name of the distribution: substrings of API server versions, and labels or
+// annotations of nodes. The first sign that is found counts.
 var (
 	versionSigns = [][2]string{
 		{"-gke.", "GKE"}, {"-eks-1-", "EKS Distro"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"},
@@ -158,7 +160,7 @@ func (e Evidence) distribution() string {
 }
 
 // A plugin identifies a network plugin by the images of its daemon set: image is a substring of the last element of an
-// image's name, or of the whole name if it contains a slash.
+// image's name, or, if image contains a slash, of the whole name.
 type plugin struct{ name, image string }
 
 var pluginImages = []plugin{
@@ -201,8 +203,8 @@ func (e Evidence) defaultNetwork() []string {
 	return []string{strings.Join(e.Chain, " + ") + " (NetworkAttachmentDefinition " + e.DefaultNetwork + ")"}
 }
 
-// Chain returns the plugins of a CNI configuration in order, and reads nothing else of it. It returns nil if the
-// configuration is invalid or a plugin is not a program's name.
+// Chain returns the plugins of a CNI configuration in order. It reads nothing else of the configuration, and returns
+// nil if the configuration is invalid or the name of a plugin is not that of a program.
 func Chain(config string) []string {
 	var network struct {
 		Type    string
@@ -302,8 +304,8 @@ var confidentialLabels = []string{
 	"feature.node.kubernetes.io/cpu-security.tdx.protected=true",
 }
 
-// confidential returns the signs of confidential machines: from the pods' reports and labels of the nodes. Without
-// labels it returns what the pods reported, which may be that there is no sign.
+// confidential returns the signs of confidential machines, from the pods' reports and the labels of the nodes. If there
+// is no sign, it returns what the pods reported, which may be that they saw none.
 func (e Evidence) confidential() string {
 	var signs []string
 	within := e.reported("confidential-vm")
@@ -327,7 +329,7 @@ func (e Evidence) confidential() string {
 // noConfidentialSign is the report of a pod that found no sign of a confidential machine.
 const noConfidentialSign = "no sign seen"
 
-// mtuOf returns the MTU of a report as a fact's value.
+// mtuOf returns the MTU of a report in bytes as a fact's value.
 func mtuOf(r *preflight.Report) string {
 	if r == nil || r.MTU == 0 {
 		return result.Unknown
@@ -335,7 +337,7 @@ func mtuOf(r *preflight.Report) string {
 	return strconv.Itoa(r.MTU)
 }
 
-// ProxyURLs returns the URLs at which kube-proxy may report its mode on a node with that address.
+// ProxyURLs returns the URLs at which kube-proxy may report its mode on the node with an address.
 func ProxyURLs(address string) []string {
 	var urls []string
 	for _, host := range []string{"127.0.0.1", address} {

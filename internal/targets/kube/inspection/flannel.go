@@ -78,8 +78,9 @@ var flannelEncryptions = map[string]string{
 	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none",
 }
 
-// flannelEncryption returns the encryption of flannel's backends, and whether one of them encrypts; empty if one is
-// unknown. A backend without encryption counts only if flannel is alone: another plugin may encrypt its packets.
+// flannelEncryption returns the encryption of flannel's backends, and whether one of them encrypts. It returns an empty
+// text if a backend is unknown. A backend without encryption counts only if flannel is alone, because another plugin
+// may encrypt its packets.
 func (e Evidence) flannelEncryption() (text string, encrypts bool) {
 	backends, _ := e.flannelAnnotations()
 	if len(backends) == 0 {

@@ -27,14 +27,14 @@ func ImageOf(p *corev1.Pod, arch string) RunningImage {
 	return r
 }
 
-// A Pin checks that all pods of an experiment run the same image: the first one on each architecture has to run until
-// the end. It is safe for concurrent use.
+// A Pin checks that all pods of an experiment run the same image: the image of the first pod on each architecture must
+// run until the end. It is safe for concurrent use.
 type Pin struct {
 	mu    sync.Mutex
 	first map[string]RunningImage // by architecture
 }
 
-// Check returns an error if a pod runs another image than pods before it on the same architecture; digests of different
+// Check returns an error if a pod runs another image than the first pod on the same architecture. Digests of different
 // architectures always differ. image is the name that the user gave.
 func (p *Pin) Check(image string, r RunningImage) error {
 	p.mu.Lock()
@@ -59,7 +59,7 @@ func (p *Pin) Check(image string, r RunningImage) error {
 		first.Digest, r.node, r.Digest, pinRemedy(image))
 }
 
-// pinRemedy returns how to make all nodes run the same image.
+// pinRemedy returns what the user can do so that all nodes run the same image.
 func pinRemedy(image string) string {
 	if strings.Contains(image, "@") {
 		return "the runtimes do not keep to the digest: bring the same image to all nodes"

@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A machineSize holds the documented limits of a size of virtual machine, with their sources: the most that it
-// sustains, whatever its disks and its peers could do.
+// A machineSize holds the documented limits of a size of virtual machine. The machine sustains no more, whatever its
+// disks and its peers could do.
 type machineSize struct {
 	name   string
 	link   float64 // Mbit/s of the network
@@ -29,7 +29,7 @@ type series struct {
 
 const computeDocs = "Microsoft, azure-compute-docs, articles/virtual-machines/sizes/general-purpose/"
 
-// machines returns the sizes used in the published studies, and the other sizes on the same pages.
+// machines returns the machine sizes that the published studies used, and the other sizes on the same pages.
 func machines() []machineSize {
 	const das, dcas = computeDocs + "dasv5-series.md of 2026-03-10 (commit 2072bfd70)",
 		computeDocs + "dcasv5-series.md of 2026-03-10 (commit 2072bfd70)"

@@ -20,9 +20,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Most functions of this file read the settings of one plugin and return their meaning and source, or nothing. They
-// read only the settings named here and show only values that look like settings, so that no other data of a cluster,
-// such as secrets, gets into a fact.
+// Most functions of this file read the settings of one plugin, and return what they mean with their source, or nothing.
+// They read only the settings named here and show only values that look like settings, so that no other data of a
+// cluster, such as secrets, gets into a fact.
 
 // Resources of Calico and Cilium, with the fields that are used.
 type (
@@ -123,8 +123,8 @@ func (e Evidence) configs(name string) []map[string]string {
 	return list
 }
 
-// acrossNodes returns the meaning of a config map on the nodes of the experiment, by a function; all values if nodes
-// differ. It returns an empty string if the function does so for all nodes.
+// acrossNodes applies meaning to the variants of a config map on the nodes of the experiment, and joins the distinct
+// results. It returns an empty string if meaning does so for all variants.
 func (e Evidence) acrossNodes(name string, meaning func(map[string]string) string) string {
 	var list []string
 	found := false
@@ -142,9 +142,9 @@ func (e Evidence) acrossNodes(name string, meaning func(map[string]string) strin
 	return strings.Join(list, " | ")
 }
 
-// encapsulation returns how pods' packets cross the network of the nodes: from the configuration of the plugin, else
-// from annotations of the nodes, else from its design, else from devices. All of these concern the default network
-// alone.
+// encapsulation returns how pods' packets cross the network of the nodes, with the evidence: from the configuration of
+// the plugin, else from annotations of the nodes, else from the plugin's design, else from devices. All of these
+// concern only the default network.
 func (e Evidence) encapsulation() string {
 	if e.usesOtherNetwork() {
 		return result.Unknown
@@ -160,11 +160,12 @@ func (e Evidence) encapsulation() string {
 // usesOtherNetwork reports whether the pods' traffic takes another network than the cluster's.
 func (e Evidence) usesOtherNetwork() bool { return e.Network != "" || e.DefaultNetwork != "" }
 
-// alwaysOrBetweenSubnets is the suffix of Calico's tunnels if its pools, which hold the mode, cannot be read.
+// alwaysOrBetweenSubnets is the suffix of Calico's tunnels if their mode is unknown because Calico's pools, which hold
+// it, cannot be read.
 const alwaysOrBetweenSubnets = ", always or between subnets"
 
-// tunnelDevices maps prefixes of device names to tunnels. Some kernels have an unused tunl0, without an address. Weave
-// has the bridge weave with and without VXLAN, and vxlan-6784 only with it.
+// tunnelDevices maps prefixes of device names to tunnels. tunl0 counts only with an address, because some kernels have
+// an unused one. Weave always has the bridge weave, but vxlan-6784 only if it uses VXLAN.
 var tunnelDevices = map[string]string{
 	"flannel.":        "vxlan",
 	"cilium_vxlan":    "vxlan",
@@ -220,8 +221,8 @@ func poolMode(mode string) string {
 // carriers lists plugins that carry the packets where Calico, if present, only enforces policies.
 var carriers = []string{"flannel", "canal", "amazon-vpc", "azure", "kindnet"}
 
-// poolTunnel returns the tunnel of Calico's address pools; all if they differ. It ignores the pools if another plugin
-// carries the packets: a Calico that only enforces policies has pools too.
+// poolTunnel returns the tunnel of Calico's address pools; all tunnels if the pools differ. It ignores the pools if
+// another plugin carries the packets, because a Calico that only enforces policies has pools too.
 func (e Evidence) poolTunnel() string {
 	names, _ := e.Plugins()
 	if slices.ContainsFunc(names, func(name string) bool { return slices.Contains(carriers, name) }) {
@@ -260,7 +261,7 @@ type antrea struct {
 	} `json:"antreaProxy"`
 }
 
-// antrea returns the configuration of the Antrea agent; ok is false without a readable one.
+// antrea returns the configuration of the Antrea agent; ok is false if there is none, or if it cannot be parsed.
 func (e Evidence) antrea() (c antrea, ok bool) {
 	text, ok := e.Config["kube-system/antrea-config"]["antrea-agent.conf"]
 	if !ok || yaml.Unmarshal([]byte(text), &c) != nil {
@@ -293,8 +294,9 @@ func (e Evidence) antreaTunnel() string {
 	return "" // with networkPolicyOnly another plugin carries the packets
 }
 
-// routerArgument returns an argument of kube-router's daemon set, or its default; ok is false without kube-router or if
-// the value does not look like a setting. The value may be the next argument, except for a switch, which is then true.
+// routerArgument returns the value of an argument of kube-router's daemon set, or byDefault if it is not given. A
+// switch without a value is true; the value of another argument may be the next argument. ok is false if there is no
+// kube-router, or if the value does not look like a setting.
 func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool) {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
@@ -368,13 +370,13 @@ func (e Evidence) annotatedTunnel() string {
 	return ""
 }
 
-// fixedTunnels lists plugins that support one encapsulation only.
+// fixedTunnels lists plugins that support only one encapsulation.
 var fixedTunnels = [][2]string{
 	{"kindnet", "none, routes (kindnet has nothing else)"},
 	{"amazon-vpc", "none, addresses of the VPC (amazon-vpc has nothing else)"},
 }
 
-// fixedTunnel returns the encapsulation of a plugin that supports one only.
+// fixedTunnel returns the encapsulation of a plugin that supports only one.
 func (e Evidence) fixedTunnel() string {
 	names, _ := e.Plugins()
 	for _, p := range fixedTunnels {
@@ -385,8 +387,8 @@ func (e Evidence) fixedTunnel() string {
 	return ""
 }
 
-// byDevice returns the meanings, by prefixes of device names, of the node's devices, all if they differ; empty if there
-// is none.
+// byDevice returns the meanings of the devices of the node, with the devices; empty if no device has a meaning. signs
+// maps prefixes of device names to meanings.
 func (e Evidence) byDevice(signs map[string]string) string {
 	if e.Node == nil {
 		return ""
@@ -404,7 +406,7 @@ func (e Evidence) byDevice(signs map[string]string) string {
 	return strings.Join(list, " | ")
 }
 
-// wireguardDevices lists prefixes of WireGuard device names.
+// wireguardDevices maps prefixes of names of WireGuard devices to the encryption.
 var wireguardDevices = map[string]string{
 	"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard",
 	"wg-": "wireguard",
@@ -423,7 +425,8 @@ func (e Evidence) encryption() string {
 		e.weaveEncryption(), e.byDevice(wireguardDevices), flannel, e.routerEncryption(), result.Unknown)
 }
 
-// routerEncryption returns that kube-router does not encrypt, if it is the only plugin and carries the packets.
+// routerEncryption returns "none", with the evidence, if kube-router is the only plugin and carries the packets: it has
+// no encryption.
 func (e Evidence) routerEncryption() string {
 	if names, _ := e.Plugins(); e.routerCarriesPackets() && len(names) == 1 {
 		return "none (kube-router has no encryption)"
@@ -482,7 +485,7 @@ func (e Evidence) antreaEncryption() string {
 	return "none" + from
 }
 
-// weaveEncryption returns whether Weave encrypts: it does if it has a password, whose value is not read.
+// weaveEncryption returns the encryption of Weave: it encrypts if it has a password, whose value is not read.
 func (e Evidence) weaveEncryption() string {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
@@ -501,8 +504,8 @@ func (e Evidence) weaveEncryption() string {
 	return ""
 }
 
-// kubeProxy returns the implementation of Services: the replacement of kube-proxy, else the mode that kube-proxy
-// reports on its node, else its configuration, else its devices.
+// kubeProxy returns what implements Services, with the evidence: what replaces kube-proxy, else the mode that
+// kube-proxy reports on its node, else its configuration, else its devices.
 func (e Evidence) kubeProxy() string {
 	answer, replaced := e.proxyAnswer(), cmp.Or(e.acrossNodes(CiliumMap, ciliumProxy), e.otherProxy())
 	switch {
@@ -527,8 +530,8 @@ func (e Evidence) proxyConfigured() string {
 	return proxyMode(e.Config["kube-system/kube-proxy"])
 }
 
-// withCilium adds to the mode of kube-proxy that Cilium, if present, balances connections of pods even without
-// replacing kube-proxy, which then balances those of nodes.
+// withCilium adds Cilium, if it is present, to the mode of kube-proxy. Even if Cilium does not replace kube-proxy, it
+// balances connections of pods, and kube-proxy only those of nodes.
 func (e Evidence) withCilium(proxy string) string {
 	if proxy == "" || e.Config[CiliumMap] == nil {
 		return proxy
@@ -536,7 +539,7 @@ func (e Evidence) withCilium(proxy string) string {
 	return proxy + "; cilium for connections of pods (it balances those itself)"
 }
 
-// ipvsDevices holds the name of the device of kube-proxy's ipvs mode.
+// ipvsDevices maps the device of kube-proxy's ipvs mode to the mode.
 var ipvsDevices = map[string]string{"kube-ipvs0": "ipvs"}
 
 // proxyAnswer returns the mode that kube-proxy reported at one of ProxyURLs.
@@ -554,7 +557,7 @@ func (e Evidence) proxyAnswer() string {
 
 var proxyModes = []string{"iptables", "ipvs", "nftables", "userspace"}
 
-// ciliumProxy returns that Cilium replaces kube-proxy, if its config map says so.
+// ciliumProxy returns that Cilium replaces kube-proxy if its config map says so; else it returns an empty string.
 func ciliumProxy(c map[string]string) string {
 	if r := c["kube-proxy-replacement"]; r == "true" || r == "strict" {
 		return "replaced by cilium (config map cilium-config)"
@@ -621,18 +624,20 @@ func (e Evidence) bandwidth() string {
 	return cmp.Or(strings.Join(list, ", "), noneGiven) + " (annotations of the pods)"
 }
 
-// overheads is how many bytes tunnels add to a packet over IPv4: the outer IP header (20); for VXLAN and Geneve also
-// UDP (8), VXLAN (8, RFC 7348) or Geneve without options (8, RFC 8926), and the inner Ethernet header (14).
+// overheads holds the bytes that a tunnel adds to a packet over IPv4: the outer IP header (20); for VXLAN and Geneve
+// also UDP (8), VXLAN (8, RFC 7348) or Geneve without options (8, RFC 8926), and the inner Ethernet header (14).
 var overheads = map[string]int{"vxlan": 50, "geneve": 50, "ipip": 20}
 
-// wireGuardOverhead is how many bytes WireGuard adds over IPv4: IP (20), UDP (8), its header (16) and its tag (16).
+// wireGuardOverhead is the number of bytes that WireGuard adds to a packet over IPv4: IP (20), UDP (8), its header (16)
+// and its tag (16).
 const wireGuardOverhead = 60
 
-// ipv6HeaderExtra is how many bytes the IPv6 header (40) is longer than the IPv4 header (20).
+// ipv6HeaderExtra is the number of bytes by which the IPv6 header (40) is longer than the IPv4 header (20).
 const ipv6HeaderExtra = 20
 
-// tunnelMTU returns whether full-size packets of pods fit into the node's MTU after encapsulation and encryption, in
-// bytes. It returns an empty string if that is unknown, or if neither is used.
+// tunnelMTU returns whether full-size packets of pods fit into the node's MTU after encapsulation and encryption, with
+// all sizes in bytes. It returns an empty string if that is unknown, or if packets are neither encapsulated nor
+// encrypted.
 func (e Evidence) tunnelMTU() string {
 	encapsulation, encryption := e.encapsulation(), e.encryption()
 	if strings.Contains(encapsulation+encryption, " | ") {
@@ -667,8 +672,8 @@ func (e Evidence) tunnelMTU() string {
 	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, layers, overhead, link.MTU)
 }
 
-// nodeLink returns the device with the node's address, or a zero Interface if it is unknown. Its MTU is needed because
-// the report's own MTU is that of the route to a pod, which may lead through a tunnel.
+// nodeLink returns the device with the node's address, or a zero Interface if it is unknown. The MTU in the report
+// itself is not used, because it is that of the route to a pod, which may lead through a tunnel.
 func (e Evidence) nodeLink() (link machine.Interface) {
 	if e.Node == nil {
 		return link

@@ -30,13 +30,13 @@ type NodeConstraints struct {
 // An excludedNode is a node that cannot be chosen.
 type excludedNode struct {
 	name, why string
-	control   bool // why is that it belongs to the control plane, and there are other nodes
-	tainted   bool // why is a taint
+	control   bool // excluded only because it belongs to the control plane and there are other nodes
+	tainted   bool // excluded because of a taint
 }
 
-// workers returns the nodes that can be chosen, sorted by name, and the others. The former are ready, not cordoned,
-// with Linux, match the selector, and have no taint that the pods do not tolerate. Control-plane nodes are used only if
-// there are no others.
+// workers returns the nodes that can be chosen and the others, both sorted by name. A node can be chosen if it is
+// ready, is not cordoned, runs Linux, matches the selector, and has no taint that the pods do not tolerate.
+// Control-plane nodes are chosen only if there are no others.
 func workers(nodes []corev1.Node, constraints NodeConstraints) (fit []worker, others []excludedNode) {
 	var control []worker
 	for _, n := range nodes {
@@ -77,7 +77,7 @@ func Ready(n corev1.Node) bool {
 	})
 }
 
-// exclusion returns the reason why a node cannot run the pods; its why is empty if it can.
+// exclusion returns the reason why a node cannot run the pods. Its why is empty if the node can.
 func exclusion(n corev1.Node, constraints NodeConstraints) excludedNode {
 	u := excludedNode{name: n.Name}
 	switch {
@@ -113,7 +113,7 @@ type NodeChoice struct {
 	Rule  string      // how the nodes were chosen, as a fact
 }
 
-// UnlistedNodes returns the choice of the nodes that the user names, if nodes cannot be listed.
+// UnlistedNodes returns the choice of the nodes that the user names, for a user who may not list nodes.
 func UnlistedNodes(constraints NodeConstraints) NodeChoice {
 	c := NodeChoice{Rule: "named by the options, unseen: nodes may not be listed",
 		alone: []worker{{Name: constraints.Client}}}
@@ -142,9 +142,9 @@ func (c NodeChoice) Names() []string {
 	return names
 }
 
-// ChooseNodes chooses the nodes of an experiment: one pair for all blocks, or with Rotate all ordered pairs in turn, so
-// that in as many blocks as there are nodes each node is once the client's and once the server's. It returns an error
-// if no node can be used, or not the named ones.
+// ChooseNodes chooses the nodes of an experiment: one pair for all blocks, or with Rotate all ordered pairs in turn.
+// Then, without Across, each node is the client's once and the server's once in as many blocks as there are nodes.
+// ChooseNodes returns an error if no node can be used, or if a named one cannot.
 func ChooseNodes(nodes []corev1.Node, constraints NodeConstraints) (NodeChoice, error) {
 	fit, others := workers(nodes, constraints)
 	if constraints.Client != "" {
@@ -215,7 +215,7 @@ func exclusionText(others []excludedNode) string {
 	return " (" + strings.Join(words, "; ") + ")"
 }
 
-// chooseNamed chooses the nodes that the options name; the server's may be left to a rule.
+// chooseNamed chooses the nodes that the options name. If they name only the client's node, it chooses the server's.
 func chooseNamed(fit []worker, others []excludedNode, constraints NodeConstraints) (NodeChoice, error) {
 	c := NodeChoice{Rule: "named by the options"}
 	a, err := findWorker(constraints.Client, fit, others)
@@ -289,8 +289,8 @@ func pairs(group []worker, across bool) [][2]worker {
 	return list
 }
 
-// At returns the nodes of client and server in a rotation: on two nodes, or on one. The error is why there are no
-// pairs.
+// At returns the nodes of client and server in a rotation: two nodes, or the same one twice. It returns an error if
+// there are no pairs of nodes.
 func (c NodeChoice) At(twoNodes bool, rotation int) ([2]worker, error) {
 	if !twoNodes {
 		w := c.alone[rotation%len(c.alone)]
@@ -302,8 +302,8 @@ func (c NodeChoice) At(twoNodes bool, rotation int) ([2]worker, error) {
 	return c.Pairs[rotation%len(c.Pairs)], nil
 }
 
-// Spread returns the names of the nodes that pods may be spread over, sorted: without the node to avoid if there are
-// enough others for the number of pods.
+// Spread returns the sorted names of the nodes over which pods may be spread. It leaves out the node to avoid if there
+// are enough others for the number of pods.
 func Spread(nodes []corev1.Node, constraints NodeConstraints, avoid string, pods int) []string {
 	fit, _ := workers(nodes, constraints)
 	var all, others []string

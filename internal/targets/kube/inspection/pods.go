@@ -22,7 +22,7 @@ func Runs(p *corev1.Pod) bool {
 // Limited reports whether the agent's container has a CPU limit, its own or one from the namespace. p may be nil.
 func Limited(p *corev1.Pod) bool { return p != nil && !CPULimit(p).IsZero() }
 
-// CPULimit returns the CPU limit of the agent's container; zero without one.
+// CPULimit returns the CPU limit of the agent's container; zero if it has none.
 func CPULimit(p *corev1.Pod) *resource.Quantity {
 	limits := OwnContainer(p).Resources.Limits
 	return limits.Cpu()

@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// ClassFacts returns facts about a storage class and its CSI driver, which sets, the cluster's daemon sets, may
-// contain.
+// ClassFacts returns facts about a storage class and its CSI driver. sets are the cluster's daemon sets, among which it
+// looks for the driver.
 func ClassFacts(c *storagev1.StorageClass, sets []appsv1.DaemonSet) []result.Fact {
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate // Kubernetes' defaults
 	if c.ReclaimPolicy != nil {
@@ -33,7 +33,8 @@ func ClassFacts(c *storagev1.StorageClass, sets []appsv1.DaemonSet) []result.Fac
 	}
 }
 
-// Parameters of storage classes: values that can be shown, keys whose value must not be, and keys that name a Secret.
+// Patterns for the parameters of storage classes: values that may be shown, keys whose values must not be shown, and
+// keys that name a Secret.
 var (
 	plainValue = regexp.MustCompile(`^[A-Za-z0-9 ._:/@,=+-]{0,120}$`)
 	hiddenKey  = regexp.MustCompile(`(?i)secret|password|passphrase|token|credential|` +
@@ -60,8 +61,8 @@ func parametersOf(c *storagev1.StorageClass) string {
 	return cmp.Or(strings.Join(list, " "), noneGiven)
 }
 
-// driverImage returns the images, with their versions, of a CSI driver on the nodes: from the daemon set that registers
-// it with the kubelet, without the sidecars that all drivers have.
+// driverImage returns the images of a CSI driver on the nodes, with their versions; empty if none is found. It takes
+// them from the daemon set that registers the driver with the kubelet, without the sidecars that all drivers have.
 func driverImage(driver string, sets []appsv1.DaemonSet) string {
 	var images []string
 	for _, set := range sets {

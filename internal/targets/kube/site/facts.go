@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// inject copies the agent into both pods at the same time.
+// inject copies the agent into all pods at the same time.
 func (g *Group) inject(ctx context.Context) error {
 	var both sync.WaitGroup
 	var errs [2]error
@@ -79,7 +79,7 @@ func (w *Way) Pair() host.Pair {
 	return pair
 }
 
-// mtu returns the smaller MTU of both ends in bytes; an unknown one (0) is ignored.
+// mtu returns the smaller MTU of both ends in bytes. It ignores an unknown one (0).
 func (w *Way) mtu() int {
 	if w.Client.MTU == 0 || w.Server.MTU == 0 {
 		return max(w.Client.MTU, w.Server.MTU)
@@ -87,8 +87,8 @@ func (w *Way) mtu() int {
 	return min(w.Client.MTU, w.Server.MTU)
 }
 
-// shared reports whether both ends use the CPUs of one machine. Two nodes may be one machine, which their boot ID
-// shows.
+// shared reports whether both ends use the CPUs of one machine. Two nodes may be the same machine; their boot IDs are
+// equal then.
 func (w *Way) shared() bool {
 	plan := w.group.Plan
 	if plan.ClientOnly() || plan.Nodes[0] == plan.Nodes[1] {
@@ -128,7 +128,8 @@ func (w *Way) Facts() []result.Fact {
 	}, image, g.agentFacts())
 }
 
-// sourceOf compares the client's own address with the one the server sees.
+// sourceOf returns whether the client's address, own, is translated on the way to the server, which saw the address
+// seen.
 func sourceOf(own, seen netip.Addr) string {
 	switch {
 	case !own.IsValid() || !seen.IsValid():

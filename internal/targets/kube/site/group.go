@@ -26,8 +26,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// A Group is the pods that placements with the same ends share: a client and a server, with a Service if a path needs
-// one, or a client alone.
+// A Group holds the pods that placements with the same ends share: a client and a server, with a Service if a path
+// needs one, or a client alone.
 type Group struct {
 	Cluster  *cluster.Cluster
 	Plan     manifest.Blueprint
@@ -43,7 +43,7 @@ type Group struct {
 
 	watch      *cluster.PodWatch // of the pods
 	service    *corev1.Service   // nil unless a path uses it
-	serviceErr error             // why it could not be created
+	serviceErr error             // why the Service could not be created
 	payloads   [2]payload        // agents copied to the client's pod and the server's, with inject=yes
 	throttled  [2]int64          // throttling counts of the client and the server in their last reports
 	agents     *agent.Pool
@@ -51,8 +51,8 @@ type Group struct {
 	failed     atomic.Bool // a command failed, so its objects may be left
 }
 
-// Make creates the group and checks each path. After an error it has removed everything; a path that does not work has
-// its error in Way.Err.
+// Make creates the group and checks each path. If it returns an error, it has removed everything. The error of a path
+// that does not work is in Way.Err instead.
 func (g *Group) Make(ctx context.Context) error {
 	g.agents, g.hosts = agent.NewPool(), map[manifest.Role]*host.Scoped{}
 	for _, r := range g.Plan.Roles() {
@@ -71,7 +71,7 @@ func (g *Group) Make(ctx context.Context) error {
 	return nil
 }
 
-// CleanupTime limits the removal after a failure, and the requests that create objects.
+// CleanupTime limits the removal of objects after a failure, and also the requests that create objects.
 const CleanupTime = 30 * time.Second
 
 // start creates the volume, the Service and the pods, waits until they run, and copies the agent if it is injected.
@@ -119,8 +119,8 @@ func (g *Group) checkImage() error {
 	return nil
 }
 
-// create creates the Service and the pods. Its requests ignore the end of ctx, because a cancelled request could still
-// be carried out after the cleanup. Without the Service, direct paths still work.
+// create creates the Service and the pods. Its requests ignore the end of ctx, because the API server could carry out a
+// cancelled request after the cleanup. Without the Service, direct paths still work.
 func (g *Group) create(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTime)
 	defer cancel()
@@ -165,8 +165,8 @@ func (g *Group) createService(ctx context.Context) (*corev1.Service, error) {
 // accountTime limits the wait for the prerequisites of pods in a new namespace.
 const accountTime = 15 * time.Second
 
-// retryUntilAccount retries do while a new namespace lacks the pods' service account, or on OpenShift their range of
-// users.
+// retryUntilAccount retries do while a new namespace lacks the pods' service account, or, on OpenShift, the range of
+// user IDs for pods.
 func retryUntilAccount(ctx context.Context, do func() error) error {
 	limited, cancel := context.WithTimeout(ctx, accountTime)
 	defer cancel()
@@ -183,7 +183,7 @@ func lacksAccount(text string) bool {
 		strings.Contains(text, "unable to find annotation openshift.io/sa.scc.")
 }
 
-// checkPods checks by the pods' status that their nodes and networks are as planned, and sets Listen.
+// checkPods checks, by the status of the pods, that their nodes and networks are as planned, and sets Listen.
 func (g *Group) checkPods() error {
 	for _, r := range g.Plan.Roles() {
 		p := g.Pods[g.Plan.Name(r)]
@@ -222,12 +222,12 @@ func (g *Group) address(r manifest.Role) (netip.Addr, error) {
 	return inspection.PodAddress(p, o.Family)
 }
 
-// Way returns the connection on one of the plan's paths.
+// Way returns the connection on a path, one of the plan's.
 func (g *Group) Way(p result.Path) *Way {
 	return g.Ways[slices.Index(g.Plan.Paths(), p)]
 }
 
-// Remove ends the agents, removes the pods with all that belongs to them, and returns when everything is gone.
+// Remove ends the agents, removes the pods with the Service and the volume, and returns when everything is gone.
 func (g *Group) Remove(ctx context.Context) error {
 	g.agents.Close()
 	for _, h := range g.hosts {

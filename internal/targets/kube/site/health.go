@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Health returns what happened to the pods and nodes since the block began, or to their CPU since the last call, that
-// invalidates a run.
+// Health returns what invalidates a run: what happened to the pods and nodes since the block began, or to the CPUs of
+// the pods since the last call.
 func (g *Group) Health(ctx context.Context) []string {
 	return slices.Concat(g.watch.Problems(g.Pods), g.Nodes.Problems(), g.throttling(ctx))
 }
@@ -47,10 +47,10 @@ func (g *Group) throttling(ctx context.Context) []string {
 // Failed reports whether a command on the pods failed, so that its objects may be left.
 func (g *Group) Failed() bool { return g.failed.Load() }
 
-// podNewsTime limits the wait for an event that explains a lost connection.
+// podNewsTime limits the wait for the event of a pod that explains a lost connection.
 const podNewsTime = 2 * time.Second
 
-// explainLost adds to the error of a lost connection what happened to the pods, for which it waits up to podNewsTime.
+// explainLost adds to the error of a lost connection what happened to the pods. It waits for that up to podNewsTime.
 func (g *Group) explainLost(ctx context.Context, err error) error {
 	if !errors.Is(err, remote.ErrLost) || g.watch == nil || g.Pods == nil {
 		return err

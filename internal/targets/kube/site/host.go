@@ -16,10 +16,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
-// Host returns one end as a host; its agent lives as long as the pods.
+// Host returns one end as a host. Its agent lives as long as the pods.
 func (g *Group) Host(r manifest.Role) host.Host { return g.agents.On(g.hosts[r]) }
 
-// A failureRecorder is a host that records whether a command failed, so that its objects may be left.
+// A failureRecorder is a host that records whether a command failed. The objects of such a command may be left.
 type failureRecorder struct {
 	host.Host
 	failed *atomic.Bool
@@ -61,8 +61,8 @@ func (h *Local) Remove() {
 	h.scope.End()
 }
 
-// stderrTime is how long a script may run on after its first output on standard error. The connection of a script that
-// ends without reading all its input would stay open.
+// stderrTime is how long a script may continue after its first output on standard error. The limit is needed because
+// the connection of a script that ends without reading all its input would stay open.
 const stderrTime = time.Second
 
 // outputLimit is the number of bytes of a script's output that are kept. Our scripts print less than a hundred.
@@ -91,7 +91,7 @@ func (s *limitedOutput) String() string {
 	return s.text.String()
 }
 
-// shell returns a function that runs scripts in one end's container, without an agent.
+// shell returns a function that runs scripts in the container of one end. It needs no agent there.
 func (g *Group) shell(r manifest.Role) shell {
 	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {

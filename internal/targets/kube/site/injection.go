@@ -24,7 +24,7 @@ import (
 // Agents returns the agent's program for an architecture of nodes, such as amd64.
 type Agents func(arch string) ([]byte, error)
 
-// imageTools are the programs for copying that an image has.
+// imageTools holds the programs for copying that an image has.
 type imageTools struct {
 	programs []string
 	arch     string // of the machine; "" if uname is missing or unknown
@@ -60,7 +60,7 @@ type copyMethod struct {
 	name   string
 }
 
-// copyMethod chooses how to copy: compressed if the image can decompress.
+// copyMethod chooses how to copy the agent: compressed if the image can decompress.
 func (m imageTools) copyMethod() (copyMethod, error) {
 	has := func(name string) bool { return slices.Contains(m.programs, name) }
 	switch files := has("cat") && has("chmod"); {
@@ -83,8 +83,8 @@ func (m imageTools) copyMethod() (copyMethod, error) {
 		manifest.ShellNeeds)
 }
 
-// script returns a script that copies the agent to $0 and prints the copy's digest. Only if that equals $1, it signals
-// the first process to become the agent.
+// script returns a script that copies the agent to $0 and prints the digest of the copy. If the digest equals $1, the
+// script signals the container's first process to replace itself with the agent.
 func (c copyMethod) script() string {
 	return `set -e; ` + c.unpack +
 		`; d=$("$0" digest) || d="it ended with status $?"; echo "$d"; [ "$d" = "$1" ]; kill -USR1 1`
@@ -112,7 +112,7 @@ func archive(b []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// An Injector prepares what is copied into the pods of an experiment, all of which have the same image.
+// An Injector prepares the agents that are copied into the pods of an experiment, all of which have the same image.
 type Injector struct {
 	Agents Agents
 	Image  string
@@ -121,7 +121,7 @@ type Injector struct {
 	ready map[string]payload // by architecture
 }
 
-// A payload is the agent's program as it is sent.
+// A payload is the agent's program in the form in which it is sent.
 type payload struct {
 	content []byte
 	digest  string // SHA-256 of the program, in hexadecimal
@@ -139,8 +139,8 @@ func (i *Injector) prepared(arch string) (payload, bool) {
 	return p, ok
 }
 
-// payloadFor returns the payload for a node's architecture, and prepares it once; if arch is "", the pod is asked. The
-// lock is not held while a pod is asked, so a silent pod delays no other.
+// payloadFor returns the payload for a node's architecture, which it prepares once. If arch is "", it asks the pod. It
+// does not hold the lock while it waits for a pod, so a silent pod delays no other.
 func (i *Injector) payloadFor(ctx context.Context, arch string, run shell) (payload, error) {
 	if p, ok := i.prepared(arch); ok {
 		return p, nil
@@ -180,7 +180,7 @@ func (i *Injector) payloadFor(ctx context.Context, arch string, run shell) (payl
 	return p, nil
 }
 
-// A shell runs a script in a container. Its error is one of the connection, or a status other than 0.
+// A shell runs a script in a container. Its error is that of the connection, or a status of the script other than 0.
 type shell func(ctx context.Context, stdin io.Reader, script string, args ...string) (stdout, stderr string, err error)
 
 // probeTime limits the run of probeScript.
@@ -212,7 +212,7 @@ const (
 	copyTries = 2
 )
 
-// copyInto copies the program and checks the copy, with one retry.
+// copyInto copies the program into a container and checks the copy, with one retry.
 func (p payload) copyInto(ctx context.Context, run shell) error {
 	var err error
 	for range copyTries {
@@ -223,8 +223,8 @@ func (p payload) copyInto(ctx context.Context, run shell) error {
 	return fmt.Errorf("the agent was not copied in %d tries: %w", copyTries, err)
 }
 
-// copyOnce copies and checks once. Output on standard error ends it soon, since the script may no longer read its
-// input.
+// copyOnce copies the program and checks the copy once. Output on standard error soon ends the attempt, because the
+// script may no longer read its input.
 func (p payload) copyOnce(ctx context.Context, run shell) error {
 	limited, cancel := context.WithTimeout(ctx, copyTime)
 	defer cancel()

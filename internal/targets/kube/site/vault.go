@@ -26,9 +26,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
-// A Vault is deployed for a block, from creation to removal.
+// A Vault is a Vault that is deployed for one block, from creation to removal.
 type Vault struct {
-	client        *Group // asks the Vault
+	client        *Group // sends requests to the Vault
 	plan          VaultPlan
 	volumes       []*volumes.Volume      // of the replicas; empty if their data is on the nodes' disks
 	Pods          map[string]*corev1.Pod // by name, as they were when all ran
@@ -37,8 +37,8 @@ type Vault struct {
 	startDuration time.Duration // of Start
 }
 
-// NewVault plans a Vault for a group that asks it, and creates nothing yet. Its volumes, if wanted has any, are of
-// storage; volumes that wait for a pod are spread over the nodes spread.
+// NewVault plans a Vault for a group that sends requests to it, and creates nothing yet. storage provides the volumes,
+// if wanted has any. Volumes of a class that needs a chosen node are distributed over the nodes in spread.
 func NewVault(
 	ctx context.Context, client *Group, wanted vault.Instance, storage *volumes.Storage, spread []string,
 ) (*Vault, error) {
@@ -140,7 +140,7 @@ func (d *Vault) await(ctx context.Context) error {
 }
 
 // initialise makes the client's agent initialise and unseal the replicas, so that the unseal key never leaves the
-// cluster, and returns the token, which only passes through the connection to the API server.
+// cluster. It returns the token, which crosses only the connection to the API server.
 func (d *Vault) initialise(ctx context.Context) (string, error) {
 	outcome, err := d.client.RunVaultTask(ctx, vault.Task{Endpoint: d.Endpoint, Timeout: initTime})
 	if err != nil {
@@ -152,7 +152,7 @@ func (d *Vault) initialise(ctx context.Context) (string, error) {
 	return outcome.Token, nil
 }
 
-// podProblems returns in brackets what happened to the pods of a Vault that does not work; "" if nothing is known.
+// podProblems returns in parentheses what happened to the pods of a Vault that does not work; "" if nothing is known.
 func (d *Vault) podProblems() string {
 	if list := d.Problems(); len(list) > 0 {
 		return " (" + strings.Join(list, "; ") + "; 'kubectl logs' of its pods may say why)"
@@ -160,7 +160,7 @@ func (d *Vault) podProblems() string {
 	return ""
 }
 
-// Problems returns what happened to the pods since all ran.
+// Problems returns what happened to the pods since all of them ran.
 func (d *Vault) Problems() []string {
 	if d.watch == nil {
 		return nil
@@ -168,7 +168,7 @@ func (d *Vault) Problems() []string {
 	return d.watch.Problems(d.Pods)
 }
 
-// Health returns what happened to the pods and their volumes since all ran that invalidates a run.
+// Health returns what invalidates a run: what happened to the pods and their volumes since all pods ran.
 func (d *Vault) Health(ctx context.Context) []string {
 	list := d.Problems()
 	for _, v := range d.volumes {

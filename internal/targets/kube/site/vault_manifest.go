@@ -31,12 +31,12 @@ const (
 	vaultPeers  = 8201 // port between replicas
 	vaultConfig = "/vault/config"
 	vaultData   = "/vault/data"
-	// labelVault has the group that a Vault was deployed for. With the group's own label its pods would belong to the
-	// group.
+	// labelVault is the label with the number of the group that a Vault was deployed for. The pods of the Vault do not
+	// have the group's own label, because they would then belong to the group.
 	labelVault = "knotmeter.dev/vault"
 )
 
-// A VaultPlan has what determines a Vault: the group that asks it, and the user's options.
+// A VaultPlan holds what determines a Vault: the group that sends requests to it, and the user's options.
 type VaultPlan struct {
 	manifest.Blueprint
 	Wanted vault.Instance
@@ -63,8 +63,9 @@ func (b VaultPlan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Na
 
 func (b VaultPlan) claimName(i int) string { return b.vaultPodName(i) + "-volume" }
 
-// Claim returns the claim of replica i. If waits, the volume waits for a pod, and blocks start at each node in turn, so
-// that the first replica, the first leader, is not always on the same node.
+// Claim returns the claim of replica i, counted from 0. waits reports whether the class creates volumes only for a
+// chosen node. If so, the blocks begin at each node in turn, so that the first replica, which becomes the first leader,
+// is not always on the same node.
 func (b VaultPlan) Claim(i int, class string, waits bool) *corev1.PersistentVolumeClaim {
 	node := ""
 	if waits {
@@ -74,8 +75,8 @@ func (b VaultPlan) Claim(i int, class string, waits bool) *corev1.PersistentVolu
 	return VaultVolume(b.Wanted, b.Settings.Volume.Size).Claim(o, class, node)
 }
 
-// vaultHCL returns the configuration of each replica: Raft storage, TLS for clients, and no locked memory, which would
-// need a privilege. Replicas get what differs from their environment.
+// vaultHCL returns the configuration of all replicas: Raft storage, TLS for clients, and no locked memory, which would
+// need a privilege. What differs between replicas is in their environment variables.
 func (b VaultPlan) vaultHCL() string {
 	wildcard := "0.0.0.0"
 	if b.Settings.Family == corev1.IPv6Protocol {
@@ -198,7 +199,7 @@ func (b VaultPlan) resources() corev1.ResourceRequirements {
 	return r
 }
 
-// preferOtherNodes returns an affinity that prefers other nodes.
+// preferOtherNodes returns an affinity that prefers all nodes other than node.
 func preferOtherNodes(node string) *corev1.Affinity {
 	others := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
 		{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}},
@@ -207,8 +208,8 @@ func preferOtherNodes(node string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
 }
 
-// certificate returns a new self-signed certificate for vaultName and its key, both as PEM. It is valid for the
-// lifetime of pods.
+// certificate returns a new self-signed certificate for vaultName and its key, both as PEM. The certificate is valid
+// from an hour before now until manifest.Lifetime after now.
 func certificate(now time.Time) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Way is the connection of a group's client on one path: to the server itself or to its Service. Without a server it
-// has only the client's report.
+// A Way is the connection of a group's client on one path: to the server itself or to its Service. In a group without a
+// server it has only the client's report.
 type Way struct {
 	Err    error // why the path does not work
 	Client preflight.Report
@@ -32,10 +32,10 @@ type Way struct {
 	dial   netip.AddrPort
 }
 
-// PreflightTimeout limits the client's attempts to reach the server, while nodes learn of new addresses.
+// PreflightTimeout limits the client's attempts to reach the server. Nodes need a moment to learn of new addresses.
 const PreflightTimeout = 10 * time.Second
 
-// check tests the path once.
+// check tests the path once, or inspects the client if there is no server.
 func (w *Way) check(ctx context.Context) (err error) {
 	if w.group.Plan.ClientOnly() {
 		return w.inspectClient(ctx)
@@ -96,7 +96,7 @@ func (w *Way) checkConnection(ctx context.Context) error {
 	return nil
 }
 
-// inspectClient takes the report of a client without a server, and checks its volume.
+// inspectClient stores the report of a client without a server, and checks its volume.
 func (w *Way) inspectClient(ctx context.Context) (err error) {
 	v := w.group.Volume
 	w.Client, err = w.group.Report(ctx, manifest.Client, preflight.Spec{
