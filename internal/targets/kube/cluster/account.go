@@ -18,23 +18,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// An Account is the identity that asks the API server: a ServiceAccount made here, or the kubeconfig's user.
+// An Account is the identity that sends requests to the API server: a ServiceAccount created for the experiment, or the
+// kubeconfig's user.
 type Account struct {
 	Name string // "" is the user of the kubeconfig
-	// Lacks has the reason for each purpose whose cluster-wide rights could not be granted.
+	// Lacks holds, by purpose, why its cluster-wide rights could not be granted.
 	Lacks map[string]string
 	Names map[string]string     // names of flow schemas and priority levels, by UID, as far as they may be listed
 	Owner metav1.OwnerReference // of the account's pods: the garbage collector removes them with it
 	term  *term                 // nil for the user of the kubeconfig
 }
 
-// An AccountSpec says where the account of an experiment is created and how its objects are named.
+// An AccountSpec determines where the account of an experiment is created and how its objects are named.
 type AccountSpec struct {
 	Experiment string
 	Namespace  string
 	UID        types.UID // of a namespace made for the experiment; "" if the user gave the namespace
-	// Count is the number of earlier accounts. It is part of the name, because the garbage collector may still be removing
-	// an earlier one.
+	// Count is the number of earlier accounts. It is part of the names, because the garbage collector may still be
+	// removing an earlier account.
 	Count int
 }
 
@@ -48,8 +49,7 @@ func (h AccountSpec) clusterName(purpose string) string {
 	return fmt.Sprintf("%s-%s-%s-%d", manifest.ManagedBy, h.Experiment, purpose, h.Count)
 }
 
-// meta returns the metadata of an object that its owner takes along when it is removed; namespace "" is for objects of
-// the whole cluster.
+// meta returns the metadata of an object that is removed with its owner; namespace "" is for cluster-wide objects.
 func (h AccountSpec) meta(name, namespace string, owner metav1.OwnerReference) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: namespace, Labels: manifest.ExperimentLabels(h.Experiment),
@@ -72,9 +72,9 @@ func KubeconfigAccount(ctx context.Context, api kubernetes.Interface, rights []t
 	return a
 }
 
-// NewAccount creates an account with the rights of the planned cases, which expires after duration unless the program
-// extends it, as it does until End. pod is the template of the Job that owns it. After an error some objects may exist;
-// they carry the experiment's label, by which they are removed.
+// NewAccount creates an account with the rights of the planned cases. The account expires duration after its last
+// extension; the program extends it until End. pod is the template of the Job that owns the account. After an error
+// some objects may exist; they have the experiment's label, by which they are removed.
 func NewAccount(
 	ctx context.Context, api kubernetes.Interface, h AccountSpec, rights []targets.Right, duration time.Duration,
 	pod corev1.PodSpec,
@@ -99,7 +99,7 @@ func NewAccount(
 	return a, nil
 }
 
-// Valid reports whether the account exists for certain; it may have expired while this machine slept.
+// Valid reports whether the account certainly exists; it may have expired while this machine slept.
 func (a *Account) Valid() bool { return a != nil && a.term.valid() }
 
 // End stops extending the account, which then expires.
@@ -128,13 +128,13 @@ func createAccount(
 	return diagnosis.IgnoreAlreadyExists(err)
 }
 
-// ErrGivenNamespace explains why an account in the user's own namespace gets no cluster-wide right: if its binding were
-// left behind, anybody who may create ServiceAccounts there would have that right.
+// ErrGivenNamespace explains why an account in the user's own namespace gets no cluster-wide rights: if its binding
+// were left behind, every user who may create ServiceAccounts there could obtain these rights.
 var ErrGivenNamespace = errors.New("an account in a namespace that was given with namespace= gets no rights " +
 	"in the whole cluster; leave namespace= out, or use vantage=here")
 
-// grantClusterWide grants the account a right in the whole cluster. The namespace owns the objects, so they are removed
-// with it.
+// grantClusterWide grants the account the cluster-wide rights for a purpose. The namespace owns the ClusterRole and its
+// binding, so they are removed with it.
 func grantClusterWide(
 	ctx context.Context, api kubernetes.Interface, h AccountSpec, g Grant,
 ) error {
@@ -171,8 +171,8 @@ func priorities(ctx context.Context, api kubernetes.Interface) map[string]string
 	return names
 }
 
-// refusal returns the reason why the kubeconfig's user may not do what cluster-wide rules allow; "" if the user may or
-// if it is unknown, as for URLs.
+// refusal returns why the kubeconfig's user may not do what cluster-wide rules allow; "" if the user may, or if that is
+// unknown, as for rules about URLs.
 func refusal(ctx context.Context, api kubernetes.Interface, rules []rbacv1.PolicyRule) string {
 	for _, r := range rules {
 		for _, resource := range r.Resources {

@@ -52,8 +52,8 @@ func (c *Cluster) Host() string {
 	return c.Config.Host
 }
 
-// ExplainNoAnswer adds to the error of the first request which API server was asked, where its address is from, and
-// what to do.
+// ExplainNoAnswer adds to the error of the first request the address of the API server, where the address comes from,
+// and what to do.
 func (c *Cluster) ExplainNoAnswer(err error) error {
 	by := "no kubeconfig"
 	if c.context != "" {
@@ -63,7 +63,7 @@ func (c *Cluster) ExplainNoAnswer(err error) error {
 		"--kubeconfig or --server", diagnosis.Explain(err, ""), c.Host(), by)
 }
 
-// Nodes returns all nodes, or only the two named ones if the user may not list others.
+// Nodes returns all nodes. If the user may not list them, it returns the nodes one and other, if both are named.
 func (c *Cluster) Nodes(ctx context.Context, one, other string) ([]corev1.Node, error) {
 	nodes := c.CoreV1().Nodes()
 	all, err := nodes.List(ctx, metav1.ListOptions{})

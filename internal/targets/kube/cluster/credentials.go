@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// AddCredentials adds to an endpoint how the kubeconfig reaches the API server. The error Is result.ErrNotSupported if
-// the load generator cannot connect directly.
+// AddCredentials sets in an endpoint the URL, the certificates and the credentials by which the kubeconfig reaches the
+// API server. The error Is result.ErrNotSupported if the load generator cannot connect directly.
 func AddCredentials(ctx context.Context, config *rest.Config, e *host.Endpoint) error {
 	u, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -65,7 +65,7 @@ func checkDirect(config *rest.Config, request *http.Request) error {
 }
 
 // addAuthentication adds the headers and the client certificate that client-go would use, whether they come from a
-// file, a program or impersonation.
+// file, a program or impersonation. It sends nothing to the API server.
 func addAuthentication(config *rest.Config, request *http.Request, e *host.Endpoint) error {
 	var seen http.Header
 	asked, err := rest.HTTPWrappersForConfig(config, headerRecorder(func(h http.Header) { seen = h }))

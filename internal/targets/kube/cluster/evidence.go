@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// Gather reads from the API server what facts are derived from. What it may not read stays unknown.
+// Gather reads the objects from which facts are derived. What the user may not read stays unknown.
 func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 	e := inspection.Evidence{Config: map[string]map[string]string{}}
 	if v, err := api.Discovery().ServerVersion(); err == nil {
@@ -29,7 +29,7 @@ func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 			e.Config[name[0]+"/"+name[1]] = m.Data
 		}
 	}
-	if e.Config[inspection.CiliumMap] == nil { // Cilium's operator has it in another namespace
+	if e.Config[inspection.CiliumMap] == nil { // some installations have it in the namespace cilium
 		e.Config[inspection.CiliumMap] = e.Config["cilium/cilium-config"]
 	}
 	gatherCustom(ctx, api, &e)
@@ -39,13 +39,14 @@ func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 // API groups of network plugins.
 const (
 	CalicoGroup = "/apis/crd.projectcalico.org/v1"
-	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of its resources where it needs none
+	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of CRDs where Calico needs none
 	CiliumGroup = "/apis/cilium.io/v2"
 	ciliumAlpha = "/apis/cilium.io/v2alpha1"
 	attachments = "/apis/k8s.cni.cncf.io/v1" // of the Network Plumbing Working Group, for Multus and others
 )
 
-// gatherCustom reads the custom resources of network plugins. What a cluster lacks or does not show stays unknown.
+// gatherCustom reads the custom resources of network plugins. What the cluster lacks, or the user may not read, stays
+// unknown.
 func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
 	names, _ := e.Plugins()
 	may := func(plugins ...string) bool {
@@ -109,8 +110,8 @@ func NetworkPolicies(ctx context.Context, api kubernetes.Interface, namespace st
 	return policies(ctx, api, "/apis/networking.k8s.io/v1/namespaces/"+namespace+"/networkpolicies")
 }
 
-// policies returns the number and names of the objects in collections, or result.Unknown. A collection that does not
-// exist is empty.
+// policies returns the number and names of the objects in some collections, or result.Unknown if one cannot be read. A
+// collection that does not exist counts as empty.
 func policies(ctx context.Context, api kubernetes.Interface, collections ...string) string {
 	var names []string
 	for _, path := range collections {

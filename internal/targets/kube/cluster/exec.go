@@ -53,9 +53,9 @@ const answerTime = time.Minute
 
 var errUnanswered = errors.New("did not answer the request to connect to a pod")
 
-// stream carries the streams of a command until they end or ctx does. The library ignores its context while it waits
-// for the answer to its request, so a request without an answer is abandoned after limit or at the end of ctx, and its
-// later input and output are discarded.
+// stream carries the streams of a command until they end or ctx ends. The library ignores its context while it waits
+// for the answer to its request. So stream abandons a request without an answer after limit or at the end of ctx, and
+// discards its later input and output.
 func stream(ctx context.Context, executor remotecommand.Executor, s remote.Streams, limit time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -112,8 +112,8 @@ func (g *guardedWriter) Write(b []byte) (int, error) {
 	return g.to.Write(b)
 }
 
-// executor returns an executor that uses WebSocket, and SPDY if that is refused; it then stores the refusal. It uses
-// SPDY only, if WebSocket was refused before.
+// executor returns an executor that uses WebSocket, and SPDY if WebSocket is refused; then it stores the error in
+// refusal. If WebSocket was refused before, it uses only SPDY.
 func (c *Cluster) executor(namespace, pod string, args []string) (_ remotecommand.Executor, refusal *error, _ error) {
 	command := &corev1.PodExecOptions{Container: manifest.ContainerName, Command: args, Stdin: true, Stdout: true,
 		Stderr: true}
@@ -150,8 +150,8 @@ func (n *firstWriteWriter) Write(b []byte) (int, error) {
 	return n.to.Write(b)
 }
 
-// chooseSPDY makes all later commands use SPDY if WebSocket was refused, unless the API server itself refused the
-// request.
+// chooseSPDY makes all later commands use SPDY if refusal, the refusal of WebSocket, is not nil and did not come from
+// the API server itself.
 func (c *Cluster) chooseSPDY(refusal error) {
 	if byServer := new(apierrors.StatusError); refusal != nil && !errors.As(refusal, &byServer) {
 		c.onlySPDY.Store(true)

@@ -15,7 +15,7 @@ import (
 
 // A Kubeconfig selects a kubeconfig file and a context, with overrides.
 type Kubeconfig struct {
-	File, Context string // "" is kubectl's choice
+	File, Context string // "": as kubectl chooses
 	Overrides     clientcmd.ConfigOverrides
 }
 

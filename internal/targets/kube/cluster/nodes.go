@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// A nodeWatch records what a node reports of its health. Reports are only appended, so an index among them marks a
+// A nodeWatch records what a node reports about its health. Reports are only appended, so the number of reports marks a
 // point in time.
 type nodeWatch struct {
 	mu      sync.Mutex
@@ -35,9 +35,9 @@ func newNodeWatch() *nodeWatch {
 	}
 }
 
-// record takes an event of the node. A condition that changed and returned between two events shows in its
-// LastTransitionTime, so a broken watch misses nothing. That time is only compared with itself, so clocks need not
-// agree.
+// record takes an event of the node. If a condition changed and changed back between two events, its LastTransitionTime
+// shows that, so an interrupted watch misses nothing. That time is compared only with earlier values of itself, so
+// clocks need not agree.
 func (w *nodeWatch) record(n *corev1.Node, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *nodeWatch) fail(err error) {
 	w.once.Do(func() { close(w.seen) })
 }
 
-// Nodes watches nodes, each by one watch, from the first site on it to the end of the experiment.
+// Nodes watches nodes, each with one watch from the first site on it to End.
 type Nodes struct {
 	api     corev1client.NodeInterface
 	watches map[string]*nodeWatch
@@ -115,7 +115,7 @@ func (n *Nodes) End() { n.cancel() }
 // firstEventTime limits the wait for the first events of all nodes.
 const firstEventTime = 2 * time.Second
 
-// A Period begins at one snapshot of each node.
+// A Period begins at one point in time, with a snapshot of each node.
 type Period []nodeSnapshot
 
 // StartPeriod starts a period on the named nodes, after the first event of each or after firstEventTime.
@@ -141,7 +141,7 @@ func (n *Nodes) StartPeriod(ctx context.Context, names ...string) Period {
 	return p
 }
 
-// watch watches a node until the end, or until the user may not.
+// watch watches a node until End, or until it turns out that the user may not.
 func (n *Nodes) watch(name string, w *nodeWatch) {
 	open := func(ctx context.Context) (watch.Interface, error) { return n.api.Watch(ctx, ByName(name)) }
 	see := func(e watch.Event) {

@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// AwaitBound waits until a claim is bound, and returns it. It fails if blocked, which is called with the latest claim
-// (nil before the first event), returns an error.
+// AwaitBound waits until a claim is bound, and returns it. It calls blocked with the latest claim, nil before the first
+// event, and returns its error.
 func AwaitBound(
 	ctx context.Context, claims corev1client.PersistentVolumeClaimInterface, name string,
 	blocked func(*corev1.PersistentVolumeClaim) error,
@@ -37,7 +37,7 @@ func AwaitBound(
 	return claim, err
 }
 
-// AwaitOnlyEndpoint waits until a Service has exactly one endpoint, want.
+// AwaitOnlyEndpoint waits until want is the only endpoint of a Service.
 func AwaitOnlyEndpoint(
 	ctx context.Context, api discoveryv1client.DiscoveryV1Interface, namespace, service string, want netip.AddrPort,
 ) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// A PodWatch tracks some pods from creation to removal. One watch stays open all the time, so no short event is missed
-// and a run costs no further requests.
+// A PodWatch tracks some pods from creation to removal. A single watch stays open all the time, so that it misses no
+// short event and runs cause no further requests.
 type PodWatch struct {
 	want    int // number of pods
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ func WatchPods(pods corev1client.PodInterface, selector string, want int) *PodWa
 	which := metav1.ListOptions{LabelSelector: selector}
 	first := true
 	open := func(ctx context.Context) (watch.Interface, error) {
-		if first { // begins with the pods that exist
+		if first { // this watch begins with the pods that exist
 			opened, err := pods.Watch(ctx, which)
 			first = err != nil
 			return opened, err
@@ -100,8 +100,8 @@ func (w *PodWatch) notify() {
 	}
 }
 
-// until calls check after each change and each tick, with the pods locked, until it returns true or an error, or ctx
-// ends.
+// until calls check, with the pods locked, at once and after each change and each tick. It returns when check returns
+// true or an error, the watch fails, or ctx ends.
 func (w *PodWatch) until(ctx context.Context, check func() (bool, error)) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -125,7 +125,7 @@ func (w *PodWatch) until(ctx context.Context, check func() (bool, error)) error 
 }
 
 // AwaitRunning waits until the pods run, and returns them. The error explains what prevents it. If blocked is not nil,
-// it is called first each time, and its error ends the wait.
+// it is called before each check, and its error ends the wait.
 func (w *PodWatch) AwaitRunning(
 	ctx context.Context, r *diagnosis.Readiness, blocked func(map[string]*corev1.Pod) error,
 ) (map[string]*corev1.Pod, error) {
@@ -168,7 +168,7 @@ func (w *PodWatch) allGone() (bool, error) {
 	return true, nil
 }
 
-// Problems returns what happened to pods since they were as before shows, sorted.
+// Problems returns what happened to pods since their state was as in before, sorted.
 func (w *PodWatch) Problems(before map[string]*corev1.Pod) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 )
 
 // API servers restart, and connections to them break. A request that did not arrive is sent again once the server is
-// ready, within outageLimit. A server that never answered is not waited for.
+// ready, within outageLimit. A server that has never answered is not waited for.
 
 const (
-	outageLimit = 50 * time.Second // longest outage, within the minute that a site may take to open
+	outageLimit = 50 * time.Second // longest outage to wait for; a site may take a minute to open
 	probePause  = 250 * time.Millisecond
 	maxTries    = 5 // attempts for a request whose connection breaks each time
 )
@@ -45,7 +45,7 @@ func (c *Cluster) Unavailable() bool { return c.health.Load() >= healthDoubtful 
 // Calls returns the number of requests so far.
 func (c *Cluster) Calls() int64 { return c.calls.Load() }
 
-// A retrier sends requests to an API server, counts them, and repeats those that got lost.
+// A retrier sends requests to an API server, counts them, and repeats those that were lost.
 type retrier struct {
 	next http.RoundTripper
 	c    *Cluster
@@ -87,7 +87,7 @@ func (c *Cluster) setClock(date string) {
 // Now returns the API server's time.
 func (c *Cluster) Now() time.Time { return time.Now().Add(time.Duration(c.clockOffset.Load())) }
 
-// repeatable reports whether a request can be sent again: it did not arrive, or repeating it changes nothing.
+// repeatable reports whether a failed request can be sent again: it did not arrive, or repeating it changes nothing.
 func repeatable(r *http.Request, err error) bool {
 	if Unreached(err) {
 		return r.Body == nil || r.GetBody != nil
@@ -136,8 +136,7 @@ func (w retrier) awaitReady(r *http.Request) error {
 	}
 }
 
-// ready probes /readyz with the credentials of r. A server that does not answer the question (4xx other than 429)
-// counts as ready.
+// ready probes /readyz with the credentials of r. A server that refuses to answer (4xx other than 429) counts as ready.
 func (w retrier) ready(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), ProbeTime)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 )
 
-// MissingRights returns the rights that a placement needs beyond those of every run and that the user lacks.
+// MissingRights returns the rights that a placement needs beyond those of every run and that the user lacks, in words.
 func MissingRights(
 	ctx context.Context, api kubernetes.Interface, n Need, p targets.Placement,
 ) ([]string, error) {
@@ -39,13 +39,13 @@ func MissingVolumeRights(ctx context.Context, api kubernetes.Interface, namespac
 	return append(missing, more...), err
 }
 
-// MissingRightsText returns a sentence about missing rights and the remedy.
+// MissingRightsText returns a clause about missing rights, with the remedy.
 func MissingRightsText(missing []string) string {
 	return fmt.Sprintf("who the kubeconfig names lacks rights on %s; 'knotmeter doctor --rbac' prints what is needed",
 		inspection.List(missing))
 }
 
-// MissingRules returns which of some rules the user lacks; namespace "" is the whole cluster.
+// MissingRules returns, in words, what the user lacks of some rules; namespace "" is the whole cluster.
 func MissingRules(
 	ctx context.Context, api kubernetes.Interface, namespace string, rules ...rbacv1.PolicyRule,
 ) ([]string, error) {

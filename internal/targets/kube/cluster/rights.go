@@ -10,15 +10,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Pods that ask the API server may do what the planned cases bring as rights, and nothing else.
+// Pods that send requests to the API server have the rights that the planned cases declare, and no others.
 
-// Rights are the rules of an account.
+// Rights holds the rules of an account.
 type Rights struct {
 	InNamespace []rbacv1.PolicyRule // of the runs
 	ClusterWide []Grant             // in the order of the purposes' names
 }
 
-// A Grant has the cluster-wide rules for a purpose.
+// A Grant holds the cluster-wide rules for a purpose.
 type Grant struct {
 	targets.Purpose
 	Rules []rbacv1.PolicyRule
@@ -43,8 +43,8 @@ func Merge(rights []targets.Right) Rights {
 	return r
 }
 
-// addRight adds a right to rules that are sorted by resource. The order of rights is that of the suites, and printed
-// rules should not change with it.
+// addRight adds a right to rules, which are sorted by resource. The rules are sorted so that the printed rules do not
+// change with the order of the suites.
 func addRight(rules []rbacv1.PolicyRule, right targets.Right) []rbacv1.PolicyRule {
 	added := rule(right.Group, right.Resource)
 	if strings.HasPrefix(right.Resource, "/") {

@@ -15,15 +15,14 @@ import (
 // DefaultNamespace is the namespace of printed rights if the target names none.
 const DefaultNamespace = "knotmeter"
 
-// A Need has the properties of a target that determine the rights it needs.
+// A Need holds the properties of a target that determine the rights it needs.
 type Need struct {
 	Namespace string    // existing namespace; "" if each experiment creates one
 	Nodes     [2]string // named by the user; "" if chosen
-	FromHere  bool      // the API server is asked from this machine
+	FromHere  bool      // requests to the API server come from this machine
 	// Rights are those of the cases that ask the API server: the planned ones, or all.
 	Rights []targets.Right
-	// Deployment has the rights to deploy an application, and Stored its data that are on volumes, in words; "" if it has
-	// none.
+	// Deployment holds the rights to deploy an application. Stored describes its data on volumes; "" if it has none.
 	Deployment     []targets.Right
 	Stored         string
 	DefaultNetwork string // NAMESPACE/NAME of the pods' network, if it is not the cluster's
@@ -93,7 +92,7 @@ func comment(text string) string {
 	return lines + line + "\n"
 }
 
-// purposeOf returns the annotation of a role that explains it.
+// purposeOf returns the annotation that explains a Role or ClusterRole; "" for other objects.
 func purposeOf(document any) string {
 	switch d := document.(type) {
 	case rbacv1.Role:
@@ -112,7 +111,7 @@ func clusterRole(name, why string, rules ...rbacv1.PolicyRule) any {
 	}
 }
 
-// role returns a Role in the target's namespace, or a ClusterRole if it has none.
+// role returns a Role in the target's namespace, or a ClusterRole if the target has none.
 func (n Need) role(name, what string, rules ...rbacv1.PolicyRule) any {
 	if n.Namespace == "" {
 		return clusterRole(name, what+", in ALL namespaces, those of others included", rules...)
@@ -166,7 +165,7 @@ func (n Need) volumeRoles(users string) []any {
 	}
 }
 
-// volumeUsers returns in words what needs volumes; "" if nothing does.
+// volumeUsers describes what needs volumes; "" if nothing does.
 func (n Need) volumeUsers() string {
 	var users []string
 	if !n.NoClaims {

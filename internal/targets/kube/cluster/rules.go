@@ -19,8 +19,8 @@ var accountRules = []rbacv1.PolicyRule{
 	rule("batch", "jobs", "create", "patch", "delete", "list"),
 }
 
-// apiRules returns what a user needs for cases of the API server: creating the account, and the account's own rights,
-// since RBAC forbids granting permissions that the user lacks.
+// apiRules returns the rights that a user needs for cases of the API server: to create the account, and the account's
+// own rights, because RBAC forbids granting permissions that the user lacks.
 func (n Need) apiRules() []rbacv1.PolicyRule {
 	rules := Merge(n.Rights).InNamespace
 	if n.FromHere {
@@ -45,14 +45,16 @@ var clusterAccountRules = []rbacv1.PolicyRule{
 // checked.
 var ReadVolumes = rule("", "persistentvolumes", "get", "list")
 
-// volumeRules are the rights of storage in the namespace, wideVolumeRules those in the whole cluster. Without classes
-// and watches some facts are unknown.
+// volumeRules are the rights that storage needs in the namespace; wideVolumeRules are those it needs in the whole
+// cluster. Without the right to list classes, facts about them are unknown; without that to watch volumes, their
+// removal is not awaited.
 var volumeRules = []rbacv1.PolicyRule{rule("", "persistentvolumeclaims", "create", "get", "list", "watch", "delete")}
 
 var wideVolumeRules = []rbacv1.PolicyRule{rule("storage.k8s.io", "storageclasses", "list"),
 	rule("", "persistentvolumes", "get", "list", "watch")}
 
-// factsRules returns the rights that facts need, on named nodes and the pods' network alone where possible.
+// factsRules returns the rights that the facts of a target need. Those on nodes and on the pods' network are limited to
+// the names that the options give.
 func factsRules(n Need) []rbacv1.PolicyRule {
 	rules := FactRules()
 	if n.Nodes[0] != "" && n.Nodes[1] != "" {
@@ -88,7 +90,7 @@ var SiteRules = []rbacv1.PolicyRule{
 	rule("networking.k8s.io", "networkpolicies", "list"),
 }
 
-// FactRules returns the rights that facts of any cluster need.
+// FactRules returns the rights that facts need on any cluster.
 func FactRules() []rbacv1.PolicyRule {
 	maps := rule("", "configmaps", "get")
 	for _, name := range inspection.ConfigMaps {

@@ -21,8 +21,8 @@ import (
 // by time, but it removes Jobs at their deadline with all objects they own. So a Job that starts no pod owns the
 // account, its Role, its binding and the pods with its token, and the program extends the deadline while it runs.
 
-// TermTime is the lifetime of an account without the program. With the expiry of the token and the garbage collector's
-// delay the total stays below an hour.
+// TermTime is how long an account outlives the program. With the expiry of the token and the delay of the garbage
+// collector, the total stays below an hour.
 const TermTime = 50 * time.Minute
 
 // extensions is the number of times that the deadline is extended within one term.
@@ -50,7 +50,7 @@ func newTerm(
 	return t, metav1.OwnerReference{APIVersion: t.job.APIVersion, Kind: t.job.Kind, Name: job.Name, UID: job.UID}, nil
 }
 
-// termJob returns the Job that owns the account's objects. It starts no pod, and is removed when its deadline has
+// termJob returns the Job that owns the account's objects. The Job starts no pod, and is removed once its deadline has
 // passed.
 func termJob(h AccountSpec, pod corev1.PodSpec) *batchv1.Job {
 	j := &batchv1.Job{
@@ -75,13 +75,14 @@ func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
 	job, err := t.jobs.Patch(ctx, j.Name, types.ApplyPatchType, text,
 		metav1.PatchOptions{FieldManager: manifest.ManagedBy})
 	if err == nil {
-		// The controller counts whole seconds by its own clock and may end the Job early, so a fifth is kept as a margin.
+		// The controller counts whole seconds by its own clock and may end the Job early, so a fifth is kept as a
+		// margin.
 		t.validUntil.Store(int64(now + t.duration*4/5))
 	}
 	return job, err
 }
 
-// valid reports whether the term has not ended for certain. A nil term, of an account that was not created, never ends.
+// valid reports whether the term certainly has not ended. A nil term, that of the kubeconfig's user, never ends.
 func (t *term) valid() bool { return t == nil || int64(machine.Uptime()) < t.validUntil.Load() }
 
 // keepExtending extends the term at intervals until end is called. The next request makes up for one that fails.

@@ -14,12 +14,13 @@ import (
 // tick is the interval of checks between events.
 const tick = 500 * time.Millisecond
 
-// Until calls see with each event of a watch until see returns true or an error, or ctx ends. An event without an
-// object is a clock tick. A watch that ends early is opened again, and begins with the objects that exist.
+// Until calls see with each event of a watch until see returns true or an error, or ctx ends. see is also called at
+// each tick, with an event without an object. A watch that ends early is opened again, and begins with the objects that
+// exist.
 //
-// client-go's tools/watch does not suffice: UntilWithSync needs the right to list what it watches, which users need not
-// have for endpoint slices and nodes, and it waits on if a right is missing; Until ends when a resource version is too
-// old; and neither has a clock, which bounds passing problems.
+// client-go's tools/watch does not suffice. UntilWithSync needs the right to list what it watches, which users need not
+// have for endpoint slices and nodes, and without a right it waits on. Until ends when a resource version is too old.
+// Neither has ticks, by which see limits how long a temporary problem may last.
 func Until(
 	ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event) (bool, error),
 ) error {
@@ -38,7 +39,7 @@ func Until(
 	}
 }
 
-// untilWatchEnds is Until for a single watch.
+// untilWatchEnds is Until for a single watch. It returns false without an error if the watch ended early.
 func untilWatchEnds(
 	ctx context.Context, w watch.Interface, ticks <-chan time.Time, see func(watch.Event) (bool, error),
 ) (bool, error) {
@@ -63,8 +64,8 @@ func untilWatchEnds(
 // watchRetryPause is the pause before a failed watch is opened again.
 const watchRetryPause = time.Second
 
-// watchUntilFinal calls see with each event until ctx ends, and reopens a watch that failed unless final reports that
-// the error is permanent.
+// watchUntilFinal calls see with each event until ctx ends. It opens a watch that failed again, unless final reports
+// that the error is permanent.
 func watchUntilFinal(
 	ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event),
 	final func(error) bool,
@@ -77,7 +78,7 @@ func watchUntilFinal(
 	}
 }
 
-// Pause waits for d, or until ctx ends, and then returns its cause.
+// Pause waits for d and returns nil. If ctx ends first, Pause returns its cause.
 func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -116,10 +117,11 @@ type list interface {
 	metav1.ListInterface
 }
 
-// errNothingLeft ends the wait of AwaitGone.
+// errNothingLeft ends the wait of AwaitGone when list returns no objects.
 var errNothingLeft = errors.New("nothing left")
 
-// AwaitGone waits until list returns no objects, or all that it returned are deleted.
+// AwaitGone waits until list returns no objects, or until all objects that it returned are deleted. begin starts a
+// watch.
 func AwaitGone[L list](ctx context.Context, which metav1.ListOptions,
 	list func(context.Context, metav1.ListOptions) (L, error),
 	begin func(context.Context, metav1.ListOptions) (watch.Interface, error),

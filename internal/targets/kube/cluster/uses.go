@@ -31,8 +31,8 @@ func Uses(spec result.Spec) []string {
 	return k.uses(raw)
 }
 
-// specKubeconfig returns the kubeconfig of a target. It ignores invalid options, which are reported when the target is
-// parsed.
+// specKubeconfig returns the kubeconfig that a target selects. It ignores invalid options, which are reported when the
+// target is parsed.
 func specKubeconfig(spec result.Spec) Kubeconfig {
 	k := Kubeconfig{Context: spec.Name}
 	for _, s := range Settings {
@@ -58,7 +58,7 @@ func Contexts(spec result.Spec) []string {
 }
 
 // PinContext adds the current context to a target that names none, so that the target stays the same cluster when the
-// current context changes. A target without a kubeconfig stays as it is.
+// current context changes. It returns the target unchanged if the kubeconfig cannot be read.
 func PinContext(spec result.Spec) result.Spec {
 	k := specKubeconfig(spec)
 	if k.Context != "" || checkKubeconfigFile(k.File) != nil {
@@ -89,7 +89,7 @@ func checkKubeconfigFile(name string) error {
 	return nil
 }
 
-// uses lists what a client with this kubeconfig and the overrides would use.
+// uses lists what a client with this kubeconfig and its overrides would run and send.
 func (k Kubeconfig) uses(raw clientcmdapi.Config) []string {
 	var list []string
 	name := cmp.Or(k.Context, raw.CurrentContext)
