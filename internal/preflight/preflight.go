@@ -42,7 +42,7 @@ type Spec struct {
 	Role     Role           `json:"role"`
 	Token    string         `json:"-"`                // secret that the client proves to the server
 	Address  netip.AddrPort `json:"address,omitzero"` // to listen on or to dial
-	Patience time.Duration  `json:"patience"`         // ns, until the other place must have connected
+	Patience time.Duration  `json:"timeout"`          // ns, until the other place must have connected
 	Ask      []string       `json:"ask,omitempty"`    // URLs on the node whose answers the report keeps
 	Volume   string         `json:"volume,omitempty"` // path of a directory or block device to report on
 }
@@ -108,7 +108,7 @@ func Run(ctx context.Context, s Spec, program string) (Report, error) {
 }
 
 // ErrSpec is wrapped by every error about a specification.
-var ErrSpec = errors.New("invalid specification of a meeting")
+var ErrSpec = errors.New("invalid preflight specification")
 
 func (s Spec) validate() error {
 	meets := s.Role == Client || s.Role == Server
@@ -116,7 +116,7 @@ func (s Spec) validate() error {
 	case !meets && s.Role != Witness:
 		return fmt.Errorf("%w: its role is unknown", ErrSpec)
 	case s.Patience <= 0 || s.Patience > maxTimeout:
-		return fmt.Errorf("%w: the patience is %v, not up to %v", ErrSpec, s.Patience, maxTimeout)
+		return fmt.Errorf("%w: the timeout is %v, not up to %v", ErrSpec, s.Patience, maxTimeout)
 	case meets && (s.Token == "" || !s.Address.IsValid() || s.Address.Port() == 0):
 		return fmt.Errorf("%w: a %s needs a token and an address", ErrSpec, s.Role)
 	}

@@ -18,7 +18,7 @@ type Task struct {
 	Clean    bool          `json:"clean,omitempty"`
 	All      bool          `json:"all,omitempty"`     // with Clean: also mounts that may be in use
 	DryRun   bool          `json:"dry_run,omitempty"` // with Clean: remove nothing
-	Timeout  time.Duration `json:"patience"`          // ns, above 0
+	Timeout  time.Duration `json:"timeout"`           // ns, above 0
 }
 
 // An Outcome is the result of a [Task]: the root token of an initialized Vault, or what cleaning found and the names of

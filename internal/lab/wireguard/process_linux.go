@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
@@ -125,7 +126,7 @@ func (c *child) awaitAnswer() error {
 		case "":
 			return errors.New("wireguard-go ended without a word")
 		}
-		return fmt.Errorf("wireguard-go: %s", line[:len(line)-1])
+		return fmt.Errorf("wireguard-go: %s", strings.TrimSuffix(line, "\n"))
 	case <-time.After(startTimeout):
 		return fmt.Errorf("wireguard-go is not ready after %v", startTimeout)
 	}

@@ -28,10 +28,10 @@ type state struct {
 
 // A pod is the state of a pod.
 type pod struct {
-	ip                 string
-	addressed, readyAt time.Time // when it first had an address and when it was first ready; zero: not yet
-	running, ready     bool
-	waitReason         string // why it does not start
+	ip             string
+	addressed      time.Time // when it first had an address; zero: not yet
+	running, ready bool
+	waitReason     string // why it does not start
 }
 
 // A rollout is the progress of a Deployment.
@@ -103,9 +103,6 @@ func (s *state) handlePod(e apiserver.Event, at time.Time) {
 	p.running, p.ready, p.waitReason = status.Started(), status.IsTrue("Ready"), status.WaitReason()
 	if p.ip = status.PodIP; p.ip != "" && p.addressed.IsZero() {
 		p.addressed = at
-	}
-	if p.ready && p.readyAt.IsZero() {
-		p.readyAt = at
 	}
 	s.pods[name] = p
 }

@@ -166,7 +166,7 @@ func yes(is bool) string {
 
 // drawSeed returns a random seed of 32 bits for the offsets of a run.
 func drawSeed() uint64 {
-	var b [8]byte
+	var b [4]byte
 	rand.Read(b[:]) // never fails
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
