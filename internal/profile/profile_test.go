@@ -45,7 +45,8 @@ func TestLayers(t *testing.T) {
 	for function, want := range map[string]Layer{
 		"tcp_sendmsg_locked": TCP, "br_nf_pre_routing": Bridge, "nf_conntrack_in": Netfilter, "ip_set_test": Netfilter,
 		"ip_rcv": IP, "ip_tunnel_xmit": IPIP, "iptunnel_xmit": VXLAN, "vxlan_xmit_one": VXLAN, "udp_tunnel_xmit_skb": VXLAN,
-		"udp_sendmsg": UDP, "__schedule": Sched, "raw_spin_rq_lock_nested": Sched, "raw_sendmsg": IP, "veth_xmit": Veth, "net_rx_action": SoftIRQ, "wg_packet_encrypt": Crypto,
+		"udp_sendmsg": UDP, "__schedule": Sched, "raw_spin_rq_lock_nested": Sched, "raw_sendmsg": IP,
+		"veth_xmit": Veth, "net_rx_action": SoftIRQ, "wg_packet_encrypt": Crypto,
 		"_copy_from_iter": Copy, "kmem_cache_alloc": "", "memcpy": "", "bpf_prog_1234": EBPF, "": "",
 	} {
 		if got := layerOf(function); got != want {

@@ -19,10 +19,6 @@ const (
 	// ipipDevice is the kernel's device, or the name for the counters of the programs that replace it.
 	ipipDevice   = "ipip0"
 	ipipOverhead = 20 // an outer IPv4 header, bytes
-	// maxByPrograms is the largest MTU of the underlay for which programs can build packets, in bytes. The kernel
-	// limits a packet with its Ethernet header to four pages of 4096 bytes, less the kernel's own data in them
-	// (BPF_SKB_MAX_LEN).
-	maxByPrograms = 16000
 	// ipipTable is the routing table for the kernel's device. It comes before the main table, whose routes to other
 	// nodes' pods go through the underlay, as the programs need.
 	ipipTable = 101
@@ -91,32 +87,20 @@ func (o ipipEnd) Apply(e *lab.Env) error {
 	case err == nil:
 		e.Fact("ipip", "kernel")
 		return o.route(e.Netlink())
-	case errors.Is(err, result.ErrNotSupported) && !o.needsKernel():
+	case errors.Is(err, result.ErrNotSupported):
 		e.Fact("ipip", "eBPF")
 		return o.attach(e)
 	}
 	return err
 }
 
-// needsKernel reports whether only the kernel's device can fill the underlay's MTU.
-func (o ipipEnd) needsKernel() bool { return o.MTU+ipipOverhead > maxByPrograms }
-
-func (o ipipEnd) Feature() string {
-	if o.needsKernel() {
-		return "ipip of large packets"
-	}
-	return "ipip"
-}
+func (o ipipEnd) Feature() string { return "ipip" }
 
 // Probe makes a device, or attaches the programs to the loopback device.
 func (o ipipEnd) Probe(e *lab.Env) error {
 	kernel := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice}, o.Tunnel.Node)
 	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
 		return kernel
-	}
-	if o.needsKernel() {
-		return result.NotSupported(fmt.Sprintf("%v; and in its place: eBPF can fill an MTU of %d bytes at most",
-			kernel, maxByPrograms))
 	}
 	err := tryTunnel(e, o.Tunnel)
 	if errors.Is(err, result.ErrNotSupported) {
