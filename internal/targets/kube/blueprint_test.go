@@ -94,8 +94,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// Pods satisfy the restricted Pod Security Standard, except for the network of their node. The rules are those of
-// https://kubernetes.io/docs/concepts/security/pod-security-standards/.
+// TestRestricted checks that pods satisfy the restricted Pod Security Standard, except for the network of their node.
+// The rules are those of https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 func TestRestricted(t *testing.T) {
 	for i, path := range append(result.Paths(), result.Paths()...) {
 		b := blueprint(t, "kube:?image=x:1", path)
@@ -205,8 +205,8 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// The printed rights are minimal: in one namespace, unless the cluster-wide form is asked for, which warns of its
-// power.
+// TestRBAC checks that the printed rights are minimal: they are in one namespace, unless the user asks for the
+// cluster-wide form, which warns of its power.
 func TestRBAC(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -245,7 +245,7 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
-// Without claims, storage needs no rights on volumes.
+// TestRBACWithoutClaims checks that storage needs no rights on volumes if it is measured without claims.
 func TestRBACWithoutClaims(t *testing.T) {
 	for text, want := range map[string]bool{"kube:?namespace=bench": true, "kube:?namespace=bench&volume=root": false} {
 		spec, err := result.ParseSpec(text)
@@ -259,7 +259,7 @@ func TestRBACWithoutClaims(t *testing.T) {
 	}
 }
 
-// With namespace= no right changes anything elsewhere.
+// TestRBACInOneNamespace checks that with namespace= no right allows a change outside the namespace.
 func TestRBACInOneNamespace(t *testing.T) {
 	for _, d := range cluster.Roles(parseOptions(t, "kube:?namespace=bench").need(allNeeds())) {
 		r, wide := d.(rbacv1.ClusterRole)

@@ -40,8 +40,8 @@ func listAccounts(t *testing.T, c *cluster.Cluster) []string {
 	return names
 }
 
-// The pod of an API site has a token bound to it, whose account may do only what the cases do. Other pods have no
-// token.
+// TestAPIAccount checks that the pod of an API site has a token that is bound to it, and that the account of the token
+// may do only what the cases do. Other pods have no token.
 func TestAPIAccount(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, realCluster(t))
@@ -96,8 +96,8 @@ func closeAndCheck(t *testing.T, c *cluster.Cluster, k *kubeTarget, site targets
 	}
 }
 
-// The printed rights suffice to measure the API server, and each rule is needed. In the user's namespace no
-// cluster-wide right is granted, whatever the user may do.
+// TestAPIRights checks that the printed rights suffice to measure the API server, and that each rule is needed. In the
+// user's namespace no cluster-wide right is granted, whatever rights the user has.
 func TestAPIRights(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -147,7 +147,8 @@ func TestAPIRights(t *testing.T) {
 	}
 }
 
-// Clean removes objects of runs that a killed program left, and nothing else of the same kind.
+// TestAPIClean checks that clean removes the objects of runs that a killed program left, and no other objects of the
+// same kinds.
 func TestAPIClean(t *testing.T) {
 	c := admin(t)
 	text := realCluster(t)
@@ -187,7 +188,8 @@ func TestAPIClean(t *testing.T) {
 	}
 }
 
-// With vantage=here the kubeconfig's credentials are used. A connection that is not direct is refused with the reason.
+// TestAPIFromHere checks that vantage=here uses the kubeconfig's credentials, and that a connection without a check of
+// the certificate is refused.
 func TestAPIFromHere(t *testing.T) {
 	admin(t)
 	spec, err := result.ParseSpec(realCluster(t) + "&vantage=here")

@@ -30,7 +30,8 @@ func closeTarget(t *testing.T, k *kubeTarget) {
 	}
 }
 
-// Two experiments on one cluster see each other, whatever their namespaces; targets of one experiment do not conflict.
+// TestClaim checks that two experiments on one cluster see each other in whatever namespaces they are, and that targets
+// of one experiment do not conflict.
 func TestClaim(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
@@ -77,7 +78,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// A cluster is identified by the UID of kube-system, or by its address for users who may not list that namespace.
+// TestIdentity checks that a cluster is identified by the UID of kube-system, or by its address for users who may not
+// list that namespace.
 func TestIdentity(t *testing.T) {
 	k := newTestTarget(t, realCluster(t))
 	defer closeTarget(t, k)
@@ -113,8 +115,8 @@ func (k *kubeTarget) beginAndClose(t *testing.T, experiment string) (warnings []
 	return k.Begin(t.Context(), testPlan(experiment, false))
 }
 
-// A user with rights in one namespace sees other experiments only there, which a fact states. Without rights on Leases,
-// --share is needed.
+// TestClaimWithFewRights checks that a user with rights in one namespace sees other experiments only there, which a
+// fact states, and that without rights on Leases --share is needed.
 func TestClaimWithFewRights(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -150,7 +152,8 @@ func TestClaimWithFewRights(t *testing.T) {
 	closeTarget(t, k)
 }
 
-// An experiment that ends with leftovers leaves its Lease, marked as over, so that clean removes both at once.
+// TestReleaseWithLeftovers checks that an experiment that ends with leftovers leaves its Lease, marked as over, so that
+// clean removes both at once.
 func TestReleaseWithLeftovers(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
@@ -173,8 +176,9 @@ func TestReleaseWithLeftovers(t *testing.T) {
 	}
 }
 
-// Clean keeps everything of a running experiment, and removes everything of a killed one once its last heartbeat is old
-// enough. It keeps objects that only have our label. A dry run removes nothing.
+// TestCleanLeavesWhatRuns checks that clean keeps everything of a running experiment, and removes everything of a
+// killed one once its last heartbeat is old enough. Clean also keeps objects that have only our label. A dry run
+// removes nothing.
 func TestCleanLeavesWhatRuns(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
@@ -194,10 +198,10 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 	defer closeTarget(t, running)
 	var killed []*kubeTarget
 	for _, options := range []string{"", "&namespace=" + given} {
-		killed = append(killed, begun(options, "killed", time.Hour)) // which is not heard of again
+		killed = append(killed, begun(options, "killed", time.Hour)) // sends no further heartbeat
 	}
 	labelled, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "test-", Labels: manifest.ExperimentLabels(killed[0].experiment), // as where a manifest was copied
+		GenerateName: "test-", Labels: manifest.ExperimentLabels(killed[0].experiment), // as in a copied manifest
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

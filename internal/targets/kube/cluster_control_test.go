@@ -90,7 +90,7 @@ func targetBehindGateway(t *testing.T, c *cluster.Cluster, passes ...string) (*k
 	return newTestTarget(t, "kube:?kubeconfig="+file+"&"+image), g
 }
 
-// If WebSocket is refused, SPDY is used, from the second connection on without trying WebSocket.
+// TestFallback checks that SPDY is used if WebSocket is refused, and that later connections do not try WebSocket again.
 func TestFallback(t *testing.T) {
 	c := admin(t)
 	for name, test := range map[string]struct {
@@ -131,7 +131,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// If neither upgrade passes, the error says so and names a remedy.
+// TestNoUpgrade checks that the error names a remedy if neither WebSocket nor SPDY passes.
 func TestNoUpgrade(t *testing.T) {
 	c := admin(t)
 	k, _ := targetBehindGateway(t, c)

@@ -129,7 +129,8 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// A taint that is added after the nodes were chosen keeps pods pending.
+// TestLateTaint checks the error about pods that stay pending because of a taint that was added after the nodes were
+// chosen.
 func TestLateTaint(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, realCluster(t)+"&client-node=node-1&server-node=node-2")
@@ -183,7 +184,8 @@ func TestPodErrors(t *testing.T) {
 	}
 }
 
-// A runtime class without a runtime on the nodes keeps the sandbox from being created, which only events show.
+// TestSandboxError checks the error about a runtime class without a runtime on the nodes. Only events show that the
+// sandbox cannot be created.
 func TestSandboxError(t *testing.T) {
 	c := admin(t)
 	class, err := c.NodeV1().RuntimeClasses().Create(t.Context(),
@@ -201,7 +203,7 @@ func TestSandboxError(t *testing.T) {
 		"there-is-none", "another runtime-class=")
 }
 
-// Quotas and limits of a namespace are explained.
+// TestNamespaceErrors checks that errors explain the quotas and limits of a namespace.
 func TestNamespaceErrors(t *testing.T) {
 	c := admin(t)
 	quota := func(name corev1.ResourceName, value string) func(*testing.T, string) {
@@ -252,7 +254,7 @@ func TestNamespaceErrors(t *testing.T) {
 	}
 }
 
-// A namespace that is being removed accepts nothing new.
+// TestNamespaceTerminating checks the error about a namespace that accepts no new objects because it is being removed.
 func TestNamespaceTerminating(t *testing.T) {
 	c := admin(t)
 	namespace := namespaceFor(t, c, "restricted")
@@ -275,8 +277,8 @@ func TestNamespaceTerminating(t *testing.T) {
 		"the namespace "+namespace+" is being removed", "wait until it is gone")
 }
 
-// When traffic does not pass, the error names the policies that forbid it, or says that there is none. The test cluster
-// does not enforce policies, so the node drops the traffic instead.
+// TestNoTraffic checks that, if traffic does not pass, the error names the policies that forbid it, or says that there
+// are none. The test cluster does not enforce policies, so the node drops the traffic instead.
 func TestNoTraffic(t *testing.T) {
 	c := admin(t)
 	network := nodeNetwork(t, "node-2")

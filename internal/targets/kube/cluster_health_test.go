@@ -51,7 +51,7 @@ func openSingle(t *testing.T, text string) (targets.Single, *kubeTarget) {
 	return s, k
 }
 
-// awaitHealthReport waits until the site reports a problem; watches are a moment late.
+// awaitHealthReport waits until the site reports a problem, because events of watches arrive a moment later.
 func awaitHealthReport(t *testing.T, s targets.Single) string {
 	t.Helper()
 	for range 100 {
@@ -65,7 +65,7 @@ func awaitHealthReport(t *testing.T, s targets.Single) string {
 	return ""
 }
 
-// A run without incidents is healthy, and checking that costs no request.
+// TestGoodHealth checks that a run without incidents is healthy, and that checking this costs no request.
 func TestGoodHealth(t *testing.T) {
 	s, k := openSingle(t, realCluster(t))
 	if err := s.Client.Run(t.Context(), host.Cmd{Args: []string{"echo", "x"}}); err != nil {
@@ -83,7 +83,8 @@ func TestGoodHealth(t *testing.T) {
 	}
 }
 
-// Pressure on a node counts however short it was: the kubelet itself resets the condition within seconds.
+// TestNodePressure checks that pressure on a node counts even if it is short: the kubelet itself resets the condition
+// within seconds.
 func TestNodePressure(t *testing.T) {
 	c := admin(t)
 	s, k := openSingle(t, realCluster(t))
@@ -126,7 +127,7 @@ func TestNodePressure(t *testing.T) {
 	}
 }
 
-// The command of an evicted pod ends with that reason, which invalidates the run.
+// TestEvicted checks that the command of an evicted pod ends with that reason, which invalidates the run.
 func TestEvicted(t *testing.T) {
 	c := admin(t)
 	s, k := openSingle(t, realCluster(t))
@@ -157,7 +158,7 @@ func evict(t *testing.T, c *cluster.Cluster, k *kubeTarget, r manifest.Role) {
 	}
 }
 
-// If the first process of a container is killed, the container and the run end.
+// TestContainerKilled checks that the container and the run end if the first process of the container is killed.
 func TestContainerKilled(t *testing.T) {
 	c := admin(t)
 	s, k := openSingle(t, realCluster(t))
@@ -196,7 +197,8 @@ func firstProcess(pod types.UID) int {
 	return 0
 }
 
-// Pods that exceed a limit of the namespace are throttled, which the user did not ask for.
+// TestThrottled checks that throttling is reported if a limit of the namespace causes it, for which the user did not
+// ask.
 func TestThrottled(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -310,7 +312,8 @@ func pluginResources(t *testing.T, c *cluster.Cluster, namespace string) {
 	}
 }
 
-// Custom resources of plugins are read, and each right is needed: without it a known fact is unknown.
+// TestFactRules checks that the custom resources of network plugins are read, and that each right is needed: without it
+// a known fact is unknown.
 func TestFactRules(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -357,7 +360,8 @@ func TestFactRules(t *testing.T) {
 	}
 }
 
-// On a real cluster no fact is empty, and those that all our test clusters have are known.
+// TestClusterFacts checks that no fact of a real cluster is empty, and that those which all our test clusters have are
+// known.
 func TestClusterFacts(t *testing.T) {
 	k := newTestTarget(t, realCluster(t))
 	facts, err := k.Facts(t.Context())

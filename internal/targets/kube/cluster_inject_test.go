@@ -50,7 +50,7 @@ func injectTarget(t *testing.T, image string) string {
 	return "kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" + prefix + image + ":1"
 }
 
-// Places whose agent was copied fulfil the contract of all targets.
+// TestInjectedConformance checks that places whose agent was copied fulfil the contract of all targets.
 func TestInjectedConformance(t *testing.T) {
 	c := admin(t)
 	text := injectTarget(t, "debian") + "&rotate-nodes=yes"
@@ -63,7 +63,7 @@ func TestInjectedConformance(t *testing.T) {
 	})
 }
 
-// All nine paths open, and the agent answers at both ends of each.
+// TestInjectedNinePaths checks that all nine paths open, and that the agent answers at both ends of each.
 func TestInjectedNinePaths(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, injectTarget(t, "debian"))
@@ -107,8 +107,8 @@ func openTimed(t *testing.T, k *kubeTarget) targets.Single {
 	return s
 }
 
-// Whichever programs an image has, the copy is the agent, also in a restricted namespace. The log compares the times
-// with those of an image that has the agent.
+// TestInjectedWays checks that the copy is the agent, whichever programs an image has, also in a restricted namespace.
+// It logs how long images with and without the agent take.
 func TestInjectedWays(t *testing.T) {
 	c := admin(t)
 	namespace := namespaceFor(t, c, "restricted")
@@ -146,7 +146,8 @@ func TestInjectedWays(t *testing.T) {
 	}
 }
 
-// The error names an image that cannot take the agent, and what it lacks.
+// TestInjectedErrors checks that the error names an image into which the agent cannot be copied, and what the image
+// lacks.
 func TestInjectedErrors(t *testing.T) {
 	c := admin(t)
 	for image, says := range map[string][]string{
@@ -172,7 +173,7 @@ func TestInjectedErrors(t *testing.T) {
 	}
 }
 
-// The printed rights suffice to copy the agent into pods.
+// TestInjectedRBAC checks that the printed rights suffice to copy the agent into pods.
 func TestInjectedRBAC(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")

@@ -80,7 +80,7 @@ func waitingContainer(kind, name string) string {
 			capabilities: object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, manifest.DefaultImage)
 }
 
-// addSidecar inserts a container before ours; addInitContainer adds an init container that never ends.
+// addSidecar inserts a container before the agent's; addInitContainer adds an init container that never ends.
 func addSidecar() []admissionv1.Mutation {
 	return []admissionv1.Mutation{jsonPatch("add", "/spec/containers/0", waitingContainer("containers", "istio-proxy"))}
 }
@@ -101,8 +101,8 @@ func jsonPatch(op, path, value string) admissionv1.Mutation {
 		JSONPatch: &admissionv1.JSONPatch{Expression: patch}}
 }
 
-// A run with sidecars is measured with a warning, a mesh that honours the opt-out adds none, and an init container that
-// blocks the pod is named soon.
+// TestMesh checks that a run with sidecars is measured with a warning, that a mesh which honours the opt-out adds none,
+// and that an init container which blocks the pod is named soon.
 func TestMesh(t *testing.T) {
 	c := admin(t)
 	t.Run("all", func(t *testing.T) {

@@ -69,8 +69,8 @@ func labelZones(t *testing.T, c *cluster.Cluster, zones ...string) map[string]st
 	return placed
 }
 
-// Rotation is balanced: in as many blocks as there are pairs it uses each ordered pair once, so each node is equally
-// often the client's and the server's.
+// TestRotation checks that rotation uses each ordered pair once in as many blocks as there are pairs, so that each node
+// is the client's as often as the server's.
 func TestRotation(t *testing.T) {
 	c := admin(t)
 	for _, test := range []struct {
@@ -122,7 +122,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// Options that name nodes select these nodes.
+// TestNamedNodes checks that options that name nodes select these nodes.
 func TestNamedNodes(t *testing.T) {
 	c := admin(t)
 	zones := labelZones(t, c, "a", "b", "a")

@@ -29,8 +29,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Every case runs and cleans up with the rights planned for it, and reads the server's metrics if that is planned.
-// Cases that measure the effect of changes need a pod, and have their own tests.
+// TestRightsAreEnough checks that every case runs and cleans up with the rights planned for it, and reads the server's
+// metrics if that is planned. Cases that measure the effect of changes need a pod, and have their own tests.
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
 	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: manifest.DefaultImage,
@@ -99,7 +99,8 @@ func beginTarget(t *testing.T, text string, calls ...string) *kubeTarget {
 	return k
 }
 
-// Without planned cases of namespaces nobody gets a right on them, and the experiment's namespace is restricted.
+// TestPlannedRights checks that no right on namespaces is granted if no planned case needs one, and that the
+// experiment's namespace is restricted then.
 func TestPlannedRights(t *testing.T) {
 	c := admin(t)
 	k := beginTarget(t, realCluster(t), "configmap/watch", "floor")
@@ -127,7 +128,7 @@ func TestPlannedRights(t *testing.T) {
 	closeAndCheck(t, c, k, site)
 }
 
-// Facts find which programs an image lacks, and no run that needs them starts.
+// TestMissingProgram checks that facts find which programs an image lacks, and that no run that needs them starts.
 func TestMissingProgram(t *testing.T) {
 	k := newTestTarget(t, realCluster(t))
 	lacks := targets.Placement{Path: result.PodPodSame, Program: "no-such-program"}
@@ -154,7 +155,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// printTokenAndWait has an account, prints its token, and waits to be killed.
+// printTokenAndWait creates an account, prints its token, and waits to be killed.
 func printTokenAndWait(t *testing.T) {
 	k := beginTarget(t, realCluster(t), "namespace/get", "configmap/get")
 	k.accountTerm = shortTerm
@@ -177,8 +178,8 @@ const (
 	killedEnv = "KNOTMETER_TEST_KILLED"
 )
 
-// An account lives as long as the program, beyond its term. After the program is killed, it ends with its term, and its
-// token becomes invalid.
+// TestAccountEndsAfterKill checks that an account lives as long as the program, beyond its term. After the program is
+// killed, the account ends with its term, and its token becomes invalid.
 func TestAccountEndsAfterKill(t *testing.T) {
 	if os.Getenv(killedEnv) != "" {
 		printTokenAndWait(t)
@@ -262,7 +263,8 @@ func await(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Logf("%s: %.0f s", what, time.Since(began).Seconds())
 }
 
-// An account that expired, for example while the machine slept, is replaced before the next run.
+// TestAccountIsMadeAgain checks that an account that expired, for example while the machine slept, is replaced before
+// the next run.
 func TestAccountIsMadeAgain(t *testing.T) {
 	c := admin(t)
 	k := beginTarget(t, realCluster(t), "configmap/get")

@@ -44,7 +44,8 @@ func openSite(t *testing.T, k *kubeTarget, paths ...result.Path) targets.Site {
 	return s
 }
 
-// One site has all nine paths with as few pods as possible, each with one agent for all its paths, and leaves nothing.
+// TestSiteOfAllPaths checks that one site has all nine paths with as few pods as possible, each with one agent for all
+// its paths, and leaves nothing.
 func TestSiteOfAllPaths(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, realCluster(t))
@@ -126,7 +127,8 @@ func agentsOn(t *testing.T, h host.Host) int {
 	return len(processes)
 }
 
-// An agent whose connection was cut is replaced once that is known, by whichever path needs it next.
+// TestAgentReplaced checks that an agent whose connection was cut is replaced once that is known, whichever path needs
+// it next.
 func TestAgentReplaced(t *testing.T) {
 	c := admin(t)
 	text, proxy := targetThroughProxy(t)
@@ -151,7 +153,7 @@ func TestAgentReplaced(t *testing.T) {
 	closeAndCheck(t, c, k, targets.Single{Close: s.Close})
 }
 
-// A path that does not work affects no other path between the same pods, and no other group.
+// TestSiteInPart checks that a path that does not work affects no other path between the same pods, and no other group.
 func TestSiteInPart(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")

@@ -80,7 +80,8 @@ func TestConformance(t *testing.T) {
 	targettest.Suite(t, targettest.Config{
 		New: func(t *testing.T) targets.Target {
 			text := realCluster(t) + "&rotate-nodes=yes"
-			// Kubernetes takes seconds to remove a namespace, so only the tests of cancelled and of full sites create one.
+			// Kubernetes takes seconds to remove a namespace, so only the tests of cancelled and of full sites create
+			// one.
 			if !strings.HasSuffix(t.Name(), "/CancelFirstOpen") && !strings.HasSuffix(t.Name(), "/Open") {
 				text += "&namespace=" + given
 			}
@@ -125,7 +126,7 @@ func namespaceFor(t *testing.T, c *cluster.Cluster, level string) string {
 	return n.Name
 }
 
-// An obstacle is reported within seconds, with its cause and a remedy, and leaves nothing.
+// TestFaults checks that an obstacle is reported within seconds, with its cause and a remedy, and leaves nothing.
 func TestFaults(t *testing.T) {
 	c := admin(t)
 	quota := func(t *testing.T, namespace string) {
@@ -207,7 +208,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A command whose pod is removed ends with an error, and nothing is left.
+// TestPodRemoved checks that a command ends with an error if its pod is removed, and that nothing is left.
 func TestPodRemoved(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, realCluster(t))
@@ -243,7 +244,8 @@ func targetThroughProxy(t *testing.T) (string, *e2e.Proxy) {
 	return strings.Replace(direct, e2e.Kubeconfig(t), file, 1), proxy
 }
 
-// A cut connection costs only the run: its command ends at both ends, and the site can be removed.
+// TestConnectionCut checks that a cut connection costs only the run: its command ends at both ends, and the site can be
+// removed.
 func TestConnectionCut(t *testing.T) {
 	c := admin(t)
 	text, proxy := targetThroughProxy(t)
@@ -290,7 +292,7 @@ func awaitProgram(t *testing.T, h host.Host, name string, wanted bool) {
 	t.Fatalf("%s runs on %s: %v", name, h.Name(), !wanted)
 }
 
-// Clean finds the leftovers of a killed experiment by their label and removes them.
+// TestClean checks that clean finds the leftovers of a killed experiment by their label and removes them.
 func TestClean(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
@@ -344,7 +346,8 @@ func asUser(t *testing.T, user string) string {
 	return strings.Replace(realCluster(t), e2e.Kubeconfig(t), file, 1)
 }
 
-// The printed rights suffice for a site and for facts; without them the missing right is named.
+// TestRBACIsEnough checks that the printed rights suffice for a site and for facts, and that an error names a missing
+// right.
 func TestRBACIsEnough(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -383,7 +386,7 @@ func TestRBACIsEnough(t *testing.T) {
 	}
 }
 
-// Rights beyond those of network paths are reported as missing until they are granted.
+// TestAllowed checks that rights beyond those of network paths are reported as missing until they are granted.
 func TestAllowed(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -433,7 +436,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// Each rule is needed: without it there is no run, or a fact is unknown.
+// TestRBACIsNotMore checks that each rule is needed: without it there is no run, or a fact is unknown.
 func TestRBACIsNotMore(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")

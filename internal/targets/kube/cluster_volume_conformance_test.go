@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// Storage fulfils the contract of all targets. The test needs some forty volumes, so it runs only with 'make
-// e2e-volumes'.
+// TestVolumeConformance checks that storage fulfils the contract of all targets. The test needs some forty volumes, so
+// it runs only with 'make e2e-volumes'.
 func TestVolumeConformance(t *testing.T) {
 	if os.Getenv("KNOTMETER_E2E_VOLUMES") == "" {
 		t.Skip("KNOTMETER_E2E_VOLUMES is not set")

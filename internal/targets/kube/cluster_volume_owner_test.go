@@ -96,8 +96,8 @@ func (l foreignVolume) checkIntact(t *testing.T, c *cluster.Cluster, policy core
 	}
 }
 
-// A claim bound to a volume of another owner, created after Knotmeter looked for such volumes, does no harm: nothing is
-// mounted, and the volume outlives the claim.
+// TestVolumeOfOthers checks that no harm is done if a claim is bound to a volume of another owner that was created
+// after Knotmeter looked for such volumes: nothing is mounted, and the volume outlives the claim.
 func TestVolumeOfOthers(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
@@ -126,7 +126,8 @@ func TestVolumeOfOthers(t *testing.T) {
 	}
 }
 
-// Without the right to change volumes, the claim and its namespace stay until somebody with that right decides.
+// TestVolumeOfOthersStays checks that the claim and its namespace stay, without the right to change volumes, until a
+// user with that right cleans up.
 func TestVolumeOfOthersStays(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
@@ -170,8 +171,8 @@ func TestVolumeOfOthersStays(t *testing.T) {
 	l.checkIntact(t, c, corev1.PersistentVolumeReclaimRetain)
 }
 
-// If volumes wait for a pod, a claim is never bound to an existing volume, not even to one that appears at the same
-// time.
+// TestVolumeBesideOthers checks that a claim of a class whose volumes wait for a pod is never bound to an existing
+// volume, not even to one that appears at the same time.
 func TestVolumeBesideOthers(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
@@ -196,7 +197,7 @@ func TestVolumeBesideOthers(t *testing.T) {
 	}
 }
 
-// If a provisioner provides a volume with data, nothing is overwritten.
+// TestVolumeNotEmpty checks that nothing is overwritten if a provisioner provides a volume with data.
 func TestVolumeNotEmpty(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")

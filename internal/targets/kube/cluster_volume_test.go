@@ -43,7 +43,8 @@ func openVolume(t *testing.T, k *kubeTarget) (targets.Single, error) {
 	return targets.OpenOne(ctx, k, targets.Placement{Volume: true})
 }
 
-// Volumes of each kind are mounted in a pod, are as requested, can be written, and are removed with the site.
+// TestVolumeSites checks that volumes of each kind are mounted in a pod, are as requested, can be written, and are
+// removed with the site.
 func TestVolumeSites(t *testing.T) {
 	c := admin(t)
 	t.Run("all", func(t *testing.T) {
@@ -107,7 +108,8 @@ func checkVolumeSite(t *testing.T, c *cluster.Cluster, text, filesystem string) 
 	}
 }
 
-// The root directory of a container can be written, is not on a volume, and needs no rights on volumes.
+// TestVolumeRoot checks that the root directory of a container can be written, is not on a volume, and needs no rights
+// on volumes.
 func TestVolumeRoot(t *testing.T) {
 	c := admin(t)
 	n := namespaceFor(t, c, "restricted")
@@ -160,7 +162,7 @@ func TestVolumeRoot(t *testing.T) {
 	}
 }
 
-// A reused volume is the same in each block, and is removed with the target.
+// TestVolumeReused checks that a reused volume is the same in each block, and is removed with the target.
 func TestVolumeReused(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, withVolumes(t, c, "storage-class=loop-ext4&size=64Mi&volume=reuse"))
@@ -205,7 +207,8 @@ func storageClass(t *testing.T, c *cluster.Cluster, name string, change func(*st
 	})
 }
 
-// What prevents a volume is reported within seconds, with a remedy, and nothing is left.
+// TestVolumeFaults checks that what prevents a volume is reported within seconds, with a remedy, and that nothing is
+// left.
 func TestVolumeFaults(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")
@@ -312,7 +315,8 @@ func createForeignVolume(t *testing.T, c *cluster.Cluster, class string) {
 	t.Error("the volume is not available")
 }
 
-// With a class that retains, all blocks use one volume. Runs and clean name it, and neither removes it.
+// TestVolumeRetained checks that all blocks use one volume if the class retains volumes. Runs and clean name it, and
+// neither removes it.
 func TestVolumeRetained(t *testing.T) {
 	c := admin(t)
 	text := withVolumes(t, c, "storage-class=loop-retain&size=64Mi")
@@ -368,7 +372,7 @@ func TestVolumeRetained(t *testing.T) {
 	}
 }
 
-// A claim or a volume that somebody removes invalidates the run.
+// TestVolumeRemoved checks that a run is invalid if its claim or volume is removed by something other than Knotmeter.
 func TestVolumeRemoved(t *testing.T) {
 	c := admin(t)
 	k := newTestTarget(t, withVolumes(t, c, "storage-class=loop-ext4&size=64Mi"))
@@ -408,7 +412,8 @@ func TestVolumeRemoved(t *testing.T) {
 	}
 }
 
-// The printed rights suffice for storage, and without each of them a run or a fact is missing.
+// TestVolumeRBAC checks that the printed rights suffice for storage, and that without each of them a run or a fact is
+// missing.
 func TestVolumeRBAC(t *testing.T) {
 	c := admin(t)
 	withVolumes(t, c, "")

@@ -144,7 +144,7 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
-// Pod settings can be given in the option itself, and errors name the wrong field.
+// TestPodSettings checks that pod settings can be given in the option itself, and that errors name the wrong field.
 func TestPodSettings(t *testing.T) {
 	spec := result.Spec{Kind: "kube", Text: "kube:",
 		Options: map[string]string{"config": `{"tolerations": [{"key": "spot", "operator": "Exists"}], ` +

@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// An IP version that a cluster lacks is refused on the paths that need it, and on no others.
+// TestNoFamily checks that an IP version that a cluster lacks is refused on the paths that need it, and on no others.
 func TestNoFamily(t *testing.T) {
 	pod := func(hostNetwork bool) *corev1.Pod {
 		return &corev1.Pod{

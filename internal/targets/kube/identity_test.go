@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A resumed experiment does not begin on another cluster. The UID identifies a cluster, or else its address.
+// TestOtherCluster checks that a resumed experiment does not begin on another cluster. The UID identifies a cluster, or
+// else its address.
 func TestOtherCluster(t *testing.T) {
 	const namespaces = "/api/v1/namespaces"
 	clusterOf := func(uid any) *kubeTarget {
@@ -54,7 +55,8 @@ func TestOtherCluster(t *testing.T) {
 	}
 }
 
-// A cluster is this machine's own if its API server has a loopback address and is reached without a proxy.
+// TestWhere checks that a cluster counts as this machine's own only if its API server has a loopback address and is
+// reached without a proxy.
 func TestWhere(t *testing.T) {
 	for server, shared := range map[string]bool{
 		"https://127.0.0.1:6443": false, "https://localhost": false, "http://[::1]:80": false,

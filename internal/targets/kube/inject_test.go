@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Injection adds a volume in memory with a size limit, and otherwise changes only the command.
+// TestInjectedPod checks that injection adds a volume in memory with a size limit, and otherwise changes only the
+// command.
 func TestInjectedPod(t *testing.T) {
 	b := blueprint(t, "kube:?image=debian:12&inject=yes", result.PodPodOther)
 	with := b.Pod(manifest.Server)

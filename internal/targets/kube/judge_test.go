@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 )
 
-// Errors of the whole target are distinguished from those of a case.
+// TestJudge checks that errors of the whole target are distinguished from those of a case.
 func TestJudge(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	denied := apierrors.NewForbidden(pods, "",

@@ -15,8 +15,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// While this machine sleeps, others may begin on the cluster. Runs in that time are invalid. The experiment continues
-// if the cluster is free, and else stops until its --resume.
+// TestLapsedClaim checks what happens if this machine sleeps, so that others may begin on the cluster. Runs in that
+// time are invalid. Later sites open if the cluster is free or shared; else Open reports that the target is unavailable
+// until the other experiment ends.
 func TestLapsedClaim(t *testing.T) {
 	for _, test := range []struct {
 		name         string

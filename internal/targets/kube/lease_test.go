@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 )
 
-// A Lease that was removed, or not renewed for leaseDuration, has lapsed. The reason is returned once, and the Lease
-// can be created again.
+// TestLapsedLease checks that a Lease that was removed, or not renewed for leaseDuration, has lapsed. The reason is
+// returned once, and the Lease can be created again.
 func TestLapsedLease(t *testing.T) {
 	nothing := func(*testing.T, *fake.Clientset) {}
 	for name, test := range map[string]struct {

@@ -65,9 +65,9 @@ func measureLatencies(t *testing.T, config *rest.Config, atOnce, each int) []flo
 	return all
 }
 
-// Published latencies of API servers were the waiting time of the client: by default client-go lets 5 requests a second
-// through, so four goroutines that share a client each see 4 × 200 ms, whatever the server needs. Neither our
-// connections nor our measurements wait for that limiter.
+// TestLimiter checks that neither our connections nor our measurements wait for client-go's rate limiter. Published
+// latencies of API servers were the waiting time in it: by default it lets 5 requests a second pass, so four goroutines
+// that share a client each see 4 × 200 ms, whatever the server needs.
 func TestLimiter(t *testing.T) {
 	const latency = 5 * time.Millisecond
 	url := slowServer(t, latency)

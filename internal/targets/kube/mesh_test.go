@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Every pod of an experiment opts out of every mesh, unless the user opts in.
+// TestMeshesLeaveOut checks that every pod of an experiment opts out of every mesh, unless the user opts in.
 func TestMeshesLeaveOut(t *testing.T) {
 	b := vaultPlan(t, "kube:?vault=deploy")
 	asked := blueprint(t,
@@ -39,7 +39,8 @@ func TestMeshesLeaveOut(t *testing.T) {
 	}
 }
 
-// Users and groups of pods are left to the cluster if it has security context constraints, and only then.
+// TestUsersOfOpenShift checks that users and groups of pods are left to the cluster if it has security context
+// constraints, and only then.
 func TestUsersOfOpenShift(t *testing.T) {
 	api := fake.NewClientset()
 	c := &cluster.Cluster{Interface: api}

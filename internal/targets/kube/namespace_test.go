@@ -17,7 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A namespace stays if it has a claim that is not ours, or one whose removal would remove a volume of others.
+// TestNamespaceWithClaims checks that a namespace stays if it has a claim that is not ours, or one whose removal would
+// remove a volume of others.
 func TestNamespaceWithClaims(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "knotmeter-abcdefgh-1-volume", Namespace: "bench", UID: "c", CreationTimestamp: metav1.Unix(100, 0),

@@ -56,8 +56,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// In as many blocks as there are nodes, each is the client's once and the server's once. Wherever an experiment stops,
-// the counts differ by one at most.
+// TestNodesInBalance checks that each node is the client's once and the server's once in as many blocks as there are
+// nodes. Wherever an experiment stops, the counts differ by one at most.
 func TestNodesInBalance(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		k := targetWithNodes(n, options{NodeConstraints: inspection.NodeConstraints{Rotate: true}})

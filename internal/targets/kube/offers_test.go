@@ -12,7 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Through a network of pods only pods are reached.
+// TestOffersByAttachment checks that an additional network of pods supports only paths between pods.
 func TestOffersByAttachment(t *testing.T) {
 	k := &named{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
 	replaced := &named{options: options{Settings: manifest.Settings{DefaultNetwork: "a/b"}, HostNetwork: true}}
@@ -33,7 +33,8 @@ func TestOffersByAttachment(t *testing.T) {
 	}
 }
 
-// Pods that runs create are pulled like the target's own: an image without a registry must be on the node.
+// TestEndpointImage checks that pods that runs create are pulled like the target's own: an image without a registry
+// must be on the node.
 func TestEndpointImage(t *testing.T) {
 	for image, want := range map[string]corev1.PullPolicy{
 		manifest.DefaultImage: corev1.PullNever, "registry.example/agent:1": corev1.PullIfNotPresent,
@@ -45,7 +46,8 @@ func TestEndpointImage(t *testing.T) {
 	}
 }
 
-// Pods that runs create have the same replacement of the default network as the target's own.
+// TestEndpointDefaultNetwork checks that pods that runs create have the same replacement of the default network as the
+// target's own pods.
 func TestEndpointDefaultNetwork(t *testing.T) {
 	k := &claimed{reached: &reached{named: &named{options: options{
 		Settings: manifest.Settings{DefaultNetwork: "a/b"}}}}}
@@ -54,7 +56,7 @@ func TestEndpointDefaultNetwork(t *testing.T) {
 	}
 }
 
-// Changes are measured from a pod, with pods that have the agent.
+// TestOffersChanges checks that changes are measured only from a pod, and only with pods whose image has the agent.
 func TestOffersChanges(t *testing.T) {
 	for reason, o := range map[string]options{
 		"":             {},
@@ -73,7 +75,7 @@ func TestOffersChanges(t *testing.T) {
 	}
 }
 
-// With profile=yes, the pod that asks the API server is not privileged.
+// TestHolderPodWithProfile checks that with profile=yes the pod template of an account's Job is not privileged.
 func TestHolderPodWithProfile(t *testing.T) {
 	k := &claimed{reached: &reached{named: &named{options: options{Settings: manifest.Settings{Profile: true}}}}}
 	if pod := k.accountJobPod(); len(pod.Containers) != 1 || pod.HostPID {
@@ -81,7 +83,7 @@ func TestHolderPodWithProfile(t *testing.T) {
 	}
 }
 
-// Pods profile their nodes only for runs of a path.
+// TestProfileOfPlan checks that pods profile their nodes only if a planned run has a path.
 func TestProfileOfPlan(t *testing.T) {
 	for _, p := range []targets.Placement{{Path: result.PodPodOther}, {AsksAPI: true}} {
 		k := &named{options: options{Settings: manifest.Settings{Profile: true}}}

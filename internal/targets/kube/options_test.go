@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// The options of nodes are passed on to their choice.
+// TestNodeWish checks that the options about nodes are passed on to their choice.
 func TestNodeWish(t *testing.T) {
 	w := parseOptions(t, "kube:?client-node=a&server-node=b&zones=across&rotate-nodes=yes&config=testdata/settings.yaml&"+
 		"node-selector=topology.kubernetes.io/zone%3Dz1").NodeConstraints

@@ -9,7 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// A namespace of our own admits pods in the network of their node only if a node path is planned.
+// TestPodSecurityLevel checks that the experiment's own namespace is privileged only if a planned path needs the
+// network of nodes, or profiles them.
 func TestPodSecurityLevel(t *testing.T) {
 	planned := func(list ...targets.Placement) *targets.Plan { return &targets.Plan{Placements: list} }
 	at := func(paths ...result.Path) *targets.Plan { return planned(targettest.On(paths...)...) }

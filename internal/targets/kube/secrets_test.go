@@ -142,8 +142,8 @@ func gatherFacts(t *testing.T, c *cluster.Cluster) map[string]string {
 	return values
 }
 
-// Facts are read only from the places named for them. No Secret and no token is read, and nothing next to the values
-// that are read gets into a fact.
+// TestNoSecrets checks that facts are read only from the places named for them. No Secret and no token is read, and
+// nothing next to the values that are read gets into a fact.
 func TestNoSecrets(t *testing.T) {
 	c, a := serve(t, fullCluster())
 	values := gatherFacts(t, c)
@@ -178,7 +178,8 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// The printed rights include none on Secrets or tokens, and facts may only read.
+// TestNoRightsOnSecrets checks that the printed rights include none on Secrets or tokens, and that those of facts only
+// allow reading.
 func TestNoRightsOnSecrets(t *testing.T) {
 	for _, r := range slices.Concat(cluster.SiteRules, cluster.FactRules()) {
 		for _, name := range slices.Concat(r.Resources, r.APIGroups, r.Verbs) {
@@ -195,7 +196,8 @@ func TestNoRightsOnSecrets(t *testing.T) {
 	}
 }
 
-// The printed rights allow every request for facts, and what is refused or absent is unknown.
+// TestFactsRefused checks that the printed rights allow every request for facts, and that facts are unknown if a
+// request is refused or finds nothing.
 func TestFactsRefused(t *testing.T) {
 	has := fullCluster()
 	for path := range has {

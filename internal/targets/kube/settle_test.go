@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/volumes"
 )
 
-// After a switch the nodes are read anew, and earlier refusals are forgotten.
+// TestSettle checks that, after a switch, the nodes are listed and watched anew, and earlier refusals are forgotten.
 func TestSettle(t *testing.T) {
 	k := targetWithNodes(3, options{})
 	r := k.reached
@@ -55,7 +55,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Commands reach the cluster that the target names, from any directory.
+// TestEnvironment checks that switch commands reach the cluster that the target names, from any directory.
 func TestEnvironment(t *testing.T) {
 	whole, err := filepath.Abs("testdata/none")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// A cluster that does not answer supports what the options allow, opens nothing, and leaves nothing to close.
+// TestUnreached checks that a cluster that does not answer supports what the options allow, opens nothing, and leaves
+// nothing to close.
 func TestUnreached(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	const text = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],

@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// The heartbeat of its experiment and its name decide whether an object is removed; --all removes the rest, except the
-// namespace that the user gave.
+// TestSweep checks that an object is removed or kept by the heartbeat of its experiment and by its name. --all removes
+// the rest, except the namespace that the user gave.
 func TestSweep(t *testing.T) {
 	now := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	text := targets.Claim{Experiment: "2026-12-01-a1b2", By: "ann@desk", Since: now}.Text()

@@ -41,7 +41,7 @@ func TestVaultManifests(t *testing.T) {
 	}
 }
 
-// A replica satisfies the restricted Pod Security Standard, and has no site label.
+// TestVaultRestricted checks that a replica satisfies the restricted Pod Security Standard, and has no site label.
 func TestVaultRestricted(t *testing.T) {
 	b := vaultPlan(t, "kube:?vault=deploy")
 	p := b.Replica(0)
@@ -100,7 +100,7 @@ func TestVaultOptions(t *testing.T) {
 	}
 }
 
-// Rights on volumes are checked and printed only if replicas have volumes.
+// TestVaultVolumeRights checks that rights on volumes are checked and printed only if replicas have volumes.
 func TestVaultVolumeRights(t *testing.T) {
 	refusing := fake.NewClientset()
 	refusing.PrependReactor("create", "selfsubjectaccessreviews", func(k8stesting.Action) (bool, runtime.Object, error) {

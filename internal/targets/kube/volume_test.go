@@ -24,7 +24,8 @@ func TestVolumeManifests(t *testing.T) {
 	}
 }
 
-// volume=root needs no claim, and the space to write is requested from the node. Settings of other pods do not change.
+// TestRootManifest checks that volume=root needs no claim, and requests the space to write from the node. Settings of
+// other pods do not change.
 func TestRootManifest(t *testing.T) {
 	b := volumeBlueprint(t, "kube:?volume=root&size=5Gi")
 	golden.Check(t, "testdata/volume-root.yaml", manifests(t, b.Pod(manifest.Client)))

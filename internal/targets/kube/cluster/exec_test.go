@@ -77,7 +77,7 @@ func TestStreamUnanswered(t *testing.T) {
 	}
 }
 
-// A command whose connection gets no answer ends with its context, as at Ctrl-C.
+// TestCancelUnanswered checks that a command whose connection gets no answer ends with its context, as at Ctrl-C.
 func TestCancelUnanswered(t *testing.T) {
 	server, requests := silentServer(t)
 	for name, executor := range executors(t, server) {

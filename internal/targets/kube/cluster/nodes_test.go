@@ -82,7 +82,8 @@ func TestNodeWatch(t *testing.T) {
 	}
 }
 
-// Each node is watched with one request. A missing right to watch is known, and does not invalidate a run.
+// TestNodes checks that each node is watched with one request, and that a missing right to watch is known and does not
+// invalidate a run.
 func TestNodes(t *testing.T) {
 	api := fake.NewClientset()
 	nodes := NewNodes(api.CoreV1().Nodes())

@@ -16,7 +16,7 @@ func podNamed(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "1"}}
 }
 
-// After an interruption, pods that are no longer listed count as removed.
+// TestRelist checks that pods that are no longer listed after an interruption count as removed.
 func TestRelist(t *testing.T) {
 	w := newPodWatch(2)
 	w.pods = map[string]*corev1.Pod{"a": podNamed("a"), "b": podNamed("b")}
@@ -31,8 +31,8 @@ func TestRelist(t *testing.T) {
 	}
 }
 
-// AwaitGone returns when the last listed object is deleted, at once if there is none, and with an error at its
-// deadline.
+// TestGone checks that AwaitGone returns when the last listed object is deleted, at once if there is none, and with an
+// error at its deadline.
 func TestGone(t *testing.T) {
 	api := fake.NewClientset(podNamed("a"), podNamed("b"))
 	pods := api.CoreV1().Pods("ns")

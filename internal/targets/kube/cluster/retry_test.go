@@ -40,8 +40,8 @@ func (s *scriptedServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: next.(int), Status: fmt.Sprint(next), Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
-// A lost request to a server that answered before is sent again when the server is ready, unless repeating it could
-// have an effect.
+// TestRetry checks that a request that was lost is sent again when the server is ready, if the server answered before,
+// unless repeating the request could have an effect.
 func TestRetry(t *testing.T) {
 	away, cut := &net.OpError{Op: "dial", Err: errors.New("refused")}, errors.New("EOF")
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Readiness is probed below the path of the API server's URL.
+// TestReadyPath checks that readiness is probed below the path of the API server's URL.
 func TestReadyPath(t *testing.T) {
 	for host, want := range map[string]string{"https://a": "/readyz", "https://a/": "/readyz", "https://a/p": "/p/readyz",
 		"https://a/p/": "/p/readyz", "a:6443": "/readyz"} {
@@ -103,7 +103,7 @@ func TestReadyPath(t *testing.T) {
 	}
 }
 
-// A cancelled request ends the wait for the server.
+// TestRetryCancelled checks that a cancelled request ends the wait for the server.
 func TestRetryCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

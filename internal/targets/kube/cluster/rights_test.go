@@ -21,7 +21,8 @@ func lines(where string, rules []rbacv1.PolicyRule) string {
 	return text
 }
 
-// Rights on a resource become one rule, the same in any order of the rights; those of the whole cluster stay apart.
+// TestMerge checks that rights on a resource become one rule, the same in any order of the rights, and that those in
+// the whole cluster stay apart.
 func TestMerge(t *testing.T) {
 	everywhere, metrics := targets.Purpose{Name: "namespaces"}, targets.Purpose{Name: "metrics"}
 	rights := []targets.Right{

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
-// Only if an application is deployed, runs have the rights for it.
+// TestDeploymentRules checks that runs have the rights to deploy an application only if one is deployed.
 func TestDeploymentRules(t *testing.T) {
 	rules := runRules(Need{Deployment: []targets.Right{{Resource: "secrets", Verbs: []string{"delete", "create"}}}})
 	is := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// A clock that is set forward neither ends nor extends a term. In a synctest bubble a sleep moves only the time of day,
-// while machine.Uptime advances in real time.
+// TestTermWithoutTimeOfDay checks that a clock that is set forward neither ends nor extends a term. In a synctest
+// bubble a sleep moves only the time of day, while machine.Uptime advances in real time.
 func TestTermWithoutTimeOfDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := AccountSpec{Namespace: "bench", Experiment: "2026-12-01-a1b2"}

@@ -68,7 +68,8 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// A target without a context gets the current one and keeps its label. An unreadable kubeconfig changes nothing.
+// TestPin checks that a target without a context gets the current one and keeps its label, and that an unreadable
+// kubeconfig changes nothing.
 func TestPin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(usedKubeconfig), 0o600); err != nil {
@@ -96,7 +97,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// Contexts are sorted by name; an unreadable kubeconfig has none.
+// TestContexts checks that contexts are sorted by name, and that an unreadable kubeconfig has none.
 func TestContexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(usedKubeconfig), 0o600); err != nil {

@@ -109,7 +109,8 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// Problems in events have remedies, and a missing pull secret is the cause of an image that cannot be pulled.
+// TestEvents checks that problems in events have remedies, and that a missing pull secret is reported as the cause of
+// an image that cannot be pulled.
 func TestEvents(t *testing.T) {
 	event := func(reason, message string) corev1.Event {
 		return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,
@@ -165,7 +166,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A temporary problem is tolerated for its grace time only.
+// TestReadiness checks that a temporary problem is tolerated only for its grace time.
 func TestReadiness(t *testing.T) {
 	began := time.Unix(1000, 0)
 	asked := 0
@@ -203,7 +204,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// State reports how far pods without a known problem are.
+// TestState checks that State reports how far pods without a known problem are.
 func TestState(t *testing.T) {
 	unplaced := waitingPod("", "")
 	unplaced.Spec.NodeName = ""

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// BlockingPolicies names policies that block the traffic, and no others.
+// TestBlockingPolicies checks that BlockingPolicies names policies that block the traffic, and no others.
 func TestBlockingPolicies(t *testing.T) {
 	ends := [2]PolicyEnd{
 		{Name: "client", Labels: map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelRole: "client"},

@@ -39,7 +39,8 @@ func inMesh() *corev1.Pod {
 	}
 }
 
-// A pod runs when the agent's container does, whatever was added; what was added is reported.
+// TestSidecars checks that a pod runs when the agent's container does, whatever the cluster added, and that what it
+// added is reported.
 func TestSidecars(t *testing.T) {
 	p := inMesh()
 	if !inspection.Runs(p) || diagnose(p) != nil || inspection.ImageOf(p, "").Digest != "sha256:2" ||
@@ -74,7 +75,8 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
-// An added container that prevents the agent's from running is reported within seconds, not at the timeout.
+// TestHeldBySidecars checks that an added container that prevents the agent's from running is reported within seconds,
+// not at the timeout.
 func TestHeldBySidecars(t *testing.T) {
 	waits := func(reason string) corev1.ContainerState {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}

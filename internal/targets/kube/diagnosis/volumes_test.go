@@ -57,7 +57,7 @@ func eventOf(of types.UID, kind, reason, message string) corev1.Event {
 	return corev1.Event{Type: kind, Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{UID: of}}
 }
 
-// Each problem of a volume is reported with a remedy, and only after its grace time.
+// TestBlocked checks that each problem of a volume is reported with a remedy, and only after its grace time.
 func TestBlocked(t *testing.T) {
 	pending := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
@@ -137,7 +137,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// Remedies for the volumes of a Vault name the option of their class.
+// TestVolumeWaitOfVault checks that remedies for the volumes of a Vault name the option of their class.
 func TestVolumeWaitOfVault(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}

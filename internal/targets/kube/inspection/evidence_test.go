@@ -270,7 +270,8 @@ func flannelMap(backend string) map[string]map[string]string {
 	}}
 }
 
-// Flannel's traces alone show its encapsulation and encryption, unless another plugin left traces too.
+// TestFlannel checks that flannel's traces alone show its encapsulation and encryption, unless another plugin left
+// traces too.
 func TestFlannel(t *testing.T) {
 	const inMap, onNodes = " (config map kube-flannel/kube-flannel-cfg)", " (annotation of the nodes)"
 	on := func(backends ...string) (nodes []corev1.Node) {
@@ -352,7 +353,7 @@ func TestFlannel(t *testing.T) {
 	}
 }
 
-// A fact of nodes that differ has all their values.
+// TestNodeFacts checks that a fact has the values of all nodes if they differ.
 func TestNodeFacts(t *testing.T) {
 	a, b := node("a z1 small"), node("b z1 large")
 	a.Spec.ProviderID = "azure:///subscriptions/secret-looking"
@@ -390,7 +391,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// Labels are signs of confidential machines only with certain values.
+// TestConfidentialLabels checks that labels are signs of confidential machines only with certain values.
 func TestConfidentialLabels(t *testing.T) {
 	const azure = "kubernetes.azure.com/security-type"
 	for label, want := range map[string]string{
@@ -407,7 +408,8 @@ func TestConfidentialLabels(t *testing.T) {
 	}
 }
 
-// Pods report their own facts and those of their node, and also the machine's if nodes cannot be listed.
+// TestPodFacts checks that pods report facts of their own and of their node, and also those of the machine if nodes
+// cannot be listed.
 func TestPodFacts(t *testing.T) {
 	see := func(qdisc string, facts ...result.Fact) *preflight.Report {
 		return &preflight.Report{MTU: 1450, Facts: facts, Device: machine.Device{Name: "eth0", Qdisc: qdisc,
@@ -478,8 +480,8 @@ func TestAttachedAddress(t *testing.T) {
 	}
 }
 
-// A pod's addresses must be in the network that replaces the default one, and its traffic must leave from them,
-// whatever address the server sees.
+// TestDefaultNetwork checks that a pod's addresses must be in the network that replaces the default one, and that its
+// traffic must leave from them, whatever address the server sees.
 func TestDefaultNetwork(t *testing.T) {
 	pod := func(status string, ips ...string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{multusStatus: status}}}
@@ -532,7 +534,7 @@ func TestDefaultNetwork(t *testing.T) {
 	}
 }
 
-// Chain returns the plugins of a configuration if all of them have valid names.
+// TestChain checks that Chain returns the plugins of a configuration if all of them have valid names.
 func TestChain(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"type":"sriov","vlan":7}`:                         "sriov",

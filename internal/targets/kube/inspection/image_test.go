@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// The first image of an architecture has to run until the end, on all of its nodes.
+// TestPin checks that the first image of an architecture has to run until the end, on all nodes of that architecture.
 func TestPin(t *testing.T) {
 	pod := func(node, id string) *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}

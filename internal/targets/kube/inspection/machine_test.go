@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// The limits of a machine size are facts of a cluster whose nodes all have that size.
+// TestMachineFacts checks that the limits of a machine size are facts of a cluster whose nodes all have that size.
 func TestMachineFacts(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes             []corev1.Node
@@ -41,7 +41,7 @@ func TestMachineFacts(t *testing.T) {
 	}
 }
 
-// Every size has figures with sources and occurs once.
+// TestMachinesHaveSources checks that every size has figures with sources and occurs once.
 func TestMachinesHaveSources(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range machines() {

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// node returns a node by words: its name, zone, type, and properties. "-" is no zone or type. It is ready by default.
+// node returns a node from words: its name, zone, type and properties. "-" is no zone or type. It is ready by default.
 func node(words string) corev1.Node {
 	f := strings.Fields(words + " - -")
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f[0], Labels: map[string]string{}}}
@@ -117,8 +117,8 @@ func TestChooseNodes(t *testing.T) {
 	}
 }
 
-// In as many blocks as there are nodes, each node is once the client's and once the server's; a full rotation contains
-// each pair once.
+// TestRotationIsBalanced checks that each node is the client's once and the server's once in as many blocks as there
+// are nodes, and that a full rotation contains each pair once.
 func TestRotationIsBalanced(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		var nodes []corev1.Node
@@ -170,7 +170,8 @@ func TestTolerated(t *testing.T) {
 	}
 }
 
-// Spread leaves out the node to avoid if there are enough others, and always leaves out unusable nodes.
+// TestSpread checks that Spread leaves out the node to avoid if there are enough others, and always leaves out unusable
+// nodes.
 func TestSpread(t *testing.T) {
 	var nodes []corev1.Node
 	for _, words := range []string{"c", "a", "d - - tainted", "b", "e - - control"} {

@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Parameters of a class are shown without secrets.
+// TestParameters checks that the parameters of a class are shown without secrets.
 func TestParameters(t *testing.T) {
 	c := storagev1.StorageClass{Parameters: map[string]string{
 		"type": "gp3", "csi.storage.k8s.io/provisioner-secret-name": "ceph", "adminPassword": "hunter2",
@@ -41,7 +41,7 @@ func TestDriverImage(t *testing.T) {
 	}
 }
 
-// A volume without a node affinity has no known topology.
+// TestTopology checks that a volume without a node affinity has no known topology.
 func TestTopology(t *testing.T) {
 	in := &corev1.PersistentVolume{}
 	in.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{

@@ -10,7 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
 
-// Placements with the same ends share pods, whether their clients dial the Service or the server.
+// TestGroups checks that placements with the same ends share pods, whether their clients dial the Service or the
+// server.
 func TestGroups(t *testing.T) {
 	type paths = []result.Path
 	for name, test := range map[string]struct {
@@ -38,7 +39,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Placements without a server share a pod if they use the same: a volume, the API server, or neither.
+// TestGroupsOfClients checks that placements without a server share a pod if they use the same: a volume, the API
+// server, or neither.
 func TestGroupsOfClients(t *testing.T) {
 	reading := []targets.Right{{Resource: "configmaps", Verbs: []string{"get"}}}
 	get, floor := targets.Placement{AsksAPI: true, Rights: reading}, targets.Placement{AsksAPI: true}

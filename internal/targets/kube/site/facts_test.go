@@ -25,7 +25,8 @@ func TestAgentFacts(t *testing.T) {
 	}
 }
 
-// If one of the two addresses is unknown, so is whether the client's was translated.
+// TestSourceOf checks that it is unknown whether the client's address was translated if one of the two addresses is
+// unknown.
 func TestSourceOf(t *testing.T) {
 	pod, node := netip.MustParseAddr("10.244.0.2"), netip.MustParseAddr("10.0.0.1")
 	for _, test := range []struct {

@@ -12,7 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// Pods must have the network that replaces the default one; pods in the network of their node have none of Multus.
+// TestLocateDefaultNetwork checks that pods must have the network that replaces the default one. Pods in the network of
+// their node have no network of Multus.
 func TestLocateDefaultNetwork(t *testing.T) {
 	for network, says := range map[string]string{
 		"a/b": "", "a/c": "the default network of pod knotmeter-abc-7-client is a/b, not a/c",

@@ -46,7 +46,7 @@ func watchedGroup(t *testing.T) (*Group, *fake.Clientset) {
 	return g, api
 }
 
-// One watch of a group's pods shows when they run, what happens to them, and when they are gone.
+// TestHealth checks that one watch of a group's pods shows when they run, what happens to them, and when they are gone.
 func TestHealth(t *testing.T) {
 	g, api := watchedGroup(t)
 	pods := api.CoreV1().Pods("ns")
@@ -120,8 +120,8 @@ func (a *countingHost) Run(context.Context, host.Cmd) error {
 	return errors.New("asked")
 }
 
-// Pods are asked whether a limit of the namespace throttled them. A limit that the user gave is a fact and a warning,
-// and invalidates no run.
+// TestLimitGiven checks that pods are asked whether a limit of the namespace throttled them. A limit that the user gave
+// is a fact and a warning, and invalidates no run.
 func TestLimitGiven(t *testing.T) {
 	limit := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
 	for given, want := range map[bool]string{

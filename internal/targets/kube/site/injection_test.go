@@ -58,7 +58,7 @@ func localShell(t *testing.T, dir string, only ...string) shell {
 	}
 }
 
-// Whichever programs an image has, the copy is complete and executable.
+// TestCopy checks that the copy is complete and executable, whichever programs an image has.
 func TestCopy(t *testing.T) {
 	agents := func(string) ([]byte, error) { return []byte(fakeAgent), nil }
 	// The fake agent itself needs these programs.
@@ -94,7 +94,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// A copy that is cut short is detected and retried once; the second failure is an error.
+// TestCutCopy checks that a copy that is cut short is detected and retried once, and that the second failure is an
+// error.
 func TestCutCopy(t *testing.T) {
 	agents := func(string) ([]byte, error) { return []byte(fakeAgent + strings.Repeat("# more\n", 1000)), nil }
 	for _, has := range [][]string{{"cat", "chmod"}, {"cat", "chmod", "gzip"}, {"tar"}} {
@@ -152,7 +153,8 @@ func TestInjectErrors(t *testing.T) {
 	}
 }
 
-// A pod whose shell never answers is given up after probeTime, and meanwhile delays no other.
+// TestSilentShell checks that a pod whose shell never answers is given up after probeTime, and meanwhile delays no
+// other pod.
 func TestSilentShell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &Injector{Agents: func(string) ([]byte, error) { return []byte(fakeAgent), nil }, Image: "own:1"}
@@ -180,7 +182,7 @@ func TestSilentShell(t *testing.T) {
 	})
 }
 
-// Of endless output, only the beginning is kept.
+// TestEndlessSpeech checks that only the beginning of endless output is kept.
 func TestEndlessSpeech(t *testing.T) {
 	var s limitedOutput
 	for range 100 {

@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// The certificate is valid for the name of Vault, and for no other.
+// TestVaultCertificate checks that the certificate is valid for the name of Vault, and for no other.
 func TestVaultCertificate(t *testing.T) {
 	now := time.Now()
 	cert, key, err := certificate(now)

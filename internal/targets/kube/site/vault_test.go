@@ -87,8 +87,8 @@ func deployment(ctx context.Context, api *fake.Clientset) (*Vault, error) {
 	return NewVault(ctx, g, wanted, st, []string{"node-2", "node-3"})
 }
 
-// Each replica gets a volume that was provisioned for it, spread over the nodes in turn, before any pod is created. All
-// volumes are removed with the deployment, after its pods.
+// TestVolumesOfReplicas checks that each replica gets a volume that was provisioned for it before any pod is created,
+// and that the volumes are spread over the nodes in turn. All volumes are removed with the deployment, after its pods.
 func TestVolumesOfReplicas(t *testing.T) {
 	api := provisioning(t, "disk.example")
 	d, err := deployment(t.Context(), api)
@@ -148,7 +148,8 @@ func TestVolumesOfReplicas(t *testing.T) {
 	}
 }
 
-// A volume that was not provisioned for a replica is not used: no pod that would mount it is created.
+// TestVolumesOfOthers checks that a volume that was not provisioned for a replica is not used: no pod that would mount
+// it is created.
 func TestVolumesOfOthers(t *testing.T) {
 	api := provisioning(t, "kubernetes.io/no-provisioner")
 	d, err := deployment(t.Context(), api)

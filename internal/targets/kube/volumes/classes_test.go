@@ -114,7 +114,7 @@ func TestMismatches(t *testing.T) {
 	}
 }
 
-// An available volume of another owner is found before Kubernetes could bind a claim to it.
+// TestCouldBind checks that an available volume of another owner is found before Kubernetes could bind a claim to it.
 func TestCouldBind(t *testing.T) {
 	w := wanted("1Gi")
 	_, pv := boundTo(w)
@@ -139,7 +139,7 @@ func TestCouldBind(t *testing.T) {
 	}
 }
 
-// OwnClaim matches the claims of blueprints, and no others.
+// TestOwnClaim checks that OwnClaim matches the claims of blueprints, and no others.
 func TestOwnClaim(t *testing.T) {
 	b := manifest.Blueprint{Site: 7}
 	b.Experiment = "abcdefgh"

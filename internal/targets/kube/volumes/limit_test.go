@@ -21,7 +21,7 @@ func TestLimitOf(t *testing.T) {
 		{"ebs.csi.aws.com", "type", "io2", 400, 0, 0},
 		{"ebs.csi.aws.com", "iopsPerGB", "50", 400, 0, 0},
 		{"kubernetes.io/aws-ebs", "type", "gp2", 400, 1200, 250 << 20},
-		{"kubernetes.io/aws-ebs", "fsType", "ext4", 400, 0, 0},                   // gp2 or gp3, by the version of Kubernetes
+		{"kubernetes.io/aws-ebs", "fsType", "ext4", 400, 0, 0},                   // gp2 or gp3, depending on Kubernetes
 		{"disk.csi.azure.com", "skuName", "StandardSSD_LRS", 400, 500, 60 << 20}, // an E20, as in Constellation v2.6
 		{"disk.csi.azure.com", "storageaccounttype", "Premium_LRS", 512, 2300, 150e6},
 		{"disk.csi.azure.com", "skuName", "Premium_LRS", 40000, 0, 0},
@@ -54,7 +54,7 @@ func TestLimitOf(t *testing.T) {
 	}
 }
 
-// A regional disk has other limits than a zonal one.
+// TestRegionalDisk checks that the limits of zonal disks are not given for a regional disk.
 func TestRegionalDisk(t *testing.T) {
 	regional := map[string]string{"type": "pd-ssd", "replication-type": "regional-pd"}
 	if l, known := limitOf("pd.csi.storage.gke.io", regional, 400<<30); known {

@@ -26,7 +26,7 @@ type (
 	volumeObject = corev1.PersistentVolume
 )
 
-// A volume counts as Knotmeter's only if a provisioner made it for its claim.
+// TestForeign checks that a volume counts as Knotmeter's only if a provisioner made it for its claim.
 func TestForeign(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*volumeObject)
@@ -74,7 +74,8 @@ func writes(c *fake.Clientset) (list []string) {
 	return list
 }
 
-// Before a claim is deleted, a volume of another owner is set to Retain; if that is not confirmed, the claim stays.
+// TestDeleteClaim checks that a volume of another owner is set to Retain before its claim is deleted. If that is not
+// confirmed, the claim stays.
 func TestDeleteClaim(t *testing.T) {
 	const keeps, deletes = "patch persistentvolumes", "delete persistentvolumeclaims"
 	refuse := func(c *fake.Clientset, verb string) {
@@ -172,7 +173,8 @@ func TestDeleteClaim(t *testing.T) {
 	}
 }
 
-// Without the right to read volumes no claim is created, and the error names the right.
+// TestVolumeRights checks that no claim is created without the right to read volumes, and that the error names the
+// right.
 func TestVolumeRights(t *testing.T) {
 	fast := class("fast", nil)
 	client := fake.NewClientset(&fast)
@@ -192,7 +194,8 @@ func TestVolumeRights(t *testing.T) {
 	}
 }
 
-// If volumes are created only for a chosen node, the claim names the node, without a pod.
+// TestSelectedNode checks that the claim names the node, before a pod exists, if the class creates volumes only for a
+// chosen node.
 func TestSelectedNode(t *testing.T) {
 	b := manifest.Blueprint{Settings: manifest.Settings{Volume: wanted("10Gi")}, Nodes: [2]string{"node-1", "node-1"}}
 	late, atOnce := class("late", nil), class("at-once", nil)
@@ -208,7 +211,8 @@ func TestSelectedNode(t *testing.T) {
 	}
 }
 
-// A class for a Vault must not retain, because each block would leave the volumes of all replicas; other volumes may.
+// TestRetainingClass checks that a class for a Vault must not retain volumes, because each block would leave those of
+// all replicas. The class of other volumes may.
 func TestRetainingClass(t *testing.T) {
 	keeps := class("keeps", nil)
 	keeps.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)

@@ -28,7 +28,7 @@ func inPages(t *testing.T, client *fake.Clientset, v *volumeObject) {
 	})
 }
 
-// Volumes beyond the first page of a list count like the others.
+// TestPages checks that volumes beyond the first page of a list count like the others.
 func TestPages(t *testing.T) {
 	t.Run("vacant", func(t *testing.T) {
 		client, w := fake.NewClientset(), wanted("10Gi")

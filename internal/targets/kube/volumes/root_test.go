@@ -28,7 +28,8 @@ func rootOf(t *testing.T, api *fake.Clientset) (*Storage, *Volume) {
 	return st, v
 }
 
-// A root directory as the volume needs no request to the API server, from its plan to its removal.
+// TestRootAsksNothing checks that a root directory as the volume needs no request to the API server, from its plan to
+// its removal.
 func TestRootAsksNothing(t *testing.T) {
 	api := fake.NewClientset()
 	st, v := rootOf(t, api)
@@ -61,7 +62,8 @@ func TestRootAsksNothing(t *testing.T) {
 	}
 }
 
-// At most half of the free space of the node is used, and unusable root directories are refused with the reason.
+// TestRootLimits checks that at most half of the free space of the node is used, and that unusable root directories are
+// refused with the reason.
 func TestRootLimits(t *testing.T) {
 	for _, test := range []struct {
 		seen machine.VolumeState
@@ -87,7 +89,8 @@ func TestRootLimits(t *testing.T) {
 	}
 }
 
-// Writing to a root directory leaves the kubelet's default share of the disk free, so that no pod is evicted.
+// TestUsableRoot checks that writing to a root directory leaves the kubelet's default share of the disk free, so that
+// no pod is evicted.
 func TestUsableRoot(t *testing.T) {
 	for name, test := range map[string]struct{ size, free, asked, limit, want int64 }{
 		"as asked":                           {1000, 900, 100, 0, 100},
@@ -106,7 +109,8 @@ func TestUsableRoot(t *testing.T) {
 	}
 }
 
-// The ephemeral-storage limit of the running pod, possibly set by a LimitRange, bounds the usable size.
+// TestRootOfLimitedPod checks that the ephemeral-storage limit of the running pod, possibly set by a LimitRange, bounds
+// the usable size.
 func TestRootOfLimitedPod(t *testing.T) {
 	for text, want := range map[string]string{"1Gi": "", "64Mi": "has a limit of 67108864 bytes of ephemeral storage"} {
 		limit := resource.MustParse(text)
