@@ -23,7 +23,7 @@ type part struct {
 	local    *site.Local
 }
 
-// openPart opens a site with the part of a single placement.
+// openPart opens the part of a single placement and returns it.
 func (k *claimed) openPart(ctx context.Context, of targets.Placement) (*part, error) {
 	if err := k.checkPlacement(of); err != nil {
 		return nil, err

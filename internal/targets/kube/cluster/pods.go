@@ -168,7 +168,7 @@ func (w *PodWatch) allGone() (bool, error) {
 	return true, nil
 }
 
-// Problems returns what happened to pods since their state was as in before, sorted.
+// Problems returns, sorted, what happened to the pods in before since they were in the states that it holds.
 func (w *PodWatch) Problems(before map[string]*corev1.Pod) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 // by time, but it removes Jobs at their deadline with all objects they own. So a Job that starts no pod owns the
 // account, its Role, its binding and the pods with its token, and the program extends the deadline while it runs.
 
-// TermTime is how long an account outlives the program. With the expiry of the token and the delay of the garbage
-// collector, the total stays below an hour.
+// TermTime is how long an account outlives the program. With the delay of the garbage collector, the total stays below
+// an hour. The token becomes invalid with the account.
 const TermTime = 50 * time.Minute
 
 // extensions is the number of times that the deadline is extended within one term.

@@ -64,8 +64,8 @@ func untilWatchEnds(
 // watchRetryPause is the pause before a failed watch is opened again.
 const watchRetryPause = time.Second
 
-// watchUntilFinal calls see with each event until ctx ends. It opens a watch that failed again, unless final reports
-// that the error is permanent.
+// watchUntilFinal calls see with each event until ctx ends. It reopens a watch that failed, unless final reports that
+// the error is permanent.
 func watchUntilFinal(
 	ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event),
 	final func(error) bool,

@@ -106,8 +106,7 @@ func (b Blueprint) Node(r Role) string {
 	return b.Nodes[1]
 }
 
-// HostName returns the name of a host: the node, followed by the role for a pod if both ends are pods, or else by
-// "pod".
+// HostName returns the name of a host: the node, and for a pod also its role if both ends are pods, or else "pod".
 func (b Blueprint) HostName(r Role) string {
 	switch {
 	case !b.InPod(r):
