@@ -3,14 +3,19 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
@@ -31,7 +36,35 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 	if err != nil {
 		return targets.Site{}, err
 	}
-	return c.open(ctx, placements)
+	// The reason of an earlier lapse does not matter here, only whether others use the cluster now.
+	if _, err := c.renewLapsedClaim(ctx); err != nil {
+		return targets.Site{}, unavailable{err}
+	}
+	before := c.cluster.Calls()
+	places := make([]targets.Place, len(placements))
+	var supported []targets.Placement
+	for i, p := range placements {
+		if places[i].Err = c.checkPlacement(p); places[i].Err == nil {
+			supported = append(supported, p)
+		}
+	}
+	parts, err := c.openParts(ctx, supported)
+	if err = errors.Join(c.classify(ctx, err), c.classifyParts(ctx, parts)); err != nil {
+		return targets.Site{}, errors.Join(err, c.removeAfterError(ctx, parts))
+	}
+	for i, p := range placements {
+		if places[i].Err == nil {
+			places[i] = c.place(parts, p)
+			places[i].Health = c.withClaimHealth(places[i].Health)
+		}
+	}
+	return targets.Site{
+		Places: places,
+		Close: func(ctx context.Context) error {
+			return errors.Join(c.remove(ctx, parts), c.removeFailedRunObjects(ctx, parts...))
+		},
+		Spent: func() []result.Value { return siteCosts(parts, c.cluster.Calls()-before) },
+	}, nil
 }
 
 // forSites returns the claimed stage, in which sites are opened. After an outage it waits again for the API server. An
@@ -49,39 +82,6 @@ func (k *kubeTarget) forSites(ctx context.Context) (*claimed, error) {
 		return nil, err
 	}
 	return nil, unavailable{err}
-}
-
-// open opens a site, after renewing a claim that lapsed.
-func (k *claimed) open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
-	// The reason of an earlier lapse does not matter here, only whether others use the cluster now.
-	if _, err := k.renewLapsedClaim(ctx); err != nil {
-		return targets.Site{}, unavailable{err}
-	}
-	before := k.cluster.Calls()
-	places := make([]targets.Place, len(placements))
-	var supported []targets.Placement
-	for i, p := range placements {
-		if places[i].Err = k.checkPlacement(p); places[i].Err == nil {
-			supported = append(supported, p)
-		}
-	}
-	parts, err := k.openParts(ctx, supported)
-	if err = errors.Join(k.classify(ctx, err), k.classifyParts(ctx, parts)); err != nil {
-		return targets.Site{}, errors.Join(err, k.removeAfterError(ctx, parts))
-	}
-	for i, p := range placements {
-		if places[i].Err == nil {
-			places[i] = k.place(parts, p)
-			places[i].Health = k.withClaimHealth(places[i].Health)
-		}
-	}
-	return targets.Site{
-		Places: places,
-		Close: func(ctx context.Context) error {
-			return errors.Join(k.remove(ctx, parts), k.removeFailedRunObjects(ctx, parts...))
-		},
-		Spent: func() []result.Value { return siteCosts(parts, k.cluster.Calls()-before) },
-	}, nil
 }
 
 // openParts opens the parts of a site. If the experiment's namespace is missing or being removed, openParts waits until
@@ -144,6 +144,47 @@ func (k *reached) chooseNodes(ctx context.Context, plan *manifest.Blueprint, rot
 		return k.storage.LookUp(ctx)
 	}
 	return nil
+}
+
+// ensureNamespace creates the namespace or uses the given one, and creates the Lease in it. After a success, later
+// calls do nothing.
+func (k *claimed) ensureNamespace(ctx context.Context) error {
+	if k.exists {
+		return nil
+	}
+	k.options.AssignsUsers = cluster.AssignsUsers(k.cluster)
+	if k.options.Namespace != "" {
+		k.exists = true
+		return k.lease.Create(ctx)
+	}
+	// If the request gets no answer, the namespace may exist; Close removes it.
+	k.ownNamespace, k.restricted = true, !k.onNodes()
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
+	defer cancel()
+	wanted := manifest.NewNamespace(k.namespace, k.experiment, k.podSecurityLevel())
+	wanted.Annotations = map[string]string{annotationClaim: k.text}
+	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
+	if apierrors.IsForbidden(err) {
+		k.ownNamespace, k.restricted = false, false
+		return fmt.Errorf("%w; or give namespace= one that exists", diagnosis.Explain(err, k.namespace))
+	}
+	if apierrors.IsAlreadyExists(err) {
+		made, err = namespaceNamed(whole, k.cluster, k.namespace)
+	}
+	if err != nil {
+		return diagnosis.Explain(err, k.namespace)
+	}
+	k.exists, k.namespaceUID = true, made.UID
+	return k.lease.Create(whole)
+}
+
+// namespaceNamed returns a namespace. It finds the namespace by listing, because a get would need a further right.
+func namespaceNamed(ctx context.Context, api kubernetes.Interface, name string) (*corev1.Namespace, error) {
+	found, err := api.CoreV1().Namespaces().List(ctx, cluster.ByName(name))
+	if err != nil || len(found.Items) == 0 {
+		return nil, errors.Join(err, fmt.Errorf("the namespace %s is there, and is not listed", name))
+	}
+	return &found.Items[0], nil
 }
 
 // prepare plans a part, and creates the account of pods that ask the API server, which parts share.

@@ -10,16 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/cluster"
-	"github.com/knotmeter/knotmeter/internal/targets/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/targets/kube/site"
@@ -185,47 +181,6 @@ func (k *named) checkPath(p result.Path) error {
 // block.
 func (k *named) Applications() map[string]host.Destination {
 	return k.options.Vault.Applications(vault.Here())
-}
-
-// ensureNamespace creates the namespace or uses the given one, and creates the Lease in it. After a success, later
-// calls do nothing.
-func (k *claimed) ensureNamespace(ctx context.Context) error {
-	if k.exists {
-		return nil
-	}
-	k.options.AssignsUsers = cluster.AssignsUsers(k.cluster)
-	if k.options.Namespace != "" {
-		k.exists = true
-		return k.lease.Create(ctx)
-	}
-	// If the request gets no answer, the namespace may exist; Close removes it.
-	k.ownNamespace, k.restricted = true, !k.onNodes()
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
-	defer cancel()
-	wanted := manifest.NewNamespace(k.namespace, k.experiment, k.podSecurityLevel())
-	wanted.Annotations = map[string]string{annotationClaim: k.text}
-	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
-	if apierrors.IsForbidden(err) {
-		k.ownNamespace, k.restricted = false, false
-		return fmt.Errorf("%w; or give namespace= one that exists", diagnosis.Explain(err, k.namespace))
-	}
-	if apierrors.IsAlreadyExists(err) {
-		made, err = namespaceNamed(whole, k.cluster, k.namespace)
-	}
-	if err != nil {
-		return diagnosis.Explain(err, k.namespace)
-	}
-	k.exists, k.namespaceUID = true, made.UID
-	return k.lease.Create(whole)
-}
-
-// namespaceNamed returns a namespace. It finds the namespace by listing, because a get would need a further right.
-func namespaceNamed(ctx context.Context, api kubernetes.Interface, name string) (*corev1.Namespace, error) {
-	found, err := api.CoreV1().Namespaces().List(ctx, cluster.ByName(name))
-	if err != nil || len(found.Items) == 0 {
-		return nil, errors.Join(err, fmt.Errorf("the namespace %s is there, and is not listed", name))
-	}
-	return &found.Items[0], nil
 }
 
 // closeTime limits the removal of everything by Close.
