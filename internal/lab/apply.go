@@ -31,7 +31,7 @@ func newNamespaces() *namespaces {
 // apply carries out the steps of a plan in order. After an error nothing remains.
 func apply(p Plan) (*namespaces, error) {
 	n := newNamespaces()
-	err := netns.Each(func(s *netns.Switcher) error {
+	err := netns.WithSwitcher(func(s *netns.Switcher) error {
 		for _, name := range p.Namespaces {
 			if err := n.addNamespace(s, name); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -88,7 +88,7 @@ func (n *namespaces) closeNetlink() {
 
 // abortConnections aborts the connections that killed processes have left.
 func (n *namespaces) abortConnections() error {
-	return netns.Each(func(s *netns.Switcher) error {
+	return netns.WithSwitcher(func(s *netns.Switcher) error {
 		for _, name := range n.names {
 			if err := s.Enter(n.spaces[name].ns); err != nil {
 				return err
@@ -158,7 +158,7 @@ func tryFeatures(features []Feature) []Finding {
 // tryInScratch runs f in a scratch namespace.
 func tryInScratch(f func(e *Env) error) error {
 	n := newNamespaces()
-	err := netns.Each(func(s *netns.Switcher) error {
+	err := netns.WithSwitcher(func(s *netns.Switcher) error {
 		if err := n.addNamespace(s, scratch); err != nil {
 			return err
 		}

@@ -263,7 +263,7 @@ func setMTU(dev string, mtu int) Op {
 func congestionControl(name string) Op {
 	const setting = "net.ipv4.tcp_congestion_control"
 	return NewOp("sysctl "+setting+"="+name, func(*Env) error {
-		err := netns.Sysctl(setting, name)
+		err := netns.WriteSysctl(setting, name)
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOENT) {
 			const allowed = "net.ipv4.tcp_allowed_congestion_control"
 			list, _ := netns.ReadSysctl(allowed)
@@ -304,5 +304,5 @@ func FDB(dev string, mac net.HardwareAddr, outer netip.Addr) Op {
 
 // Sysctl returns an op that writes a setting of the namespace.
 func Sysctl(name, value string) Op {
-	return NewOp("sysctl "+name+"="+value, func(*Env) error { return netns.Sysctl(name, value) })
+	return NewOp("sysctl "+name+"="+value, func(*Env) error { return netns.WriteSysctl(name, value) })
 }

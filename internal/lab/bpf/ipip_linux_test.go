@@ -73,7 +73,7 @@ func newSiteShaped(t testing.TB, shaped bool) *site {
 			fmt.Sprintf("10.244.%d.1/24", n), fmt.Sprintf("10.244.%d.11/24", n), 1480)
 		labtest.In(t, s.pod[i], func() error { return route("0.0.0.0/0", fmt.Sprintf("10.244.%d.1", n)) })
 		labtest.In(t, s.node[i], func() error {
-			return errors.Join(netns.Sysctl("net.ipv4.ip_forward", "1"),
+			return errors.Join(netns.WriteSysctl("net.ipv4.ip_forward", "1"),
 				route(fmt.Sprintf("10.244.%d.0/24", other), fmt.Sprintf("10.0.0.%d", other)))
 		})
 		labtest.In(t, s.node[i], func() error {

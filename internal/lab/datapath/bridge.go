@@ -56,7 +56,7 @@ func (bridgeNetfilter) Feature() string { return "br_netfilter" }
 
 func (o bridgeNetfilter) Probe(*lab.Env) error {
 	for _, name := range []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"} {
-		err := netns.Sysctl(name, o.value())
+		err := netns.WriteSysctl(name, o.value())
 		if errors.Is(err, fs.ErrNotExist) {
 			return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER), " +
 				"so the answers of an endpoint on the client's node pass by the address translation")

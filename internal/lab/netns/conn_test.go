@@ -18,7 +18,7 @@ import (
 // withTwo runs f in a new namespace, with a second one in which it can make devices.
 func withTwo(t *testing.T, f func(conn, other *netns.Conn, fd int) error) {
 	t.Helper()
-	err := netns.Each(func(s *netns.Switcher) error {
+	err := netns.WithSwitcher(func(s *netns.Switcher) error {
 		second, err := s.New()
 		if err != nil {
 			return err

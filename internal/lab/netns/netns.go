@@ -22,7 +22,7 @@ type NS struct{ file *os.File }
 // New makes a namespace. Its loopback device is down.
 func New() (*NS, error) {
 	var ns *NS
-	err := Each(func(s *Switcher) (err error) {
+	err := WithSwitcher(func(s *Switcher) (err error) {
 		ns, err = s.New()
 		return err
 	})
@@ -66,9 +66,9 @@ func CloseAll(all []*NS) error {
 	// One system call closes a range of descriptors, so they are first duplicated into a range. If other descriptors are
 	// between them, each part takes a call.
 	var errs []error
-	first, last := -1, -2
+	first, last := -1, -2 // the range that is not closed yet; empty if last < first
 	flush := func() {
-		if last >= first && first >= 0 {
+		if last >= first {
 			errs = append(errs, unix.CloseRange(uint(first), uint(last), 0))
 		}
 	}
@@ -112,7 +112,9 @@ func (n *NS) enter() error {
 }
 
 // A Switcher moves one thread between namespaces, for work with many steps in many namespaces.
-type Switcher struct{ current *NS }
+type Switcher struct {
+	current *NS // nil if the thread is in a namespace that is not known, as at the beginning
+}
 
 // Enter moves the thread into n, unless it is there already.
 func (s *Switcher) Enter(n *NS) error {
@@ -140,8 +142,8 @@ func (s *Switcher) New() (*NS, error) {
 	return ns, nil
 }
 
-// Each runs f with a Switcher, in a new goroutine that is locked to its thread.
-func Each(f func(s *Switcher) error) error {
+// WithSwitcher runs f with a Switcher, in a new goroutine that is locked to its thread.
+func WithSwitcher(f func(s *Switcher) error) error {
 	return onThread(func() error { return f(&Switcher{}) })
 }
 
@@ -166,22 +168,32 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// Sysctl writes a setting below /proc/sys of the calling thread's namespace, such as "net.ipv4.ip_forward". Names that
-// do not begin with net. are an error, since they do not belong to a network namespace. A slash stands for a dot within
-// a device's name.
-func Sysctl(name, value string) error {
-	if !strings.HasPrefix(name, "net.") || strings.Contains(name, "..") || filepath.IsAbs(name) {
-		return fmt.Errorf("sysctl %s does not belong to a network namespace", name)
+// WriteSysctl writes a setting of the calling thread's namespace, such as "net.ipv4.ip_forward". To reach another
+// namespace, call it within [NS.Do] or after [Switcher.Enter]. A slash stands for a dot within a device's name. A name
+// outside net is an error, since it does not belong to a network namespace.
+func WriteSysctl(name, value string) error {
+	path, err := sysctlPath(name)
+	if err != nil {
+		return err
 	}
-	return os.WriteFile(sysctlPath(name), []byte(value), 0)
+	return os.WriteFile(path, []byte(value), 0)
 }
 
-// ReadSysctl reads a setting of the calling thread's namespace.
+// ReadSysctl reads a setting, with the names and the namespace of [WriteSysctl].
 func ReadSysctl(name string) (string, error) {
-	text, err := os.ReadFile(sysctlPath(name))
+	path, err := sysctlPath(name)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
 	return strings.TrimSpace(string(text)), err
 }
 
-func sysctlPath(name string) string {
-	return "/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(name)
+// sysctlPath returns the file of a setting.
+func sysctlPath(name string) (string, error) {
+	path := filepath.Clean("/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(name))
+	if !strings.HasPrefix(path, "/proc/sys/net/") {
+		return "", fmt.Errorf("sysctl %s does not belong to a network namespace", name)
+	}
+	return path, nil
 }

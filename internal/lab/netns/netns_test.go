@@ -85,7 +85,7 @@ func TestDoIsInTheNamespaceAndComesBack(t *testing.T) {
 
 func TestSwitcherMovesOneThread(t *testing.T) {
 	a, b := newNS(t), newNS(t)
-	err := netns.Each(func(s *netns.Switcher) error {
+	err := netns.WithSwitcher(func(s *netns.Switcher) error {
 		for _, ns := range []*netns.NS{a, b, b, a} {
 			if err := s.Enter(ns); err != nil {
 				return err
@@ -168,7 +168,7 @@ func TestSysctlIsTheNamespacesOwn(t *testing.T) {
 	}
 	for _, value := range []string{"1", "0"} {
 		err := ns.Do(func() error {
-			if err := netns.Sysctl(name, value); err != nil {
+			if err := netns.WriteSysctl(name, value); err != nil {
 				return err
 			}
 			if got, err := netns.ReadSysctl(name); err != nil || got != value {
@@ -186,9 +186,13 @@ func TestSysctlIsTheNamespacesOwn(t *testing.T) {
 }
 
 func TestSysctlRefusesWhatIsNotANamespaces(t *testing.T) {
-	for _, name := range []string{"kernel.hostname", "vm.swappiness", "net.../kernel.panic", "", "/net.ipv4"} {
-		if err := netns.Sysctl(name, "0"); err == nil {
+	for _, name := range []string{"kernel.ostype", "vm.swappiness", "net.//.kernel.ostype", "net.../kernel.panic", "net",
+		"net.", "", "/net.ipv4"} {
+		if err := netns.WriteSysctl(name, "0"); err == nil {
 			t.Errorf("sysctl %q was written", name)
+		}
+		if value, err := netns.ReadSysctl(name); err == nil {
+			t.Errorf("sysctl %q was read: %s", name, value)
 		}
 	}
 }

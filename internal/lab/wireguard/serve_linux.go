@@ -98,8 +98,8 @@ func withoutForwarding(makeDevice func() error) error {
 	if errors.Is(err, fs.ErrNotExist) { // no IPv6
 		return makeDevice()
 	}
-	if err := errors.Join(err, netns.Sysctl(forwarding, "0")); err != nil {
+	if err := errors.Join(err, netns.WriteSysctl(forwarding, "0")); err != nil {
 		return err
 	}
-	return errors.Join(makeDevice(), netns.Sysctl(forwarding, former))
+	return errors.Join(makeDevice(), netns.WriteSysctl(forwarding, former))
 }

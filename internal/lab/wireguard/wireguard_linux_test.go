@@ -271,7 +271,7 @@ func TestDeviceOfARouterIsQuiet(t *testing.T) {
 	ns := labtest.NewNS(t)
 	labtest.In(t, ns, func() error {
 		for _, name := range []string{"all.forwarding", "default.forwarding", "default.addr_gen_mode"} {
-			if err := netns.Sysctl("net.ipv6.conf."+name, "1"); err != nil {
+			if err := netns.WriteSysctl("net.ipv6.conf."+name, "1"); err != nil {
 				return err
 			}
 		}
