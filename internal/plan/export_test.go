@@ -2,8 +2,8 @@ package plan
 
 import "github.com/knotmeter/knotmeter/internal/result"
 
-// Windows returns the windows of a forecast without computing the rest, which takes long.
-func Windows(e result.Experiment, k Known) ([]Window, error) {
+// ForecastLongerRuns returns the effect of longer runs in a forecast without computing the rest, which takes long.
+func ForecastLongerRuns(e result.Experiment, k Known) ([]LongerRuns, error) {
 	rows, err := spreads(e, k)
-	return windows(rows, k.Results.Runs), err
+	return longerRuns(rows, k.Results.Runs), err
 }

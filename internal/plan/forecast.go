@@ -74,11 +74,11 @@ type Forecast struct {
 	Source      Source       `json:"source"`
 	Comparisons []Prediction `json:"comparisons"` // the primary ones
 	// The expected seconds if all targets are alike, and if all differ by delta.
-	SecondsAlike     float64  `json:"seconds_alike"`
-	SecondsDifferent float64  `json:"seconds_different"`
-	BudgetBlocks     int      `json:"budget_blocks,omitempty"` // blocks of all cases within the budget; 0: none
-	Windows          []Window `json:"windows,omitempty"`       // of the primary cases whose runs have a series
-	Missing          []string `json:"missing"`                 // sentences about what is not known, and why
+	SecondsAlike     float64      `json:"seconds_alike"`
+	SecondsDifferent float64      `json:"seconds_different"`
+	BudgetBlocks     int          `json:"budget_blocks,omitempty"` // blocks of all cases within the budget; 0: none
+	LongerRuns       []LongerRuns `json:"windows,omitempty"`       // of the primary cases whose runs have a series
+	Missing          []string     `json:"missing"`                 // sentences about what is not known, and why
 }
 
 // A Prediction is the forecast of one primary comparison.
@@ -128,7 +128,7 @@ func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) 
 				r.Case, r.Baseline, r.Target, whyNoSpread(k, r)))
 		}
 	}
-	f.Windows = windows(rows, k.Results.Runs)
+	f.LongerRuns = longerRuns(rows, k.Results.Runs)
 	f.SecondsAlike = f.total(p, d, func(c Prediction) compare.Number { return c.BlocksAlike })
 	f.SecondsDifferent = f.total(p, d, func(c Prediction) compare.Number { return c.BlocksDifferent })
 	return f, nil
@@ -141,10 +141,13 @@ func whyNoSpread(k Known, r compare.Row) string {
 			return n.Reason
 		}
 	}
-	if r.Blocks == 1 {
+	switch r.Blocks {
+	case 0:
+		return "there are no runs of both in the same blocks"
+	case 1:
 		return "there is one pair of runs only"
 	}
-	return "there are no runs of both in the same blocks"
+	return noRatio
 }
 
 // spreads compares the known runs as the experiment would and returns the primary rows.

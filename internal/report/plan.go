@@ -196,7 +196,7 @@ func (d *planText) forecast() {
 	}
 	d.budget()
 	d.tooFewBlocks()
-	d.windows()
+	d.longerRuns()
 	for _, m := range f.Missing {
 		d.Paragraph("", "", m)
 	}
@@ -278,41 +278,41 @@ func (d *planText) tooFewBlocks() {
 		design.Blocks, 100*design.Delta))
 	for _, c := range missed {
 		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target,
-			strings.Join(waysToDecide(c, d.Forecast.Windows), ", or ")))
+			strings.Join(waysToDecide(c, d.Forecast.LongerRuns), ", or ")))
 	}
 }
 
-// windows writes the effect of longer runs.
-func (d *planText) windows() {
-	if len(d.Forecast.Windows) == 0 {
+// longerRuns writes the effect of longer runs.
+func (d *planText) longerRuns() {
+	if len(d.Forecast.LongerRuns) == 0 {
 		return
 	}
 	d.Line("")
 	d.Line("How much pairs of runs differ, by the length of runs:")
-	for _, w := range d.Forecast.Windows {
-		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: %s", w.Case, w.Metric, windowText(w)))
+	for _, l := range d.Forecast.LongerRuns {
+		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: %s", l.Case, l.Metric, longerRunsText(l)))
 	}
 }
 
-// windowText describes the effect of longer runs on a case.
-func windowText(w plan.Window) string {
-	if w.CI == nil {
-		return "whether longer runs would differ less is not known: " + w.Lack
+// longerRunsText describes the effect of longer runs on a case.
+func longerRunsText(l plan.LongerRuns) string {
+	if l.CI == nil {
+		return "whether longer runs would differ less is not known: " + l.Lack
 	}
 	words := fmt.Sprintf("%.2g %% in runs of %.3g s, %.2g %% in runs of %.3g s; %.0f %% of the variance (%.0f to "+
-		"%.0f %%) is within runs: ", 100*w.Spread, w.Seconds, 100*w.SpreadLonger, plan.Longer*w.Seconds,
-		100*w.Share, 100*w.CI.Lo, 100*w.CI.Hi)
-	switch w.Advice() {
-	case plan.LongerRuns:
+		"%.0f %%) is within runs: ", 100*l.Spread, l.Seconds, 100*l.SpreadLonger, plan.LongerFactor*l.Seconds,
+		100*l.Share, 100*l.CI.Lo, 100*l.CI.Hi)
+	switch l.Advice() {
+	case plan.AdviseLongerRuns:
 		return words + "longer runs help"
-	case plan.MoreBlocks:
+	case plan.AdviseMoreBlocks:
 		return words + "more blocks help, longer runs hardly"
 	}
 	return words + "too few blocks to tell whether longer runs help"
 }
 
 // waysToDecide returns the options that would decide a comparison for which the blocks are too few.
-func waysToDecide(c plan.Prediction, windows []plan.Window) []string {
+func waysToDecide(c plan.Prediction, longer []plan.LongerRuns) []string {
 	var ways []string
 	if c.BlocksEnough.Known() {
 		ways = append(ways, fmt.Sprintf("--blocks %.0f", c.BlocksEnough))
@@ -321,8 +321,8 @@ func waysToDecide(c plan.Prediction, windows []plan.Window) []string {
 		ways = append(ways, fmt.Sprintf("--delta %s%%", roundUp(100*float64(c.Change))))
 	}
 	less := "a longer --duration, a quieter machine"
-	if slices.ContainsFunc(windows, func(w plan.Window) bool {
-		return w.Case == c.Case && w.Advice() == plan.MoreBlocks
+	if slices.ContainsFunc(longer, func(l plan.LongerRuns) bool {
+		return l.Case == c.Case && l.Advice() == plan.AdviseMoreBlocks
 	}) {
 		less = "a quieter machine"
 	}

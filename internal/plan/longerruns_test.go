@@ -58,38 +58,38 @@ func streams() result.Experiment {
 	return e
 }
 
-func windowsOf(t *testing.T, runs []result.Run) []plan.Window {
+func longerRunsOf(t *testing.T, runs []result.Run) []plan.LongerRuns {
 	t.Helper()
-	return windowsIn(t, streams(), runs)
+	return longerRunsIn(t, streams(), runs)
 }
 
-func windowsIn(t *testing.T, e result.Experiment, runs []result.Run) []plan.Window {
+func longerRunsIn(t *testing.T, e result.Experiment, runs []result.Run) []plan.LongerRuns {
 	t.Helper()
-	all, err := plan.Windows(e, from(e, runs))
+	all, err := plan.ForecastLongerRuns(e, from(e, runs))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// TestWindows checks, in experiments with known variances within and between runs, that the interval covers the true
+// TestLongerRuns checks, in experiments with known variances within and between runs, that the interval covers the true
 // share as often as its confidence promises, and that the advice is right.
-func TestWindows(t *testing.T) {
+func TestLongerRuns(t *testing.T) {
 	t.Parallel()
 	const experiments = 200
 	for _, c := range []struct {
 		scatter
 		right, wrong plan.Advice
 	}{
-		{scatter{11, 100, 0.02, 0.05}, plan.MoreBlocks, plan.LongerRuns},  // 6 % of the variance
-		{scatter{11, 100, 0.001, 0.05}, plan.LongerRuns, plan.MoreBlocks}, // 96 %
-		{scatter{11, 10, 0.01, 0.01826}, plan.Undecided, -1},              // a quarter
+		{scatter{11, 100, 0.02, 0.05}, plan.AdviseMoreBlocks, plan.AdviseLongerRuns},  // 6 % of the variance
+		{scatter{11, 100, 0.001, 0.05}, plan.AdviseLongerRuns, plan.AdviseMoreBlocks}, // 96 %
+		{scatter{11, 10, 0.01, 0.01826}, plan.NoAdvice, -1},                           // a quarter
 	} {
 		advice, outside := map[plan.Advice]int{}, 0
 		for n := range experiments {
-			all := windowsOf(t, c.runs(uint64(n)))
+			all := longerRunsOf(t, c.runs(uint64(n)))
 			if len(all) != 1 || all[0].CI == nil || all[0].Lack != "" {
-				t.Fatalf("windows %+v", all)
+				t.Fatalf("longer runs %+v", all)
 			}
 			w := all[0]
 			advice[w.Advice()]++
@@ -111,9 +111,9 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWindowsWords checks that the plan states for each primary metric with a series what longer runs would change, or
-// why that is not known.
-func TestWindowsWords(t *testing.T) {
+// TestLongerRunsWords checks that the plan states for each primary metric with a series what longer runs would change,
+// or why that is not known.
+func TestLongerRunsWords(t *testing.T) {
 	t.Parallel()
 	few, drifting := scatter{11, 3, 0.02, 0.05}.runs(1), scatter{11, 100, 0.001, 0.01}.runs(1)
 	for _, r := range drifting {
@@ -129,6 +129,14 @@ func TestWindowsWords(t *testing.T) {
 	for i := range invalid {
 		invalid[i].Invalid = []result.Warning{{Code: result.NothingDone, Text: "nothing"}}
 	}
+	zero := scatter{11, 100, 0.02, 0.05}.runs(1)
+	zero[0].Values[0].Number = 0
+	flat := scatter{11, 100, 0.02, 0.05}.runs(1)
+	for _, r := range flat {
+		if r.Target == "a" {
+			clear(r.Series[0].Values)
+		}
+	}
 	for name, test := range map[string]struct {
 		runs []result.Run
 		want string // empty: no statement
@@ -139,6 +147,8 @@ func TestWindowsWords(t *testing.T) {
 		"short":    {few, "the series of its runs have 3 steps, and it takes 10"},
 		"one":      {scatter{1, 100, 0.02, 0.05}.runs(1), "it takes at least two blocks with valid runs of both targets"},
 		"drifting": {drifting, "within runs it varies so slowly that a window does not average it"},
+		"zero":     {zero, "some runs measured 0, and pairs with them have no ratio"},
+		"flat":     {flat, "the series of all runs of a target are 0"},
 		"bare":     {bare, ""}, "invalid": {invalid, ""},
 	} {
 		e := streams()
@@ -154,9 +164,21 @@ func TestWindowsWords(t *testing.T) {
 	}
 }
 
-// TestWindowsOfClosedLoops checks the window of the mean latency in a closed loop: the latency has no series, but it is
-// the inverse of the rate, which has one.
-func TestWindowsOfClosedLoops(t *testing.T) {
+// TestForecastOfZeros checks that the reason why a spread is not known is not a lack of pairs if runs measured 0.
+func TestForecastOfZeros(t *testing.T) {
+	t.Parallel()
+	e := streams()
+	runs := scatter{11, 100, 0.02, 0.05}.runs(1)
+	runs[0].Values[0].Number = 0
+	missing := strings.Join(predicted(t, e, from(e, runs)).Forecast.Missing, "\n")
+	if want := "differ between a and b is not known: some runs measured 0"; !strings.Contains(missing, want) {
+		t.Errorf("no %q in %s", want, missing)
+	}
+}
+
+// TestLongerRunsOfClosedLoops checks the forecast for the mean latency in a closed loop: the latency has no series, but
+// it is the inverse of the rate, which has one.
+func TestLongerRunsOfClosedLoops(t *testing.T) {
 	t.Parallel()
 	e := streams()
 	e.Cases[0].Metric = metric.Mean
@@ -168,27 +190,27 @@ func TestWindowsOfClosedLoops(t *testing.T) {
 			runs[i].Values = []result.Value{{Metric: metric.Mean, Unit: unit.Second, Better: metric.Lower,
 				Number: 1300 / r.Values[0].Number}}
 		}
-		all := windowsIn(t, e, runs)
-		if (loop == "closed") != (len(all) == 1) || len(all) == 1 && all[0].Advice() != plan.MoreBlocks {
+		all := longerRunsIn(t, e, runs)
+		if (loop == "closed") != (len(all) == 1) || len(all) == 1 && all[0].Advice() != plan.AdviseMoreBlocks {
 			t.Errorf("%s: %+v", loop, all)
 		}
 	}
 }
 
-// TestWindowsOfSeveralTargets checks that a case has one window for all its comparisons, by the fewest pairs.
-func TestWindowsOfSeveralTargets(t *testing.T) {
+// TestLongerRunsOfSeveralTargets checks that a case has one forecast for all its comparisons, by the fewest pairs.
+func TestLongerRunsOfSeveralTargets(t *testing.T) {
 	t.Parallel()
 	e := streams()
 	e.Targets = planned().Targets
 	runs := scatter{11, 100, 0.02, 0.05}.runs(1)
-	two := windowsOf(t, runs)
+	two := longerRunsOf(t, runs)
 	third := scatter{11, 100, 0.02, 0.05}
 	for _, r := range third.runs(2) {
 		if r.Target = "c"; r.ID[0] == 'b' && r.Block <= 4 {
 			runs = append(runs, r)
 		}
 	}
-	all := windowsIn(t, e, runs)
+	all := longerRunsIn(t, e, runs)
 	if len(all) != 1 || all[0].CI == nil {
 		t.Fatalf("%+v", all)
 	}
