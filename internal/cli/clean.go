@@ -29,11 +29,12 @@ cannot attribute; --all removes these too.
 On a cluster, leftovers carry Knotmeter's label; a killed experiment counts as
 running for two minutes. Mounts in the Vault that the option vault= or VAULT_ADDR
 names are removed once their run must be over. The lab leaves only empty control
-groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
+groups, and only if its holder crashed. Even with --all, groups without
+Knotmeter's mark stay, and directories that a running program works in.`,
 		Example: `  knotmeter clean kube:production --dry-run
   knotmeter clean kube:production`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := nameTargets(c.Flags(), args); err != nil {
+			if err := setTargetFlag(c.Flags(), args); err != nil {
 				return err
 			}
 			specs, err := flags.specs(texts)
@@ -46,7 +47,7 @@ groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
 			return clean(c.Context(), s, specs, how, yes)
 		},
 	}
-	takesTargets(c)
+	acceptTargetArgs(c)
 	f := c.Flags()
 	f.StringArrayVar(&texts, targetFlag, nil, "`TARGET` clean only this target, the same as an argument; repeated")
 	f.BoolVar(&how.DryRun, "dry-run", false, "list leftovers and remove nothing")
@@ -58,22 +59,23 @@ groups, and only if its holder crashed; groups without Knotmeter's mark stay.`,
 
 // clean lists and removes leftovers; with --all, which needs --yes, also those that are or may be in use.
 func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Cleaning, yes bool) error {
-	unwanted := how.All && !yes && !how.DryRun
-	how.DryRun = how.DryRun || unwanted
+	unconfirmed := how.All && !yes && !how.DryRun // only list, then fail
+	how.DryRun = how.DryRun || unconfirmed
 	found := 0
 	how.Found = func(l targets.Leftover) {
 		found++
 		switch {
-		case !l.Removed:
-			fmt.Fprintf(s.Out, "kept: %s: %s\n", l.Name, l.Doubt)
-		case l.Doubt != "":
-			fmt.Fprintf(s.Out, "leftover, perhaps in use: %s: %s\n", l.Name, l.Doubt)
+		case !l.Removable:
+			fmt.Fprintf(s.Out, "kept: %s: %s\n", l.Name, l.Reason)
+		case l.Reason != "":
+			fmt.Fprintf(s.Out, "leftover, perhaps in use: %s: %s\n", l.Name, l.Reason)
 		default:
 			fmt.Fprintln(s.Out, "leftover: "+l.Name)
 		}
 	}
 	var errs []error
 	for _, k := range registry.Kinds() {
+		// Without targets each kind cleans what it can find by itself, such as the control groups of labs.
 		own := slices.DeleteFunc(slices.Clone(specs), func(s result.Spec) bool { return s.Kind != k.Name })
 		if len(specs) > 0 && len(own) == 0 {
 			continue
@@ -88,14 +90,15 @@ func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Clea
 	switch {
 	case err == nil && found == 0:
 		fmt.Fprintln(s.Out, "no leftovers")
-	case err == nil && unwanted:
+	case err == nil && unconfirmed:
 		return errors.New("--all: running experiments lose what is listed, and it may not be Knotmeter's; " +
 			"add --yes to remove it")
 	}
 	return err
 }
 
-// agreeToClean asks for consent to the requests that cleaning sends to Vaults, and prints their destinations.
+// agreeToClean asks for consent to the requests that cleaning sends to Vaults, and prints their destinations. Without
+// targets no Vault is cleaned.
 func agreeToClean(ctx context.Context, s Streams, specs []result.Spec, yes bool) error {
 	var x experiment
 	defer x.close(s.Err)
@@ -103,7 +106,7 @@ func agreeToClean(ctx context.Context, s Streams, specs []result.Spec, yes bool)
 		return err
 	}
 	var list []plan.Concern
-	vaults := applications("", x.config.Targets)
+	vaults := applications(everyApplication, x.config.Targets)
 	for _, to := range vaults {
 		list = append(list, destinationConcerns(to)...)
 	}

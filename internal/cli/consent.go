@@ -170,8 +170,10 @@ func loadsTarget(t runner.Target, w family.Workload) bool {
 	return len(requestDestinations(w, nil)) == 0
 }
 
-// applications lists the destinations of the applications that targets use but do not deploy: those of the given name,
-// or all if name is empty.
+// everyApplication stands for all names in [applications].
+const everyApplication = ""
+
+// applications lists the destinations of the applications that targets use but do not deploy, by name.
 func applications(name string, measured []runner.Target) []host.Destination {
 	var list []host.Destination
 	for _, t := range measured {
@@ -181,7 +183,7 @@ func applications(name string, measured []runner.Target) []host.Destination {
 		}
 		of := c.Applications()
 		for _, key := range slices.Sorted(maps.Keys(of)) {
-			if name == "" || name == key {
+			if name == everyApplication || name == key {
 				list = append(list, of[key])
 			}
 		}

@@ -41,7 +41,7 @@ With --rbac, print the rights that a cluster has to grant.`,
 			if err := oneOf("--output", output, tableOrJSON); err != nil {
 				return err
 			}
-			if err := nameTargets(c.Flags(), args); err != nil {
+			if err := setTargetFlag(c.Flags(), args); err != nil {
 				return err
 			}
 			specs, err := flags.specs(texts)
@@ -54,7 +54,7 @@ With --rbac, print the rights that a cluster has to grant.`,
 			return doctor{s, output, verbose}.examine(c.Context(), specs)
 		},
 	}
-	takesTargets(c)
+	acceptTargetArgs(c)
 	c.Flags().StringArrayVar(&texts, targetFlag, nil, "`TARGET` check this target, the same as an argument; repeated")
 	c.Flags().StringVarP(&output, "output", "o", "table", printedAs(tableOrJSON))
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the facts of each target")

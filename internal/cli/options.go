@@ -88,7 +88,7 @@ func (o *options) given(name string) bool { return o.flags.Changed(name) }
 
 // read sets the flags from the arguments and the experiment file, and checks them.
 func (o *options) read(args []string) error {
-	if err := nameTargets(o.flags, args); err != nil {
+	if err := setTargetFlag(o.flags, args); err != nil {
 		return err
 	}
 	if err := o.readFile(); err != nil {

@@ -36,7 +36,7 @@ of the primary cases and keeps none of them.`,
 			return o.plan(c.Context(), s, version)
 		},
 	}
-	takesTargets(c)
+	acceptTargetArgs(c)
 	o.register(c)
 	completeFlag(c, "output", tableOrJSON)
 	return c

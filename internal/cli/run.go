@@ -31,7 +31,7 @@ and 30 blocks (--looks) a case ends if it is decided. Results are written as run
 			return o.run(c.Context(), s, version)
 		},
 	}
-	takesTargets(c)
+	acceptTargetArgs(c)
 	o.register(c)
 	completeFlag(c, "output", outputs)
 	return c

@@ -13,16 +13,16 @@ import (
 // targetFlag is the flag for targets, which may be arguments instead.
 const targetFlag = "target"
 
-// takesTargets sets up a command whose arguments are targets.
-func takesTargets(c *cobra.Command) {
+// acceptTargetArgs makes the arguments of a command targets.
+func acceptTargetArgs(c *cobra.Command) {
 	c.Use += " [TARGET…]"
 	c.Args = cobra.ArbitraryArgs
 	c.ValidArgsFunction = offerTargets
 }
 
-// nameTargets sets the flag for targets from the arguments. Using both is an error: the first target is the baseline,
+// setTargetFlag sets the flag for targets from the arguments. Using both is an error: the first target is the baseline,
 // and users would have to know whether flags or arguments come first.
-func nameTargets(flags *pflag.FlagSet, args []string) error {
+func setTargetFlag(flags *pflag.FlagSet, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

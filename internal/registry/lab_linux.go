@@ -12,7 +12,7 @@ import (
 // groups of other programs are never removed, not even with --all.
 func clean(how targets.Cleaning) ([]string, error) {
 	return cgroup.Clean(func(dir string) bool { return how.Report(dir, "") }, func(dir string) {
-		how.Found(targets.Leftover{Name: dir, Doubt: "a control group with a name like Knotmeter's, and without its mark"})
+		how.Found(targets.Leftover{Name: dir, Reason: "a control group with a name like Knotmeter's, and without its mark"})
 	})
 }
 

@@ -32,7 +32,7 @@ func TestCleanNamesOthersGroups(t *testing.T) {
 	if removed, err := clean(how); err != nil || len(removed) > 0 {
 		t.Errorf("removed %v, %v", removed, err)
 	}
-	if l := found[other]; l.Removed || l.Doubt == "" {
+	if l := found[other]; l.Removable || l.Reason == "" {
 		t.Errorf("another program's group is listed as %+v, want kept with a reason", l)
 	}
 	if l, is := found[own.Dir()]; is {

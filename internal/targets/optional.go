@@ -29,22 +29,22 @@ type Expiring interface {
 type Cleaning struct {
 	All    bool // also remove objects that are or may be in use
 	DryRun bool // remove nothing
-	// Found is called for every object of Knotmeter before it is removed.
+	// Found is called for everything that was found, before it is removed.
 	Found func(Leftover)
 }
 
-// A Leftover is an object of Knotmeter on a target.
+// A Leftover is an object of Knotmeter on a target, or something that looks like one.
 type Leftover struct {
-	Name    string `json:"name"`              // such as "namespace knotmeter-x"
-	Doubt   string `json:"doubt,omitempty"`   // why it may be in use, a clause; empty: it is not
-	Removed bool   `json:"removed,omitempty"` // or would be, without a dry run
+	Name      string `json:"name"`                // such as "namespace knotmeter-x"
+	Reason    string `json:"reason,omitempty"`    // to keep it, such as that it may be in use: a clause; empty: none
+	Removable bool   `json:"removable,omitempty"` // by this cleaning; a dry run does not remove it
 }
 
-// Report calls Found with an object, and reports whether to remove it now. doubt is why it may be in use, or empty.
-func (c Cleaning) Report(name, doubt string) bool {
-	removed := c.All || doubt == ""
-	c.Found(Leftover{name, doubt, removed})
-	return removed && !c.DryRun
+// Report calls Found with an object, and reports whether to remove it now. reason is why it may be in use, or empty.
+func (c Cleaning) Report(name, reason string) bool {
+	removable := c.All || reason == ""
+	c.Found(Leftover{name, reason, removable})
+	return removable && !c.DryRun
 }
 
 // A Guarded is a target on which not every user may measure everything that it offers.

@@ -352,7 +352,7 @@ func TestClean(t *testing.T) {
 			c.mounts["knotmeter-now/"] = mountDescription + mountUntil + time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 			c.mounts["knotmeter-mine/"] = "of somebody else, with such a name"
 			found := map[string]bool{} // whether it is removed
-			test.how.Found = func(l targets.Leftover) { found[strings.Fields(l.Name)[1]] = l.Removed }
+			test.how.Found = func(l targets.Leftover) { found[strings.Fields(l.Name)[1]] = l.Removable }
 			removed, err := Clean(t.Context(), c.endpoint(), test.how)
 			if left := slices.Sorted(maps.Keys(c.mounts)); err != nil ||
 				!slices.Equal(left, test.left) || len(removed) != 5-len(left) {

@@ -237,7 +237,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 	before := leftovers(t, c)
 	taken := func() int {
 		clean(true, lives)
-		return len(slices.DeleteFunc(slices.Clone(found), func(l targets.Leftover) bool { return !l.Removed }))
+		return len(slices.DeleteFunc(slices.Clone(found), func(l targets.Leftover) bool { return !l.Removable }))
 	}
 	// Of the first a namespace, two pods, a Service and a Lease; of the other all but the namespace.
 	for n := 0; taken() < 9 && n < 60; n++ {

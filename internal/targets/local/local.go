@@ -398,7 +398,7 @@ func cleanIn(parent string, shared bool, how targets.Cleaning) ([]string, error)
 		}
 		dir, held, err := lock(path)
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			how.Found(targets.Leftover{Name: path, Doubt: "a program that runs works on it"}) // even with --all
+			how.Found(targets.Leftover{Name: path, Reason: "a program that runs works on it"}) // even with --all
 			continue
 		}
 		if err == nil && !how.Report(path, lockDoubt(name[1], shared, held)) {

@@ -175,7 +175,7 @@ func TestClean(t *testing.T) {
 	}
 	var doubts []string
 	how := targets.Cleaning{DryRun: true, All: true, Found: func(l targets.Leftover) {
-		if l.Doubt != "" && !l.Removed {
+		if l.Reason != "" && !l.Removable {
 			doubts = append(doubts, l.Name)
 		}
 	}}
@@ -210,8 +210,8 @@ func TestCleanShared(t *testing.T) {
 	}
 	kept := map[string]string{}
 	how := targets.Cleaning{Found: func(l targets.Leftover) {
-		if !l.Removed {
-			kept[l.Name] = l.Doubt
+		if !l.Removable {
+			kept[l.Name] = l.Reason
 		}
 	}}
 	removed, err := cleanIn(dir, true, how)
