@@ -126,7 +126,7 @@ func (j resultOptions) applyTo(e *result.Experiment, runs []result.Run) (warning
 	}
 	if len(j.gates) > 0 && !slices.Equal(j.gates, e.Gates) {
 		e.Gates = j.gates
-		if err := checkGates(*e, metricsIn(*e, runs)); err != nil {
+		if err := checkGates(*e, resultMetrics(*e, runs)); err != nil {
 			return nil, err
 		}
 		warnings = append(warnings, compare.Warning{Code: compare.GatesChosen})

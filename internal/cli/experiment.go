@@ -223,7 +223,7 @@ func (x *experiment) resolve(o *options, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkGates(e, metricsOf(tool)); err != nil {
+	if err := checkGates(e, toolMetrics(tool)); err != nil {
 		return err
 	}
 	decide, err := compare.Stopping(e)

@@ -84,7 +84,7 @@ func TestCheckGates(t *testing.T) {
 		"pod-pod/same/* p99 >= -3%":          "",
 		"pod-pod/other/* cpu-softirq <= 0.5": "",
 		"pod-pod/other/* rate >= 5000":       "",
-		"node-node/* p50 <= 1 ms": "matches only references, on which there is no verdict: " +
+		"node-node/* p50 <= 1 ms": "matches only node-to-node references, on which there is no verdict: " +
 			"node-node/tcp-rr",
 		"pod-pod/other/tcp_rr p50 <= +5%": `matches no case that is measured on every target; ` +
 			`did you mean "pod-pod/other/tcp-rr"?`,
@@ -98,12 +98,12 @@ func TestCheckGates(t *testing.T) {
 		"*/tcp-rr p50 <= 5 Gbit/s":               "has a limit in bit/s, and pod-pod/other/tcp-rr p50 is in s",
 		"*/tcp-rr >= 5 op/s":                     "has a limit in op/s, and pod-pod/other/tcp-rr p50 is in s",
 		"pod-pod/* p50 <= +5% on d":              "applies to none of the targets a, b, c",
-		"pod-pod/* p50 <= +5% on a":              "applies to none of the targets a, b, c",
+		"pod-pod/* p50 <= +5% on a":              "is about a change, and applies only to the baseline a",
 		"pod-pod/* p50 <= 1 ms on lab:a":         "applies to none of the targets",
 		"pod-pod/other/tcp-rr p50 less than 5 %": "not a gate",
 	} {
 		e.Gates = []string{gate}
-		err := checkGates(e, metricsOf(generator))
+		err := checkGates(e, toolMetrics(generator))
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", gate, err)

@@ -14,42 +14,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A caseMetrics is a function that returns the metrics that runs of a case may have; nil if they are not known.
-type caseMetrics func(result.Case) []metric.Metric
-
-// metricsOf returns the metrics that a tool measures.
-func metricsOf(t family.Tool) caseMetrics {
-	return func(rc result.Case) []metric.Metric {
-		c, err := registry.Families().Parse(rc.Name, rc.Definition)
-		if err != nil {
-			return nil
-		}
-		return t.Metrics(c.Workload)
-	}
-}
-
-// metricsIn returns the metrics that runs have, and those that their tool measures unless the runs were imported.
-func metricsIn(e result.Experiment, runs []result.Run) caseMetrics {
-	byTool := func(result.Case) []metric.Metric { return nil }
-	if t, err := findTool(e.Tool); err == nil && e.Imported == "" {
-		byTool = metricsOf(t)
-	}
-	return func(rc result.Case) []metric.Metric {
-		list := byTool(rc)
-		for _, r := range runs {
-			if r.Case != rc.Name {
-				continue
-			}
-			for _, v := range r.Values {
-				if !slices.ContainsFunc(list, func(m metric.Metric) bool { return m.Name == v.Metric }) {
-					list = append(list, metric.Metric{Name: v.Metric, Unit: v.Unit, Better: v.Better})
-				}
-			}
-		}
-		return list
-	}
-}
-
 // checkGates returns an error about gates that cannot be parsed or that the planned cases and targets cannot decide.
 func checkGates(e result.Experiment, metrics caseMetrics) error {
 	for _, text := range e.Gates {
@@ -85,11 +49,11 @@ func checkGate(e result.Experiment, g compare.Gate, metrics caseMetrics) error {
 // gateCases returns the compared cases that a pattern matches.
 func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 	var matched []result.Case
-	var references, others []string
+	var nodeReferences, others []string
 	for _, rc := range e.Cases {
 		switch {
 		case rc.Role == result.Bound && result.Match(pattern, rc.Name):
-			references = append(references, rc.Name)
+			nodeReferences = append(nodeReferences, rc.Name)
 		case rc.Role == result.Bound:
 		case result.Match(pattern, rc.Name):
 			matched = append(matched, rc)
@@ -100,12 +64,12 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 	switch {
 	case len(matched) > 0:
 		return matched, nil
-	case len(references) > 0:
-		return nil, fmt.Errorf("matches only references, on which there is no verdict: %s",
-			strings.Join(references, ", "))
+	case len(nodeReferences) > 0:
+		return nil, fmt.Errorf("matches only node-to-node references, on which there is no verdict: %s",
+			strings.Join(nodeReferences, ", "))
 	}
 	for _, n := range e.NotMeasured {
-		if n.Target == "*" && result.Match(pattern, n.Case) {
+		if n.EveryTarget() && result.Match(pattern, n.Case) {
 			return nil, fmt.Errorf("matches only what cannot be measured: %s: %s", n.Case, n.Reason)
 		}
 	}
@@ -115,16 +79,23 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 // gateTargets returns the targets that a gate is about.
 func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 	var about []string
-	names := e.TargetNames()
+	onBaseline := false
 	for _, t := range e.Targets {
-		if (g.Target == "" || t.Matches(g.Target)) && !(g.Change && t.Name == e.Baseline) {
+		switch {
+		case g.Target != "" && !t.Matches(g.Target):
+		case g.Change && t.Name == e.Baseline: // the baseline has no change against itself
+			onBaseline = true
+		default:
 			about = append(about, t.Name)
 		}
 	}
-	if len(about) == 0 {
-		return nil, fmt.Errorf("applies to none of the targets %s", prose.Choices(g.Target, names))
+	switch {
+	case len(about) > 0:
+		return about, nil
+	case onBaseline:
+		return nil, fmt.Errorf("is about a change, and applies only to the baseline %s", e.Baseline)
 	}
-	return about, nil
+	return nil, fmt.Errorf("applies to none of the targets %s", prose.Choices(g.Target, e.TargetNames()))
 }
 
 // checkMetric returns an error if no run of a case has the gate's metric, or if its limit has another unit.
@@ -152,7 +123,7 @@ func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error 
 
 // checkMeasured returns an error if none of the cases of a gate can be measured on any of its targets.
 func checkMeasured(e result.Experiment, cases []result.Case, targets []string) error {
-	var why string
+	var why string // the last pair cannot be measured, as an example
 	for _, rc := range cases {
 		for _, name := range targets {
 			i := slices.IndexFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(name, rc.Name) })
@@ -163,4 +134,41 @@ func checkMeasured(e result.Experiment, cases []result.Case, targets []string) e
 		}
 	}
 	return errors.New("applies to nothing that can be measured: " + why)
+}
+
+// A caseMetrics is a function that returns the metrics that runs of a case may have; nil if they are not known.
+type caseMetrics func(result.Case) []metric.Metric
+
+// toolMetrics returns the metrics that a tool measures.
+func toolMetrics(t family.Tool) caseMetrics {
+	return func(rc result.Case) []metric.Metric {
+		c, err := registry.Families().Parse(rc.Name, rc.Definition)
+		if err != nil {
+			return nil
+		}
+		return t.Metrics(c.Workload)
+	}
+}
+
+// resultMetrics returns the metrics that runs have, and those that their tool measures. Imported runs have only the
+// metrics that their file had.
+func resultMetrics(e result.Experiment, runs []result.Run) caseMetrics {
+	byTool := func(result.Case) []metric.Metric { return nil }
+	if t, err := findTool(e.Tool); err == nil && e.Imported == "" {
+		byTool = toolMetrics(t)
+	}
+	return func(rc result.Case) []metric.Metric {
+		list := slices.Clone(byTool(rc))
+		for _, r := range runs {
+			if r.Case != rc.Name {
+				continue
+			}
+			for _, v := range r.Values {
+				if !slices.ContainsFunc(list, func(m metric.Metric) bool { return m.Name == v.Metric }) {
+					list = append(list, metric.Metric{Name: v.Metric, Unit: v.Unit, Better: v.Better})
+				}
+			}
+		}
+		return list
+	}
 }

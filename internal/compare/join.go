@@ -101,7 +101,7 @@ func (p Part) renamed() Part {
 	}
 	for _, n := range p.Experiment.NotMeasured {
 		targets := []string{n.Target}
-		if n.Target == "*" {
+		if n.EveryTarget() {
 			targets = p.Experiment.TargetNames()
 		}
 		for _, target := range targets {

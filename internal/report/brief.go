@@ -278,7 +278,7 @@ const maxMissingTargets = 3
 func missingTargetSentences(c compare.Comparison) []string {
 	var list []string
 	for _, n := range c.NotMeasured {
-		if n.Case == "*" && n.Target != "*" && len(list) < maxMissingTargets {
+		if n.EveryCase() && !n.EveryTarget() && len(list) < maxMissingTargets {
 			list = append(list, fmt.Sprintf("%s was not measured: %s.", n.Target, n.Reason))
 		}
 	}

@@ -135,11 +135,11 @@ func missingTargets(c compare.Comparison, name string) []result.NotMeasured {
 // expandWildcards replaces "*" in a list of what was not measured by words.
 func expandWildcards(list []result.NotMeasured) []result.NotMeasured {
 	list = slices.Clone(list)
-	for i := range list {
-		if list[i].Target == "*" {
+	for i, n := range list {
+		if n.EveryTarget() {
 			list[i].Target = "all targets"
 		}
-		if list[i].Case == "*" {
+		if n.EveryCase() {
 			list[i].Case = "all cases"
 		}
 	}

@@ -276,7 +276,7 @@ func (d *drawer) forest(f forest) {
 	s.Verdicts(d.in.Comparison.Delta, smallFont)
 	notes := append(d.caveats(), nonEmpty(f.Rest())...)
 	for _, n := range d.in.Comparison.NotMeasured {
-		if n.Case == "*" {
+		if n.EveryCase() {
 			notes = append(notes, fmt.Sprintf("%s was not measured: %s.", n.Target, n.Reason))
 		}
 	}

@@ -319,9 +319,15 @@ type NotMeasured struct {
 	Reason string `json:"reason"`
 }
 
+// EveryTarget reports whether it is about all targets.
+func (n NotMeasured) EveryTarget() bool { return n.Target == "*" }
+
+// EveryCase reports whether it is about all cases.
+func (n NotMeasured) EveryCase() bool { return n.Case == "*" }
+
 // Covers reports whether it includes a case on a target.
 func (n NotMeasured) Covers(target, caseName string) bool {
-	return (n.Target == target || n.Target == "*") && (n.Case == caseName || n.Case == "*")
+	return (n.Target == target || n.EveryTarget()) && (n.Case == caseName || n.EveryCase())
 }
 
 // An Experiment is the resolved plan. Every report can be computed from it and the runs.

@@ -335,7 +335,7 @@ func (o Options) choosePrimaries(cases []family.Case) error {
 func explainNoPrimary(pattern string, cases []family.Case) string {
 	for _, c := range cases {
 		if c.Role == result.Bound && result.Match(pattern, c.Name()) {
-			return "only references, on which there is no verdict: " + c.Name()
+			return "only node-to-node references, on which there is no verdict: " + c.Name()
 		}
 	}
 	return "none of the cases that are measured on every target" + prose.DidYouMean(pattern, verdictNames(cases))

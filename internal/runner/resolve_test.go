@@ -348,7 +348,8 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Cases = []string{"*/tcp-bb:size=1024"} }, "matches no case"},
 		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
 		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} },
-			`--primary: "node-node/*" matches only references, on which there is no verdict: node-node/tcp-stream`},
+			`--primary: "node-node/*" matches only node-to-node references, on which there is no verdict: ` +
+				`node-node/tcp-stream`},
 		{func(o *runner.Options) { o.Primary = []string{"*/tcp-rr", "*/tcp_crr"} },
 			`--primary: "*/tcp_crr" matches none of the cases that are measured on every target`},
 		{func(o *runner.Options) {

@@ -35,9 +35,9 @@ type Cleaning struct {
 
 // A Leftover is an object of Knotmeter on a target, or something that looks like one.
 type Leftover struct {
-	Name      string `json:"name"`                // such as "namespace knotmeter-x"
-	Reason    string `json:"reason,omitempty"`    // to keep it, such as that it may be in use: a clause; empty: none
-	Removable bool   `json:"removable,omitempty"` // by this cleaning; a dry run does not remove it
+	Name      string `json:"name"`              // such as "namespace knotmeter-x"
+	Reason    string `json:"doubt,omitempty"`   // to keep it, such as that it may be in use: a clause; empty: none
+	Removable bool   `json:"removed,omitempty"` // by this cleaning; a dry run does not remove it
 }
 
 // Report calls Found with an object, and reports whether to remove it now. reason is why it may be in use, or empty.
