@@ -191,7 +191,7 @@ func (r Request) validate() error {
 	if r.Method != "" && !method.MatchString(r.Method) {
 		return fmt.Errorf("method %q is not in capital letters", r.Method)
 	}
-	if !strings.HasPrefix(r.Path, "/") || !printable(r.Path) || strings.Contains(outsideTemplates(r.Path), " ") {
+	if !strings.HasPrefix(r.Path, "/") || !printable(r.Path) || strings.Contains(withoutPlaceholders(r.Path), " ") {
 		return fmt.Errorf("path %q does not begin with a slash, or has blanks", r.Path)
 	}
 	for _, text := range []string{r.Path, r.Body} {

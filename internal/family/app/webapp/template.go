@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A template is text with placeholders.
+// A template is text with placeholders, such as `{"id": "{{uuid}}", "name": "item-{{n}}", "text": "{{random 64}}"}`:
+// {{n}} is the number of the operation, {{random N}} are N random hexadecimal digits, and {{uuid}} is a random UUID.
 type template struct {
 	parts  []part
 	static bool // without placeholders
@@ -18,45 +19,50 @@ type template struct {
 type part struct {
 	text        string
 	placeholder string // n, random or uuid; empty: text
-	digits      int    // of random
+	digits      int    // of random, hexadecimal
 }
 
-// maxRandom is the highest number of digits of a {{random N}}.
-const maxRandom = 1 << 20
+// maxRandomDigits is the highest number of digits of a {{random N}}.
+const maxRandomDigits = 1 << 20
 
 var placeholders = regexp.MustCompile(`\{\{\s*(n|uuid|random\s+\d+)\s*\}\}`)
 
-// outsideTemplates returns the text without its placeholders.
-func outsideTemplates(text string) string { return placeholders.ReplaceAllString(text, "") }
+// withoutPlaceholders returns the text without its placeholders.
+func withoutPlaceholders(text string) string { return placeholders.ReplaceAllString(text, "") }
 
 // compile parses a template. Unknown placeholders are errors.
 func compile(text string) (template, error) {
 	var t template
+	literal := func(text string) error {
+		t.parts = append(t.parts, part{text: text})
+		if i := strings.Index(text, "{{"); i >= 0 {
+			return fmt.Errorf("%.30q is not {{n}}, {{random N}} or {{uuid}}", text[i:])
+		}
+		return nil
+	}
 	last := 0
 	for _, at := range placeholders.FindAllStringSubmatchIndex(text, -1) {
+		if err := literal(text[last:at[0]]); err != nil {
+			return t, err
+		}
 		p := part{placeholder: text[at[2]:at[3]]}
 		if number, ok := strings.CutPrefix(p.placeholder, "random"); ok {
 			n, err := strconv.Atoi(strings.TrimSpace(number))
-			if err != nil || n < 1 || n > maxRandom {
-				return t, fmt.Errorf("%s: there are 1 to %d random digits", text[at[0]:at[1]], maxRandom)
+			if err != nil || n < 1 || n > maxRandomDigits {
+				return t, fmt.Errorf("%s: there are 1 to %d random hexadecimal digits", text[at[0]:at[1]], maxRandomDigits)
 			}
 			p.placeholder, p.digits = "random", n
 		}
-		t.parts = append(t.parts, part{text: text[last:at[0]]}, p)
+		t.parts = append(t.parts, p)
 		last = at[1]
 	}
-	rest := text[last:]
-	t.parts = append(t.parts, part{text: rest})
+	err := literal(text[last:])
 	t.static = len(t.parts) == 1
-	if outside := outsideTemplates(text); strings.Contains(outside, "{{") {
-		i := strings.Index(outside, "{{")
-		return t, fmt.Errorf("%.30q is not {{n}}, {{random N}} or {{uuid}}", outside[i:])
-	}
-	return t, nil
+	return t, err
 }
 
 // render returns the text of operation n. Random parts are drawn from random, which the caller seeds with the
-// operation.
+// operation, so that every target gets the same requests.
 func (t template) render(n uint64, random *rand.Rand) []byte {
 	var b []byte
 	for _, p := range t.parts {

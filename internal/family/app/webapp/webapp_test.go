@@ -54,7 +54,7 @@ func TestValidate(t *testing.T) {
 		"blank":      {func(d *Description) { d.Requests[0].Path = "/a b" }, "blanks"},
 		"smuggle":    {func(d *Description) { d.Requests[0].Path = "/\r\nX: y" }, "path"},
 		"template":   {func(d *Description) { d.Requests[0].Body = "{{user}}" }, "{{user}}"},
-		"digits":     {func(d *Description) { d.Requests[0].Body = "{{random 0}}" }, "random digits"},
+		"digits":     {func(d *Description) { d.Requests[0].Body = "{{random 0}}" }, "random hexadecimal digits"},
 		"field":      {func(d *Description) { d.Requests[0].Header = map[string]string{"A:": "x"} }, "can't be sent"},
 		"split": {func(d *Description) { d.Requests[0].Header = map[string]string{"A": "x\r\nB: y"} },
 			"can't be sent"},
@@ -72,6 +72,14 @@ func TestValidate(t *testing.T) {
 		if err := d.Validate(); !errors.Is(err, ErrDescription) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v; wanted %q", name, err, test.want)
 		}
+	}
+}
+
+// TestBracesNextToPlaceholders checks that braces on both sides of a placeholder are text.
+func TestBracesNextToPlaceholders(t *testing.T) {
+	c, err := compile("{{{n}}{")
+	if got := string(c.render(7, nil)); err != nil || got != "{7{" {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 
