@@ -40,8 +40,8 @@ type Streams struct {
 	Interactive bool
 	// Width and Height are the size of the terminal in characters; 0 if there is none.
 	Width, Height int
-	// caller is the name that the program was invoked by.
-	caller caller
+	// invocation is the name under which the program was started.
+	invocation invocation
 }
 
 // A statusError is an error with its own exit status.
@@ -74,7 +74,7 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	defer func() { _ = s.Err.(*sanitizer).flush() }() // no stream is left to report it
 	root := newRoot(s, version)
 	root.AddCommand(newInternal(raw)...)
-	args = s.caller.args(args)
+	args = s.invocation.args(args)
 	root.SetArgs(args)
 	warn(s.Err, overridden(root, args)...)
 	err := root.ExecuteContext(ctx)
@@ -93,7 +93,8 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 		return statusDone
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(s.Err, ownName+": "+strings.ReplaceAll(s.caller.rewriteCommands(root, text), "\n", "\n  "))
+		text = s.invocation.rewriter(root)(text)
+		fmt.Fprintln(s.Err, ownName+": "+strings.ReplaceAll(text, "\n", "\n  "))
 	}
 	return status
 }
@@ -143,12 +144,12 @@ func newRoot(s Streams, version string) *cobra.Command {
 	addGroup(root, toMeasure, newRun(s, version), newPlan(s, version), newDoctor(s), newSelftest(s), newClean(s))
 	addGroup(root, toRead, newCompare(s), newReport(s), newExplain(s, version), newAudit(s), newImport(s, version))
 	addGroup(root, toSetUp, newList(s), newImage(s), newVersion(s, version), newHelp())
-	if !s.caller.plugin() {
+	if !s.invocation.plugin() {
 		addGroup(root, toSetUp, newCompletion())
 	}
 	arrangeHelp(root)
 	completeFlags(root)
-	s.caller.rename(root)
+	s.invocation.rewriteHelp(root)
 	return root
 }
 
@@ -268,7 +269,7 @@ func StandardStreams() Streams {
 		}
 	}
 	return Streams{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, caller: callerName(os.Args[0]),
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, invocation: invocationOf(os.Args[0]),
 		Terminal: terminal(os.Stderr), Color: terminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Width:       width, Height: height,

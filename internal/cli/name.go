@@ -17,59 +17,60 @@ const (
 	completeName = "kubectl_complete-knotmeter"
 )
 
-// A caller is the name that the program was invoked by.
-type caller string
+// An invocation is the name under which the program was started.
+type invocation string
 
-// callerName returns the caller for the first argument of the process.
-func callerName(arg0 string) caller {
-	return caller(strings.TrimSuffix(filepath.Base(arg0), ".exe"))
+// invocationOf returns the invocation for the first argument of the process.
+func invocationOf(arg0 string) invocation {
+	return invocation(strings.TrimSuffix(filepath.Base(arg0), ".exe"))
 }
 
-func (c caller) plugin() bool { return c == pluginName || c == completeName }
+func (i invocation) plugin() bool { return i == pluginName || i == completeName }
 
 // command returns what the user types to run the program.
-func (c caller) command() string {
-	if c.plugin() {
+func (i invocation) command() string {
+	if i.plugin() {
 		return "kubectl " + ownName
 	}
 	return ownName
 }
 
-// args returns the arguments of the command. For completion, kubectl passes an incomplete line without the command that
-// completes it.
-func (c caller) args(args []string) []string {
-	if c == completeName {
+// args returns the arguments of the command. For completion, kubectl passes only the words to complete; cobra expects
+// its hidden command before them.
+func (i invocation) args(args []string) []string {
+	if i == completeName {
 		return append([]string{cobra.ShellCompRequestCmd}, args...)
 	}
 	return args
 }
 
-// rewriteCommands replaces the commands in a text by what the user types.
-func (c caller) rewriteCommands(root *cobra.Command, text string) string {
-	if !c.plugin() {
-		return text
+// rewriter returns a function that replaces the commands in a text by what the user types.
+func (i invocation) rewriter(root *cobra.Command) func(text string) string {
+	if !i.plugin() {
+		return func(text string) string { return text }
 	}
 	var names []string
 	for _, sub := range root.Commands() {
 		names = append(names, regexp.QuoteMeta(sub.Name()))
 	}
 	commands := regexp.MustCompile(`\b(kubectl )?` + ownName + ` (` + strings.Join(names, "|") + `)\b`)
-	return commands.ReplaceAllString(text, c.command()+" $2")
+	return func(text string) string { return commands.ReplaceAllString(text, i.command()+" $2") }
 }
 
-// rename rewrites the commands in the help texts of root and its subcommands to what the user types.
-func (c caller) rename(root *cobra.Command) {
-	if !c.plugin() {
+// rewriteHelp rewrites the commands in the help texts of root and its subcommands to what the user types.
+func (i invocation) rewriteHelp(root *cobra.Command) {
+	if !i.plugin() {
 		return
 	}
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: c.command()}
-	c.renameBelow(root, root)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: i.command()}
+	rewriteHelpBelow(root, i.rewriter(root))
 }
 
-func (c caller) renameBelow(root, command *cobra.Command) {
-	command.Long, command.Example = c.rewriteCommands(root, command.Long), c.rewriteCommands(root, command.Example)
-	command.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = c.rewriteCommands(root, f.Usage) })
+// rewriteHelpBelow rewrites the help texts of a command and its subcommands.
+func rewriteHelpBelow(command *cobra.Command, rewrite func(text string) string) {
+	command.Long, command.Example = rewrite(command.Long), rewrite(command.Example)
+	command.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = rewrite(f.Usage) })
 	for _, sub := range command.Commands() {
-		c.renameBelow(root, sub)
+		rewriteHelpBelow(sub, rewrite)
 	}
 }
