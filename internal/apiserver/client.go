@@ -192,10 +192,10 @@ func forEach(ctx context.Context, from, to uint64, do func(ctx context.Context, 
 }
 
 // Create creates the objects n with from <= n < to, and returns each as the server stores it.
-func (c *Client) Create(ctx context.Context, i Inventory, from, to uint64, spec map[string]any) ([][]byte, error) {
+func (c *Client) Create(ctx context.Context, o RunObjects, from, to uint64, spec map[string]any) ([][]byte, error) {
 	made := make([][]byte, to-from)
 	err := forEach(ctx, from, to, func(ctx context.Context, n uint64) error {
-		text, err := c.DoWithRetry(ctx, "POST", i.All(), i.Object(n, spec))
+		text, err := c.DoWithRetry(ctx, "POST", o.All(), o.Object(n, spec))
 		made[n-from] = text
 		return err
 	})
@@ -231,9 +231,9 @@ type objectList struct {
 	} `json:"items"`
 }
 
-func (c *Client) list(ctx context.Context, i Inventory) (objectList, error) {
+func (c *Client) list(ctx context.Context, o RunObjects) (objectList, error) {
 	var l objectList
-	text, err := c.Do(ctx, "GET", i.All()+"?"+i.Selector(), "", nil)
+	text, err := c.Do(ctx, "GET", o.All()+"?"+o.Selector(), "", nil)
 	if err == nil {
 		err = json.Unmarshal(text, &l)
 	}
@@ -242,17 +242,17 @@ func (c *Client) list(ctx context.Context, i Inventory) (objectList, error) {
 
 // Remove deletes every object of the run and returns when they and the objects that controllers created for them are
 // gone, or returns the names of those left when ctx ends. While the server is unavailable it retries.
-func (c *Client) Remove(ctx context.Context, i Inventory) (left []string, err error) {
+func (c *Client) Remove(ctx context.Context, o RunObjects) (left []string, err error) {
 	asked := map[string]time.Time{}
 	var gone time.Time // when the first empty list came
 	for {
-		left, err = c.deleteTree(ctx, i, asked)
+		left, err = c.deleteTree(ctx, o, asked)
 		switch {
 		case permanent(err):
 			return left, err
 		case err != nil || len(left) > 0:
 			gone = time.Time{}
-		case len(asked) == 0 || len(i.owned()) == 0 || !gone.IsZero() && time.Since(gone) >= settleTime:
+		case len(asked) == 0 || len(o.owned()) == 0 || !gone.IsZero() && time.Since(gone) >= settleTime:
 			return nil, nil
 		case gone.IsZero():
 			gone = time.Now()
@@ -284,9 +284,9 @@ func permanent(err error) bool {
 
 // deleteTree deletes what is left of the run's objects and then of those that controllers created for them, in
 // this order, so that controllers create no more of them. Waiting for the garbage collector would take longer.
-func (c *Client) deleteTree(ctx context.Context, i Inventory, asked map[string]time.Time) (left []string, err error) {
-	for _, k := range append([]Kind{i.Kind}, i.owned()...) {
-		of := i
+func (c *Client) deleteTree(ctx context.Context, o RunObjects, asked map[string]time.Time) (left []string, err error) {
+	for _, k := range append([]Kind{o.Kind}, o.owned()...) {
+		of := o
 		of.Kind = k
 		more, err := c.deleteListed(ctx, of, asked)
 		if left = append(left, more...); err != nil {
@@ -298,12 +298,12 @@ func (c *Client) deleteTree(ctx context.Context, i Inventory, asked map[string]t
 
 // deleteCollection deletes all objects of the run with one request; a server then deletes thousands of objects per
 // second. For fewer than 20 objects, and those without a namespace, it returns errors.ErrUnsupported.
-func (c *Client) deleteCollection(ctx context.Context, i Inventory, n int) error {
+func (c *Client) deleteCollection(ctx context.Context, o RunObjects, n int) error {
 	const many = 20
-	if n < many || !i.Namespaced {
+	if n < many || !o.Namespaced {
 		return errors.ErrUnsupported
 	}
-	_, err := c.Do(ctx, "DELETE", i.All()+"?"+i.Selector()+"&propagationPolicy=Background", "", nil)
+	_, err := c.Do(ctx, "DELETE", o.All()+"?"+o.Selector()+"&propagationPolicy=Background", "", nil)
 	return err
 }
 
@@ -312,21 +312,21 @@ const deleteAgainAfter = 5 * time.Second
 
 // deleteListed lists the objects, deletes those that were not deleted within the last [deleteAgainAfter], and returns
 // the names of all that were listed.
-func (c *Client) deleteListed(ctx context.Context, i Inventory, asked map[string]time.Time) (left []string, err error) {
-	l, err := c.list(ctx, i)
+func (c *Client) deleteListed(ctx context.Context, o RunObjects, asked map[string]time.Time) (left []string, err error) {
+	l, err := c.list(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	var due []string
 	for _, item := range l.Items {
-		path := i.All() + "/" + item.Metadata.Name
+		path := o.All() + "/" + item.Metadata.Name
 		left = append(left, item.Metadata.Name)
 		if time.Since(asked[path]) > deleteAgainAfter {
 			due = append(due, path)
 			asked[path] = time.Now()
 		}
 	}
-	if c.deleteCollection(ctx, i, len(due)) == nil {
+	if c.deleteCollection(ctx, o, len(due)) == nil {
 		return left, nil
 	}
 	err = forEach(ctx, 0, uint64(len(due)), func(ctx context.Context, n uint64) error {

@@ -60,7 +60,7 @@ func TestRemoveEndsWhileSettling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := c.Remove(ctx, Inventory{Kind: KindOf("deployment"), Run: "r", Namespace: "ns"})
+	left, err := c.Remove(ctx, RunObjects{Kind: KindOf("deployment"), Run: "r", Namespace: "ns"})
 	if len(left) > 0 || err == nil {
 		t.Errorf("%v are left, %v", left, err)
 	}

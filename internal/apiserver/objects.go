@@ -15,9 +15,9 @@ const (
 	LabelRun     = "knotmeter.dev/run"
 )
 
-// UnschedulableLabel is a label that no node has. A pod that selects it never starts, so that it costs work of the API
+// LabelUnschedulable is a label that no node has. A pod that selects it never starts, so that it costs work of the API
 // server and etcd only.
-const UnschedulableLabel = "knotmeter.dev/nowhere"
+const LabelUnschedulable = "knotmeter.dev/nowhere"
 
 // A Kind is a resource with the parts of its URLs and objects.
 type Kind struct {
@@ -26,7 +26,7 @@ type Kind struct {
 }
 
 // KindOf returns the kind of a resource by its singular name, the zero Kind if it is unknown. An empty name stands for
-// configmap.
+// configmap, because calls that are not about one resource, such as watches, use the smallest object.
 func KindOf(resource string) Kind { return kinds[cmp.Or(resource, "configmap")] }
 
 var kinds = map[string]Kind{
@@ -62,14 +62,16 @@ func (k Kind) collection(namespace string) string {
 
 func (k Kind) apiVersion() string { return strings.TrimPrefix(k.Group+"/"+k.Version, "/") }
 
-// An Inventory names the objects of one run.
-type Inventory struct {
+// RunObjects describes the objects of one kind that a run creates: their names, paths, labels and JSON.
+type RunObjects struct {
 	Kind
 	Run       string // lower-case letters and digits
 	Namespace string
 	Prefix    string            // path prefix
 	Own       map[string]string // labels in addition to those of the run
-	Pod       map[string]any    // fields of the spec of pods that start
+	// Fields of the spec of pods that start, such as tolerations. PodSpec takes over only a securityContext; callers add
+	// the others, because pods that never start do not need them.
+	Pod map[string]any
 	// The pods' image, and when nodes pull it: Always, IfNotPresent, Never, or empty for the API server's default.
 	Image, PullPolicy string
 	// Labels and annotations of pods and pod templates only.
@@ -77,27 +79,27 @@ type Inventory struct {
 }
 
 // ObjectName returns the name of object n.
-func (i Inventory) ObjectName(n uint64) string { return fmt.Sprintf("knotmeter-%s-%d", i.Run, n) }
+func (o RunObjects) ObjectName(n uint64) string { return fmt.Sprintf("knotmeter-%s-%d", o.Run, n) }
 
 // All returns the path of all objects of the kind, in the run's namespace.
-func (i Inventory) All() string { return i.Prefix + i.collection(i.Namespace) }
+func (o RunObjects) All() string { return o.Prefix + o.collection(o.Namespace) }
 
 // Path returns the path of object n.
-func (i Inventory) Path(n uint64) string { return i.All() + "/" + i.ObjectName(n) }
+func (o RunObjects) Path(n uint64) string { return o.All() + "/" + o.ObjectName(n) }
 
 // Selector returns the URL query that selects the objects of the run.
-func (i Inventory) Selector() string { return "labelSelector=" + LabelRun + "%3D" + i.Run }
+func (o RunObjects) Selector() string { return "labelSelector=" + LabelRun + "%3D" + o.Run }
 
-// Object returns the JSON that creates object n; the fields of spec are added at the top level.
-func (i Inventory) Object(n uint64, spec map[string]any) []byte {
-	meta := map[string]any{"labels": i.Labels()}
-	if i.Name == "Pod" {
-		meta = i.PodMeta()
+// Object returns the JSON that creates object n; the given fields are added at the top level.
+func (o RunObjects) Object(n uint64, fields map[string]any) []byte {
+	meta := map[string]any{"labels": o.Labels()}
+	if o.Kind.Name == "Pod" {
+		meta = o.PodMeta()
 	}
-	meta["name"] = i.ObjectName(n)
-	o := map[string]any{"apiVersion": i.apiVersion(), "kind": i.Name, "metadata": meta}
-	maps.Copy(o, spec)
-	text, err := json.Marshal(o)
+	meta["name"] = o.ObjectName(n)
+	object := map[string]any{"apiVersion": o.apiVersion(), "kind": o.Kind.Name, "metadata": meta}
+	maps.Copy(object, fields)
+	text, err := json.Marshal(object)
 	if err != nil {
 		panic("strings, numbers and maps of them can be written as JSON: " + err.Error())
 	}
@@ -105,38 +107,43 @@ func (i Inventory) Object(n uint64, spec map[string]any) []byte {
 }
 
 // Labels returns the labels of every object of the run.
-func (i Inventory) Labels() map[string]string {
-	l := map[string]string{LabelManaged: ManagedBy, LabelRun: i.Run}
-	maps.Copy(l, i.Own)
+func (o RunObjects) Labels() map[string]string {
+	l := map[string]string{LabelManaged: ManagedBy, LabelRun: o.Run}
+	maps.Copy(l, o.Own)
 	return l
 }
 
 // PodMeta returns the metadata, without a name, of a pod or a pod template.
-func (i Inventory) PodMeta() map[string]any {
-	labels := maps.Clone(i.PodLabels)
+func (o RunObjects) PodMeta() map[string]any {
+	labels := maps.Clone(o.PodLabels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, i.Labels())
+	maps.Copy(labels, o.Labels())
 	meta := map[string]any{"labels": labels}
-	if len(i.PodAnnotations) > 0 {
-		meta["annotations"] = i.PodAnnotations
+	if len(o.PodAnnotations) > 0 {
+		meta["annotations"] = o.PodAnnotations
 	}
 	return meta
 }
 
-// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard; a securityContext in i.Pod
+const (
+	noImage     = "knotmeter.invalid/none" // for pods that never start; the name can't be resolved, so nothing is pulled
+	waitCommand = "wait"                   // of the agent's program: the pod does nothing until it ends
+)
+
+// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard; a securityContext in o.Pod
 // replaces its own, for clusters that choose the user and groups. If label is not empty, only nodes with that label may
 // run the pod.
-func (i Inventory) PodSpec(label string) map[string]any {
-	image := cmp.Or(i.Image, "knotmeter.invalid/none") // never pulled
+func (o RunObjects) PodSpec(label string) map[string]any {
+	image := cmp.Or(o.Image, noImage)
 	spec := map[string]any{
 		"automountServiceAccountToken": false, "enableServiceLinks": false,
 		"terminationGracePeriodSeconds": 1, "restartPolicy": "Never",
 		"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 65532,
 			"seccompProfile": map[string]any{"type": "RuntimeDefault"}},
 		"containers": []any{map[string]any{
-			"name": "pod", "image": image, "imagePullPolicy": i.PullPolicy, "args": []string{"wait"},
+			"name": "pod", "image": image, "imagePullPolicy": o.PullPolicy, "args": []string{waitCommand},
 			"resources": map[string]any{"requests": map[string]string{"cpu": "10m", "memory": "16Mi"},
 				"limits": map[string]string{"memory": "64Mi"}},
 			"securityContext": map[string]any{"allowPrivilegeEscalation": false,
@@ -146,7 +153,7 @@ func (i Inventory) PodSpec(label string) map[string]any {
 	if label != "" {
 		spec["nodeSelector"] = map[string]string{label: "true"}
 	}
-	if security, chosen := i.Pod["securityContext"]; chosen {
+	if security, chosen := o.Pod["securityContext"]; chosen {
 		spec["securityContext"] = security
 	}
 	return spec

@@ -92,12 +92,12 @@ type Watch struct {
 
 // Watch starts to watch the objects of the run from now on. One goroutine calls seen for each event, with the time at
 // which the event's last byte was read.
-func (c *Client) Watch(ctx context.Context, i Inventory, seen func(Event, time.Time)) (*Watch, error) {
-	l, err := c.list(ctx, i)
+func (c *Client) Watch(ctx context.Context, o RunObjects, seen func(Event, time.Time)) (*Watch, error) {
+	l, err := c.list(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	path := i.All() + "?watch=1&" + i.Selector() + "&resourceVersion=" + l.Metadata.ResourceVersion
+	path := o.All() + "?watch=1&" + o.Selector() + "&resourceVersion=" + l.Metadata.ResourceVersion
 	answer, err := c.Ask(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (c *Client) Watch(ctx context.Context, i Inventory, seen func(Event, time.T
 	if answer.StatusCode != http.StatusOK {
 		answer.Body.Close()
 		return nil, &Refusal{Status: answer.StatusCode, Message: fmt.Sprintf("a watch of %s is answered with status %d",
-			i.Plural, answer.StatusCode)}
+			o.Plural, answer.StatusCode)}
 	}
 	w := &Watch{body: answer.Body, ended: make(chan struct{})}
 	go w.read(seen)
@@ -146,8 +146,8 @@ func (w *Watch) Err() error {
 }
 
 // Number returns the number n in a name as ObjectName writes it, and false for other names.
-func (i Inventory) Number(name string) (uint64, bool) {
-	text, ok := strings.CutPrefix(name, "knotmeter-"+i.Run+"-")
+func (o RunObjects) Number(name string) (uint64, bool) {
+	text, ok := strings.CutPrefix(name, "knotmeter-"+o.Run+"-")
 	if !ok {
 		return 0, false
 	}

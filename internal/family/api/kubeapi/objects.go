@@ -13,25 +13,25 @@ import (
 // counter is the annotation that updates change.
 const counter = "knotmeter.dev/n"
 
-// body returns the fields of an object besides its metadata, which i.Object adds. They are few, so that the server's
+// body returns the fields of an object besides its metadata, which o.Object adds. They are few, so that the server's
 // work is measured and not the encoding of a large object.
-func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
-	spec := i.PodSpec(apiserver.UnschedulableLabel)
+func body(o apiserver.RunObjects, c api.Call, node string) map[string]any {
+	spec := o.PodSpec(apiserver.LabelUnschedulable)
 	if c.Starts() {
-		spec = startableSpec(i, node)
+		spec = startableSpec(o, node)
 	}
-	switch i.Name {
+	switch o.Kind.Name {
 	case "ConfigMap":
 		return map[string]any{"data": map[string]string{"key": strings.Repeat("x", 64)}}
 	case "Service":
 		return map[string]any{"spec": map[string]any{
-			"selector": i.Labels(), "ports": []any{map[string]any{"port": 80, "protocol": "TCP"}},
+			"selector": o.Labels(), "ports": []any{map[string]any{"port": 80, "protocol": "TCP"}},
 		}}
 	case "Deployment":
 		delete(spec, "restartPolicy") // a Deployment allows only Always, the default
 		return map[string]any{"spec": map[string]any{
-			"replicas": c.Replicas, "selector": map[string]any{"matchLabels": i.Labels()},
-			"template": map[string]any{"metadata": i.PodMeta(), "spec": spec},
+			"replicas": c.Replicas, "selector": map[string]any{"matchLabels": o.Labels()},
+			"template": map[string]any{"metadata": o.PodMeta(), "spec": spec},
 		}}
 	case "Pod":
 		return map[string]any{"spec": spec}
@@ -40,13 +40,13 @@ func body(i apiserver.Inventory, c api.Call, node string) map[string]any {
 }
 
 // startableSpec returns the spec of a pod that starts, on the node if one is given.
-func startableSpec(i apiserver.Inventory, node string) map[string]any {
-	spec := i.PodSpec("")
+func startableSpec(o apiserver.RunObjects, node string) map[string]any {
+	spec := o.PodSpec("")
 	if node != "" {
 		// A nodeSelector and not nodeName, because the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": node}
 	}
-	maps.Copy(spec, i.Pod)
+	maps.Copy(spec, o.Pod)
 	return spec
 }
 

@@ -21,7 +21,7 @@ type podSource struct {
 	deletes bool
 }
 
-func (p podSource) spec() map[string]any { return body(p.Inventory, p.call, p.node) }
+func (p podSource) spec() map[string]any { return body(p.RunObjects, p.call, p.node) }
 
 func (p podSource) Names() []string { return []string{p.call.String()} }
 
@@ -150,7 +150,7 @@ func (r *run) awaitPods(ctx context.Context, want uint64) error {
 // startAll starts the given number of pods and returns when they are ready.
 func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
 	ready := newDelay("ready")
-	w, err := r.Client.Watch(ctx, r.source.Inventory, func(e apiserver.Event, _ time.Time) {
+	w, err := r.Client.Watch(ctx, r.source.RunObjects, func(e apiserver.Event, _ time.Time) {
 		var s apiserver.PodStatus
 		n, ours := r.source.Number(e.Object.Metadata.Name)
 		if ours && json.Unmarshal(e.Object.Status, &s) == nil && s.IsTrue("Ready") {
@@ -161,7 +161,7 @@ func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
 		return err
 	}
 	defer w.Close()
-	if _, err := r.Create(ctx, r.source.Inventory, 0, pods, p.spec()); err != nil {
+	if _, err := r.Create(ctx, r.source.RunObjects, 0, pods, p.spec()); err != nil {
 		return err
 	}
 	r.await(ctx, w, startTime, func() bool { return ready.seenCount() >= pods })

@@ -63,16 +63,16 @@ func Run(ctx context.Context, c api.Run) (result httpload.Result, err error) {
 
 func newSource(c api.Run, client *apiserver.Client) *source {
 	id := fmt.Sprintf("%08x", rand.Uint32())
-	i := apiserver.Inventory{
+	o := apiserver.RunObjects{
 		Kind: apiserver.KindOf(c.Workload.Call.Resource), Run: id, Namespace: c.Endpoint.Namespace,
 		Prefix: client.Prefix, Own: c.Endpoint.Labels, Pod: c.Endpoint.Pod,
 		PodLabels: c.Endpoint.PodLabels, PodAnnotations: c.Endpoint.PodAnnotations,
 		Image: c.Endpoint.Image, PullPolicy: c.Endpoint.PullPolicy,
 	}
 	if c.Workload.Resource == "" && c.Workload.Starts() {
-		i.Kind = apiserver.KindOf("pod")
+		o.Kind = apiserver.KindOf("pod")
 	}
-	return &source{Inventory: i, call: c.Workload.Call, auth: client.Auth, node: c.Endpoint.Node}
+	return &source{RunObjects: o, call: c.Workload.Call, auth: client.Auth, node: c.Endpoint.Node}
 }
 
 // readVersion adds the server's version to the facts, which also checks that the server accepts the credentials.
@@ -191,7 +191,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if s.objects == 0 && call.Verb != "create" && call.Verb != "watch" {
 		s.objects = 1
 	}
-	made, err := r.Create(ctx, s.Inventory, 0, s.objects, s.body())
+	made, err := r.Create(ctx, s.RunObjects, 0, s.objects, s.body())
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (r *run) removeObjects(ctx context.Context) error {
 	if r.Workload.Call.Verb == "floor" {
 		return nil
 	}
-	left, err := r.Remove(ctx, r.source.Inventory)
+	left, err := r.Remove(ctx, r.source.RunObjects)
 	if err != nil && len(left) > 0 {
 		r.result.Warnings = append(r.result.Warnings, result.Warning{Code: result.ObjectsLeft, Text: err.Error()})
 	}

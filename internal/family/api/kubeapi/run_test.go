@@ -255,13 +255,13 @@ func TestMissingEvents(t *testing.T) {
 // meshes out, the cluster's security context, and the image with its pull policy.
 func TestPodMarks(t *testing.T) {
 	for name, want := range map[string]int{"pod": 1, "deployment": 1, "configmap": 0} {
-		i := apiserver.Inventory{
+		o := apiserver.RunObjects{
 			Kind: apiserver.KindOf(name), Run: "abc",
 			PodLabels: map[string]string{"mesh": "none"}, PodAnnotations: map[string]string{"proxy": "disabled"},
 			Pod:   map[string]any{"securityContext": map[string]any{"runAsNonRoot": true}},
 			Image: "agent:1", PullPolicy: "Never",
 		}
-		text := string(i.Object(1, body(i, api.Call{}, "")))
+		text := string(o.Object(1, body(o, api.Call{}, "")))
 		marks := []int{strings.Count(text, `"mesh":"none"`), strings.Count(text, `"proxy":"disabled"`),
 			strings.Count(text, `"image":"agent:1","imagePullPolicy":"Never"`)}
 		if !slices.Equal(marks, []int{want, want, want}) || strings.Contains(text, "runAsUser") {

@@ -12,7 +12,7 @@ import (
 
 // A source is the source of one case's requests.
 type source struct {
-	apiserver.Inventory
+	apiserver.RunObjects
 	call    api.Call
 	auth    []httpload.Field
 	node    string              // node on which pods start, empty for any
@@ -54,7 +54,7 @@ func (s *source) Request(n uint64) *httpload.Request {
 	return &httpload.Request{Method: "DELETE", Path: s.Path(n), Header: s.auth, Statuses: []int{200, 202}}
 }
 
-func (s *source) body() map[string]any { return body(s.Inventory, s.call, s.node) }
+func (s *source) body() map[string]any { return body(s.RunObjects, s.call, s.node) }
 
 func (s *source) write(method, path, contentType string, body []byte, status int) *httpload.Request {
 	header := append(s.auth[:len(s.auth):len(s.auth)], httpload.Field{Name: "Content-Type", Value: contentType})

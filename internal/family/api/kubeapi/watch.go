@@ -156,7 +156,7 @@ func (r *run) measureEvents(
 	ctx context.Context, sent *sendTimes, limit time.Duration, awaited func() uint64,
 	record func(e apiserver.Event, n uint64, took time.Duration), delays ...*delay,
 ) error {
-	w, err := r.Watch(ctx, r.source.Inventory, func(e apiserver.Event, at time.Time) {
+	w, err := r.Watch(ctx, r.source.RunObjects, func(e apiserver.Event, at time.Time) {
 		n, ours := r.source.Number(e.Object.Metadata.Name)
 		if took, known := sent.since(n, at); ours && known {
 			record(e, n, took)

@@ -84,7 +84,7 @@ func (r *run) addPolicy(ctx context.Context, p *probe.Prober) (n uint64, err err
 			t.Shown[kind] = since(request, at)
 		}
 	}
-	if added, _ := r.state.objectTimes(r.inventory("networkpolicy").ObjectName(n)); !added.IsZero() {
+	if added, _ := r.state.objectTimes(r.objects("networkpolicy").ObjectName(n)); !added.IsZero() {
 		t.Announced = since(request, p.At(added))
 	}
 	if r.Workload.Change != dynamics.PolicyAllow {
@@ -109,7 +109,7 @@ func (r *run) removePolicy(ctx context.Context, p *probe.Prober, n uint64) error
 			t.Shown[kind] = since(request, at)
 		}
 	}
-	if _, removed := r.state.objectTimes(r.inventory("networkpolicy").ObjectName(n)); !removed.IsZero() {
+	if _, removed := r.state.objectTimes(r.objects("networkpolicy").ObjectName(n)); !removed.IsZero() {
 		t.Announced = since(request, p.At(removed))
 	}
 	if r.Workload.Change == dynamics.PolicyAllow {
@@ -187,7 +187,7 @@ func (r *run) withNewPod(ctx context.Context, silent bool,
 	if err != nil {
 		return err
 	}
-	name := r.inventory("pod").ObjectName(n)
+	name := r.objects("pod").ObjectName(n)
 	if !poll(ctx, startTime, func() bool { return r.state.pod(name).ip != "" }) {
 		return fmt.Errorf("pod %s has no address within %v: %s", name, startTime, r.waitReason(r.state.pod(name)))
 	}
@@ -312,7 +312,7 @@ func (r *run) runEndpointReady(ctx context.Context) error {
 func (r *run) setReady(ctx context.Context, s server, ready bool) error {
 	status := map[bool]string{true: "True", false: "False"}[ready]
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q}]}}`, gate, status)
-	_, err := r.Do(ctx, http.MethodPatch, r.inventory("pod").Path(s.n)+"/status", "application/strategic-merge-patch+json",
+	_, err := r.Do(ctx, http.MethodPatch, r.objects("pod").Path(s.n)+"/status", "application/strategic-merge-patch+json",
 		patch)
 	if err != nil {
 		return fmt.Errorf("say that a pod is ready: %w", err)
@@ -434,7 +434,7 @@ func (r *run) runRollout(ctx context.Context) error {
 		}
 		request := p.Now()
 		patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"knotmeter.dev/n":"%d"}}}}}`, trial)
-		if _, err := r.Do(ctx, http.MethodPatch, r.inventory("deployment").Path(n), "application/merge-patch+json",
+		if _, err := r.Do(ctx, http.MethodPatch, r.objects("deployment").Path(n), "application/merge-patch+json",
 			patch); err != nil {
 			return fmt.Errorf("roll out a Deployment: %w", err)
 		}

@@ -25,7 +25,7 @@ const gate = "knotmeter.dev/open"
 // serverSpec returns the spec of a pod that answers probes, on the prober's node or on another one. The pod announces
 // itself to an address, unless that is zero.
 func (r *run) serverSpec(announce netip.AddrPort) map[string]any {
-	spec := r.inventory("pod").PodSpec("")
+	spec := r.objects("pod").PodSpec("")
 	container := spec["containers"].([]any)[0].(map[string]any)
 	container["args"] = append([]string{remote.RespondCommand},
 		responder{port: port, lock: r.token.Lock(), linger: lingerTime, announce: announce}.args()...)
@@ -71,7 +71,7 @@ func (r *run) startServer(ctx context.Context, gated bool) (server, error) {
 
 // awaitServer waits until pod n runs and, without a readiness gate, is ready.
 func (r *run) awaitServer(ctx context.Context, n uint64, gated bool) (server, error) {
-	s := server{n: n, name: r.inventory("pod").ObjectName(n)}
+	s := server{n: n, name: r.objects("pod").ObjectName(n)}
 	var p pod
 	if !poll(ctx, startTime, func() bool {
 		p = r.state.pod(s.name)
@@ -125,6 +125,6 @@ func (r *run) deploymentSpec() map[string]any {
 	return map[string]any{"spec": map[string]any{
 		"replicas": replicas, "selector": map[string]any{"matchLabels": r.selector()},
 		"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": 1, "maxUnavailable": 0}},
-		"template": map[string]any{"metadata": r.inventory("pod").PodMeta(), "spec": spec},
+		"template": map[string]any{"metadata": r.objects("pod").PodMeta(), "spec": spec},
 	}}
 }

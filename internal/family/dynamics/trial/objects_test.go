@@ -39,7 +39,7 @@ func TestObjectsGolden(t *testing.T) {
 		{"deployment", r.deploymentSpec()},
 	} {
 		var made any
-		if err := json.Unmarshal(r.inventory(o.resource).Object(0, o.spec), &made); err != nil {
+		if err := json.Unmarshal(r.objects(o.resource).Object(0, o.spec), &made); err != nil {
 			t.Fatal(err)
 		}
 		shown, err := json.MarshalIndent(made, "", "  ")

@@ -72,9 +72,9 @@ func Do(ctx context.Context, c dynamics.Run) (_ Result, err error) {
 	return r.result, r.state.err()
 }
 
-// inventory returns the inventory of the run's objects of a resource.
-func (r *run) inventory(resource string) apiserver.Inventory {
-	return apiserver.Inventory{
+// objects describes the run's objects of a resource.
+func (r *run) objects(resource string) apiserver.RunObjects {
+	return apiserver.RunObjects{
 		Kind: apiserver.KindOf(resource), Run: r.id, Namespace: r.Endpoint.Namespace, Prefix: r.Client.Prefix,
 		Own: r.Endpoint.Labels, Pod: r.Endpoint.Pod, PodLabels: r.Endpoint.PodLabels,
 		PodAnnotations: r.Endpoint.PodAnnotations, Image: r.Endpoint.Image, PullPolicy: r.Endpoint.PullPolicy,
@@ -91,7 +91,7 @@ func (r *run) removeAll(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for _, resource := range append(resources[r.Workload.Change], "pod") {
-		if _, err := r.Remove(ctx, r.inventory(resource)); err != nil {
+		if _, err := r.Remove(ctx, r.objects(resource)); err != nil {
 			errs = append(errs, fmt.Errorf("remove what the run made: %ss: %w", resource, err))
 		}
 	}
@@ -124,8 +124,8 @@ func (r *run) ownAddress() (netip.Addr, error) {
 func (r *run) create(ctx context.Context, resource string, spec map[string]any) (n uint64, made []byte, err error) {
 	n = r.made
 	r.made++
-	i := r.inventory(resource)
-	made, err = r.DoWithRetry(ctx, http.MethodPost, i.All(), i.Object(n, spec))
+	o := r.objects(resource)
+	made, err = r.DoWithRetry(ctx, http.MethodPost, o.All(), o.Object(n, spec))
 	if err != nil {
 		return n, nil, fmt.Errorf("make a %s: %w", resource, err)
 	}
@@ -134,7 +134,7 @@ func (r *run) create(ctx context.Context, resource string, spec map[string]any) 
 
 // remove deletes an object and does not wait until it is gone; pods have some seconds to end.
 func (r *run) remove(ctx context.Context, resource string, n uint64) error {
-	if _, err := r.Do(ctx, http.MethodDelete, r.inventory(resource).Path(n), "", nil); err != nil {
+	if _, err := r.Do(ctx, http.MethodDelete, r.objects(resource).Path(n), "", nil); err != nil {
 		return fmt.Errorf("remove a %s: %w", resource, err)
 	}
 	return nil

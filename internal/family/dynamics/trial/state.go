@@ -60,7 +60,7 @@ func watchState(ctx context.Context, r *run) (*state, error) {
 		if resource == "" {
 			continue
 		}
-		w, err := r.Watch(ctx, r.inventory(resource), func(e apiserver.Event, at time.Time) {
+		w, err := r.Watch(ctx, r.objects(resource), func(e apiserver.Event, at time.Time) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			handlers[resource](e, at)
