@@ -136,7 +136,7 @@ type latencySection struct {
 }
 
 type latencyRow struct {
-	Rank          int
+	Index         int // of the target, from 0
 	Target, Count string
 	Key           template.HTML
 	Quantiles     []string
@@ -168,7 +168,7 @@ func (b *builder) latencySections(m caseResult, id string) []latencySection {
 	if m.Role == result.Primary {
 		single, each = maxSingleRuns, 20
 	}
-	for rank, target := range b.columns {
+	for n, target := range b.columns {
 		for _, d := range b.in.distributions(b.runs[m.Case][target], single) {
 			i, first := at.add(d.Name)
 			if first {
@@ -181,9 +181,9 @@ func (b *builder) latencySections(m caseResult, id string) []latencySection {
 			if d.count() == 0 {
 				continue
 			}
-			sections[i].Targets = append(sections[i].Targets, newLatencyRow(d, rank))
+			sections[i].Targets = append(sections[i].Targets, newLatencyRow(d, n))
 			curves[i].Curves = append(curves[i].Curves, chart.Curve{Label: target,
-				Rank: rank, Points: points(d.histogram, curveQuantiles(each)), Runs: d.Runs})
+				Index: n, Points: points(d.histogram, curveQuantiles(each)), Runs: d.Runs})
 		}
 	}
 	for i := range sections {
@@ -192,9 +192,9 @@ func (b *builder) latencySections(m caseResult, id string) []latencySection {
 	return sections
 }
 
-// newLatencyRow returns the percentiles of a target as text.
-func newLatencyRow(d *distribution, rank int) latencyRow {
-	row := latencyRow{Rank: rank, Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(rank)}
+// newLatencyRow returns the percentiles of the n-th target as text.
+func newLatencyRow(d *distribution, n int) latencyRow {
+	row := latencyRow{Index: n, Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(n)}
 	known := points(d.histogram, tableQuantiles)
 	for i := range tableQuantiles {
 		text := "too few"

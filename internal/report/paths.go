@@ -102,8 +102,8 @@ func (b *builder) paths() *pathView {
 	for i := range p.Sections {
 		p.Sections[i].draw(len(p.Columns), i)
 	}
-	for rank, name := range p.Columns {
-		p.Legend = append(p.Legend, figureColumn{Name: name, Key: chart.Swatch(rank)})
+	for i, name := range p.Columns {
+		p.Legend = append(p.Legend, figureColumn{Name: name, Key: chart.Swatch(i)})
 	}
 	return p
 }
@@ -123,8 +123,8 @@ func (s *pathSection) draw(targetCount, number int) {
 	var values []float64
 	for _, row := range s.Rows {
 		var set []chart.Bar
-		for rank, c := range row.Cells {
-			set = append(set, chart.Bar{Rank: rank, Value: c.value})
+		for i, c := range row.Cells {
+			set = append(set, chart.Bar{Index: i, Value: c.value})
 			values = append(values, c.value)
 		}
 		bars.Sets = append(bars.Sets, set)

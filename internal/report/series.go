@@ -65,7 +65,7 @@ type caseSeries struct {
 
 type targetSeries struct {
 	name  string
-	rank  int
+	index int // of the target, from 0
 	lines []runSeries
 }
 
@@ -101,15 +101,15 @@ func (b *builder) seriesSection(m caseResult, number int) (seriesSection, bool) 
 	t.Height, t.Count, t.Labels = exploratoryHeight, len(r.targets), axisLabels(r.unit)
 	var all []float64
 	for i, target := range r.targets {
-		set := chart.TraceColumn{Rank: target.rank}
+		set := chart.TraceColumn{Index: target.index}
 		for _, l := range target.lines {
 			values := decimate(l.values, bucket)
 			set.Runs, all = append(set.Runs, values), append(all, values...)
 			data.Runs = append(data.Runs, seriesLine{i, l.block, jsonNumbers(values, scale)})
 		}
 		t.Sets = append(t.Sets, set)
-		data.Targets, data.Styles = append(data.Targets, target.name), append(data.Styles, chart.Series(target.rank))
-		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: target.name, Key: chart.Key(target.rank)})
+		data.Targets, data.Styles = append(data.Targets, target.name), append(data.Styles, chart.StyleNumber(target.index))
+		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: target.name, Key: chart.Key(target.index)})
 	}
 	t.Scale = chart.Linear(all...)
 	t.Caption = chart.Caption{ID: "t" + strconv.Itoa(number), Title: r.name + " within the runs of " + m.Case,
@@ -125,7 +125,7 @@ func (b *builder) seriesSection(m caseResult, number int) (seriesSection, bool) 
 // collectSeries returns the series of the runs of a case that have the name, unit and step of the first one found.
 func (b *builder) collectSeries(m caseResult) caseSeries {
 	var r caseSeries
-	for rank, target := range b.columns {
+	for i, target := range b.columns {
 		var lines []runSeries
 		for _, run := range b.runs[m.Case][target] {
 			for _, s := range run.Series {
@@ -151,7 +151,7 @@ func (b *builder) collectSeries(m caseResult) caseSeries {
 			}
 			lines = lines[:maxLines]
 		}
-		r.targets = append(r.targets, targetSeries{target, rank, lines})
+		r.targets = append(r.targets, targetSeries{target, i, lines})
 	}
 	return r
 }

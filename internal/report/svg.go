@@ -50,7 +50,7 @@ func svgFiles(in Input) ([]File, error) {
 		s := d.begin(t.Case, "latency, "+t.Span)
 		var keys []chart.Entry
 		for i, k := range timelineKinds {
-			keys = append(keys, chart.Entry{Name: k.name, Rank: i})
+			keys = append(keys, chart.Entry{Name: k.name, Index: i})
 		}
 		s.Legend(keys, smallFont)
 		d.figure(s, t.Figure)
@@ -313,8 +313,8 @@ func (d *drawer) paths() {
 		return
 	}
 	var keys []chart.Entry
-	for rank, name := range d.page.Paths.Columns {
-		keys = append(keys, chart.Entry{Name: prose.Plain(name), Rank: rank, Bars: true})
+	for i, name := range d.page.Paths.Columns {
+		keys = append(keys, chart.Entry{Name: prose.Plain(name), Index: i, Bars: true})
 	}
 	for _, section := range d.page.Paths.Sections {
 		if section.Figure.Plot == "" {
@@ -332,7 +332,7 @@ func (d *drawer) latency(l latencySection) {
 	s := d.begin(l.Case, l.Name+" by percentile, lower is better")
 	var keys []chart.Entry
 	for _, t := range l.Targets {
-		keys = append(keys, chart.Entry{Name: prose.Plain(t.Target), Rank: t.Rank})
+		keys = append(keys, chart.Entry{Name: prose.Plain(t.Target), Index: t.Index})
 	}
 	s.Legend(keys, bodyFont)
 	d.figure(s, figure{Axis: l.Axis, Plot: l.Plot})

@@ -8,7 +8,7 @@ import (
 
 // A Bar is the value of a target; NaN if it has none.
 type Bar struct {
-	Rank  int // index of the target, from 0; selects the style
+	Index int // of the target, from 0; selects the style
 	Value float64
 }
 
@@ -34,7 +34,7 @@ func (b Bars) Plot() template.HTML {
 			}
 			n := float64(len(set))
 			left, right := b.x(i, float64(k)/n), b.x(i, (float64(k)+0.82)/n)
-			fmt.Fprintf(&c.b, `<path class="fill%d" d="M%s %sH%sV%sH%sZ"/>`, Series(bar.Rank),
+			fmt.Fprintf(&c.b, `<path class="fill%d" d="M%s %sH%sV%sH%sZ"/>`, StyleNumber(bar.Index),
 				decimal1(left), decimal1(b.y(bar.Value)), decimal1(right), decimal1(b.y(0)), decimal1(left))
 		}
 	}
@@ -43,6 +43,6 @@ func (b Bars) Plot() template.HTML {
 }
 
 // Swatch returns a small square in the style of a target's bars, for a legend.
-func Swatch(rank int) template.HTML {
-	return template.HTML(fmt.Sprintf(`<i class="swatch fill%d"></i>`, Series(rank)))
+func Swatch(i int) template.HTML {
+	return template.HTML(fmt.Sprintf(`<i class="swatch fill%d"></i>`, StyleNumber(i)))
 }

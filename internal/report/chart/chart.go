@@ -66,11 +66,18 @@ func rounded(v float64, decimals int) string {
 	return s
 }
 
-// stretch begins an inner figure of 1000 units over the whole width; y is in pixels. The style sheet keeps its lines
-// from being stretched too.
+// stretch begins an inner figure of stretchedWidth units over the whole width; y is in pixels. The style sheet keeps
+// its lines from being stretched too. Texts would be stretched, so they are drawn outside, in percent of the width.
 func (c *canvas) stretch() {
-	fmt.Fprintf(&c.b, `<svg viewBox="0 0 1000 %s" preserveAspectRatio="none">`, decimal2(c.height))
+	fmt.Fprintf(&c.b, `<svg viewBox="0 0 %d %s" preserveAspectRatio="none">`, stretchedWidth, decimal2(c.height))
 }
+
+// stretchedWidth is the width of an inner figure in its own units. Its paths are drawn in these, because a path has no
+// percentages.
+const stretchedWidth = 1000
+
+// stretched returns the position in an inner figure of a percentage of the width.
+func stretched(percent float64) float64 { return percent * (stretchedWidth / 100) }
 
 // unstretch ends the inner figure.
 func (c *canvas) unstretch() { c.b.WriteString("</svg>") }

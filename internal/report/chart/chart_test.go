@@ -325,8 +325,8 @@ func TestCurves(t *testing.T) {
 	}
 	wellFormed(t, Curves{Labels: plainLabels}.Plot())
 	for i := range 20 {
-		if n := Series(i); n < 1 || n > 6 {
-			t.Errorf("Series(%d) = %d", i, n)
+		if n := StyleNumber(i); n < 1 || n > 6 {
+			t.Errorf("StyleNumber(%d) = %d", i, n)
 		}
 		wellFormed(t, Key(i))
 	}

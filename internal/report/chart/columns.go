@@ -177,8 +177,8 @@ type Traces struct {
 
 // A TraceColumn holds the runs of one target, each as values at equal steps.
 type TraceColumn struct {
-	Rank int // index of the target, from 0; selects the style of its lines
-	Runs [][]float64
+	Index int // of the target, from 0; selects the style of its lines
+	Runs  [][]float64
 }
 
 // Plot draws the lines.
@@ -189,7 +189,7 @@ func (t Traces) Plot() template.HTML {
 		for _, values := range set.Runs {
 			t.trace(&p, i, values)
 		}
-		c.stroke("trace series"+strconv.Itoa(Series(set.Rank)), p.String())
+		c.stroke("trace series"+strconv.Itoa(StyleNumber(set.Index)), p.String())
 	}
 	c.unstretch()
 	return c.done()

@@ -18,7 +18,7 @@ type Point struct {
 // A Curve is the latency distribution of one target: of all its runs together, and of each run alone.
 type Curve struct {
 	Label  string
-	Rank   int // index of the target, from 0; selects the style of its line
+	Index  int // of the target, from 0; selects the style of its line
 	Points []Point
 	Runs   [][]Point // single runs, drawn as thin lines behind
 }
@@ -34,6 +34,7 @@ type Curves struct {
 const (
 	curvesHeight = 250.0 // px
 	curvesBottom = 22.0  // px, for the labels of the percentiles
+	labelRise    = 6.0   // px, from the edge to their base line, for descenders
 )
 
 // nines returns the position of a quantile on the axis: 1 for 0.9, 2 for 0.99.
@@ -42,7 +43,7 @@ func nines(q float64) float64 { return -math.Log10(1 - q) }
 // scales returns the axes that hold all curves.
 func (c Curves) scales() (x, y Scale) {
 	var values []float64
-	most := 1.0
+	most := 1.0 // at least to p90, which is a tick
 	add := func(points []Point) {
 		for _, p := range points {
 			values = append(values, p.Value)
@@ -55,7 +56,8 @@ func (c Curves) scales() (x, y Scale) {
 			add(run)
 		}
 	}
-	return Scale{Lo: 0, Hi: most * 1.02}, logarithmic(values...)
+	const margin = 1.02 // so that the end of a curve and the last tick are not cut
+	return Scale{Lo: 0, Hi: most * margin}, logarithmic(values...)
 }
 
 // YAxis draws the labels of the latencies.
@@ -73,7 +75,7 @@ func (c Curves) Plot() template.HTML {
 	var labels []string
 	for _, t := range percentileTicks {
 		if at := nines(metric.Quantile(t)); at <= x.Hi {
-			grid += "M" + decimal1(x.At(at)*10) + " " + decimal1(panelTop) + "V" + decimal1(curvesHeight-curvesBottom)
+			grid += "M" + decimal1(stretched(x.At(at))) + " " + decimal1(panelTop) + "V" + decimal1(curvesHeight-curvesBottom)
 			labels = append(labels, t)
 		}
 	}
@@ -83,17 +85,17 @@ func (c Curves) Plot() template.HTML {
 		for _, run := range curve.Runs {
 			drawCurve(&p, run, x, y)
 		}
-		out.stroke("thin series"+strconv.Itoa(Series(curve.Rank)), p.String())
+		out.stroke("thin series"+strconv.Itoa(StyleNumber(curve.Index)), p.String())
 	}
 	for _, curve := range c.Curves {
 		var p pen
 		drawCurve(&p, curve.Points, x, y)
-		out.stroke("curve series"+strconv.Itoa(Series(curve.Rank)), p.String())
+		out.stroke("curve series"+strconv.Itoa(StyleNumber(curve.Index)), p.String())
 	}
 	out.unstretch()
 	for _, t := range labels {
 		at := x.At(nines(metric.Quantile(t)))
-		out.text(at, curvesHeight-6, anchorAt(at), t)
+		out.text(at, curvesHeight-labelRise, anchorAt(at), t)
 	}
 	return out.done()
 }
@@ -107,15 +109,18 @@ func drawCurve(to *pen, points []Point, x, y Scale) {
 		if i == 0 {
 			step = to.move
 		}
-		step(x.At(nines(p.Quantile))*10, yAt(y, p.Value, curvesHeight, curvesBottom))
+		step(stretched(x.At(nines(p.Quantile))), yAt(y, p.Value, curvesHeight, curvesBottom))
 	}
 }
 
-// Series returns the number, from 1 to 6, of the style of the i-th target.
-func Series(i int) int { return i%6 + 1 }
+// styles is the number of styles of targets in figure.css, series1 and fill1 onwards. More targets use them again.
+const styles = 6
+
+// StyleNumber returns the number, from 1, of the style of the i-th target.
+func StyleNumber(i int) int { return i%styles + 1 }
 
 // Key draws a short line in the style of the i-th curve, for a legend.
 func Key(i int) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="plot key" aria-hidden="true"><path class="series%d" d="M0 5h30"/></svg>`,
-		Series(i)))
+		StyleNumber(i)))
 }

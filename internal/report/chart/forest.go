@@ -176,18 +176,18 @@ func (f Forest) Shapes() template.HTML {
 	fmt.Fprintf(&c.b, `<svg class="shapes" width="0" height="0" aria-hidden="true">`+
 		`<symbol id="%s" viewBox="0 0 1000 %d" preserveAspectRatio="none">`, groundID, rowHeight)
 	if f.delta > 0 {
-		left, right := f.At(-f.delta)*10, f.At(f.delta)*10
+		left, right := stretched(f.At(-f.delta)), stretched(f.At(f.delta))
 		fmt.Fprintf(&c.b, `<rect class="delta" x="%s" width="%s" height="%d"/>`,
 			decimal1(left), decimal1(right-left), rowHeight)
 	}
 	grid := ""
 	for _, t := range f.Ticks() {
 		if t != 0 {
-			grid += "M" + decimal1(f.At(t)*10) + " 0V" + decimal2(rowHeight)
+			grid += "M" + decimal1(stretched(f.At(t))) + " 0V" + decimal2(rowHeight)
 		}
 	}
 	c.stroke("grid", grid)
-	c.stroke("zero", "M"+decimal1(f.At(0)*10)+" 0V"+decimal2(rowHeight))
+	c.stroke("zero", "M"+decimal1(stretched(f.At(0)))+" 0V"+decimal2(rowHeight))
 	c.b.WriteString("</symbol>")
 	for _, m := range marks {
 		for _, primary := range []bool{false, true} {

@@ -135,9 +135,9 @@ func (s *Sheet) Mark(m Mark, x, y, size float64) {
 
 // An Entry is one key of a legend: a line in the style of a target, or a square in the style of its bars.
 type Entry struct {
-	Name string
-	Rank int // index of the target, from 0
-	Bars bool
+	Name  string
+	Index int // of the target, from 0
+	Bars  bool
 }
 
 // Legend writes keys, in as many lines as they need.
@@ -150,11 +150,11 @@ func (s *Sheet) Legend(keys []Entry, f Font) {
 		}
 		middle := s.Y + f.Size*0.7
 		if k.Bars {
-			s.Box("fill"+strconv.Itoa(Series(k.Rank)), x, middle-6, 12, 12)
+			s.Box("fill"+strconv.Itoa(StyleNumber(k.Index)), x, middle-6, 12, 12)
 			x += 18
 		} else {
 			fmt.Fprintf(&s.b, `<path class="key series%d" d="M%s %sh30"/>`+"\n",
-				Series(k.Rank), decimal2(x), decimal2(middle))
+				StyleNumber(k.Index), decimal2(x), decimal2(middle))
 			x += 38
 		}
 		s.Text(name, x, s.Y+f.Size, Start, f, s.Inner())

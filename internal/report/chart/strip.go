@@ -64,7 +64,7 @@ func strokes(spans []Span, total float64, part func(Span) (from, to float64)) st
 		if from == to {
 			continue
 		}
-		x1, x2 := math.Round(scale.At(from)*10), math.Round(scale.At(to)*10)
+		x1, x2 := math.Round(stretched(scale.At(from))), math.Round(stretched(scale.At(to)))
 		if x1 > end || begin < 0 {
 			flush()
 			begin, end = x1, x2

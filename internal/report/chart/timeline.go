@@ -46,7 +46,7 @@ func (t Timeline) Plot() template.HTML {
 	c.stroke("mark", marks.String())
 	for i, set := range t.Sets {
 		for k, kind := range set.Kinds {
-			class := " series" + strconv.Itoa(Series(k))
+			class := " series" + strconv.Itoa(StyleNumber(k))
 			c.stroke("probes"+class, t.answers(i, kind))
 			c.stroke("lost"+class, t.losses(i, k, kind))
 		}

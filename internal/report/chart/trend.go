@@ -49,11 +49,11 @@ func (t Trend) Plot() template.HTML {
 	}
 	var line, quartiles pen
 	first, last := t.Levels[0].Number, t.Levels[len(t.Levels)-1].Number
-	line.move(x.At(first)*10, at(median+t.Slope*(first-number)))
-	line.line(x.At(last)*10, at(median+t.Slope*(last-number)))
+	line.move(stretched(x.At(first)), at(median+t.Slope*(first-number)))
+	line.line(stretched(x.At(last)), at(median+t.Slope*(last-number)))
 	for _, l := range t.Levels {
-		quartiles.move(x.At(l.Number)*10, at(l.Q1))
-		quartiles.line(x.At(l.Number)*10, at(l.Q3))
+		quartiles.move(stretched(x.At(l.Number)), at(l.Q1))
+		quartiles.line(stretched(x.At(l.Number)), at(l.Q3))
 	}
 	out.stroke("curve series1", line.String())
 	out.stroke("whiskers", quartiles.String())
