@@ -95,7 +95,7 @@ func benchNetwork(ctx context.Context, args []string) error {
 
 // serveAgent runs the agent.
 func serveAgent(ctx context.Context, _ []string) error {
-	return agentprogram.Serve(ctx, os.Stdin, os.Stdout)
+	return agentprogram.ServeAgent(ctx, os.Stdin, os.Stdout)
 }
 
 // A benchmark is the comparison of two programs with one workload.

@@ -203,12 +203,12 @@ func awaitState(t *testing.T, h host.Host, before processState) processState {
 // TestIdleLevel checks that the idle level is measured once in an agent's life, which is a block on one machine, and
 // not again in later runs.
 func TestIdleLevel(t *testing.T) {
-	watched := 0
-	n := netRunner{watch: func(time.Duration) (float64, error) {
-		if watched++; watched == 1 {
+	measured := 0
+	n := netRunner{measure: func(time.Duration) (float64, error) {
+		if measured++; measured == 1 {
 			return 0, errors.New("no /proc")
 		}
-		return float64(watched), nil
+		return float64(measured), nil
 	}}
 	for i, want := range []float64{0, 0, 2, 2, 2} {
 		d := time.Second
@@ -219,8 +219,8 @@ func TestIdleLevel(t *testing.T) {
 			t.Errorf("call %d: %g, %v; want %g", i+1, got, err, want)
 		}
 	}
-	if watched != 2 {
-		t.Errorf("watched %d times", watched)
+	if measured != 2 {
+		t.Errorf("measured %d times", measured)
 	}
 }
 

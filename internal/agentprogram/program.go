@@ -31,31 +31,32 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		args = []string{remote.AgentCommand}
 	}
 	switch args[0] {
-	case remote.AgentCommand:
-		return Serve(ctx, stdin, stdout)
-	case remote.ExecCommand:
+	case remote.AgentCommand: // handles requests for runs; started on each host of a site
+		return ServeAgent(ctx, stdin, stdout)
+	case remote.ExecCommand: // supervises another command; started in place of the command, to stop it reliably
 		return remote.Serve(ctx, remote.Streams{Stdin: stdin, Stdout: stdout, Stderr: stderr}, args[1:])
-	case remote.WaitCommand:
+	case remote.WaitCommand: // does nothing until a signal; started by the node as the first process of a container
 		return remote.Wait(ctx)
-	case remote.DigestCommand:
+	case remote.DigestCommand: // identifies this program; started to check a copy of it in a container
 		return digest(stdout)
-	case remote.RespondCommand:
+	case remote.RespondCommand: // answers probes; started by the node in pods whose changes are measured
 		return trial.Respond(ctx, args[1:])
 	}
 	return fmt.Errorf("unknown agent command %q; 'knotmeter run' starts the agent", args[0])
 }
 
-// Serve runs the agent with all its verbs until its input or its parent process ends.
-func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+// ServeAgent runs the agent with all its verbs until its input or its parent process ends.
+func ServeAgent(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go cancelWithParent(ctx, os.Getppid(), cancel)
+	// The version is that of this whole program and of its compiler.
 	return agent.Serve(ctx, stdin, stdout, agent.Program{Version: netload.Version(), Verbs: Verbs()})
 }
 
 // Verbs returns the handlers of all requests to an agent, by verb.
 func Verbs() map[string]agent.Handler {
-	net := netRunner{watch: netload.IdleLevel}
+	net := netRunner{measure: netload.IdleLevel}
 	return map[string]agent.Handler{
 		netload.Verb:   agent.Handle(net.run),
 		preflight.Verb: agent.Handle(runPreflight),
@@ -63,8 +64,8 @@ func Verbs() map[string]agent.Handler {
 		api.Verb:       agent.Handle(resultOnly(kubeapi.Run)),
 		dynamics.Verb:  agent.Handle(resultOnly(trial.Do)),
 		vault.Verb:     agent.Handle(resultOnly(vault.Run)),
-		vault.TaskVerb: agent.Handle(resultOnly(func(ctx context.Context, e vault.Task) (vault.Outcome, error) {
-			return e.Run(ctx)
+		vault.TaskVerb: agent.Handle(resultOnly(func(ctx context.Context, task vault.Task) (vault.Outcome, error) {
+			return task.Run(ctx)
 		})),
 	}
 }
@@ -74,16 +75,17 @@ func resultOnly[B, R any](do func(context.Context, B) (R, error)) func(context.C
 	return func(ctx context.Context, _ agent.Call, body B) (R, error) { return do(ctx, body) }
 }
 
-// A netRunner runs the network's load generator. It measures the machine's idle level once, before the first run. Since
-// an agent lives as long as its site, each block has the level of its own machine.
+// A netRunner runs the network's load generator. It measures the machine's idle level once, before the first run. An
+// agent lives as long as its site, so the level is measured once per block.
 type netRunner struct {
-	watch func(time.Duration) (float64, error) // measures the idle level
+	measure func(time.Duration) (float64, error) // measures the idle level
 
 	mu   sync.Mutex
 	idle *float64 // busy CPUs of the idle machine; nil until measured
 }
 
 func (n *netRunner) run(ctx context.Context, call agent.Call, c netload.Config) (netload.Report, error) {
+	// The token is a field of the call and not of its body, so that records of requests can leave it out.
 	if err := c.Token.UnmarshalText([]byte(call.Token)); err != nil {
 		return netload.Report{}, err
 	}
@@ -100,7 +102,7 @@ func (n *netRunner) idleLevel(d time.Duration) (float64, error) {
 		if d <= 0 {
 			return 0, nil
 		}
-		level, err := n.watch(d)
+		level, err := n.measure(d)
 		if err != nil {
 			return 0, err
 		}
@@ -114,7 +116,8 @@ func runPreflight(ctx context.Context, call agent.Call, s preflight.Spec) (prefl
 	return preflight.Run(ctx, s, netload.Version())
 }
 
-// digest writes the SHA-256 of this program's file, in hexadecimal.
+// digest writes the SHA-256 of this program's file, in hexadecimal: images into which the program was copied may have
+// no tool for that.
 func digest(out io.Writer) error {
 	own, err := os.Executable()
 	if err != nil {

@@ -96,7 +96,7 @@ func TestBodies(t *testing.T) {
 	}
 	for name, line := range tests {
 		var out bytes.Buffer
-		err := Serve(t.Context(), strings.NewReader(line+"\n"), &out)
+		err := ServeAgent(t.Context(), strings.NewReader(line+"\n"), &out)
 		said := out.String()
 		if !errors.Is(err, agent.ErrFailed) || !strings.Contains(said, `{"id":1,"event":"error"`) {
 			t.Errorf("%s: %v, %s", name, err, said)

@@ -312,7 +312,9 @@ const deleteAgainAfter = 5 * time.Second
 
 // deleteListed lists the objects, deletes those that were not deleted within the last [deleteAgainAfter], and returns
 // the names of all that were listed.
-func (c *Client) deleteListed(ctx context.Context, o RunObjects, asked map[string]time.Time) (left []string, err error) {
+func (c *Client) deleteListed(
+	ctx context.Context, o RunObjects, asked map[string]time.Time,
+) (left []string, err error) {
 	l, err := c.list(ctx, o)
 	if err != nil {
 		return nil, err

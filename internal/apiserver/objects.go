@@ -26,7 +26,7 @@ type Kind struct {
 }
 
 // KindOf returns the kind of a resource by its singular name, the zero Kind if it is unknown. An empty name stands for
-// configmap, because calls that are not about one resource, such as watches, use the smallest object.
+// configmap, so that calls without a resource, which use no objects of the kind, have a valid one.
 func KindOf(resource string) Kind { return kinds[cmp.Or(resource, "configmap")] }
 
 var kinds = map[string]Kind{

@@ -14,13 +14,17 @@ import (
 // newInternal returns the hidden commands by which the program starts itself again.
 func newInternal(s Streams) []*cobra.Command {
 	return []*cobra.Command{
-		agentCommand(s, remote.AgentCommand), agentCommand(s, remote.ExecCommand),
-		agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand), agentCommand(s, remote.RespondCommand),
-		{
+		// What each does and who starts it: agentprogram.Run.
+		agentCommand(s, remote.AgentCommand),
+		agentCommand(s, remote.ExecCommand),
+		agentCommand(s, remote.WaitCommand),
+		agentCommand(s, remote.DigestCommand),
+		agentCommand(s, remote.RespondCommand),
+		{ // keeps the namespaces of a lab; started by lab targets
 			Use: registry.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(datapath.Kit) },
 		},
-		{
+		{ // serves a WireGuard device in user space; started by labs
 			Use: wireguard.Command, Hidden: true, Args: cobra.ExactArgs(2),
 			RunE: func(_ *cobra.Command, args []string) error { return wireguard.Serve(args, s.In, s.Out) },
 		},

@@ -38,7 +38,7 @@ const agentArgument = "be-an-agent"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		if agentprogram.Serve(context.Background(), os.Stdin, os.Stdout) != nil {
+		if agentprogram.ServeAgent(context.Background(), os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return
