@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // document returns the page about the experiments so far, in Markdown.
@@ -97,7 +98,7 @@ func (s study) comparisonRows(row func(name, format string, values ...any), done
 	row("verdicts", "%d different, %d equivalent, %d undecided",
 		verdicts["different"], verdicts["equivalent"], verdicts["undecided"])
 	row("blocks until the verdict", "%s", strings.Join(apply(slices.Sorted(maps.Keys(blocks)), func(n int) string {
-		return fmt.Sprintf("%d: %d times", n, blocks[n])
+		return fmt.Sprintf("%d: %s", n, unit.Plural(blocks[n], "time"))
 	}), ", "))
 	if width := typicalWidth(done); width.N > 0 {
 		row("width of the intervals, median (quartiles)", "%.2f %% (%.2f to %.2f %%), %d without an end",

@@ -49,13 +49,13 @@ type call struct {
 // start starts an agent on h and waits for its hello event. The agent runs until close, even after ctx has ended.
 func start(ctx context.Context, h host.Host) (*process, error) {
 	life, kill := context.WithCancelCause(context.WithoutCancel(ctx))
-	fed, over := context.WithCancel(life)
+	inputCtx, closeInput := context.WithCancel(life)
 	a := &process{
 		name: h.Name(), lines: make(chan []byte), firstEvent: make(chan Event, 1),
-		closeInput: over, kill: kill, ended: make(chan struct{}),
+		closeInput: closeInput, kill: kill, ended: make(chan struct{}),
 	}
 	input, feed := io.Pipe()
-	go a.feed(fed, feed)
+	go a.feed(inputCtx, feed)
 	go func() {
 		defer close(a.ended)
 		a.endErr = h.Run(life, host.Cmd{Args: []string{host.Agent}, Stdin: input, Stdout: a, Stderr: io.Discard})

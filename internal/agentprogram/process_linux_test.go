@@ -243,7 +243,7 @@ func TestRunsLeaveNothing(t *testing.T) {
 		if r, err := agent.Do[httpload.Result](t.Context(), client, request, nil); err != nil || r.CPU > 4*r.Window {
 			t.Errorf("%+v, %v", r, err)
 		}
-		check := agent.Request{Verb: preflight.Verb, Body: preflight.Spec{Role: preflight.Witness, Patience: time.Second}}
+		check := agent.Request{Verb: preflight.Verb, Body: preflight.Spec{Role: preflight.Witness, Timeout: time.Second}}
 		if _, err := agent.Do[preflight.Report](t.Context(), client, check, nil); err != nil {
 			t.Error(err)
 		}

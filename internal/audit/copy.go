@@ -164,7 +164,7 @@ func identicalColumns(recs *records) (found []Finding, checked int) {
 			}
 			checked++
 			if equal == both && len(values) >= fewRepeats {
-				found = append(found, Finding{Target: b.target, Place: first(b.places),
+				found = append(found, Finding{Target: b.target, Place: firstPlace(b.places),
 					Saw: fmt.Sprintf("All %d figures of %s in %s are those of %s in %s.", both, b.target, b.table, a.target, a.table)})
 			}
 		}
@@ -261,7 +261,7 @@ func measuredOnce(recs *records) (found []Finding, checked int) {
 			checked++
 			if row.constant() {
 				v := row.values[0]
-				found = append(found, Finding{Case: row.caseName, Metric: row.metric, Place: first(row.places),
+				found = append(found, Finding{Case: row.caseName, Metric: row.metric, Place: firstPlace(row.places),
 					Saw: fmt.Sprintf("All %d targets have %s.", len(row.values), unit.Format(v.Number, v.Unit))})
 			}
 		}
@@ -283,7 +283,7 @@ func quantised(recs *records) (found []Finding, checked int) {
 		if f, ok := quantum(values); ok {
 			checked++
 			if f.Saw != "" {
-				f.Place = first(places)
+				f.Place = firstPlace(places)
 				found = append(found, f)
 			}
 		}
@@ -373,8 +373,8 @@ func atLeast(n, k int, p float64) float64 {
 	return mathext.RegIncBeta(float64(k), float64(n-k+1), p)
 }
 
-// first returns the place with the smallest line.
-func first(places []string) string {
+// firstPlace returns the place with the smallest line.
+func firstPlace(places []string) string {
 	if len(places) == 0 {
 		return ""
 	}

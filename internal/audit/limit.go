@@ -112,7 +112,7 @@ func (h AppliedLimit) exceedsOther(other AppliedLimit) bool {
 // target. Limits of links apply to traffic that leaves a node, limits of disks to volumes; if a case does not tell
 // which it is, as in published tables, both apply.
 func AppliedLimits(of result.Case, r *result.Run, facts []result.Fact) []AppliedLimit {
-	var held []AppliedLimit
+	var applied []AppliedLimit
 	for _, resource := range resources {
 		onLink := resource.name == LinkRate
 		if onLink && (of.Load.Volume || result.Path(of.Path).Same()) || !onLink && !of.Load.Volume && of.Path != "" {
@@ -132,11 +132,11 @@ func AppliedLimits(of result.Case, r *result.Run, facts []result.Fact) []Applied
 		for _, name := range resource.metrics {
 			if v, ok := number(r, name); ok {
 				twice := onLink && (name == metric.LoadThroughput || both && name == metric.Throughput)
-				held = append(held, AppliedLimit{l, name, v, twice})
+				applied = append(applied, AppliedLimit{l, name, v, twice})
 			}
 		}
 	}
-	return held
+	return applied
 }
 
 // read returns the limit of the first list of facts with the statement; its Most is 0 if none has it.

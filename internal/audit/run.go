@@ -40,10 +40,10 @@ var runRules = []Rule{
 		About: "No rate of payload on a path between nodes is above the link's, nor both directions together above twice " +
 			"that; a warning where the link is known by the size of the VM alone.",
 		Why: "The traffic did not take that link, or the number is from another time than stated."},
-	{Name: "zero", Severity: Error, checkRun: zero,
+	{Name: "zero", Severity: Error, checkRun: checkPositive,
 		About: "Throughputs, rates and latencies are above zero.",
 		Why:   "A zero is a failure until shown otherwise, and averages as if it were a result."},
-	{Name: "order", Severity: Error, checkRun: order,
+	{Name: "order", Severity: Error, checkRun: checkOrder,
 		About: "Percentiles rise with their rank, up to the largest value and 10 % for the bins of histograms; a mean " +
 			"lies between the smallest and the largest value, a share between 0 and 1.",
 		Why: "Numbers that cannot come from one sample come from several, or from none."},
@@ -178,7 +178,7 @@ func aboveLink(r measuredRun) (found []Finding, checked int) {
 	return found, checked
 }
 
-func zero(r measuredRun) (found []Finding, checked int) {
+func checkPositive(r measuredRun) (found []Finding, checked int) {
 	for _, v := range r.Values {
 		if !positive(v) {
 			continue
@@ -203,7 +203,7 @@ func positive(v result.Value) bool {
 	return metric.Quantile(v.Metric) > 0 || v.Better == metric.Higher
 }
 
-func order(r measuredRun) (found []Finding, checked int) {
+func checkOrder(r measuredRun) (found []Finding, checked int) {
 	ranks := percentiles(r.Run)
 	for i := 1; i < len(ranks); i++ {
 		checked++
@@ -225,7 +225,7 @@ func order(r measuredRun) (found []Finding, checked int) {
 		}
 	}
 	for _, v := range r.Values {
-		if !share(v.Metric) {
+		if !isShare(v.Metric) {
 			continue
 		}
 		checked++
@@ -249,8 +249,8 @@ func binTolerance(a, b result.Value) float64 {
 // histogramError is the relative error of a value with three significant digits.
 const histogramError = 0.002
 
-// share reports whether a metric is a fraction of a whole.
-func share(name string) bool {
+// isShare reports whether a metric is a fraction of a whole.
+func isShare(name string) bool {
 	switch name {
 	case metric.Loss, metric.Failed, metric.Reordered, metric.Success, metric.CPUBusy, metric.CPUBusiest:
 		return true

@@ -79,7 +79,7 @@ var jobRules = []Rule{
 		About: "Imported jobs of fio measure latencies (no gtod_reduce=1).",
 		Why:   "A rate without latencies can come from a queue in which every operation waits for a second.",
 		More:  "kastenhq/kubestr issue 144"},
-	{Name: "etcd-floor", Severity: Note, checkRun: etcd,
+	{Name: "etcd-floor", Severity: Note, checkRun: checkSyncLatency,
 		About: "The 99th percentile of fdatasync is below 10 ms.",
 		Why: "etcd's documentation asks for less, because its leader changes under load otherwise; it is a floor, and says " +
 			"nothing about faster volumes.",
@@ -292,7 +292,7 @@ func noLatency(r measuredRun) ([]Finding, int) {
 	return oneFinding(metric.Rate, "gtod_reduce=1: there are no latencies."), 1
 }
 
-func etcd(r measuredRun) ([]Finding, int) {
+func checkSyncLatency(r measuredRun) ([]Finding, int) {
 	p99, ok := number(r.Run, metric.Sync+metric.P99)
 	if !r.planned.Load.Volume || !ok {
 		return nil, 0

@@ -19,7 +19,7 @@ var textRules = []Rule{
 		About: "Numbers state how many runs they are from; six runs a side can be distinguished without assuming the " +
 			"shape of the noise.",
 		Why: "One run is no basis for a ranking: the next one gives another number, by an unknown difference."},
-	{Name: "peak", Severity: Warning, checkAll: peak,
+	{Name: "peak", Severity: Warning, checkAll: checkPeaksOnly,
 		About: "A throughput or a latency is not given by its maximum alone.",
 		Why:   "A peak happened once. It grows with the duration of the measurement, and is not what a user gets."},
 	{Name: "unlisted", Severity: Warning, checkAll: unlisted,
@@ -56,7 +56,7 @@ func noCounts(recs *records) (found []Finding, checked int) {
 			}
 		}
 		if without > 0 {
-			found = append(found, Finding{Place: first(places), Saw: fewRunsText(table, cells, without, figures)})
+			found = append(found, Finding{Place: firstPlace(places), Saw: fewRunsText(table, cells, without, figures)})
 		}
 	}
 	findings, n := fewRuns(recs)
@@ -121,7 +121,7 @@ func claimed(r *result.Run) bool {
 // noFigure reports whether a run has no measured value.
 func noFigure(r *result.Run) bool { return len(r.Values) == 0 || claimed(r) }
 
-func peak(recs *records) (found []Finding, checked int) {
+func checkPeaksOnly(recs *records) (found []Finding, checked int) {
 	for of, runs := range recs.pairs() {
 		runs = slices.DeleteFunc(slices.Clone(runs), noFigure)
 		if len(runs) == 0 {

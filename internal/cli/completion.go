@@ -182,7 +182,7 @@ func targetOptions(k registry.Kind, typed string) []string {
 func offerContexts(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var all []string
 	for _, k := range registry.Kinds() {
-		if slices.ContainsFunc(k.Options, func(o targets.Option) bool { return o.Unnamed }) {
+		if slices.ContainsFunc(k.Options, func(o targets.Option) bool { return o.ReplacedByName }) {
 			for _, line := range targetsOfKind(c, k, typed)[1:] {
 				all = append(all, strings.TrimPrefix(line.Spec, k.Name+":"))
 			}

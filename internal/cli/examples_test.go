@@ -75,7 +75,7 @@ func TestStudyCosts(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		e, _ := exampleOf(t, file)
 		d := plan.Document{Schema: plan.Schema, Experiment: e}
-		if err := d.Predict(plan.Known{}, runner.CaseTimes(d.Experiment, registry.Families())); err != nil {
+		if err := d.Predict(plan.EarlierResults{}, runner.CaseTimes(d.Experiment, registry.Families())); err != nil {
 			t.Fatal(err)
 		}
 		first := e.Design.Looks[0]
@@ -174,10 +174,10 @@ func exampleOf(t *testing.T, file string) (result.Experiment, []reference.Table)
 func measures(e result.Experiment, row reference.Row) bool {
 	return slices.ContainsFunc(e.Cases, func(rc result.Case) bool {
 		w, err := registry.Families().Parse(rc.Name, rc.Definition)
-		if err != nil || !reference.Beside(row.Case, rc.Name) {
+		if err != nil || !reference.SameCase(row.Case, rc.Name) {
 			return false
 		}
-		has := family.For(registry.Families().Tools(), w.Workload).Metrics(w.Workload)
+		has := family.ToolFor(registry.Families().Tools(), w.Workload).Metrics(w.Workload)
 		return slices.ContainsFunc(has, func(m metric.Metric) bool { return m.Name == row.Metric })
 	})
 }

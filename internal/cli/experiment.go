@@ -118,7 +118,7 @@ func (x *experiment) start(o *options, warnings []result.Warning) (err error) {
 		return err
 	}
 	x.config.Sink = statedSink{pricedSink{x.writer, o.prices}, o.facts}
-	return remember(x.config.Experiment)
+	return rememberExperiment(x.config.Experiment)
 }
 
 // readResumed reads the experiment to resume and, if the user consents, opens its targets.
@@ -176,7 +176,7 @@ func (x *experiment) resumeWriting(_ *options, warnings []result.Warning) error 
 	x.before = now
 	x.config.Earlier, x.config.EarlierSites, x.config.EarlierFacts = now.Runs, now.Sites, now.Facts
 	x.config.EarlierSwitches = now.Switches
-	if err := remember(now.Experiment); err != nil {
+	if err := rememberExperiment(now.Experiment); err != nil {
 		return err
 	}
 	for _, warning := range warnings {

@@ -160,7 +160,7 @@ func describe(out io.Writer, arch string, agent int, img image.Image) error {
 	if err != nil {
 		return err
 	}
-	packed, err := image.Packed(img)
+	packed, err := image.CompressedSize(img)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (k *kindFlags) specs(texts []string) ([]result.Spec, error) {
 func withOptions(spec result.Spec, given []givenOption) result.Spec {
 	own := map[string]string{}
 	for _, o := range given {
-		if !o.Unnamed || spec.Name == "" {
+		if !o.ReplacedByName || spec.Name == "" {
 			own[o.Name] = o.value
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // consented before: others must not choose which files, programs, addresses and secrets of this user are used. Nothing
 // that the directory names is used before.
 func (o *options) trust(ctx context.Context, s Streams, r *store.Results, specs []result.Spec) error {
-	this, err := digest(r.Experiment)
+	this, err := resumeDigest(r.Experiment)
 	why := "it was not made here, or was changed; resuming it uses what follows"
 	if err == nil {
 		var digests []string
@@ -122,9 +122,10 @@ func files(e result.Experiment, specs []result.Spec) []string {
 	return list
 }
 
-// digest returns a hash of what resuming an experiment reaches: its ID and everything that a user would be asked about.
-// If it names files by relative paths, the working directory is included, because elsewhere they are other files.
-func digest(e result.Experiment) (string, error) {
+// resumeDigest returns a hash of what resuming an experiment reaches: its ID and everything that a user would be asked
+// about. If it names files by relative paths, the working directory is included, because elsewhere they are other
+// files.
+func resumeDigest(e result.Experiment) (string, error) {
 	var specs []result.Spec
 	for _, t := range e.Targets {
 		specs = append(specs, t.Spec)
@@ -172,10 +173,10 @@ func ownExperiments() (name string, digests []string, err error) {
 	return name, strings.Fields(string(data)), err
 }
 
-// remember adds an experiment to those of this user. If their file cannot be read, it does nothing: the user will be
-// asked when the experiment is resumed.
-func remember(e result.Experiment) error {
-	own, err := digest(e)
+// rememberExperiment adds an experiment to those of this user. If their file cannot be read, it does nothing: the user
+// will be asked when the experiment is resumed.
+func rememberExperiment(e result.Experiment) error {
+	own, err := resumeDigest(e)
 	if err != nil {
 		return nil
 	}

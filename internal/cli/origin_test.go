@@ -18,7 +18,7 @@ func TestRememberAtOnce(t *testing.T) {
 	ids := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for _, id := range append(ids, ids...) {
 		all.Go(func() {
-			if err := remember(result.Experiment{ID: id}); err != nil {
+			if err := rememberExperiment(result.Experiment{ID: id}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -29,7 +29,7 @@ func TestRememberAtOnce(t *testing.T) {
 		t.Fatalf("%s, %v", name, err)
 	}
 	for _, id := range ids {
-		if d, err := digest(result.Experiment{ID: id}); err != nil || !slices.Contains(digests, d) {
+		if d, err := resumeDigest(result.Experiment{ID: id}); err != nil || !slices.Contains(digests, d) {
 			t.Errorf("experiment %s is not in %q, %v", id, digests, err)
 		}
 	}

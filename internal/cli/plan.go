@@ -71,7 +71,7 @@ func (o *options) plan(ctx context.Context, s Streams, version string) (err erro
 	if d.Rotation, err = rotation(ctx, x.config.Targets); err != nil {
 		return err
 	}
-	var k plan.Known
+	var k plan.EarlierResults
 	switch {
 	case o.from != "":
 		k, err = earlier(o.from, e)
@@ -110,14 +110,14 @@ func rotation(ctx context.Context, measured []runner.Target) (map[string][]plan.
 }
 
 // earlier returns the results of a directory for the cases and targets of an experiment.
-func earlier(dir string, e result.Experiment) (plan.Known, error) {
+func earlier(dir string, e result.Experiment) (plan.EarlierResults, error) {
 	r, err := store.Open(dir)
 	if err != nil {
-		return plan.Known{}, fmt.Errorf("--from: %w", err)
+		return plan.EarlierResults{}, fmt.Errorf("--from: %w", err)
 	}
 	k, err := plan.Earlier(dir, r.Results, e)
 	if err != nil {
-		return plan.Known{}, fmt.Errorf("--from: %w", err)
+		return plan.EarlierResults{}, fmt.Errorf("--from: %w", err)
 	}
 	return k, nil
 }
@@ -127,13 +127,13 @@ const pilotBlocks = 4
 
 // pilot measures the primary cases of an experiment in a few blocks, if the user consents. The runs are kept in memory
 // only. Just their spread and durations are used, never the differences between targets.
-func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Known, error) {
+func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.EarlierResults, error) {
 	if err := x.askConsent(ctx, s, &o.yes); err != nil {
-		return plan.Known{}, err
+		return plan.EarlierResults{}, err
 	}
 	c, e := x.config, x.config.Experiment
 	if _, err := x.begin(ctx, s.Err, o.share); err != nil {
-		return plan.Known{}, fmt.Errorf("--pilot: %w", err)
+		return plan.EarlierResults{}, fmt.Errorf("--pilot: %w", err)
 	}
 	p := e
 	p.Design.Blocks, p.Design.Looks, p.Design.Budget, p.Gates = pilotBlocks, nil, 0, nil
@@ -145,7 +145,7 @@ func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Kno
 		}
 	}
 	if plan.Comparisons(p) == 0 {
-		return plan.Known{}, errors.New("--pilot: there is nothing to decide: no primary case has two targets")
+		return plan.EarlierResults{}, errors.New("--pilot: there is nothing to decide: no primary case has two targets")
 	}
 	var m memorySink
 	c.Experiment, c.Sink, c.Decide = p, &m, nil
@@ -154,16 +154,16 @@ func (x *experiment) pilot(ctx context.Context, s Streams, o *options) (plan.Kno
 	left := notRestored(e, summary)
 	switch {
 	case err != nil || left != nil:
-		return plan.Known{}, failure("--pilot: %w", errors.Join(err, left))
+		return plan.EarlierResults{}, failure("--pilot: %w", errors.Join(err, left))
 	case summary.Stopped == runner.StopInterrupted:
-		return plan.Known{}, stopped(ctx, "; nothing is kept of a pilot")
+		return plan.EarlierResults{}, stopped(ctx, "; nothing is kept of a pilot")
 	case summary.Stopped == runner.StopUnavailable:
-		return plan.Known{}, failure("--pilot: %s", summary.Unavailable)
+		return plan.EarlierResults{}, failure("--pilot: %s", summary.Unavailable)
 	case summary.Runs == 0:
-		return plan.Known{}, failure("--pilot: no run succeeded: %s", m.failureReason(summary))
+		return plan.EarlierResults{}, failure("--pilot: no run succeeded: %s", m.failureReason(summary))
 	}
 	p.NotMeasured = summary.NotMeasured
-	return plan.Known{
+	return plan.EarlierResults{
 		Source:  plan.Source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total},
 		Results: result.Results{Experiment: p, Switches: m.switches, Sites: m.sites, Runs: m.runs},
 	}, nil

@@ -267,7 +267,7 @@ func writtenExperiment(t *testing.T, id string, only ...string) string {
 		if s.Values = []result.Value{result.NewValue(metric.Named(metric.Pods), 4)}; left(s.Target) {
 			continue
 		}
-		s.Warnings = []result.Warning{{Code: result.PlacesLeft, Text: "a pod is left"}}
+		s.Warnings = []result.Warning{{Code: result.SiteNotRemoved, Text: "a pod is left"}}
 		if err := w.WriteSite(s); err != nil {
 			t.Fatal(err)
 		}

@@ -52,13 +52,13 @@ func selftest(ctx context.Context, s Streams, tested family.Selftester) error {
 }
 
 func printCheck(s Streams, k family.Check) {
-	fmt.Fprintf(s.Out, "  %-44s %s\n", k.Name, k.Saw)
-	if k.Truth != "" {
+	fmt.Fprintf(s.Out, "  %-44s %s\n", k.Name, k.Measured)
+	if k.Expected != "" {
 		word := "ok"
 		if !k.Passed {
 			word = "FAILED"
 		}
-		fmt.Fprintf(s.Out, "  %-44s %s: %s\n", "", k.Truth, word)
+		fmt.Fprintf(s.Out, "  %-44s %s: %s\n", "", k.Expected, word)
 	}
 	if k.Reason != "" {
 		fmt.Fprintf(s.Out, "      %s\n", k.Reason)

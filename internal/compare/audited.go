@@ -50,19 +50,19 @@ func auditedRuns(r result.Results) *runTable {
 // are compared by blocks, and it counts the excluded blocks; otherwise it counts the excluded runs on the target shown.
 func (t *runTable) auditWarnings(caseName, metric, shown string, targets ...string) []Warning {
 	var list []Warning
-	var wrong []string
-	left := map[int]bool{}
+	var rules []string
+	excludedBlocks := map[int]bool{}
 	for block, have := range t.lastAttempt[caseName] {
 		for _, target := range targets {
 			r, ok := have[target]
 			if ok && r.Valid() && len(t.auditErrors[r.ID]) > 0 {
-				left[block] = true
-				wrong = append(wrong, t.auditErrors[r.ID]...)
+				excludedBlocks[block] = true
+				rules = append(rules, t.auditErrors[r.ID]...)
 			}
 		}
 	}
-	if len(left) > 0 {
-		w := Warning{Code: BlocksExcluded, Count: len(left), Rules: sortedDistinct(wrong)}
+	if len(excludedBlocks) > 0 {
+		w := Warning{Code: BlocksExcluded, Count: len(excludedBlocks), Rules: sortedDistinct(rules)}
 		if shown != "" {
 			w.Code, w.Targets = RunsExcluded, []string{shown}
 		}

@@ -53,7 +53,7 @@ func ownValues(metric string, runs map[int]*result.Run) (values []float64, u uni
 
 // newBox computes the statistics of a box from at least one value.
 func newBox(b Box, values []float64) Box {
-	values = stats.Settle(values)[0]
+	values = stats.EqualiseRounding(values)[0]
 	s := stats.Summarise(values)
 	b.Runs, b.Beyond = s.N, []Number{}
 	b.Lowest, b.Q1, b.Median, b.Q3, b.Highest = Number(s.Q1), Number(s.Q1), Number(s.Median), Number(s.Q3), Number(s.Q3)

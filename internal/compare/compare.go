@@ -54,7 +54,7 @@ func (p analysisPlan) compare(r result.Results) Comparison {
 // itself.
 func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result.Fact, before, after []Warning) {
 	c.Primaries = t.primaries()
-	compareCase, judge, change := t.compareCase, t.judge, t.readChange
+	compareCase, judge, change := t.compareCase, t.estimateRow, t.readChange
 	u := unpaired{t, c.Primaries, map[Unmatched]bool{}}
 	if !c.Paired {
 		compareCase, judge, change = u.compareCase, t.judgeUnpaired, u.readChange
@@ -79,7 +79,7 @@ func (c *Comparison) fill(t *runTable, p analysisPlan, facts map[string][]result
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, slices.Concat(before, t.selectionWarnings(), u.unmatchedMetrics(), after)...)
 	for _, v := range t.targetPairs {
-		if v.baseline == t.against(v.target) {
+		if v.baseline == t.baselineOf(v.target) {
 			a, b := t.constantRunFacts(v)
 			c.addDifferences(v.target, slices.Concat(facts[v.baseline], a), slices.Concat(facts[v.target], b))
 		}

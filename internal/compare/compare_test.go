@@ -846,7 +846,7 @@ func TestExploratoryEquivalence(t *testing.T) {
 }
 
 func TestWarningsOfOtherMetricsAreNotARowsOwn(t *testing.T) {
-	got := about("p99", []result.Warning{
+	got := warningsAbout("p99", []result.Warning{
 		{Code: result.FewSamples, Metric: "p99.9", Text: "p99.9 needs 3688 operations, there were 9: left out"},
 		{Code: result.FewSamples, Metric: "p99", Text: "p99 needs 368 operations"},
 		{Code: result.SomeFailed, Text: "p99.9 of the requests"},

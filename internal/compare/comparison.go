@@ -50,8 +50,8 @@ type Comparison struct {
 
 	Comparisons []Row                `json:"comparisons"` // primaries first, then in the order of the plan
 	NotMeasured []result.NotMeasured `json:"not_measured"`
-	// AlsoDiffers lists, by target, the other facts that differ from the baseline's. A fact that is unknown on one side is
-	// listed as "name (unknown)".
+	// AlsoDiffers lists, by target, the other facts that differ from the baseline's. A fact that is unknown on one side
+	// is listed as "name (unknown)".
 	AlsoDiffers map[string][]string     `json:"also_differs"`
 	Differences map[string][]Difference `json:"differences"` // the same with both values
 	Findings    []audit.Finding         `json:"findings"`
@@ -71,7 +71,7 @@ type Comparison struct {
 	// Limits compares measurements with limits of resources that facts state; left out of the JSON if there are none.
 	Limits []Limit `json:"limits,omitempty"`
 	// Subjects holds the outcome of targets in groups of cases; left out of the JSON if there are none.
-	Subjects []Subject `json:"subjects,omitempty"`
+	Subjects []GroupOutcome `json:"subjects,omitempty"`
 	// Objectives holds the published service level objectives for what was measured; left out of the JSON if there are
 	// none.
 	Objectives []Objective `json:"objectives,omitempty"`
@@ -80,8 +80,8 @@ type Comparison struct {
 
 	// Sessions lists the sessions with runs, if the experiment was resumed; otherwise left out of the JSON.
 	Sessions []Session `json:"sessions,omitempty"`
-	// Visits lists the visits that found their target changed, if targets were measured in turn; otherwise left out of the
-	// JSON.
+	// Visits lists the visits that found their target changed, if targets were measured in turn; otherwise left out of
+	// the JSON.
 	Visits []Visit `json:"visits,omitempty"`
 
 	Targets  []TargetRuns `json:"targets"`
@@ -145,7 +145,8 @@ type Group struct {
 	Level    float64       `json:"level"`    // minimum confidence of each pair's interval
 	Declared bool          `json:"declared"` // all pairs were planned; otherwise the letters are exploratory
 	Members  []Member      `json:"members"`
-	// Conclusion expresses in words what the letters show: which targets are best or last, and which cannot be told apart.
+	// Conclusion expresses in words what the letters show: which targets are best or last, and which cannot be told
+	// apart.
 	Conclusion string `json:"conclusion"`
 }
 

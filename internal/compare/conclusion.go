@@ -98,9 +98,9 @@ func (r wording) singleTier(tier []int) string {
 	case of.different > 0:
 		return r.orderClaims(tier, "")
 	case of.equivalent == of.pairs:
-		return "all are equivalent within " + margin(r.delta)
+		return "all are equivalent within " + marginText(r.delta)
 	case of.equivalent > 0:
-		return "no two can be told apart, or they differ by less than " + matters(r.delta)
+		return "no two can be told apart, or they differ by less than " + deltaText(r.delta)
 	}
 	return "nothing can be told apart"
 }
@@ -166,11 +166,11 @@ func (r wording) countPairs(tier []int) pairCounts {
 func (r wording) equivalenceWords(of pairCounts) string {
 	switch of.equivalent {
 	case of.pairs:
-		return "are equivalent within " + margin(r.delta)
+		return "are equivalent within " + marginText(r.delta)
 	case 0:
 		return "cannot be told apart"
 	}
-	return "cannot be told apart or differ by less than " + matters(r.delta)
+	return "cannot be told apart or differ by less than " + deltaText(r.delta)
 }
 
 // orderClaims lists for each target of a tier the ones that it is ahead of, then describes all other pairs. whose
@@ -202,11 +202,11 @@ func (r wording) remainingWords(of pairCounts, whose string) string {
 	case left == 0:
 		return ""
 	case of.equivalent == left:
-		return fmt.Sprintf("any other two%s are equivalent within %s", whose, margin(r.delta))
+		return fmt.Sprintf("any other two%s are equivalent within %s", whose, marginText(r.delta))
 	case of.equivalent == 0:
 		return fmt.Sprintf("no other two%s can be told apart", whose)
 	}
-	return fmt.Sprintf("no other two%s can be told apart, or they differ by less than %s", whose, matters(r.delta))
+	return fmt.Sprintf("no other two%s can be told apart, or they differ by less than %s", whose, deltaText(r.delta))
 }
 
 // list joins the names of targets: "a, b and c".

@@ -163,7 +163,7 @@ func warnOrder(r *Row, s sides, a, b map[int]*result.Run, alpha float64) {
 	if a[s.blocks[0]].Visit > 0 {
 		code = OrderOfVisits
 	}
-	if both := stats.Settle(before, after); stats.Unpaired(both[0], both[1], alpha).P <= alpha {
+	if both := stats.EqualiseRounding(before, after); stats.Unpaired(both[0], both[1], alpha).P <= alpha {
 		r.warn(Warning{Code: code, Targets: []string{r.Target, r.Baseline},
 			After: Number(fraction(stats.Median(after))), Before: Number(fraction(stats.Median(before)))})
 	}
@@ -174,7 +174,7 @@ func (t *runTable) runWarnings(r Row, a, b map[int]*result.Run) []Warning {
 	both, first := warningCounts{}, warningCounts{}
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, block := range slices.Sorted(maps.Keys(runs)) {
-			warnings := about(r.Metric, runs[block].Warnings)
+			warnings := warningsAbout(r.Metric, runs[block].Warnings)
 			both.add(warnings)
 			if side == 0 {
 				first.add(warnings)
@@ -205,8 +205,8 @@ func (r Row) counts(baseline, ofBaseline, target, ofTarget int) []TargetCount {
 	return []TargetCount{{r.Baseline, baseline, ofBaseline}, {r.Target, target, ofTarget}}
 }
 
-// about returns the warnings without those about another metric.
-func about(metric string, warnings []result.Warning) []result.Warning {
+// warningsAbout returns the warnings without those about another metric.
+func warningsAbout(metric string, warnings []result.Warning) []result.Warning {
 	other := func(w result.Warning) bool { return w.Metric != "" && w.Metric != metric }
 	return slices.DeleteFunc(slices.Clone(warnings), other)
 }

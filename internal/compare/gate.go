@@ -142,8 +142,8 @@ func (g Gate) CheckUnit(what string, u unit.Unit) error {
 	return fmt.Errorf("has a limit in %s, and %s is in %s", g.Unit, what, u)
 }
 
-// words describes what the gate allows, for a metric in the unit u.
-func (g Gate) words(u unit.Unit) string {
+// describe describes what the gate allows, for a metric in the unit u.
+func (g Gate) allowedText(u unit.Unit) string {
 	side := "at least "
 	if g.Most {
 		side = "at most "
@@ -153,7 +153,7 @@ func (g Gate) words(u unit.Unit) string {
 		if g.Limit >= 0 {
 			sign = "+"
 		}
-		return side + sign + strings.TrimPrefix(margin(g.Limit), "±")
+		return side + sign + strings.TrimPrefix(marginText(g.Limit), "±")
 	}
 	if g.Unit != unit.Count {
 		u = g.Unit
@@ -169,11 +169,11 @@ func (g Gate) words(u unit.Unit) string {
 type subject struct {
 	result.Target
 	has            func(result.Case) bool
-	change, median func(d demand, alpha float64) reading
+	change, median func(d gateCheck, alpha float64) reading
 }
 
-// A demand is a gate applied to a metric of a case on one target.
-type demand struct {
+// A gateCheck is a gate applied to a metric of a case on one target.
+type gateCheck struct {
 	Gate
 	rc     result.Case
 	metric string
@@ -181,8 +181,8 @@ type demand struct {
 }
 
 // demands returns the gates applied to the planned cases except bounds. A gate that matches nothing has no demands.
-func demands(gates []Gate, cases []result.Case, subjects []subject) []demand {
-	var all []demand
+func demands(gates []Gate, cases []result.Case, subjects []subject) []gateCheck {
+	var all []gateCheck
 	for _, g := range gates {
 		for _, rc := range cases {
 			if rc.Role == result.Bound || !result.Match(g.Case, rc.Name) {
@@ -194,7 +194,7 @@ func demands(gates []Gate, cases []result.Case, subjects []subject) []demand {
 			}
 			for _, s := range subjects {
 				if g.isAbout(s) && s.has(rc) {
-					all = append(all, demand{g, rc, metric, s})
+					all = append(all, gateCheck{g, rc, metric, s})
 				}
 			}
 		}
@@ -224,8 +224,8 @@ type reading struct {
 	drifts bool
 }
 
-// judge decides a demand; permanent reports whether it is open and more blocks cannot decide it.
-func (d demand) judge(alpha float64) (g Gated, permanent bool) {
+// decide decides a demand; permanent reports whether it is open and more blocks cannot decide it.
+func (d gateCheck) decide(alpha float64) (g Gated, permanent bool) {
 	read := d.target.median
 	if d.Change {
 		read = d.target.change
@@ -239,19 +239,19 @@ func (d demand) judge(alpha float64) (g Gated, permanent bool) {
 		g.CI = unbounded()
 	}
 	if r.why != "" {
-		g.Sentence = fmt.Sprintf("%s: open, %s; allowed is %s.", about, r.why, d.words(r.unit))
+		g.Sentence = fmt.Sprintf("%s: open, %s; allowed is %s.", about, r.why, d.allowedText(r.unit))
 		return g, r.permanent
 	}
 	if !r.drifts {
 		g.Outcome = d.allows(r.ci)
 	}
 	g.Sentence = fmt.Sprintf("%s %s; allowed is %s: %s%s.",
-		about, r.words(d.Change), d.words(r.unit), g.Outcome, g.doubt(r.drifts))
+		about, r.describe(d.Change), d.allowedText(r.unit), g.Outcome, g.openReason(r.drifts))
 	return g, false
 }
 
-// words describes the estimate and its interval.
-func (r reading) words(change bool) string {
+// describe describes the estimate and its interval.
+func (r reading) describe(change bool) string {
 	if change {
 		return fmt.Sprintf("changed by %s (%s, %s)", signed(r.estimate), interval(r.ci, r.level, signed), r.size)
 	}
@@ -259,8 +259,8 @@ func (r reading) words(change bool) string {
 	return fmt.Sprintf("has a median of %s (%s, %s)", value(r.estimate), interval(r.ci, r.level, value), r.size)
 }
 
-// doubt returns why a gate with an interval is open.
-func (g Gated) doubt(drifts bool) string {
+// openReason returns why a gate with an interval is open.
+func (g Gated) openReason(drifts bool) string {
 	switch {
 	case g.Outcome != Open:
 		return ""
@@ -280,7 +280,7 @@ func judgeAll(gates []Gate, cases []result.Case, subjects []subject, alpha float
 		matched := false
 		for _, d := range all {
 			if d.Gate == g {
-				one, _ := d.judge(alpha / float64(len(all)))
+				one, _ := d.decide(alpha / float64(len(all)))
 				judged, matched = append(judged, one), true
 			}
 		}
@@ -316,8 +316,8 @@ func (c Comparison) Outcome() Outcome {
 	return all
 }
 
-// find returns a value of the metric from the first block that has it.
-func find(metric string, sides ...map[int]*result.Run) (result.Value, bool) {
+// firstValue returns a value of the metric from the first block that has it.
+func firstValue(metric string, sides ...map[int]*result.Run) (result.Value, bool) {
 	for _, side := range sides {
 		for _, n := range blocks(side, side) {
 			if v, ok := side[n].Value(metric); ok {
@@ -334,10 +334,10 @@ func noReading(level float64, u unit.Unit, permanent bool, format string, a ...a
 }
 
 // subjects returns the targets of a table; change reads their changes.
-func (t *runTable) subjects(change func(d demand, alpha float64) reading) []subject {
+func (t *runTable) subjects(change func(d gateCheck, alpha float64) reading) []subject {
 	var all []subject
 	for _, x := range t.e.Targets {
-		of := targetPair{cmp.Or(t.against(x.Name), x.Name), x.Name}
+		of := targetPair{cmp.Or(t.baselineOf(x.Name), x.Name), x.Name}
 		s := subject{Target: x, median: t.readMedian,
 			has: func(rc result.Case) bool { return t.hasCase(rc, of) }}
 		if of.baseline != of.target {
@@ -349,13 +349,14 @@ func (t *runTable) subjects(change func(d demand, alpha float64) reading) []subj
 }
 
 // readChange reads the change compared with the baseline, with its repeated interval.
-func (t *runTable) readChange(d demand, alpha float64) reading {
+func (t *runTable) readChange(d gateCheck, alpha float64) reading {
 	of := targetPair{t.e.Baseline, d.target.Name}
 	a, b := t.valid(d.rc.Name, of.baseline), t.valid(d.rc.Name, of.target)
 	if len(blocks(a, b)) == 0 {
-		return noReading(1-alpha, "", false, "no block has a valid run on both sides%s", t.reason(d.rc.Name, of.target))
+		return noReading(1-alpha, "", false, "no block has a valid run on both sides%s",
+			t.notMeasuredReason(d.rc.Name, of.target))
 	}
-	v, ok := find(d.metric, b, a)
+	v, ok := firstValue(d.metric, b, a)
 	if !ok {
 		return noReading(1-alpha, "", true, "no run has it")
 	}
@@ -379,11 +380,12 @@ func (r Row) reading(s sides, ok bool, alpha, delta float64) reading {
 			"values of 0 have no ratio, only a limit on the value itself can be decided")
 	}
 	r.estimate(e, alpha, delta)
-	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit, size: size(few, !unpaired)}
+	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit,
+		size: sampleSizeText(few, !unpaired)}
 }
 
-// reason returns why the plan gave up a case on a target, as the end of a sentence.
-func (t *runTable) reason(caseName, target string) string {
+// notMeasuredReason returns why the plan gave up a case on a target, as the end of a sentence.
+func (t *runTable) notMeasuredReason(caseName, target string) string {
 	for _, n := range t.e.NotMeasured {
 		if n.Covers(target, caseName) {
 			return " (" + strings.TrimRight(n.Reason, ". ") + ")"
@@ -399,13 +401,13 @@ func (t *runTable) reason(caseName, target string) string {
 const driftAlpha = 0.01
 
 // readMedian reads the median over the valid runs on a target. Each look has its share of alpha.
-func (t *runTable) readMedian(d demand, alpha float64) reading {
-	level := 1 - alpha/float64(max(1, len(t.of(d.target.Name).e.Design.Looks)))
+func (t *runTable) readMedian(d gateCheck, alpha float64) reading {
+	level := 1 - alpha/float64(max(1, len(t.tableOf(d.target.Name).e.Design.Looks)))
 	runs := t.valid(d.rc.Name, d.target.Name)
 	if len(runs) == 0 {
-		return noReading(level, "", false, "there is no valid run%s", t.reason(d.rc.Name, d.target.Name))
+		return noReading(level, "", false, "there is no valid run%s", t.notMeasuredReason(d.rc.Name, d.target.Name))
 	}
-	v, ok := find(d.metric, runs)
+	v, ok := firstValue(d.metric, runs)
 	if !ok {
 		return noReading(level, "", true, "no run has it")
 	}
@@ -419,10 +421,10 @@ func (t *runTable) readMedian(d demand, alpha float64) reading {
 }
 
 // readChange reads the change between two samples of runs.
-func (u unpaired) readChange(d demand, alpha float64) reading {
-	of := targetPair{u.against(d.target.Name), d.target.Name}
+func (u unpaired) readChange(d gateCheck, alpha float64) reading {
+	of := targetPair{u.baselineOf(d.target.Name), d.target.Name}
 	a, b := u.valid(d.rc.Name, of.baseline), u.valid(d.rc.Name, of.target)
-	v, ok := find(d.metric, b, a)
+	v, ok := firstValue(d.metric, b, a)
 	if !ok {
 		return noReading(1-alpha, "", true, "no run has it")
 	}

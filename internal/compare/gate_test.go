@@ -83,7 +83,7 @@ func FuzzParseGate(f *testing.F) {
 		if again, err := ParseGate(g.Text); err != nil || again != g {
 			t.Errorf("%q: %+v, read from its own text %+v (%v)", text, g, again, err)
 		}
-		if g.Case == "" || g.Change && (g.Limit <= -1 || g.Unit != unit.Ratio) || g.words(unit.Second) == "" {
+		if g.Case == "" || g.Change && (g.Limit <= -1 || g.Unit != unit.Ratio) || g.allowedText(unit.Second) == "" {
 			t.Errorf("%q: %+v", text, g)
 		}
 	})

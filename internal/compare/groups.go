@@ -125,8 +125,8 @@ func rowOf(rows map[comparisonKey]Row, r Row) Row {
 	return r
 }
 
-// judge sets the interval and the p of a row from the blocks that both of its targets have.
-func (t *runTable) judge(r *Row, v result.Value, alpha float64) {
+// estimateRow sets the interval and the p of a row from the blocks that both of its targets have.
+func (t *runTable) estimateRow(r *Row, v result.Value, alpha float64) {
 	s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
 	if e, ratio := s.ratio(alpha); ok && ratio {
 		r.estimate(e, alpha, t.e.Design.Delta)

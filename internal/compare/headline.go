@@ -14,8 +14,8 @@ import (
 
 // Limits of a headline's length.
 const (
-	mostQuantities = 3 // quantities listed for a target
-	mostDetailed   = 2 // number of targets up to which their changes are given
+	mostQuantities     = 3 // quantities listed for a target
+	maxDetailedTargets = 2 // number of targets up to which their changes are given
 )
 
 // A record holds the outcome of the comparisons of a target with a baseline.
@@ -60,13 +60,13 @@ func headline(c Comparison, cases []result.Case) string {
 		all = append(all, t.counts.baseline, t.targets[0])
 	}
 	short := prose.Unprefixed(all)
-	detailed := len(list) <= mostDetailed
+	detailed := len(list) <= maxDetailedTargets
 	if !detailed {
-		list = merged(list)
+		list = mergeEqualOutcomes(list)
 	}
 	var clauses []string
 	for _, t := range list {
-		words := t.words(short, c.Delta)
+		words := t.clause(short, c.Delta)
 		if changes := changeWords(t.changes); detailed && changes != "" {
 			words += ": " + changes
 		}
@@ -114,12 +114,12 @@ func (t *record) add(r Row, quantity string) {
 		} else {
 			n.worse++
 		}
-		t.changes = addTo(t.changes, quantity, r.Unit, float64(r.Change))
+		t.changes = extendRange(t.changes, quantity, r.Unit, float64(r.Change))
 	}
 }
 
-// addTo extends the range of a quantity by a value.
-func addTo(list []rangeWords, quantity string, u unit.Unit, v float64) []rangeWords {
+// extendRange extends the range of a quantity by a value.
+func extendRange(list []rangeWords, quantity string, u unit.Unit, v float64) []rangeWords {
 	i := slices.IndexFunc(list, func(r rangeWords) bool { return r.quantity == quantity && r.unit == u })
 	if i < 0 {
 		return append(list, rangeWords{quantity, u, v, v})
@@ -128,8 +128,8 @@ func addTo(list []rangeWords, quantity string, u unit.Unit, v float64) []rangeWo
 	return list
 }
 
-// merged combines targets with equal outcomes.
-func merged(list []record) []record {
+// mergeEqualOutcomes combines targets with equal outcomes.
+func mergeEqualOutcomes(list []record) []record {
 	var kept []record
 	for _, t := range list {
 		if i := slices.IndexFunc(kept, func(k record) bool { return k.counts == t.counts }); i >= 0 {
@@ -141,8 +141,8 @@ func merged(list []record) []record {
 	return kept
 }
 
-// words returns the clause of a record: "vxlan is slower than native in 2 of 3 cases and undecided in 1".
-func (t record) words(short map[string]string, delta float64) string {
+// clause returns the clause of a record: "vxlan is slower than native in 2 of 3 cases and undecided in 1".
+func (t record) clause(short map[string]string, delta float64) string {
 	worse, better := "worse", "better"
 	if t.counts.speed {
 		worse, better = "slower", "faster"
@@ -155,7 +155,8 @@ func (t record) words(short map[string]string, delta float64) string {
 	}{
 		{n.worse, worse + " than " + baseline, worse},
 		{n.better, better + " than " + baseline, better},
-		{n.equivalent, "equivalent to " + baseline + " within " + margin(delta), "equivalent within " + margin(delta)},
+		{n.equivalent, "equivalent to " + baseline + " within " + marginText(delta),
+			"equivalent within " + marginText(delta)},
 		{n.undecided, "undecided against " + baseline, "undecided"},
 	}
 	var words []string
@@ -217,8 +218,8 @@ func measuredHeadline(c Comparison, cases []result.Case) string {
 	for _, m := range c.Medians {
 		of := planned[m.Case]
 		if m.Role == role && m.Metric == of.Metric && m.Median.Known() {
-			v, u := unit.Spoken(float64(m.Median), m.Unit, of.Load.Volume)
-			list = addTo(list, cmp.Or(of.Words.Quantity, m.Metric), u, v)
+			v, u := unit.ForDisplay(float64(m.Median), m.Unit, of.Load.Volume)
+			list = extendRange(list, cmp.Or(of.Words.Quantity, m.Metric), u, v)
 		}
 	}
 	var words []string

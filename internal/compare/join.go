@@ -400,7 +400,7 @@ func (j Joined) partWarnings(t *runTable) []Warning {
 	var list []Warning
 	var labels [][]string
 	for _, p := range j.parts {
-		part := t.of(p.Experiment.Baseline)
+		part := t.tableOf(p.Experiment.Baseline)
 		for _, w := range slices.Concat(experimentWarnings(p.Experiment), part.warnings, part.sharedWarnings.warnings(),
 			siteWarnings(p.Sites), part.designWarnings()) {
 			i := slices.IndexFunc(list, w.Equal)

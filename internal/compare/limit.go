@@ -102,7 +102,7 @@ func (t *runTable) limitsOf(rc result.Case, target string, facts []result.Fact) 
 // sentence describes the limit in words, with the units that are usual for storage.
 func (l Limit) sentence() string {
 	spoken := func(n Number) string {
-		return unit.Format(unit.Spoken(float64(n), l.Unit, l.Resource != audit.LinkRate))
+		return unit.Format(unit.ForDisplay(float64(n), l.Unit, l.Resource != audit.LinkRate))
 	}
 	text := fmt.Sprintf("%s, %s: %s in %s, %.0f %% of %s", l.Target, l.Resource, spoken(l.Median), l.Case, 100*l.Share,
 		spoken(l.Limit))

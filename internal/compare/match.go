@@ -20,10 +20,10 @@ func (u unpaired) unmatchedMetrics() []Warning {
 		})}}
 }
 
-// shared lists the metrics that the runs of both sides have in one unit, the case's own first, and those that are
-// compared with nothing: metrics that only one side has in that unit, and the case's own if neither side records which
-// direction is better. A direction that only one side records counts for both.
-func shared(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
+// commonMetrics lists the metrics that the runs of both sides have in one unit, the case's own first, and those that
+// are compared with nothing: metrics that only one side has in that unit, and the case's own if neither side records
+// which direction is better. A direction that only one side records counts for both.
+func commonMetrics(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
 	sides := [2][]result.Value{quantities(a), quantities(b)}
 	matched := make([]bool, len(sides[1]))
 	for _, x := range sides[0] {

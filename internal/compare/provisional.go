@@ -45,7 +45,7 @@ func (p analysisPlan) provisional(e result.Experiment, done int, runs []result.R
 // provisionalRow returns the row of the case's own metric; false before there is a pair.
 func (s interimAnalysis) provisionalRow(rc result.Case, of targetPair, going bool) (Row, bool) {
 	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
-	v, ok := find(rc.Metric, a, b)
+	v, ok := firstValue(rc.Metric, a, b)
 	if !ok {
 		return Row{}, false
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSiteDoubts(t *testing.T) {
-	left := func(text string) []result.Warning { return []result.Warning{{Code: result.PlacesLeft, Text: text}} }
+	left := func(text string) []result.Warning { return []result.Warning{{Code: result.SiteNotRemoved, Text: text}} }
 	sites := []result.Site{
 		{Target: "lab:native"},
 		{Target: "kube:a", Warnings: left("pod x is left")},
@@ -31,7 +31,7 @@ func TestSiteDoubts(t *testing.T) {
 func TestSitesWarn(t *testing.T) {
 	w := scenario(8, 1)
 	r := result.Results{Experiment: w.e, Runs: w.runs, Sites: []result.Site{{
-		Target: w.e.Baseline, Warnings: []result.Warning{{Code: result.PlacesLeft, Text: "pod x is left"}},
+		Target: w.e.Baseline, Warnings: []result.Warning{{Code: result.SiteNotRemoved, Text: "pod x is left"}},
 	}}}
 	c, err := Compare(r)
 	if err != nil {

@@ -23,7 +23,7 @@ type sides struct {
 
 // settle returns s with values made equal that differ only in their last bits.
 func (s sides) settle() sides {
-	both := stats.Settle(s.baseline, s.target)
+	both := stats.EqualiseRounding(s.baseline, s.target)
 	s.baseline, s.target = both[0], both[1]
 	return s
 }
@@ -50,7 +50,7 @@ func (t *runTable) upToLook(s sides, caseName string) sides {
 	}
 	reached := stats.Reached(t.look, len(s.blocks))
 	if reached == 0 {
-		s.look = stats.Unlooked{Design: t.look}
+		s.look = stats.DesignFromFirstLook{Design: t.look}
 		return s
 	}
 	return s.firstPairs(reached)
@@ -208,7 +208,7 @@ func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sid
 		x, y := result.Value{}, result.Value{}
 		x, okX := a[n].Value(v.Metric)
 		y, okY := b[n].Value(v.Metric)
-		if okX && !alike(x, v) || okY && !alike(y, v) {
+		if okX && !sameUnitAndDirection(x, v) || okY && !sameUnitAndDirection(y, v) {
 			r.warn(Warning{Code: BlockUnitDiffers, Block: n, Metrics: []string{v.Metric}, Units: []unit.Unit{x.Unit, y.Unit}})
 			return sides{}, false
 		}
@@ -232,7 +232,7 @@ func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sid
 	return s, true
 }
 
-func alike(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
+func sameUnitAndDirection(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
 
 // fill sets all fields that follow from the pairs of values.
 func (r *Row) fill(s sides, alpha, delta float64) {

@@ -95,8 +95,8 @@ func (t *runTable) add(r *result.Run) {
 	}
 }
 
-// of returns the table of the experiment in which a target was measured.
-func (t *runTable) of(target string) *runTable {
+// tableOf returns the table of the experiment in which a target was measured.
+func (t *runTable) tableOf(target string) *runTable {
 	if part := t.byTarget[target]; part != nil {
 		return part
 	}
@@ -108,13 +108,13 @@ func (t *runTable) hasCase(rc result.Case, v targetPair) bool {
 	if t.byTarget == nil {
 		return true
 	}
-	_, a := t.of(v.baseline).e.Case(rc.Name)
-	_, b := t.of(v.target).e.Case(rc.Name)
+	_, a := t.tableOf(v.baseline).e.Case(rc.Name)
+	_, b := t.tableOf(v.target).e.Case(rc.Name)
 	return a && b
 }
 
-// against returns the baseline of a target, "" if the target is not compared.
-func (t *runTable) against(target string) string {
+// baselineOf returns the baseline of a target, "" if the target is not compared.
+func (t *runTable) baselineOf(target string) string {
 	for _, v := range t.targetPairs {
 		if v.target == target {
 			return v.baseline
@@ -139,7 +139,7 @@ func (t *runTable) primaries() int {
 // valid returns the valid runs of the last attempts of a case on a target, by block, without those that the audit
 // excludes.
 func (t *runTable) valid(caseName, target string) map[int]*result.Run {
-	t = t.of(target)
+	t = t.tableOf(target)
 	runs := map[int]*result.Run{}
 	for block, have := range t.lastAttempt[caseName] {
 		if r, ok := have[target]; ok && r.Valid() && len(t.auditErrors[r.ID]) == 0 {

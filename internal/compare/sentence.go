@@ -33,13 +33,13 @@ func signed(fraction float64) string {
 	return percent(0)
 }
 
-// margin formats delta: 0.02 is "±2 %".
-func margin(delta float64) string {
+// marginText formats delta: 0.02 is "±2 %".
+func marginText(delta float64) string {
 	return "±" + strconv.FormatFloat(math.Round(delta*1e6)/1e4, 'f', -1, 64) + " %"
 }
 
-// matters formats delta without its sign.
-func matters(delta float64) string { return strings.TrimPrefix(margin(delta), "±") }
+// deltaText formats delta without its sign.
+func deltaText(delta float64) string { return strings.TrimPrefix(marginText(delta), "±") }
 
 // sentence describes a row in plain words, with its change, interval, delta and blocks. It never claims that there is
 // no difference.
@@ -61,12 +61,12 @@ func verdictWords(r Row, paired bool, delta float64) string {
 	case r.Blocks == 0:
 		return against + "; there is nothing to compare."
 	case r.Shift == nil && !r.Change.Known() && r.BaselineMedian == 0:
-		return fmt.Sprintf("%s; both are 0 (%s).", against, size(r.Blocks, paired))
+		return fmt.Sprintf("%s; both are 0 (%s).", against, sampleSizeText(r.Blocks, paired))
 	case r.Shift != nil:
 		return against + shiftWords(r, paired)
 	case r.Verdict == Equivalent:
 		return fmt.Sprintf("%s is equivalent to %s within %s (change %s, %s)%s.",
-			subject, r.Baseline, margin(delta), signed(float64(r.Change)), evidence(r, paired), equivalentWords(r))
+			subject, r.Baseline, marginText(delta), signed(float64(r.Change)), evidence(r, paired), equivalentWords(r))
 	case r.Verdict == Different:
 		way := "higher"
 		if r.Change < 0 {
@@ -76,7 +76,7 @@ func verdictWords(r Row, paired bool, delta float64) string {
 			subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r, delta))
 	}
 	words := fmt.Sprintf("%s; estimated change %s (%s), where %s matter",
-		against, signed(float64(r.Change)), evidence(r, paired), matters(delta))
+		against, signed(float64(r.Change)), evidence(r, paired), deltaText(delta))
 	if r.BlocksNeeded > 0 {
 		words += fmt.Sprintf("; about %d blocks would decide", Roughly(r.BlocksNeeded))
 	}
@@ -94,7 +94,7 @@ func Roughly(n int) int {
 
 // evidence returns the interval and the number of blocks.
 func evidence(r Row, paired bool) string {
-	return interval(r.CI, r.Level, signed) + ", " + size(r.Blocks, paired)
+	return interval(r.CI, r.Level, signed) + ", " + sampleSizeText(r.Blocks, paired)
 }
 
 func interval(ci Interval, level float64, format func(float64) string) string {
@@ -104,7 +104,7 @@ func interval(ci Interval, level float64, format func(float64) string) string {
 	return fmt.Sprintf("%s CI %s to %s", stats.Percent(level), format(ci.Lo), format(ci.Hi))
 }
 
-func size(n int, paired bool) string {
+func sampleSizeText(n int, paired bool) string {
 	switch {
 	case !paired:
 		return fmt.Sprintf("unpaired, at least %s each", unit.Plural(n, "run"))
@@ -124,9 +124,9 @@ func equivalentWords(r Row) string {
 // differentWords compares a difference with the smallest one that matters.
 func differentWords(r Row, delta float64) string {
 	if r.CI.Lo < delta && r.CI.Hi > -delta {
-		return fmt.Sprintf(", perhaps by less than the %s that matter", matters(delta))
+		return fmt.Sprintf(", perhaps by less than the %s that matter", deltaText(delta))
 	}
-	return fmt.Sprintf(", by more than the %s that matter", matters(delta))
+	return fmt.Sprintf(", by more than the %s that matter", deltaText(delta))
 }
 
 // shiftWords describes values without a ratio by their medians and their difference.
@@ -140,7 +140,7 @@ func shiftWords(r Row, paired bool) string {
 	}
 	return fmt.Sprintf("; values of 0 have no ratio, the median is %s against %s, the difference %s (%s, %s).",
 		value(float64(r.TargetMedian)), value(float64(r.BaselineMedian)), difference(float64(r.Shift.Estimate)),
-		interval(r.Shift.CI, r.Level, difference), size(r.Blocks, paired))
+		interval(r.Shift.CI, r.Level, difference), sampleSizeText(r.Blocks, paired))
 }
 
 // summary counts the verdicts in a sentence.
@@ -157,7 +157,7 @@ func summary(c Comparison) string {
 		return "No comparison was declared primary; everything here is exploratory."
 	}
 	words := fmt.Sprintf("%s: %d different, %d equivalent within %s, %d undecided", unit.Plural(c.Primaries,
-		"primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
+		"primary comparison"), counts[Different], counts[Equivalent], marginText(c.Delta), counts[Undecided])
 	if missing := c.Primaries - len(rows); missing > 0 {
 		words += fmt.Sprintf(", %d not measured", missing)
 	}

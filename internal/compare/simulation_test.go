@@ -38,8 +38,8 @@ func loseShare(share float64, from int) func(int, float64, *rand.Rand) bool {
 // loseSlow invalidates the slow runs of all targets.
 func loseSlow(_ int, noise float64, _ *rand.Rand) bool { return noise > 1 }
 
-// memory is the share of the drift that is left at the next run.
-const memory = 0.9
+// driftCorrelation is the share of the drift that is left at the next run.
+const driftCorrelation = 0.9
 
 func normal(r *rand.Rand) float64 { return r.NormFloat64() }
 
@@ -74,10 +74,10 @@ func (n simulatedExperiment) experiment() result.Experiment {
 // An experimentInProgress holds the state of a simulated experiment.
 type experimentInProgress struct {
 	simulatedExperiment
-	e       result.Experiment
-	random  *rand.Rand
-	weather float64 // the drift now
-	runs    []result.Run
+	e      result.Experiment
+	random *rand.Rand
+	drift  float64 // the drift now
+	runs   []result.Run
 }
 
 // block measures the remaining cases in random order, each on all targets in random order. It ends when the number of
@@ -92,9 +92,9 @@ func (m *experimentInProgress) block(block, budget int, names []string) (ended b
 		}
 		noise := m.noise[c%len(m.noise)]
 		for slot, t := range m.random.Perm(m.targets) {
-			m.weather = memory*m.weather + m.drift*math.Sqrt(1-memory*memory)*m.random.NormFloat64()
+			m.drift = driftCorrelation*m.drift + m.drift*math.Sqrt(1-driftCorrelation*driftCorrelation)*m.random.NormFloat64()
 			tail := m.tails(m.random)
-			value := m.weather + m.trend*float64(block)/30 + noise*tail
+			value := m.drift + m.trend*float64(block)/30 + noise*tail
 			if t > 0 {
 				value += m.effect
 			}

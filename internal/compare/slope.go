@@ -29,8 +29,8 @@ type Slope struct {
 	Estimate Number   `json:"estimate"` // in the metric's unit
 	CI       Interval `json:"ci"`
 	Level    float64  `json:"level"`
-	// Verdict is different if the interval excludes 0, and equivalent if the change from the first point to the last lies
-	// within ± delta of the first point's median.
+	// Verdict is different if the interval excludes 0, and equivalent if the change from the first point to the last
+	// lies within ± delta of the first point's median.
 	Verdict   Verdict   `json:"verdict"`
 	Direction Direction `json:"direction"`
 	Bent      bool      `json:"bent"` // the inner points deviate significantly from a straight line
@@ -191,7 +191,7 @@ func (s *Slope) sentence(delta float64) string {
 	}
 	switch s.Verdict {
 	case Equivalent:
-		text = fmt.Sprintf("%s is flat within %s %s %s: %s.", of, margin(delta), between, s.Option, text)
+		text = fmt.Sprintf("%s is flat within %s %s %s: %s.", of, marginText(delta), between, s.Option, text)
 	case Different:
 		text = fmt.Sprintf("%s %s with the number of %s, %s: %s.", of, verb, s.Option, between, text)
 	default:

@@ -111,27 +111,27 @@ func (s interimAnalysis) addDecided(stopped stopBlocks) {
 	})
 	primaries, all := true, true
 	isPlanned := slices.ContainsFunc(s.e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
-	var settled []string
+	var stopping []string
 	for _, rc := range s.e.Cases {
 		if rc.Role == result.Bound || stopped[rc.Name] != 0 {
 			continue
 		}
 		compared, gated := !open[rc.Name], gated[rc.Name]
 		if compared && gated {
-			settled = append(settled, rc.Name)
+			stopping = append(stopping, rc.Name)
 		}
 		all = all && compared && gated
 		primaries = primaries && gated && (compared || rc.Role != result.Primary)
 	}
 	if all || isPlanned && primaries {
-		settled = nil
+		stopping = nil
 		for _, rc := range s.e.Cases {
 			if rc.Role != result.Bound && stopped[rc.Name] == 0 {
-				settled = append(settled, rc.Name)
+				stopping = append(stopping, rc.Name)
 			}
 		}
 	}
-	for _, name := range settled {
+	for _, name := range stopping {
 		stopped[name] = s.lookBlocks
 	}
 }
@@ -140,7 +140,7 @@ func (s interimAnalysis) addDecided(stopped stopBlocks) {
 type interimAnalysis struct {
 	*runTable
 	primaries int
-	demands   []demand
+	demands   []gateCheck
 }
 
 // interimAt returns the analysis at the look after at blocks. A case that stopped earlier has only the blocks up to its
@@ -218,7 +218,7 @@ func (s interimAnalysis) addUndecidedExploratory(rows map[comparisonKey]Row, ope
 // whether more blocks may help: a metric that no run has stays missing.
 func (s interimAnalysis) row(rc result.Case, of targetPair) (r Row, judged, pending bool) {
 	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
-	v, ok := find(rc.Metric, a, b)
+	v, ok := firstValue(rc.Metric, a, b)
 	if !ok {
 		return r, false, !shareBlock(a, b)
 	}
@@ -257,7 +257,7 @@ func (s interimAnalysis) gatesDecided(rc result.Case) bool {
 		if d.rc.Name != rc.Name || s.isGivenUp(rc, targetPair{s.e.Baseline, d.target.Name}) {
 			continue
 		}
-		if g, lost := d.judge(s.e.Design.Alpha / float64(len(s.demands))); g.Outcome == Open && !lost {
+		if g, lost := d.decide(s.e.Design.Alpha / float64(len(s.demands))); g.Outcome == Open && !lost {
 			return false
 		}
 	}

@@ -47,8 +47,8 @@ func (w *world) plan(t *testing.T, look stats.Design) analysisPlan {
 	return p
 }
 
-// decided returns the cases that continue after done blocks.
-func decided(t *testing.T, look stats.Design, w *world, done int) string {
+// remaining returns the cases that continue after done blocks.
+func remaining(t *testing.T, look stats.Design, w *world, done int) string {
 	t.Helper()
 	return strings.Join(w.plan(t, look).remainingAfter(w.e, done, w.runs), " ")
 }
@@ -60,7 +60,7 @@ func TestStoppingWithoutLooks(t *testing.T) {
 	w.addCase(bound, result.Bound, "p50")
 	w.measure(rr, 1, 8, 0.001, 2)
 	for done, want := range map[int]string{0: rr + " " + bound, 7: rr + " " + bound, 8: "", 9: ""} {
-		if got := decided(t, look, w, done); got != want {
+		if got := remaining(t, look, w, done); got != want {
 			t.Errorf("after %d blocks %q, want %q", done, got, want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestStoppingOfBoundsAlone(t *testing.T) {
 	w.addCase(bound, result.Bound, "p50")
 	w.measure(bound, 1, 30, 0.001, 1)
 	for done, want := range map[int]string{0: bound, 8: bound, 29: bound, 30: ""} {
-		if got := decided(t, defaultLooks(t), w, done); got != want {
+		if got := remaining(t, defaultLooks(t), w, done); got != want {
 			t.Errorf("after %d blocks %q, want %q", done, got, want)
 		}
 	}
@@ -101,7 +101,7 @@ func TestStoppingByCase(t *testing.T) {
 		done int
 		want string
 	}{{0, every}, {7, every}, {8, every}, {10, every}, {11, left}, {12, left}, {21, left}, {29, left}, {30, ""}} {
-		if got := decided(t, look, w, c.done); got != c.want {
+		if got := remaining(t, look, w, c.done); got != c.want {
 			t.Errorf("after %d blocks %q, want %q", c.done, got, c.want)
 		}
 	}
@@ -140,22 +140,22 @@ func TestStoppingTheExperiment(t *testing.T) {
 		if c.gate == "" {
 			w = make()
 		}
-		if got := decided(t, look, w, 8); got != c.want {
+		if got := remaining(t, look, w, 8); got != c.want {
 			t.Errorf("gate %q: %q goes on, want %q", c.gate, got, c.want)
 		}
 	}
 	w := make()
 	w.e.Cases[0].Role = result.Exploratory
 	// With 8 blocks no p is small enough for one of two comparisons under control of the false discovery rate.
-	if got := decided(t, look, w, 8); got != rr+" "+stream {
+	if got := remaining(t, look, w, 8); got != rr+" "+stream {
 		t.Errorf("none is primary, 8 blocks: %q goes on", got)
 	}
-	if got := decided(t, look, w, 11); got != stream {
+	if got := remaining(t, look, w, 11); got != stream {
 		t.Errorf("none is primary, 11 blocks: %q goes on", got)
 	}
 	w.runs = slices.DeleteFunc(w.runs, func(r result.Run) bool { return r.Case == stream })
 	w.measure(stream, 1, 30, 0.002, 1)
-	if got := decided(t, look, w, 11); got != "" {
+	if got := remaining(t, look, w, 11); got != "" {
 		t.Errorf("none is primary and all are decided: %q goes on", got)
 	}
 }
@@ -237,20 +237,20 @@ func TestStoppingWithoutData(t *testing.T) {
 		return w
 	}
 	w := build(0)
-	if got := decided(t, look, w, 11); got != rr {
+	if got := remaining(t, look, w, 11); got != rr {
 		t.Errorf("c may still come, but %q goes on", got)
 	}
 	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "*", Reason: "no such thing"}}
-	if got := decided(t, look, w, 11); got != "" {
+	if got := remaining(t, look, w, 11); got != "" {
 		t.Errorf("c was never measured, but %q goes on", got)
 	}
 	w = build(12)
-	if got := decided(t, look, w, 11); got != rr {
+	if got := remaining(t, look, w, 11); got != rr {
 		t.Errorf("c is undecided, but %q goes on", got)
 	}
 	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: rr, Reason: "given up"}}
 	for done, want := range map[int]string{11: rr, 14: rr, 15: "", 16: ""} {
-		if got := decided(t, look, w, done); got != want {
+		if got := remaining(t, look, w, done); got != want {
 			t.Errorf("c was given up at block 13; after %d blocks %q goes on, want %q", done, got, want)
 		}
 	}
@@ -262,12 +262,12 @@ func TestStoppingWithoutData(t *testing.T) {
 		}
 	}
 	for done, want := range map[int]string{8: rr, 21: rr, 29: rr, 30: ""} {
-		if got := decided(t, look, zeros, done); got != want {
+		if got := remaining(t, look, zeros, done); got != want {
 			t.Errorf("zeros: after %d blocks %q goes on, want %q", done, got, want)
 		}
 	}
 	zeros.e.Cases[0].Metric = "p77"
-	if got := decided(t, look, zeros, 8); got != "" {
+	if got := remaining(t, look, zeros, 8); got != "" {
 		t.Errorf("no run has the metric, but %q goes on", got)
 	}
 }
@@ -278,14 +278,14 @@ func TestStoppingLeavesOutMistakes(t *testing.T) {
 	w := sequential("a", "b")
 	w.addCase(rr, result.Primary, "p50")
 	w.measure(rr, 1, 8, 0.001, 1.5)
-	if got := decided(t, look, w, 8); got != "" {
+	if got := remaining(t, look, w, 8); got != "" {
 		t.Fatalf("%q goes on", got)
 	}
 	for i := range 4 {
 		w.runs[2*i].Values = append(w.runs[2*i].Values, result.Value{Metric: "rate",
 			Unit: unit.PerSecond, Better: metric.Higher})
 	}
-	if got := decided(t, look, w, 8); got != rr {
+	if got := remaining(t, look, w, 8); got != rr {
 		t.Errorf("four blocks have an error, but %q goes on", got)
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Subject is the outcome of a target in a group of cases, such as the calls on Deployments, by their verdicts alone.
-type Subject struct {
+// A GroupOutcome is the outcome of a target in a group of cases, such as the calls on Deployments, by their verdicts
+// alone.
+type GroupOutcome struct {
 	Name     string `json:"name"` // the group of the cases
 	Target   string `json:"target"`
 	Baseline string `json:"baseline"`
@@ -20,7 +21,7 @@ type Subject struct {
 
 // subjects returns the outcomes of groups with at least two compared cases, in the order of their first rows. In a
 // group with primary cases the others are left out.
-func subjects(c Comparison, cases []result.Case) []Subject {
+func subjects(c Comparison, cases []result.Case) []GroupOutcome {
 	type key struct{ name, target, baseline string }
 	planned := result.CasesByName(cases)
 	var order []key
@@ -40,10 +41,10 @@ func subjects(c Comparison, cases []result.Case) []Subject {
 		}
 		rows[at] = append(before, r)
 	}
-	var list []Subject
+	var list []GroupOutcome
 	for _, at := range order {
 		if of := rows[at]; len(of) > 1 {
-			list = append(list, Subject{at.name, at.target, at.baseline, subjectSentence(at.name, of, planned, c.Delta)})
+			list = append(list, GroupOutcome{at.name, at.target, at.baseline, subjectSentence(at.name, of, planned, c.Delta)})
 		}
 	}
 	return list
@@ -66,7 +67,7 @@ func subjectSentence(name string, rows []Row, planned map[string]result.Case, de
 		{worse + " than " + first.Baseline, worse, func(r Row) bool {
 			return r.Verdict == Different && r.Direction != BetterThan
 		}},
-		{"equivalent to " + first.Baseline + " within " + margin(delta), "equivalent within " + margin(delta),
+		{"equivalent to " + first.Baseline + " within " + marginText(delta), "equivalent within " + marginText(delta),
 			func(r Row) bool { return r.Verdict == Equivalent }},
 		{"undecided against " + first.Baseline, "undecided", func(r Row) bool { return r.Verdict == Undecided }},
 	}

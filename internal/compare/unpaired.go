@@ -43,11 +43,11 @@ func numberRuns(r result.Results) result.Results {
 // compareCase returns a row for each metric of a case that two targets share.
 func (u unpaired) compareCase(rc result.Case, of targetPair) []Row {
 	a, b := u.valid(rc.Name, of.baseline), u.valid(rc.Name, of.target)
-	given := !isMeasured(u.e, rc.Name, of.baseline) || !isMeasured(u.e, rc.Name, of.target)
-	if (given || rc.Role != result.Primary) && (len(a) == 0 || len(b) == 0) {
+	givenUp := !isMeasured(u.e, rc.Name, of.baseline) || !isMeasured(u.e, rc.Name, of.target)
+	if (givenUp || rc.Role != result.Primary) && (len(a) == 0 || len(b) == 0) {
 		return nil
 	}
-	found, alone := shared(rc.Metric, a, b)
+	found, alone := commonMetrics(rc.Metric, a, b)
 	found = withPlanned(rc, found)
 	if len(a) > 0 && len(b) > 0 {
 		for _, v := range alone {
@@ -66,8 +66,8 @@ func (u unpaired) compareCase(rc result.Case, of targetPair) []Row {
 			r.UpperBound = upperBound(rc, r, of, u.runTable)
 			u.addDoubts(&r, a, b)
 		}
-		found := append(u.of(of.baseline).auditWarnings(rc.Name, v.Metric, of.baseline, of.baseline),
-			u.of(of.target).auditWarnings(rc.Name, v.Metric, of.target, of.target)...)
+		found := append(u.tableOf(of.baseline).auditWarnings(rc.Name, v.Metric, of.baseline, of.baseline),
+			u.tableOf(of.target).auditWarnings(rc.Name, v.Metric, of.target, of.target)...)
 		r.Warnings = append(r.Warnings, slices.CompactFunc(found, Warning.Equal)...)
 		rows = append(rows, r)
 	}
@@ -84,7 +84,7 @@ func (u unpaired) addDoubts(r *Row, a, b map[int]*result.Run) {
 		r.warn(Warning{Code: ClosedLoop})
 	}
 	warnGeneratorLimit(r, a, b)
-	both, other := maps.Clone(u.of(r.Baseline).sharedWarnings), u.of(r.Target).sharedWarnings
+	both, other := maps.Clone(u.tableOf(r.Baseline).sharedWarnings), u.tableOf(r.Target).sharedWarnings
 	maps.DeleteFunc(both, func(kind result.Kind, _ countedWarning) bool { return other[kind].count == 0 })
 	r.Warnings = append(r.Warnings, (&runTable{sharedWarnings: both}).runWarnings(*r, a, b)...)
 }
@@ -119,7 +119,7 @@ func share(better metric.Better, median Number, bound float64) Number {
 // boundOf returns the name of the case that is the reference of the row's case, and its values above 0 on the underlay
 // of a target.
 func (t *runTable) boundOf(r Row, target string) (name string, values []float64) {
-	t = t.of(target)
+	t = t.tableOf(target)
 	rc, _ := t.e.Case(r.Case)
 	runs := t.valid(rc.Bound, t.e.BoundsOf(target))
 	for _, n := range slices.Sorted(maps.Keys(runs)) {

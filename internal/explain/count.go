@@ -102,15 +102,15 @@ func judgeLevel(name, subject string, least float64) func(evidence) finding {
 // judgeSoftIRQ supports the cause if one CPU of the worse target spends most of its time in soft interrupts, and more
 // than on the better target.
 func judgeSoftIRQ(e evidence) finding {
-	f := judgeLevel(metric.CPUSoftest, "soft interrupts on one CPU", leastSoftIRQ)(e)
-	if d, ok := e.metricDifference(metric.CPUSoftest); ok && d.worse < fullSoftIRQ {
+	f := judgeLevel(metric.CPUBusiestSoftIRQ, "soft interrupts on one CPU", leastSoftIRQ)(e)
+	if d, ok := e.metricDifference(metric.CPUBusiestSoftIRQ); ok && d.worse < fullSoftIRQ {
 		f.state = Contradicted
 	}
 	return f
 }
 
-// judgeTable checks drops of the connection table, and how full it is.
-func judgeTable(e evidence) finding {
+// judgeConntrackTable checks drops of the connection table, and how full it is.
+func judgeConntrackTable(e evidence) finding {
 	f := judgeCounts("drops by connection tracking", leastEvents, metric.ConntrackDrops)(e)
 	if f.state != Contradicted {
 		return f

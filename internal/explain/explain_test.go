@@ -164,8 +164,8 @@ func TestRules(t *testing.T) {
 		{"softnet-drops", metric.Throughput, withCounters(fast), withCounters(slow, metric.SoftnetDrops)},
 		{"softnet-squeezes", metric.Throughput, withCounters(fast), withCounters(slow, metric.SoftnetSqueezes)},
 		{"connection-retries", metric.Throughput, withCounters(fast), withCounters(slow, metric.SYNRetransmitted)},
-		{"softirq-cpu", metric.Throughput, side{values: with(fast, map[string]float64{metric.CPUSoftest: 0.5})},
-			side{values: with(slow, map[string]float64{metric.CPUSoftest: 0.9})}},
+		{"softirq-cpu", metric.Throughput, side{values: with(fast, map[string]float64{metric.CPUBusiestSoftIRQ: 0.5})},
+			side{values: with(slow, map[string]float64{metric.CPUBusiestSoftIRQ: 0.9})}},
 		{"packet-filter", metric.P50, side{values: quick}, side{values: with(quick, map[string]float64{metric.P50: 30e-6,
 			metric.OfLayer(metric.CPUPerOp, "netfilter"): 10e-6})}},
 	} {

@@ -76,7 +76,7 @@ var rules = []rule{
 	{name: "one-cpu", cause: "both ends on one CPU", kind: setting, judge: judgeOneCPU,
 		remedy: "give the ends CPUs of their own", source: "docs/method.md",
 		factor: option("cpus")},
-	{name: "mtu-too-large", cause: "packets that do not fit through the tunnel", kind: setting, judge: judgeRoom,
+	{name: "mtu-too-large", cause: "packets that do not fit through the tunnel", kind: setting, judge: judgeTunnelMTU,
 		remedy: "lower the MTU of the pods by what the tunnel adds", source: "RFC 7348 section 4.3"},
 	{name: "encryption", cause: "encryption", kind: setting, judge: judgeEncryption,
 		remedy: "compare with hardware that has the cipher's instructions, or with more flows on more CPUs",
@@ -105,7 +105,7 @@ var rules = []rule{
 		judge:  judgeFact("tcp.congestion"),
 		remedy: "set net.ipv4.tcp_congestion_control alike", source: "tcp(7)",
 		factor: optionOf(congestionParameter, "congestion")},
-	{name: "legacy-routing", cause: "packets that take the node's own way", kind: setting, judge: judgeLegacy,
+	{name: "legacy-routing", cause: "packets that take the node's own way", kind: setting, judge: judgeHostRouting,
 		remedy: "let Cilium route with BPF: enable-host-legacy-routing=false, with BPF masquerading",
 		source: "docs.cilium.io, tuning guide"},
 
@@ -125,7 +125,7 @@ var rules = []rule{
 	{name: "listen-overflows", cause: "a queue of new connections that is too short", kind: event,
 		judge:  judgeCounts("listen overflows", leastEvents, metric.ListenOverflows),
 		remedy: "raise net.core.somaxconn and the server's backlog", source: "listen(2)"},
-	{name: "conntrack-full", cause: "a full table of connections", kind: event, judge: judgeTable,
+	{name: "conntrack-full", cause: "a full table of connections", kind: event, judge: judgeConntrackTable,
 		remedy: "raise net.netfilter.nf_conntrack_max on the nodes, or let fewer connections be tracked",
 		source: "docs.kernel.org, nf_conntrack"},
 	{name: "conntrack-races", cause: "packets that make the same connection at once", kind: event,
@@ -163,7 +163,7 @@ var rules = []rule{
 	{name: "connection-retries", cause: "new connections that have to be asked for again", kind: event,
 		judge:  judgeCounts("repeated questions for a connection", leastEvents, metric.SYNRetransmitted),
 		remedy: "find where first packets are lost: full queues, tables and policies", source: "RFC 6298"},
-	{name: "retransmissions", cause: "retransmissions", kind: event, metrics: bulk, judge: judgeRepeated,
+	{name: "retransmissions", cause: "retransmissions", kind: event, metrics: bulk, judge: judgeRetransmissions,
 		remedy: "find where packets are lost: queues, policers, receive rings", source: "RFC 5681",
 		factor: option("loss")},
 	{name: "softnet-squeezes", cause: "a CPU that puts packets off", kind: event,
@@ -241,8 +241,8 @@ func judgeSegments(e evidence) finding {
 	return finding{state: d.state(-1, leastSegment*d.better), evidence: []string{d.String()}}
 }
 
-// judgeRoom uses the result of preflight checks of clusters and labs on the MTU of the tunnel.
-func judgeRoom(e evidence) finding {
+// judgeTunnelMTU uses the result of preflight checks of clusters and labs on the MTU of the tunnel.
+func judgeTunnelMTU(e evidence) finding {
 	worse, better, ok := e.targetFact("tunnel-mtu")
 	if !ok {
 		return unobservable("the targets do not tell what their tunnels add")
@@ -255,7 +255,7 @@ func judgeRoom(e evidence) finding {
 	return f
 }
 
-func judgeRepeated(e evidence) finding {
+func judgeRetransmissions(e evidence) finding {
 	d, ok := e.pairedDifference("segments sent again", unit.Ratio, func(r *result.Run) (float64, bool) {
 		again, has := r.Value(metric.Retransmits)
 		mss, sized := r.Value(metric.MSS)
@@ -312,8 +312,8 @@ func judgeOffloads(e evidence) finding {
 	return finding{state: Supported, evidence: []string{strings.Join(off, ", ")}}
 }
 
-// judgeLegacy checks whether Cilium uses the node's routing on the worse target only.
-func judgeLegacy(e evidence) finding {
+// judgeHostRouting checks whether Cilium uses the node's routing on the worse target only.
+func judgeHostRouting(e evidence) finding {
 	worse, better, ok := e.targetFact("cni-settings")
 	if !ok {
 		return unobservable("the targets do not tell their CNI's settings")

@@ -70,9 +70,9 @@ func (b *Builder) Refuse(code result.Code, format string, a ...any) {
 	b.Invalid = append(b.Invalid, result.Warning{Code: code, Text: fmt.Sprintf(format, a...)})
 }
 
-// RefuseWithout makes the run invalid if it has no value of the named metric, which verdicts are about, because it was
+// RequireMetric makes the run invalid if it has no value of the named metric, which verdicts are about, because it was
 // too short. It does nothing if the run is invalid already.
-func (b *Builder) RefuseWithout(name string) {
+func (b *Builder) RequireMetric(name string) {
 	if _, has := (result.Run{Values: b.Values}).Value(name); !has && len(b.Invalid) == 0 {
 		b.Refuse(result.MetricMissing, "%s, which the verdict is about, takes more operations than there were; a longer "+
 			"--duration has more", name)
@@ -113,7 +113,7 @@ func (b *Builder) Distribution(part string, d Distribution, names ...string) (la
 	}
 	for _, name := range names {
 		q := metric.Quantile(name)
-		if q > 0 && !b.AnySamples && !Carries(d, q) {
+		if q > 0 && !b.AnySamples && !EnoughSamples(d, q) {
 			lacking = append(lacking, name)
 			continue
 		}
@@ -122,8 +122,8 @@ func (b *Builder) Distribution(part string, d Distribution, names ...string) (la
 	return lacking
 }
 
-// Carries reports whether a distribution has enough samples for a confidence interval of a quantile.
-func Carries(d Distribution, q float64) bool {
+// EnoughSamples reports whether a distribution has enough samples for a confidence interval of a quantile.
+func EnoughSamples(d Distribution, q float64) bool {
 	return d.Count() >= int64(stats.MinSamples(q, confidence))
 }
 

@@ -79,8 +79,8 @@ func (p *Pace) Set(key, value string) (err error) {
 	return err
 }
 
-// Or returns p, or otherwise if p is zero.
-func (p Pace) Or(otherwise Pace) Pace {
+// OrDefault returns p, or otherwise if p is zero.
+func (p Pace) OrDefault(otherwise Pace) Pace {
 	if p == (Pace{}) {
 		return otherwise
 	}

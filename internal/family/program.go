@@ -11,13 +11,13 @@ import (
 // A Printout is a buffer for a program's output with a size limit, beyond which Write fails.
 type Printout struct {
 	bytes.Buffer
-	Program string
-	Most    int // limit, bytes
+	Program  string
+	MaxBytes int // limit, bytes
 }
 
 func (p *Printout) Write(text []byte) (int, error) {
-	if p.Len()+len(text) > p.Most {
-		return 0, fmt.Errorf("%s printed more than %d MiB", p.Program, p.Most>>20)
+	if p.Len()+len(text) > p.MaxBytes {
+		return 0, fmt.Errorf("%s printed more than %d MiB", p.Program, p.MaxBytes>>20)
 	}
 	return p.Buffer.Write(text)
 }

@@ -40,7 +40,7 @@ func (s Set) Supports(w Workload) error {
 
 // Program returns the program of the first tool that supports w.
 func (s Set) Program(w Workload) string {
-	t := For(s, w)
+	t := ToolFor(s, w)
 	if t == nil {
 		return ""
 	}
@@ -49,7 +49,7 @@ func (s Set) Program(w Workload) string {
 
 // Metrics returns the metrics of the first tool that supports w.
 func (s Set) Metrics(w Workload) []metric.Metric {
-	if t := For(s, w); t != nil {
+	if t := ToolFor(s, w); t != nil {
 		return t.Metrics(w)
 	}
 	return nil
@@ -57,15 +57,15 @@ func (s Set) Metrics(w Workload) []metric.Metric {
 
 // Run runs w with the first tool that supports it.
 func (s Set) Run(ctx context.Context, p host.Pair, w Workload, t Times) (result.Measurement, error) {
-	tool := For(s, w)
+	tool := ToolFor(s, w)
 	if tool == nil {
 		return result.Measurement{}, s.Supports(w)
 	}
 	return tool.Run(ctx, p, w, t)
 }
 
-// For returns the tool that runs w: of a [Set] the first that supports w, nil if none does; else t itself.
-func For(t Tool, w Workload) Tool {
+// ToolFor returns the tool that runs w: of a [Set] the first that supports w, nil if none does; else t itself.
+func ToolFor(t Tool, w Workload) Tool {
 	set, is := t.(Set)
 	if !is {
 		return t

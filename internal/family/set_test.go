@@ -63,7 +63,7 @@ func TestSet(t *testing.T) {
 	}
 	for w, want := range map[kind]string{tcpRR: "a", fio: "b"} {
 		m, err := set.Run(t.Context(), host.Pair{}, w, family.Times{})
-		if err != nil || result.FactOf(m.Facts, "by") != want || family.For(set, w).Name() != want ||
+		if err != nil || result.FactOf(m.Facts, "by") != want || family.ToolFor(set, w).Name() != want ||
 			set.Program(w) != "/bin/"+want || set.Supports(w) != nil {
 			t.Errorf("%s is carried out by %+v, %v", w, m, err)
 		}
@@ -71,10 +71,10 @@ func TestSet(t *testing.T) {
 	var none family.Workload = udpRR
 	_, err := set.Run(t.Context(), host.Pair{}, none, family.Times{})
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "a: it knows nothing but tcp-rr; b: ") ||
-		family.For(set, none) != nil || set.Program(none) != "" {
+		family.ToolFor(set, none) != nil || set.Program(none) != "" {
 		t.Errorf("%v", err)
 	}
-	if single := set[0]; family.For(single, none) != single {
+	if single := set[0]; family.ToolFor(single, none) != single {
 		t.Error("a single tool is its own choice")
 	}
 }

@@ -39,11 +39,11 @@ type Selftester interface {
 
 // A Check is the outcome of one check of a self-test.
 type Check struct {
-	Group string // ceiling, overhead, accuracy
-	Name  string
-	Saw   string // measured value with units
-	// Truth is the true value with its tolerance; empty if there is none.
-	Truth string
+	Group    string // ceiling, overhead, accuracy
+	Name     string
+	Measured string // measured value with units
+	// Expected is the true value with its tolerance; empty if there is none.
+	Expected string
 	// Passed is meaningful only if there is a Truth. Reason is why the check failed or could not be run.
 	Passed bool
 	Reason string

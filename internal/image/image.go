@@ -119,8 +119,8 @@ func Digest(images map[string]Image) (string, error) {
 	return digest.String(), err
 }
 
-// Packed returns the size of an image's compressed layers in bytes.
-func Packed(img Image) (int64, error) {
+// CompressedSize returns the size of an image's compressed layers in bytes.
+func CompressedSize(img Image) (int64, error) {
 	layers, err := img.Layers()
 	if err != nil {
 		return 0, err

@@ -164,15 +164,15 @@ func (s section) csvAt() int {
 	for i, line := range s.lines {
 		names, err := csvRow(line)
 		known := slices.ContainsFunc(names, func(name string) bool { return selectors[strings.TrimSpace(name)] != "" })
-		if err == nil && known && (len(names) > 1 || s.single(i)) {
+		if err == nil && known && (len(names) > 1 || s.numberFollows(i)) {
 			return i
 		}
 	}
 	return -1
 }
 
-// single reports whether the line after line i is a number, as in the output of -o with one selector.
-func (s section) single(i int) bool {
+// numberFollows reports whether the line after line i is a number, as in the output of -o with one selector.
+func (s section) numberFollows(i int) bool {
 	if i+1 >= len(s.lines) {
 		return false
 	}

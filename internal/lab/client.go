@@ -195,7 +195,7 @@ func (l *Lab) Probe(datapath string, t Topology, path result.Path) error {
 
 // Features returns which of the kit's features the kernel has where sites are made.
 func (l *Lab) Features() ([]Finding, error) {
-	answer, err := l.call(request{Do: doFind})
+	answer, err := l.call(request{Do: doFeatures})
 	return answer.Found, err
 }
 

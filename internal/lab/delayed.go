@@ -16,12 +16,12 @@ import (
 // A Delayed is a Veth that delays packets from the end Name: the holder carries them between two TAP devices.
 type Delayed struct {
 	Veth
-	Wait time.Duration // delay of each packet
+	Delay time.Duration // delay of each packet
 }
 
 func (o Delayed) String() string {
 	return fmt.Sprintf("link add %s%s mtu %d type tap peer %s in %s delay %v",
-		o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS, o.Wait)
+		o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS, o.Delay)
 }
 
 // Apply makes both devices and starts the forwarder between them.
@@ -42,7 +42,7 @@ func (o Delayed) Apply(e *Env) error {
 	if err != nil {
 		return errors.Join(err, unix.Close(near))
 	}
-	f, err := forward(near, far, o.Wait, 0)
+	f, err := forward(near, far, o.Delay, 0)
 	if err != nil {
 		return err
 	}

@@ -73,9 +73,9 @@ func Shared[T any](e *Env, name string, create func() (T, error)) (T, error) {
 	return v, err
 }
 
-// Counts registers f to count the packets of the datapath's tunnel in this namespace, for a tunnel without a device. f
-// must work on any thread.
-func (e *Env) Counts(f func() (rx, tx uint64, err error)) {
+// RegisterCounter registers f to count the packets of the datapath's tunnel in this namespace, for a tunnel without a
+// device. f must work on any thread.
+func (e *Env) RegisterCounter(f func() (rx, tx uint64, err error)) {
 	e.namespaces.counts[e.current] = f
 }
 

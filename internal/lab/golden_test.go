@@ -17,7 +17,7 @@ func TestPlans(t *testing.T) {
 	for name, topology := range map[string]lab.Topology{
 		"two": lab.Default(),
 		"three": {Nodes: 3, MTU: 9000, Rate: 1_000_000_000, Services: "nftables", Rules: 100, Pods: lab.Pods{
-			MTU: 4000, Plain: true, Congestion: "reno", Buffer: 64 << 10, Backlog: 16}},
+			MTU: 4000, OffloadsOff: true, Congestion: "reno", Buffer: 64 << 10, Backlog: 16}},
 	} {
 		for _, d := range datapath.Kit.Datapaths {
 			t.Run(name+"/"+d.Name(), func(t *testing.T) {

@@ -123,7 +123,7 @@ func (h *holder) answer(r request, files []*os.File) {
 	switch r.Do {
 	case doProbe:
 		err = h.probe(r)
-	case doFind:
+	case doFeatures:
 		answer.Found = tryFeatures(h.kit.Features)
 	case doOpen:
 		answer.Site, err = h.open(r)

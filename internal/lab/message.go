@@ -19,12 +19,12 @@ import (
 
 // Kinds of requests.
 const (
-	doProbe = "probe" // check whether the kernel has what a datapath needs for a path
-	doFind  = "find"  // check which features the kernel has
-	doOpen  = "open"  // make a site and check its places
-	doExec  = "exec"  // run a command in a namespace of a site; answered when it has ended
-	doKill  = "kill"  // kill a command and all its children; only the command's doExec is answered
-	doClose = "close" // close a site; answered when the kernel has removed it
+	doProbe    = "probe" // check whether the kernel has what a datapath needs for a path
+	doFeatures = "find"  // check which features the kernel has
+	doOpen     = "open"  // make a site and check its places
+	doExec     = "exec"  // run a command in a namespace of a site; answered when it has ended
+	doKill     = "kill"  // kill a command and all its children; only the command's doExec is answered
+	doClose    = "close" // close a site; answered when the kernel has removed it
 )
 
 // maxMessage is the largest message, in bytes. The kernel's limit, the socket's buffer, is larger.

@@ -48,7 +48,7 @@ func (o Pods) steps() []Op {
 	if o.MTU > 0 {
 		steps = append(steps, setMTU(Uplink, o.MTU))
 	}
-	if o.Plain {
+	if o.OffloadsOff {
 		steps = append(steps, withoutOffloads(Uplink))
 	}
 	if o.Congestion != "" {

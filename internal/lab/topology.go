@@ -62,11 +62,11 @@ type Topology struct {
 // Pods has settings of pods that are independent of the datapath. Zero values keep the defaults of the kernel or the
 // datapath.
 type Pods struct {
-	MTU        int    `json:"mtu,omitempty"`        // bytes; at most what the datapath leaves
-	Plain      bool   `json:"plain,omitempty"`      // devices without segmentation, coalescing and checksum offloads
-	Congestion string `json:"congestion,omitempty"` // TCP's congestion control
-	Buffer     int64  `json:"buffer,omitempty"`     // most that a TCP socket buffers for each direction, bytes
-	Backlog    int    `json:"backlog,omitempty"`    // most connections that wait to be accepted
+	MTU         int    `json:"mtu,omitempty"`        // bytes; at most what the datapath leaves
+	OffloadsOff bool   `json:"plain,omitempty"`      // devices without segmentation, coalescing and checksum offloads
+	Congestion  string `json:"congestion,omitempty"` // TCP's congestion control
+	Buffer      int64  `json:"buffer,omitempty"`     // most that a TCP socket buffers for each direction, bytes
+	Backlog     int    `json:"backlog,omitempty"`    // most connections that wait to be accepted
 }
 
 // Default returns the topology of a target without options.

@@ -18,7 +18,7 @@ func Content(path string) ([]string, error) {
 		return nil, err
 	}
 	if info.IsDir() {
-		return entries(path)
+		return directoryContent(path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -29,14 +29,15 @@ func Content(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data(f, size)
+	return deviceContent(f, size)
 }
 
 // maxEntries limits how many entries of a directory are read. A few suffice to show that it is in use.
 const maxEntries = 16
 
-// entries lists a directory without lost+found, which mkfs makes, and without .snapshot, which some filers show in it.
-func entries(dir string) ([]string, error) {
+// directoryContent lists a directory without lost+found, which mkfs makes, and without .snapshot, which some filers
+// show in it.
+func directoryContent(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -93,9 +94,9 @@ func parts(size int64) []part {
 	return list
 }
 
-// data lists what a device of size bytes contains. It looks for signatures, and for bytes other than 0 in its first MiB
-// and in the ranges of parts.
-func data(r io.ReaderAt, size int64) ([]string, error) {
+// deviceContent lists what a device of size bytes contains. It looks for signatures, and for bytes other than 0 in its
+// first MiB and in the ranges of parts.
+func deviceContent(r io.ReaderAt, size int64) ([]string, error) {
 	first, err := read(r, part{0, min(1<<20, size)})
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestDeviceContent(t *testing.T) {
 		"RAID":         {sparse{size - 8192: "x"}, size, []string{"data at 524287 MiB"}},
 		"the very end": {sparse{3<<19 - 1: "x"}, 3 << 19, []string{"data at 1 MiB"}},
 	} {
-		got, err := data(test.device, test.size)
+		got, err := deviceContent(test.device, test.size)
 		if err != nil || got == nil || !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, test.want)
 		}

@@ -21,7 +21,7 @@ func Facts() []result.Fact {
 	return []result.Fact{
 		{Name: "kernel", Value: kernel()},
 		{Name: "architecture", Value: runtime.GOARCH},
-		{Name: "cpu-model", Value: known(field(cpuinfo(), "model name"))},
+		{Name: "cpu-model", Value: orUnknown(field(cpuinfo(), "model name"))},
 		{Name: "cpus", Value: strconv.Itoa(runtime.NumCPU())},
 		{Name: "memory", Value: memory()},
 	}

@@ -31,9 +31,9 @@ func Volume(path string) []result.Fact {
 	}
 	m, major, minor := mountAt(path, stat.Dev)
 	facts := []result.Fact{
-		{Name: "filesystem", Value: known(m.Kind)}, {Name: "backing", Value: m.backing(blockName("/sys", major, minor))},
-		{Name: "mount-options", Value: known(m.Options)},
-		{Name: "mount-source", Value: known(m.Source)},
+		{Name: "filesystem", Value: orUnknown(m.Kind)}, {Name: "backing", Value: m.backing(blockName("/sys", major, minor))},
+		{Name: "mount-options", Value: orUnknown(m.Options)},
+		{Name: "mount-source", Value: orUnknown(m.Source)},
 		{Name: "volume-size", Value: result.Unknown}, {Name: "volume-free", Value: result.Unknown},
 	}
 	var fs unix.Statfs_t
@@ -73,7 +73,7 @@ func mountAt(path string, dev uint64) (m Mount, major, minor uint32) {
 	return m, major, minor
 }
 
-func known(text string) string { return cmp.Or(strings.TrimSpace(text), result.Unknown) }
+func orUnknown(text string) string { return cmp.Or(strings.TrimSpace(text), result.Unknown) }
 
 // networkKinds are file systems with their data on other machines.
 var networkKinds = []string{
@@ -161,7 +161,7 @@ func device(sys string, major, minor uint32) []result.Fact {
 	}
 	blocks := read("queue/logical_block_size") + " B logical, " + read("queue/physical_block_size") + " B physical"
 	facts := []result.Fact{
-		{Name: "device", Value: known(name)}, {Name: "device-size", Value: size},
+		{Name: "device", Value: orUnknown(name)}, {Name: "device-size", Value: size},
 		{Name: "device-model", Value: read("device/model", "dm/name", "loop/backing_file")},
 		{Name: "device-rotational", Value: rotational(name, read("queue/rotational"))},
 		{Name: "device-scheduler", Value: activeScheduler(read("queue/scheduler"))},

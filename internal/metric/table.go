@@ -64,25 +64,25 @@ const (
 	ServiceDemand   = "service-demand"
 	ServiceDemandOp = "service-demand-op"
 
-	CPUBusy         = "cpu-busy"
-	CPUUnloaded     = "cpu-unloaded"
-	CPUTotal        = "cpu-total"
-	CPUIdleLevel    = "cpu-idle-level"
-	CPUUser         = "cpu-user"
-	CPUNice         = "cpu-nice"
-	CPUSystem       = "cpu-system"
-	CPUIOWait       = "cpu-iowait"
-	CPUIRQ          = "cpu-irq"
-	CPUSoftIRQ      = "cpu-softirq"
-	CPUSteal        = "cpu-steal"
-	CPUIdle         = "cpu-idle"
-	CPUBusiest      = "cpu-busiest"
-	CPUSoftest      = "cpu-softirq-busiest"
-	CPUAgents       = "cpu-agents"
-	CPUTimeClient   = "cpu-time-client"
-	CPUTimeServer   = "cpu-time-server"
-	Memory          = "memory"
-	MemoryIdleLevel = "memory-idle-level"
+	CPUBusy           = "cpu-busy"
+	CPUUnloaded       = "cpu-unloaded"
+	CPUTotal          = "cpu-total"
+	CPUIdleLevel      = "cpu-idle-level"
+	CPUUser           = "cpu-user"
+	CPUNice           = "cpu-nice"
+	CPUSystem         = "cpu-system"
+	CPUIOWait         = "cpu-iowait"
+	CPUIRQ            = "cpu-irq"
+	CPUSoftIRQ        = "cpu-softirq"
+	CPUSteal          = "cpu-steal"
+	CPUIdle           = "cpu-idle"
+	CPUBusiest        = "cpu-busiest"
+	CPUBusiestSoftIRQ = "cpu-softirq-busiest"
+	CPUAgents         = "cpu-agents"
+	CPUTimeClient     = "cpu-time-client"
+	CPUTimeServer     = "cpu-time-server"
+	Memory            = "memory"
+	MemoryIdleLevel   = "memory-idle-level"
 
 	SwitchesVoluntary   = "switches-voluntary"
 	SwitchesInvoluntary = "switches-involuntary"
@@ -299,8 +299,8 @@ var table = []Metric{
 	{CPUSteal, unit.Ratio, Neutral, "share that the hypervisor gave to other guests"},
 	{CPUIdle, unit.Ratio, Neutral, "share idle"},
 	{CPUBusiest, unit.Ratio, Neutral, "share of the window that the busiest CPU of either machine was busy"},
-	{CPUSoftest, unit.Ratio, Neutral, "share of the window that one CPU of either machine was in soft interrupts, " +
-		"the largest of all CPUs"},
+	{CPUBusiestSoftIRQ, unit.Ratio, Neutral, "share of the window that one CPU of either machine was in soft interrupts, the " +
+		"largest of all CPUs"},
 	{CPUAgents, unit.Ratio, Neutral, "CPUs that the processes that measure used; 1 is one CPU"},
 	{CPUTimeClient, unit.Second, Neutral, "CPU time of the client's process in the window"},
 	{CPUTimeServer, unit.Second, Neutral, "CPU time of the server's process in the window"},

@@ -47,7 +47,7 @@ type NodePair struct {
 
 // Predict fills in the predictions for d.Experiment, from the times of its cases, by name. Errors are about the looks
 // or the known results.
-func (d *Document) Predict(k Known, cases map[string]CaseTimes) error {
+func (d *Document) Predict(k EarlierResults, cases map[string]CaseTimes) error {
 	t, err := newTest(d.Experiment)
 	if err != nil {
 		return err

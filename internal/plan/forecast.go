@@ -8,8 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Known holds the results that were measured before an experiment, with the names of the experiment's targets.
-type Known struct {
+// EarlierResults holds the results that were measured before an experiment, with the names of the experiment's targets.
+type EarlierResults struct {
 	Source  Source
 	Results result.Results
 }
@@ -24,11 +24,11 @@ type Source struct {
 
 // Earlier returns the results of a results directory for the cases and targets of e. A target is matched by its spec,
 // else by its name. It returns an error if there are none, or if they were imported, because these have no blocks.
-func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, error) {
+func Earlier(dir string, earlier result.Results, e result.Experiment) (EarlierResults, error) {
 	before := earlier.Experiment
 	if before.Imported != "" {
-		return Known{}, fmt.Errorf("%s holds numbers of another tool (%s), without blocks; how much pairs of runs differ "+
-			"cannot be told from them", dir, before.Imported)
+		return EarlierResults{}, fmt.Errorf("%s holds numbers of another tool (%s), without blocks; how much pairs of runs "+
+			"differ cannot be told from them", dir, before.Imported)
 	}
 	names := map[string]string{}
 	for _, t := range before.Targets {
@@ -40,7 +40,7 @@ func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, er
 			names[t.Name] = e.Targets[i].Name
 		}
 	}
-	k := Known{
+	k := EarlierResults{
 		Source:  Source{Kind: "directory", Directory: dir, Blocks: before.Design.Blocks},
 		Results: result.Results{Experiment: before},
 	}
@@ -64,7 +64,7 @@ func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, er
 		}
 	}
 	if len(k.Results.Runs) == 0 {
-		return Known{}, fmt.Errorf("%s has no run of any of these cases on any of these targets", dir)
+		return EarlierResults{}, fmt.Errorf("%s has no run of any of these cases on any of these targets", dir)
 	}
 	return k, nil
 }
@@ -107,7 +107,7 @@ type Prediction struct {
 }
 
 // newForecast estimates the spreads from the known runs and predicts everything that follows from them.
-func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) (*Forecast, error) {
+func newForecast(e result.Experiment, d *Durations, p Outline, k EarlierResults, t verdictTest) (*Forecast, error) {
 	rows, err := spreads(e, k)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) 
 }
 
 // whyNoSpread returns the reason why a row has no spread.
-func whyNoSpread(k Known, r compare.Row) string {
+func whyNoSpread(k EarlierResults, r compare.Row) string {
 	for _, n := range k.Results.Experiment.NotMeasured {
 		if k.Source.Kind == "pilot" && n.Covers(r.Target, r.Case) {
 			return n.Reason
@@ -151,7 +151,7 @@ func whyNoSpread(k Known, r compare.Row) string {
 }
 
 // spreads compares the known runs as the experiment would and returns the primary rows.
-func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
+func spreads(e result.Experiment, k EarlierResults) ([]compare.Row, error) {
 	e.Design.Looks, e.Gates = nil, nil
 	for _, r := range k.Results.Runs {
 		e.Design.Blocks = max(e.Design.Blocks, r.Block)
@@ -165,7 +165,7 @@ func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
 
 // predict returns the forecast of one row. block is the predicted seconds of a block of its case; budget is the number
 // of blocks within the budget, 0 if there is none.
-func (t test) predict(r compare.Row, block float64, budget int) Prediction {
+func (t verdictTest) predict(r compare.Row, block float64, budget int) Prediction {
 	missing := compare.Missing()
 	p := Prediction{
 		Case: r.Case, Metric: r.Metric, Target: r.Target, Baseline: r.Baseline,

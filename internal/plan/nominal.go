@@ -2,8 +2,8 @@ package plan
 
 import "github.com/knotmeter/knotmeter/internal/result"
 
-// A pace holds the typical seconds of a kind of target, whatever is measured on it.
-type pace struct {
+// A nominalTimes holds the typical seconds of a kind of target, whatever is measured on it.
+type nominalTimes struct {
 	opening, closing float64 // of a site
 	run              float64 // of a run, in addition to windows and pause: starting and ending the tool
 	creates          bool    // whether each site creates what its workloads need, such as a volume
@@ -11,7 +11,7 @@ type pace struct {
 }
 
 // paces are the typical seconds by kind of target.
-var paces = map[string]pace{
+var paces = map[string]nominalTimes{
 	"lab":   {opening: 0.1, closing: 0.3, run: 0.07, switching: 1},
 	"local": {run: 0.05, switching: 1},
 	"kube":  {opening: 2.3, closing: 1.9, run: 0.08, creates: true, switching: 60},

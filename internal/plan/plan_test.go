@@ -47,18 +47,18 @@ func measuredBefore(blocks int, spread float64) []result.Run {
 }
 
 // from returns these runs as earlier results, with a site of each target that took a second and a half.
-func from(e result.Experiment, runs []result.Run) plan.Known {
+func from(e result.Experiment, runs []result.Run) plan.EarlierResults {
 	var sites []result.Site
 	for _, t := range e.Targets {
 		sites = append(sites, result.Site{Target: t.Name, Setup: 1, Cleanup: 0.5})
 	}
-	return plan.Known{
+	return plan.EarlierResults{
 		Source:  plan.Source{Kind: "directory", Directory: "before", Blocks: 4},
 		Results: result.Results{Experiment: e, Runs: runs, Sites: sites},
 	}
 }
 
-func predicted(t *testing.T, e result.Experiment, k plan.Known) *plan.Document {
+func predicted(t *testing.T, e result.Experiment, k plan.EarlierResults) *plan.Document {
 	t.Helper()
 	d := plan.Document{Experiment: e}
 	if err := d.Predict(k, nil); err != nil {

@@ -27,14 +27,14 @@ const Power = 0.8
 // examples are the spreads of a quiet, a usual and a noisy path, for plans without earlier results.
 var examples = []float64{0.005, 0.02, 0.05}
 
-// A test is the statistical test by which the comparisons of an experiment will be decided.
-type test struct {
+// A verdictTest is the statistical test by which the comparisons of an experiment will be decided.
+type verdictTest struct {
 	design result.Design
 	looks  stats.Design
 }
 
-func newTest(e result.Experiment) (test, error) {
-	t := test{e.Design, stats.OneLook{}}
+func newTest(e result.Experiment) (verdictTest, error) {
+	t := verdictTest{e.Design, stats.OneLook{}}
 	if len(e.Design.Looks) == 0 {
 		return t, nil
 	}
@@ -47,7 +47,7 @@ func newTest(e result.Experiment) (test, error) {
 }
 
 // detectable returns what a comparison at error probability alpha can detect, given the spread of its pairs.
-func (t test) detectable(spread, alpha float64) Detectable {
+func (t verdictTest) detectable(spread, alpha float64) Detectable {
 	v := Detectable{Spread: spread, Change: t.change(spread, alpha, t.design.Blocks)}
 	v.BlocksAlike, v.BlocksDifferent = compare.Number(t.design.Blocks), compare.Number(t.design.Blocks)
 	if len(t.design.Looks) > 0 {
@@ -59,13 +59,13 @@ func (t test) detectable(spread, alpha float64) Detectable {
 }
 
 // change returns the smallest change that a number of blocks detects with a probability of 80 %, as a fraction.
-func (t test) change(spread, alpha float64, blocks int) compare.Number {
+func (t verdictTest) change(spread, alpha float64, blocks int) compare.Number {
 	return compare.Number(math.Expm1(spread * stats.DetectableShift(blocks, alpha, Power, t.looks)))
 }
 
 // sufficientBlocks returns the number of blocks, fixed beforehand, that detects delta with a probability of 80 %; 0 if
 // it is more than MaxBlocks.
-func (t test) sufficientBlocks(spread, alpha float64) int {
+func (t verdictTest) sufficientBlocks(spread, alpha float64) int {
 	margin := math.Log1p(t.design.Delta)
 	n := 1 + sort.Search(MaxBlocks, func(i int) bool {
 		return spread*stats.DetectableShift(1+i, alpha, Power, stats.OneLook{}) <= margin

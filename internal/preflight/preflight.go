@@ -39,12 +39,12 @@ const (
 
 // A Spec describes the part of one place in a preflight.
 type Spec struct {
-	Role     Role           `json:"role"`
-	Token    string         `json:"-"`                // secret that the client proves to the server
-	Address  netip.AddrPort `json:"address,omitzero"` // to listen on or to dial
-	Patience time.Duration  `json:"timeout"`          // ns, until the other place must have connected
-	Ask      []string       `json:"ask,omitempty"`    // URLs on the node whose answers the report keeps
-	Volume   string         `json:"volume,omitempty"` // path of a directory or block device to report on
+	Role    Role           `json:"role"`
+	Token   string         `json:"-"`                // secret that the client proves to the server
+	Address netip.AddrPort `json:"address,omitzero"` // to listen on or to dial
+	Timeout time.Duration  `json:"timeout"`          // ns, until the other place must have connected
+	Ask     []string       `json:"ask,omitempty"`    // URLs on the node whose answers the report keeps
+	Volume  string         `json:"volume,omitempty"` // path of a directory or block device to report on
 }
 
 // NewToken returns a random token for one preflight.
@@ -85,7 +85,7 @@ func Run(ctx context.Context, s Spec, program string) (Report, error) {
 	if err := s.validate(); err != nil {
 		return Report{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	r := Report{Program: program, Facts: machine.PlaceFacts(), Interfaces: machine.Interfaces(),
 		Throttled: machine.Throttled()}
@@ -115,8 +115,8 @@ func (s Spec) validate() error {
 	switch {
 	case !meets && s.Role != Witness:
 		return fmt.Errorf("%w: its role is unknown", ErrSpec)
-	case s.Patience <= 0 || s.Patience > maxTimeout:
-		return fmt.Errorf("%w: the timeout is %v, not up to %v", ErrSpec, s.Patience, maxTimeout)
+	case s.Timeout <= 0 || s.Timeout > maxTimeout:
+		return fmt.Errorf("%w: the timeout is %v, not up to %v", ErrSpec, s.Timeout, maxTimeout)
 	case meets && (s.Token == "" || !s.Address.IsValid() || s.Address.Port() == 0):
 		return fmt.Errorf("%w: a %s needs a token and an address", ErrSpec, s.Role)
 	}
@@ -163,7 +163,7 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 				return nil
 			}
 		case <-ended:
-			return fmt.Errorf("no peer connected to %v within %v", s.Address, s.Patience)
+			return fmt.Errorf("no peer connected to %v within %v", s.Address, s.Timeout)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (r *Report) dial(ctx context.Context, s Spec) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no answer from %v within %v: %w", s.Address, s.Patience, last)
+			return fmt.Errorf("no answer from %v within %v: %w", s.Address, s.Timeout, last)
 		case <-time.After(retryInterval):
 		}
 	}

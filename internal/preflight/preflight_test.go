@@ -37,14 +37,14 @@ func TestMeet(t *testing.T) {
 	at, token := freeAddress(t), NewToken()
 	served := make(chan Report)
 	go func() {
-		served <- run(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+		served <- run(t, Spec{Role: Server, Token: token, Address: at, Timeout: 20 * time.Second})
 	}()
 	// A client with a wrong token is not answered.
-	wrong := run(t, Spec{Role: Client, Token: NewToken(), Address: at, Patience: 500 * time.Millisecond})
+	wrong := run(t, Spec{Role: Client, Token: NewToken(), Address: at, Timeout: 500 * time.Millisecond})
 	if !strings.Contains(wrong.Error, "no answer from "+at.String()) {
 		t.Errorf("with a wrong token: %q", wrong.Error)
 	}
-	client := run(t, Spec{Role: Client, Token: token, Address: at, Patience: 20 * time.Second})
+	client := run(t, Spec{Role: Client, Token: token, Address: at, Timeout: 20 * time.Second})
 	server := <-served
 	if client.Error != "" || server.Error != "" || client.Attempts < 1 || server.Peer != at.Addr() {
 		t.Errorf("client %+v\nserver %+v", client, server)
@@ -62,7 +62,7 @@ func TestMeetInTurn(t *testing.T) {
 		token := NewToken()
 		for _, role := range []Role{Server, Client} {
 			all.Go(func() {
-				r := run(t, Spec{Role: role, Token: token, Address: at, Patience: 20 * time.Second})
+				r := run(t, Spec{Role: role, Token: token, Address: at, Timeout: 20 * time.Second})
 				if r.Error != "" {
 					t.Errorf("the %s: %s", role, r.Error)
 				}
@@ -77,7 +77,7 @@ func TestStrangers(t *testing.T) {
 	at, token := freeAddress(t), NewToken()
 	served := make(chan Report)
 	go func() {
-		served <- run(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+		served <- run(t, Spec{Role: Server, Token: token, Address: at, Timeout: 20 * time.Second})
 	}()
 	var strangers []net.Conn
 	for len(strangers) < 20 {
@@ -91,7 +91,7 @@ func TestStrangers(t *testing.T) {
 		strangers = append(strangers, c)
 	}
 	// If the server read them one after the other, this would take 20 s.
-	client := run(t, Spec{Role: Client, Token: token, Address: at, Patience: 10 * time.Second})
+	client := run(t, Spec{Role: Client, Token: token, Address: at, Timeout: 10 * time.Second})
 	if server := <-served; client.Error != "" || server.Error != "" {
 		t.Errorf("client %q, server %q", client.Error, server.Error)
 	}
@@ -107,7 +107,7 @@ func TestNobody(t *testing.T) {
 	at := freeAddress(t)
 	for role, says := range map[Role]string{Client: "no answer from " + at.String(),
 		Server: "no peer connected to " + at.String()} {
-		r := run(t, Spec{Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
+		r := run(t, Spec{Role: role, Token: "x", Address: at, Timeout: 50 * time.Millisecond})
 		if !strings.Contains(r.Error, says) {
 			t.Errorf("%s: %q", role, r.Error)
 		}
@@ -122,7 +122,7 @@ func TestNoPort(t *testing.T) {
 	}
 	defer l.Close()
 	at := netip.MustParseAddrPort(l.Addr().String())
-	r := run(t, Spec{Role: Server, Token: "x", Address: at, Patience: 50 * time.Millisecond})
+	r := run(t, Spec{Role: Server, Token: "x", Address: at, Timeout: 50 * time.Millisecond})
 	if !r.NoPort || !strings.Contains(r.Error, "listen") {
 		t.Errorf("%+v", r)
 	}
@@ -138,7 +138,7 @@ func TestWitness(t *testing.T) {
 	}))
 	defer server.Close()
 	mode := server.URL + "/proxyMode"
-	r := run(t, Spec{Role: Witness, Patience: 20 * time.Second,
+	r := run(t, Spec{Role: Witness, Timeout: 20 * time.Second,
 		Ask: []string{mode, server.URL + "/no", "http://" + freeAddress(t).String(), "\x00"}})
 	if len(r.Answers) != 1 || r.Answers[mode] != "iptables" || r.Error != "" {
 		t.Errorf("%+v", r)
@@ -146,10 +146,10 @@ func TestWitness(t *testing.T) {
 }
 
 func TestSpecErrors(t *testing.T) {
-	good := Spec{Role: Client, Token: "secret", Address: netip.MustParseAddrPort("127.0.0.1:1"), Patience: time.Second}
+	good := Spec{Role: Client, Token: "secret", Address: netip.MustParseAddrPort("127.0.0.1:1"), Timeout: time.Second}
 	for want, spoil := range map[string]func(*Spec){
 		"role is unknown": func(s *Spec) { s.Role = "guest" },
-		"patience":        func(s *Spec) { s.Patience = time.Hour },
+		"patience":        func(s *Spec) { s.Timeout = time.Hour },
 		"needs a token":   func(s *Spec) { s.Token = "" },
 		"an address":      func(s *Spec) { s.Address = netip.AddrPort{} },
 	} {
@@ -165,7 +165,7 @@ func TestSpecErrors(t *testing.T) {
 // TestVolumeInReport checks that the report has a volume only if the specification names one.
 func TestVolumeInReport(t *testing.T) {
 	for _, path := range []string{"", t.TempDir()} {
-		r := run(t, Spec{Role: Witness, Patience: time.Second, Volume: path})
+		r := run(t, Spec{Role: Witness, Timeout: time.Second, Volume: path})
 		if (r.Volume != nil) != (path != "") {
 			t.Errorf("%q: %+v", path, r.Volume)
 		}

@@ -92,7 +92,7 @@ var prefixes = map[string]Layer{
 	"wait_woken": Sched, "hrtimer": Sched, "__hrtimer": Sched, "prepare_to_wait": Sched, "finish_wait": Sched,
 	"update_load": Sched, "set_next_entity": Sched, "put_prev": Sched, "check_preempt": Sched, "wakeup_preempt": Sched,
 	"resched": Sched, "preempt_schedule": Sched, "raw_spin": Sched, "__cond_resched": Sched, "switch_": Sched,
-	"__switch": Sched,
+	"__switch":      Sched,
 	"activate_task": Sched, "psi_": Sched, "newidle": Sched, "sched_": Sched, "do_nanosleep": Sched, "update_se": Sched,
 	"enqueue_entity": Sched, "dequeue_entit": Sched, "sched_balance": Sched, "load_balance": Sched, "poll_schedule": Sched,
 

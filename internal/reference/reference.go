@@ -164,9 +164,9 @@ func (r Row) Figure(target string) (Figure, bool) {
 // Change returns the difference of f from another figure, as a fraction of the latter.
 func (f Figure) Change(against Figure) float64 { return f.Value/against.Value - 1 }
 
-// Beside reports whether a published case is shown next to a measured one: path, workload and direction are the same.
+// SameCase reports whether a published case is shown next to a measured one: path, workload and direction are the same.
 // Other parameters may differ; readers see them.
-func Beside(published, ours string) bool {
+func SameCase(published, ours string) bool {
 	return withoutParameters(published) == withoutParameters(ours)
 }
 

@@ -118,7 +118,7 @@ func TestBeside(t *testing.T) {
 		{"pod-pod/other/udp-stream-unpaced", "pod-pod/other/udp-stream", false},
 		{"pod-pod/other/tcp-rr", "pod-pod/same/tcp-rr", false},
 	} {
-		if got := Beside(c.published, c.ours); got != c.want {
+		if got := SameCase(c.published, c.ours); got != c.want {
 			t.Errorf("%s beside %s: %t", c.published, c.ours, got)
 		}
 	}

@@ -115,7 +115,7 @@ func reportedBy() workloads {
 
 // add adds a workload to the metrics that its tool reports.
 func (w workloads) add(about family.Workload) {
-	for _, m := range family.For(Families().Tools(), about).Metrics(about) {
+	for _, m := range family.ToolFor(Families().Tools(), about).Metrics(about) {
 		if name := nameOf(about); !slices.Contains(w[m.Name], name) {
 			w[m.Name] = append(w[m.Name], name)
 		}

@@ -55,11 +55,11 @@ type answerCell struct {
 // Value returns the median with its unit.
 func (c answerCell) Value() string { return strings.TrimSpace(c.Number + " " + c.Unit) }
 
-// A marker returns the findings of the audit that concern a comparison.
-type marker func(compare.Row) []finding
+// A findingsFunc returns the findings of the audit that concern a comparison.
+type findingsFunc func(compare.Row) []finding
 
 // newAnswer returns the matrix of a comparison. Without an axis it has no bars, without marks no findings.
-func newAnswer(in Input, all []group, axis *chart.Forest, marks marker) answer {
+func newAnswer(in Input, all []group, axis *chart.Forest, marks findingsFunc) answer {
 	c := in.Comparison
 	h := answer{File: "answer", Columns: answerColumns(c)}
 	primary, _ := partition(all, result.Primary)
@@ -96,7 +96,7 @@ func answerColumns(c compare.Comparison) []answerColumn {
 
 // rows returns a row for each case and metric, which may have several groups, one for each baseline. A target compared
 // with several baselines shows the comparison with its main baseline.
-func (h *answer) rows(c compare.Comparison, list []group, axis *chart.Forest, marks marker) []answerRow {
+func (h *answer) rows(c compare.Comparison, list []group, axis *chart.Forest, marks findingsFunc) []answerRow {
 	var rows []answerRow
 	at, against := index[[2]string]{}, c.Against()
 	for _, g := range list {
@@ -135,7 +135,7 @@ func subjectAndQuantity(planned result.Case, metric string) (subject, quantity s
 }
 
 // fill sets the cells of a row from a group.
-func (h *answer) fill(row *answerRow, g group, axis *chart.Forest, marks marker) {
+func (h *answer) fill(row *answerRow, g group, axis *chart.Forest, marks findingsFunc) {
 	if i := h.column(g.Baseline); i >= 0 {
 		row.Cells[i].setMedian(g.BaselineMedian, g.Unit)
 		if g.Bound != nil {
@@ -180,7 +180,7 @@ func (c *answerCell) setShare(share compare.Number) {
 
 // setComparison sets the change, interval and verdict of a cell.
 func (c *answerCell) setComparison(r compare.Row) {
-	c.Change, c.Range, c.Word, c.Mark = change(r.Change), interval(r.CI), word(r), mark(r)
+	c.Change, c.Range, c.Word, c.Mark = change(r.Change), interval(r.CI), verdictWord(r), mark(r)
 	if r.Shift != nil {
 		c.Change, c.Range = "no ratio", difference(r)
 	}

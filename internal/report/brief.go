@@ -191,7 +191,7 @@ func (t *textReport) cell(c answerCell) string {
 	}
 	code := verdictCodes[c.Mark]
 	return text + " " + t.style(code, prose.Right(c.Change, briefChange)) + " " +
-		t.style("2", prose.Left(shortRange(c), briefInterval)) + " " + t.style(code, sign(c.Mark)+" "+c.Word)
+		t.style("2", prose.Left(shortRange(c), briefInterval)) + " " + t.style(code, verdictSign(c.Mark)+" "+c.Word)
 }
 
 // shortRange returns an interval that fits its column; empty if it does not.

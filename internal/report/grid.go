@@ -54,7 +54,7 @@ func (t *textReport) gridCell(c answerCell, interval bool) string {
 	if c.Word == "" {
 		return text + strings.Repeat(" ", len(" ~ ")+briefChange)
 	}
-	text += " " + t.style(code, sign(c.Mark)+" "+prose.Left(c.Change, briefChange))
+	text += " " + t.style(code, verdictSign(c.Mark)+" "+prose.Left(c.Change, briefChange))
 	if interval {
 		text += " " + t.style("2", prose.Left(shortRange(c), briefInterval))
 	}

@@ -294,7 +294,7 @@ func TestPageAnswersFirst(t *testing.T) {
 			t.Errorf("answer %d is %q, want %q", i+1, got, typeset(r.Sentence))
 		}
 		cell := content(cells[i])
-		for _, want := range []string{word(r), typesetUnbroken(change(r.Change)), typeset(interval(r.CI))} {
+		for _, want := range []string{verdictWord(r), typesetUnbroken(change(r.Change)), typeset(interval(r.CI))} {
 			if !strings.Contains(cell, want) {
 				t.Errorf("cell %d lacks %q: %q", i+1, want, cell)
 			}

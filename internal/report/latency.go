@@ -28,7 +28,7 @@ type distribution struct {
 
 // distributions merges the histograms of runs of one case on one target, by histogram name, in order of appearance. It
 // also keeps the single runs if their number is at most single.
-func (in Input) distributions(runs []run, single int) []*distribution {
+func (in Input) distributions(runs []run, maxSingleRuns int) []*distribution {
 	var all []*distribution
 	at := index[string]{}
 	for _, r := range runs {
@@ -44,7 +44,7 @@ func (in Input) distributions(runs []run, single int) []*distribution {
 			d := all[i]
 			h, err := in.loadHistogram(r.Run, h)
 			if err == nil {
-				err = d.merge(h, len(runs) <= single)
+				err = d.merge(h, len(runs) <= maxSingleRuns)
 			}
 			if err != nil {
 				d.Broken = append(d.Broken, fmt.Sprintf("run %s: %v", r.ID, err))
@@ -114,10 +114,10 @@ func points(h latencies, quantiles []float64) []chart.Point {
 }
 
 // curveQuantiles returns the quantiles of a merged curve, from 0 to six nines; each is the number of points per nine.
-func curveQuantiles(each int) []float64 {
+func curveQuantiles(pointsPerNine int) []float64 {
 	var list []float64
-	for i := range 6*each + 1 {
-		list = append(list, 1-math.Pow(10, -float64(i)/float64(each)))
+	for i := range 6*pointsPerNine + 1 {
+		list = append(list, 1-math.Pow(10, -float64(i)/float64(pointsPerNine)))
 	}
 	return list
 }

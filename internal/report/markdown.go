@@ -53,7 +53,7 @@ func writeMarkdown(w io.Writer, in Input) error {
 		m.fold("Order of the targets in "+unit.Plural(len(order), "exploratory row"), func() { m.items(order) })
 	}
 	m.fold("Notes, differences, command", func() {
-		m.line("%s", escapeMarkdown(reading(c)))
+		m.line("%s", escapeMarkdown(howToRead(c)))
 		m.list("Notes on single comparisons", rowNotes(append(primary, exploratory...), maxNotes))
 		m.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c))
 		m.list("Invalid runs, repeated with their block", invalidRuns(c))
@@ -223,7 +223,7 @@ func markdownCell(g group, name string) string {
 	for _, r := range g.Rows {
 		if r.Target == name {
 			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + ways + "<br>" + escapeMarkdown(difference(r)) +
-				"<br>" + sign(mark(r)) + " " + word(r)
+				"<br>" + verdictSign(mark(r)) + " " + verdictWord(r)
 		}
 	}
 	return missingCell(g, name)

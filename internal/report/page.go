@@ -139,7 +139,7 @@ func newPage(in Input) *page {
 	b := newBuilder(in, all, runs)
 	p := &page{
 		Title: pageTitle(in), RunInfo: runInfo(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
-		Timing: timingOf(in), Reading: reading(c), Design: design(in), Publications: publications(in),
+		Timing: timingOf(in), Reading: howToRead(c), Design: design(in), Publications: publications(in),
 	}
 	p.Sessions = sessionChanges(c)
 	p.Sentences = b.primarySentences()

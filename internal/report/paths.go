@@ -140,9 +140,9 @@ func (s *pathSection) draw(targetCount, number int) {
 // sort orders sections and rows, and sets the titles of sections.
 func (p *pathView) sort() {
 	title := func(key string) int { return slices.IndexFunc(pathTitles, func(t pair) bool { return t.Name == key }) }
-	last := func(i int) uint { return uint(i) } // an unknown entry, -1, comes last
+	unknownLast := func(i int) uint { return uint(i) } // an unknown entry, -1, comes last
 	slices.SortStableFunc(p.Sections, func(a, b pathSection) int {
-		return cmp.Compare(last(title(a.Title)), last(title(b.Title)))
+		return cmp.Compare(unknownLast(title(a.Title)), unknownLast(title(b.Title)))
 	})
 	for i := range p.Sections {
 		s := &p.Sections[i]
@@ -150,7 +150,8 @@ func (p *pathView) sort() {
 			s.Title = pathTitles[k].Value
 		}
 		slices.SortStableFunc(s.Rows, func(a, b pathRow) int {
-			return cmp.Compare(last(slices.Index(result.Paths(), a.Path)), last(slices.Index(result.Paths(), b.Path)))
+			return cmp.Compare(unknownLast(slices.Index(result.Paths(), a.Path)),
+				unknownLast(slices.Index(result.Paths(), b.Path)))
 		})
 	}
 }
@@ -197,7 +198,7 @@ func (b *builder) pathRow(p *pathView, m caseResult, g compare.Group, verdicts m
 			c.Marks = b.findings.marks(m.Case, name, name, m.Metric)
 		}
 		if r, ok := verdicts[[3]string{m.Case, m.Metric, name}]; ok {
-			c.Class, c.Word = class(r), word(r)
+			c.Class, c.Word = class(r), verdictWord(r)
 		}
 		row.Cells = append(row.Cells, c)
 	}

@@ -34,7 +34,7 @@ which is what this form is of.
 // writePublished writes cases that have a mean, 99th percentile, maximum and minimum in the form in which
 // Constellation's measurements of Vault were published, with added intervals and verdicts.
 func writePublished(w io.Writer, in Input) error {
-	p := &publishedReport{in: in, values: in.counted()}
+	p := &publishedReport{in: in, values: in.valuesByMetric()}
 	changes := ""
 	for _, s := range sessionChanges(in.Comparison) {
 		changes += strings.Join(prose.Wrap(prose.Plain(s), prose.Columns), "\n") + "\n\n"
@@ -54,8 +54,8 @@ type publishedReport struct {
 	b      strings.Builder
 }
 
-// counted returns the values of the runs that count, by case, target and metric.
-func (in Input) counted() map[[3]string][]float64 {
+// valuesByMetric returns the values of the runs that count, by case, target and metric.
+func (in Input) valuesByMetric() map[[3]string][]float64 {
 	all := map[[3]string][]float64{}
 	for _, r := range in.runs() {
 		if r.state != chart.Counts {

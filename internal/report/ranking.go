@@ -34,7 +34,8 @@ type ranking struct {
 	File   string
 	Tables []rankingTable
 	Rest   string // note about cases that are left out
-	// Baselines are the indices of the targets that can be chosen, the experiment's baseline first; nil without a choice.
+	// Baselines are the indices of the targets that can be chosen, the experiment's baseline first; nil without a
+	// choice.
 	Baselines []int
 	Letters   bool // whether targets have letters of groups
 }
@@ -267,7 +268,7 @@ func (t *textReport) rankingTable(columns []answerColumn, rows []answerRow, lett
 			cell := row.Cells[i]
 			mark := " "
 			if cell.Word != "" {
-				mark = t.style(verdictCodes[cell.Mark], sign(cell.Mark))
+				mark = t.style(verdictCodes[cell.Mark], verdictSign(cell.Mark))
 			}
 			letter := letters[[3]string{row.Case, row.Metric, column.Name}]
 			line += "  " + prose.Right(shortText(cell), briefValue) + " " + mark + prose.Left(letter, width-2-rankedValueWidth)

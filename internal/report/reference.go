@@ -66,7 +66,7 @@ func counterparts(row reference.Row, medians []median) []median {
 		case m.Metric != row.Metric || m.Unit != row.Unit:
 		case m.Case == row.Case || m.Case == row.Synonym:
 			same = append(same, m)
-		case reference.Beside(row.Case, m.Case):
+		case reference.SameCase(row.Case, m.Case):
 			similar = append(similar, m)
 		}
 	}

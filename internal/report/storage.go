@@ -27,7 +27,7 @@ func (in Input) inStorageUnits() Input {
 
 // convertNumber converts a value of a storage case.
 func convertNumber(n compare.Number, u unit.Unit) compare.Number {
-	v, _ := unit.Spoken(float64(n), u, true)
+	v, _ := unit.ForDisplay(float64(n), u, true)
 	return compare.Number(v)
 }
 
@@ -37,7 +37,7 @@ func convertInterval(i compare.Interval, u unit.Unit) compare.Interval {
 }
 
 func convertUnit(u unit.Unit) unit.Unit {
-	_, spoken := unit.Spoken(1, u, true)
+	_, spoken := unit.ForDisplay(1, u, true)
 	return spoken
 }
 
@@ -117,7 +117,7 @@ func convertRuns(runs []result.Run, volumes map[string]bool) []result.Run {
 		runs[i].Values = slices.Clone(runs[i].Values)
 		for k := range runs[i].Values {
 			v := &runs[i].Values[k]
-			v.Number, v.Unit = unit.Spoken(v.Number, v.Unit, true)
+			v.Number, v.Unit = unit.ForDisplay(v.Number, v.Unit, true)
 		}
 	}
 	return runs

@@ -23,7 +23,7 @@ func TestCallsByResource(t *testing.T) {
 	}
 	in := input(rows...)
 	in.Experiment.Cases = cases
-	in.Comparison.Subjects = []compare.Subject{{Name: "deployments", Target: "kube:b", Baseline: "lab:native",
+	in.Comparison.Subjects = []compare.GroupOutcome{{Name: "deployments", Target: "kube:b", Baseline: "lab:native",
 		Sentence: "deployments: kube:b is slower than lab:native in create and list."}}
 	var page, markdown strings.Builder
 	if err := writeHTML(&page, in); err != nil {

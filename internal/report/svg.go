@@ -260,7 +260,7 @@ func (d *drawer) forest(f forest) {
 			base := s.Y + height/2 + 5
 			s.Text(typesetUnbroken(change(r.Change)), forestChange, base, chart.End, strongFont, forestChange-forestEnd-6)
 			s.Text(typesetUnbroken(interval(r.CI)), forestRange, base, chart.End, smallFont, forestRange-forestChange-6)
-			s.Text(word(r.Row), forestWord, base, chart.Start, chart.Font{Size: 13, Class: class(r.Row)},
+			s.Text(verdictWord(r.Row), forestWord, base, chart.Start, chart.Font{Size: 13, Class: class(r.Row)},
 				s.Width-forestWord-8)
 			names := s.Lines(prose.Plain(r.Target), chart.Edge, s.Y+5, chart.Start, bodyFont, forestPlot-chart.Edge-12, 5)
 			s.Y = max(s.Y+height, names+4)

@@ -245,7 +245,7 @@ func (t *textReport) marks(r compare.Row) []string {
 
 // colouredVerdict returns the verdict, padded without counting the escape sequences.
 func (t *textReport) colouredVerdict(r compare.Row) string {
-	text := word(r)
+	text := verdictWord(r)
 	if r.Verdict == compare.Undecided {
 		text = "~ " + text
 	}
@@ -293,7 +293,7 @@ func (t *textReport) foot(in Input) {
 	t.gap(n)
 	t.published(in)
 	t.Paragraph("", "", c.Scope)
-	t.Paragraph("", "", reading(c))
+	t.Paragraph("", "", howToRead(c))
 	t.list("Time", timingOf(in).sentences())
 }
 
@@ -322,8 +322,8 @@ const unpairedText = "Unpaired: the runs are not of the same blocks, so drift be
 // nothingToCompareText is the message for an experiment without results.
 const nothingToCompareText = "There is nothing to compare: no block is complete on the baseline and a target."
 
-// reading explains the signs of the table.
-func reading(c compare.Comparison) string {
+// howToRead explains the signs of the table.
+func howToRead(c compare.Comparison) string {
 	if len(c.Medians) > 0 {
 		return mediansReading(c)
 	}

@@ -31,7 +31,7 @@ func exampleOf(code compare.Code) compare.Warning {
 		Unmatched: []compare.Unmatched{{Case: stream, Metric: "throughput", Unit: unit.BitPerSecond}},
 		Counts:    counts, Count: 7, Of: 8, Needed: 9, Block: 5, Attempt: 2, Level: 0.987, Seconds: 600,
 		Verdict: compare.Different, Spread: 0.123, Step: 0.05, Delta: 0.02, After: 0.021, Before: -0.013,
-		Recorded: &result.Warning{Code: result.PlacesLeft, Text: "a pod is left"}, Varies: true,
+		Recorded: &result.Warning{Code: result.SiteNotRemoved, Text: "a pod is left"}, Varies: true,
 	}
 }
 
@@ -130,7 +130,9 @@ func TestWarningsOfExperiments(t *testing.T) {
 	}
 }
 
-func left() *result.Warning { return &result.Warning{Code: result.PlacesLeft, Text: "a pod is left"} }
+func left() *result.Warning {
+	return &result.Warning{Code: result.SiteNotRemoved, Text: "a pod is left"}
+}
 
 // TestDocumentSpeaks checks that warnings have their code, arguments and text in JSON, and that rows have delta.
 func TestDocumentSpeaks(t *testing.T) {

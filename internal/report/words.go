@@ -12,16 +12,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// word returns the verdict as readers see it: "different" becomes its direction.
-func word(r compare.Row) string {
+// verdictWord returns the verdict as readers see it: "different" becomes its direction.
+func verdictWord(r compare.Row) string {
 	if r.Verdict == compare.Different && r.Direction != compare.None {
 		return string(r.Direction)
 	}
 	return string(r.Verdict)
 }
 
-// sign returns a mark of one column for a verdict, for tables.
-func sign(m chart.Mark) string {
+// verdictSign returns a mark of one column for a verdict, for tables.
+func verdictSign(m chart.Mark) string {
 	switch m {
 	case chart.Better:
 		return "▲"

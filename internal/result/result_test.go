@@ -64,7 +64,7 @@ func TestSiteJSON(t *testing.T) {
 		Schema: SiteSchema, Number: 3, Target: "kube:a", Block: 2, Session: 1,
 		Start: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), Setup: 2.5, Used: 40, Cleanup: 1.25,
 		Values:   []Value{NewValue(metric.Named(metric.Pods), 4)},
-		Warnings: []Warning{{Code: PlacesLeft, Text: "w"}},
+		Warnings: []Warning{{Code: SiteNotRemoved, Text: "w"}},
 	}
 	text, err := json.Marshal(site)
 	if err != nil {

@@ -84,7 +84,7 @@ func (s *session) runTool(ctx context.Context, place targets.Place, r result.Run
 
 // toolOf returns the name of the tool that measures a workload.
 func (s *session) toolOf(w family.Workload) string {
-	if t := family.For(s.Tool, w); t != nil {
+	if t := family.ToolFor(s.Tool, w); t != nil {
 		return t.Name()
 	}
 	return s.Tool.Name()
@@ -99,7 +99,7 @@ func (s *session) placeWarnings(ctx context.Context, place targets.Place) []resu
 	defer cancel()
 	var list []result.Warning
 	for _, text := range place.Health(limited) {
-		list = append(list, result.Warning{Code: result.PlaceAiling, Text: text})
+		list = append(list, result.Warning{Code: result.PlaceUnhealthy, Text: text})
 	}
 	return list
 }

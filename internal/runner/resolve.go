@@ -460,7 +460,7 @@ func (o Options) toolNames(cases []family.Case) string {
 	}
 	var used family.Set
 	for _, t := range all {
-		if slices.ContainsFunc(cases, func(c family.Case) bool { return family.For(all, c.Workload) == t }) {
+		if slices.ContainsFunc(cases, func(c family.Case) bool { return family.ToolFor(all, c.Workload) == t }) {
 			used = append(used, t)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 func twin(name string, unsupported ...result.Path) runner.Target {
-	t := &targettest.Twin{Label: name, On: "one", Unsupported: map[result.Path]string{}}
+	t := &targettest.Twin{Label: name, UnderlayName: "one", Unsupported: map[result.Path]string{}}
 	for _, p := range unsupported {
 		t.Unsupported[p] = "this kernel has no " + name
 	}

@@ -51,15 +51,15 @@ type Target struct {
 
 // Limits are time limits, pauses and numbers of attempts. A zero field means its default.
 type Limits struct {
-	Facts    time.Duration // to collect the facts of a target; default FactsTime
-	Open     time.Duration // to open a site; default 60 s
-	Grace    time.Duration // for the tool, in addition to warm-up and window; default 30 s
-	Close    time.Duration // to close a site; default 30 s
-	Idle     time.Duration // pause before each run, so that runs do not disturb each other; default 20 ms
-	Absence  time.Duration // pause before the next attempt to reach an unavailable target; default 2 s
-	Attempts int           // at a case in a block before it is given up, or to reach an unavailable target; default 5
-	Ready    time.Duration // until a target is ready after a switch to it; default 10 min
-	Visits   int           // failed visits in a block before the target is given up; default 3
+	Facts        time.Duration // to collect the facts of a target; default FactsTime
+	Open         time.Duration // to open a site; default 60 s
+	Grace        time.Duration // for the tool, in addition to warm-up and window; default 30 s
+	Close        time.Duration // to close a site; default 30 s
+	Idle         time.Duration // pause before each run, so that runs do not disturb each other; default 20 ms
+	RetryPause   time.Duration // pause before the next attempt to reach an unavailable target; default 2 s
+	Attempts     int           // at a case in a block before it is given up, or to reach an unavailable target; default 5
+	Ready        time.Duration // until a target is ready after a switch to it; default 10 min
+	FailedVisits int           // failed visits in a block before the target is given up; default 3
 }
 
 // A Config holds an experiment and everything needed to run it.

@@ -130,7 +130,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	}}
 	var targets []runner.Target
 	for _, name := range strings.Split(names, "") {
-		b.twins[name] = &targettest.Twin{Label: name, On: "one", OpenFails: b.openTakes(300 * time.Millisecond)}
+		b.twins[name] = &targettest.Twin{Label: name, UnderlayName: "one", OpenFails: b.openTakes(300 * time.Millisecond)}
 		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: result.SpecOf("twin:" + name)},
 			Places: b.twins[name]})
 	}
@@ -895,7 +895,7 @@ func TestCloseFails(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if sites := b.sink.sites; len(sites) != 1 || len(sites[0].Warnings) != 1 ||
-		sites[0].Warnings[0].Code != result.PlacesLeft {
+		sites[0].Warnings[0].Code != result.SiteNotRemoved {
 		t.Errorf("%+v", sites)
 	}
 }

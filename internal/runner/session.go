@@ -103,8 +103,8 @@ func (c Config) withDefaults() Config {
 	c.Limits = Limits{
 		Facts: cmp.Or(l.Facts, FactsTime), Open: cmp.Or(l.Open, 60*time.Second), Grace: cmp.Or(l.Grace, 30*time.Second),
 		Close: cmp.Or(l.Close, 30*time.Second), Idle: cmp.Or(l.Idle, plan.Pause),
-		Absence: cmp.Or(l.Absence, 2*time.Second), Attempts: cmp.Or(l.Attempts, 5),
-		Ready: cmp.Or(l.Ready, 10*time.Minute), Visits: cmp.Or(l.Visits, 3),
+		RetryPause: cmp.Or(l.RetryPause, 2*time.Second), Attempts: cmp.Or(l.Attempts, 5),
+		Ready: cmp.Or(l.Ready, 10*time.Minute), FailedVisits: cmp.Or(l.FailedVisits, 3),
 	}
 	return c
 }
@@ -243,7 +243,7 @@ func (s *session) elapsed() float64 { return s.since(s.began) }
 func (s *session) sleepWarning() []result.Warning {
 	if d := s.Clock.Asleep() - s.asleepAtOpen; d > sleepTolerance {
 		text := fmt.Sprintf("this machine slept for %.0f s since the block began", d.Seconds())
-		return []result.Warning{{Code: result.PlaceAiling, Text: text}}
+		return []result.Warning{{Code: result.PlaceUnhealthy, Text: text}}
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (s *session) retryLater(ctx context.Context, one *site) error {
 	s.retries++
 	s.emit(Event{Kind: SiteFailed, Target: one.record.Target, Block: one.record.Block, Reason: one.err.Error()})
 	if s.retries < s.Limits.Attempts {
-		s.Clock.Sleep(ctx, s.Limits.Absence)
+		s.Clock.Sleep(ctx, s.Limits.RetryPause)
 		return errRetry
 	}
 	s.summary.Unavailable = one.record.Target + ": " + one.err.Error()
@@ -155,7 +155,7 @@ func (s *session) closeSite(ctx context.Context, one *site) {
 	}
 	if err != nil {
 		text := fmt.Sprintf("removing the site of block %d: %v", one.record.Block, err)
-		one.record.Warnings = append(one.record.Warnings, result.Warning{Code: result.PlacesLeft, Text: text})
+		one.record.Warnings = append(one.record.Warnings, result.Warning{Code: result.SiteNotRemoved, Text: text})
 	}
 	one.record.Cleanup = s.since(began)
 	if one.Spent != nil {

@@ -301,7 +301,7 @@ func TestTogetherBudget(t *testing.T) {
 func TestTogetherRefused(t *testing.T) {
 	twin := func(name string, uses ...string) runner.Target {
 		return runner.Target{Target: result.Target{Name: name, Spec: result.SpecOf("twin:" + name)},
-			Places: &targettest.Twin{Label: name, Uses: uses}}
+			Places: &targettest.Twin{Label: name, SharedResources: uses}}
 	}
 	mute := runner.Target{Target: result.Target{Name: "mute", Spec: result.SpecOf("mute")},
 		Places: struct{ targets.Target }{&targettest.Twin{Label: "mute"}}}
@@ -328,7 +328,7 @@ func TestTogetherRefused(t *testing.T) {
 	}
 	b := newBench(t, "ab", 1, rr)
 	b.config.Experiment.Design.Parallel = true
-	b.twins["a"].Uses, b.twins["b"].Uses = []string{"one disk"}, []string{"one disk"}
+	b.twins["a"].SharedResources, b.twins["b"].SharedResources = []string{"one disk"}, []string{"one disk"}
 	if _, err := runner.Run(t.Context(), b.config); err == nil ||
 		!strings.Contains(err.Error(), "both use one disk") || len(b.sink.runs) != 0 {
 		t.Errorf("%v after %d runs", err, len(b.sink.runs))

@@ -61,7 +61,7 @@ func (s *session) handleFailedVisit(name string, block, failed int, err error) e
 	switch {
 	case errors.Is(err, result.ErrNotSupported) && name != s.e.Baseline:
 		return s.leaveOut(name, "*", err.Error())
-	case failed < s.Limits.Visits:
+	case failed < s.Limits.FailedVisits:
 		return nil
 	case name == s.e.Baseline:
 		s.summary.Unavailable = fmt.Sprintf("%s, %d failed visits in block %d: %v", name, failed, block, err)
@@ -135,7 +135,7 @@ func (s *session) waitUntilReady(ctx context.Context, name string) ([]result.Fac
 			return nil, fmt.Errorf("it was not ready %v after its switch: %w", s.Limits.Ready, last)
 		}
 		last = err
-		s.Clock.Sleep(limited, s.Limits.Absence)
+		s.Clock.Sleep(limited, s.Limits.RetryPause)
 	}
 }
 

@@ -267,7 +267,7 @@ func TestSwitchThatHangs(t *testing.T) {
 		hangs := b.command(`sleep 100000 & echo waiting; echo $! > child; wait`)
 		hangs.Limit = limit
 		b.target("b").Switch = hangs
-		b.config.Limits.Visits = 1
+		b.config.Limits.FailedVisits = 1
 		s := b.run(t.Context())
 		if s.GivenUp != 1 || !strings.Contains(b.sink.notMeasured[0].Reason, "s and was killed") || b.place() != "default" {
 			t.Fatalf("%+v, %+v", s, b.sink.notMeasured)
@@ -421,7 +421,7 @@ func TestReadiness(t *testing.T) {
 	}
 	b = newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Targets[1].Places = &settling{Twin: b.twins["b"], unready: 1 << 30}
-	b.config.Limits.Ready, b.config.Limits.Visits = 2*time.Second, 1
+	b.config.Limits.Ready, b.config.Limits.FailedVisits = 2*time.Second, 1
 	if s := b.run(t.Context()); s.GivenUp != 1 || !strings.Contains(b.sink.notMeasured[0].Reason, "node1 is not Ready") {
 		t.Errorf("%+v, %+v", s, b.sink.notMeasured)
 	}

@@ -91,12 +91,12 @@ func TestUnlooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := []float64{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6}
-	e := Paired(d, 0.05, Unlooked{design})
+	e := Paired(d, 0.05, DesignFromFirstLook{design})
 	unbounded := Remark{Kind: Unbounded, Count: 7, Needed: 8}
 	if e.Bounded() || e.P != 1 || e.Needed != 8 || e.Shift != 1.3 || !slices.Contains(e.Remarks, unbounded) {
 		t.Errorf("before the first look: %+v", e)
 	}
-	if e := Paired(append(d, 1.7), 0.05, Unlooked{design}); !e.Bounded() {
+	if e := Paired(append(d, 1.7), 0.05, DesignFromFirstLook{design}); !e.Bounded() {
 		t.Errorf("at the first look: %+v", e)
 	}
 	for n, want := range map[int]int{0: 0, 7: 0, 8: 8, 10: 8, 11: 11, 40: 11} {

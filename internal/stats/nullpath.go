@@ -198,10 +198,12 @@ func (m mass) crossing(w, a int) float64 {
 	return m.column.exact[w] * math.Max(0, m.weight[w*(m.alphas+1)+a]/m.column.total[w])
 }
 
-// walk processes the looks in order. At each it calls choose for the critical value of every alpha, numbered from 0,
-// given the error probability spent before and the mass that has not crossed; paths at or below that value count as
-// crossed from then on.
-func walk(columns []*column, alphas int, choose func(c *column, a int, spent float64, m mass) Critical) []stage {
+// processLooks processes the looks in order. At each it calls choose for the critical value of every alpha, numbered
+// from 0, given the error probability spent before and the mass that has not crossed; paths at or below that value
+// count as crossed from then on.
+func processLooks(
+	columns []*column, alphas int, choose func(c *column, a int, spent float64, m mass) Critical,
+) []stage {
 	words := (alphas + 63) / 64
 	crossed := make([]uint64, words*len(columns[0].rank)) // by path: a bit for each alpha
 	spent := make([]float64, alphas)

@@ -66,7 +66,7 @@ func (g *GroupSequential) newRepeatedGrid(columns []*column) repeatedGrid {
 			l.values[s.n] = append(l.values[s.n], largest)
 		}
 	}
-	spending := walk(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
+	spending := processLooks(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
 		crit := Critical{W: l.values[c.n][a], Alpha: spent}
 		for w := 0; w <= crit.W; w++ {
 			crit.Alpha += m.crossing(w, a)

@@ -14,9 +14,9 @@ func Same(a, b float64) bool {
 	return a == b || math.Abs(a-b) < resolution*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// Settle returns copies of samples in which values that are the same by [Same], across all samples, are equal;
-// otherwise ranks would depend on rounding. Each group of such values takes the smallest one.
-func Settle(samples ...[]float64) [][]float64 {
+// EqualiseRounding returns copies of samples in which values that are the same by [Same], across all samples, are
+// equal; otherwise ranks would depend on rounding. Each group of such values takes the smallest one.
+func EqualiseRounding(samples ...[]float64) [][]float64 {
 	sorted := slices.Sorted(slices.Values(slices.Concat(samples...)))
 	for i := 1; i < len(sorted); i++ {
 		if Same(sorted[i-1], sorted[i]) {

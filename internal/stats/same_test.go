@@ -24,7 +24,7 @@ func TestSame(t *testing.T) {
 
 func TestSettle(t *testing.T) {
 	above := math.Nextafter(5000, 6000)
-	got := Settle([]float64{above, 7, math.NaN()}, []float64{5000, 7.1, math.Inf(1), above})
+	got := EqualiseRounding([]float64{above, 7, math.NaN()}, []float64{5000, 7.1, math.Inf(1), above})
 	if !slices.Equal(got[0][:2], []float64{5000, 7}) || !math.IsNaN(got[0][2]) ||
 		!slices.Equal(got[1], []float64{5000, 7.1, math.Inf(1), 5000}) {
 		t.Errorf("settled are %v", got)
@@ -34,7 +34,7 @@ func TestSettle(t *testing.T) {
 	for range 20 {
 		ladder = append(ladder, ladder[len(ladder)-1]*(1+resolution/3))
 	}
-	steps := slices.Compact(slices.Sorted(slices.Values(Settle(ladder)[0])))
+	steps := slices.Compact(slices.Sorted(slices.Values(EqualiseRounding(ladder)[0])))
 	for i := range steps[1:] {
 		if Same(steps[i], steps[i+1]) || !slices.Contains(ladder, steps[i]) {
 			t.Errorf("a ladder became %v", steps)

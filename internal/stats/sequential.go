@@ -123,7 +123,7 @@ type stage struct {
 
 // greedy computes the critical values look by look, each as large as the spending allows.
 func (g *GroupSequential) greedy(columns []*column, alphas []float64) []stage {
-	return walk(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
+	return processLooks(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
 		crit := Critical{W: -1, Alpha: spent}
 		for w := range c.exact {
 			spent += m.crossing(w, a)

@@ -51,7 +51,7 @@ func TestNewGroupSequential(t *testing.T) {
 func spend(g *GroupSequential, n int, values []int) []float64 {
 	i := 0
 	var all []float64
-	walk(g.stages(n)[:len(values)], 1, func(c *column, _ int, spent float64, m mass) Critical {
+	processLooks(g.stages(n)[:len(values)], 1, func(c *column, _ int, spent float64, m mass) Critical {
 		for w := 0; w <= values[i]; w++ {
 			spent += m.crossing(w, 0)
 		}

@@ -21,8 +21,8 @@ type Estimate struct {
 	Attained float64 // actual confidence of the interval, at least Level
 	P        float64 // two-sided, for the hypothesis of no shift; 1 without data
 	Spread   float64 // standard deviation of a pair's difference; NaN if unpaired or below two
-	// Needed is the number of pairs (values in each sample) at which the interval has finite ends at this level; it is set
-	// even if there are enough.
+	// Needed is the number of pairs (values in each sample) at which the interval has finite ends at this level; it is
+	// set even if there are enough.
 	Needed  int
 	Remarks []Remark
 }
@@ -60,11 +60,11 @@ func Reached(design Design, n int) int {
 	return reached
 }
 
-// An Unlooked is a design with looks that rejects nothing with fewer pairs than its first look has.
-type Unlooked struct{ Design }
+// A DesignFromFirstLook is a design with looks that rejects nothing with fewer pairs than its first look has.
+type DesignFromFirstLook struct{ Design }
 
 // Critical returns the critical value of the design, from its first look on.
-func (u Unlooked) Critical(n int, alpha float64) Critical {
+func (u DesignFromFirstLook) Critical(n int, alpha float64) Critical {
 	if Reached(u.Design, n) == 0 {
 		return Critical{W: -1}
 	}
@@ -144,14 +144,14 @@ func Paired(d []float64, alpha float64, design Design) Estimate {
 	}
 	e.P = signP(d, design)
 	if design.Looks() != nil {
-		e.agree(alpha)
+		e.alignPWithInterval(alpha)
 	}
 	e.remarkRegular(d)
 	return e
 }
 
-// agree makes P, which comes from a grid, consistent with the interval at this alpha.
-func (e *Estimate) agree(alpha float64) {
+// alignPWithInterval makes P, which comes from a grid, consistent with the interval at this alpha.
+func (e *Estimate) alignPWithInterval(alpha float64) {
 	switch excluded := e.Excludes(0); {
 	case excluded && e.P > alpha:
 		e.P = alpha

@@ -8,10 +8,10 @@ const exactTrend = 40
 // TrendP returns the two-sided p of the hypothesis that values in the order of time have no trend: Mann's test by
 // Kendall's S, the number of rising pairs minus that of falling pairs (Mann, Nonparametric Tests against Trend,
 // Econometrica 13, 1945). Up to 40 values the distribution is exact; above that it is normal with continuity
-// correction. Ties, including those that [Settle] creates, count as neither, which is conservative. Values that are not
-// finite are left out; with fewer than three the result is 1.
+// correction. Ties, including those that [EqualiseRounding] creates, count as neither, which is conservative. Values
+// that are not finite are left out; with fewer than three the result is 1.
 func TrendP(values []float64) float64 {
-	values, _ = finite(Settle(values)[0])
+	values, _ = finite(EqualiseRounding(values)[0])
 	n := len(values)
 	if n < 3 {
 		return 1

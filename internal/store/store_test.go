@@ -53,7 +53,7 @@ func site(number int) result.Site {
 		Number: number, Target: "lab:native", Block: number, Start: time.Date(2026, 12, 1, 8, 0, number, 0, time.UTC),
 		Setup: 1.5, Used: 20, Cleanup: 0.75,
 		Values:   []result.Value{{Metric: "pods", Unit: unit.Count, Number: 2}},
-		Warnings: []result.Warning{{Code: result.PlacesLeft, Text: "a \u2028 line\nof text"}},
+		Warnings: []result.Warning{{Code: result.SiteNotRemoved, Text: "a \u2028 line\nof text"}},
 	}
 }
 

@@ -423,7 +423,7 @@ func aggregateOf(low string) string {
 // /other if it does not name the node.
 func pathOf(low string) string {
 	where := ""
-	take := func(place, replacement string, phrases ...string) {
+	takeNodeWords := func(place, replacement string, phrases ...string) {
 		for _, phrase := range phrases {
 			if strings.Contains(low, phrase) {
 				if where == "" {
@@ -434,11 +434,11 @@ func pathOf(low string) string {
 		}
 	}
 	// 不同节点 (other node) contains 同节点 (same node), so it comes first.
-	take("/other", " ", "不同的节点", "不同节点", "跨节点", "其他节点", "另一节点", "different nodes", "different node", "other node",
+	takeNodeWords("/other", " ", "不同的节点", "不同节点", "跨节点", "其他节点", "另一节点", "different nodes", "different node", "other node",
 		"another node", "inter-node", "internode", "cross-node", "cross node", "/other")
-	take("/same", " node ", "pod 所在的节点", "pod所在的节点", "pod 所在节点")
-	take("/same", " ", "相同的节点", "相同节点", "同一节点", "同节点", "此节点", "本节点", "same-node", "same node", "intra-node", "intranode",
-		"/same")
+	takeNodeWords("/same", " node ", "pod 所在的节点", "pod所在的节点", "pod 所在节点")
+	takeNodeWords("/same", " ", "相同的节点", "相同节点", "同一节点", "同节点", "此节点", "本节点", "same-node", "same node",
+		"intra-node", "intranode", "/same")
 	pods, service := strings.Count(low, "pod"), containsAny(low, "service", "svc")
 	node := containsAny(low, "节点", "node", "host", "bare metal", "baremetal")
 	switch {

@@ -19,14 +19,14 @@ type Option struct {
 	Value   Value
 	// Needs is an option, as NAME or NAME=VALUE, that must be given with this one; may be empty.
 	Needs string
-	// Field is the name in experiment files, where the option applies to all targets of the kind. With a field, and unless
-	// Value is Document, there is also a flag with the option's name; Short is the flag's letter.
+	// Field is the name in experiment files, where the option applies to all targets of the kind. With a field, and
+	// unless Value is Document, there is also a flag with the option's name; Short is the flag's letter.
 	Field, Short string
-	// Planned marks an option that is part of the experiment, so that a resumed experiment has it already. Other options
-	// concern the access to a target.
+	// Planned marks an option that is part of the experiment, so that a resumed experiment has it already. Other
+	// options concern the access to a target.
 	Planned bool
-	// Unnamed marks an option that the target's name can replace: its flag applies to targets without a name.
-	Unnamed bool
+	// ReplacedByName marks an option that the target's name can replace: its flag applies to targets without a name.
+	ReplacedByName bool
 	// Refused is the reason why the option is refused, though users know it from other programs. It is not listed.
 	Refused error
 	// Check returns nil for a valid value, otherwise an error that describes valid values.

@@ -20,9 +20,9 @@ func ExampleParseAs() {
 }
 
 // Text about volumes has the units that are usual for storage.
-func ExampleSpoken() {
-	fmt.Println(unit.Format(unit.Spoken(1.2e9, unit.BitPerSecond, true)))
-	fmt.Println(unit.Format(unit.Spoken(16000, unit.PerSecond, true)))
+func ExampleForDisplay() {
+	fmt.Println(unit.Format(unit.ForDisplay(1.2e9, unit.BitPerSecond, true)))
+	fmt.Println(unit.Format(unit.ForDisplay(16000, unit.PerSecond, true)))
 	// Output:
 	// 143 MiB/s
 	// 16.0 kIOPS

@@ -27,7 +27,7 @@ const (
 	SecondPerOp  Unit = "s/op" // CPU time per operation
 )
 
-// Units for text about storage; values are never stored in them, see [Spoken].
+// Units for text about storage; values are never stored in them, see [ForDisplay].
 const (
 	BytePerSecond Unit = "B/s"  // with binary prefixes
 	IOPS          Unit = "IOPS" // operations per second
@@ -164,9 +164,9 @@ func factor(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// Spoken converts a value to the unit for text: for volumes, bit/s to B/s and op/s to IOPS; everything else stays as it
-// is.
-func Spoken(v float64, u Unit, volume bool) (float64, Unit) {
+// ForDisplay converts a value to the unit for text: for volumes, bit/s to B/s and op/s to IOPS; everything else stays
+// as it is.
+func ForDisplay(v float64, u Unit, volume bool) (float64, Unit) {
 	switch {
 	case volume && u == BitPerSecond:
 		return v / 8, BytePerSecond
@@ -202,7 +202,7 @@ var symbols = map[string]symbol{
 	"s/GB": {SecondPerGB, 1}, "s/op": {SecondPerOp, 1},
 }
 
-var prefixes = map[string]float64{
+var prefixScale = map[string]float64{
 	"": 1, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3,
 	"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
 	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
@@ -235,7 +235,7 @@ func lookUp(name string) (scale float64, u Unit, ok bool) {
 	if s, found := symbols[name]; found {
 		return s.scale, s.unit, true
 	}
-	for p, factor := range prefixes {
+	for p, factor := range prefixScale {
 		rest, found := strings.CutPrefix(name, p)
 		if !found || p == "" || rest == "" || rest == "%" {
 			continue

@@ -97,9 +97,9 @@ func isVaultError(err error) bool {
 	return is && len(r.errors) > 0
 }
 
-// ask sends one request, with from as its JSON body, and decodes the response into the value that into points to; both
+// send sends one request, with from as its JSON body, and decodes the response into the value that into points to; both
 // may be nil. A response with an error status is decoded too; its error wraps a *refusal.
-func (r *replica) ask(ctx context.Context, method, path string, from, into any) error {
+func (r *replica) send(ctx context.Context, method, path string, from, into any) error {
 	var body io.Reader
 	if from != nil {
 		text, err := json.Marshal(from)

@@ -75,7 +75,7 @@ func Initialize(ctx context.Context, e host.Endpoint) (string, error) {
 	if err := all[0].awaitAnswer(ctx); err != nil {
 		return "", err
 	}
-	if err := all[0].ask(ctx, "PUT", "sys/init", map[string]any{"secret_shares": 1, "secret_threshold": 1},
+	if err := all[0].send(ctx, "PUT", "sys/init", map[string]any{"secret_shares": 1, "secret_threshold": 1},
 		&keys); err != nil {
 		return "", fmt.Errorf("initialise: %w", err)
 	}
@@ -125,7 +125,7 @@ func (r *replica) unseal(ctx context.Context, first *replica, joins bool, key st
 		}
 	}
 	return retry(ctx, func() error {
-		if err := r.ask(ctx, "PUT", "sys/unseal", map[string]any{"key": key}, nil); err != nil {
+		if err := r.send(ctx, "PUT", "sys/unseal", map[string]any{"key": key}, nil); err != nil {
 			return fmt.Errorf("unseal: %w", err)
 		}
 		// A replica that joins is unsealed after the leader's challenge, with a delay.
@@ -147,7 +147,7 @@ func (r *replica) join(ctx context.Context, first *replica) error {
 	}
 	ask["leader_api_addr"] = scheme + "://" + first.address
 	var said struct{ Joined bool }
-	if err := r.ask(ctx, "POST", "sys/storage/raft/join", ask, &said); err != nil {
+	if err := r.send(ctx, "POST", "sys/storage/raft/join", ask, &said); err != nil {
 		return err
 	}
 	if !said.Joined {

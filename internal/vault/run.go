@@ -137,7 +137,7 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		server.Addresses = append(server.Addresses, r.address)
 	}
 	w := watch(ctx, all, before)
-	got, err := httpload.Do(ctx, c.loadConfig(server, &source{seed: c.Seed, names: names, list: list}))
+	got, err := httpload.SearchAndRun(ctx, c.loadConfig(server, &source{seed: c.Seed, names: names, list: list}))
 	invalid, warnings := w.close(ctx)
 	if err != nil && len(invalid) > 0 {
 		err = fmt.Errorf("%s: %w", result.Joined(invalid), err)
@@ -180,7 +180,7 @@ func (m *mount) tryEncrypt(ctx context.Context, r *replica) error {
 	const tries, pause = 20, 100 * time.Millisecond
 	var err error
 	for range tries {
-		err = r.ask(ctx, "POST", m.name+"/encrypt/"+keyName, map[string]any{"plaintext": "YQ=="}, nil)
+		err = r.send(ctx, "POST", m.name+"/encrypt/"+keyName, map[string]any{"plaintext": "YQ=="}, nil)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

@@ -60,13 +60,13 @@ func (r *replica) readState(ctx context.Context) (state, error) {
 	open := *r // these paths need no token, and exist in the root namespace only
 	open.token, open.namespace = "", ""
 	var s state
-	if err := open.ask(ctx, "GET", healthPath, nil, &s); err != nil {
+	if err := open.send(ctx, "GET", healthPath, nil, &s); err != nil {
 		return s, err
 	}
 	if !s.Initialized || s.Sealed {
 		return s, nil
 	}
-	err := open.ask(ctx, "GET", "sys/leader", nil, &s.leader)
+	err := open.send(ctx, "GET", "sys/leader", nil, &s.leader)
 	return s, err
 }
 

@@ -50,7 +50,7 @@ type mount struct {
 // newMount creates a transit engine and its key, for a run that is over by until.
 func newMount(ctx context.Context, by *replica, until time.Time) (*mount, error) {
 	m := &mount{by: by, name: mountPrefix + strings.ToLower(rand.Text()[:12])}
-	err := by.ask(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit",
+	err := by.send(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit",
 		"description": mountDescription + mountUntil + until.UTC().Format(time.RFC3339)}, nil)
 	if statusOf(err) == http.StatusForbidden {
 		return nil, fmt.Errorf("%w; the token needs a policy such as\n%s", err, Policy)
@@ -58,7 +58,7 @@ func newMount(ctx context.Context, by *replica, until time.Time) (*mount, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := by.ask(ctx, "POST", m.name+"/keys/"+keyName, map[string]any{"type": keyType}, nil); err != nil {
+	if err := by.send(ctx, "POST", m.name+"/keys/"+keyName, map[string]any{"type": keyType}, nil); err != nil {
 		return nil, errors.Join(err, m.remove(context.WithoutCancel(ctx)))
 	}
 	return m, nil
@@ -72,7 +72,7 @@ path "knotmeter-*" { capabilities = ["create", "update"] }
 
 // remove removes the engine with its key, through m.by.
 func (m *mount) remove(ctx context.Context) error {
-	if err := m.by.ask(ctx, "DELETE", "sys/mounts/"+m.name, nil, nil); err != nil {
+	if err := m.by.send(ctx, "DELETE", "sys/mounts/"+m.name, nil, nil); err != nil {
 		return fmt.Errorf("the mount %s is not removed ('vault secrets disable %s' does it): %w", m.name, m.name, err)
 	}
 	return nil
@@ -134,7 +134,7 @@ func (r *replica) leftMounts(ctx context.Context) ([]leftMount, error) {
 	var mounts struct {
 		Data map[string]struct{ Type, Description string }
 	}
-	if err := r.ask(ctx, "GET", "sys/mounts", nil, &mounts); err != nil {
+	if err := r.send(ctx, "GET", "sys/mounts", nil, &mounts); err != nil {
 		return nil, err
 	}
 	var list []leftMount
@@ -178,10 +178,10 @@ func (m *mount) requests(ctx context.Context, names []string, published bool) ([
 		Data struct{ Ciphertext, Signature string }
 	}
 	toDecrypt := map[string]any{"plaintext": decrypted}
-	if err := m.by.ask(ctx, "POST", m.name+"/encrypt/"+keyName, toDecrypt, &sealed); err != nil {
+	if err := m.by.send(ctx, "POST", m.name+"/encrypt/"+keyName, toDecrypt, &sealed); err != nil {
 		return nil, err
 	}
-	if err := m.by.ask(ctx, "POST", m.name+"/sign/"+keyName, toVerify, &signed); err != nil {
+	if err := m.by.send(ctx, "POST", m.name+"/sign/"+keyName, toVerify, &signed); err != nil {
 		return nil, err
 	}
 	toVerify["signature"] = signed.Data.Signature

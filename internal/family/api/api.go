@@ -120,7 +120,7 @@ func (w Workload) Resolved() (Workload, error) {
 	if w.Verb == "list" && w.Objects == 0 {
 		w.Objects = 1
 	}
-	w.Pace = w.Pace.Or(w.defaultPace())
+	w.Pace = w.Pace.OrDefault(w.defaultPace())
 	return w, w.validate()
 }
 

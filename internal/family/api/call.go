@@ -76,8 +76,8 @@ func Verbs(resource string) []string {
 	return verbs
 }
 
-// Whole returns the verbs that have no resource: floor, pod-startup and pod-deletion.
-func Whole() []string { return whole }
+// VerbsWithoutResource returns the verbs that have no resource: floor, pod-startup and pod-deletion.
+func VerbsWithoutResource() []string { return whole }
 
 var whole = []string{"floor", "pod-startup", "pod-deletion"}
 
@@ -109,9 +109,9 @@ func (c Call) validate() error {
 
 func (c Call) validateName() error {
 	switch {
-	case c.Resource == "" && !slices.Contains(Whole(), c.Verb):
+	case c.Resource == "" && !slices.Contains(VerbsWithoutResource(), c.Verb):
 		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s",
-			family.ErrInvalid, c.Verb, prose.Choices(c.Verb, Whole()))
+			family.ErrInvalid, c.Verb, prose.Choices(c.Verb, VerbsWithoutResource()))
 	case c.Resource != "" && !slices.Contains(Resources(), c.Resource):
 		return fmt.Errorf("%w: there is no resource %q; there are %s",
 			family.ErrInvalid, c.Resource, prose.Choices(c.Resource, Resources()))

@@ -21,10 +21,10 @@ func suites() []family.Suite {
 			Cases: all(), Duration: standard},
 		{Name: "api:quick", About: "a write, a read, a list and a watch without any controller, in a few minutes",
 			Duration: short, Cases: append(cases(result.Primary, primaries...), cases(result.Exploratory, "floor")...)},
-		// In each round K-Bench creates 3 deployments, 4 pods and 5 services, and reports the median of these 3 to 5 calls.
-		// This suite has K-Bench's names and verbs, each call 200 times per run, without K-Bench's limit of 5 requests per
-		// second, and the phases of a pod's start, which K-Bench reports too. K-Bench's pods start; here those of the
-		// exploratory cases start, few at a time.
+		// In each round K-Bench creates 3 deployments, 4 pods and 5 services, and reports the median of these 3 to 5
+		// calls. This suite has K-Bench's names and verbs, each call 200 times per run, without K-Bench's limit of 5
+		// requests per second, and the phases of a pod's start, which K-Bench reports too. K-Bench's pods start; here
+		// those of the exploratory cases start, few at a time.
 		{Name: "api:kbench", About: "K-Bench's default work on deployments, pods and services, often enough for a median",
 			Duration: standard, Cases: append(kbench(), cases(result.Exploratory, "pod-startup",
 				"deployment/create:replicas=2", "deployment/scale:replicas=2", "deployment/delete:replicas=2",
@@ -50,7 +50,7 @@ func all() []family.Case {
 	rest = append(rest, "configmap/list:consistent=true", "configmap/list:objects=100",
 		"configmap/list:objects=100,consistent=true", "configmap/list:objects=1000",
 		"configmap/list:objects=1000,consistent=true")
-	return family.Unique(append(list, cases(result.Exploratory, append(rest, Whole()...)...)...))
+	return family.Unique(append(list, cases(result.Exploratory, append(rest, VerbsWithoutResource()...)...)...))
 }
 
 func kbench() []family.Case {

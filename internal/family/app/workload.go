@@ -49,14 +49,14 @@ const Path = "app"
 
 // Family returns the family of requests to applications, measured by the tools.
 func Family(tools ...family.Tool) family.Family {
-	published := Workload{Of: Vault, Name: vault.Published}
+	published := Workload{Application: Vault, Name: vault.Published}
 	published.Pace = published.defaultPace()
 	return family.Family{
 		Name: "app", Paths: []string{Path}, Parse: parse, Suites: suites(), Tools: tools,
 		File:  &family.SuiteFile{About: "each description of requests in a YAML file is a case", Read: fileSuite},
 		Kinds: []family.Sample{{Name: "app", Workload: published}},
 		Offers: []family.Sample{
-			{Name: "applications", Workload: Workload{Of: HTTP}}, {Name: "Vault", Workload: published},
+			{Name: "applications", Workload: Workload{Application: HTTP}}, {Name: "Vault", Workload: published},
 		},
 	}
 }
@@ -69,9 +69,9 @@ const (
 
 // A Workload is a load of requests to an application. It is comparable with ==.
 type Workload struct {
-	Of   string // HTTP or Vault
-	Name string // the name of a description, or one of vaultLoads
-	Text string // the description in YAML, for HTTP
+	Application string // HTTP or Vault
+	Name        string // the name of a description, or one of vaultLoads
+	Text        string // the description in YAML, for HTTP
 	family.Pace
 }
 
@@ -90,7 +90,7 @@ func parse(_, name, definition string) (family.Workload, error) { return Parse(n
 func Parse(name, text string) (Workload, error) {
 	head, options, _ := strings.Cut(name, ":")
 	of, what, _ := strings.Cut(head, "/")
-	w := Workload{Of: of, Name: what, Text: text}
+	w := Workload{Application: of, Name: what, Text: text}
 	if err := w.validateName(name); err != nil {
 		return Workload{}, err
 	}
@@ -109,18 +109,18 @@ func Parse(name, text string) (Workload, error) {
 // Resolved returns the workload with its defaults, or an error that wraps family.ErrInvalid and names the value that is
 // out of range.
 func (w Workload) Resolved() (Workload, error) {
-	if w.Name == vault.Published && w.Of == Vault && w.Clients == 0 {
+	if w.Name == vault.Published && w.Application == Vault && w.Clients == 0 {
 		w.Clients = publishedWorkers
 	}
-	w.Pace = w.Pace.Or(w.defaultPace())
-	if err := w.Pace.Validate(w.Of); err != nil {
+	w.Pace = w.Pace.OrDefault(w.defaultPace())
+	if err := w.Pace.Validate(w.Application); err != nil {
 		return w, err
 	}
 	return w, w.validateName(w.Title())
 }
 
 func (w Workload) defaultPace() family.Pace {
-	if w.Of == Vault && w.Name == vault.Published {
+	if w.Application == Vault && w.Name == vault.Published {
 		return family.Pace{Clients: publishedWorkers}
 	}
 	return family.Pace{Rate: family.DefaultRate}
@@ -129,13 +129,13 @@ func (w Workload) defaultPace() family.Pace {
 // validateName checks the parts of the name; given is the name that the user wrote, for errors.
 func (w Workload) validateName(given string) error {
 	switch {
-	case w.Of != HTTP && w.Of != Vault:
+	case w.Application != HTTP && w.Application != Vault:
 		return fmt.Errorf("%w: %q is neither http/NAME nor vault/%s",
 			family.ErrInvalid, given, strings.Join(vaultLoads, ", vault/"))
-	case w.Of == Vault && !slices.Contains(vaultLoads, w.Name):
+	case w.Application == Vault && !slices.Contains(vaultLoads, w.Name):
 		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s",
 			family.ErrInvalid, w.Name, prose.Choices(w.Name, vaultLoads))
-	case w.Of == Vault:
+	case w.Application == Vault:
 		return nil
 	case !descriptionName.MatchString(w.Name):
 		return fmt.Errorf("%w: a name is letters, digits, dots, dashes and underscores, not %q", family.ErrInvalid, w.Name)
@@ -148,12 +148,12 @@ func (w Workload) validateName(given string) error {
 
 // Title returns the workload's part of its case's name.
 func (w Workload) Title() string {
-	return family.Title(w.Of+"/"+w.Name, w.Pace.Options(w.defaultPace()))
+	return family.Title(w.Application+"/"+w.Name, w.Pace.Options(w.defaultPace()))
 }
 
 // subject returns a description of the requests for readers: "Vault encrypt".
 func (w Workload) subject() string {
-	if w.Of == Vault {
+	if w.Application == Vault {
 		return "Vault " + w.Name
 	}
 	return "Requests " + w.Name
@@ -164,7 +164,7 @@ func (w Workload) String() string { return Path + "/" + w.Title() }
 // Metric returns the metric that verdicts are about. For published measurements it is the mean, which at saturation is
 // the number of clients divided by the rate.
 func (w Workload) Metric() string {
-	if w.Of == Vault && w.Name == vault.Published && w.MostClients == 0 {
+	if w.Application == Vault && w.Name == vault.Published && w.MostClients == 0 {
 		return metric.Mean
 	}
 	return w.Pace.Metric()
@@ -177,7 +177,7 @@ func (w Workload) Traits() family.Traits {
 		Words:  result.Words{Subject: w.subject(), Quantity: w.Pace.Quantity()},
 		Limits: w.Pace.Limits(0), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(0),
 	}
-	if w.Of == Vault {
+	if w.Application == Vault {
 		t.Needs.Application = vault.Name
 		t.Limits.Open, t.Limits.Close, t.Limits.Run = deployTime, deployTime, t.Limits.Run+mountTime
 		t.Nominal.Site, t.Nominal.Run = usualDeploy, usualMount
@@ -216,7 +216,7 @@ func (w Workload) At(rate float64, clients int) family.Workload {
 // HTTPTraits returns the pace and the kinds of requests.
 func (w Workload) HTTPTraits() family.HTTPTraits {
 	a := family.HTTPTraits{Pace: w.Pace}
-	if w.Of == Vault {
+	if w.Application == Vault {
 		if !slices.Contains(vault.Operations, w.Name) {
 			a.Kinds = vault.Operations
 		}
@@ -237,7 +237,7 @@ func (w Workload) AgentRequest(
 ) (verb string, body any, err error) {
 	sum := sha256.Sum256([]byte(w.Title()))
 	seed := binary.LittleEndian.Uint64(sum[:])
-	if w.Of == Vault {
+	if w.Application == Vault {
 		if e.URL == "" {
 			return "", nil, result.NotSupported("the target knows of no Vault")
 		}

@@ -12,17 +12,17 @@ import (
 func TestParse(t *testing.T) {
 	const text = "url: http://127.0.0.1/"
 	for name, want := range map[string]Workload{
-		"http/shop":              {Of: HTTP, Name: "shop", Text: text, Pace: family.Pace{Rate: family.DefaultRate}},
-		"http/shop:clients=10":   {Of: HTTP, Name: "shop", Text: text, Pace: family.Pace{Clients: 10}},
-		"vault/encrypt:rate=500": {Of: Vault, Name: "encrypt", Pace: family.Pace{Rate: 500}},
-		"vault/mix:knee=100ms":   {Of: Vault, Name: "mix", Pace: family.Pace{Knee: 100 * time.Millisecond}},
-		"vault/published":        {Of: Vault, Name: "published", Pace: family.Pace{Clients: 1300}},
-		"vault/mix:clients=1-64": {Of: Vault, Name: "mix", Pace: family.Pace{Clients: 1, MostClients: 64}},
-		"vault/published:clients=1300-2600": {Of: Vault, Name: "published",
+		"http/shop":              {Application: HTTP, Name: "shop", Text: text, Pace: family.Pace{Rate: family.DefaultRate}},
+		"http/shop:clients=10":   {Application: HTTP, Name: "shop", Text: text, Pace: family.Pace{Clients: 10}},
+		"vault/encrypt:rate=500": {Application: Vault, Name: "encrypt", Pace: family.Pace{Rate: 500}},
+		"vault/mix:knee=100ms":   {Application: Vault, Name: "mix", Pace: family.Pace{Knee: 100 * time.Millisecond}},
+		"vault/published":        {Application: Vault, Name: "published", Pace: family.Pace{Clients: 1300}},
+		"vault/mix:clients=1-64": {Application: Vault, Name: "mix", Pace: family.Pace{Clients: 1, MostClients: 64}},
+		"vault/published:clients=1300-2600": {Application: Vault, Name: "published",
 			Pace: family.Pace{Clients: 1300, MostClients: 2600}},
 	} {
 		definition := ""
-		if want.Of == HTTP {
+		if want.Application == HTTP {
 			definition = text
 		}
 		got, err := Parse(name, definition)

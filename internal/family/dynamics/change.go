@@ -37,24 +37,24 @@ type kind struct {
 
 // kinds holds the properties of every change. The default trials of a run take 4 to 10 s in all, without the setup.
 var kinds = map[Change]kind{
-	PolicyDeny: {"a NetworkPolicy forbids traffic to a pod", PartOf(probe.New) + metric.Programming, "time until it holds",
-		policyRights, 4, 900 * time.Millisecond, 2 * time.Second},
-	PolicyAllow: {"a NetworkPolicy that forbids traffic to a pod goes", PartOf(probe.New) + metric.Programming,
+	PolicyDeny: {"a NetworkPolicy forbids traffic to a pod", PartOf(probe.TCPNew) + metric.Programming,
+		"time until it holds", policyRights, 4, 900 * time.Millisecond, 2 * time.Second},
+	PolicyAllow: {"a NetworkPolicy that forbids traffic to a pod goes", PartOf(probe.TCPNew) + metric.Programming,
 		"time until traffic passes", policyRights, 4, 900 * time.Millisecond, 2 * time.Second},
 	PolicyEstablished: {"a NetworkPolicy forbids traffic to a pod to which a connection is open",
 		PartOf(probe.TCP) + metric.Programming, "time until the connection is cut", policyRights, 1, 5 * time.Second,
 		2 * time.Second},
 	PolicyFirst: {"a pod starts for which a NetworkPolicy forbids all traffic", metric.LeakWindow,
 		"time in which traffic passed", policyRights, 2, 4 * time.Second, time.Second},
-	FirstPacket: {"a pod starts", PartOf(probe.New) + metric.Programming, "time until its first answer", podRights, 2,
+	FirstPacket: {"a pod starts", PartOf(probe.TCPNew) + metric.Programming, "time until its first answer", podRights, 2,
 		3 * time.Second, time.Second},
-	EndpointReady: {"the only pod behind a Service becomes ready", PartOf(probe.New) + metric.Programming,
+	EndpointReady: {"the only pod behind a Service becomes ready", PartOf(probe.TCPNew) + metric.Programming,
 		"time until the Service answers", endpointRights, 2, 4 * time.Second, 3 * time.Second},
-	EndpointGone: {"one of two pods behind a Service goes", PartOf(probe.New) + metric.LossWindow,
+	EndpointGone: {"one of two pods behind a Service goes", PartOf(probe.TCPNew) + metric.LossWindow,
 		"time in which requests fail", endpointRights, 1, 5 * time.Second, 4 * time.Second},
-	ServiceProgramming: {"a Service is created for a pod that is ready", PartOf(probe.New) + metric.Programming,
+	ServiceProgramming: {"a Service is created for a pod that is ready", PartOf(probe.TCPNew) + metric.Programming,
 		"time until it answers", serviceRights, 3, 2 * time.Second, 2 * time.Second},
-	Rollout: {"a Deployment behind a Service is rolled out anew", PartOf(probe.New) + metric.LossWindow,
+	Rollout: {"a Deployment behind a Service is rolled out anew", PartOf(probe.TCPNew) + metric.LossWindow,
 		"time in which requests fail", rolloutRights, 1, 10 * time.Second, 4 * time.Second},
 }
 
@@ -67,4 +67,5 @@ var changes = []Change{PolicyDeny, PolicyAllow, PolicyEstablished, PolicyFirst, 
 // PartOf returns the prefix of metrics of a kind of probes.
 func PartOf(k probe.Kind) string { return parts[k] }
 
-var parts = map[probe.Kind]string{probe.UDP: metric.UDPProbes, probe.TCP: metric.TCPProbes, probe.New: metric.NewProbes}
+var parts = map[probe.Kind]string{probe.UDP: metric.UDPProbes, probe.TCP: metric.TCPProbes,
+	probe.TCPNew: metric.NewProbes}

@@ -177,7 +177,7 @@ func (b *builder) checkLateness(h *netload.Histogram) {
 	}
 	// The 99th percentile of few requests would be a single request, which does not change the median.
 	q, words := 0.99, "a hundred"
-	if !family.Carries(h, q) {
+	if !family.EnoughSamples(h, q) {
 		q, words = 0.9, "ten"
 	}
 	if v := h.Quantile(q); v > max(httpload.LateAtLeast, httpload.LateShare*b.latency.Quantile(0.5)) {

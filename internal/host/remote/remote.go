@@ -32,7 +32,8 @@ const (
 	AgentCommand = "agent" // an agent, which generates load
 	// RespondCommand answers the probes of a run, as its arguments say, until the container ends.
 	RespondCommand = "respond"
-	// DigestCommand prints the SHA-256 of the agent's program itself, to check a copy in a container without such a tool.
+	// DigestCommand prints the SHA-256 of the agent's program itself, to check a copy in a container without such a
+	// tool.
 	DigestCommand = "digest"
 )
 
@@ -54,8 +55,8 @@ type Host struct {
 	Name  string // of the host, for errors
 	Agent string // path of the agent's program there
 	Exec  Exec
-	// Patience is how long a command may take to end after its context has ended; 0: 5 s.
-	Patience time.Duration
+	// KillTimeout is how long a command may take to end after its context has ended; 0: 5 s.
+	KillTimeout time.Duration
 }
 
 // ErrLost is the error of a command whose end was not reported, because the connection was lost or the far end was
@@ -110,7 +111,7 @@ func (h Host) connect(ctx context.Context, args []string, s Streams) error {
 	case <-ctx.Done():
 	}
 	_ = frames.Close()
-	timeout := time.NewTimer(cmp.Or(h.Patience, 5*time.Second))
+	timeout := time.NewTimer(cmp.Or(h.KillTimeout, 5*time.Second))
 	defer timeout.Stop()
 	select {
 	case err := <-ended:

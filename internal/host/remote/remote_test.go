@@ -19,7 +19,7 @@ import (
 
 // newHost returns a host whose far end is this process.
 func newHost(spoil func(*Streams)) Host {
-	return Host{Name: "far", Agent: "knotmeter-agent", Patience: 3 * time.Second,
+	return Host{Name: "far", Agent: "knotmeter-agent", KillTimeout: 3 * time.Second,
 		Exec: func(ctx context.Context, args []string, s Streams) error {
 			if spoil != nil {
 				spoil(&s)
@@ -120,7 +120,7 @@ func TestCancel(t *testing.T) {
 // TestNoAnswer checks that a far end that does not answer is abandoned.
 func TestNoAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := Host{Patience: time.Millisecond, Exec: func(held context.Context, _ []string, _ Streams) error {
+	p := Host{KillTimeout: time.Millisecond, Exec: func(held context.Context, _ []string, _ Streams) error {
 		cancel()
 		<-held.Done()
 		return held.Err()

@@ -159,8 +159,8 @@ func (g *Group) remove() error {
 
 // Clean removes the groups whose holder has ended and for which takes returns true, with all processes in them, and
 // returns their directories. It does not touch groups with such a name but without the mark, and passes those to
-// spares.
-func Clean(takes func(dir string) bool, spares func(dir string)) ([]string, error) {
+// onSpared.
+func Clean(mayRemove func(dir string) bool, onSpared func(dir string)) ([]string, error) {
 	m, err := mountedHierarchy()
 	if errors.Is(err, result.ErrNotSupported) {
 		return nil, nil // then there are no groups
@@ -176,7 +176,7 @@ func Clean(takes func(dir string) bool, spares func(dir string)) ([]string, erro
 		}
 		if _, err := unix.Getxattr(dir, Mark, nil); err != nil {
 			if !errors.Is(err, unix.ENOENT) {
-				spares(dir)
+				onSpared(dir)
 			}
 			return nil // a group of this program may be below it
 		}
@@ -184,7 +184,7 @@ func Clean(takes func(dir string) bool, spares func(dir string)) ([]string, erro
 		if err != nil {
 			return filepath.SkipDir // in use, or removed
 		}
-		if !takes(dir) {
+		if !mayRemove(dir) {
 			err = g.file.Close()
 		} else if err = g.Close(); err == nil {
 			removed = append(removed, dir)

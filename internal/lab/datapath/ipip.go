@@ -152,7 +152,7 @@ func (o ipipEnd) attach(e *lab.Env) error {
 		return err
 	}
 	e.OnClose(a.Close)
-	e.Counts(func() (rx, tx uint64, err error) {
+	e.RegisterCounter(func() (rx, tx uint64, err error) {
 		c, err := a.Counters()
 		return c.DecapPackets, c.EncapPackets, err
 	})

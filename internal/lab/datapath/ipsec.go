@@ -192,7 +192,7 @@ func xfrmSocket(e *lab.Env, node int) (*netns.XFRM, error) {
 			return nil, err
 		}
 		e.OnClose(x.Close)
-		e.Counts(func() (rx, tx uint64, err error) { return x.Packets(lab.NodeAddr(node).All()) })
+		e.RegisterCounter(func() (rx, tx uint64, err error) { return x.Packets(lab.NodeAddr(node).All()) })
 		return x, nil
 	})
 }

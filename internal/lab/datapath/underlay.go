@@ -52,7 +52,7 @@ func addNode(p *lab.Plan, t lab.Topology, n int) {
 func addPort(p *lab.Plan, t lab.Topology, name string, port lab.Veth) {
 	if t.Delay != nil {
 		// A round trip passes two ports, each of which adds half of the delay.
-		p.Add(name, lab.Delayed{Veth: port, Wait: *t.Delay / 2})
+		p.Add(name, lab.Delayed{Veth: port, Delay: *t.Delay / 2})
 	} else {
 		p.Add(name, port)
 	}

@@ -50,7 +50,7 @@ var settings = []targets.Setting[options]{
 	}, func(o *options) *int { return &o.Pods.MTU }, number(lab.MinPodMTU, lab.MaxMTU)),
 	targets.NewSetting(targets.Option{
 		Name: "offloads", Example: "off", Help: "off: the pods' devices leave segments and checksums to the CPU",
-	}, func(o *options) *bool { return &o.Pods.Plain }, targets.Choice("on", "off")),
+	}, func(o *options) *bool { return &o.Pods.OffloadsOff }, targets.Choice("on", "off")),
 	targets.NewSetting(targets.Option{
 		Name: "congestion", Example: "reno", Help: "TCP's congestion control in the pods; the kernel's own by default",
 	}, func(o *options) *string { return &o.Pods.Congestion }, targets.AnyText),

@@ -131,12 +131,12 @@ func (o DNAT) elements(ip6 bool) []nftables.SetElement {
 func dnatExprs(set *nftables.Set, ip6 bool) []expr.Any {
 	// Register 1 has 16 bytes. Registers from 8 on have four bytes each: 8 to 11 are the parts of register 1, and the
 	// next four those of register 2.
-	const first, lossScale = 1, 8
+	const first, firstWord = 1, 8
 	offset, size, family := uint32(16), uint32(4), uint32(unix.NFPROTO_IPV4)
 	if ip6 {
 		offset, size, family = 24, 16, unix.NFPROTO_IPV6
 	}
-	next := lossScale + size/4
+	next := firstWord + size/4
 	return []expr.Any{
 		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: next},

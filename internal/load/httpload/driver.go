@@ -18,7 +18,7 @@ import (
 type lane interface {
 	// begin sends a request and returns without waiting for the answer. When the request has an outcome, the lane calls
 	// the driver's done, or lost if its connection is unusable.
-	begin(pending)
+	begin(scheduledRequest)
 	// overdue gives up the request under way if it was sent before a time. Otherwise it returns when that request was
 	// sent; 0: there is none.
 	overdue(before int64) int64
@@ -39,21 +39,21 @@ type driver struct {
 	due         uint64    // operations that are due so far
 	begun       uint64    // those that were given to a lane
 	opening     int       // connections being opened
-	coming      int       // replacements that openAnother has requested and replace has not finished
-	turn        int       // selects the next address
+	replacing   int       // replacements that openAnother has requested and replace has not finished
+	nextAddress int       // selects the next address
 	opened      int       // connections opened so far
-	atOnce      int       // largest number of connections that were open at once
+	mostOpen    int       // largest number of connections that were open at once
 	lastFailure time.Time // when a connection attempt failed last
 	closed      bool
 
-	inFlight     atomic.Int64 // requests that were taken and have no outcome yet
-	over         atomic.Bool  // no new request begins
-	waited       uint64       // operations before this one had to wait for a lane; used by the pacing thread only
-	late         *netload.Histogram
-	connectTimes *netload.Histogram
-	tlsTimes     *netload.Histogram
-	planned      uint64
-	cpu          [2]usage // at the beginning and the end of the window
+	inFlight      atomic.Int64 // requests that were taken and have no outcome yet
+	noNewRequests atomic.Bool  // no new request begins
+	waitedBefore  uint64       // operations before this one had to wait for a lane; used by the pacing thread only
+	late          *netload.Histogram
+	connectTimes  *netload.Histogram
+	tlsTimes      *netload.Histogram
+	planned       uint64
+	cpu           [2]usage // at the beginning and the end of the window
 
 	ended, failed, timedOut atomic.Uint64 // requests since the last pulse
 	took                    atomic.Int64  // total duration of these requests, ns
@@ -112,11 +112,11 @@ func (d *driver) connectFirst(ctx context.Context) error {
 }
 
 // connect opens a connection. It begins request o on it, unless o is nil, and gives its other lanes work.
-func (d *driver) connect(ctx context.Context, o *pending) error {
+func (d *driver) connect(ctx context.Context, o *scheduledRequest) error {
 	d.mu.Lock()
 	d.opening++
-	turn := d.turn
-	d.turn++
+	turn := d.nextAddress
+	d.nextAddress++
 	d.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -137,7 +137,7 @@ func (d *driver) connect(ctx context.Context, o *pending) error {
 	for _, l := range made {
 		d.lanes[l] = true
 	}
-	d.atOnce = max(d.atOnce, (len(d.lanes)+len(made)-1)/len(made))
+	d.mostOpen = max(d.mostOpen, (len(d.lanes)+len(made)-1)/len(made))
 	d.connectTimes.Record(int64(took.connect))
 	if d.Server.TLS != nil {
 		d.tlsTimes.Record(int64(took.tls))
@@ -153,8 +153,8 @@ func (d *driver) connect(ctx context.Context, o *pending) error {
 	return nil
 }
 
-// A pending is an operation that has yet to be sent.
-type pending struct {
+// A scheduledRequest is an operation that has yet to be sent.
+type scheduledRequest struct {
 	n       uint64 // number of the operation, from 0
 	planned int64  // scheduled time, ns since the run began
 }
@@ -184,7 +184,7 @@ func (d *driver) done(l lane) {
 	if d.Clients > 0 {
 		wanted = d.due > 0 && now < d.line.End
 	}
-	if d.over.Load() || !wanted {
+	if d.noNewRequests.Load() || !wanted {
 		d.free = append(d.free, l)
 		d.mu.Unlock()
 		return
@@ -195,8 +195,8 @@ func (d *driver) done(l lane) {
 }
 
 // next takes the next operation, which in a closed loop is scheduled for now. The caller holds mu.
-func (d *driver) next(now int64) pending {
-	o := pending{n: d.begun, planned: now}
+func (d *driver) next(now int64) scheduledRequest {
+	o := scheduledRequest{n: d.begun, planned: now}
 	if d.Clients == 0 {
 		o.planned = d.pacer.Planned(o.n)
 	}
@@ -214,7 +214,7 @@ func (d *driver) lost(l lane) {
 	if i := slices.Index(d.free, l); i >= 0 {
 		d.free = slices.Delete(d.free, i, i+1)
 	}
-	if known && !d.closed && !d.over.Load() && (d.Clients > 0 || d.begun < d.due) {
+	if known && !d.closed && !d.noNewRequests.Load() && (d.Clients > 0 || d.begun < d.due) {
 		d.openAnother()
 	}
 	d.mu.Unlock()
@@ -224,11 +224,11 @@ func (d *driver) lost(l lane) {
 // openAnother opens a connection in the background. The caller holds mu. The connection is counted at once, because on
 // a busy machine the next call may come long before the goroutine runs.
 func (d *driver) openAnother() {
-	d.coming++
+	d.replacing++
 	go func() {
 		d.replace()
 		d.mu.Lock()
-		d.coming--
+		d.replacing--
 		d.mu.Unlock()
 	}()
 }
@@ -239,7 +239,7 @@ const retryPause = 20 * time.Millisecond
 // replace opens a connection in place of a lost one and retries until it succeeds. Each failed attempt counts as a
 // failed request, because the connection would have carried one.
 func (d *driver) replace() {
-	for !d.over.Load() {
+	for !d.noNewRequests.Load() {
 		o := d.take()
 		if o == nil && d.Clients == 0 {
 			return // another connection has taken the request
@@ -250,7 +250,7 @@ func (d *driver) replace() {
 			return
 		}
 		if o == nil {
-			o = &pending{planned: began}
+			o = &scheduledRequest{planned: began}
 			d.inFlight.Add(1)
 		}
 		d.fail(*o, err)
@@ -260,7 +260,7 @@ func (d *driver) replace() {
 
 // take returns the next operation that is due, nil if there is none. In a closed loop it returns one only if every
 // request has a connection of its own, so that connecting is part of the request.
-func (d *driver) take() *pending {
+func (d *driver) take() *scheduledRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.Clients > 0 && !d.Reconnect || d.Clients == 0 && d.begun == d.due {
@@ -271,7 +271,7 @@ func (d *driver) take() *pending {
 }
 
 // fail records a request that could not be sent.
-func (d *driver) fail(o pending, err error) {
+func (d *driver) fail(o scheduledRequest, err error) {
 	now := d.now()
 	d.record(0, outcome{kind: d.Source.Request(o.n).Kind,
 		planned: o.planned, sent: now, end: now, failure: failureOf(err)})
@@ -302,10 +302,10 @@ func (d *driver) dispatch() {
 			return
 		}
 		if len(d.free) == 0 {
-			if len(d.lanes)+max(d.opening, d.coming) < d.Most && time.Since(d.lastFailure) > retryPause {
+			if len(d.lanes)+max(d.opening, d.replacing) < d.Most && time.Since(d.lastFailure) > retryPause {
 				d.openAnother()
 			}
-			d.waited = d.due
+			d.waitedBefore = d.due
 			d.mu.Unlock()
 			return
 		}
@@ -314,7 +314,7 @@ func (d *driver) dispatch() {
 		o := d.next(0)
 		d.mu.Unlock()
 		// Waiting for a lane is due to the server, not to the generator.
-		if o.n >= d.waited && d.line.In(o.planned) {
+		if o.n >= d.waitedBefore && d.line.In(o.planned) {
 			d.late.Record(d.now() - o.planned)
 		}
 		l.begin(o)
@@ -431,7 +431,7 @@ func (d *driver) checkDistress(now, oldest int64) {
 func (d *driver) drain(ctx context.Context) {
 	end := d.now() + int64(d.Timeout)
 	if d.Clients > 0 {
-		d.over.Store(true)
+		d.noNewRequests.Store(true)
 	}
 	for ctx.Err() == nil && d.now() < end {
 		d.mu.Lock()
@@ -446,7 +446,7 @@ func (d *driver) drain(ctx context.Context) {
 		d.watch(d.now())
 		time.Sleep(time.Millisecond)
 	}
-	d.over.Store(true)
+	d.noNewRequests.Store(true)
 	d.watch(d.now() + int64(d.Timeout) + 1) // everything is overdue, and distress is not checked
 	d.mu.Lock()
 	from, to := d.begun, d.due
@@ -461,7 +461,7 @@ func (d *driver) drain(ctx context.Context) {
 
 // closeAll closes every connection.
 func (d *driver) closeAll() {
-	d.over.Store(true)
+	d.noNewRequests.Store(true)
 	d.mu.Lock()
 	d.closed = true
 	lanes := d.lanes
@@ -498,7 +498,7 @@ func (d *driver) report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r.Connect, r.TLS = d.connectTimes.Encode(), d.tlsTimes.Encode()
-	r.Connections, r.AtOnce = d.opened, d.atOnce
+	r.Connections, r.AtOnce = d.opened, d.mostOpen
 	r.Planned, r.Stopped = d.planned, d.stopped
 	if d.Clients > 0 {
 		r.Planned = r.Total.OK + r.Total.Failed()

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A flight is the request that a lane has under way.
-type flight struct {
+// An activeRequest is the request that a lane has under way.
+type activeRequest struct {
 	d  *driver
 	id int // connections opened before the lane's; selects a shard
 
@@ -14,24 +14,24 @@ type flight struct {
 	// outcome or sends the request again; until then the fields below do not change.
 	busy    atomic.Int64
 	request *Request
-	taken   pending
+	taken   scheduledRequest
 }
 
-// newFlight returns the flight of a lane on a connection that is not counted in d.opened yet.
-func newFlight(d *driver) flight {
+// newActiveRequest returns the flight of a lane on a connection that is not counted in d.opened yet.
+func newActiveRequest(d *driver) activeRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return flight{d: d, id: d.opened}
+	return activeRequest{d: d, id: d.opened}
 }
 
 // take sets the operation to send.
-func (f *flight) take(o pending) { f.request, f.taken = f.d.Source.Request(o.n), o }
+func (f *activeRequest) take(o scheduledRequest) { f.request, f.taken = f.d.Source.Request(o.n), o }
 
 // sent marks the request as sent now.
-func (f *flight) sent() { f.busy.Store(max(f.d.now(), 1)) }
+func (f *activeRequest) sent() { f.busy.Store(max(f.d.now(), 1)) }
 
 // end records the outcome of the request that was sent at the time sent, and reports whether it was still under way.
-func (f *flight) end(sent int64, o outcome) bool {
+func (f *activeRequest) end(sent int64, o outcome) bool {
 	if sent == 0 || !f.busy.CompareAndSwap(sent, 0) {
 		return false
 	}
@@ -42,13 +42,13 @@ func (f *flight) end(sent int64, o outcome) bool {
 }
 
 // fail ends the request under way, if any, with a failure.
-func (f *flight) fail(failure string) {
+func (f *activeRequest) fail(failure string) {
 	f.end(f.busy.Load(), outcome{end: f.d.now(), failure: failure})
 }
 
 // expire ends the request under way as timed out if it was sent before a time, and reports that in expired. Otherwise
 // it returns when that request was sent; 0: there is none.
-func (f *flight) expire(before int64) (sent int64, expired bool) {
+func (f *activeRequest) expire(before int64) (sent int64, expired bool) {
 	sent = f.busy.Load()
 	if sent < before && f.end(sent, outcome{end: f.d.now(), failure: TimedOut}) {
 		return 0, true

@@ -5,12 +5,12 @@ import "net"
 // A line is a connection of HTTP/1.1. Requests are written by the goroutine that begins them; another goroutine reads
 // the answers.
 type line struct {
-	flight
+	activeRequest
 	conn net.Conn
 }
 
 func openLine(d *driver, conn net.Conn) *line {
-	l := &line{flight: newFlight(d), conn: conn}
+	l := &line{activeRequest: newActiveRequest(d), conn: conn}
 	go l.read()
 	return l
 }
@@ -26,7 +26,7 @@ func (l *line) text(r *Request) []byte {
 	return b
 }
 
-func (l *line) begin(o pending) {
+func (l *line) begin(o scheduledRequest) {
 	l.take(o)
 	text := l.text(l.request)
 	l.sent()

@@ -128,8 +128,8 @@ func newCounts() counts {
 	return counts{statuses: map[int]uint64{}, errors: map[string]uint64{}, latency: netload.NewHistogram()}
 }
 
-// wait returns the histogram waited, and makes it at the first call.
-func (c *counts) wait() *netload.Histogram {
+// waitedHistogram returns the histogram waited, and makes it at the first call.
+func (c *counts) waitedHistogram() *netload.Histogram {
 	if c.waited == nil {
 		c.waited = netload.NewHistogram()
 	}
@@ -170,7 +170,7 @@ func (c *counts) add(o outcome) {
 		c.latency.Record(o.end - o.planned)
 		return
 	}
-	c.wait().Record(o.end - o.planned)
+	c.waitedHistogram().Record(o.end - o.planned)
 	if o.failure != "" {
 		c.errors[o.failure]++
 		return
@@ -189,7 +189,7 @@ func (c *counts) merge(o counts) {
 	}
 	c.latency.Merge(o.latency)
 	if o.waited != nil {
-		c.wait().Merge(o.waited)
+		c.waitedHistogram().Merge(o.waited)
 	}
 }
 

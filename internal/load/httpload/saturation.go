@@ -40,8 +40,8 @@ func (s *saturation) above(clients int) int {
 	return min(int(math.Round(x)), s.Most)
 }
 
-// good returns the trials without failures in which the server was the limit, by their number of clients.
-func (s *saturation) good() []Trial {
+// usableTrials returns the trials without failures in which the server was the limit, by their number of clients.
+func (s *saturation) usableTrials() []Trial {
 	good := slices.DeleteFunc(slices.Clone(s.trials), func(t Trial) bool {
 		return t.Limited || t.Failed > 0 || t.Planned == 0
 	})
@@ -51,7 +51,7 @@ func (s *saturation) good() []Trial {
 
 // lowestBad returns the smallest number of clients without a good trial, 0 if there is none.
 func (s *saturation) lowestBad() int {
-	good, lowest := s.good(), 0
+	good, lowest := s.usableTrials(), 0
 	for _, t := range s.trials {
 		if !tried(good, t.Clients) && (lowest == 0 || t.Clients < lowest) {
 			lowest = t.Clients
@@ -76,7 +76,7 @@ func highest(trials []Trial) float64 {
 
 // Rises reports whether the rate still rose at the highest number of clients.
 func (s *saturation) Rises() bool {
-	good := s.good()
+	good := s.usableTrials()
 	last := len(good) - 1
 	return last < 0 || good[last].Rate > (1+Saturated)*highest(good[:last])
 }
@@ -84,7 +84,7 @@ func (s *saturation) Rises() bool {
 // Found returns the fewest clients that saturate the server, or, if the rate rises to the end, the most that were
 // tried; 0 if there is no such number. tooFew is the largest number below it that was tried, 0 if there is none.
 func (s *saturation) Found() (clients, tooFew int) {
-	good := s.good()
+	good := s.usableTrials()
 	best := highest(good)
 	for i, t := range good {
 		if (1+Saturated)*t.Rate >= best {
@@ -113,7 +113,7 @@ func (s *saturation) Next() (clients int, done bool) {
 
 // propose returns the number of clients to try next; one that was tried already if the search is complete.
 func (s *saturation) propose() int {
-	good, bad := s.good(), s.lowestBad()
+	good, bad := s.usableTrials(), s.lowestBad()
 	if len(good) == 0 {
 		return max(bad/2, s.Least)
 	}
@@ -163,8 +163,8 @@ func runSaturation(ctx context.Context, c Config) (Report, *saturation, error) {
 		}
 		trial := c
 		trial.Clients = clients
-		// With some warm-up all clients have a request under way at both ends of the window, so that as many requests begin
-		// in it as are answered.
+		// With some warm-up all clients have a request under way at both ends of the window, so that as many requests
+		// begin in it as are answered.
 		trial.Warmup, trial.Window = minTrial, max(c.Window/trialShare, minTrial)
 		trial.Timeout = min(cmp.Or(c.Timeout, defaultTimeout), defaultTimeout)
 		trial.Distress = withoutTimeouts(c.Distress)

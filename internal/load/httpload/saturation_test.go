@@ -145,7 +145,7 @@ func TestSaturationServer(t *testing.T) {
 			<-several
 		})})
 		c.Clients, c.MostClients, c.Window = 1, 100, 4*time.Second
-		r, err := Do(t.Context(), c)
+		r, err := SearchAndRun(t.Context(), c)
 		if err != nil || len(r.Invalid) > 0 || r.Rises || r.Limited || r.Step != Saturated {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -170,7 +170,7 @@ func TestSaturationStops(t *testing.T) {
 			}
 			return ""
 		}
-		r, err := Do(t.Context(), c)
+		r, err := SearchAndRun(t.Context(), c)
 		if err != nil || r.Stopped != "enough" || r.Trials[len(r.Trials)-1].Clients < 10 {
 			t.Errorf("%+v, %v", r, err)
 		}

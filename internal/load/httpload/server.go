@@ -65,11 +65,12 @@ type Result struct {
 	// Trials are those of a search. Limited reports that the generator, not the server, ended it.
 	Trials  []Trial `json:"trials,omitempty"`
 	Limited bool    `json:"limited,omitempty"`
-	// Step is how far, as a fraction, the rate found may be below the highest that would have passed; 0 without a search.
+	// Step is how far, as a fraction, the rate found may be below the highest that would have passed; 0 without a
+	// search.
 	Step float64 `json:"step,omitempty"`
 	// Clients is the smallest number that saturates the server, TooFew the largest tried number below it that does not;
-	// both are 0 without a search for them. Rises reports that the rate still rose with Clients, the most that were tried
-	// without failures.
+	// both are 0 without a search for them. Rises reports that the rate still rose with Clients, the most that were
+	// tried without failures.
 	Clients int  `json:"clients,omitempty"`
 	TooFew  int  `json:"too_few,omitempty"`
 	Rises   bool `json:"rises,omitempty"`
@@ -88,9 +89,9 @@ type Distribution struct {
 	Encoded string `json:"hdr"`
 }
 
-// Do carries out the search that c asks for, if any, and then runs with the rate or the number of clients that it
-// found.
-func Do(ctx context.Context, c Config) (Result, error) {
+// SearchAndRun carries out the search that c asks for, if any, and then runs with the rate or the number of clients
+// that it found.
+func SearchAndRun(ctx context.Context, c Config) (Result, error) {
 	var found Result
 	var err error
 	none := ""

@@ -14,9 +14,9 @@ import (
 
 // A stream carries one request at a time on a connection of HTTP/2, which net/http implements.
 type stream struct {
-	flight
+	activeRequest
 	shared  *sharedConn
-	work    chan pending
+	work    chan scheduledRequest
 	quit    chan struct{}
 	closing atomic.Bool
 	cancel  atomic.Pointer[context.CancelFunc]
@@ -43,7 +43,8 @@ func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
 	c.streams.Store(int64(n))
 	var lanes []lane
 	for range n {
-		s := &stream{flight: newFlight(d), shared: c, work: make(chan pending, 1), quit: make(chan struct{})}
+		s := &stream{activeRequest: newActiveRequest(d), shared: c,
+			work: make(chan scheduledRequest, 1), quit: make(chan struct{})}
 		go s.serve()
 		lanes = append(lanes, s)
 	}
@@ -65,7 +66,7 @@ func newClientConn(s Server, conn net.Conn) (*http.ClientConn, error) {
 	return t.NewClientConn(context.Background(), scheme, conn.RemoteAddr().String())
 }
 
-func (s *stream) begin(o pending) {
+func (s *stream) begin(o scheduledRequest) {
 	s.take(o)
 	s.sent()
 	select {
@@ -86,7 +87,7 @@ func (s *stream) serve() {
 		}
 		sent := s.busy.Load()
 		if !s.usable() {
-			s.passOn(sent)
+			s.moveToNewConnection(sent)
 			return
 		}
 		o, err := s.ask(s.request)
@@ -105,8 +106,8 @@ func (s *stream) serve() {
 // usable reports whether the connection accepts another request.
 func (s *stream) usable() bool { return s.shared.conn.Err() == nil }
 
-// passOn moves a request to a new connection, because the server closed this one while it was idle.
-func (s *stream) passOn(sent int64) {
+// moveToNewConnection moves a request to a new connection, because the server closed this one while it was idle.
+func (s *stream) moveToNewConnection(sent int64) {
 	mine := s.busy.CompareAndSwap(sent, 0)
 	s.d.lost(s)
 	if !mine {

@@ -83,8 +83,8 @@ func (t *team) abandon() {
 		close(t.run) // releases workers that wait for the run to begin
 	}
 	t.closeOrders()
-	t.running.Wait()
-	t.waiting.Wait()
+	t.selfEnding.Wait()
+	t.untilShutdown.Wait()
 }
 
 // runFlows carries out the run once all flows are open, and returns what a search found.
@@ -99,14 +99,14 @@ func (t *team) runFlows(ctx context.Context, control *link) (found *SweepReport,
 			return nil, err
 		}
 	}
-	t.running.Wait()
+	t.selfEnding.Wait()
 	answer, err := control.ask(message{Op: opEnd, Sent: t.sentDatagrams()})
 	if err != nil {
 		return nil, err
 	}
 	t.awaitDatagrams(answer.Sent)
 	t.shutdown()
-	t.waiting.Wait()
+	t.untilShutdown.Wait()
 	return found, nil
 }
 
@@ -148,7 +148,7 @@ func (t *team) tryRate(control *link, rate float64, d time.Duration, before *mes
 	if err != nil {
 		return Trial{}, err
 	}
-	t.settle()
+	t.awaitQuiet()
 	all := message{Sent: t.sentDatagrams() + other.Sent, Received: t.receivedDatagrams() + other.Received}
 	trial := Trial{Rate: rate, Sent: all.Sent - before.Sent, Received: all.Received - before.Received}
 	*before = all
@@ -183,7 +183,7 @@ func dialControl(ctx context.Context, c Config) (*link, error) {
 func authenticate(conn net.Conn, token Token) (*link, error) {
 	l := newLink(conn)
 	conn.SetDeadline(time.Now().Add(dialTimeout))
-	_, err := conn.Write(hello{Purpose: controlRole, Token: token}.append(nil))
+	_, err := conn.Write(hello{Purpose: controlPurpose, Token: token}.append(nil))
 	var m message
 	if err == nil {
 		m, err = l.receive()
@@ -207,11 +207,11 @@ func (t *team) open(ctx context.Context) error {
 	var ready sync.WaitGroup
 	for _, f := range t.plan {
 		w := newWorker(t.shared, f, t.config)
-		hello := hello{Purpose: flowRole, Flow: uint16(f.Index), Token: t.config.Token}
+		hello := hello{Purpose: flowPurpose, Flow: uint16(f.Index), Token: t.config.Token}
 		var err error
 		switch {
 		case !f.persistent():
-			hello.Purpose = cycleRole
+			hello.Purpose = cyclePurpose
 			w.cycle = newCycler(t.config.Addr, hello, t.config.Workload.Request)
 		case f.Work == workEcho:
 			w.fd, w.echo, err = openEcho(t.config.Addr.Addr(), t.config.Workload.Size)

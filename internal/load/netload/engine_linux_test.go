@@ -65,10 +65,10 @@ func (f fakeServer) serve(conn net.Conn, answer func(net.Conn)) {
 	if err != nil || !h.Token.Equal(f.token) {
 		return
 	}
-	if h.Purpose == flowRole {
+	if h.Purpose == flowPurpose {
 		conn.Write(appendAck(nil, h.Flow))
 	}
-	if h.Purpose != controlRole {
+	if h.Purpose != controlPurpose {
 		answer(conn)
 		return
 	}
@@ -284,8 +284,8 @@ func TestStrangers(t *testing.T) {
 			addr, out := startServer(t, t.Context(), c)
 			openings := [][]byte{
 				[]byte("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"),
-				hello{Purpose: controlRole, Token: NewToken()}.append(nil),
-				hello{Purpose: flowRole, Token: NewToken()}.append(nil),
+				hello{Purpose: controlPurpose, Token: NewToken()}.append(nil),
+				hello{Purpose: flowPurpose, Token: NewToken()}.append(nil),
 			}
 			for _, b := range openings {
 				stranger(t, addr, b)
@@ -438,7 +438,7 @@ func slowCycle(addr netip.AddrPort, token Token) error {
 		return err
 	}
 	defer conn.Close()
-	all := append(hello{Purpose: cycleRole, Token: token}.append(nil), make([]byte, 1000)...)
+	all := append(hello{Purpose: cyclePurpose, Token: token}.append(nil), make([]byte, 1000)...)
 	for _, part := range [][]byte{all[:5], all[5:100], all[100:]} {
 		time.Sleep(20 * time.Millisecond)
 		if _, err := conn.Write(part); err != nil {
@@ -575,7 +575,7 @@ func allocationsOfCycles(t *testing.T) {
 	defer unix.Close(fd)
 	server.fd = fd
 	server.handOver = func(fd int, _ []byte) { unix.Close(fd) }
-	client.cycle = newCycler(addr, hello{Purpose: cycleRole, Token: client.token}, 1)
+	client.cycle = newCycler(addr, hello{Purpose: cyclePurpose, Token: client.token}, 1)
 	ended := make(chan struct{})
 	go func() { server.answerCycles(); close(ended) }()
 	buf := client.buffers()
@@ -637,7 +637,7 @@ func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool)
 		}
 		for had := receiver.sequence.Received; receiver.sequence.Received < had+batch; {
 			r, e := receiver.receiveBatch()
-			if e != 0 || !receiver.count(r, 1) {
+			if e != 0 || !receiver.countMessages(r, 1) {
 				t.Fatal(e)
 			}
 		}

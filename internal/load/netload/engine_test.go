@@ -422,7 +422,7 @@ func TestCost(t *testing.T) {
 }
 
 func TestHello(t *testing.T) {
-	h := hello{Purpose: flowRole, Flow: 513, Token: NewToken()}
+	h := hello{Purpose: flowPurpose, Flow: 513, Token: NewToken()}
 	b := h.append(nil)
 	got, err := parseHello(b)
 	if len(b) != helloSize || err != nil || got != h || !got.Token.Equal(h.Token) || got.Token.Equal(NewToken()) {
@@ -443,7 +443,7 @@ func TestHello(t *testing.T) {
 }
 
 func FuzzParseHello(f *testing.F) {
-	f.Add(hello{Purpose: controlRole, Flow: 1, Token: Token{1}}.append(nil))
+	f.Add(hello{Purpose: controlPurpose, Flow: 1, Token: Token{1}}.append(nil))
 	f.Add([]byte("KNM1"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHello(b)

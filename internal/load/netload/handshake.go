@@ -48,9 +48,9 @@ type purpose byte
 
 // The purposes.
 const (
-	controlRole purpose = 1 // messages between the agents
-	flowRole    purpose = 2 // one flow of the plan
-	cycleRole   purpose = 3 // one connect, request, response, close
+	controlPurpose purpose = 1 // messages between the agents
+	flowPurpose    purpose = 2 // one flow of the plan
+	cyclePurpose   purpose = 3 // one connect, request, response, close
 )
 
 // A hello is the first message on every connection and flow of datagrams.
@@ -85,7 +85,7 @@ func parseHello(b []byte) (hello, error) {
 		return hello{}, errHello
 	}
 	h := hello{Purpose: purpose(b[4]), Flow: binary.BigEndian.Uint16(b[6:8])}
-	if h.Purpose < controlRole || h.Purpose > cycleRole {
+	if h.Purpose < controlPurpose || h.Purpose > cyclePurpose {
 		return hello{}, errHello
 	}
 	copy(h.Token[:], b[8:helloSize])

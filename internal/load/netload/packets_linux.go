@@ -25,8 +25,8 @@ type mmsghdr struct {
 	_      [4]byte
 }
 
-// A segment is an order to send at one rate for a time.
-type segment struct {
+// A sendOrder is an order to send at one rate for a time.
+type sendOrder struct {
 	rate       float64 // of this flow, datagrams per second
 	begin, end int64   // on the run's clock
 }
@@ -42,15 +42,15 @@ type packets struct {
 	controls bool                           // whether control messages are received
 	control  [batch][controlSize / 8]uint64 // aligned as the kernel's structures are
 
-	orders chan segment  // for the sender; closed after the last
-	sent   chan uint64   // datagrams sent for an order
-	number uint64        // next sequence number
-	count  atomic.Uint64 // datagrams received so far, with duplicates; a search reads it during the run
+	orders chan sendOrder // for the sender; closed after the last
+	sent   chan uint64    // datagrams sent for an order
+	number uint64         // next sequence number
+	count  atomic.Uint64  // datagrams received so far, with duplicates; a search reads it during the run
 }
 
 // newPackets allocates the message vectors, whose pointers refer to p itself: p must not be copied.
 func newPackets(size int, offload, sender bool) *packets {
-	p := &packets{size: size, segments: 1, stride: size + 1, orders: make(chan segment, 1), sent: make(chan uint64, 1)}
+	p := &packets{size: size, segments: 1, stride: size + 1, orders: make(chan sendOrder, 1), sent: make(chan uint64, 1)}
 	if offload {
 		p.segments = max(1, min(maxSegments, 65000/size))
 		p.stride = p.segments * size
@@ -99,7 +99,7 @@ func (w *worker) sendPackets() {
 
 // sendSegment sends at the order's rate and returns how many datagrams the kernel accepted. All datagrams that are due
 // are sent in one call: one at low rates, several if they are due faster than calls return.
-func (w *worker) sendSegment(o segment) (count uint64) {
+func (w *worker) sendSegment(o sendOrder) (count uint64) {
 	pace := w.pacer
 	pace.Rate = o.rate
 	now := w.waitUntil(o.begin, w.clock.now())
@@ -191,7 +191,7 @@ func (w *worker) receivePackets() {
 			w.fail("receive", e)
 			return
 		}
-		if !w.count(r, now) {
+		if !w.countMessages(r, now) {
 			return
 		}
 		w.tick(now)
@@ -220,8 +220,8 @@ func (p *packets) resetControls() {
 	}
 }
 
-// count accounts for the n messages of one call. It returns false if the socket was shut down.
-func (w *worker) count(n int, now int64) bool {
+// countMessages accounts for the n messages of one call. It returns false if the socket was shut down.
+func (w *worker) countMessages(n int, now int64) bool {
 	p := w.packets
 	good := uint64(0)
 	for i := range n {

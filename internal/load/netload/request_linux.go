@@ -175,7 +175,7 @@ func (w *worker) exchangeUDP(buf *buffers) outcome {
 		if e == 0 {
 			break
 		}
-		if (retry(e) || e == syscall.ENOBUFS) && !w.over() {
+		if (retry(e) || e == syscall.ENOBUFS) && !w.timeUp() {
 			continue
 		}
 		w.fail("send", e)
@@ -313,7 +313,7 @@ func (w *worker) connect() (int, syscall.Errno) {
 		switch {
 		case e == 0 || e == syscall.EISCONN:
 			return fd, 0
-		case (e == syscall.EINTR || e == syscall.EALREADY || e == syscall.EINPROGRESS) && !w.over():
+		case (e == syscall.EINTR || e == syscall.EALREADY || e == syscall.EINPROGRESS) && !w.timeUp():
 			continue
 		}
 		w.cycle.close(fd)
@@ -323,7 +323,7 @@ func (w *worker) connect() (int, syscall.Errno) {
 
 // cycleFailed records a failed cycle. It sleeps for 1 ms, so that a flow that always fails does not spin.
 func (w *worker) cycleFailed(call string, e syscall.Errno) outcome {
-	if w.over() {
+	if w.timeUp() {
 		return fatal
 	}
 	if w.failure.call == "" {
@@ -391,5 +391,5 @@ func (w *worker) readOpening(fd int, b []byte) (n int, e syscall.Errno) {
 // admits reports whether b begins with a hello for a cycle that has the run's token.
 func (w *worker) admits(b []byte) bool {
 	h, err := parseHello(b)
-	return err == nil && h.Purpose == cycleRole && h.Token.Equal(w.token)
+	return err == nil && h.Purpose == cyclePurpose && h.Token.Equal(w.token)
 }

@@ -124,8 +124,8 @@ func tcpReport(before, after snapshot, senders []*worker) *TCP {
 	return t
 }
 
-// count sets the kernel's counters from two snapshots.
-func (r *Report) count(before, after snapshot) {
+// addCounters sets the kernel's counters from two snapshots.
+func (r *Report) addCounters(before, after snapshot) {
 	if err := errors.Join(before.uncounted, after.uncounted); err != nil {
 		r.Uncounted = err.Error()
 		return

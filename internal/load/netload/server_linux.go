@@ -102,13 +102,13 @@ func (s *server) accept() {
 			}
 			continue // timed out, interrupted, aborted
 		}
-		s.receive(fd, nil)
+		s.admitAfterOpening(fd, nil)
 	}
 }
 
-// receive reads the opening of a connection in the background, and then admits or refuses the connection. head is the
-// part of the opening that was read already.
-func (s *server) receive(fd int, head []byte) {
+// admitAfterOpening reads the opening of a connection in the background, and then admits or refuses the connection.
+// head is the part of the opening that was read already.
+func (s *server) admitAfterOpening(fd int, head []byte) {
 	var h hello
 	var err error
 	s.pending.Add(
@@ -155,9 +155,9 @@ func (s *server) refuse(fd int) {
 // admit passes a connection that has presented the token to the handler of its purpose.
 func (s *server) admit(fd int, h hello) {
 	switch {
-	case h.Purpose == controlRole:
+	case h.Purpose == controlPurpose:
 		s.admitControl(fd)
-	case h.Purpose == flowRole:
+	case h.Purpose == flowPurpose:
 		s.admitFlow(fd, int(h.Flow))
 	case s.handedOver.Load():
 		s.answerLate(fd)
@@ -223,7 +223,7 @@ func (s *server) acceptUDP() {
 			continue // timed out, interrupted, or shut down
 		}
 		h, err := parseHello(b[:n])
-		if err != nil || n != helloSize || !h.Token.Equal(s.config.Token) || h.Purpose != flowRole ||
+		if err != nil || n != helloSize || !h.Token.Equal(s.config.Token) || h.Purpose != flowPurpose ||
 			int(h.Flow) >= len(s.plan) || !s.plan[h.Flow].udp() {
 			s.refused.Add(1)
 			continue
@@ -294,7 +294,7 @@ func (s *server) startCycles() {
 	s.loops.Wait()
 	for _, f := range s.plan {
 		w := newWorker(s.shared, f, s.config)
-		w.fd, w.handOver = s.listener, s.receive
+		w.fd, w.handOver = s.listener, s.admitAfterOpening
 		s.start(w, func() {})
 	}
 }
@@ -322,18 +322,18 @@ func (s *server) serveControl(ctx context.Context, control *link) error {
 			s.order(m.Rate, now, now+int64(m.Seconds*1e9))
 		case m.Op == opCount && begun && s.config.searches():
 			s.awaitOrders()
-			s.settle()
+			s.awaitQuiet()
 			answer.Sent, answer.Received = s.sentDatagrams(), s.receivedDatagrams()
 		case m.Op == opEnd && begun:
 			s.closeOrders()
-			s.running.Wait()
+			s.selfEnding.Wait()
 			answer.Sent = s.sentDatagrams()
 			if err := control.send(answer); err != nil {
 				return err
 			}
 			s.awaitDatagrams(m.Sent)
 			s.shutdown()
-			s.waiting.Wait()
+			s.untilShutdown.Wait()
 			return nil
 		default:
 			return fmt.Errorf("control connection: %q makes no sense here", m.Op)

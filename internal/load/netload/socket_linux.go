@@ -239,7 +239,7 @@ func (w *worker) readAll(fd int, b []byte) bool {
 	for len(b) > 0 {
 		n, e := receive(fd, b)
 		if e != 0 {
-			if retry(e) && !w.over() {
+			if retry(e) && !w.timeUp() {
 				continue
 			}
 			w.fail("read", e)
@@ -258,7 +258,7 @@ func (w *worker) writeAll(fd int, b []byte) bool {
 	for len(b) > 0 {
 		n, e := send(fd, b)
 		if e != 0 {
-			if retry(e) && !w.over() {
+			if retry(e) && !w.timeUp() {
 				continue
 			}
 			w.fail("write", e)

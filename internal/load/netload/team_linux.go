@@ -87,17 +87,17 @@ func (l *link) ask(m message) (message, error) {
 // A team holds all workers of one side of a run.
 type team struct {
 	*shared
-	config     Config
-	plan       []flow
-	mu         sync.Mutex
-	workers    []*worker      // guarded by mu
-	endOrders  sync.Once      // closes the senders' orders
-	running    sync.WaitGroup // workers that end by themselves: senders, clients and stream readers
-	waiting    sync.WaitGroup // workers that end when their socket is shut down
-	windowEnds chan snapshots
-	alarms     []*time.Timer    // set by setAlarms
-	sampler    *profile.Sampler // nil if there is none; unsampled is the reason
-	unsampled  string
+	config        Config
+	plan          []flow
+	mu            sync.Mutex
+	workers       []*worker      // guarded by mu
+	endOrders     sync.Once      // closes the senders' orders
+	selfEnding    sync.WaitGroup // workers that end by themselves: senders, clients and stream readers
+	untilShutdown sync.WaitGroup // workers that end when their socket is shut down
+	windowEnds    chan snapshots
+	alarms        []*time.Timer    // set by setAlarms
+	sampler       *profile.Sampler // nil if there is none; unsampled is the reason
+	unsampled     string
 }
 
 // snapshots holds the snapshots at the beginning and the end of the window.
@@ -130,9 +130,9 @@ func (t *team) start(w *worker, ready func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.workers = append(t.workers, w)
-	group := &t.waiting
+	group := &t.untilShutdown
 	if w.endsItself() {
-		group = &t.running
+		group = &t.selfEnding
 	}
 	group.Go(func() { w.runThread(ready) })
 }
@@ -311,7 +311,7 @@ func (t *team) senders() []*worker {
 func (t *team) order(rate float64, begin, end int64) {
 	list := t.senders()
 	for _, w := range list {
-		w.packets.orders <- segment{rate: rate / float64(len(list)), begin: begin, end: end}
+		w.packets.orders <- sendOrder{rate: rate / float64(len(list)), begin: begin, end: end}
 	}
 }
 
@@ -331,8 +331,8 @@ func (t *team) awaitOrders() {
 	}
 }
 
-// settle waits until no more datagrams arrive, for at most drain.
-func (t *team) settle() {
+// awaitQuiet waits until no more datagrams arrive, for at most drain.
+func (t *team) awaitQuiet() {
 	last := t.receivedDatagrams()
 	for range int(drain / settleStep) {
 		time.Sleep(settleStep)
@@ -415,7 +415,7 @@ func (t *team) report() (Report, error) {
 	if t.sampler != nil {
 		r.Layers = t.sampler.Seconds()
 	}
-	r.count(ends.before, ends.after)
+	r.addCounters(ends.before, ends.after)
 	senders := t.tcpSenders()
 	r.TCP = tcpReport(ends.before, ends.after, senders)
 	latency, waited, late := NewHistogram(), NewHistogram(), NewHistogram()

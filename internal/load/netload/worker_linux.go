@@ -97,8 +97,8 @@ func (w *worker) fail(call string, e syscall.Errno) {
 	}
 }
 
-// over reports whether waiting is pointless: the worker must stop, or overtime has passed since the window's end.
-func (w *worker) over() bool {
+// timeUp reports whether waiting is pointless: the worker must stop, or overtime has passed since the window's end.
+func (w *worker) timeUp() bool {
 	return w.stop.Load() || w.clock.now() > w.timeline.End+int64(overtime)
 }
 

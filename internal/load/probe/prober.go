@@ -26,10 +26,10 @@ const maxOpen = 4000
 
 // A Config describes a prober.
 type Config struct {
-	To       netip.AddrPort // a responder with the lock of the token
-	Token    Token
-	Interval time.Duration // between the probes of a kind
-	Most     time.Duration // longest time that the prober runs
+	To          netip.AddrPort // a responder with the lock of the token
+	Token       Token
+	Interval    time.Duration // between the probes of a kind
+	MaxDuration time.Duration // longest time that the prober runs
 }
 
 // A Prober sends probes of all kinds until it is stopped. Its methods are safe for concurrent use.
@@ -61,7 +61,7 @@ type carrier interface{ send(n uint64) bool }
 func Start(ctx context.Context, c Config) (*Prober, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Prober{Config: c, began: time.Now(), cancel: cancel, paced: make(chan struct{})}
-	most := int(c.Most/c.Interval) + 1
+	most := int(c.MaxDuration/c.Interval) + 1
 	for _, kind := range Kinds() {
 		p.flows = append(p.flows, &flow{Prober: p, kind: kind, sent: make([]atomic.Int64, most),
 			answered: make([]atomic.Int64, most)})
@@ -172,8 +172,8 @@ func (f *flow) open(ctx context.Context) error {
 	case TCP:
 		s := &stream{flow: f}
 		f.carrier = s
-		f.all.Go(func() { s.keep(ctx) })
-	case New:
+		f.all.Go(func() { s.keepConnected(ctx) })
+	case TCPNew:
 		f.carrier = &connections{flow: f, ctx: ctx, free: make(chan struct{}, maxOpen)}
 	}
 	return nil
@@ -240,8 +240,8 @@ func (s *stream) send(n uint64) bool {
 	return true
 }
 
-// keep connects, reads answers until the connection breaks, and reconnects.
-func (s *stream) keep(ctx context.Context) {
+// keepConnected connects, reads answers until the connection breaks, and reconnects.
+func (s *stream) keepConnected(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := s.dial(ctx)
 		if err != nil {
@@ -310,7 +310,7 @@ func (c *connections) send(n uint64) bool {
 
 // ask opens a connection, waits until its number comes back and resets the connection, so that no TIME_WAIT remains.
 func (c *connections) ask(n uint64) error {
-	conn, err := (&net.Dialer{Timeout: c.Most}).DialContext(c.ctx, "tcp", c.To.String())
+	conn, err := (&net.Dialer{Timeout: c.MaxDuration}).DialContext(c.ctx, "tcp", c.To.String())
 	if err != nil {
 		return err
 	}

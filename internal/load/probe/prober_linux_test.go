@@ -55,7 +55,7 @@ func runSide(side string) error {
 		return err
 	}
 	fmt.Println("ready")
-	time.Sleep(c.Most)
+	time.Sleep(c.MaxDuration)
 	return json.NewEncoder(os.Stdout).Encode(p.Stop(0))
 }
 
@@ -109,7 +109,7 @@ func traces(t *testing.T, most time.Duration, do func(run)) map[Kind]Trace {
 	t.Helper()
 	client, server := pair(t)
 	c := Config{To: netip.MustParseAddrPort(fmt.Sprintf("%s:%d", serverAddress, port)), Token: NewToken(),
-		Interval: time.Millisecond, Most: most}
+		Interval: time.Millisecond, MaxDuration: most}
 	_, _ = startSide(t, server, respondArgument, c)
 	prober, out := startSide(t, client, probeArgument, c)
 	do(run{client: client, server: server, prober: prober})
@@ -161,7 +161,7 @@ func TestAccuracyLinkDown(t *testing.T) {
 	if l := by[TCP].Loss(begin, sure); l.Broken != 0 || l.Lost > 0 || l.Late < 1000 || l.Gap < int64(least) {
 		t.Errorf("on an open connection: %+v", l)
 	}
-	if l := by[New].Loss(begin, sure); l.Gap < int64(least) {
+	if l := by[TCPNew].Loss(begin, sure); l.Gap < int64(least) {
 		t.Errorf("of new connections: %+v", l)
 	}
 }

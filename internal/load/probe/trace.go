@@ -8,15 +8,15 @@ type Kind string
 // The kinds of probes: datagrams of one flow, requests on a connection that stays open, and a new connection for each
 // request.
 const (
-	UDP Kind = "udp"
-	TCP Kind = "tcp"
-	New Kind = "tcp-new"
+	UDP    Kind = "udp"
+	TCP    Kind = "tcp"
+	TCPNew Kind = "tcp-new"
 )
 
 // Kinds returns all kinds in the order of the documentation.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-var kinds = []Kind{UDP, TCP, New}
+var kinds = []Kind{UDP, TCP, TCPNew}
 
 // Late is the latency from which an answer counts as late, in ns: TCP's shortest time-out on Linux, so that a late
 // answer has waited for at least one retransmission (RFC 6298 requires a second, tcp_rto_min is 200 ms).

@@ -25,7 +25,7 @@ const inClusterURL = "https://kubernetes.default.svc"
 func (k *claimed) addAPI(place *targets.Place, p *part) {
 	e := k.endpoint(p.plan.Nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
-	e.Lacks, e.Names = k.account.Lacks, k.account.Names
+	e.Lacks, e.Names = k.account.DeniedPurposes, k.account.Names
 	place.Endpoint = e
 	place.Facts = append([]result.Fact{{Name: "vantage", Value: "pod"}}, place.Facts...)
 	place.Health = func(ctx context.Context) []string { return append(k.objectHealth(ctx, p), p.group.Health(ctx)...) }
@@ -63,7 +63,7 @@ func (k *claimed) newLocal(ctx context.Context, node string) (*site.Local, error
 	if err != nil {
 		return nil, err
 	}
-	e.Lacks, e.Names = k.account.Lacks, k.account.Names
+	e.Lacks, e.Names = k.account.DeniedPurposes, k.account.Names
 	return site.NewLocal(e, k.localAgent...), nil
 }
 
@@ -109,7 +109,7 @@ func (k *claimed) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objectCleanupTime)
 	defer cancel()
 	_, err := removeObjects(ctx, k.cluster, k.namespace, manifest.ExperimentSelector(k.experiment)+","+labelRun,
-		slices.Concat(objectKinds, siteKinds, namespaceKind), anyObject)
+		slices.Concat(runCollections, siteKinds, namespaceKind), anyObject)
 	return err
 }
 

@@ -25,8 +25,8 @@ func (k *kubeTarget) Begin(ctx context.Context, p targets.Plan) ([]string, error
 	if len(p.Placements) == 0 {
 		return nil, nil
 	}
-	c := k.claim(r)
-	c.lease = newClaimLease(r.cluster, c.namespace, k.experiment, c.text)
+	c := k.claimedStage(r)
+	c.lease = newClaimLease(r.cluster, c.namespace, k.experiment, c.claimText)
 	warnings, err := c.claimCluster(ctx)
 	if err != nil || !k.options.Here {
 		return warnings, err
@@ -53,7 +53,7 @@ func (k *claimed) claimCluster(ctx context.Context) (warnings []string, err erro
 	}
 	found, where, err := listClaims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if diagnosis.Denied(err) && k.plan.Share {
-		k.searched = "not looked for: Leases may not be listed"
+		k.searchedScope = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (k *claimed) claimCluster(ctx context.Context) (warnings []string, err erro
 	if errors.Is(err, targets.ErrBusy) {
 		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, leaseDuration.Minutes())
 	}
-	k.searched = "looked for in " + where
+	k.searchedScope = "looked for in " + where
 	return append(warnings, more...), err
 }
 
@@ -71,7 +71,7 @@ func (k *claimed) claimCluster(ctx context.Context) (warnings []string, err erro
 // experiment over since the last call; "" if they cannot have. The error Is targets.ErrBusy if others run there now,
 // unless the plan shares the cluster.
 func (k *claimed) renewLapsedClaim(ctx context.Context) (why string, err error) {
-	if why = k.lease.LapseReason(); why == "" && k.busy == nil {
+	if why = k.lease.LapseReason(); why == "" && k.errBusy == nil {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
@@ -81,8 +81,8 @@ func (k *claimed) renewLapsedClaim(ctx context.Context) (why string, err error) 
 	if err == nil {
 		_, err = k.plan.CheckClaims("the cluster at "+k.cluster.Host(), found)
 	}
-	if k.busy = nil; errors.Is(err, targets.ErrBusy) {
-		k.busy = err
+	if k.errBusy = nil; errors.Is(err, targets.ErrBusy) {
+		k.errBusy = err
 		return why, err
 	}
 	if diagnosis.NamespaceGone(reclaimErr) {

@@ -43,13 +43,13 @@ func cleanFromPod(
 	}()
 	p := targets.Placement{} // a client
 	k.plan.Placements = []targets.Placement{p}
-	c, err := k.forSites(ctx)
+	c, err := k.reachForSites(ctx)
 	if err != nil {
 		return nil, err
 	}
 	client, err := c.openPart(ctx, p)
 	if err != nil {
-		return nil, c.classify(ctx, err)
+		return nil, c.markUnavailable(ctx, err)
 	}
 	task := vault.Task{Endpoint: e, Clean: true, All: how.All, DryRun: true, Timeout: vaultCleanTime} // list first
 	outcome, err := client.group.RunVaultTask(ctx, task)

@@ -82,7 +82,7 @@ func cleanCluster(
 	selector := s.selector()
 	// Objects of runs on the API server come first, because controllers would create more pods from them. Namespaces
 	// that cases created are removed even if the user gave the experiment's namespace.
-	if err := add(removeObjects(ctx, c, namespace, selector, objectKinds, s.removes)); err != nil {
+	if err := add(removeObjects(ctx, c, namespace, selector, runCollections, s.removes)); err != nil {
 		return removed, err
 	}
 	// Pods and their volumes come before the namespaces, so that their removal is awaited. Objects that must stay

@@ -62,8 +62,8 @@ func TestClaim(t *testing.T) {
 		!strings.Contains(warnings[0], "was shared with the experiment a of") {
 		t.Errorf("%q, %v", warnings, err)
 	}
-	if looked := "looked for in the whole cluster"; sharing.claimed.searched != looked {
-		t.Errorf("%q, want %q", sharing.claimed.searched, looked)
+	if looked := "looked for in the whole cluster"; sharing.claimed.searchedScope != looked {
+		t.Errorf("%q, want %q", sharing.claimed.searchedScope, looked)
 	}
 	for _, k := range []*kubeTarget{a, again} {
 		closeTarget(t, k)

@@ -18,7 +18,7 @@ import (
 // openedNodes opens a site and returns the nodes of its pods, by their own status.
 func openedNodes(t *testing.T, k *kubeTarget, p targets.Placement) [2]string {
 	t.Helper()
-	c, err := k.forSites(t.Context())
+	c, err := k.reachForSites(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

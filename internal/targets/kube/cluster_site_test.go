@@ -93,7 +93,7 @@ func checkConnection(t *testing.T, pair host.Pair) error {
 	t.Helper()
 	token := preflight.NewToken()
 	ask := func(h host.Host, s preflight.Spec) error {
-		s.Token, s.Patience = token, 10*time.Second
+		s.Token, s.Timeout = token, 10*time.Second
 		r, err := agent.Do[preflight.Report](t.Context(), h,
 			agent.Request{Verb: preflight.Verb, Token: token, Body: s}, nil)
 		if err == nil && r.Error != "" {

@@ -22,7 +22,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.claim(r).facts(ctx)
+	return k.claimedStage(r).facts(ctx)
 }
 
 func (k *claimed) facts(ctx context.Context) ([]result.Fact, error) {
@@ -51,8 +51,8 @@ func (k *claimed) facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "node-pressure", Value: pressure},
 		{Name: "image", Value: k.options.Image},
 	}
-	if k.searched != "" {
-		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.searched})
+	if k.searchedScope != "" {
+		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.searchedScope})
 	}
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
@@ -104,7 +104,7 @@ func (k *claimed) inspectSite(ctx context.Context, e *inspection.Evidence, paths
 		if !p.plan.InPod(manifest.Server) {
 			e.Node = &w.Server
 			asked, err := g.Report(ctx, manifest.Server, preflight.Spec{
-				Role: preflight.Witness, Patience: site.PreflightTimeout, Ask: inspection.ProxyURLs(g.Listen.Addr().String()),
+				Role: preflight.Witness, Timeout: site.PreflightTimeout, Ask: inspection.ProxyURLs(g.Listen.Addr().String()),
 			})
 			if err == nil {
 				e.Node.Answers = asked.Answers

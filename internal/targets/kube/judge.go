@@ -29,7 +29,7 @@ func (k *reached) classifyParts(ctx context.Context, parts []*part) error {
 	for _, p := range parts {
 		for _, err := range p.errorFields() {
 			k.noteUnsupported(p, *err)
-			*err = k.classify(ctx, *err)
+			*err = k.markUnavailable(ctx, *err)
 		}
 	}
 	for _, p := range parts {
@@ -42,10 +42,10 @@ func (k *reached) classifyParts(ctx context.Context, parts []*part) error {
 	return nil
 }
 
-// classify marks an error as unavailable if it concerns the whole cluster or the user's rights there. While a node that
-// runs may use is not ready, it marks other errors too, except refused paths: Supports accepted these cases, so they
-// lack only the node.
-func (k *reached) classify(ctx context.Context, err error) error {
+// markUnavailable marks an error as unavailable if it concerns the whole cluster or the user's rights there. While a
+// node that runs may use is not ready, it marks other errors too, except refused paths: Supports accepted these cases,
+// so they lack only the node.
+func (k *reached) markUnavailable(ctx context.Context, err error) error {
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return err
 	}
@@ -58,14 +58,14 @@ func (k *reached) classify(ctx context.Context, err error) error {
 		return unavailable{errors.New(err.Error())} // supported again once the node returns
 	case sick != "":
 		return unavailable{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case concernsAll(k.cluster, err):
+	case isClusterWide(k.cluster, err):
 		return unavailable{err}
 	}
 	return err
 }
 
-// concernsAll reports whether an error is about the cluster or the user's rights there, and not about a case.
-func concernsAll(c *cluster.Cluster, err error) bool {
+// isClusterWide reports whether an error is about the cluster or the user's rights there, and not about a case.
+func isClusterWide(c *cluster.Cluster, err error) bool {
 	return c.Unavailable() || cluster.Unreached(err) || diagnosis.NamespaceGone(err) || diagnosis.Denied(err) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsServiceUnavailable(err)
 }

@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 		"anything":      {errors.New("anything"), false},
 	} {
 		k := &reached{named: &named{}, cluster: &cluster.Cluster{Interface: fake.NewClientset()}}
-		if err := k.classify(t.Context(), test.err); errors.Is(err, targets.ErrUnavailable) != test.unavailable ||
+		if err := k.markUnavailable(t.Context(), test.err); errors.Is(err, targets.ErrUnavailable) != test.unavailable ||
 			err.Error() != test.err.Error() {
 			t.Errorf("%s: %v", name, err)
 		}

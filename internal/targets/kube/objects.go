@@ -20,9 +20,9 @@ const labelRun = "knotmeter.dev/run"
 // Collections of objects that are removed, as API paths.
 var (
 	namespaceKind = []string{"/api/v1/namespaces"}
-	// objectKinds are the kinds that runs on the API server create, and that show the effect of changes.
-	objectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps", policies}
-	siteKinds   = []string{"/api/v1/services", "/api/v1/pods"} // created by sites, and by runs on the API server
+	// runCollections are the kinds that runs on the API server create, and that show the effect of changes.
+	runCollections = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps", policies}
+	siteKinds      = []string{"/api/v1/services", "/api/v1/pods"} // created by sites, and by runs on the API server
 	// clusterKinds are the kinds that grant cluster-wide rights.
 	clusterKinds = []string{rbac + "clusterrolebindings", rbac + "clusterroles"}
 	accountKinds = []string{rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}

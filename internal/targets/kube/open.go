@@ -32,7 +32,7 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 	if ctx.Err() != nil {
 		return targets.Site{}, context.Cause(ctx)
 	}
-	c, err := k.forSites(ctx)
+	c, err := k.reachForSites(ctx)
 	if err != nil {
 		return targets.Site{}, err
 	}
@@ -49,7 +49,7 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 		}
 	}
 	parts, err := c.openParts(ctx, supported)
-	if err = errors.Join(c.classify(ctx, err), c.classifyParts(ctx, parts)); err != nil {
+	if err = errors.Join(c.markUnavailable(ctx, err), c.classifyParts(ctx, parts)); err != nil {
 		return targets.Site{}, errors.Join(err, c.removeAfterError(ctx, parts))
 	}
 	for i, p := range placements {
@@ -67,18 +67,18 @@ func (k *kubeTarget) Open(ctx context.Context, placements []targets.Placement) (
 	}, nil
 }
 
-// forSites returns the claimed stage, in which sites are opened. After an outage it waits again for the API server. An
-// error that concerns the whole cluster is marked as unavailable.
-func (k *kubeTarget) forSites(ctx context.Context) (*claimed, error) {
+// reachForSites returns the claimed stage, in which sites are opened. After an outage it waits again for the API
+// server. An error that concerns the whole cluster is marked as unavailable.
+func (k *kubeTarget) reachForSites(ctx context.Context) (*claimed, error) {
 	if k.connection != nil {
 		k.connection.RetryAfterOutage()
 	}
 	r, err := k.reach(ctx)
 	switch {
 	case err == nil:
-		return k.claim(r), nil
+		return k.claimedStage(r), nil
 	case k.connection == nil, errors.Is(ctx.Err(), context.Canceled), errors.Is(err, result.ErrNotSupported),
-		!concernsAll(k.connection, err):
+		!isClusterWide(k.connection, err):
 		return nil, err
 	}
 	return nil, unavailable{err}
@@ -91,7 +91,7 @@ func (k *claimed) openParts(ctx context.Context, placements []targets.Placement)
 	if len(placements) == 0 {
 		return nil, nil
 	}
-	parts, err := k.tryOpenParts(ctx, placements)
+	parts, err := k.openPartsOnce(ctx, placements)
 	lostNamespace := diagnosis.NamespaceGone(err) || slices.ContainsFunc(parts, (*part).lostNamespace)
 	if !k.ownNamespace || !lostNamespace || removeNamespace(ctx, k.cluster, k.namespace) != nil {
 		return parts, err
@@ -99,11 +99,11 @@ func (k *claimed) openParts(ctx context.Context, placements []targets.Placement)
 	_ = k.remove(ctx, parts) // needed only for what runs here: the objects went with the namespace
 	k.dropAccount()
 	k.exists = false
-	return k.tryOpenParts(ctx, placements)
+	return k.openPartsOnce(ctx, placements)
 }
 
-// tryOpenParts prepares the parts one after another, and then creates them all at the same time.
-func (k *claimed) tryOpenParts(ctx context.Context, placements []targets.Placement) ([]*part, error) {
+// openPartsOnce prepares the parts one after another, and then creates them all at the same time.
+func (k *claimed) openPartsOnce(ctx context.Context, placements []targets.Placement) ([]*part, error) {
 	var parts, wanted []*part
 	for _, group := range manifest.Groups(placements) {
 		p := &part{plan: manifest.Blueprint{Experiment: k.experiment, Placements: group}}
@@ -119,15 +119,15 @@ func (k *claimed) tryOpenParts(ctx context.Context, placements []targets.Placeme
 		return nil, err
 	}
 	for _, p := range wanted {
-		p.err = k.prepare(ctx, p)
+		p.err = k.planPart(ctx, p)
 	}
 	var all sync.WaitGroup
 	for _, p := range wanted {
-		all.Go(func() { p.make(ctx) })
+		all.Go(func() { p.createObjects(ctx) })
 	}
 	all.Wait()
 	for _, p := range wanted {
-		k.leftovers = k.leftovers || p.err != nil && p.group != nil && (p.group.Made || p.group.Volume != nil)
+		k.leftovers = k.leftovers || p.err != nil && p.group != nil && (p.group.MayExist || p.group.Volume != nil)
 	}
 	return parts, nil
 }
@@ -162,7 +162,7 @@ func (k *claimed) ensureNamespace(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
 	wanted := manifest.NewNamespace(k.namespace, k.experiment, k.podSecurityLevel())
-	wanted.Annotations = map[string]string{annotationClaim: k.text}
+	wanted.Annotations = map[string]string{annotationClaim: k.claimText}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		k.ownNamespace, k.restricted = false, false
@@ -187,8 +187,8 @@ func namespaceNamed(ctx context.Context, api kubernetes.Interface, name string) 
 	return &found.Items[0], nil
 }
 
-// prepare plans a part, and creates the account of pods that ask the API server, which parts share.
-func (k *claimed) prepare(ctx context.Context, p *part) (err error) {
+// planPart plans a part, and creates the account of pods that ask the API server, which parts share.
+func (k *claimed) planPart(ctx context.Context, p *part) (err error) {
 	asks := p.plan.AsksAPI()
 	if asks && k.options.Here {
 		p.local, err = k.newLocal(ctx, p.plan.Nodes[0])
@@ -221,7 +221,7 @@ func (k *reached) newGroup(ctx context.Context, plan *manifest.Blueprint) (_ *si
 		}
 	}
 	return &site.Group{
-		Cluster: k.cluster, Injector: k.injector, Pin: k.pin, Plan: *plan, Volume: v,
+		Cluster: k.cluster, Injector: k.injector, Pin: k.imagePin, Plan: *plan, Volume: v,
 		Nodes: k.nodeWatches.StartPeriod(ctx, plan.Nodes[:]...),
 	}, nil
 }
@@ -236,12 +236,12 @@ func (k *reached) newVault(ctx context.Context, g *site.Group) (*site.Vault, err
 	return site.NewVault(ctx, g, wanted, k.vaultStorage, spread)
 }
 
-// make creates the objects of a planned part, and sets its errors.
-func (p *part) make(ctx context.Context) {
+// createObjects creates the objects of a planned part, and sets its errors.
+func (p *part) createObjects(ctx context.Context) {
 	if p.err != nil || p.group == nil {
 		return
 	}
-	if p.err = p.group.Make(ctx); p.err == nil && p.vault != nil && p.group.Ways[0].Err == nil {
+	if p.err = p.group.Create(ctx); p.err == nil && p.vault != nil && p.group.Ways[0].Err == nil {
 		p.vaultErr = p.vault.Start(ctx)
 	}
 }

@@ -100,8 +100,8 @@ func (k *kubeTarget) Allowed(ctx context.Context, p targets.Placement) error {
 }
 
 // need returns the properties that determine rights. placements are those whose rights count.
-func (o options) need(placements []targets.Placement) cluster.Need {
-	n := cluster.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
+func (o options) need(placements []targets.Placement) cluster.RightsScope {
+	n := cluster.RightsScope{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
 		Rights: rightsOf(placements), Deployment: o.Vault.Rights(), DefaultNetwork: o.DefaultNetwork,
 		NoClaims: o.Volume.Root()}
 	if o.Vault.StorageClass != "" {

@@ -181,7 +181,7 @@ func TestNoSecrets(t *testing.T) {
 // TestNoRightsOnSecrets checks that the printed rights include none on Secrets or tokens, and that those of facts only
 // allow reading.
 func TestNoRightsOnSecrets(t *testing.T) {
-	for _, r := range slices.Concat(cluster.SiteRules, cluster.FactRules()) {
+	for _, r := range slices.Concat(cluster.SiteRules, cluster.CommonFactRules()) {
 		for _, name := range slices.Concat(r.Resources, r.APIGroups, r.Verbs) {
 			if strings.Contains(name, "secret") || strings.Contains(name, "token") ||
 				strings.Contains(name, "serviceaccounts") || strings.Contains(name, "*") {
@@ -189,7 +189,7 @@ func TestNoRightsOnSecrets(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range cluster.FactRules() {
+	for _, r := range cluster.CommonFactRules() {
 		if slices.ContainsFunc(r.Verbs, func(v string) bool { return v != "get" && v != "list" }) {
 			t.Errorf("facts take more than reading: %v", r)
 		}

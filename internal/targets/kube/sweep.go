@@ -21,7 +21,7 @@ import (
 type selection struct {
 	leases        map[string]coordinationv1.Lease // by their experiment label
 	now           time.Time
-	lives         time.Duration // how long an experiment counts as running after a heartbeat
+	leaseDuration time.Duration // how long an experiment counts as running after a heartbeat
 	all           bool
 	userNamespace string // namespace that the options name; it is never removed
 }
@@ -34,7 +34,7 @@ func (s selection) keepReason(t listedObject) string {
 		return "it has our label, and not the name and the annotation of what Knotmeter makes"
 	case !known:
 		return "no Lease tells whether its experiment runs"
-	case isAlive(lease, s.now, s.lives):
+	case isAlive(lease, s.now, s.leaseDuration):
 		return fmt.Sprintf("%s runs: it was heard of %.0f s ago", owner(lease),
 			max(0, s.now.Sub(lease.Spec.RenewTime.Time).Seconds()))
 	}
@@ -58,7 +58,7 @@ func (s selection) selector() string {
 	}
 	var over []string
 	for _, experiment := range slices.Sorted(maps.Keys(s.leases)) {
-		if !isAlive(s.leases[experiment], s.now, s.lives) {
+		if !isAlive(s.leases[experiment], s.now, s.leaseDuration) {
 			over = append(over, experiment)
 		}
 	}
@@ -89,7 +89,8 @@ func owner(l coordinationv1.Lease) string {
 }
 
 // ownKinds are the collections of all objects with our label.
-var ownKinds = slices.Concat(namespaceKind, objectKinds, siteKinds, volumeKind, clusterKinds, accountKinds, leaseKind)
+var ownKinds = slices.Concat(namespaceKind, runCollections, siteKinds, volumeKind, clusterKinds,
+	accountKinds, leaseKind)
 
 // selectObjects returns everything with our label, and the selection that decides about it. Apart from namespaces, a
 // collection that may not be listed counts as empty, since the user could not have created objects in it.
@@ -114,7 +115,7 @@ func selectObjects(
 	if err != nil && !diagnosis.Denied(err) {
 		return s, nil, err
 	}
-	s = selection{leases: map[string]coordinationv1.Lease{}, now: c.Now(), lives: lives, all: all,
+	s = selection{leases: map[string]coordinationv1.Lease{}, now: c.Now(), leaseDuration: lives, all: all,
 		userNamespace: namespace}
 	for _, l := range leases {
 		s.leases[l.Labels[manifest.LabelExperiment]] = l

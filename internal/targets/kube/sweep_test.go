@@ -25,7 +25,7 @@ func TestSweep(t *testing.T) {
 			Spec:       coordinationv1.LeaseSpec{RenewTime: &at},
 		}
 	}
-	s := selection{now: now, lives: leaseDuration, userNamespace: "bench", leases: map[string]coordinationv1.Lease{
+	s := selection{now: now, leaseDuration: leaseDuration, userNamespace: "bench", leases: map[string]coordinationv1.Lease{
 		"live": leaseOf(12 * time.Second), "ahead": leaseOf(-time.Minute), "late": leaseOf(leaseDuration - time.Second),
 		"over": leaseOf(leaseDuration), "never": {},
 	}}

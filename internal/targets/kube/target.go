@@ -37,7 +37,7 @@ func New(spec result.Spec, all []targets.Placement, agents site.Agents, here ...
 func newTarget(o options, all []targets.Placement, agents site.Agents, here ...string) *kubeTarget {
 	return &kubeTarget{named: &named{
 		options: o, plan: targets.Plan{Placements: all}, localAgent: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{},
+		injector: &site.Injector{Agents: agents, Image: o.Image}, imagePin: &inspection.Pin{},
 		refused: map[result.Path]error{}, missingPrograms: map[string]bool{},
 		accountTerm: cluster.TermTime, heartbeat: renewInterval,
 	}}
@@ -60,7 +60,7 @@ type named struct {
 	localAgent      []string // command line of the agent on this machine
 	experiment      string   // random ID
 	injector        *site.Injector
-	pin             *inspection.Pin       // of the image
+	imagePin        *inspection.Pin       // of the image
 	plan            targets.Plan          // before Begin: all cases
 	refused         map[result.Path]error // paths that turned out to be unsupported, with the reason
 	missingPrograms map[string]bool       // whether pods lack a program, for each program that was probed
@@ -83,11 +83,11 @@ type reached struct {
 // claimed is the stage in which the experiment uses the cluster, and may have objects there.
 type claimed struct {
 	*reached
-	text     string      // of the claim, stored in an annotation
-	lease    *claimLease // nil if no case is planned
-	searched string      // where other experiments were looked for, as a fact
-	busy     error       // ErrBusy if another experiment began while the claim had lapsed
-	machine  *targets.MachineClaim
+	claimText     string      // of the claim, stored in an annotation
+	lease         *claimLease // nil if no case is planned
+	searchedScope string      // where other experiments were looked for, as a fact
+	errBusy       error       // ErrBusy if another experiment began while the claim had lapsed
+	machine       *targets.MachineClaim
 
 	namespace    string
 	exists       bool      // the namespace exists
@@ -101,10 +101,10 @@ type claimed struct {
 	leftovers bool             // something of a site may be left
 }
 
-// claim returns the claimed stage. It sends no request.
-func (k *kubeTarget) claim(r *reached) *claimed {
+// claimedStage returns the claimed stage. It sends no request.
+func (k *kubeTarget) claimedStage(r *reached) *claimed {
 	if k.claimed == nil {
-		k.claimed = &claimed{reached: r, text: k.plan.Claim(r.cluster.Now()).Text(),
+		k.claimed = &claimed{reached: r, claimText: k.plan.Claim(r.cluster.Now()).Text(),
 			namespace: cmp.Or(k.options.Namespace, manifest.ExperimentName(k.experiment))}
 	}
 	return k.claimed
@@ -237,7 +237,7 @@ func (k *claimed) removeSites(ctx context.Context) error {
 
 // removeNamespace removes the experiment's own namespace.
 func (k *claimed) removeNamespace(ctx context.Context) error {
-	if k.storage.Made() || k.vaultStorage.Made() {
+	if k.storage.MayHaveClaims() || k.vaultStorage.MayHaveClaims() {
 		if err := volumes.DeleteClaims(ctx, k.cluster, k.namespace); err != nil {
 			return err
 		}

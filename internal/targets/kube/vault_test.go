@@ -29,7 +29,7 @@ func TestVaultManifests(t *testing.T) {
 		"vault-volumes": "kube:?vault=deploy&vault-replicas=2&vault-storage-class=fast&size=5Gi",
 	} {
 		b := vaultPlan(t, text)
-		b.Spread = []string{"node-3", "node-4"}
+		b.VolumeNodes = []string{"node-3", "node-4"}
 		objects := []any{b.ConfigSecret([]byte("certificate"), []byte("key"), "0123")}
 		for i := range b.Wanted.Replicas {
 			if class := b.Wanted.StorageClass; class != "" {

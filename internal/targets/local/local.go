@@ -53,8 +53,8 @@ func Directory(path string) (targets.Target, error) {
 // maxDefaultSize limits the bytes used of a file system by default: larger files take longer to write and add little.
 const maxDefaultSize = 16 << 30
 
-// A directory is a local target.
-type directory struct {
+// A localTarget is a local target.
+type localTarget struct {
 	path      string         // empty: no storage cases
 	vault     vault.Instance // for application cases
 	agent     []string       // command line of the agent
@@ -65,7 +65,7 @@ type directory struct {
 }
 
 // Supports checks the placement, and for storage the directory. It writes nothing.
-func (d *directory) Supports(p targets.Placement) error {
+func (d *localTarget) Supports(p targets.Placement) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (d *directory) Supports(p targets.Placement) error {
 }
 
 // checkDirectory returns an error unless the target's path is a directory.
-func (d *directory) checkDirectory() error {
+func (d *localTarget) checkDirectory() error {
 	info, err := os.Stat(d.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -110,8 +110,8 @@ func (d *directory) checkDirectory() error {
 }
 
 // Begin checks that the directory or the Vault exists, and claims the machine. If a switch command may unmount the
-// directory between sites, each site has a new working directory.
-func (d *directory) Begin(ctx context.Context, p targets.Plan) (warnings []string, err error) {
+// localTarget between sites, each site has a new working directory.
+func (d *localTarget) Begin(ctx context.Context, p targets.Plan) (warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -137,7 +137,7 @@ func (d *directory) Begin(ctx context.Context, p targets.Plan) (warnings []strin
 }
 
 // usable returns how many bytes a run may use.
-func (d *directory) usable() (int64, error) {
+func (d *localTarget) usable() (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(d.path, &fs); err != nil {
 		return 0, result.NotSupported(fmt.Sprintf("the free space on %s is unknown: %v", d.path, err))
@@ -154,7 +154,7 @@ func (d *directory) usable() (int64, error) {
 }
 
 // Facts returns facts about the directory, its file system and disk, and this machine.
-func (d *directory) Facts(context.Context) ([]result.Fact, error) {
+func (d *localTarget) Facts(context.Context) ([]result.Fact, error) {
 	files := "one for all blocks"
 	if d.fresh {
 		files = "a new one for each block"
@@ -172,7 +172,7 @@ func (d *directory) Facts(context.Context) ([]result.Fact, error) {
 }
 
 // Open returns places whose client is this machine. They share one working directory.
-func (d *directory) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
+func (d *localTarget) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	if ctx.Err() != nil {
 		return targets.Site{}, ctx.Err()
 	}
@@ -212,7 +212,7 @@ func (d *directory) Open(ctx context.Context, placements []targets.Placement) (t
 }
 
 // hostVolume returns a working directory as the volume of runs, which keeps their files.
-func (d *directory) hostVolume(dir *workDir) (host.Volume, error) {
+func (d *localTarget) hostVolume(dir *workDir) (host.Volume, error) {
 	size, err := d.usable()
 	if err == nil {
 		err = dir.check()
@@ -236,7 +236,7 @@ func CheckProgram(program string) error {
 
 // supportsClient returns an error if this machine cannot be the client of a placement. The location of Vault must be
 // given as an option; workloads give that of other applications.
-func (d *directory) supportsClient(p targets.Placement) error {
+func (d *localTarget) supportsClient(p targets.Placement) error {
 	if len(d.agent) == 0 {
 		return result.NotSupported("this machine is not asked from here")
 	}
@@ -244,12 +244,12 @@ func (d *directory) supportsClient(p targets.Placement) error {
 }
 
 // Applications returns the destination of the Vault in the options.
-func (d *directory) Applications() map[string]host.Destination {
+func (d *localTarget) Applications() map[string]host.Destination {
 	return d.vault.Applications(vault.Here())
 }
 
 // clientPlace returns the place of a client without a volume.
-func (d *directory) clientPlace(p targets.Placement) targets.Place {
+func (d *localTarget) clientPlace(p targets.Placement) targets.Place {
 	place := targets.Place{Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
 	if p.Application != "" {
 		place.Endpoint, place.Err = d.vault.Endpoint(vault.Here())
@@ -258,7 +258,7 @@ func (d *directory) clientPlace(p targets.Placement) targets.Place {
 }
 
 // workDir returns the directory in which the runs of a site work: a new one, or the shared one.
-func (d *directory) workDir() (*workDir, error) {
+func (d *localTarget) workDir() (*workDir, error) {
 	if d.fresh {
 		return newWorkDir(d.path)
 	}
@@ -270,7 +270,7 @@ func (d *directory) workDir() (*workDir, error) {
 }
 
 // Close removes the shared working directory and ends the claim.
-func (d *directory) Close() error {
+func (d *localTarget) Close() error {
 	defer d.claim.Close() // ignore errors: the lock ends with the process
 	if d.sharedDir == nil {
 		return nil

@@ -18,17 +18,17 @@ import (
 
 // settings are all options of a local target.
 var settings = slices.Concat(storageSettings,
-	targets.Within(func(d *directory) *vault.Instance { return &d.vault }, vault.Settings()))
+	targets.Within(func(d *localTarget) *vault.Instance { return &d.vault }, vault.Settings()))
 
 // storageSettings are the options about a directory.
-var storageSettings = []targets.Setting[directory]{
+var storageSettings = []targets.Setting[localTarget]{
 	targets.NewSetting(targets.Option{
 		Name: "size", Example: "4GiB", Help: "the most that may be used (default: half of what is free, up to 16 GiB)",
-	}, func(d *directory) *int64 { return &d.size }, parseSize),
+	}, func(d *localTarget) *int64 { return &d.size }, parseSize),
 	targets.NewSetting(targets.Option{
 		Name: "volume", Example: "reuse",
 		Help: "reuse: one file for all blocks, written once; fresh: a new file in each block",
-	}, func(d *directory) *bool { return &d.fresh }, targets.Choice("reuse", "fresh")),
+	}, func(d *localTarget) *bool { return &d.fresh }, targets.Choice("reuse", "fresh")),
 }
 
 // Options returns the options of a local target.
@@ -38,8 +38,8 @@ func Options() []targets.Option { return targets.Options(settings) }
 var pathPattern = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
 
 // parse returns the target of a parsed text. Every error Is result.ErrSpec.
-func parse(spec result.Spec) (*directory, error) {
-	d := &directory{}
+func parse(spec result.Spec) (*localTarget, error) {
+	d := &localTarget{}
 	err := targets.Read(spec, settings, d)
 	if err != nil {
 		return nil, err

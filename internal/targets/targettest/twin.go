@@ -25,16 +25,16 @@ type Program func(ctx context.Context, h host.Host, c host.Cmd) error
 // A Twin is an in-memory target: its places are Go values and its commands Go functions. The zero value offers all nine
 // paths and never fails. Fields must be set before the first use.
 type Twin struct {
-	Label       string                 // prefix of the names of hosts, followed by "!"
-	Environment []result.Fact          // facts besides target.kind
-	Unsupported map[result.Path]string // unsupported paths, with the reasons
-	Programs    map[string]Program     // by Args[0], besides echo, cat, sleep, false and place
-	OpenTakes   time.Duration          // duration of Open
-	On          string                 // result of Underlay
-	Uses        []string               // result of Shares
-	BeginFails  error                  // error of Begin
-	Life        time.Duration          // result of SiteLife; 0: unlimited
-	Busy        string                 // ID of another experiment that uses the target; empty: none
+	Label           string                 // prefix of the names of hosts, followed by "!"
+	Environment     []result.Fact          // facts besides target.kind
+	Unsupported     map[result.Path]string // unsupported paths, with the reasons
+	Programs        map[string]Program     // by Args[0], besides echo, cat, sleep, false and place
+	OpenTakes       time.Duration          // duration of Open
+	UnderlayName    string                 // result of Underlay
+	SharedResources []string               // result of Shares
+	BeginFails      error                  // error of Begin
+	Life            time.Duration          // result of SiteLife; 0: unlimited
+	Busy            string                 // ID of another experiment that uses the target; empty: none
 	// OpenFails returns the error of a place of the n-th Open, counted from 1; nil never fails.
 	OpenFails func(n int, p targets.Placement) error
 	// CloseFails is the error of closing a site, which is closed anyway.
@@ -104,13 +104,13 @@ func (t *Twin) Facts(ctx context.Context) ([]result.Fact, error) {
 }
 
 // Underlay implements targets.Underlaid.
-func (t *Twin) Underlay() string { return t.On }
+func (t *Twin) Underlay() string { return t.UnderlayName }
 
 // SiteLife implements targets.Expiring.
 func (t *Twin) SiteLife() time.Duration { return cmp.Or(t.Life, math.MaxInt64) }
 
 // Shares implements targets.Sharer.
-func (t *Twin) Shares(ctx context.Context) ([]string, error) { return t.Uses, ctx.Err() }
+func (t *Twin) Shares(ctx context.Context) ([]string, error) { return t.SharedResources, ctx.Err() }
 
 // Open implements targets.Target.
 func (t *Twin) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {

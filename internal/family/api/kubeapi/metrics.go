@@ -27,8 +27,8 @@ const (
 	startMetric = "process_start_time_seconds"             // when the server began to count
 )
 
-// A count is the state of a histogram at one time.
-type count struct {
+// A histogram is the state of a histogram at one time.
+type histogram struct {
 	buckets map[float64]float64 // cumulative counts by upper bounds in seconds
 	sum     float64             // s
 	n       float64
@@ -37,7 +37,7 @@ type count struct {
 // A scrape holds the metrics of a server that are needed here.
 type scrape struct {
 	start      float64 // start of the server, seconds since 1970
-	sli, whole count
+	sli, whole histogram
 }
 
 // A series holds the labels that identify the histograms of a call.
@@ -66,7 +66,7 @@ var errMetrics = errors.New("the API server's metrics")
 
 // parseMetrics reads the text format of Prometheus and adds up the histograms of a series over all other labels.
 func parseMetrics(r io.Reader, wanted series) (scrape, error) {
-	s := scrape{sli: count{buckets: map[float64]float64{}}, whole: count{buckets: map[float64]float64{}}}
+	s := scrape{sli: histogram{buckets: map[float64]float64{}}, whole: histogram{buckets: map[float64]float64{}}}
 	in := bufio.NewScanner(io.LimitReader(r, maxMetrics))
 	in.Buffer(make([]byte, 64<<10), 1<<20)
 	for in.Scan() {
@@ -99,7 +99,7 @@ func (s *scrape) add(m sample, wanted series) {
 	if (series{m.labels["verb"], m.labels["resource"], m.labels["subresource"]}) != wanted {
 		return
 	}
-	for metric, c := range map[string]*count{sliMetric: &s.sli, wholeMetric: &s.whole} {
+	for metric, c := range map[string]*histogram{sliMetric: &s.sli, wholeMetric: &s.whole} {
 		switch m.name {
 		case metric + "_bucket":
 			if le, err := strconv.ParseFloat(m.labels["le"], 64); err == nil && !math.IsNaN(le) {
@@ -145,7 +145,7 @@ func parseSample(line string) (sample, error) {
 
 // since returns what was counted between two scrapes, or an error if the server was restarted or another replica
 // answered.
-func (s scrape) since(before scrape) (sli, whole count, err error) {
+func (s scrape) since(before scrape) (sli, whole histogram, err error) {
 	if s.start != before.start {
 		return sli, whole, fmt.Errorf("%w are of several replicas, or of one that was started again: they began to be "+
 			"counted at %.0f s and at %.0f s", errMetrics, before.start, s.start)
@@ -156,8 +156,8 @@ func (s scrape) since(before scrape) (sli, whole count, err error) {
 	return sli, whole, err
 }
 
-func (c count) minus(before count) (count, error) {
-	d := count{buckets: map[float64]float64{}, sum: c.sum - before.sum, n: c.n - before.n}
+func (c histogram) minus(before histogram) (histogram, error) {
+	d := histogram{buckets: map[float64]float64{}, sum: c.sum - before.sum, n: c.n - before.n}
 	decreased := d.n < 0
 	for le, n := range before.buckets {
 		decreased = decreased || c.buckets[le] < n
@@ -172,7 +172,7 @@ func (c count) minus(before count) (count, error) {
 }
 
 // quantile returns the bounds, in seconds, of the bucket that contains a quantile, and false if nothing was counted.
-func (c count) quantile(q float64) (low, high float64, ok bool) {
+func (c histogram) quantile(q float64) (low, high float64, ok bool) {
 	bounds := slices.Sorted(maps.Keys(c.buckets))
 	for _, le := range bounds {
 		if c.n > 0 && c.buckets[le] >= q*c.n {
@@ -227,7 +227,7 @@ func (r *run) withServerMetrics(ctx context.Context, do func(context.Context) er
 
 // serverFacts adds a histogram to the facts: the count, the mean, and the bounds of the 99th percentile. The histogram
 // includes the requests of others, and those of the warm-up.
-func (r *run) serverFacts(name string, c count) {
+func (r *run) serverFacts(name string, c histogram) {
 	if c.n <= 0 {
 		r.serverFact("."+name, "nothing was counted")
 		return

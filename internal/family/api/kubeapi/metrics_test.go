@@ -48,7 +48,7 @@ func TestMetrics(t *testing.T) {
 	if low, high, ok := s.sli.quantile(0.99); !ok || low != 0.1 || !math.IsInf(high, 1) {
 		t.Errorf("p99 in (%g, %g] %v", low, high, ok)
 	}
-	if _, _, ok := (count{}).quantile(0.99); ok {
+	if _, _, ok := (histogram{}).quantile(0.99); ok {
 		t.Error("a quantile of nothing")
 	}
 }

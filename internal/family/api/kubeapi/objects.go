@@ -50,9 +50,9 @@ func startableSpec(o apiserver.RunObjects, node string) map[string]any {
 	return spec
 }
 
-// updated turns an object as the server stores it into a template for updates: without its version, so that updates do
-// not conflict, and with the annotation [counter]. It returns the JSON before and after the counter's value.
-func updated(text []byte) (before, after []byte, err error) {
+// updateTemplate turns an object as the server stores it into a template for updates: without its version, so that
+// updates do not conflict, and with the annotation [counter]. It returns the JSON before and after the counter's value.
+func updateTemplate(text []byte) (before, after []byte, err error) {
 	var o map[string]any
 	if err := json.Unmarshal(text, &o); err != nil {
 		return nil, nil, fmt.Errorf("an object of the API server: %w", err)

@@ -122,7 +122,7 @@ func (r *run) do(ctx context.Context) error {
 		return r.watchDelay(ctx)
 	}
 	return r.withServerMetrics(ctx, func(ctx context.Context) error {
-		result, err := httpload.Do(ctx, r.loadConfig(r.source))
+		result, err := httpload.SearchAndRun(ctx, r.loadConfig(r.source))
 		r.setResult(result)
 		return err
 	})
@@ -218,7 +218,7 @@ func (s *source) prepareUpdates(ctx context.Context, c *apiserver.Client, made [
 		if err != nil {
 			return err
 		}
-		before, after, err := updated(text)
+		before, after, err := updateTemplate(text)
 		if err != nil {
 			return err
 		}

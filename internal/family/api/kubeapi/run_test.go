@@ -210,7 +210,7 @@ func TestRemoveSettles(t *testing.T) {
 
 // TestUpdated checks that an update has no version of the object, so that it never conflicts.
 func TestUpdated(t *testing.T) {
-	before, after, err := updated([]byte(
+	before, after, err := updateTemplate([]byte(
 		`{"metadata":{"name":"x","resourceVersion":"7","managedFields":[{}]},"data":{"key":"y"},"status":{}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestUpdated(t *testing.T) {
 		t.Error(whole)
 	}
 	for _, text := range []string{"", "[]", "{}", `{"metadata":3}`} {
-		if _, _, err := updated([]byte(text)); err == nil {
+		if _, _, err := updateTemplate([]byte(text)); err == nil {
 			t.Errorf("%q can be changed", text)
 		}
 	}

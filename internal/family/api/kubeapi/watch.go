@@ -96,9 +96,9 @@ func (d *delay) seenCount() uint64 {
 	return uint64(len(d.seen))
 }
 
-// missing returns the waits of requests for an event that did not come: the longest ones, at most limit. The other
+// longestWaits returns the waits of requests for an event that did not come: the longest ones, at most limit. The other
 // requests are taken for refused ones, which have no event, because it is not known which were refused.
-func (d *delay) missing(m *sendTimes, limit uint64, inWindow func(uint64) bool) *netload.Histogram {
+func (d *delay) longestWaits(m *sendTimes, limit uint64, inWindow func(uint64) bool) *netload.Histogram {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *run) measureEvents(
 	if err != nil {
 		return err
 	}
-	result, err := httpload.Do(ctx, r.loadConfig(sent))
+	result, err := httpload.SearchAndRun(ctx, r.loadConfig(sent))
 	if err == nil {
 		r.setResult(result)
 		main := delays[len(delays)-1]
@@ -202,7 +202,7 @@ func (r *run) setDelays(watchErr error, sent *sendTimes, delays []*delay) error 
 	r.addDistribution("request", requests)
 	answered := r.result.Total.OK
 	for i, d := range delays {
-		seen, waited := d.histogram(), d.missing(sent, answered-min(answered, d.inWindowCount()), r.inWindow)
+		seen, waited := d.histogram(), d.longestWaits(sent, answered-min(answered, d.inWindowCount()), r.inWindow)
 		if i == len(delays)-1 {
 			return r.setLatency(seen, waited)
 		}

@@ -34,7 +34,7 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	return httpload.Do(ctx, load)
+	return httpload.SearchAndRun(ctx, load)
 }
 
 // loadConfig returns the generator's configuration.

@@ -17,7 +17,7 @@ import (
 // The limits on lateness: a run is invalid if its prober is later than the largest of them. A prober is late when its
 // node lacks CPU, and then changes show later by the same time.
 const (
-	lateAtMost    = 0.005 // s
+	minLateLimit  = 0.005 // s
 	lateIntervals = 5     // intervals between probes
 	lateShare     = 0.1   // of the metric that verdicts are about
 )
@@ -69,8 +69,8 @@ func aboutProgramming(w dynamics.Workload, kind probe.Kind) bool {
 	return w.Traits().Metric == dynamics.PartOf(kind)+metric.Programming
 }
 
-// hasMoment reports whether a change shows at one moment. The other changes cause a loss, or a leak, for some time.
-func hasMoment(w dynamics.Workload) bool {
+// isInstant reports whether a change shows at one moment. The other changes cause a loss, or a leak, for some time.
+func isInstant(w dynamics.Workload) bool {
 	return w.Change != dynamics.EndpointGone && w.Change != dynamics.PolicyFirst && w.Change != dynamics.Rollout
 }
 
@@ -87,7 +87,7 @@ func (b *builder) addProgramming(w dynamics.Workload, kind probe.Kind) {
 	})
 	verdict := aboutProgramming(w, kind)
 	switch {
-	case !hasMoment(w):
+	case !isInstant(w):
 		return
 	case censored == len(times) && !verdict:
 		return // such as an open connection that no policy cuts
@@ -129,7 +129,7 @@ func (b *builder) addDelays(w dynamics.Workload) {
 		if t.Announced > 0 {
 			announced = append(announced, seconds(t.Announced))
 		}
-		if at := t.Shown[probe.New]; at > t.Announced && t.Announced > 0 {
+		if at := t.Shown[probe.TCPNew]; at > t.Announced && t.Announced > 0 {
 			datapath = append(datapath, seconds(at-t.Announced))
 		}
 		if t.CanSend > 0 {
@@ -168,7 +168,7 @@ func (b *builder) checkLateness(w dynamics.Workload) {
 	b.Add(metric.LatenessP99, late)
 	verdict, _ := (result.Run{Values: b.Values}).Value(w.Traits().Metric)
 	about := verdict.Number
-	if late > max(lateAtMost, lateIntervals*seconds(b.trials[0].Interval), lateShare*about) {
+	if late > max(minLateLimit, lateIntervals*seconds(b.trials[0].Interval), lateShare*about) {
 		b.Refuse(result.GeneratorLate, "the prober was late: one probe in a hundred was sent more than %.3g ms late, of "+
 			"%.3g ms that are measured; give its node less to do", late*1e3, about*1e3)
 	}
@@ -188,7 +188,7 @@ const step = 10_000_000
 // step, 0 if none came, and the number of probes without an answer.
 func (b *builder) addSeries(w dynamics.Workload) {
 	first := b.trials[0]
-	for _, kind := range []probe.Kind{probe.New, probe.TCP, probe.UDP} {
+	for _, kind := range []probe.Kind{probe.TCPNew, probe.TCP, probe.UDP} {
 		i := slices.IndexFunc(first.Traces, func(t probe.Trace) bool { return t.Kind == kind })
 		if i < 0 || len(first.Traces[i].Sent) == 0 {
 			continue
@@ -197,7 +197,7 @@ func (b *builder) addSeries(w dynamics.Workload) {
 		if first.Announced != 0 {
 			marks = append(marks, result.Mark{Name: markAnnounced, At: seconds(first.Announced)})
 		}
-		if at, shown := first.Shown[kind]; shown && hasMoment(w) {
+		if at, shown := first.Shown[kind]; shown && isInstant(w) {
 			marks = append(marks, result.Mark{Name: markShown, At: seconds(at)})
 		}
 		slowest, lost := steps(first.Traces[i])

@@ -18,7 +18,7 @@ const ms = int64(time.Millisecond)
 func trialShown(after int64) trial.Trial {
 	t := trial.Trial{Announced: 2 * ms, End: 1000 * ms, Interval: ms, Late: ms / 10, Shown: map[probe.Kind]int64{}}
 	if after > 0 {
-		t.Shown[probe.New] = after * ms
+		t.Shown[probe.TCPNew] = after * ms
 	}
 	return t
 }
@@ -69,7 +69,7 @@ func TestMergeCensored(t *testing.T) {
 
 func TestMergeLoss(t *testing.T) {
 	gone := trial.Trial{End: 4000 * ms, Interval: ms, Loss: map[probe.Kind]probe.Loss{
-		probe.New: {Sent: 4000, Lost: 300, Late: 2, Begin: 10 * ms, End: 410 * ms, Until: 4000 * ms, Gap: 5 * ms,
+		probe.TCPNew: {Sent: 4000, Lost: 300, Late: 2, Begin: 10 * ms, End: 410 * ms, Until: 4000 * ms, Gap: 5 * ms,
 			Slowest: 201 * ms},
 		probe.TCP: {Broken: 1},
 	}}
@@ -112,7 +112,7 @@ func TestMergeNothing(t *testing.T) {
 func TestMergeSeries(t *testing.T) {
 	one := trialShown(40)
 	one.Begin = -5 * ms
-	trace := probe.Trace{Kind: probe.New, Interval: ms}
+	trace := probe.Trace{Kind: probe.TCPNew, Interval: ms}
 	for n := range int64(25) {
 		answered := (n+1)*ms + n*1000
 		if n >= 8 {

@@ -63,7 +63,7 @@ func (r *run) withoutEffect() bool {
 	if len(r.result.Trials) == 0 || r.Workload.Change != dynamics.PolicyDeny {
 		return false
 	}
-	_, shown := r.result.Trials[len(r.result.Trials)-1].Shown[probe.New]
+	_, shown := r.result.Trials[len(r.result.Trials)-1].Shown[probe.TCPNew]
 	return !shown
 }
 
@@ -75,11 +75,11 @@ func (r *run) addPolicy(ctx context.Context, p *probe.Prober) (n uint64, err err
 		return 0, err
 	}
 	t := Trial{Shown: map[probe.Kind]int64{}}
-	limit := map[probe.Kind]time.Duration{probe.New: dynamics.TrialTimeout}
+	limit := map[probe.Kind]time.Duration{probe.TCPNew: dynamics.TrialTimeout}
 	if r.Workload.Change == dynamics.PolicyEstablished {
 		limit[probe.TCP] = cutTimeout
 	}
-	for _, kind := range []probe.Kind{probe.New, probe.TCP, probe.UDP} {
+	for _, kind := range []probe.Kind{probe.TCPNew, probe.TCP, probe.UDP} {
 		if at := awaitSilence(ctx, p, kind, request, max(limit[kind], 2*pollInterval)); at != 0 {
 			t.Shown[kind] = since(request, at)
 		}
@@ -100,8 +100,8 @@ func (r *run) removePolicy(ctx context.Context, p *probe.Prober, n uint64) error
 		return err
 	}
 	t := Trial{Shown: map[probe.Kind]int64{}}
-	if at := awaitAnswer(ctx, p, probe.New, request, dynamics.TrialTimeout); at != 0 {
-		t.Shown[probe.New] = since(request, at)
+	if at := awaitAnswer(ctx, p, probe.TCPNew, request, dynamics.TrialTimeout); at != 0 {
+		t.Shown[probe.TCPNew] = since(request, at)
 	}
 	time.Sleep(afterChange)
 	for _, kind := range []probe.Kind{probe.UDP, probe.TCP} {
@@ -140,7 +140,7 @@ func (r *run) runPolicyFirst(ctx context.Context) error {
 			if t.Leaked = len(passed) > 0; t.Leaked {
 				t.Leak = slices.Max(passed) - slices.Min(passed)
 			}
-			t.Shown = map[probe.Kind]int64{probe.New: 1} // not censored: the trial lasted its whole time
+			t.Shown = map[probe.Kind]int64{probe.TCPNew: 1} // not censored: the trial lasted its whole time
 		}); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (r *run) runFirstPacket(ctx context.Context) error {
 	for range r.Workload.Trials {
 		if err := r.withNewPod(ctx, false, func(t *Trial, p *probe.Prober, from *probe.Listener, request int64) {
 			t.Shown = map[probe.Kind]int64{}
-			for _, kind := range []probe.Kind{probe.New, probe.TCP, probe.UDP} {
+			for _, kind := range []probe.Kind{probe.TCPNew, probe.TCP, probe.UDP} {
 				if at := awaitAnswer(ctx, p, kind, request, dynamics.TrialTimeout); at != 0 {
 					t.Shown[kind] = since(request, at)
 				}
@@ -264,7 +264,7 @@ func (r *run) runServiceProgramming(ctx context.Context) error {
 // awaitService records when a Service begins to answer, and when its EndpointSlice had the pod's address.
 func (r *run) awaitService(ctx context.Context, p *probe.Prober, request int64, ip netip.Addr) Trial {
 	t := Trial{Shown: map[probe.Kind]int64{}}
-	for _, kind := range []probe.Kind{probe.New, probe.UDP, probe.TCP} {
+	for _, kind := range []probe.Kind{probe.TCPNew, probe.UDP, probe.TCP} {
 		if at := awaitAnswer(ctx, p, kind, request, dynamics.TrialTimeout); at != 0 {
 			t.Shown[kind] = since(request, at)
 		}
@@ -301,7 +301,7 @@ func (r *run) runEndpointReady(ctx context.Context) error {
 		if err := r.setReady(ctx, pod, false); err != nil {
 			return err
 		}
-		if awaitSilence(ctx, p, probe.New, p.Now(), dynamics.TrialTimeout) == 0 {
+		if awaitSilence(ctx, p, probe.TCPNew, p.Now(), dynamics.TrialTimeout) == 0 {
 			return fmt.Errorf("the Service still answers %v after its only pod is not ready any more", dynamics.TrialTimeout)
 		}
 	}
@@ -393,7 +393,7 @@ func (r *run) removeServer(ctx context.Context, p *probe.Prober, goes server) er
 		t.Announced = since(request, p.At(changed))
 	}
 	if over {
-		t.Shown = map[probe.Kind]int64{probe.New: since(request, p.Now())} // not censored: the loss ended
+		t.Shown = map[probe.Kind]int64{probe.TCPNew: since(request, p.Now())} // not censored: the loss ended
 	}
 	r.addTrial(t, p, request)
 	return context.Cause(ctx)
@@ -405,7 +405,7 @@ func (r *run) awaitNoLoss(ctx context.Context, p *probe.Prober, request int64, l
 	return poll(ctx, dynamics.TrialTimeout, func() bool {
 		now := p.Now()
 		from := now - int64(noLossTime) - lossTimeout
-		l := p.Trace(probe.New, from).Loss(from, now-lossTimeout)
+		l := p.Trace(probe.TCPNew, from).Loss(from, now-lossTimeout)
 		return now-request >= int64(least) && l.Sent > 0 && l.Lost == 0
 	})
 }
@@ -441,7 +441,7 @@ func (r *run) runRollout(ctx context.Context) error {
 		if err := r.awaitRollout(ctx, trial+2); err != nil {
 			return err
 		}
-		t := Trial{Shown: map[probe.Kind]int64{probe.New: since(request, p.Now())}}
+		t := Trial{Shown: map[probe.Kind]int64{probe.TCPNew: since(request, p.Now())}}
 		if !r.awaitNoLoss(ctx, p, request, lingerTime) {
 			t.Shown = nil
 		}

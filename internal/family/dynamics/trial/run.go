@@ -142,7 +142,7 @@ func (r *run) remove(ctx context.Context, resource string, n uint64) error {
 
 // startProbes starts to send probes to an address, for at most [maxProbeTime].
 func (r *run) startProbes(ctx context.Context, to netip.AddrPort) (*probe.Prober, error) {
-	return probe.Start(ctx, probe.Config{To: to, Token: r.token, Interval: r.Workload.Interval, Most: maxProbeTime})
+	return probe.Start(ctx, probe.Config{To: to, Token: r.token, Interval: r.Workload.Interval, MaxDuration: maxProbeTime})
 }
 
 // maxProbeTime is how long a prober may send. It is enough for a case that keeps its prober for all trials, unless many

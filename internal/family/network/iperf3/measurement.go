@@ -35,8 +35,8 @@ var (
 	ofTCP = []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.CwndBytes, metric.PMTU}
 )
 
-// A half is one direction of a test, with the sums of its sender and its receiver.
-type half struct {
+// A directionResult is one direction of a test, with the sums of its sender and its receiver.
+type directionResult struct {
 	sender, receiver *output
 	sent, received   *sum
 	back             bool // the second direction of --bidir
@@ -74,19 +74,19 @@ func measure(c commands, w netload.Spec, client, server *output) (result.Measure
 type measurement struct{ *family.Builder }
 
 // split returns the directions of the test with each side's own sums.
-func split(w netload.Spec, client, server *output) ([]half, error) {
-	forward := half{sender: client, receiver: server, sent: client.End.Sent, received: server.End.Received}
-	reverse := half{sender: server, receiver: client, sent: server.End.Sent, received: client.End.Received}
-	back := half{sender: server, receiver: client, sent: server.End.SentBack,
+func split(w netload.Spec, client, server *output) ([]directionResult, error) {
+	forward := directionResult{sender: client, receiver: server, sent: client.End.Sent, received: server.End.Received}
+	reverse := directionResult{sender: server, receiver: client, sent: server.End.Sent, received: client.End.Received}
+	back := directionResult{sender: server, receiver: client, sent: server.End.SentBack,
 		received: client.End.ReceivedBack, back: true}
-	var halves []half
+	var halves []directionResult
 	switch w.Direction {
 	case netload.Reverse:
-		halves = []half{reverse}
+		halves = []directionResult{reverse}
 	case netload.Both:
-		halves = []half{forward, back}
+		halves = []directionResult{forward, back}
 	default:
-		halves = []half{forward}
+		halves = []directionResult{forward}
 	}
 	for _, h := range halves {
 		if h.received == nil || h.sent == nil {
@@ -98,7 +98,7 @@ func split(w netload.Spec, client, server *output) ([]half, error) {
 }
 
 // checkSums returns an error if a sum is out of range.
-func checkSums(halves []half) error {
+func checkSums(halves []directionResult) error {
 	for _, h := range halves {
 		for _, s := range []*sum{h.received, h.sent} {
 			if !(s.Seconds > 0 && s.Seconds < 1e6 && s.Bytes >= 0 && s.Bytes < 1e18) {
@@ -110,7 +110,7 @@ func checkSums(halves []half) error {
 }
 
 // work adds the metrics that receivers and senders counted: the sum of both directions, and the throughput of each.
-func (m *measurement) work(c commands, w netload.Spec, halves []half) error {
+func (m *measurement) work(c commands, w netload.Spec, halves []directionResult) error {
 	var bits, sent, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
 		r := h.received
@@ -149,7 +149,7 @@ func (m *measurement) work(c commands, w netload.Spec, halves []half) error {
 	return nil
 }
 
-func outOfOrder(h half) (n float64) {
+func outOfOrder(h directionResult) (n float64) {
 	for _, s := range h.receiver.End.Streams {
 		if s.UDP != nil && !s.UDP.Sender {
 			n += s.UDP.OutOfOrder
@@ -161,7 +161,7 @@ func outOfOrder(h half) (n float64) {
 // cost adds the CPU time of the two processes. iperf3 reports their share of the whole test including the warm-up,
 // which is assumed to hold for the window. It is not the cost of the path, because it excludes soft interrupts in other
 // processes' time, and so it has metrics of its own.
-func (m *measurement) cost(halves []half, client, server *output) {
+func (m *measurement) cost(halves []directionResult, client, server *output) {
 	var bytes float64
 	for _, h := range halves {
 		bytes += h.received.Bytes
@@ -180,7 +180,7 @@ func (m *measurement) cost(halves []half, client, server *output) {
 }
 
 // steps adds the receivers' throughput step by step, as the sum of both directions.
-func (m *measurement) steps(c commands, halves []half) {
+func (m *measurement) steps(c commands, halves []directionResult) {
 	var all []float64
 	for i, h := range halves {
 		var steps []float64
@@ -207,7 +207,7 @@ func (m *measurement) steps(c commands, halves []half) {
 }
 
 // gates makes the run invalid for each reason why a direction must not count.
-func (m *measurement) gates(c commands, w netload.Spec, h half) {
+func (m *measurement) gates(c commands, w netload.Spec, h directionResult) {
 	if got := h.received.Seconds; got < fullWindow*c.window.Seconds() {
 		m.Refuse(result.ShortWindow, "the receiver's window was %.3g s long, not %g s", got, c.window.Seconds())
 	}
@@ -220,13 +220,13 @@ func (m *measurement) gates(c commands, w netload.Spec, h half) {
 	size := float64(c.size)
 	counted, arrived := h.received.Packets-h.received.Lost, h.received.Bytes/size
 	if math.Abs(counted-arrived) > 2+0.001*arrived+outOfOrder(h) {
-		m.Refuse(result.CountersApart, "the receiver's sums do not close: %.0f datagrams less %.0f lost, but the bytes of "+
-			"%.0f", h.received.Packets, h.received.Lost, arrived)
+		m.Refuse(result.CountersDisagree, "the receiver's sums do not close: %.0f datagrams less %.0f lost, but the bytes "+
+			"of %.0f", h.received.Packets, h.received.Lost, arrived)
 	}
 }
 
 // pace adds a warning if the senders did not reach their rate.
-func (m *measurement) pace(c commands, w netload.Spec, halves []half) {
+func (m *measurement) pace(c commands, w netload.Spec, halves []directionResult) {
 	var sent float64
 	for _, h := range halves {
 		sent += 8 * h.sent.Bytes / h.sent.Seconds
@@ -238,7 +238,7 @@ func (m *measurement) pace(c commands, w netload.Spec, halves []half) {
 }
 
 // tcpInfo adds TCP_INFO of the senders: retransmits over the window, and the medians over the flows in the last step.
-func (m *measurement) tcpInfo(w netload.Spec, halves []half) {
+func (m *measurement) tcpInfo(w netload.Spec, halves []directionResult) {
 	if w.Kind != netload.TCPStream {
 		return
 	}

@@ -105,7 +105,7 @@ func toDuration(v float64) time.Duration {
 
 // measureAlone returns the measurement from one side's output.
 func (o *output) measureAlone(w netload.Spec) (result.Measurement, error) {
-	client, server := o, o.other()
+	client, server := o, o.serverOutput()
 	if o.Start.Accepted != nil {
 		if w.Direction != netload.Forward {
 			return result.Measurement{}, fmt.Errorf("%w of a client: it is a server's, of a test in which it sent, "+
@@ -143,8 +143,8 @@ func (o *output) measureAlone(w netload.Spec) (result.Measurement, error) {
 	return m.Measurement, nil
 }
 
-// other returns the server's own output if the client has it, else the server as far as the client knows it.
-func (o *output) other() *output {
+// serverOutput returns the server's own output if the client has it, else the server as far as the client knows it.
+func (o *output) serverOutput() *output {
 	if o.ServerOutput != nil && o.ServerOutput.Start.Version != "" {
 		return o.ServerOutput
 	}
@@ -155,13 +155,13 @@ func (o *output) other() *output {
 
 // halves returns the directions of the test. With a server's output, client is nil, and the sums of the sender are
 // those of the receiver.
-func (o *output) halves(w netload.Spec, client, server *output) ([]half, error) {
+func (o *output) halves(w netload.Spec, client, server *output) ([]directionResult, error) {
 	if client == nil {
 		if o.End.Received == nil {
 			return nil, fmt.Errorf("%w: it has no end.sum_received", ErrOutput)
 		}
-		h := half{sender: o, receiver: o, sent: o.End.Received, received: o.End.Received}
-		return []half{h}, checkSums([]half{h})
+		h := directionResult{sender: o, receiver: o, sent: o.End.Received, received: o.End.Received}
+		return []directionResult{h}, checkSums([]directionResult{h})
 	}
 	if client.End.Received == nil && client.End.Sum != nil && w.Kind.Datagrams() {
 		arrived := *client.End.Sum
@@ -197,6 +197,7 @@ func (m *measurement) warnUnverified(o *output, w netload.Spec) {
 			"the server's own output has it right", family.OrUnknown(o.Start.Version))
 	}
 	if o.End.Sent == o.End.Sum && w.Kind.Datagrams() {
-		m.Warn(result.Hearsay, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")
+		m.Warn(result.DerivedFromPeer, "this version prints no sum of what arrived; it is taken from the datagrams "+
+			"that were lost")
 	}
 }

@@ -26,7 +26,7 @@ type side struct {
 }
 
 func newSide(role string, h host.Host, args []string) *side {
-	printout := family.Printout{Program: program, Most: maxOutput}
+	printout := family.Printout{Program: program, MaxBytes: maxOutput}
 	return &side{role: role, host: h, args: args, stdout: printout, stderr: printout}
 }
 

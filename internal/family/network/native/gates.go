@@ -35,7 +35,7 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 		m.Refuse(result.NothingDone, "nothing was received in the window")
 	}
 	if !m.Spec.Kind.Stream() && m.Spec.Kind != netload.Unloaded {
-		m.answers(uint64(latency.Count()))
+		m.checkFailures(uint64(latency.Count()))
 	}
 	if s := m.Client.Sweep; s != nil && m.loss() > m.Spec.Loss {
 		m.Refuse(result.NoRate, "no rate that was tried kept the loss at or below %s; the last window, at %.0f datagrams "+
@@ -44,8 +44,8 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 	m.counters()
 }
 
-// answers checks the number of failed requests in the window; all is the number of requests.
-func (m *builder) answers(all uint64) {
+// checkFailures checks the number of failed requests in the window; all is the number of requests.
+func (m *builder) checkFailures(all uint64) {
 	switch failed := m.failed(); {
 	case m.Client.Operations.Window == 0:
 		m.Refuse(result.NothingDone, "no operation was completed in the window%s", failureSuffix(m.Client.Failure))
@@ -84,11 +84,11 @@ func (m *builder) counters() {
 	c, s := m.Client, m.Server
 	switch m.Spec.Kind {
 	case netload.TCPStream, netload.TCPRRLoaded:
-		m.oneWay("client", c.Sent.Total(), s.Received.Total(), s.ReceivedAll)
-		m.oneWay("server", s.Sent.Total(), c.Received.Total(), c.ReceivedAll)
+		m.checkCounts("client", c.Sent.Total(), s.Received.Total(), s.ReceivedAll)
+		m.checkCounts("server", s.Sent.Total(), c.Received.Total(), c.ReceivedAll)
 	case netload.UDPStream, netload.UDPUnpaced:
-		m.oneWay("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
-		m.oneWay("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
+		m.checkCounts("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
+		m.checkCounts("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
 	}
 	if m.Spec.Kind.Stream() || m.Spec.Kind == netload.Ping { // the server does not count answers of its kernel
 		return
@@ -97,15 +97,15 @@ func (m *builder) counters() {
 	// Requests whose answer was lost on the way back count as answered.
 	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Unfinished) + countersApart*done
 	if math.Abs(done-answered) > slack {
-		m.Refuse(result.CountersApart, "the counters disagree: the client had %.0f answers, the server gave %.0f",
+		m.Refuse(result.CountersDisagree, "the counters disagree: the client had %.0f answers, the server gave %.0f",
 			done, answered)
 	}
 }
 
-// oneWay compares what one side sent with what the other received; all means that it received everything.
-func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
+// checkCounts compares what one side sent with what the other received; all means that it received everything.
+func (m *builder) checkCounts(sender string, sent, received uint64, all bool) {
 	if received > sent || all && received != sent {
-		m.Refuse(result.CountersApart, "the counters disagree: the %s sent %d, the other side received %d",
+		m.Refuse(result.CountersDisagree, "the counters disagree: the %s sent %d, the other side received %d",
 			sender, sent, received)
 	}
 }
@@ -119,7 +119,8 @@ func (m *builder) warnings() {
 				r.Cost.Machine[netload.Steal]/all*100, r.Role)
 		}
 		if r.Refused > 0 {
-			m.Warn(result.Strangers, "the %s refused %d connections or datagrams that were not this run's", r.Role, r.Refused)
+			m.Warn(result.ForeignTraffic, "the %s refused %d connections or datagrams that were not this run's",
+				r.Role, r.Refused)
 		}
 		if r.Blocked > 0 {
 			m.Warn(result.NoBuffer, "the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)

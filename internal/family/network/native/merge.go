@@ -45,7 +45,7 @@ func merge(s sides) (result.Measurement, error) {
 	}
 	metrics := metricsOf(s.Spec.Kind)
 	m := &builder{sides: s, Builder: family.NewBuilder(metrics)}
-	m.work(latency)
+	m.addWorkload(latency)
 	m.transport()
 	m.cpu()
 	m.series()
@@ -55,7 +55,7 @@ func merge(s sides) (result.Measurement, error) {
 	}
 	m.facts(latency, late)
 	m.gates(latency, late)
-	m.RefuseWithout(network.Metric(s.Spec))
+	m.RequireMetric(network.Metric(s.Spec))
 	m.warnings()
 	position := func(v result.Value) int {
 		return slices.IndexFunc(metrics, func(m metric.Metric) bool { return m.Name == v.Metric })
@@ -128,8 +128,8 @@ type builder struct {
 	*family.Builder
 }
 
-// work adds the metrics of the workload itself.
-func (m *builder) work(latency *netload.Histogram) {
+// addWorkload adds the metrics of the workload itself.
+func (m *builder) addWorkload(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
 	case netload.Unloaded:
@@ -246,7 +246,7 @@ func (m *builder) cpu() {
 		modes(m, s, metric.OfServer)
 	}
 	m.Add(metric.CPUBusiest, max(c.Busiest, s.Busiest))
-	m.Add(metric.CPUSoftest, max(c.Softest, s.Softest))
+	m.Add(metric.CPUBusiestSoftIRQ, max(c.Softest, s.Softest))
 	m.Add(metric.CPUAgents, agents)
 	m.Add(metric.SwitchesVoluntary, float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
 	m.Add(metric.SwitchesInvoluntary, float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
@@ -289,20 +289,20 @@ func (m *builder) layers() {
 
 // kernel adds the kernel's counters. Those of a machine that both agents share are taken from the client.
 func (m *builder) kernel() {
-	m.positive(metric.CPUThrottled, float64(m.Client.Cost.Throttled), float64(m.Server.Cost.Throttled))
+	m.addCounter(metric.CPUThrottled, float64(m.Client.Cost.Throttled), float64(m.Server.Cost.Throttled))
 	for _, c := range metric.Counters() {
 		for _, name := range []string{c.Name, metric.OfNode + c.Name} {
 			server := m.Server.Counters[name]
 			if m.Shared && metric.OfMachine(name) {
 				server = 0
 			}
-			m.positive(name, m.Client.Counters[name], server)
+			m.addCounter(name, m.Client.Counters[name], server)
 		}
 	}
 }
 
-// positive adds the values of a counter that are above 0.
-func (m *builder) positive(counter string, client, server float64) {
+// addCounter adds the values of a counter that are above 0.
+func (m *builder) addCounter(counter string, client, server float64) {
 	name := metric.OfCounter(counter)
 	if client > 0 {
 		m.Add(name, client)

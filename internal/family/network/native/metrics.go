@@ -81,7 +81,7 @@ var reported = []struct {
 	{everywhere, ofMachine("")},
 	{everywhere, ofMachine(metric.OfServer)},
 	{everywhere, []string{
-		metric.CPUBusiest, metric.CPUSoftest, metric.CPUAgents, metric.SwitchesVoluntary, metric.SwitchesInvoluntary,
+		metric.CPUBusiest, metric.CPUBusiestSoftIRQ, metric.CPUAgents, metric.SwitchesVoluntary, metric.SwitchesInvoluntary,
 		metric.LatenessP99,
 	}},
 	{everywhere, ofKernel()},

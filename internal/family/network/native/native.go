@@ -86,7 +86,7 @@ func (t *Tool) Run(
 	if s.Searches() {
 		return t.search(ctx, p, s, run)
 	}
-	done, err := t.carryOut(ctx, p, run)
+	done, err := t.runAgents(ctx, p, run)
 	if err != nil {
 		return result.Measurement{Raw: run.raw(p)}, err
 	}
@@ -95,9 +95,9 @@ func (t *Tool) Run(
 	return m, err
 }
 
-// carryOut carries out a run and returns the reports of both sides.
-func (t *Tool) carryOut(ctx context.Context, p host.Pair, r *run) (sides, error) {
-	if err := r.do(ctx, p); err != nil {
+// runAgents carries out a run and returns the reports of both sides.
+func (t *Tool) runAgents(ctx context.Context, p host.Pair, r *run) (sides, error) {
+	if err := r.runBothSides(ctx, p); err != nil {
 		return sides{}, err
 	}
 	return sides{
@@ -116,7 +116,7 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w netload.Spec, r *run) 
 			raw = append(raw, result.File{Name: prefix + f.Name, Data: f.Data})
 		}
 	}
-	searched, err := t.carryOut(ctx, p, r)
+	searched, err := t.runAgents(ctx, p, r)
 	keep("search.")
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
@@ -134,7 +134,7 @@ func (t *Tool) search(ctx context.Context, p host.Pair, w netload.Spec, r *run) 
 			return s, err
 		}
 		r.client.config.Found, r.server.config.Found = rate, rate
-		if s, err = t.carryOut(ctx, p, r); err == nil {
+		if s, err = t.runAgents(ctx, p, r); err == nil {
 			s.Client.Sweep = &netload.SweepReport{Rate: rate, Trials: found.Trials}
 		}
 		return s, err
@@ -218,8 +218,9 @@ func cpus(p host.Pair, w netload.Spec) (client, server []int) {
 	return client, server
 }
 
-// do makes both agents carry out their sides, at the same time unless the server's port is unknown before it listens.
-func (r *run) do(ctx context.Context, p host.Pair) error {
+// runBothSides makes both agents carry out their sides, at the same time unless the server's port is unknown before it
+// listens.
+func (r *run) runBothSides(ctx context.Context, p host.Pair) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var both sync.WaitGroup
@@ -244,7 +245,7 @@ func (r *run) do(ctx context.Context, p host.Pair) error {
 	return context.Cause(ctx)
 }
 
-// carryOut makes the agent on h carry out one side of the run.
+// runAgents makes the agent on h carry out one side of the run.
 func (r *run) carryOut(ctx context.Context, h host.Host, s *side) (err error) {
 	s.report, err = agent.Do[netload.Report](ctx, h, r.request(s), func(e agent.Event) {
 		s.transcript.Add(e)

@@ -36,7 +36,7 @@ func (*Tool) Selftest(
 	ctx context.Context, open func(spec string) (targets.Target, error), report func(family.Check),
 ) (failed int, err error) {
 	s := selftest{open, func(c family.Check) {
-		if c.Truth != "" && !c.Passed {
+		if c.Expected != "" && !c.Passed {
 			failed++
 		}
 		report(c)
@@ -102,10 +102,10 @@ func (s selftest) ceilings(ctx context.Context) error {
 			overheads = append(overheads, (took - window - window/5).Seconds())
 		}
 		s.report(family.Check{Group: "ceiling", Name: c.name,
-			Saw: unit.Format(stats.Median(seen), metric.Named(c.metric).Unit)})
+			Measured: unit.Format(stats.Median(seen), metric.Named(c.metric).Unit)})
 	}
 	s.report(family.Check{Group: "overhead", Name: "of a run besides warm-up and window",
-		Saw: unit.Format(stats.Median(overheads), unit.Second) + " (with the start of a lab)"})
+		Measured: unit.Format(stats.Median(overheads), unit.Second) + " (with the start of a lab)"})
 	return nil
 }
 
@@ -131,8 +131,8 @@ func (s selftest) rates(ctx context.Context) error {
 // compare reports a check of a measured value against a truth with a relative tolerance.
 func (s selftest) compare(c family.Check, saw, truth, tolerance float64, u unit.Unit) {
 	off := saw/truth - 1
-	c.Saw = fmt.Sprintf("%s (%s)", unit.Format(saw, u), unit.FormatChange(off))
-	c.Truth = fmt.Sprintf("%s ± %.0f %%", unit.Format(truth, u), 100*tolerance)
+	c.Measured = fmt.Sprintf("%s (%s)", unit.Format(saw, u), unit.FormatChange(off))
+	c.Expected = fmt.Sprintf("%s ± %.0f %%", unit.Format(truth, u), 100*tolerance)
 	c.Passed = math.Abs(off) <= tolerance
 	s.report(c)
 }
@@ -173,9 +173,9 @@ func (s selftest) losses(ctx context.Context) error {
 	half := lossInterval(loss, 2*rate)
 	s.report(family.Check{
 		Group: "accuracy", Name: "udp-stream with a loss of " + unit.Format(loss, unit.Ratio),
-		Saw:    unit.Format(saw, unit.Ratio),
-		Truth:  fmt.Sprintf("%s ± %s", unit.Format(loss, unit.Ratio), unit.Format(half, unit.Ratio)),
-		Passed: math.Abs(saw-loss) <= half,
+		Measured: unit.Format(saw, unit.Ratio),
+		Expected: fmt.Sprintf("%s ± %s", unit.Format(loss, unit.Ratio), unit.Format(half, unit.Ratio)),
+		Passed:   math.Abs(saw-loss) <= half,
 	})
 	return nil
 }
@@ -189,6 +189,6 @@ func (s selftest) skipped(name string, err error) bool {
 	if !errors.Is(err, result.ErrNotSupported) {
 		return false
 	}
-	s.report(family.Check{Group: "accuracy", Name: name, Saw: "not tried", Reason: err.Error()})
+	s.report(family.Check{Group: "accuracy", Name: name, Measured: "not tried", Reason: err.Error()})
 	return true
 }

@@ -235,10 +235,10 @@ func TestAccuracyChecks(t *testing.T) {
 	wrong := 0
 	for _, c := range checks {
 		groups[c.Group]++
-		if c.Name == "" || c.Saw == "" {
+		if c.Name == "" || c.Measured == "" {
 			t.Errorf("a check says nothing: %+v", c)
 		}
-		if c.Truth != "" && !c.Passed {
+		if c.Expected != "" && !c.Passed {
 			wrong++
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestHold checks that rates step down until a window keeps the threshold, windows run out or nothing is received.
-func TestHold(t *testing.T) {
+// TestStepDown checks that rates step down until a window keeps the threshold, windows run out or nothing is received.
+func TestStepDown(t *testing.T) {
 	spec := netload.Spec{Kind: netload.UDPStream, Loss: 0.001, Direction: netload.Forward}
 	for _, test := range []struct {
 		name     string

@@ -142,7 +142,7 @@ func (r *run) measure(ctx context.Context, j job) (result.Measurement, error) {
 	m.Warnings = append(m.Warnings, l.warnings...)
 	m.warnings(j, g)
 	m.steadiness(j, l, before)
-	m.RefuseWithout(j.metric)
+	m.RequireMetric(j.metric)
 	m.Facts = append(m.Facts, append(g.Facts(), l.facts()...)...)
 	m.Fact("latency-is", latencyIs(j.untimed))
 	m.Fact("direct-io", yes(j.direct))
@@ -219,7 +219,7 @@ func (r *run) fio(ctx context.Context, name, text string, takes time.Duration, d
 	if name == "fio" {
 		args = arguments(takes)
 	}
-	stdout := family.Printout{Program: program, Most: maxOutput}
+	stdout := family.Printout{Program: program, MaxBytes: maxOutput}
 	stderr := stdout
 	err := h.Run(bounded, host.Cmd{Args: args, Stdin: strings.NewReader(text), Stdout: &stdout, Stderr: &stderr})
 	fmt.Fprintf(&r.commands, "%s: %s < %s.job\n", h.Name(), host.Cmd{Args: args}, name)

@@ -39,12 +39,12 @@ func (m *measurement) gates(j job, window time.Duration, g Group, notes string) 
 		m.Refuse(result.FileLaidOut, "the file did not have the size that was asked for: fio made it anew, and what is "+
 			"read was not written before")
 	}
-	if share, known := atDepth(o.Levels, j.depth); known && !j.slowing && j.depth > 1 && share < deepEnough {
+	if share, known := atDepth(o.Levels, j.depth); known && !j.throttled && j.depth > 1 && share < deepEnough {
 		m.Refuse(result.ShallowQueue, "the queue depth of %d was reached in %s of the submissions only",
 			j.depth, unit.Format(share, unit.Ratio))
 	}
 	// With mapped memory or a rate a thread may spin; otherwise a thread that uses a whole CPU is limited by it.
-	if used := (o.User + o.System) / 100; !j.slowing && j.engine != "mmap" && used >= cpuBound {
+	if used := (o.User + o.System) / 100; !j.throttled && j.engine != "mmap" && used >= cpuBound {
 		m.Refuse(result.CPULimit, "the client's CPU was the limit and not the volume: each of fio's threads used %s of a "+
 			"CPU; more jobs (numjobs) or larger blocks leave room", unit.Format(used, unit.Ratio))
 	}

@@ -23,19 +23,19 @@ const seriesFrom = 3 * time.Second
 
 // A job holds what a workload determines about its file and its section of the job file.
 type job struct {
-	name    string
-	options []string // of the workload itself
-	engine  string
-	direct  bool
-	size    int64  // of a file, if the workload sets it; 0: by the rule
-	files   int    // one for each thread; 0: one for all of them
-	untimed bool   // without latencies
-	metric  string // of the verdict
-	why     string // why the file has its size
-	depth   int    // operations in flight per thread; 1 if each waits for the previous one
-	threads int
-	slowing bool // waits between operations or limits its rate: depth and CPU are not checked
-	syncs   bool
+	name      string
+	options   []string // of the workload itself
+	engine    string
+	direct    bool
+	size      int64  // of a file, if the workload sets it; 0: by the rule
+	files     int    // one for each thread; 0: one for all of them
+	untimed   bool   // without latencies
+	metric    string // of the verdict
+	why       string // why the file has its size
+	depth     int    // operations in flight per thread; 1 if each waits for the previous one
+	threads   int
+	throttled bool // waits between operations or limits its rate: depth and CPU are not checked
+	syncs     bool
 	// precondition runs the job until its rate is steady; writes is not set for a user-defined job.
 	precondition, writes bool
 }
@@ -112,7 +112,7 @@ func ownJob(o storage.Job) (job, error) {
 	for _, key := range []string{"rate", "rate_iops", "thinktime", "latency_target", "iodepth_low", "iodepth_batch",
 		"iodepth_batch_submit"} {
 		_, is := own.Get(key)
-		j.slowing = j.slowing || is
+		j.throttled = j.throttled || is
 	}
 	if j.size, is, err = own.Size(); is && err == nil {
 		j.why = "as the job file says"

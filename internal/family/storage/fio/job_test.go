@@ -112,7 +112,7 @@ func TestSize(t *testing.T) {
 		{2.5*mib + 1, 10 * time.Second, 400 * gib, 64 * mib, "64 MiB at least", false},
 		{1e7 + 1, 10 * time.Second, 400 * gib, 239 * mib, "25 s", false},
 	} {
-		size, rule, warning := bySize(c.bandwidth, c.window, c.most)
+		size, rule, warning := sizeByRule(c.bandwidth, c.window, c.most)
 		if size != c.size || !strings.HasPrefix(rule, c.rule) || (warning != "") != c.warns {
 			t.Errorf("%g B/s in %v of %d: %d by %q, %q", c.bandwidth, c.window, c.most, size, rule, warning)
 		}

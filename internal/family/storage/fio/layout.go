@@ -64,22 +64,23 @@ func (j job) sizeClass() string {
 // total returns the size of all files of the job, 0 if the rule determines it.
 func (j job) total() int64 { return j.size * int64(max(j.files, 1)) }
 
-// whole rounds down to whole MiB, the unit in which files are written.
-func whole(size int64) int64 { return size / smallest * smallest }
+// floorMiB rounds down to whole MiB, the unit in which files are written.
+func floorMiB(size int64) int64 { return size / smallest * smallest }
 
 // upToWhole rounds up to whole MiB.
-func upToWhole(size int64) int64 { return whole(size + smallest - 1) }
+func upToWhole(size int64) int64 { return floorMiB(size + smallest - 1) }
 
-// limit returns the largest size of a file on the volume, 0 if it is too small for any.
-func limit(v host.Volume) int64 {
+// maxFileSize returns the largest size of a file on the volume, 0 if it is too small for any.
+func maxFileSize(v host.Volume) int64 {
 	if v.Size == 0 {
 		return unknownSize
 	}
-	return whole(v.Size)
+	return floorMiB(v.Size)
 }
 
-// bySize returns the size by the rule, bounded by most; warning is set if the bound applies and the bandwidth is known.
-func bySize(bandwidth float64, window time.Duration, most int64) (size int64, rule, warning string) {
+// sizeByRule returns the size by the rule, bounded by most; warning is set if the bound applies and the bandwidth is
+// known.
+func sizeByRule(bandwidth float64, window time.Duration, most int64) (size int64, rule, warning string) {
 	seconds := min(max(ruleLeast, time.Duration(ruleWindows*float64(window))), ruleMost).Seconds()
 	wanted := math.Max(leastSize, seconds*bandwidth)
 	rule = fmt.Sprintf("%.3g s of the bandwidth of its filling", seconds)
@@ -119,7 +120,7 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	if l.workFile, err = j.workFile(r.pair.Volume); err != nil {
 		return l, err
 	}
-	most := limit(r.pair.Volume)
+	most := maxFileSize(r.pair.Volume)
 	if most == 0 || upToWhole(j.total()) > most {
 		return l, &volumeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let "+
 			"more be used with size=", r.pair.Volume.Path,
@@ -155,8 +156,8 @@ func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) erro
 		return err
 	}
 	l.probe = side.Bandwidth
-	written := whole(int64(side.Bytes))
-	size, rule, warning := bySize(side.Bandwidth, r.times.Window, most)
+	written := floorMiB(int64(side.Bytes))
+	size, rule, warning := sizeByRule(side.Bandwidth, r.times.Window, most)
 	l.size, l.rule = size, rule
 	if warning != "" {
 		l.warnings = append(l.warnings, result.Warning{Code: result.FileSmall, Text: warning})
@@ -167,7 +168,7 @@ func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) erro
 		if err != nil {
 			return err
 		}
-		written += whole(int64(side.Bytes))
+		written += floorMiB(int64(side.Bytes))
 	}
 	if written < size {
 		text := fmt.Sprintf("the file has %s and not the %s that the rule asks for: more was not written in %v",

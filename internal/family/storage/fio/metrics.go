@@ -29,13 +29,13 @@ func (*Tool) Metrics(w family.Workload) []metric.Metric {
 	case o.Name != "":
 		return metricsOf(allParts, true)
 	case o.Mixed():
-		return measured(metricsOf(mixed, o.Fdatasync), o)
+		return withoutLatencies(metricsOf(mixed, o.Fdatasync), o)
 	}
-	return measured(metricsOf(nil, o.Fdatasync), o)
+	return withoutLatencies(metricsOf(nil, o.Fdatasync), o)
 }
 
-// measured removes the metrics that a job without latencies lacks.
-func measured(list []metric.Metric, o storage.Job) []metric.Metric {
+// withoutLatencies removes the metrics that a job without latencies lacks.
+func withoutLatencies(list []metric.Metric, o storage.Job) []metric.Metric {
 	return slices.DeleteFunc(list, func(m metric.Metric) bool {
 		return o.Untimed && (m.Unit == unit.Second || strings.HasSuffix(m.Name, metric.Operations))
 	})

@@ -22,11 +22,11 @@ import (
 // kubeconfig's user.
 type Account struct {
 	Name string // "" is the user of the kubeconfig
-	// Lacks holds, by purpose, why its cluster-wide rights could not be granted.
-	Lacks map[string]string
-	Names map[string]string     // names of flow schemas and priority levels, by UID, as far as they may be listed
-	Owner metav1.OwnerReference // of the account's pods: the garbage collector removes them with it
-	term  *term                 // nil for the user of the kubeconfig
+	// DeniedPurposes holds, by purpose, why its cluster-wide rights could not be granted.
+	DeniedPurposes map[string]string
+	Names          map[string]string     // names of flow schemas and priority levels, by UID, as far as they may be listed
+	Owner          metav1.OwnerReference // of the account's pods: the garbage collector removes them with it
+	term           *term                 // nil for the user of the kubeconfig
 }
 
 // An AccountSpec determines where the account of an experiment is created and how its objects are named.
@@ -63,10 +63,10 @@ func (h AccountSpec) subjects() []rbacv1.Subject {
 
 // KubeconfigAccount returns the kubeconfig's user as an account for the planned cases.
 func KubeconfigAccount(ctx context.Context, api kubernetes.Interface, rights []targets.Right) *Account {
-	a := &Account{Lacks: map[string]string{}, Names: priorities(ctx, api)}
+	a := &Account{DeniedPurposes: map[string]string{}, Names: priorities(ctx, api)}
 	for _, g := range Merge(rights).ClusterWide {
 		if why := refusal(ctx, api, g.Rules); why != "" {
-			a.Lacks[g.Name] = why
+			a.DeniedPurposes[g.Name] = why
 		}
 	}
 	return a
@@ -80,7 +80,7 @@ func NewAccount(
 	pod corev1.PodSpec,
 ) (*Account, error) {
 	given := Merge(rights)
-	a := &Account{Name: h.name(), Lacks: map[string]string{}, Names: priorities(ctx, api)}
+	a := &Account{Name: h.name(), DeniedPurposes: map[string]string{}, Names: priorities(ctx, api)}
 	var err error
 	if a.term, a.Owner, err = newTerm(ctx, api, h, duration, pod); err == nil {
 		err = createAccount(ctx, api, h, given.InNamespace, a.Owner)
@@ -92,7 +92,7 @@ func NewAccount(
 	}
 	for _, g := range given.ClusterWide {
 		if err := grantClusterWide(ctx, api, h, g); err != nil {
-			a.Lacks[g.Name] = diagnosis.Explain(err, "").Error()
+			a.DeniedPurposes[g.Name] = diagnosis.Explain(err, "").Error()
 		}
 	}
 	a.term.keepExtending()

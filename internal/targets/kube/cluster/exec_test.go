@@ -83,7 +83,7 @@ func TestCancelUnanswered(t *testing.T) {
 	for name, executor := range executors(t, server) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			far := remote.Host{Name: "pod", Agent: "agent", Patience: time.Millisecond,
+			far := remote.Host{Name: "pod", Agent: "agent", KillTimeout: time.Millisecond,
 				Exec: func(ctx context.Context, _ []string, s remote.Streams) error {
 					return stream(ctx, executor, s, time.Hour)
 				}}

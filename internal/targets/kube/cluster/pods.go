@@ -141,7 +141,7 @@ func (w *PodWatch) AwaitRunning(
 				return false, err
 			}
 		}
-		return r.Judge(time.Now())
+		return r.AllRunning(time.Now())
 	})
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("%w (%s)", err, r.State())

@@ -17,7 +17,7 @@ import (
 
 // MissingRights returns the rights that a placement needs beyond those of every run and that the user lacks, in words.
 func MissingRights(
-	ctx context.Context, api kubernetes.Interface, n Need, p targets.Placement,
+	ctx context.Context, api kubernetes.Interface, n RightsScope, p targets.Placement,
 ) ([]string, error) {
 	var inNamespace []rbacv1.PolicyRule
 	switch {

@@ -15,8 +15,8 @@ import (
 // DefaultNamespace is the namespace of printed rights if the target names none.
 const DefaultNamespace = "knotmeter"
 
-// A Need holds the properties of a target that determine the rights it needs.
-type Need struct {
+// A RightsScope holds the properties of a target that determine the rights it needs.
+type RightsScope struct {
 	Namespace string    // existing namespace; "" if each experiment creates one
 	Nodes     [2]string // named by the user; "" if chosen
 	FromHere  bool      // requests to the API server come from this machine
@@ -31,7 +31,7 @@ type Need struct {
 
 // Manifests returns the rights as YAML: in one namespace, or, if wide, for namespaces that experiments create and
 // remove.
-func Manifests(n Need, wide bool) (string, error) {
+func Manifests(n RightsScope, wide bool) (string, error) {
 	text := clusterIntroduction()
 	if !wide {
 		text = introduction(&n)
@@ -51,7 +51,7 @@ const annotationWhy = "knotmeter.dev/why"
 
 // introduction returns comments that explain the Roles and how to bind them. It sets a default namespace in n if there
 // is none.
-func introduction(n *Need) string {
+func introduction(n *RightsScope) string {
 	text := ""
 	if n.Namespace == "" {
 		n.Namespace = DefaultNamespace
@@ -112,7 +112,7 @@ func clusterRole(name, why string, rules ...rbacv1.PolicyRule) any {
 }
 
 // role returns a Role in the target's namespace, or a ClusterRole if the target has none.
-func (n Need) role(name, what string, rules ...rbacv1.PolicyRule) any {
+func (n RightsScope) role(name, what string, rules ...rbacv1.PolicyRule) any {
 	if n.Namespace == "" {
 		return clusterRole(name, what+", in ALL namespaces, those of others included", rules...)
 	}
@@ -125,7 +125,7 @@ func (n Need) role(name, what string, rules ...rbacv1.PolicyRule) any {
 }
 
 // Roles returns the Roles and ClusterRoles that a user needs, each annotated with its purpose.
-func Roles(n Need) []any {
+func Roles(n RightsScope) []any {
 	nodes := rule("", "nodes", "list", "watch")
 	const runs = "creates and deletes pods and Services, and runs commands in pods (exec)"
 	var list []any
@@ -152,11 +152,11 @@ func Roles(n Need) []any {
 	return append(list,
 		clusterRole("knotmeter-facts", "Optional: reads the settings of the network plugin and of kube-proxy, the UID "+
 			"of kube-system, which tells the cluster from others, and the Leases of experiments in other namespaces, which are "+
-			"unknown without it", factsRules(n)...))
+			"unknown without it", targetFactRules(n)...))
 }
 
 // volumeRoles returns the roles for claims and for facts about volumes.
-func (n Need) volumeRoles(users string) []any {
+func (n RightsScope) volumeRoles(users string) []any {
 	return []any{
 		n.role("knotmeter-storage", "Only for "+users+": creates and deletes PersistentVolumeClaims, and by that the "+
 			"volumes that are provisioned for them", volumeRules...),
@@ -166,7 +166,7 @@ func (n Need) volumeRoles(users string) []any {
 }
 
 // volumeUsers describes what needs volumes; "" if nothing does.
-func (n Need) volumeUsers() string {
+func (n RightsScope) volumeUsers() string {
 	var users []string
 	if !n.NoClaims {
 		users = append(users, "storage")
@@ -178,7 +178,7 @@ func (n Need) volumeUsers() string {
 }
 
 // apiRoleText describes the rights for cases of the API server.
-func (n Need) apiRoleText() string {
+func (n RightsScope) apiRoleText() string {
 	var objects []string
 	for _, r := range Merge(n.Rights).InNamespace {
 		if slices.Contains(r.Verbs, "create") {
@@ -194,7 +194,7 @@ func (n Need) apiRoleText() string {
 
 // apiClusterRoles returns the roles for cases of the API server that need cluster-wide rights. Pods in a namespace that
 // the user gave get no such rights.
-func (n Need) apiClusterRoles() []any {
+func (n RightsScope) apiClusterRoles() []any {
 	priority := clusterRole("knotmeter-api-priorities", "Optional, for cases of the API server: reads the names of its "+
 		"priorities", priorityRules...)
 	if n.Namespace != "" && !n.FromHere {

@@ -21,7 +21,7 @@ var accountRules = []rbacv1.PolicyRule{
 
 // apiRules returns the rights that a user needs for cases of the API server: to create the account, and the account's
 // own rights, because RBAC forbids granting permissions that the user lacks.
-func (n Need) apiRules() []rbacv1.PolicyRule {
+func (n RightsScope) apiRules() []rbacv1.PolicyRule {
 	rules := Merge(n.Rights).InNamespace
 	if n.FromHere {
 		return rules
@@ -53,10 +53,10 @@ var volumeRules = []rbacv1.PolicyRule{rule("", "persistentvolumeclaims", "create
 var wideVolumeRules = []rbacv1.PolicyRule{rule("storage.k8s.io", "storageclasses", "list"),
 	rule("", "persistentvolumes", "get", "list", "watch")}
 
-// factsRules returns the rights that the facts of a target need. Those on nodes and on the pods' network are limited to
-// the names that the options give.
-func factsRules(n Need) []rbacv1.PolicyRule {
-	rules := FactRules()
+// targetFactRules returns the rights that the facts of a target need. Those on nodes and on the pods' network are
+// limited to the names that the options give.
+func targetFactRules(n RightsScope) []rbacv1.PolicyRule {
+	rules := CommonFactRules()
 	if n.Nodes[0] != "" && n.Nodes[1] != "" {
 		named := rule("", "nodes", "list", "watch")
 		named.ResourceNames = n.Nodes[:]
@@ -75,7 +75,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // runRules returns the rights of runs, with those of a deployed application.
-func runRules(n Need) []rbacv1.PolicyRule {
+func runRules(n RightsScope) []rbacv1.PolicyRule {
 	leases := rule(coordinationv1.GroupName, "leases", "create", "list", "patch", "delete")
 	return slices.Concat(SiteRules, []rbacv1.PolicyRule{leases}, Merge(n.Deployment).InNamespace)
 }
@@ -90,8 +90,8 @@ var SiteRules = []rbacv1.PolicyRule{
 	rule("networking.k8s.io", "networkpolicies", "list"),
 }
 
-// FactRules returns the rights that facts need on any cluster.
-func FactRules() []rbacv1.PolicyRule {
+// CommonFactRules returns the rights that facts need on any cluster.
+func CommonFactRules() []rbacv1.PolicyRule {
 	maps := rule("", "configmaps", "get")
 	for _, name := range inspection.ConfigMaps {
 		if !slices.Contains(maps.ResourceNames, name[1]) {

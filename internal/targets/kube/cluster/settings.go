@@ -21,7 +21,7 @@ var Settings = []targets.Setting[Kubeconfig]{
 		func(k *Kubeconfig) *string { return &k.File }, targets.AnyText),
 	{
 		Option: targets.Option{
-			Name: "context", Example: "NAME", Field: "context", Unnamed: true,
+			Name: "context", Example: "NAME", Field: "context", ReplacedByName: true,
 			Help: "kubeconfig context of targets that name none",
 		},
 		Set: (*Kubeconfig).setContext,

@@ -42,7 +42,7 @@ func PodDisruption(before, now *corev1.Pod, gone bool) string {
 	if why := containerDisruption(before, now); why != "" {
 		return why
 	}
-	if was, added := inspection.Added(before), inspection.Added(now); !slices.Equal(was, added) {
+	if was, added := inspection.AddedContainers(before), inspection.AddedContainers(now); !slices.Equal(was, added) {
 		return fmt.Sprintf("the containers of pod %s that are not Knotmeter's changed from %s to %s",
 			now.Name, inspection.List(was), inspection.List(added))
 	}

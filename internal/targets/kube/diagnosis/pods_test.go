@@ -138,18 +138,18 @@ func TestEvents(t *testing.T) {
 			return []corev1.Event{event("FailedToRetrieveImagePullSecret", "Unable to retrieve some "+
 				"image pull secrets (key)")}, nil
 		}}
-	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
+	if _, err := p.AllRunning(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
 		t.Errorf("without secrets: %v", err)
 	}
 	private.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "key"}}
-	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks an "+
-		"image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
+	if _, err := p.AllRunning(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks "+
+		"an image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
 		t.Errorf("with secrets: %v", err)
 	}
 	busy := waitingPod("ContainerCreating", "") // its node has sent events, but no status yet
 	busy.Spec.ImagePullSecrets, busy.Namespace = private.Spec.ImagePullSecrets, "bench"
 	p.Pods, p.warnedSince = map[string]*corev1.Pod{"p": busy}, map[string]time.Time{}
-	if _, err := p.Judge(time.Unix(1000, 0)); err != nil {
+	if _, err := p.AllRunning(time.Unix(1000, 0)); err != nil {
 		t.Errorf("a secret that is missing while the image comes: %v", err)
 	}
 	earlier := p.events
@@ -157,11 +157,12 @@ func TestEvents(t *testing.T) {
 		events, err := earlier()
 		return append(events, event("Failed", "Error: ImagePullBackOff")), err
 	}
-	if _, err := p.Judge(time.Unix(2000, 0)); err == nil || !strings.Contains(err.Error(), "lacks an image pull secret") {
+	if _, err := p.AllRunning(time.Unix(2000, 0)); err == nil ||
+		!strings.Contains(err.Error(), "lacks an image pull secret") {
 		t.Errorf("by events alone: %v", err)
 	}
 	busy.Spec.ImagePullSecrets = nil
-	if _, err := p.Judge(time.Unix(3000, 0)); err == nil || !strings.Contains(err.Error(), "cannot get the image") {
+	if _, err := p.AllRunning(time.Unix(3000, 0)); err == nil || !strings.Contains(err.Error(), "cannot get the image") {
 		t.Errorf("by events alone, without secrets: %v", err)
 	}
 }
@@ -177,21 +178,21 @@ func TestReadiness(t *testing.T) {
 			return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network",
 				InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
 		}}
-	if done, err := p.Judge(began); done || err != nil {
+	if done, err := p.AllRunning(began); done || err != nil {
 		t.Errorf("at first: %v, %v", done, err)
 	}
-	if _, err := p.Judge(began.Add(problemGrace)); err == nil || !strings.Contains(err.Error(), "timeout") {
+	if _, err := p.AllRunning(began.Add(problemGrace)); err == nil || !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("after %v: %v", problemGrace, err)
 	}
 	p.Pods["p"] = waitingPod("ContainerCreating", "")
-	if _, err := p.Judge(began.Add(problemGrace)); err != nil || asked != 0 {
+	if _, err := p.AllRunning(began.Add(problemGrace)); err != nil || asked != 0 {
 		t.Errorf("progress: %v, asked %d times", err, asked)
 	}
-	if _, err := p.Judge(began.Add(quietTime)); err != nil || asked != 1 {
+	if _, err := p.AllRunning(began.Add(quietTime)); err != nil || asked != 1 {
 		t.Errorf("silence: %v, asked %d times", err, asked)
 	}
 	late := began.Add(quietTime + eventGrace)
-	if _, err := p.Judge(late); err == nil || !strings.Contains(err.Error(), "no network") || asked != 2 {
+	if _, err := p.AllRunning(late); err == nil || !strings.Contains(err.Error(), "no network") || asked != 2 {
 		t.Errorf("after %v: %v, asked %d times", eventGrace, err, asked)
 	}
 	running := waitingPod("", "")
@@ -199,7 +200,7 @@ func TestReadiness(t *testing.T) {
 		ContainerStatuses: []corev1.ContainerStatus{{Name: manifest.ContainerName,
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 	p.Pods = map[string]*corev1.Pod{"p": running, "q": running}
-	if done, err := p.Judge(began); !done || err != nil {
+	if done, err := p.AllRunning(began); !done || err != nil {
 		t.Errorf("running: %v, %v", done, err)
 	}
 }

@@ -33,8 +33,8 @@ func NewReadiness(want int, now time.Time, events func() ([]corev1.Event, error)
 		warnedSince: map[string]time.Time{}, eventsRead: now, events: events}
 }
 
-// Judge reports whether all pods run. It returns an error if a problem is final or has lasted too long.
-func (r *Readiness) Judge(now time.Time) (bool, error) {
+// AllRunning reports whether all pods run. It returns an error if a problem is final or has lasted too long.
+func (r *Readiness) AllRunning(now time.Time) (bool, error) {
 	running := 0
 	for name, pod := range r.Pods {
 		if inspection.Runs(pod) {

@@ -110,7 +110,7 @@ func TestHeldBySidecars(t *testing.T) {
 		w := &Readiness{want: 1, Pods: map[string]*corev1.Pod{"p": p}, problemSince: map[string]time.Time{},
 			eventsRead: began.Add(time.Hour)}
 		for after := time.Duration(0); after <= time.Minute && first < 0; after += time.Second {
-			if _, err := w.Judge(began.Add(after)); err != nil {
+			if _, err := w.AllRunning(began.Add(after)); err != nil {
 				first, said = after, err.Error()
 			}
 		}

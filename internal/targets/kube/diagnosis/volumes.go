@@ -59,9 +59,9 @@ func (w *VolumeWait) Due(now time.Time, trouble bool) bool {
 	return true
 }
 
-// Blocked returns the problem that keeps a volume from being bound or mounted, from its claim, pod and events; nil
+// Problem returns the problem that keeps a volume from being bound or mounted, from its claim, pod and events; nil
 // while there may be progress. It returns a temporary problem only after a grace time.
-func (w *VolumeWait) Blocked(
+func (w *VolumeWait) Problem(
 	now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event,
 ) *Problem {
 	if claim != nil && claim.Status.Phase == corev1.ClaimLost {

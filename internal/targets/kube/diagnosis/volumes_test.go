@@ -123,7 +123,7 @@ func TestBlocked(t *testing.T) {
 		var last *Problem
 		first := time.Duration(-1)
 		for after := time.Duration(0); after <= time.Minute; after += time.Second {
-			if p := w.Blocked(began.Add(after), test.claim, test.pod, test.events); p != nil {
+			if p := w.Problem(began.Add(after), test.claim, test.pod, test.events); p != nil {
 				last, first = p, after
 				break
 			}
@@ -147,8 +147,8 @@ func TestVolumeWaitOfVault(t *testing.T) {
 			InvolvedObject: corev1.ObjectReference{UID: "c"}}}
 		for isVault, says := range map[bool]string{true: " vault-storage-class=", false: " storage-class="} {
 			w := NewVolumeWait(manifest.Volume{Vault: isVault}, began)
-			w.Blocked(began, claim, nil, failed)
-			if p := w.Blocked(began.Add(time.Minute), claim, nil, failed); p == nil || !strings.Contains(p.Error(), says) {
+			w.Problem(began, claim, nil, failed)
+			if p := w.Problem(began.Add(time.Minute), claim, nil, failed); p == nil || !strings.Contains(p.Error(), says) {
 				t.Errorf("%s: %v does not say %q", message, p, says)
 			}
 		}

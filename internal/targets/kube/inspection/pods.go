@@ -31,8 +31,9 @@ func CPULimit(p *corev1.Pod) *resource.Quantity {
 // istioRedirection is the annotation of pods whose traffic Istio's ambient mode redirects.
 const istioRedirection = "ambient.istio.io/redirection"
 
-// Added returns what the cluster added to a pod: containers, and a mesh that redirects its traffic. p may be nil.
-func Added(p *corev1.Pod) []string {
+// AddedContainers returns what the cluster added to a pod: containers, and a mesh that redirects its traffic. p may be
+// nil.
+func AddedContainers(p *corev1.Pod) []string {
 	if p == nil {
 		return nil
 	}
@@ -62,7 +63,7 @@ func Added(p *corev1.Pod) []string {
 func sidecars(pods map[string]*corev1.Pod) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
-		if names := Added(pods[name]); len(names) > 0 {
+		if names := AddedContainers(pods[name]); len(names) > 0 {
 			words = append(words, fmt.Sprintf("%s: %s", pods[name].Labels[manifest.LabelRole], strings.Join(names, ", ")))
 		}
 	}

@@ -164,25 +164,26 @@ func (b Blueprint) Service() *corev1.Service {
 	return s
 }
 
-// ends holds what placements that share pods have in common: where client and server are, or what a single client uses.
-type ends struct {
+// groupKey holds what placements that share pods have in common: where client and server are, or what a single client
+// uses.
+type groupKey struct {
 	clientPod, serverPod, twoNodes bool
 	clientOnly, hasVolume, asksAPI bool
 }
 
-// endsOf returns the ends of a placement.
-func endsOf(p targets.Placement) ends {
+// groupKeyOf returns the key of a placement.
+func groupKeyOf(p targets.Placement) groupKey {
 	if p.Path == "" {
-		return ends{clientOnly: true, hasVolume: p.Volume, asksAPI: p.AsksAPI}
+		return groupKey{clientOnly: true, hasVolume: p.Volume, asksAPI: p.AsksAPI}
 	}
-	return ends{clientPod: p.Path.ClientPod(), serverPod: p.Path.ServerPod(), twoNodes: p.Path.Other()}
+	return groupKey{clientPod: p.Path.ClientPod(), serverPod: p.Path.ServerPod(), twoNodes: p.Path.Other()}
 }
 
 // Groups groups placements with the same ends, which share pods, in the order of their first placements.
 func Groups(placements []targets.Placement) [][]targets.Placement {
 	var list [][]targets.Placement
 	for _, p := range placements {
-		i := slices.IndexFunc(list, func(g []targets.Placement) bool { return endsOf(g[0]) == endsOf(p) })
+		i := slices.IndexFunc(list, func(g []targets.Placement) bool { return groupKeyOf(g[0]) == groupKeyOf(p) })
 		if i < 0 {
 			list = append(list, nil)
 			i = len(list) - 1

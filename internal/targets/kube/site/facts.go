@@ -61,14 +61,14 @@ func (g *Group) agentFacts() []result.Fact {
 func (g *Group) Warnings() []result.Warning {
 	list := inspection.SidecarWarnings(g.Pods)
 	if limit := g.Plan.Settings.Pods.CPULimit(); limit != "" {
-		list = append(list, result.Warning{Code: result.LimitGiven, Text: "the pods have a CPU limit of " + limit +
+		list = append(list, result.Warning{Code: result.CPULimitSet, Text: "the pods have a CPU limit of " + limit +
 			" by config=: it is part of what was measured"})
 	}
 	return list
 }
 
 // Pair returns the hosts of the path, and how the client reaches the server.
-func (w *Way) Pair() host.Pair {
+func (w *Connection) Pair() host.Pair {
 	g := w.group
 	pair := host.Pair{
 		Client: g.Host(manifest.Client), Shared: w.shared(), CPULimit: g.Plan.Settings.Pods.CPULimit(),
@@ -80,7 +80,7 @@ func (w *Way) Pair() host.Pair {
 }
 
 // mtu returns the smaller MTU of both ends in bytes. It ignores an unknown one (0).
-func (w *Way) mtu() int {
+func (w *Connection) mtu() int {
 	if w.Client.MTU == 0 || w.Server.MTU == 0 {
 		return max(w.Client.MTU, w.Server.MTU)
 	}
@@ -89,7 +89,7 @@ func (w *Way) mtu() int {
 
 // shared reports whether both ends use the CPUs of one machine. Two nodes may be the same machine; their boot IDs are
 // equal then.
-func (w *Way) shared() bool {
+func (w *Connection) shared() bool {
 	plan := w.group.Plan
 	if plan.ClientOnly() || plan.Nodes[0] == plan.Nodes[1] {
 		return true
@@ -99,7 +99,7 @@ func (w *Way) shared() bool {
 }
 
 // Facts returns the facts about the hosts and the connection of the path.
-func (w *Way) Facts() []result.Fact {
+func (w *Connection) Facts() []result.Fact {
 	g, plan := w.group, w.group.Plan
 	image := []result.Fact{
 		{Name: "image", Value: plan.Settings.Image},

@@ -36,10 +36,10 @@ type Group struct {
 	Volume   *volumes.Volume // nil unless storage is measured
 	Nodes    cluster.Period  // health of the nodes since the block began
 
-	Made   bool                   // something was created, or may have been
-	Pods   map[string]*corev1.Pod // by name, as they were when all ran
-	Listen netip.AddrPort         // address and port of the server
-	Ways   []*Way                 // one for each path of the plan, once the pods run
+	MayExist bool                   // something was created, or may have been
+	Pods     map[string]*corev1.Pod // by name, as they were when all ran
+	Listen   netip.AddrPort         // address and port of the server
+	Ways     []*Connection          // one for each path of the plan, once the pods run
 
 	watch      *cluster.PodWatch // of the pods
 	service    *corev1.Service   // nil unless a path uses it
@@ -51,9 +51,9 @@ type Group struct {
 	failed     atomic.Bool // a command failed, so its objects may be left
 }
 
-// Make creates the group and checks each path. If it returns an error, it has removed everything. The error of a path
+// Create creates the group and checks each path. If it returns an error, it has removed everything. The error of a path
 // that does not work is in Way.Err instead.
-func (g *Group) Make(ctx context.Context) error {
+func (g *Group) Create(ctx context.Context) error {
 	g.agents, g.hosts = agent.NewPool(), map[manifest.Role]*host.Scoped{}
 	for _, r := range g.Plan.Roles() {
 		g.hosts[r] = host.NewScoped(failureRecorder{podHost{g, r}, &g.failed})
@@ -64,7 +64,7 @@ func (g *Group) Make(ctx context.Context) error {
 		return errors.Join(err, g.Remove(cleanup))
 	}
 	for _, p := range g.Plan.Paths() {
-		w := &Way{group: g, path: p}
+		w := &Connection{group: g, path: p}
 		w.Err = w.check(ctx)
 		g.Ways = append(g.Ways, w)
 	}
@@ -137,7 +137,7 @@ func (g *Group) create(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			_, err := g.Cluster.CoreV1().Pods(g.Plan.Namespace).Create(whole, pod, metav1.CreateOptions{})
-			g.Made = g.Made || !apierrors.IsForbidden(err)
+			g.MayExist = g.MayExist || !apierrors.IsForbidden(err)
 			return err
 		})
 		if err == nil {
@@ -155,7 +155,7 @@ func direct(p result.Path) bool { return !p.Service() }
 
 func (g *Group) createService(ctx context.Context) (*corev1.Service, error) {
 	made, err := g.Cluster.CoreV1().Services(g.Plan.Namespace).Create(ctx, g.Plan.Service(), metav1.CreateOptions{})
-	g.Made = g.Made || !apierrors.IsForbidden(err)
+	g.MayExist = g.MayExist || !apierrors.IsForbidden(err)
 	if why := diagnosis.NoServiceFamily(err, g.Plan.Settings.Family); why != nil {
 		return nil, why
 	}
@@ -223,7 +223,7 @@ func (g *Group) address(r manifest.Role) (netip.Addr, error) {
 }
 
 // Way returns the connection on a path, one of the plan's.
-func (g *Group) Way(p result.Path) *Way {
+func (g *Group) Way(p result.Path) *Connection {
 	return g.Ways[slices.Index(g.Plan.Paths(), p)]
 }
 

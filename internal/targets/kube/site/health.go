@@ -32,7 +32,7 @@ func (g *Group) throttling(ctx context.Context) []string {
 		if !inspection.Limited(pod) {
 			continue
 		}
-		now, err := g.Report(ctx, r, preflight.Spec{Role: preflight.Witness, Patience: PreflightTimeout})
+		now, err := g.Report(ctx, r, preflight.Spec{Role: preflight.Witness, Timeout: PreflightTimeout})
 		if err != nil {
 			continue // a pod that does not answer fails its run anyway
 		}

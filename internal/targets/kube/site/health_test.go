@@ -144,7 +144,7 @@ func TestLimitGiven(t *testing.T) {
 		if a.commands > 0 == given {
 			t.Errorf("limit given %v: the pods were asked %d times", given, a.commands)
 		}
-		w := &Way{group: g}
+		w := &Connection{group: g}
 		got := result.FactOf(w.Facts(), "cpu-limit") + " " + strings.Join(result.Texts(g.Warnings()), "; ")
 		if pair := w.Pair(); got != want || (pair.CPULimit != "") != given {
 			t.Errorf("limit given %v: %q and a pair with %q, want %q", given, got, pair.CPULimit, want)

@@ -39,8 +39,8 @@ const (
 // A VaultPlan holds what determines a Vault: the group that sends requests to it, and the user's options.
 type VaultPlan struct {
 	manifest.Blueprint
-	Wanted vault.Instance
-	Spread []string // nodes for volumes that wait for a pod
+	Wanted      vault.Instance
+	VolumeNodes []string // nodes for volumes that wait for a pod
 }
 
 // VaultVolume returns the settings of each replica's volume.
@@ -69,7 +69,7 @@ func (b VaultPlan) claimName(i int) string { return b.vaultPodName(i) + "-volume
 func (b VaultPlan) Claim(i int, class string, waits bool) *corev1.PersistentVolumeClaim {
 	node := ""
 	if waits {
-		node = b.Spread[(b.Site+i)%len(b.Spread)]
+		node = b.VolumeNodes[(b.Site+i)%len(b.VolumeNodes)]
 	}
 	o := metav1.ObjectMeta{Name: b.claimName(i), Namespace: b.Namespace, Labels: b.vaultLabels()}
 	return VaultVolume(b.Wanted, b.Settings.Volume.Size).Claim(o, class, node)

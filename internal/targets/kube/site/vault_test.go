@@ -83,7 +83,7 @@ func deployment(ctx context.Context, api *fake.Clientset) (*Vault, error) {
 		Namespace: "bench", Experiment: "abcdefgh", Site: 4, Settings: manifest.Settings{Volume: volume},
 		Nodes: [2]string{"node-1", "node-1"},
 	}}
-	st := volumes.NewStorage(api, VaultVolume(wanted, volume.Size), cluster.Need{})
+	st := volumes.NewStorage(api, VaultVolume(wanted, volume.Size), cluster.RightsScope{})
 	return NewVault(ctx, g, wanted, st, []string{"node-2", "node-3"})
 }
 

@@ -21,9 +21,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
 )
 
-// A Way is the connection of a group's client on one path: to the server itself or to its Service. In a group without a
-// server it has only the client's report.
-type Way struct {
+// A Connection is the connection of a group's client on one path: to the server itself or to its Service. In a group
+// without a server it has only the client's report.
+type Connection struct {
 	Err    error // why the path does not work
 	Client preflight.Report
 	Server preflight.Report
@@ -36,7 +36,7 @@ type Way struct {
 const PreflightTimeout = 10 * time.Second
 
 // check tests the path once, or inspects the client if there is no server.
-func (w *Way) check(ctx context.Context) (err error) {
+func (w *Connection) check(ctx context.Context) (err error) {
 	if w.group.Plan.ClientOnly() {
 		return w.inspectClient(ctx)
 	}
@@ -65,10 +65,10 @@ func (g *Group) dial(ctx context.Context, p result.Path) (netip.AddrPort, error)
 }
 
 // checkConnection makes the client connect to the server as runs will.
-func (w *Way) checkConnection(ctx context.Context) error {
+func (w *Connection) checkConnection(ctx context.Context) error {
 	g, plan := w.group, w.group.Plan
 	forServer := preflight.Spec{Role: preflight.Server, Token: preflight.NewToken(), Address: g.Listen,
-		Patience: PreflightTimeout}
+		Timeout: PreflightTimeout}
 	forClient := forServer
 	forClient.Role, forClient.Address = preflight.Client, w.dial
 	var both sync.WaitGroup
@@ -97,10 +97,10 @@ func (w *Way) checkConnection(ctx context.Context) error {
 }
 
 // inspectClient stores the report of a client without a server, and checks its volume.
-func (w *Way) inspectClient(ctx context.Context) (err error) {
+func (w *Connection) inspectClient(ctx context.Context) (err error) {
 	v := w.group.Volume
 	w.Client, err = w.group.Report(ctx, manifest.Client, preflight.Spec{
-		Role: preflight.Witness, Patience: PreflightTimeout, Volume: v.Path(),
+		Role: preflight.Witness, Timeout: PreflightTimeout, Volume: v.Path(),
 	})
 	if err == nil && v != nil {
 		err = v.Check(w.Client.Volume, w.group.Pods[w.group.Plan.Name(manifest.Client)])

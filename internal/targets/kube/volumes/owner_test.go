@@ -184,7 +184,7 @@ func TestVolumeRights(t *testing.T) {
 		review.Status.Allowed = of.Resource != "persistentvolumes" || of.Verb != "get"
 		return true, review, nil
 	})
-	st := NewStorage(client, wanted("10Gi"), cluster.Need{})
+	st := NewStorage(client, wanted("10Gi"), cluster.RightsScope{})
 	for range 2 {
 		err := st.LookUp(t.Context())
 		const says = "lacks rights on persistentvolumes (get); "

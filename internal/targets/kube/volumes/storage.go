@@ -27,7 +27,7 @@ import (
 type Storage struct {
 	api           kubernetes.Interface
 	spec          manifest.Volume // what the options ask for
-	need          cluster.Need
+	need          cluster.RightsScope
 	lookedUp      bool                    // class and err are set
 	class         *storagev1.StorageClass // nil if classes cannot be read
 	err           error                   // why there is no usable class
@@ -38,7 +38,7 @@ type Storage struct {
 }
 
 // NewStorage returns the storage for the volumes that spec asks for. It sends no request yet.
-func NewStorage(api kubernetes.Interface, spec manifest.Volume, need cluster.Need) *Storage {
+func NewStorage(api kubernetes.Interface, spec manifest.Volume, need cluster.RightsScope) *Storage {
 	return &Storage{api: api, spec: spec, need: need, reuse: spec.Use == manifest.Reuse}
 }
 
@@ -168,8 +168,8 @@ func (st *Storage) checkNoneAvailable(ctx context.Context) error {
 		"another %s", class, inspection.List(names), st.spec.ClassOption()))
 }
 
-// Made reports whether any claim may have been created.
-func (st *Storage) Made() bool { return st != nil && st.created }
+// MayHaveClaims reports whether any claim may have been created.
+func (st *Storage) MayHaveClaims() bool { return st != nil && st.created }
 
 // HostVolume returns the volume as runs of a block use it.
 func (st *Storage) HostVolume(v *Volume) host.Volume {

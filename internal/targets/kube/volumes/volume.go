@@ -108,7 +108,7 @@ func (v *Volume) awaitBinding(ctx context.Context) error {
 	claims := v.api.CoreV1().PersistentVolumeClaims(v.request.Namespace)
 	claim, err := cluster.AwaitBound(ctx, claims, v.request.Name, func(claim *corev1.PersistentVolumeClaim) error {
 		events = v.refreshEvents(ctx, w, false, events)
-		if problem := w.Blocked(time.Now(), claim, nil, events); problem != nil {
+		if problem := w.Problem(time.Now(), claim, nil, events); problem != nil {
 			return diagnosis.ErrorOf(problem)
 		}
 		return nil
@@ -164,7 +164,7 @@ func Running(
 			if pod == nil || !inspection.Runs(pod) {
 				events = first.refreshEvents(ctx, waits[names[0]], pod != nil && diagnosis.NotScheduled(pod) != "", events)
 			}
-			if problem := waits[name].Blocked(time.Now(), of[name].claim, pod, events); problem != nil {
+			if problem := waits[name].Problem(time.Now(), of[name].claim, pod, events); problem != nil {
 				return diagnosis.ErrorOf(problem)
 			}
 		}
