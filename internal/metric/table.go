@@ -299,8 +299,8 @@ var table = []Metric{
 	{CPUSteal, unit.Ratio, Neutral, "share that the hypervisor gave to other guests"},
 	{CPUIdle, unit.Ratio, Neutral, "share idle"},
 	{CPUBusiest, unit.Ratio, Neutral, "share of the window that the busiest CPU of either machine was busy"},
-	{CPUBusiestSoftIRQ, unit.Ratio, Neutral, "share of the window that one CPU of either machine was in soft interrupts, the " +
-		"largest of all CPUs"},
+	{CPUBusiestSoftIRQ, unit.Ratio, Neutral, "share of the window that one CPU of either machine was in soft " +
+		"interrupts, the largest of all CPUs"},
 	{CPUAgents, unit.Ratio, Neutral, "CPUs that the processes that measure used; 1 is one CPU"},
 	{CPUTimeClient, unit.Second, Neutral, "CPU time of the client's process in the window"},
 	{CPUTimeServer, unit.Second, Neutral, "CPU time of the server's process in the window"},
