@@ -142,7 +142,7 @@ func (g Gate) CheckUnit(what string, u unit.Unit) error {
 	return fmt.Errorf("has a limit in %s, and %s is in %s", g.Unit, what, u)
 }
 
-// describe describes what the gate allows, for a metric in the unit u.
+// allowedText describes what the gate allows, for a metric in the unit u.
 func (g Gate) allowedText(u unit.Unit) string {
 	side := "at least "
 	if g.Most {

@@ -149,7 +149,7 @@ func TestSpecErrors(t *testing.T) {
 	good := Spec{Role: Client, Token: "secret", Address: netip.MustParseAddrPort("127.0.0.1:1"), Timeout: time.Second}
 	for want, spoil := range map[string]func(*Spec){
 		"role is unknown": func(s *Spec) { s.Role = "guest" },
-		"patience":        func(s *Spec) { s.Timeout = time.Hour },
+		"the timeout is":  func(s *Spec) { s.Timeout = time.Hour },
 		"needs a token":   func(s *Spec) { s.Token = "" },
 		"an address":      func(s *Spec) { s.Address = netip.AddrPort{} },
 	} {

@@ -245,7 +245,7 @@ func (r *run) runBothSides(ctx context.Context, p host.Pair) error {
 	return context.Cause(ctx)
 }
 
-// runAgents makes the agent on h carry out one side of the run.
+// carryOut makes the agent on h carry out one side of the run.
 func (r *run) carryOut(ctx context.Context, h host.Host, s *side) (err error) {
 	s.report, err = agent.Do[netload.Report](ctx, h, r.request(s), func(e agent.Event) {
 		s.transcript.Add(e)
