@@ -1,5 +1,6 @@
-// Package agentprogram implements the program that runs on hosts: the agent, and other commands of a pod. It connects
-// the agent's protocol with the packages that carry out its requests: load generators and the preflight.
+// Package agentprogram implements the program that runs on hosts: the agent, and the other commands that Knotmeter
+// runs there. It connects the agent's protocol with the packages that carry out its requests, such as load generators
+// and the checks before a run (preflight).
 package agentprogram
 
 import (
@@ -31,7 +32,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		args = []string{remote.AgentCommand}
 	}
 	switch args[0] {
-	case remote.AgentCommand: // handles requests for runs; started on each host of a site
+	case remote.AgentCommand: // handles requests for runs; started on each host of a block
 		return ServeAgent(ctx, stdin, stdout)
 	case remote.ExecCommand: // supervises another command; started in place of the command, to stop it reliably
 		return remote.Serve(ctx, remote.Streams{Stdin: stdin, Stdout: stdout, Stderr: stderr}, args[1:])
@@ -39,13 +40,14 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return remote.Wait(ctx)
 	case remote.DigestCommand: // identifies this program; started to check a copy of it in a container
 		return digest(stdout)
-	case remote.RespondCommand: // answers probes; started by the node in pods whose changes are measured
+	case remote.RespondCommand: // answers a run's probes; started by the node in pods whose changes are measured
 		return trial.Respond(ctx, args[1:])
 	}
 	return fmt.Errorf("unknown agent command %q; 'knotmeter run' starts the agent", args[0])
 }
 
-// ServeAgent runs the agent with all its verbs until its input or its parent process ends.
+// ServeAgent runs the agent with all its verbs, the kinds of requests that it handles, until its input or its parent
+// process ends.
 func ServeAgent(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -70,18 +72,18 @@ func Verbs() map[string]agent.Handler {
 	}
 }
 
-// resultOnly adapts a function to a verb without a token and without events before its result.
+// resultOnly adapts a function to a handler of requests that need no token and have no events before their result.
 func resultOnly[B, R any](do func(context.Context, B) (R, error)) func(context.Context, agent.Call, B) (R, error) {
 	return func(ctx context.Context, _ agent.Call, body B) (R, error) { return do(ctx, body) }
 }
 
-// A netRunner runs the network's load generator. It measures the machine's idle level once, before the first run. An
-// agent lives as long as its site, so the level is measured once per block.
+// A netRunner runs the network's load generator. It measures the machine's idle level once, before the first run. A
+// site is opened for each block, and its agents end with it, so the level is measured once per block.
 type netRunner struct {
 	measure func(time.Duration) (float64, error) // measures the idle level
 
 	mu   sync.Mutex
-	idle *float64 // busy CPUs of the idle machine; nil until measured
+	idle *float64 // mean number of busy CPUs while nothing runs; nil until measured
 }
 
 func (n *netRunner) run(ctx context.Context, call agent.Call, c netload.Config) (netload.Report, error) {
@@ -94,7 +96,7 @@ func (n *netRunner) run(ctx context.Context, call agent.Call, c netload.Config) 
 }
 
 // idleLevel returns the machine's idle level in busy CPUs. It measures the level for d, unless that was done before;
-// with d = 0 it returns 0 until then.
+// with d = 0 it returns 0 if that was not done yet.
 func (n *netRunner) idleLevel(d time.Duration) (float64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +143,7 @@ const parentInterval = 500 * time.Millisecond
 
 // cancelWithParent calls cancel when the process with the ID parent has ended, which gives the agent another parent. It
 // polls, because the kernel's signal for that (PR_SET_PDEATHSIG) is sent when the thread that started the agent ends,
-// and a Go program starts and ends threads at any time.
+// and a Go program does not control when its threads end.
 func cancelWithParent(ctx context.Context, parent int, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(parentInterval)
 	defer tick.Stop()

@@ -8,25 +8,26 @@ import (
 	"strings"
 )
 
-// Labels of every object that a run creates: LabelManaged finds all objects of Knotmeter, LabelRun those of one run.
+// Labels of every object that a run creates: LabelManaged, with the value ManagedBy, finds all objects of Knotmeter,
+// LabelRun those of one run.
 const (
 	LabelManaged = "app.kubernetes.io/managed-by"
 	ManagedBy    = "knotmeter"
 	LabelRun     = "knotmeter.dev/run"
 )
 
-// LabelUnschedulable is a label that no node has. A pod that selects it never starts, so that it costs work of the API
-// server and etcd only.
+// LabelUnschedulable is a label that no node has. A pod whose node selector has it never starts, and so costs work of
+// the API server and etcd only.
 const LabelUnschedulable = "knotmeter.dev/nowhere"
 
-// A Kind is a resource with the parts of its URLs and objects.
+// A Kind is a type of Kubernetes resource: what its URLs, and the kind and apiVersion of its objects, are made of.
 type Kind struct {
 	Group, Version, Plural, Name string
 	Namespaced                   bool
 }
 
-// KindOf returns the kind of a resource by its singular name, the zero Kind if it is unknown. An empty name stands for
-// configmap, so that calls without a resource, which use no objects of the kind, have a valid one.
+// KindOf returns the kind of a resource by its singular name, the zero Kind if it is unknown. An empty name gives
+// configmap: some measured calls are about no resource, and never use the kind.
 func KindOf(resource string) Kind { return kinds[cmp.Or(resource, "configmap")] }
 
 var kinds = map[string]Kind{
@@ -40,7 +41,8 @@ var kinds = map[string]Kind{
 	"networkpolicy": {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", true},
 }
 
-// owned returns the kinds of object that controllers create for objects of kind k, with the same labels.
+// owned returns the kinds of the objects that controllers create for objects of kind k, with the same labels, and whose
+// end the client must await. The garbage collector removes the EndpointSlices of a Service.
 func (k Kind) owned() []Kind {
 	if k.Name == "Deployment" {
 		return []Kind{{"apps", "v1", "replicasets", "ReplicaSet", true}, KindOf("pod")}
@@ -48,7 +50,7 @@ func (k Kind) owned() []Kind {
 	return nil
 }
 
-// collection returns the path of all objects of kind k, in a namespace if it has one.
+// collection returns the path of all objects of kind k; in the namespace, if k is namespaced.
 func (k Kind) collection(namespace string) string {
 	path := "/api/" + k.Version
 	if k.Group != "" {
@@ -65,12 +67,12 @@ func (k Kind) apiVersion() string { return strings.TrimPrefix(k.Group+"/"+k.Vers
 // RunObjects describes the objects of one kind that a run creates: their names, paths, labels and JSON.
 type RunObjects struct {
 	Kind
-	Run       string // lower-case letters and digits
+	Run       string // ID of the run: lower-case letters and digits
 	Namespace string
-	Prefix    string            // path prefix
+	Prefix    string            // of the paths, before /api, if the server is behind a proxy
 	Own       map[string]string // labels in addition to those of the run
-	// Fields of the spec of pods that start, such as tolerations. PodSpec takes over only a securityContext; callers add
-	// the others, because pods that never start do not need them.
+	// Extra fields of the spec of pods, such as tolerations. PodSpec uses only the securityContext; callers whose pods
+	// start copy the others.
 	Pod map[string]any
 	// The pods' image, and when nodes pull it: Always, IfNotPresent, Never, or empty for the API server's default.
 	Image, PullPolicy string
@@ -81,7 +83,7 @@ type RunObjects struct {
 // ObjectName returns the name of object n.
 func (o RunObjects) ObjectName(n uint64) string { return fmt.Sprintf("knotmeter-%s-%d", o.Run, n) }
 
-// All returns the path of all objects of the kind, in the run's namespace.
+// All returns the path of all objects of the kind; in the run's namespace, if the kind is namespaced.
 func (o RunObjects) All() string { return o.Prefix + o.collection(o.Namespace) }
 
 // Path returns the path of object n.
@@ -90,7 +92,8 @@ func (o RunObjects) Path(n uint64) string { return o.All() + "/" + o.ObjectName(
 // Selector returns the URL query that selects the objects of the run.
 func (o RunObjects) Selector() string { return "labelSelector=" + LabelRun + "%3D" + o.Run }
 
-// Object returns the JSON that creates object n; the given fields are added at the top level.
+// Object returns the JSON that creates object n; fields, such as spec or data, are added at the top
+// level.
 func (o RunObjects) Object(n uint64, fields map[string]any) []byte {
 	meta := map[string]any{"labels": o.Labels()}
 	if o.Kind.Name == "Pod" {
@@ -101,7 +104,7 @@ func (o RunObjects) Object(n uint64, fields map[string]any) []byte {
 	maps.Copy(object, fields)
 	text, err := json.Marshal(object)
 	if err != nil {
-		panic("strings, numbers and maps of them can be written as JSON: " + err.Error())
+		panic("an object of plain values cannot be written as JSON: " + err.Error())
 	}
 	return text
 }
@@ -129,12 +132,12 @@ func (o RunObjects) PodMeta() map[string]any {
 
 const (
 	noImage     = "knotmeter.invalid/none" // for pods that never start; the name can't be resolved, so nothing is pulled
-	waitCommand = "wait"                   // of the agent's program: the pod does nothing until it ends
+	waitCommand = "wait"                   // of the agent's program, which waits until the pod is stopped
 )
 
-// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard; a securityContext in o.Pod
-// replaces its own, for clusters that choose the user and groups. If label is not empty, only nodes with that label may
-// run the pod.
+// PodSpec returns the spec of a pod that satisfies the restricted Pod Security Standard. A securityContext in o.Pod
+// replaces its own, for clusters such as OpenShift that choose the user and groups. If label is not empty, only nodes
+// on which that label is "true" may run the pod.
 func (o RunObjects) PodSpec(label string) map[string]any {
 	image := cmp.Or(o.Image, noImage)
 	spec := map[string]any{

@@ -24,20 +24,21 @@ func newClean(s Streams) *cobra.Command {
 		Short: "Remove leftovers of interrupted experiments",
 		Long: `List what experiments left behind, and remove what belongs to an interrupted one.
 What a running experiment uses stays, and so does what Knotmeter did not make or
-cannot attribute; --all removes these too.
+cannot attribute; --all removes most of these too.
 
 On a cluster, leftovers carry Knotmeter's label; a killed experiment counts as
 running for two minutes. Mounts in the Vault that the option vault= or VAULT_ADDR
-names are removed once their run must be over. The lab leaves only empty control
-groups, and only if its holder crashed. Even with --all, groups without
-Knotmeter's mark stay, and directories that a running program works in.`,
+names are removed once so much time has passed that their run must have ended.
+The lab leaves only empty control groups, and only if the process that holds its
+namespaces crashed. Even --all keeps control groups without Knotmeter's mark and
+work directories that a running program uses.`,
 		Example: `  knotmeter clean kube:production --dry-run
   knotmeter clean kube:production`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := setTargetFlag(c.Flags(), args); err != nil {
 				return err
 			}
-			specs, err := flags.specs(texts)
+			specs, err := flags.specs(texts) // setTargetFlag added the arguments to texts
 			if err != nil {
 				return err
 			}
@@ -49,21 +50,25 @@ Knotmeter's mark stay, and directories that a running program works in.`,
 	}
 	acceptTargetArgs(c)
 	f := c.Flags()
-	f.StringArrayVar(&texts, targetFlag, nil, "`TARGET` clean only this target, the same as an argument; repeated")
+	f.StringArrayVar(&texts, targetFlag, nil, "`TARGET` clean only this target, the same as an argument; may be repeated")
 	f.BoolVar(&how.DryRun, "dry-run", false, "list leftovers and remove nothing")
-	f.BoolVar(&how.All, "all", false, "remove also what is in use or may be; needs --yes")
-	f.BoolVar(&yes, "yes", false, "consent to --all, or to sending a token to the Vault that VAULT_ADDR names")
+	f.BoolVar(&how.All, "all", false, "also remove what is or may be in use, or may not be Knotmeter's; needs --yes")
+	f.BoolVar(&yes, "yes", false, "consent to --all, and to sending a token or secret to a Vault")
 	flags.register(c)
 	return c
 }
 
-// clean lists and removes leftovers; with --all, which needs --yes, also those that are or may be in use.
+// clean lists and removes leftovers; with --all, which needs --yes, also those that are or
+// may be in use, or may not be Knotmeter's.
 func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Cleaning, yes bool) error {
-	unconfirmed := how.All && !yes && !how.DryRun // only list, then fail
+	unconfirmed := how.All && !yes && !how.DryRun // only list, and fail if there is anything to remove
 	how.DryRun = how.DryRun || unconfirmed
-	found := 0
+	found, removable := 0, 0
 	how.Found = func(l targets.Leftover) {
 		found++
+		if l.Removable {
+			removable++
+		}
 		switch {
 		case !l.Removable:
 			fmt.Fprintf(s.Out, "kept: %s: %s\n", l.Name, l.Reason)
@@ -75,12 +80,11 @@ func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Clea
 	}
 	var errs []error
 	for _, k := range registry.Kinds() {
-		// Without targets each kind cleans what it can find by itself, such as the control groups of labs.
-		own := slices.DeleteFunc(slices.Clone(specs), func(s result.Spec) bool { return s.Kind != k.Name })
-		if len(specs) > 0 && len(own) == 0 {
-			continue
+		ofKind := slices.DeleteFunc(slices.Clone(specs), func(spec result.Spec) bool { return spec.Kind != k.Name })
+		if len(specs) > 0 && len(ofKind) == 0 {
+			continue // without any targets each kind cleans what it can find by itself, such as the control groups of labs
 		}
-		names, err := k.Clean(ctx, own, how)
+		names, err := k.Clean(ctx, ofKind, how)
 		errs = append(errs, err)
 		for _, name := range names {
 			fmt.Fprintln(s.Out, "removed "+name)
@@ -90,7 +94,7 @@ func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Clea
 	switch {
 	case err == nil && found == 0:
 		fmt.Fprintln(s.Out, "no leftovers")
-	case err == nil && unconfirmed:
+	case err == nil && unconfirmed && removable > 0:
 		return errors.New("--all: running experiments lose what is listed, and it may not be Knotmeter's; " +
 			"add --yes to remove it")
 	}
@@ -100,17 +104,17 @@ func clean(ctx context.Context, s Streams, specs []result.Spec, how targets.Clea
 // agreeToClean asks for consent to the requests that cleaning sends to Vaults, and prints their destinations. Without
 // targets no Vault is cleaned.
 func agreeToClean(ctx context.Context, s Streams, specs []result.Spec, yes bool) error {
-	var x experiment
-	defer x.close(s.Err)
-	if err := x.openTargets(specs); err != nil {
+	var opened experiment // never run
+	defer opened.close(s.Err)
+	if err := opened.openTargets(specs); err != nil {
 		return err
 	}
-	var list []plan.Concern
-	vaults := applications(everyApplication, x.config.Targets)
-	for _, to := range vaults {
-		list = append(list, destinationConcerns(to)...)
+	var concerns []plan.Concern
+	vaults := applications(everyApplication, opened.config.Targets) // no other application is used without being deployed
+	for _, vault := range vaults {
+		concerns = append(concerns, destinationConcerns(vault)...)
 	}
-	if err := consent(ctx, s, unique(list), &yes); err != nil {
+	if err := consent(ctx, s, unique(concerns), &yes); err != nil {
 		return err
 	}
 	announce(s.Err, vaults)

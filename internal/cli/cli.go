@@ -73,7 +73,7 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	s = sanitized(s)
 	defer func() { _ = s.Err.(*sanitizer).flush() }() // no stream is left to report it
 	root := newRoot(s, version)
-	root.AddCommand(newInternal(raw)...)
+	root.AddCommand(newHidden(raw)...)
 	args = s.invocation.args(args)
 	root.SetArgs(args)
 	warn(s.Err, overridden(root, args)...)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
 		knotmeter()
 	}
-	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})
+	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completionName: knotmeter})
 }
 
 // alone runs tests with their own claims and state directory, so that other measurements on this machine do not matter.

@@ -86,14 +86,14 @@ func TestCheckGates(t *testing.T) {
 		"pod-pod/other/* rate >= 5000":       "",
 		"node-node/* p50 <= 1 ms": "matches only node-to-node references, on which there is no verdict: " +
 			"node-node/tcp-rr",
-		"pod-pod/other/tcp_rr p50 <= +5%": `matches no case that is measured on every target; ` +
+		"pod-pod/other/tcp_rr p50 <= +5%": `matches no case of the experiment; ` +
 			`did you mean "pod-pod/other/tcp-rr"?`,
 		"pod-svc/* p50 <= +5%":           "matches only what cannot be measured: pod-svc/other/tcp-rr: no nftables",
 		"pod-pod/same/* p99 >= -3% on c": "applies to nothing that can be measured: pod-pod/same/tcp-rr on c: one node",
 		"pod-pod/* p95 <= +5%": `applies to pod-pod/other/tcp-rr, whose runs have no metric "p95"; ` +
 			`did you mean "p90"?`,
 		"*/tcp-crr quickness <= +5%": `applies to pod-pod/other/tcp-crr, whose runs have no metric "quickness"; ` +
-			`there are rate, p50, `,
+			`its metrics are rate, p50, `,
 		"*/tcp-rr throughput >= -5%":             `applies to pod-pod/other/tcp-rr, whose runs have no metric "throughput"`,
 		"*/tcp-rr p50 <= 5 Gbit/s":               "has a limit in bit/s, and pod-pod/other/tcp-rr p50 is in s",
 		"*/tcp-rr >= 5 op/s":                     "has a limit in op/s, and pod-pod/other/tcp-rr p50 is in s",
@@ -129,7 +129,7 @@ func TestCheckGatesOfResults(t *testing.T) {
 		{e, "*/other/tcp-rr p99.9 <= +5%", ""},
 		{e, "*/other/tcp-rr api-cals <= 9", `have no metric "api-cals"; did you mean "api-calls"?`},
 		{imported, "*/other/tcp-rr api-calls <= 9", ""},
-		{imported, "*/other/tcp-rr p99.9 <= +5%", `have no metric "p99.9"; there are api-calls`},
+		{imported, "*/other/tcp-rr p99.9 <= +5%", `have no metric "p99.9"; its metrics are api-calls`},
 		{imported, "*/other/tcp-crr p99.9 <= +5%", ""}, // a case without runs
 	} {
 		j := resultOptions{gates: []string{test.gate}}

@@ -14,7 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// checkGates returns an error about gates that cannot be parsed or that the planned cases and targets cannot decide.
+// checkGates returns an error about gates that cannot be parsed or that the planned cases and targets cannot decide. A
+// gate (--gate) is a condition on the results, which decides the exit status.
 func checkGates(e result.Experiment, metrics caseMetrics) error {
 	for _, text := range e.Gates {
 		g, err := compare.ParseGate(text)
@@ -28,7 +29,8 @@ func checkGates(e result.Experiment, metrics caseMetrics) error {
 	return nil
 }
 
-// checkGate returns an error about a gate; its text continues a sentence that begins with the gate.
+// checkGate returns an error if the experiment cannot decide a gate; its text continues a sentence that begins with the
+// gate.
 func checkGate(e result.Experiment, g compare.Gate, metrics caseMetrics) error {
 	cases, err := gateCases(e, g.Case)
 	if err != nil {
@@ -46,7 +48,7 @@ func checkGate(e result.Experiment, g compare.Gate, metrics caseMetrics) error {
 	return checkMeasured(e, cases, targets)
 }
 
-// gateCases returns the compared cases that a pattern matches.
+// gateCases returns the cases that a pattern matches, without node-to-node references, on which there are no verdicts.
 func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 	var matched []result.Case
 	var nodeReferences, others []string
@@ -54,7 +56,7 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 		switch {
 		case rc.Role == result.Bound && result.Match(pattern, rc.Name):
 			nodeReferences = append(nodeReferences, rc.Name)
-		case rc.Role == result.Bound:
+		case rc.Role == result.Bound: // never suggested
 		case result.Match(pattern, rc.Name):
 			matched = append(matched, rc)
 		default:
@@ -73,18 +75,18 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 			return nil, fmt.Errorf("matches only what cannot be measured: %s: %s", n.Case, n.Reason)
 		}
 	}
-	return nil, fmt.Errorf("matches no case that is measured on every target%s", prose.DidYouMean(pattern, others))
+	return nil, fmt.Errorf("matches no case of the experiment%s", prose.DidYouMean(pattern, others))
 }
 
 // gateTargets returns the targets that a gate is about.
 func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 	var about []string
-	onBaseline := false
+	matchesBaseline := false
 	for _, t := range e.Targets {
 		switch {
-		case g.Target != "" && !t.Matches(g.Target):
+		case g.Target != "" && !t.Matches(g.Target): // another target
 		case g.Change && t.Name == e.Baseline: // the baseline has no change against itself
-			onBaseline = true
+			matchesBaseline = true
 		default:
 			about = append(about, t.Name)
 		}
@@ -92,13 +94,15 @@ func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 	switch {
 	case len(about) > 0:
 		return about, nil
-	case onBaseline:
-		return nil, fmt.Errorf("is about a change, and applies only to the baseline %s", e.Baseline)
+	case matchesBaseline:
+		return nil, fmt.Errorf("is about a change, and applies only to the baseline %s, which has no change "+
+			"against itself", e.Baseline)
 	}
 	return nil, fmt.Errorf("applies to none of the targets %s", prose.Choices(g.Target, e.TargetNames()))
 }
 
-// checkMetric returns an error if no run of a case has the gate's metric, or if its limit has another unit.
+// checkMetric returns an error if no run of a case has the gate's metric, or if the gate's limit has another
+// unit. A gate without a metric is about the main metric of each case.
 func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error {
 	name := g.Metric
 	if name == "" {
@@ -116,35 +120,35 @@ func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error 
 	}
 	hint := prose.DidYouMean(name, names)
 	if hint == "" {
-		hint = "; there are " + strings.Join(names, ", ")
+		hint = "; its metrics are " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("applies to %s, whose runs have no metric %q%s", rc.Name, name, hint)
 }
 
 // checkMeasured returns an error if none of the cases of a gate can be measured on any of its targets.
 func checkMeasured(e result.Experiment, cases []result.Case, targets []string) error {
-	var why string // the last pair cannot be measured, as an example
+	var example string // the reason why one of the pairs of case and target cannot be measured
 	for _, rc := range cases {
 		for _, name := range targets {
 			i := slices.IndexFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(name, rc.Name) })
 			if i < 0 {
 				return nil
 			}
-			why = fmt.Sprintf("%s on %s: %s", rc.Name, name, e.NotMeasured[i].Reason)
+			example = fmt.Sprintf("%s on %s: %s", rc.Name, name, e.NotMeasured[i].Reason)
 		}
 	}
-	return errors.New("applies to nothing that can be measured: " + why)
+	return errors.New("applies to nothing that can be measured: " + example)
 }
 
 // A caseMetrics is a function that returns the metrics that runs of a case may have; nil if they are not known.
 type caseMetrics func(result.Case) []metric.Metric
 
-// toolMetrics returns the metrics that a tool measures.
+// toolMetrics returns the metrics that a tool measures in a case.
 func toolMetrics(t family.Tool) caseMetrics {
 	return func(rc result.Case) []metric.Metric {
 		c, err := registry.Families().Parse(rc.Name, rc.Definition)
 		if err != nil {
-			return nil
+			return nil // not known
 		}
 		return t.Metrics(c.Workload)
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
-// newInternal returns the hidden commands by which the program starts itself again.
-func newInternal(s Streams) []*cobra.Command {
+// newHidden returns the hidden commands: those that this program, a node or a container's runtime starts.
+func newHidden(s Streams) []*cobra.Command {
 	return []*cobra.Command{
-		// What each does and who starts it: agentprogram.Run.
+		// agentprogram.Run says what each of these does and who starts it.
 		agentCommand(s, remote.AgentCommand),
 		agentCommand(s, remote.ExecCommand),
 		agentCommand(s, remote.WaitCommand),
 		agentCommand(s, remote.DigestCommand),
 		agentCommand(s, remote.RespondCommand),
-		{ // keeps the namespaces of a lab; started by lab targets
+		{ // keeps the namespaces of a lab; started by labs
 			Use: registry.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(datapath.Kit) },
 		},
@@ -31,10 +31,10 @@ func newInternal(s Streams) []*cobra.Command {
 	}
 }
 
-// agentCommand returns a command of the agent, which this program also is.
+// agentCommand returns a hidden command of the agent's program, all of which this program contains.
 func agentCommand(s Streams, name string) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Hidden: true, DisableFlagParsing: true,
+		Use: name, Hidden: true, DisableFlagParsing: true, // flags may be of the command that exec starts
 		RunE: func(c *cobra.Command, args []string) error {
 			return agentprogram.Run(c.Context(), append([]string{name}, args...), s.In, s.Out, s.Err)
 		},

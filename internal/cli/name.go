@@ -12,9 +12,9 @@ import (
 // The names under which the program can be started: its own, as a kubectl plugin, and for the completion of a kubectl
 // command line.
 const (
-	ownName      = "knotmeter"
-	pluginName   = "kubectl-knotmeter"
-	completeName = "kubectl_complete-knotmeter"
+	ownName        = "knotmeter"
+	pluginName     = "kubectl-knotmeter"
+	completionName = "kubectl_complete-knotmeter"
 )
 
 // An invocation is the name under which the program was started.
@@ -25,7 +25,7 @@ func invocationOf(arg0 string) invocation {
 	return invocation(strings.TrimSuffix(filepath.Base(arg0), ".exe"))
 }
 
-func (i invocation) plugin() bool { return i == pluginName || i == completeName }
+func (i invocation) plugin() bool { return i == pluginName || i == completionName }
 
 // command returns what the user types to run the program.
 func (i invocation) command() string {
@@ -38,13 +38,14 @@ func (i invocation) command() string {
 // args returns the arguments of the command. For completion, kubectl passes only the words to complete; cobra expects
 // its hidden command before them.
 func (i invocation) args(args []string) []string {
-	if i == completeName {
+	if i == completionName {
 		return append([]string{cobra.ShellCompRequestCmd}, args...)
 	}
 	return args
 }
 
-// rewriter returns a function that replaces the commands in a text by what the user types.
+// rewriter returns a function that replaces the commands in a text by what the user types, such as
+// "knotmeter run" by "kubectl knotmeter run".
 func (i invocation) rewriter(root *cobra.Command) func(text string) string {
 	if !i.plugin() {
 		return func(text string) string { return text }

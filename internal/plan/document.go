@@ -48,12 +48,12 @@ type NodePair struct {
 // Predict fills in the predictions for d.Experiment, from the times of its cases, by name. Errors are about the looks
 // or the known results.
 func (d *Document) Predict(k EarlierResults, cases map[string]CaseTimes) error {
-	t, err := newTest(d.Experiment)
+	t, err := newVerdictTest(d.Experiment)
 	if err != nil {
 		return err
 	}
 	if n := Comparisons(d.Experiment); n > 0 {
-		for _, spread := range examples {
+		for _, spread := range exampleSpreads {
 			d.Detectable = append(d.Detectable, t.detectable(spread, d.Experiment.Design.Alpha/float64(n)))
 		}
 	}

@@ -11,29 +11,32 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Detectable is what a primary comparison can detect, given the spread of its pairs of runs.
+// Detectable is what a primary comparison can detect, given the spread of its pairs: the two runs of a case on two
+// targets in one block.
 type Detectable struct {
-	Spread float64 `json:"spread"` // standard deviation of a pair's log ratio
-	// Change is the smallest change that is detected with a probability of 80 %, as a fraction. Null: none can be.
+	Spread float64 `json:"spread"` // standard deviation of the logarithm of a pair's ratio
+	// Change is the smallest change that is detected with a probability of 80 %, as a fraction; null in JSON if no change
+	// can be detected, however large.
 	Change compare.Number `json:"change"`
-	// The expected number of blocks until there is a verdict, if the targets are alike or differ by delta.
+	// The expected number of blocks after which the comparison ends, if the targets are alike or differ by delta, the
+	// smallest change that matters. Without looks it is the planned number.
 	BlocksAlike     compare.Number `json:"blocks_alike"`
 	BlocksDifferent compare.Number `json:"blocks_different"`
 }
 
-// Power is the probability with which a detectable change is detected.
+// Power is the probability with which [Detectable.Change] is detected.
 const Power = 0.8
 
-// examples are the spreads of a quiet, a usual and a noisy path, for plans without earlier results.
-var examples = []float64{0.005, 0.02, 0.05}
+// exampleSpreads are those of a quiet, a usual and a noisy network path, for plans without earlier results.
+var exampleSpreads = []float64{0.005, 0.02, 0.05}
 
 // A verdictTest is the statistical test by which the comparisons of an experiment will be decided.
 type verdictTest struct {
 	design result.Design
-	looks  stats.Design
+	looks  stats.Design // after how many pairs the data are analysed
 }
 
-func newTest(e result.Experiment) (verdictTest, error) {
+func newVerdictTest(e result.Experiment) (verdictTest, error) {
 	t := verdictTest{e.Design, stats.OneLook{}}
 	if len(e.Design.Looks) == 0 {
 		return t, nil
@@ -63,7 +66,7 @@ func (t verdictTest) change(spread, alpha float64, blocks int) compare.Number {
 	return compare.Number(math.Expm1(spread * stats.DetectableShift(blocks, alpha, Power, t.looks)))
 }
 
-// sufficientBlocks returns the number of blocks, fixed beforehand, that detects delta with a probability of 80 %; 0 if
+// sufficientBlocks returns the number of blocks, without looks, that detects delta with a probability of 80 %; 0 if
 // it is more than MaxBlocks.
 func (t verdictTest) sufficientBlocks(spread, alpha float64) int {
 	margin := math.Log1p(t.design.Delta)
@@ -76,9 +79,9 @@ func (t verdictTest) sufficientBlocks(spread, alpha float64) int {
 	return n
 }
 
-// Comparisons returns the number of primary comparisons, which share alpha.
+// Comparisons returns the number of primary comparisons, over which alpha is divided evenly.
 func Comparisons(e result.Experiment) int {
-	perCase := len(e.Targets) - 1
+	perCase := len(e.Targets) - 1 // every other target with the baseline
 	if e.Design.AllPairs {
 		perCase = len(e.Targets) * (len(e.Targets) - 1) / 2
 	}
@@ -98,27 +101,28 @@ func TooFew(e result.Experiment) (string, error) {
 	if n == 0 {
 		return "", nil
 	}
-	t, err := newTest(e)
+	t, err := newVerdictTest(e)
 	if err != nil {
 		return "", err
 	}
 	alpha := e.Design.Alpha / float64(n)
+	// first is the first look at which a verdict is possible.
 	if first := stats.MinPairs(alpha, t.looks); first > 0 && first <= e.Design.Blocks {
 		return "", nil
 	}
-	what, instead := "the primary comparison", "--blocks"
+	what, remedy := "the primary comparison", "--blocks"
 	if n > 1 {
 		what = fmt.Sprintf("any of the %d primary comparisons, which share alpha", n)
 	}
 	if len(e.Design.Looks) > 0 {
-		instead = "a last look after"
+		remedy = "a last look after"
 	}
-	// If no earlier look can decide anything, the last one may spend all of alpha, like a single look.
+	// If no earlier look can decide anything, the last one may use the whole error probability, like a single look.
 	least := stats.MinPairs(alpha, stats.OneLook{})
 	if least == 0 {
-		return fmt.Sprintf("no number of blocks gives a verdict on %s, at --alpha %g; take a larger one",
+		return fmt.Sprintf("no number of blocks gives a verdict on %s, at --alpha %g; take a larger alpha",
 			what, e.Design.Alpha), nil
 	}
 	return fmt.Sprintf("%s cannot give a verdict on %s; it takes %s %d or more",
-		unit.Plural(e.Design.Blocks, "block"), what, instead, least), nil
+		unit.Plural(e.Design.Blocks, "block"), what, remedy, least), nil
 }

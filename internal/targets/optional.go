@@ -25,9 +25,10 @@ type Expiring interface {
 	SiteLife() time.Duration // from opening a site until it ends
 }
 
-// A Cleaning controls the removal of leftovers of interrupted experiments. Objects of running ones are kept.
+// A Cleaning controls the removal of leftovers of interrupted experiments. Objects of running ones are kept, unless All
+// is set.
 type Cleaning struct {
-	All    bool // also remove objects that are or may be in use
+	All    bool // also remove objects that are or may be in use, or may not be Knotmeter's
 	DryRun bool // remove nothing
 	// Found is called for everything that was found, before it is removed.
 	Found func(Leftover)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is the file of the thread's own namespace.
-const self = "/proc/thread-self/ns/net"
+// ownNamespace is the file of the calling thread's namespace.
+const ownNamespace = "/proc/thread-self/ns/net"
 
 // An NS is a network namespace, held by a file descriptor. It is safe for concurrent use until it is closed.
 type NS struct{ file *os.File }
@@ -29,9 +29,9 @@ func New() (*NS, error) {
 	return ns, err
 }
 
-// Current returns the namespace of the calling thread, which the caller must have locked.
+// Current returns the namespace of the calling thread. The caller must hold runtime.LockOSThread.
 func Current() (*NS, error) {
-	file, err := os.Open(self)
+	file, err := os.Open(ownNamespace)
 	if err != nil {
 		return nil, fmt.Errorf("open the network namespace: %w", err)
 	}
@@ -56,12 +56,12 @@ func (n *NS) ID() (uint64, error) {
 // Close releases the namespace. The kernel removes it some time after nothing else holds it.
 func (n *NS) Close() error { return n.file.Close() }
 
-// closeRangeFrom is the first descriptor to which CloseAll moves descriptors: above those in use, below the usual
-// limit.
+// closeRangeFrom is the first descriptor to which CloseAll moves descriptors: above most in use, below the usual limit
+// of 1024 open files.
 const closeRangeFrom = 512
 
 // CloseAll releases namespaces as simultaneously as possible. The kernel removes namespaces in batches, and a batch
-// takes the same time however large it is.
+// takes about the same time however large it is.
 func CloseAll(all []*NS) error {
 	// One system call closes a range of descriptors, so they are first duplicated into a range. If other descriptors are
 	// between them, each part takes a call.
@@ -93,8 +93,9 @@ func CloseAll(all []*NS) error {
 
 // Do runs f in the namespace, in a new goroutine that is locked to its thread, and returns f's error.
 //
-// Sockets and processes that f starts are in the namespace and remain there. Goroutines that f starts are not in it. f
-// must not start a process with Pdeathsig, which would be killed when the thread ends, at any time.
+// Sockets that f opens and processes that it starts are in the namespace and remain there. Goroutines that f starts are
+// not in it. f must not start a process with Pdeathsig: the kernel kills it when the thread that started it ends, and
+// that may be at any time.
 func (n *NS) Do(f func() error) error {
 	return onThread(func() error {
 		if err := n.enter(); err != nil {
@@ -111,7 +112,8 @@ func (n *NS) enter() error {
 	return nil
 }
 
-// A Switcher moves one thread between namespaces, for work with many steps in many namespaces.
+// A Switcher moves one thread between namespaces, for work with many steps in many namespaces. It is valid only within
+// the function given to [WithSwitcher].
 type Switcher struct {
 	current *NS // nil if the thread is in a namespace that is not known, as at the beginning
 }
@@ -168,9 +170,9 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// WriteSysctl writes a setting of the calling thread's namespace, such as "net.ipv4.ip_forward". To reach another
-// namespace, call it within [NS.Do] or after [Switcher.Enter]. A slash stands for a dot within a device's name. A name
-// outside net is an error, since it does not belong to a network namespace.
+// WriteSysctl writes a setting of the calling thread's namespace, such as "net.ipv4.ip_forward"; a slash stands for a dot
+// within a device's name. To reach another namespace, call it within [NS.Do] or after [Switcher.Enter]. A name outside
+// net is an error, since it does not belong to a network namespace.
 func WriteSysctl(name, value string) error {
 	path, err := sysctlPath(name)
 	if err != nil {
@@ -191,6 +193,7 @@ func ReadSysctl(name string) (string, error) {
 
 // sysctlPath returns the file of a setting.
 func sysctlPath(name string) (string, error) {
+	// Clean, so that no ".." leads out of net.
 	path := filepath.Clean("/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(name))
 	if !strings.HasPrefix(path, "/proc/sys/net/") {
 		return "", fmt.Errorf("sysctl %s does not belong to a network namespace", name)

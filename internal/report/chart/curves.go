@@ -9,22 +9,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
-// A Point is a point of a percentile curve: the share of samples at or below Value.
+// A Point is a point of a percentile curve.
 type Point struct {
-	Quantile float64 // 0 to below 1
+	Quantile float64 // share of the samples at or below Value, from 0 to below 1, which would be infinitely far away
 	Value    float64
 }
 
 // A Curve is the latency distribution of one target: of all its runs together, and of each run alone.
 type Curve struct {
 	Label  string
-	Index  int // of the target, from 0; selects the style of its line
-	Points []Point
+	Index  int       // of the target, from 0; selects the style of its line
+	Points []Point   // of all runs together
 	Runs   [][]Point // single runs, drawn as thin lines behind
 }
 
-// Curves overlays distributions: latency, on a logarithmic axis, over the percentile, on an axis that gives each
-// further nine the same space, because the figure is about tails.
+// Curves is a figure that overlays distributions: latency, on a logarithmic axis, over the percentile, on an axis on
+// which 90 %, 99 % and 99.9 % are equally far apart, because the figure is about tails.
 type Curves struct {
 	Caption Caption
 	Curves  []Curve
@@ -34,7 +34,7 @@ type Curves struct {
 const (
 	curvesHeight = 250.0 // px
 	curvesBottom = 22.0  // px, for the labels of the percentiles
-	labelRise    = 6.0   // px, from the edge to their base line, for descenders
+	labelRise    = 6.0   // px, from the bottom edge to the base line of these labels
 )
 
 // nines returns the position of a quantile on the axis: 1 for 0.9, 2 for 0.99.
@@ -60,13 +60,14 @@ func (c Curves) scales() (x, y Scale) {
 	return Scale{Lo: 0, Hi: most * margin}, logarithmic(values...)
 }
 
-// YAxis draws the labels of the latencies.
+// YAxis draws the labels of the latency axis, which is left of the plot.
 func (c Curves) YAxis() template.HTML {
 	_, y := c.scales()
 	return yAxis(y, curvesHeight, curvesBottom, c.Labels)
 }
 
-// Plot draws the curves.
+// Plot draws the grid, the curves and the labels of the percentiles. Lines are drawn in a part that the browser
+// stretches to the width of the page; texts are not, since letters would be distorted.
 func (c Curves) Plot() template.HTML {
 	x, y := c.scales()
 	out := newCanvas("plot", curvesHeight, c.Caption)
@@ -80,6 +81,7 @@ func (c Curves) Plot() template.HTML {
 		}
 	}
 	out.stroke("grid", grid)
+	// Single runs first, so that they are behind.
 	for _, curve := range c.Curves {
 		var p pen
 		for _, run := range curve.Runs {
@@ -113,13 +115,14 @@ func drawCurve(to *pen, points []Point, x, y Scale) {
 	}
 }
 
-// styles is the number of styles of targets in figure.css, series1 and fill1 onwards. More targets use them again.
+// styles is the number of styles in figure.css: series1 to series6, and fill1 to fill6. Further targets begin again at
+// 1.
 const styles = 6
 
-// StyleNumber returns the number, from 1, of the style of the i-th target.
+// StyleNumber returns the number, from 1, of the style of a target or another series by its index, from 0.
 func StyleNumber(i int) int { return i%styles + 1 }
 
-// Key draws a short line in the style of the i-th curve, for a legend.
+// Key draws a short line in the style of the series with an index, for a legend.
 func Key(i int) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="plot key" aria-hidden="true"><path class="series%d" d="M0 5h30"/></svg>`,
 		StyleNumber(i)))

@@ -30,7 +30,7 @@ var placeholders = regexp.MustCompile(`\{\{\s*(n|uuid|random\s+\d+)\s*\}\}`)
 // withoutPlaceholders returns the text without its placeholders.
 func withoutPlaceholders(text string) string { return placeholders.ReplaceAllString(text, "") }
 
-// compile parses a template. Unknown placeholders are errors.
+// compile parses a template. Any other {{ is an error.
 func compile(text string) (template, error) {
 	var t template
 	literal := func(text string) error {
@@ -57,7 +57,7 @@ func compile(text string) (template, error) {
 		last = at[1]
 	}
 	err := literal(text[last:])
-	t.static = len(t.parts) == 1
+	t.static = len(t.parts) == 1 // literal adds a part, perhaps an empty one, after each placeholder
 	return t, err
 }
 
