@@ -72,7 +72,7 @@ func TestSiteJSON(t *testing.T) {
 	}
 	want := `{"schema":"knotmeter/site/v1","site":3,"target":"kube:a","block":2,"session":1,` +
 		`"start":"2026-12-01T10:00:00Z","setup":2.5,"used":40,"cleanup":1.25,` +
-		`"values":[{"metric":"pods","unit":"1","value":4}],"warnings":[{"code":"places-left","text":"w"}]}`
+		`"values":[{"metric":"pods","unit":"1","value":4}],"warnings":[{"code":"site-not-removed","text":"w"}]}`
 	if string(text) != want {
 		t.Errorf("got\n%s\nwanted\n%s", text, want)
 	}

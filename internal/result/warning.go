@@ -15,19 +15,19 @@ type Code string
 
 // The codes of warnings.
 const (
-	Failed           Code = "failed"         // the run ended with an error, which is the text
-	ToolReports      Code = "tool-reports"   // another tool's own message
-	PlaceUnhealthy   Code = "place-ailing"   // the place reported a failure during the run
-	SiteNotRemoved   Code = "places-left"    // a site could not be removed
-	NotFinite        Code = "not-finite"     // a value is NaN or infinite
-	FewSamples       Code = "few-samples"    // too few samples for a percentile
-	MetricMissing    Code = "metric-missing" // the run has no usable main metric
-	AuditError       Code = "audit-"         // a prefix; the name of the audit rule follows
+	Failed           Code = "failed"           // the run ended with an error, which is the text
+	ToolReports      Code = "tool-reports"     // another tool's own message
+	PlaceUnhealthy   Code = "place-unhealthy"  // the place reported a failure during the run
+	SiteNotRemoved   Code = "site-not-removed" // a site could not be removed
+	NotFinite        Code = "not-finite"       // a value is NaN or infinite
+	FewSamples       Code = "few-samples"      // too few samples for a percentile
+	MetricMissing    Code = "metric-missing"   // the run has no usable main metric
+	AuditError       Code = "audit-"           // a prefix; the name of the audit rule follows
 	AgentFailed      Code = "agent-failed"
 	ShortWindow      Code = "short-window"
 	StoppedEarly     Code = "stopped-early"
 	Throttled        Code = "throttled"       // the agent's CPU was throttled by its cgroup
-	CPULimitSet      Code = "limit-given"     // the user limits the CPU time of the pods
+	CPULimitSet      Code = "cpu-limit-set"   // the user limits the CPU time of the pods
 	GeneratorLate    Code = "generator-late"  // the generator did not keep to its schedule
 	RateMissed       Code = "rate-missed"     // the sender did not reach its planned rate
 	GeneratorLimit   Code = "generator-limit" // the generator was the bottleneck
@@ -37,17 +37,17 @@ const (
 	NothingDone      Code = "nothing-done"    // no operation ended in the window
 	TooManyFailed    Code = "too-many-failed"
 	SomeFailed       Code = "some-failed"
-	FlowsStuck       Code = "flows-stuck"     // flows were waiting for an answer when the window ended
-	CountersDisagree Code = "counters-apart"  // the counters of both sides disagree
-	ForeignTraffic   Code = "strangers"       // others sent to the run's port
-	NoBuffer         Code = "no-buffer"       // the kernel had no buffer for sends
-	NoRate           Code = "no-rate"         // no rate passed in a search
-	LowerBound       Code = "lower-bound"     // the rate of a search is a lower bound
-	Saturated        Code = "saturated"       // a queue grew
-	VersionsDiffer   Code = "versions-differ" // the agents have different versions
-	DerivedFromPeer  Code = "hearsay"         // one side's numbers are computed from the other's
-	LossOfWarmup     Code = "loss-of-warmup"  // the loss may include the warm-up
-	OneNode          Code = "one-node"        // both sides are on one node
+	FlowsStuck       Code = "flows-stuck"       // flows were waiting for an answer when the window ended
+	CountersDisagree Code = "counters-disagree" // the counters of both sides disagree
+	ForeignTraffic   Code = "foreign-traffic"   // others sent to the run's port
+	NoBuffer         Code = "no-buffer"         // the kernel had no buffer for sends
+	NoRate           Code = "no-rate"           // no rate passed in a search
+	LowerBound       Code = "lower-bound"       // the rate of a search is a lower bound
+	Saturated        Code = "saturated"         // a queue grew
+	VersionsDiffer   Code = "versions-differ"   // the agents have different versions
+	DerivedFromPeer  Code = "derived-from-peer" // one side's numbers are computed from the other's
+	LossOfWarmup     Code = "loss-of-warmup"    // the loss may include the warm-up
+	OneNode          Code = "one-node"          // both sides are on one node
 	JobFailed        Code = "job-failed"
 	OperationsLost   Code = "operations-lost" // operations were short or dropped
 	FileLaidOut      Code = "file-laid-out"   // the job laid out its file during the run
