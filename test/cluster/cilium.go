@@ -104,11 +104,13 @@ func (cilium) apply(s spec) []command {
 	return []command{s.kubectl("apply", "-f", s.file("cilium.json"))}
 }
 
-// withdraw removes the custom resource definitions too, which the operator made.
+// withdraw removes the custom resource definitions too, which the operator made, and its lease, which would keep the
+// next operator waiting for a minute.
 func (cilium) withdraw(s spec) []command {
 	return []command{
 		s.kubectl("delete", "--ignore-not-found", "-f", s.file("cilium.json")),
 		s.kubectl("delete", "customresourcedefinitions", "-l", "io.cilium.k8s.crd.schema.version"),
+		s.kubectl("delete", "--ignore-not-found", "lease", "cilium-operator-resource-lock", "--namespace", "default"),
 	}
 }
 
