@@ -106,5 +106,9 @@ func TestPlacebos(t *testing.T) {
 		if got := placebos(e); !slices.Equal(got, c.want) {
 			t.Errorf("%d: %q, want %q", i, got, c.want)
 		}
+		e.Targets[1].Switch = &result.Command{Text: "true"}
+		if got := placebos(e); len(got) > 0 {
+			t.Errorf("%d: %q after a switch, which may change anything", i, got)
+		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 // placebos lists the targets with the same specification as the baseline under another label.
 func placebos(e result.Experiment) []string {
 	names := []string{}
-	if e.Imported != "" {
-		return names // the specifications of imported targets say nothing
+	if e.Imported != "" || e.InTurn() {
+		return names // what an imported target or one after a switch is does not follow from its specification
 	}
 	specs := map[string]result.Spec{}
 	for _, x := range e.Targets {

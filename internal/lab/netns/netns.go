@@ -171,8 +171,8 @@ func onThread(f func() error) error {
 }
 
 // WriteSysctl writes a setting of the calling thread's namespace, such as "net.ipv4.ip_forward"; a slash stands for a
-// dot within a device's name. To reach another namespace, call it within [NS.Do] or after [Switcher.Enter]. A name outside
-// net is an error, since it does not belong to a network namespace.
+// dot within a device's name. To reach another namespace, call it within [NS.Do] or after [Switcher.Enter]. A name
+// outside net is an error, since it does not belong to a network namespace.
 func WriteSysctl(name, value string) error {
 	path, err := sysctlPath(name)
 	if err != nil {
