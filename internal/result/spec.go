@@ -30,6 +30,9 @@ func SpecOf(text string) Spec {
 	return s
 }
 
+// String returns the text of the target.
+func (s Spec) String() string { return s.Text }
+
 // MarshalText returns the text of the target, which experiment.json holds.
 func (s Spec) MarshalText() ([]byte, error) { return []byte(s.Text), nil }
 

@@ -27,6 +27,9 @@ func TestParseSpec(t *testing.T) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%q: %v (-want +got):\n%s", text, err, diff)
 		}
+		if fmt.Sprint(got) != text {
+			t.Errorf("%q is printed as %v", text, got)
+		}
 	}
 }
 
