@@ -67,6 +67,7 @@ func expectedDifferences() map[string]map[string]string {
 			"source-address": "kube-proxy may translate it; the lab's Services never do",
 			"image":          "the lab has no images", "image-digest": "the lab has no images",
 			"sidecars":      "the lab has no pods to inject one into",
+			"cpu-limit":     "the lab has no containers whose CPU time could be limited",
 			"agent":         "the lab has only one way to start the agent",
 			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",
 			"layers.client": "pods may not sample the node's CPUs", "layers.server": "pods may not sample the node's CPUs",
