@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -36,6 +37,12 @@ func Family(tools ...family.Tool) family.Family {
 func (k Kind) ByOthers() bool {
 	of, _ := find(k)
 	return of.byOthers
+}
+
+// Busy reports whether the workload keeps its CPUs busy all the time, and does not sleep or wait.
+func (w Workload) Busy() bool {
+	k, _ := find(w.Kind)
+	return k.metric != metric.P50 || w.Kind == FileOpen
 }
 
 // CPUs is how many CPUs a workload uses at the same time: a number from 1 on, or one of the words below.
@@ -134,10 +141,19 @@ func find(name Kind) (kind, bool) {
 	return kinds[i], true
 }
 
+// Kinds returns all kinds, in the order of the documentation.
+func Kinds() []Kind {
+	var list []Kind
+	for _, k := range kinds {
+		list = append(list, k.name)
+	}
+	return list
+}
+
 func names() []string {
 	var list []string
-	for _, k := range kinds {
-		list = append(list, string(k.name))
+	for _, k := range Kinds() {
+		list = append(list, string(k))
 	}
 	return list
 }
@@ -166,7 +182,7 @@ func (w Workload) validate(k kind) error {
 		return fmt.Errorf("set=%s is not from %s to %s, in whole pages of %s", formatSize(w.Set), formatSize(k.smallest),
 			formatSize(k.largest), formatSize(smallPage))
 	case slices.Contains(k.parameters, pagesParameter) && w.Pages == "":
-		return fmt.Errorf("%s needs the size of pages: %[1]s:pages=%s or %[1]s:pages=%s", k.name, SmallPages, HugePages)
+		return fmt.Errorf("%s needs the size of pages: %[1]s:pages=%[2]s or %[1]s:pages=%[3]s", k.name, SmallPages, HugePages)
 	case w.Pages == HugePages && w.Set%hugePage != 0:
 		return fmt.Errorf("set=%s is not a multiple of %s", formatSize(w.Set), formatSize(hugePage))
 	case w.CPUs == OneCPU && k.cpus != OneCPU:

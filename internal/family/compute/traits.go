@@ -7,6 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
 // The times of a run outside of its window.
@@ -17,12 +18,13 @@ const (
 	scalingShare = 0.25                    // of the window: how long one CPU is measured alone
 )
 
-// Traits returns the traits of the workload. It needs a client and nothing else.
+// Traits returns the traits of the workload. It needs a client, whose machine it measures, and nothing else.
 func (w Workload) Traits() family.Traits {
 	k, _ := find(w.Kind)
 	t := family.Traits{
 		Path: path, Kind: w.Title(), Metric: k.metric,
 		Words:   result.Words{Subject: w.subject(k), Quantity: quantities[k.metric]},
+		Needs:   targets.Placement{Machine: true},
 		Limits:  family.Limits{Run: setupLimit, Windows: 2},
 		Nominal: family.Nominal{Run: usualSetup + usualPerGiB*time.Duration(w.Set>>10)/(1<<20)},
 	}
