@@ -28,7 +28,7 @@ func Family(tools ...family.Tool) family.Family {
 	return family.Family{
 		Name: path, Paths: []string{path}, Suites: suites(), Tools: tools,
 		Kinds:  []family.Sample{{Name: path, Workload: sort}},
-		Offers: []family.Sample{{Name: "processor and memory", Workload: sort}},
+		Offers: []family.Sample{{Name: path, Workload: sort}},
 		Parse:  func(_, name, _ string) (family.Workload, error) { return Parse(name) },
 	}
 }

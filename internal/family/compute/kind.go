@@ -104,7 +104,7 @@ var kinds = []kind{
 		counts: "sorts of 4096 random 64-bit integers",
 		about:  "unpredictable branches, on data that fit into the L1 cache",
 		not:    "memory: the data never leave the caches"},
-	{name: Matrix, subject: "Matrix product", metric: metric.Rate, parameters: onlyCPUs, cpus: OneCPU,
+	{name: Matrix, subject: "Matrix product, floating-point", metric: metric.Rate, parameters: onlyCPUs, cpus: OneCPU,
 		counts: "floating-point operations, 2n³ for a product of two n×n matrices of 64-bit numbers, n = 192",
 		about:  "floating-point units and the L2 cache",
 		not:    "the peak of the CPU, which takes its vector instructions; Go's compiler does not use them"},

@@ -9,8 +9,8 @@ import (
 
 // The windows of runs.
 const (
-	standard = 500 * time.Millisecond
-	short    = 300 * time.Millisecond
+	standard = 700 * time.Millisecond
+	short    = 450 * time.Millisecond
 )
 
 // latencySets are the working sets of the curve of memory latency, from the L1 cache to memory.

@@ -11,7 +11,7 @@ const (
 	// ends with a batch of a millisecond.
 	shortWindow = 0.9
 	// stealAtMost is the largest share of the CPUs' time that the hypervisor may take. The kernel counts it in ticks of
-	// 10 ms: in the shortest window of a suite, 300 ms, a tenth is three ticks, which rounding cannot make.
+	// 10 ms: in the shortest window of a suite, 450 ms, a tenth is more than four ticks, which rounding cannot make.
 	stealAtMost = 0.1
 	// stealRemarkable is the share from which readers are told, as for network runs.
 	stealRemarkable = 0.02
