@@ -177,6 +177,7 @@ cluster: build agents programs
 
 bench: deps
 	$(GO) run ./bench network
+	$(GO) run ./bench compute
 	$(GO) test -run '^$$' -bench "Open|Close" ./internal/lab
 
 # Time and memory of a report on 100 000 runs.

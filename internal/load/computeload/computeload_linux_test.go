@@ -27,8 +27,8 @@ func config(loop string) Config {
 	return c
 }
 
-// do carries out a run, or skips the test where the machine cannot. On a busy machine a thread may have no CPU time in a
-// short window; then do repeats the run with a longer one.
+// do carries out a run, or skips the test where the machine cannot. On a busy machine a thread may have no CPU time in
+// a short window; then do repeats the run with a longer one.
 func do(t *testing.T, c Config) Report {
 	t.Helper()
 	for ; ; c.Window *= 4 {
