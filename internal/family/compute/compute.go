@@ -24,11 +24,13 @@ const path = "compute"
 
 // Family returns the family of what a machine computes, measured by the tools.
 func Family(tools ...family.Tool) family.Family {
-	sort := Workload{Kind: Sort, CPUs: OneCPU}
+	var samples []family.Sample
+	for _, k := range kinds {
+		samples = append(samples, family.Sample{Name: string(k.name), Workload: Workload{Kind: k.name, CPUs: k.cpus}})
+	}
 	return family.Family{
-		Name: path, Paths: []string{path}, Suites: suites(), Tools: tools,
-		Kinds:  []family.Sample{{Name: path, Workload: sort}},
-		Offers: []family.Sample{{Name: path, Workload: sort}},
+		Name: path, Paths: []string{path}, Suites: suites(), Tools: tools, Kinds: samples,
+		Offers: []family.Sample{{Name: path, Workload: Workload{Kind: Sort, CPUs: OneCPU}}},
 		Parse:  func(_, name, _ string) (family.Workload, error) { return Parse(name) },
 	}
 }

@@ -11,3 +11,5 @@ func TestMain(m *testing.M) { programtest.Main(m) }
 func TestConformance(t *testing.T) {
 	programtest.Suite(t, New(), "sysbench-cpu", "sysbench-memory:cpus=2", "sort")
 }
+
+func TestAccuracyQuota(t *testing.T) { programtest.Quota(t, New(), "sysbench-cpu") }

@@ -3,13 +3,16 @@ package programtest
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agentprogram"
 	"github.com/knotmeter/knotmeter/internal/family"
@@ -18,11 +21,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/local"
 )
 
 // Main is TestMain of packages that use [Here]: it runs the tests, or the agent that hosts start as this program.
 func Main(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == remote.AgentCommand {
+	if len(os.Args) > 1 && slices.Contains([]string{remote.AgentCommand, remote.EnterCommand}, os.Args[1]) {
 		if err := agentprogram.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 			panic(err)
 		}
@@ -101,12 +107,55 @@ func Reasons(t *testing.T, tool family.Tool, reasons map[string]string) {
 	}
 }
 
-// Value returns the number of the metric that verdicts on w are about.
-func Value(t *testing.T, w family.Workload, m result.Measurement) float64 {
-	t.Helper()
-	v, has := result.Run{Values: m.Values}.Value(w.Traits().Metric)
-	if !has {
-		t.Fatalf("%s: there is no %s", w, w.Traits().Metric)
+// Quota checks that half of a CPU is measured as half as fast.
+func Quota(t *testing.T, tool family.Tool, text string) {
+	w := Workload(t, text)
+	free := Here(t, tool.Program(w))
+	limited := limitedHost(t, "500m")
+	value := func(h host.Host) float64 {
+		t.Helper()
+		m, err := tool.Run(t.Context(), host.Pair{Client: h}, w, family.Times{Window: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := result.Run{Values: m.Values}.Value(w.Traits().Metric)
+		return v.Number
 	}
-	return v.Number
+	var ratios []float64
+	for range 3 {
+		ratios = append(ratios, value(limited)/value(free))
+	}
+	if median := stats.Median(ratios); median < 0.47 || median > 0.53 {
+		t.Errorf("with half of a CPU it is %.3f times as fast, of %.3f", median, ratios)
+	}
+}
+
+// limitedHost returns this machine with a limit on CPU time. It skips the test if there can be none.
+func limitedHost(t *testing.T, limit string) host.Host {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := result.ParseSpec("local:?cpu-limit=" + limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := local.New(spec, self, remote.AgentCommand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, err := targets.OpenOne(t.Context(), target, targets.Placement{Machine: true})
+	if errors.Is(err, result.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(site.Close(context.Background()), target.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return site.Client
 }
