@@ -21,8 +21,8 @@ type stressor struct {
 type setting struct{ option, value string }
 
 // stressors has the kinds that stress-ng carries out, with its defaults: published figures have these. Only the method
-// of vm is not the default, which has 33 methods in turn, whose operations differ by a factor of a hundred and which
-// take longer than a window.
+// of vm is not the default, which has 35 methods in turn: their operations take times that differ by a factor of fifty,
+// so that a figure depends on how far a window gets.
 var stressors = map[compute.Kind]stressor{
 	compute.StressNGMatrix: {"matrix", []setting{{"matrix-method", "all"}}, 14},
 	compute.StressNGVM:     {"vm", []setting{{"vm-method", "write64"}, {"vm-bytes", "256m"}}, 1},

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package programtest tests the tools that use programs of other projects, on this machine and with the real programs.
 package programtest
 
