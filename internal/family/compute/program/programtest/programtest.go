@@ -23,7 +23,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/local"
 )
@@ -109,26 +108,25 @@ func Reasons(t *testing.T, tool family.Tool, reasons map[string]string) {
 	}
 }
 
-// Quota checks that half of a CPU is measured as half as fast.
+// Quota checks that half of a CPU is measured as half as fast. It compares the best of some runs, because others who
+// use the CPU only make a run slower.
 func Quota(t *testing.T, tool family.Tool, text string) {
 	w := Workload(t, text)
-	free := Here(t, tool.Program(w))
-	limited := limitedHost(t, "500m")
-	value := func(h host.Host) float64 {
-		t.Helper()
-		m, err := tool.Run(t.Context(), host.Pair{Client: h}, w, family.Times{Window: 2 * time.Second})
-		if err != nil {
-			t.Fatal(err)
+	hosts := []host.Host{Here(t, tool.Program(w)), limitedHost(t, "500m")}
+	best := make([]float64, len(hosts))
+	for range 4 {
+		for i, h := range hosts {
+			m, err := tool.Run(t.Context(), host.Pair{Client: h}, w, family.Times{Window: 2 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, _ := result.Run{Values: m.Values}.Value(w.Traits().Metric)
+			best[i] = max(best[i], v.Number)
 		}
-		v, _ := result.Run{Values: m.Values}.Value(w.Traits().Metric)
-		return v.Number
 	}
-	var ratios []float64
-	for range 3 {
-		ratios = append(ratios, value(limited)/value(free))
-	}
-	if median := stats.Median(ratios); median < 0.47 || median > 0.53 {
-		t.Errorf("with half of a CPU it is %.3f times as fast, of %.3f", median, ratios)
+	// A window may have one more or one less of the 20 halves of a period of 100 ms.
+	if ratio := best[1] / best[0]; ratio < 0.46 || ratio > 0.54 {
+		t.Errorf("with half of a CPU it is %.3f times as fast: %g and %g", ratio, best[1], best[0])
 	}
 }
 
