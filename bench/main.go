@@ -25,6 +25,7 @@ var commands = []struct {
 	run         func(ctx context.Context, args []string) error
 }{
 	{"network", "the generator next to iperf3 and C programs, as ratios", benchNetwork},
+	{"compute", "memory loops next to the same ones in C, as ratios", benchCompute},
 	{"web", "the generator of requests next to vegeta and wrk", benchWeb},
 	{"api", "how late the generator begins requests over HTTP/2, on one CPU", benchAPI},
 	{"storage", "fio run by Knotmeter next to fio alone", benchStorage},

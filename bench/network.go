@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network/native"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -214,12 +215,7 @@ func measureCost(ctx context.Context, w *wire, run runner) (measurement, error) 
 
 // busySeconds returns the CPU seconds of the machine since it booted, in all modes but idle ones.
 func busySeconds() (float64, error) {
-	file, err := os.Open("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	stat, err := netload.ParseStat(file)
+	stat, err := machine.ReadCPUStat()
 	sum := 0.0
 	for _, t := range stat {
 		sum += t.Busy()

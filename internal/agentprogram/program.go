@@ -21,6 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/dynamics"
 	"github.com/knotmeter/knotmeter/internal/family/dynamics/trial"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/load/computeload"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/vault"
@@ -40,6 +41,10 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return remote.Wait(ctx)
 	case remote.DigestCommand: // identifies this program; started to check a copy of it in a container
 		return digest(stdout)
+	case remote.NothingCommand: // ends; started by runs that measure that
+		return nil
+	case remote.EnterCommand: // becomes another command in a control group; started on this machine for a CPU limit
+		return enterGroup(args[1:])
 	case remote.RespondCommand: // answers a run's probes; started by the node in pods whose changes are measured
 		return trial.Respond(ctx, args[1:])
 	}
@@ -60,12 +65,13 @@ func ServeAgent(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 func Verbs() map[string]agent.Handler {
 	net := netRunner{measure: netload.IdleLevel}
 	return map[string]agent.Handler{
-		netload.Verb:   agent.Handle(net.run),
-		preflight.Verb: agent.Handle(runPreflight),
-		webapp.Verb:    agent.Handle(resultOnly(webapp.Run)),
-		api.Verb:       agent.Handle(resultOnly(kubeapi.Run)),
-		dynamics.Verb:  agent.Handle(resultOnly(trial.Do)),
-		vault.Verb:     agent.Handle(resultOnly(vault.Run)),
+		netload.Verb:     agent.Handle(net.run),
+		computeload.Verb: agent.Handle(runCompute),
+		preflight.Verb:   agent.Handle(runPreflight),
+		webapp.Verb:      agent.Handle(resultOnly(webapp.Run)),
+		api.Verb:         agent.Handle(resultOnly(kubeapi.Run)),
+		dynamics.Verb:    agent.Handle(resultOnly(trial.Do)),
+		vault.Verb:       agent.Handle(resultOnly(vault.Run)),
 		vault.TaskVerb: agent.Handle(resultOnly(func(ctx context.Context, task vault.Task) (vault.Outcome, error) {
 			return task.Run(ctx)
 		})),
@@ -116,6 +122,12 @@ func (n *netRunner) idleLevel(d time.Duration) (float64, error) {
 func runPreflight(ctx context.Context, call agent.Call, s preflight.Spec) (preflight.Report, error) {
 	s.Token = call.Token
 	return preflight.Run(ctx, s, netload.Version())
+}
+
+// runCompute runs a computation. The smallest program that every host has is this one.
+func runCompute(ctx context.Context, _ agent.Call, c computeload.Config) (computeload.Report, error) {
+	c.Program = []string{"/proc/self/exe", remote.NothingCommand}
+	return computeload.Run(ctx, c)
 }
 
 // digest writes the SHA-256 of this program's file, in hexadecimal: images into which the program was copied may have

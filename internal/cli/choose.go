@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
-// findTool returns the tools that names lists, separated by commas. For each family that offers only one tool, it adds
-// that tool.
+// findTool returns the tools that names lists, separated by commas. For each family of which none is listed, it adds
+// the tools of the family, the default first.
 func findTool(names string) (family.Tool, error) {
 	all := registry.Families().Tools()
 	chosen, err := family.Only(all, names)
@@ -23,9 +23,11 @@ func findTool(names string) (family.Tool, error) {
 	}
 	set := chosen.(family.Set)
 	for _, f := range registry.Families() {
-		alone := len(f.Tools) == 1 // the family offers no choice
-		if alone && !slices.ContainsFunc(set, func(c family.Tool) bool { return c.Name() == f.Tools[0].Name() }) {
-			set = append(set, f.Tools[0])
+		listed := func(t family.Tool) bool {
+			return slices.ContainsFunc(set, func(c family.Tool) bool { return c.Name() == t.Name() })
+		}
+		if !slices.ContainsFunc(f.Tools, listed) {
+			set = append(set, f.Tools...)
 		}
 	}
 	return set, nil

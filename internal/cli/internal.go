@@ -20,6 +20,8 @@ func newHidden(s Streams) []*cobra.Command {
 		agentCommand(s, remote.WaitCommand),
 		agentCommand(s, remote.DigestCommand),
 		agentCommand(s, remote.RespondCommand),
+		agentCommand(s, remote.NothingCommand),
+		agentCommand(s, remote.EnterCommand),
 		{ // keeps the namespaces of a lab; started by labs
 			Use: registry.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(datapath.Kit) },

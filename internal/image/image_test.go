@@ -224,18 +224,39 @@ func TestTools(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("tools are taken from Linux machines")
 	}
+	for command, want := range map[string]string{
+		"echo here": "here\n",
+		"openssl speed -seconds 1 -bytes 64 -evp sha256":     "sha256",
+		"sysbench cpu --time=1 run":                          "events per second",
+		"stress-ng --matrix 1 --timeout 1s --temp-path /tmp": "successful run",
+	} {
+		tool, _, _ := strings.Cut(command, " ")
+		t.Run(tool, func(t *testing.T) {
+			if _, err := exec.LookPath(tool); err != nil {
+				t.Skip(tool + " is not installed on this machine")
+			}
+			testTool(t, strings.Fields(command), want)
+		})
+	}
+}
+
+// testTool checks that a command of a tool prints a text where nothing is but the tool's files.
+func testTool(t *testing.T, args []string, want string) {
 	files := map[string][]byte{}
-	if err := AddTools(files, runtime.GOARCH, []string{"echo"}); err != nil {
+	if err := AddTools(files, runtime.GOARCH, args[:1]); err != nil {
 		t.Fatal(err)
 	}
 	names := slices.Sorted(maps.Keys(files))
-	if files["/usr/bin/echo"] == nil {
+	if files["/usr/bin/"+args[0]] == nil {
 		t.Fatalf("%v", names)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change its root directory; the files are " + strings.Join(names, " "))
 	}
 	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range files {
 		at := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -245,8 +266,8 @@ func TestTools(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("chroot", root, "/usr/bin/echo", "here").CombinedOutput(); err != nil ||
-		string(out) != "here\n" {
+	out, err := exec.Command("chroot", append([]string{root, "/usr/bin/" + args[0]}, args[1:]...)...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("%q, %v; the files are %v", out, err, names)
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/cgroup"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"

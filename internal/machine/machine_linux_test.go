@@ -57,3 +57,13 @@ func TestFacts(t *testing.T) {
 		}
 	}
 }
+
+func TestFrequencyOf(t *testing.T) {
+	const text = "processor\t: 0\ncpu MHz\t\t: 2596.000\n\n" +
+		"processor\t: 1\nmodel name\t: x\ncpu MHz\t\t: 3100.5\n\nprocessor : 2\n"
+	for cpu, want := range []float64{2596, 3100.5, 0, 0} {
+		if got := frequencyOf(text, cpu); got != want {
+			t.Errorf("CPU %d has %g MHz", cpu, got)
+		}
+	}
+}

@@ -12,6 +12,8 @@ const (
 	ThroughputRX     = "throughput-rx"
 	ThroughputIn     = "throughput-in"
 	ThroughputOut    = "throughput-out"
+	Bandwidth        = "bandwidth"
+	Scaling          = "scaling-efficiency"
 
 	Rate       = "rate"
 	Offered    = "offered"
@@ -226,6 +228,10 @@ var table = []Metric{
 	{ThroughputRX, unit.BitPerSecond, Higher, "throughput from server to client of such a case"},
 	{ThroughputIn, unit.BitPerSecond, Neutral, "bodies of responses, over the window"},
 	{ThroughputOut, unit.BitPerSecond, Neutral, "bodies of requests, over the window"},
+
+	{Bandwidth, unit.BytePerSecond, Higher, "bytes that a computation read, or that a memory loop read and wrote, " +
+		"over the window"},
+	{Scaling, unit.Ratio, Higher, "rate or bandwidth of several CPUs, over their number times that of one of them alone"},
 
 	{Rate, unit.PerSecond, Higher, "operations completed in the window (datagrams received, successful requests, " +
 		"reads and writes), over the window"},

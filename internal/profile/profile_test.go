@@ -2,7 +2,6 @@ package profile
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -55,14 +54,6 @@ func TestLayers(t *testing.T) {
 	}
 	if got := baseName("tcp_ack.part.0"); got != "tcp_ack" {
 		t.Error(got)
-	}
-}
-
-func TestCPUs(t *testing.T) {
-	for text, want := range map[string][]int{"0\n": {0}, "0-2,5": {0, 1, 2, 5}, "": nil, "3-1": nil, "0-99999": nil} {
-		if got, err := parseCPUs(text); !slices.Equal(got, want) || (err == nil) != (want != nil) {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/machine"
 )
 
 // A Sampler samples all CPUs that are not idle between Begin and End.
@@ -241,7 +243,7 @@ func onlineCPUs() ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the CPUs: %w", err)
 	}
-	return parseCPUs(string(text))
+	return machine.ParseCPUs(string(text))
 }
 
 // A ring is the memory in which the kernel puts the samples of one CPU.

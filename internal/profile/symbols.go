@@ -85,23 +85,3 @@ func baseName(function string) string {
 	function, _, _ = strings.Cut(function, ".")
 	return function
 }
-
-// parseCPUs parses a list of CPUs in the kernel's format: "0-3,8".
-func parseCPUs(text string) ([]int, error) {
-	var list []int
-	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		first, err := strconv.ParseUint(from, 10, 16)
-		last := first
-		if err == nil && isRange {
-			last, err = strconv.ParseUint(to, 10, 16)
-		}
-		if err != nil || last < first {
-			return nil, fmt.Errorf("%q is no list of CPUs", text)
-		}
-		for cpu := first; cpu <= last; cpu++ {
-			list = append(list, int(cpu))
-		}
-	}
-	return list, nil
-}

@@ -17,7 +17,7 @@ func TestTargetPages(t *testing.T) {
 	pages := map[string][]string{
 		"lab":   {"docs/lab.md"},
 		"kube":  {"docs/kubernetes.md", "docs/storage.md", "docs/app.md"},
-		"local": {"docs/storage.md", "docs/app.md"},
+		"local": {"docs/storage.md", "docs/app.md", "docs/compute.md"},
 	}
 	for _, k := range Kinds() {
 		var shown []string

@@ -55,7 +55,7 @@ func localKind() Kind {
 		Name: "local", Example: "local:/var/tmp?size=4GiB&label=disk", Options: local.Options(),
 		Targets: []Line{
 			{"local:DIR", "storage in a directory of this machine (an absolute path), and applications"},
-			{"local:", "applications, asked from this machine"},
+			{"local:", "this machine: CPUs, memory and kernel, and applications, asked from it"},
 		},
 		Names:   local.Directories,
 		New:     func(s result.Spec) (targets.Target, error) { return local.New(s, agentHere()...) },

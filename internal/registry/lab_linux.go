@@ -3,8 +3,8 @@ package registry
 import (
 	"errors"
 
+	"github.com/knotmeter/knotmeter/internal/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 

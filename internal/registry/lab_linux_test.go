@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/cgroup"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )

@@ -8,6 +8,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/app"
+	"github.com/knotmeter/knotmeter/internal/family/compute"
+	"github.com/knotmeter/knotmeter/internal/family/compute/loops"
+	"github.com/knotmeter/knotmeter/internal/family/compute/openssl"
+	"github.com/knotmeter/knotmeter/internal/family/compute/stressng"
+	"github.com/knotmeter/knotmeter/internal/family/compute/sysbench"
 	"github.com/knotmeter/knotmeter/internal/family/dynamics"
 	"github.com/knotmeter/knotmeter/internal/family/dynamics/prober"
 	"github.com/knotmeter/knotmeter/internal/family/network"
@@ -27,7 +32,7 @@ func Families() family.List {
 	requests := web.New()
 	return family.List{
 		network.Family(native.New(), iperf3.New()), storage.Family(fio.New()), api.Family(requests), app.Family(requests),
-		dynamics.Family(prober.New()),
+		dynamics.Family(prober.New()), compute.Family(loops.New(), sysbench.New(), openssl.New(), stressng.New()),
 	}
 }
 

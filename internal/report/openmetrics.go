@@ -112,9 +112,9 @@ func (o *openMetrics) row(r compare.Row) {
 }
 
 var openMetricsUnits = map[unit.Unit]string{
-	unit.BitPerSecond: "bits_per_second", unit.Second: "seconds", unit.PerSecond: "operations_per_second",
-	unit.Byte: "bytes", unit.Ratio: "ratio", unit.Count: "", unit.SecondPerGB: "seconds_per_gigabyte",
-	unit.SecondPerOp: "seconds_per_operation",
+	unit.BitPerSecond: "bits_per_second", unit.BytePerSecond: "bytes_per_second", unit.Second: "seconds",
+	unit.PerSecond: "operations_per_second", unit.Byte: "bytes", unit.Ratio: "ratio", unit.Count: "",
+	unit.SecondPerGB: "seconds_per_gigabyte", unit.SecondPerOp: "seconds_per_operation",
 }
 
 // openMetricsUnit returns a unit as the suffix that the format requires in a family's name.

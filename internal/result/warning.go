@@ -33,6 +33,8 @@ const (
 	GeneratorLimit   Code = "generator-limit" // the generator was the bottleneck
 	CPULimit         Code = "cpu-limit"       // the CPU of the client's threads was the bottleneck
 	CPUStolen        Code = "cpu-stolen"      // the hypervisor took CPU time
+	CPUShared        Code = "cpu-shared"      // other programs used the CPUs of the run
+	WrongResult      Code = "wrong-result"    // a computation had another result than it must have
 	OneThread        Code = "one-thread"      // one thread carries all flows
 	NothingDone      Code = "nothing-done"    // no operation ended in the window
 	TooManyFailed    Code = "too-many-failed"

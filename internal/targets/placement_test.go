@@ -12,6 +12,7 @@ import (
 func TestCheckPlacement(t *testing.T) {
 	for _, p := range []Placement{
 		{}, {Path: result.PodSvcOther, Rotation: 3}, {Volume: true, Program: "fio"}, {AsksAPI: true}, {Application: "vault"},
+		{Machine: true, Program: "sysbench"},
 	} {
 		if err := p.Check(); err != nil {
 			t.Errorf("%+v: %v", p, err)
@@ -19,7 +20,7 @@ func TestCheckPlacement(t *testing.T) {
 	}
 	for _, p := range []Placement{
 		{Path: "storage"}, {Path: result.NodeNode, Volume: true}, {Volume: true, AsksAPI: true},
-		{AsksAPI: true, Application: "vault"},
+		{AsksAPI: true, Application: "vault"}, {Machine: true, Path: result.NodeNode},
 	} {
 		if err := p.Check(); !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("%+v: %v", p, err)

@@ -25,6 +25,8 @@ type Placement struct {
 	Rights  []Right
 	// ProbesPods means that its requests start pods with the agent's image, which answer the client's probes.
 	ProbesPods bool
+	// Machine means that the run measures the client's machine itself, its CPUs, memory and kernel, and sends nothing.
+	Machine bool
 	// Application is the application that the target has to locate or deploy, by the name of the target's option: vault.
 	// Empty: none, or one that the workload itself names.
 	Application string
@@ -39,9 +41,10 @@ func (p Placement) Check() error {
 	if p.Path != "" && !slices.Contains(result.Paths(), p.Path) {
 		return result.NotSupported(fmt.Sprintf("there is no path %q", p.Path))
 	}
-	needs := []bool{p.Path != "", p.Volume, p.AsksAPI, p.Application != ""}
+	needs := []bool{p.Path != "", p.Volume, p.AsksAPI, p.Machine, p.Application != ""}
 	if needs = slices.DeleteFunc(needs, func(needed bool) bool { return !needed }); len(needs) > 1 {
-		return result.NotSupported("no place has more than one of a path, a volume, an API server and an application")
+		return result.NotSupported("no place has more than one of a path, a volume, an API server, a machine that is " +
+			"measured, and an application")
 	}
 	return nil
 }

@@ -17,20 +17,21 @@ type Unit string
 
 // The base units.
 const (
-	BitPerSecond Unit = "bit/s"
-	Second       Unit = "s"
-	PerSecond    Unit = "op/s" // operations: transactions, datagrams, connections
-	Byte         Unit = "B"
-	Ratio        Unit = "ratio" // 1 is the whole
-	Count        Unit = "1"
-	SecondPerGB  Unit = "s/GB" // CPU time per 10^9 bytes
-	SecondPerOp  Unit = "s/op" // CPU time per operation
+	BitPerSecond  Unit = "bit/s"
+	BytePerSecond Unit = "B/s" // of memory and computations; all else that is transferred is in bit/s
+	Second        Unit = "s"
+	PerSecond     Unit = "op/s" // operations: transactions, datagrams, connections
+	Byte          Unit = "B"
+	Ratio         Unit = "ratio" // 1 is the whole
+	Count         Unit = "1"
+	SecondPerGB   Unit = "s/GB" // CPU time per 10^9 bytes
+	SecondPerOp   Unit = "s/op" // CPU time per operation
 )
 
 // Units for text about storage; values are never stored in them, see [ForDisplay].
 const (
-	BytePerSecond Unit = "B/s"  // with binary prefixes
-	IOPS          Unit = "IOPS" // operations per second
+	BinaryBytePerSecond Unit = "B/s, binary" // B/s with binary prefixes
+	IOPS                Unit = "IOPS"        // operations per second
 )
 
 // ErrSyntax is wrapped by every error of the parsers in this package.
@@ -50,8 +51,8 @@ var (
 )
 
 // Format formats v, given in the base unit u, with three significant digits and a decimal prefix: 9.13e9 bit/s becomes
-// "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage, [BytePerSecond] has binary prefixes, and
-// values that are not finite become "-".
+// "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage, [BinaryBytePerSecond] has binary prefixes,
+// and values that are not finite become "-".
 func Format(v float64, u Unit) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"
@@ -63,8 +64,8 @@ func Format(v float64, u Unit) string {
 		return digits(v)
 	case Second, SecondPerGB, SecondPerOp:
 		return scaled(v, u, small)
-	case BytePerSecond:
-		return scaled(v, u, binary)
+	case BinaryBytePerSecond:
+		return scaled(v, BytePerSecond, binary)
 	default:
 		return scaled(v, u, large)
 	}
@@ -164,12 +165,12 @@ func factor(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// ForDisplay converts a value to the unit for text: for volumes, bit/s to B/s and op/s to IOPS; everything else stays
+// ForDisplay converts a value to the unit for text: for volumes, bit/s to MiB/s and op/s to IOPS; everything else stays
 // as it is.
 func ForDisplay(v float64, u Unit, volume bool) (float64, Unit) {
 	switch {
 	case volume && u == BitPerSecond:
-		return v / 8, BytePerSecond
+		return v / 8, BinaryBytePerSecond
 	case volume && u == PerSecond:
 		return v, IOPS
 	}

@@ -35,6 +35,10 @@ const (
 	// DigestCommand prints the SHA-256 of the agent's program itself, to check a copy in a container without such a
 	// tool.
 	DigestCommand = "digest"
+	// NothingCommand ends at once: runs measure how long that takes.
+	NothingCommand = "nothing"
+	// EnterCommand becomes another command, the second and later arguments, in the control group of the first one.
+	EnterCommand = "enter"
 )
 
 // AgentPath is the path of the agent's program in images that this program builds.

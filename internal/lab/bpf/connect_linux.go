@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 )
 
 // A Connect translates Services when sockets connect, as Cilium does without kube-proxy. Its programs are attached to

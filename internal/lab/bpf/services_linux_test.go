@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"

@@ -4,11 +4,8 @@ package labtarget
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -19,18 +16,9 @@ import (
 // splitCPUs splits the CPUs that this process may use into a first half for clients and a second half for servers. A
 // single CPU is used for both.
 func splitCPUs() (client, server []int, err error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, nil, fmt.Errorf("read the CPUs that this process may use: %w", err)
-	}
-	var allowed []int
-	for i := range len(set) * strconv.IntSize {
-		if set.IsSet(i) {
-			allowed = append(allowed, i)
-		}
-	}
-	if len(allowed) < 2 {
-		return allowed, allowed, nil
+	allowed, err := machine.AllowedCPUs()
+	if err != nil || len(allowed) < 2 {
+		return allowed, allowed, err
 	}
 	return allowed[:len(allowed)/2], allowed[len(allowed)/2:], nil
 }

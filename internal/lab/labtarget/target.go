@@ -40,6 +40,10 @@ func New(spec result.Spec, config lab.Config) (targets.Target, error) {
 		client = client[:1]
 		server = client
 	}
+	here, err := local.New(result.Spec{Kind: "local", Text: "local:"}, config.Agent...)
+	if err != nil {
+		return nil, err
+	}
 	var storage targets.Target
 	if options.dir != "" {
 		if storage, err = local.Directory(options.dir); err != nil {
@@ -47,7 +51,7 @@ func New(spec result.Spec, config lab.Config) (targets.Target, error) {
 		}
 	}
 	return &labTarget{
-		storage: storage, config: config, datapath: datapath, topology: options.Topology, podMTU: plan.PodMTU,
+		storage: storage, machine: here, config: config, datapath: datapath, topology: options.Topology, podMTU: plan.PodMTU,
 		clientCPUs: client, serverCPUs: server, probed: map[result.Path]error{},
 	}, nil
 }
@@ -62,6 +66,7 @@ type labTarget struct {
 	lab                    *lab.Lab
 	probed                 map[result.Path]error // paths that were probed: nil, or why one is not supported
 	storage                targets.Target        // the directory of the option dir; nil: none
+	machine                targets.Target        // this one, for cases about it
 	claim                  *targets.MachineClaim
 }
 
@@ -83,11 +88,13 @@ func (l *labTarget) Begin(ctx context.Context, p targets.Plan) (warnings []strin
 			return nil, err
 		}
 	}
-	if !slices.ContainsFunc(p.Placements, func(p targets.Placement) bool { return p.Path != "" }) {
+	about := func(is func(targets.Placement) bool) bool { return slices.ContainsFunc(p.Placements, is) }
+	paths := about(func(p targets.Placement) bool { return p.Path != "" })
+	if !paths && !about(func(p targets.Placement) bool { return p.Machine }) {
 		return warnings, nil
 	}
-	if l.claim, warnings, err = targets.ClaimMachine(ctx, p); err != nil {
-		return nil, err
+	if l.claim, warnings, err = targets.ClaimMachine(ctx, p); err != nil || !paths {
+		return warnings, err
 	}
 	if err := l.start(); err != nil {
 		return nil, fmt.Errorf("the lab cannot be opened: %w; 'knotmeter doctor' says what it needs", err)
@@ -121,9 +128,11 @@ func (l *labTarget) Supports(p targets.Placement) error {
 	switch {
 	case p.Volume:
 		return l.supportsStorage(p)
+	case p.Machine:
+		return l.machine.Supports(p)
 	case p.Path == "":
-		return result.NotSupported("a lab is for network paths; applications are asked from local: or kube: targets, " +
-			"API servers from kube: targets")
+		return result.NotSupported("a lab is for network paths, and for this machine itself; applications are asked from " +
+			"local: or kube: targets, API servers from kube: targets")
 	}
 	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
 		return err
@@ -164,7 +173,8 @@ func (l *labTarget) supportsStorage(p targets.Placement) error {
 	return l.storage.Supports(p)
 }
 
-// Open makes a site of the lab for network cases, and one of the directory for storage cases.
+// Open makes a site of the lab for network cases, one of the directory for storage cases, and one of this machine for
+// cases about it: a lab only separates networks, so its CPUs and memory are this machine's.
 func (l *labTarget) Open(ctx context.Context, placements []targets.Placement) (targets.Site, error) {
 	if err := ctx.Err(); err != nil {
 		return targets.Site{}, err
@@ -200,18 +210,21 @@ type part struct {
 
 // parts groups the supported placements by the part that opens them. Places that are not supported get their error.
 func (l *labTarget) parts(placements []targets.Placement, places []targets.Place) []part {
-	network, storage := part{open: l.openNetwork}, part{}
+	network, storage, itself := part{open: l.openNetwork}, part{}, part{open: l.machine.Open}
 	for i, p := range placements {
 		if places[i].Err = l.Supports(p); places[i].Err != nil {
 			continue
 		}
 		of := &network
-		if p.Volume {
+		switch {
+		case p.Volume:
 			of, storage.open = &storage, l.storage.Open
+		case p.Machine:
+			of = &itself
 		}
 		of.placements, of.indexes = append(of.placements, p), append(of.indexes, i)
 	}
-	return slices.DeleteFunc([]part{network, storage}, func(of part) bool { return len(of.placements) == 0 })
+	return slices.DeleteFunc([]part{network, storage, itself}, func(of part) bool { return len(of.placements) == 0 })
 }
 
 // openNetwork opens a site of the lab. A host in several places has one agent; its CPUs depend on its end of the path
@@ -254,7 +267,7 @@ func (l *labTarget) Close() error {
 	if l.lab != nil {
 		network = l.lab.Close()
 	}
-	return errors.Join(storage, network)
+	return errors.Join(storage, network, l.machine.Close())
 }
 
 // A siteHost is a host of a site.

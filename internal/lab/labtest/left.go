@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/cgroup"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/knotmeter/knotmeter/internal/machine"
 )
 
 func TestPacer(t *testing.T) {
@@ -387,32 +389,10 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-const statText = `cpu  10 20 30 40 50 60 70 80 0 0
-cpu0 1 2 3 4 5 6 7 8 0 0
-cpu12 100 0 0 300 0 0 0 0 0 0
-intr 12345 0
-ctxt 99
-`
-
-func TestParseStat(t *testing.T) {
-	stat, err := ParseStat(strings.NewReader(statText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(stat) != 2 || stat[0][SoftIRQ] != 0.07 || stat[0][Steal] != 0.08 ||
-		stat[12].Busy() != 1 || stat[12].Sum() != 4 {
-		t.Errorf("%v", stat)
-	}
-	for _, bad := range []string{"", "cpu 1 2", "cpu0 1 2 3\n", "cpu0 1 2 3 4 5 6 7 x\n", "cpux 1 2 3 4 5 6 7 8\n"} {
-		if _, err := ParseStat(strings.NewReader(bad)); !errors.Is(err, errStat) {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-}
-
 func TestCost(t *testing.T) {
-	before := Stat{0: Times{User: 1}, 1: Times{System: 1, Idle: 1}}
-	after := Stat{0: Times{User: 1.5, SoftIRQ: 0.25, Idle: 0.25}, 1: Times{System: 1.1, Idle: 1.9}}
+	before := machine.CPUStat{0: {machine.User: 1}, 1: {machine.System: 1, machine.Idle: 1}}
+	after := machine.CPUStat{0: {machine.User: 1.5, machine.SoftIRQ: 0.25, machine.Idle: 0.25},
+		1: {machine.System: 1.1, machine.Idle: 1.9}}
 	c := Cost{Window: 1, Idle: 0.1}
 	c.setTimes(before, after)
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
@@ -471,16 +451,6 @@ func TestParseMeminfo(t *testing.T) {
 			t.Errorf("%q gives %g bytes, want %g", text, got, want)
 		}
 	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add(statText)
-	f.Fuzz(func(t *testing.T, text string) {
-		stat, err := ParseStat(strings.NewReader(text))
-		if (err == nil) != (len(stat) > 0) || err != nil && !errors.Is(err, errStat) {
-			t.Errorf("%v, %v", stat, err)
-		}
-	})
 }
 
 func TestFlows(t *testing.T) {

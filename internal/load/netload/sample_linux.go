@@ -19,7 +19,7 @@ import (
 // A snapshot holds the kernel's counters at one moment.
 type snapshot struct {
 	at        time.Time
-	stat      Stat
+	stat      machine.CPUStat
 	usage     unix.Rusage
 	throttled int64
 	memory    float64         // bytes in use; 0: not known
@@ -32,12 +32,8 @@ type snapshot struct {
 // network counters.
 func takeSnapshot(senders []*worker, count bool) (snapshot, error) {
 	l := snapshot{at: time.Now(), throttled: machine.Throttled(), memory: usedMemory()}
-	file, err := os.Open("/proc/stat")
-	if err != nil {
-		return l, fmt.Errorf("read the CPU's times: %w", err)
-	}
-	defer file.Close()
-	if l.stat, err = ParseStat(file); err != nil {
+	var err error
+	if l.stat, err = machine.ReadCPUStat(); err != nil {
 		return l, err
 	}
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &l.usage); err != nil {

@@ -136,8 +136,8 @@ func (k *kubeTarget) Supports(p targets.Placement) error {
 
 // checkPlacement returns an error for what the options or earlier runs rule out, without asking the cluster.
 func (k *named) checkPlacement(p targets.Placement) error {
-	return cmp.Or(p.Check(), k.checkPath(p.Path), k.checkProbed(p), k.options.Vault.Supports(vault.Here(), p),
-		k.checkProgram(p.Program))
+	return cmp.Or(p.Check(), k.checkPath(p.Path), k.checkProbed(p), k.checkMachine(p),
+		k.options.Vault.Supports(vault.Here(), p), k.checkProgram(p.Program))
 }
 
 // checkProbed returns an error if p needs pods that answer probes and the options provide no such pods with the agent's
@@ -151,6 +151,14 @@ func (k *named) checkProbed(p targets.Placement) error {
 	case k.options.Inject:
 		return result.NotSupported("what changes are seen by are pods that answer with the agent's image, and with " +
 			"inject=yes theirs has no agent; name an image with one")
+	}
+	return nil
+}
+
+// checkMachine returns an error if p is about a node and the client is not on one.
+func (k *named) checkMachine(p targets.Placement) error {
+	if p.Machine && k.options.Here {
+		return result.NotSupported("a node is measured from a pod on it, and vantage=here is this machine; leave it out")
 	}
 	return nil
 }

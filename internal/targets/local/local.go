@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package local provides this machine as a target: local:<dir> measures storage without a cluster, and local: is a
-// client of applications.
+// Package local provides this machine as a target: local:<dir> measures storage without a cluster, and local: measures
+// the machine itself and is a client of applications.
 //
 // Runs work in a new directory within <dir>, which is removed afterwards. [Clean] finds the directories of killed
 // programs by their names.
@@ -27,6 +27,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
@@ -60,6 +61,8 @@ type localTarget struct {
 	agent     []string       // command line of the agent
 	size      int64          // usable bytes; 0: half of the free space, up to maxDefaultSize
 	fresh     bool           // each site has a new working directory
+	limit     cpuLimit       // of all that runs start
+	group     *group         // control group with that limit; nil until a site needs it
 	claim     *targets.MachineClaim
 	sharedDir *workDir // of all sites, unless fresh; nil until one needs it
 }
@@ -73,8 +76,8 @@ func (d *localTarget) Supports(p targets.Placement) error {
 	case p.Path == "" && !p.Volume && !p.AsksAPI:
 		return d.supportsClient(p)
 	case !p.Volume:
-		return result.NotSupported("this machine is a place for storage and to ask applications from, " +
-			"and for nothing else; network paths without a cluster are lab:")
+		return result.NotSupported("this machine is measured itself, with its storage, and asks applications, " +
+			"and nothing else; network paths without a cluster are lab:")
 	case d.path == "":
 		return result.NotSupported("which directory? for example local:/var/tmp")
 	}
@@ -133,7 +136,20 @@ func (d *localTarget) Begin(ctx context.Context, p targets.Plan) (warnings []str
 	if len(p.Placements) > 0 {
 		d.claim, warnings, err = targets.ClaimMachine(ctx, p)
 	}
+	if err == nil {
+		err = d.makeGroup()
+	}
 	return warnings, err
+}
+
+// makeGroup makes the control group of the limit, if there is one and it was not made before.
+func (d *localTarget) makeGroup() (err error) {
+	if d.limit.milli > 0 && d.group == nil {
+		if d.group, err = newGroup(d.limit.milli); err != nil {
+			err = fmt.Errorf("cpu-limit=%s: %w", d.limit.text, err)
+		}
+	}
+	return err
 }
 
 // usable returns how many bytes a run may use.
@@ -163,11 +179,12 @@ func (d *localTarget) Facts(context.Context) ([]result.Fact, error) {
 	if n, err := d.usable(); err == nil {
 		used = unit.Format(float64(n), unit.Byte)
 	}
+	facts := []result.Fact{{Name: "kind", Value: "local"}, {Name: "cpu-limit", Value: cmp.Or(d.limit.text, "none")}}
 	if d.path == "" {
-		return append([]result.Fact{{Name: "kind", Value: "local"}}, machine.Facts()...), nil
+		return append(facts, machine.Facts()...), nil
 	}
-	facts := []result.Fact{{Name: "kind", Value: "local"}, {Name: "directory", Value: d.path},
-		{Name: "volume-used", Value: used}, {Name: "volume-file", Value: files}}
+	facts = append(facts, result.Fact{Name: "directory", Value: d.path}, result.Fact{Name: "volume-used", Value: used},
+		result.Fact{Name: "volume-file", Value: files})
 	return append(append(facts, machine.Volume(d.path)...), machine.Facts()...), nil
 }
 
@@ -176,7 +193,10 @@ func (d *localTarget) Open(ctx context.Context, placements []targets.Placement) 
 	if ctx.Err() != nil {
 		return targets.Site{}, ctx.Err()
 	}
-	here := host.NewScoped(host.NewLocal("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...))
+	if err := d.makeGroup(); err != nil {
+		return targets.Site{}, err
+	}
+	here := host.NewScoped(d.host())
 	agents := agent.NewPool()
 	client := agents.On(here)
 	var work *workDir
@@ -196,7 +216,8 @@ func (d *localTarget) Open(ctx context.Context, placements []targets.Placement) 
 			}
 		}
 		if place.Err == nil {
-			place.Client, place.Shared = client, true
+			place.Client, place.Shared, place.CPULimit = client, true, d.limit.text
+			place.Warnings = append(place.Warnings, d.limit.warnings()...)
 		}
 		site.Places = append(site.Places, place)
 	}
@@ -209,6 +230,46 @@ func (d *localTarget) Open(ctx context.Context, placements []targets.Placement) 
 		return nil
 	}
 	return site, nil
+}
+
+// host returns this machine, limited if there is a limit.
+func (d *localTarget) host() host.Host {
+	const name = "local"
+	here := host.NewLocal(name, netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...)
+	if d.group == nil {
+		return here
+	}
+	return &limited{Host: here, group: d.group, agent: d.agent}
+}
+
+// warnings returns what a reader of limited results should know.
+func (l cpuLimit) warnings() []result.Warning {
+	if l.milli == 0 {
+		return nil
+	}
+	return []result.Warning{{Code: result.CPULimitSet, Text: "the runs have a CPU limit of " + l.text +
+		" by cpu-limit=: it is part of what was measured"}}
+}
+
+// A limited host starts every command in a control group.
+type limited struct {
+	host.Host
+	group *group
+	agent []string // command line of the agent
+}
+
+// Run runs c as the host does.
+func (l *limited) Run(ctx context.Context, c host.Cmd) error {
+	args := c.Argv(l.agent...)
+	if len(args) == 0 {
+		return l.Host.Run(ctx, c)
+	}
+	program, err := exec.LookPath(args[0])
+	if err != nil {
+		return fmt.Errorf("on %s: %s: %w", l.Name(), args[0], host.ErrNoCommand)
+	}
+	c.Args = slices.Concat([]string{l.agent[0], remote.EnterCommand, l.group.Dir(), program}, args[1:])
+	return l.Host.Run(ctx, c)
 }
 
 // hostVolume returns a working directory as the volume of runs, which keeps their files.
@@ -269,13 +330,17 @@ func (d *localTarget) workDir() (*workDir, error) {
 	return d.sharedDir, err
 }
 
-// Close removes the shared working directory and ends the claim.
+// Close removes the control group and the shared working directory, and ends the claim.
 func (d *localTarget) Close() error {
 	defer d.claim.Close() // ignore errors: the lock ends with the process
-	if d.sharedDir == nil {
-		return nil
+	var errs []error
+	if d.group != nil {
+		errs = append(errs, d.group.Close())
 	}
-	return d.sharedDir.remove()
+	if d.sharedDir != nil {
+		errs = append(errs, d.sharedDir.remove())
+	}
+	return errors.Join(errs...)
 }
 
 // A workDir is a directory that runs may fill, locked by the process that made it.

@@ -52,6 +52,21 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestMachine checks the conformance of this machine as a target that is measured itself.
+func TestMachine(t *testing.T) {
+	targettest.Suite(t, targettest.Config{
+		New: func(t *testing.T) targets.Target {
+			d, err := New(result.SpecOf("local:"), "no-agent")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Offers: []targets.Placement{{Machine: true}},
+		Left:   func(*testing.T) []string { return nil },
+	})
+}
+
 func TestSpecs(t *testing.T) {
 	for text, want := range map[string]string{
 		"local:":                       "",
@@ -66,6 +81,12 @@ func TestSpecs(t *testing.T) {
 		"local:/tmp?volume=old":        "it is reuse",
 		"local:/tmp?ip=6":              `no option "ip"`,
 		"local:/tmp?size=4GiB&label=x": "",
+		"local:?cpu-limit=950m":        "",
+		"local:/tmp?cpu-limit=1.5":     "",
+		"local:?cpu-limit=9m":          "from 10m",
+		"local:?cpu-limit=0.9505":      "from 10m",
+		"local:?cpu-limit=95%":         "from 10m",
+		"local:?cpu-limit=NaN":         "from 10m",
 	} {
 		spec, err := result.ParseSpec(text)
 		if err != nil {

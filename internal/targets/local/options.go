@@ -5,10 +5,13 @@ package local
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
@@ -17,7 +20,7 @@ import (
 )
 
 // settings are all options of a local target.
-var settings = slices.Concat(storageSettings,
+var settings = slices.Concat(storageSettings, cpuSettings,
 	targets.Within(func(d *localTarget) *vault.Instance { return &d.vault }, vault.Settings()))
 
 // storageSettings are the options about a directory.
@@ -29,6 +32,42 @@ var storageSettings = []targets.Setting[localTarget]{
 		Name: "volume", Example: "reuse",
 		Help: "reuse: one file for all blocks, written once; fresh: a new file in each block",
 	}, func(d *localTarget) *bool { return &d.fresh }, targets.Choice("reuse", "fresh")),
+}
+
+// cpuSettings are the options about the CPU time of what runs.
+var cpuSettings = []targets.Setting[localTarget]{
+	targets.NewSetting(targets.Option{
+		Name: "cpu-limit", Example: "950m",
+		Help: "CPU time that runs may use, as a pod's limit: 2 is two CPUs, 950m 95 % of one; it needs root (default: none)",
+	}, func(d *localTarget) *cpuLimit { return &d.limit }, parseCPULimit),
+}
+
+// A cpuLimit is a limit on CPU time; the zero value is none.
+type cpuLimit struct {
+	text  string
+	milli int // thousandths of a CPU
+}
+
+// Limits of a cpuLimit: the kernel counts in periods of 100 ms and accepts quotas from 1 ms on.
+const (
+	minMilliCPUs = 10
+	maxMilliCPUs = 1_000_000
+)
+
+// parseCPULimit parses a number of CPUs as Kubernetes writes it: 2, 0.95, 950m.
+func parseCPULimit(value string) (cpuLimit, error) {
+	number, milli := strings.CutSuffix(value, "m")
+	scale := 1000.0
+	if milli {
+		scale = 1
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	whole := math.Round(n * scale) // 0.57 times 1000 may differ slightly from 570
+	if err != nil || !(whole >= minMilliCPUs && whole <= maxMilliCPUs) || math.Abs(n*scale-whole) > 1e-6 {
+		return cpuLimit{}, fmt.Errorf("it is a number of CPUs from %dm to %d, such as 950m or 2", minMilliCPUs,
+			maxMilliCPUs/1000)
+	}
+	return cpuLimit{value, int(whole)}, nil
 }
 
 // Options returns the options of a local target.

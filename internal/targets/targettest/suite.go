@@ -105,6 +105,8 @@ func nameOf(p targets.Placement) string {
 		return "a volume"
 	case p.AsksAPI:
 		return "an API server"
+	case p.Machine:
+		return "a machine"
 	case p.Application != "":
 		return "the application " + p.Application
 	case p.Path == "":

@@ -9,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -326,13 +327,13 @@ func modes(m *builder, c netload.Cost, side string) {
 		return
 	}
 	m.Add(metric.CPUBusy+side, c.Machine.Busy()/all)
-	m.Add(metric.CPUUser+side, (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
-	m.Add(metric.CPUSystem+side, c.Machine[netload.System]/all)
-	m.Add(metric.CPUIOWait+side, c.Machine[netload.IOWait]/all)
-	m.Add(metric.CPUIRQ+side, c.Machine[netload.IRQ]/all)
-	m.Add(metric.CPUSoftIRQ+side, c.Machine[netload.SoftIRQ]/all)
-	m.Add(metric.CPUSteal+side, c.Machine[netload.Steal]/all)
-	m.Add(metric.CPUIdle+side, c.Machine[netload.Idle]/all)
+	m.Add(metric.CPUUser+side, (c.Machine[machine.User]+c.Machine[machine.Nice])/all)
+	m.Add(metric.CPUSystem+side, c.Machine[machine.System]/all)
+	m.Add(metric.CPUIOWait+side, c.Machine[machine.IOWait]/all)
+	m.Add(metric.CPUIRQ+side, c.Machine[machine.IRQ]/all)
+	m.Add(metric.CPUSoftIRQ+side, c.Machine[machine.SoftIRQ]/all)
+	m.Add(metric.CPUSteal+side, c.Machine[machine.Steal]/all)
+	m.Add(metric.CPUIdle+side, c.Machine[machine.Idle]/all)
 	m.Add(metric.CPUIdleLevel+side, c.Idle/float64(c.CPUs))
 }
 

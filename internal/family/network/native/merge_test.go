@@ -14,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/load/netload"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/profile"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -38,7 +39,7 @@ func base(t *testing.T, w netload.Spec) sides {
 	}
 	cost := netload.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1,
 		AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1, Memory: 2e9, IdleMemory: 1.5e9,
-		Machine: netload.Times{netload.User: 0.1, netload.System: 0.6, netload.SoftIRQ: 0.4, netload.Idle: 0.9}}
+		Machine: machine.CPUTimes{machine.User: 0.1, machine.System: 0.6, machine.SoftIRQ: 0.4, machine.Idle: 0.9}}
 	side := func(role netload.Role, cpu int) netload.Report {
 		return netload.Report{Role: role, Version: "v1 go1", Window: 1, Cost: cost, ReceivedAll: true,
 			Threads: []netload.Thread{{Work: "tcp-stream", Pinned: cpu,

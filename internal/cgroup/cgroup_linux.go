@@ -29,6 +29,11 @@ func New() (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newGroup(parent, Mark)
+}
+
+// newGroup makes a group below another one.
+func newGroup(parent, mark string) (*Group, error) {
 	dir, err := os.MkdirTemp(parent, Prefix)
 	if err != nil {
 		return nil, explainDenied(parent, err)
@@ -38,7 +43,7 @@ func New() (*Group, error) {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
 	// The group is marked only once it is locked, so that no other process removes it as a leftover in between.
-	if err := unix.Setxattr(dir, Mark, []byte("lab"), unix.XATTR_CREATE); err != nil {
+	if err := unix.Setxattr(dir, mark, []byte("knotmeter"), unix.XATTR_CREATE); err != nil {
 		return nil, errors.Join(explainDenied(parent, err), g.Close())
 	}
 	return g, nil
@@ -157,24 +162,36 @@ func (g *Group) remove() error {
 	return fmt.Errorf("removing the control group %s: %w", g.dir, err)
 }
 
-// Clean removes the groups whose holder has ended and for which takes returns true, with all processes in them, and
+// Clean removes the groups whose maker has ended and for which takes returns true, with all processes in them, and
 // returns their directories. It does not touch groups with such a name but without the mark, and passes those to
 // onSpared.
 func Clean(mayRemove func(dir string) bool, onSpared func(dir string)) ([]string, error) {
-	m, err := mountedHierarchy()
-	if errors.Is(err, result.ErrNotSupported) {
-		return nil, nil // then there are no groups
-	}
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("which control groups are mounted: %w", err)
 	}
 	var removed []string
 	var errs []error
-	err = filepath.WalkDir(m.Point, func(dir string, d fs.DirEntry, err error) error {
+	if m, err := findMount(string(mountinfo)); err == nil {
+		removed, err = cleanIn(m.Point, Mark, mayRemove, onSpared)
+		errs = append(errs, err)
+	}
+	if m, ok := findCPUMount(string(mountinfo)); ok {
+		more, err := cleanIn(m.Point, privilegedMark, mayRemove, onSpared)
+		removed, errs = append(removed, more...), append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// cleanIn removes groups of one hierarchy.
+func cleanIn(top, mark string, mayRemove func(dir string) bool, onSpared func(dir string)) ([]string, error) {
+	var removed []string
+	var errs []error
+	err := filepath.WalkDir(top, func(dir string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || !strings.HasPrefix(d.Name(), Prefix) { // groups may disappear meanwhile
 			return nil
 		}
-		if _, err := unix.Getxattr(dir, Mark, nil); err != nil {
+		if _, err := unix.Getxattr(dir, mark, nil); err != nil {
 			if !errors.Is(err, unix.ENOENT) {
 				onSpared(dir)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-func newGroup(t *testing.T) *Group {
+func makeGroup(t *testing.T) *Group {
 	t.Helper()
 	g, err := New()
 	if errors.Is(err, result.ErrNotSupported) {
@@ -36,7 +36,7 @@ func checkGone(t *testing.T, g *Group) {
 }
 
 func TestPlaceAndClose(t *testing.T) {
-	g := newGroup(t)
+	g := makeGroup(t)
 	cmd := exec.Command("sleep", "60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	g.Place(cmd.SysProcAttr)
@@ -57,7 +57,7 @@ func TestPlaceAndClose(t *testing.T) {
 }
 
 func TestLeftovers(t *testing.T) {
-	alive, dead := newGroup(t), newGroup(t)
+	alive, dead := makeGroup(t), makeGroup(t)
 	defer alive.Close()
 	dead.file.Close() // as the kernel does for a killed process
 	spares := func(dir string) {
@@ -83,7 +83,7 @@ func TestLeftovers(t *testing.T) {
 // TestCleanSparesOthers checks that another program's group with such a name, as of knotmeter-nightly.service, is left
 // alone, but that a leftover of this program in it is removed.
 func TestCleanSparesOthers(t *testing.T) {
-	left := newGroup(t)
+	left := makeGroup(t)
 	other, err := os.MkdirTemp(filepath.Dir(left.Dir()), Prefix+"*.service")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package agentprogram
+
+import "errors"
+
+// enterGroup returns an error: this system has no control groups.
+func enterGroup([]string) error { return errors.New("control groups need Linux") }

@@ -1,0 +1,135 @@
+// Package program carries out workloads of compute with the benchmark programs of other projects: it runs a warm-up and
+// a measurement on a host, each for whole seconds, and makes a result of what the program printed. The tools that use
+// it describe their program by a [Method].
+//
+// None of these programs leaves out a warm-up of its own, so the warm-up is the same command, run before, whose output
+// is not used.
+package program
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/compute"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Method is how a program carries out a workload. Its functions are pure.
+type Method struct {
+	Program string   // first word of the commands
+	Version []string // arguments with which the program prints its version; nil: the measurement's output has it
+	// Command returns the arguments of a measurement, which has so many parts, each of these seconds.
+	Command func(cpus, seconds int) []string
+	Parts   int // 0 means 1
+	// Parse reads what a measurement of these seconds printed, first on standard output and then on standard error, which
+	// programs use one for the other.
+	Parse func(printed []byte, seconds int) (Figures, error)
+	Facts []result.Fact // the settings that the figures depend on
+}
+
+// Figures is what a program reports of a measurement.
+type Figures struct {
+	Version   string    // empty: it does not report that
+	Seconds   float64   // how long it took
+	PerSecond float64   // the workload's metric: operations or bytes per second of all CPUs together
+	Steps     []float64 // the same of each second
+	// Step is the resolution of PerSecond as a fraction, such as a tick of the program's clock; 0: not known.
+	Step float64
+}
+
+// Supports returns nil, or an error that wraps result.ErrNotSupported, if w uses CPUs that only a tool can use that
+// chooses them.
+func Supports(name string, w compute.Workload) error {
+	if w.CPUs == compute.OneCore {
+		return result.NotSupported(fmt.Sprintf("%s takes a number of CPUs and does not choose them by core: give cpus=2, or "+
+			"cpus=all", name))
+	}
+	return nil
+}
+
+// Metrics returns the metrics of a run of w: only the one that verdicts are about.
+func Metrics(w family.Workload) []metric.Metric { return metric.Of("", w.Traits().Metric) }
+
+// Run carries out w once on a host. It returns the evidence with an error, too.
+func Run(
+	ctx context.Context, h host.Host, w compute.Workload, times family.Times, by Method,
+) (result.Measurement, error) {
+	r := &run{program: by.Program, host: h}
+	b := family.NewBuilder(Metrics(w))
+	err := r.measure(ctx, b, w, times, by)
+	b.Raw = r.evidence()
+	return b.Measurement, err
+}
+
+// measure runs the commands of a method and builds the measurement.
+func (r *run) measure(
+	ctx context.Context, b *family.Builder, w compute.Workload, times family.Times, by Method,
+) error {
+	cpus, err := numberOfCPUs(ctx, r.host, w)
+	if err != nil {
+		return err
+	}
+	var version []byte
+	if by.Version != nil {
+		if version, err = r.output(ctx, "version", 0, by.Version); err != nil {
+			return err
+		}
+	}
+	warmup, window := wholeSeconds(times)
+	takes := func(seconds int) time.Duration { return time.Duration(seconds*max(by.Parts, 1)) * time.Second }
+	if warmup > 0 {
+		if _, err := r.output(ctx, "warmup", takes(warmup), by.Command(cpus, warmup)); err != nil {
+			return err
+		}
+	}
+	out, err := r.output(ctx, by.Program, takes(window), by.Command(cpus, window))
+	if err != nil {
+		return err
+	}
+	f, err := by.Parse(out, window)
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", by.Program, r.host.Name(), err)
+	}
+	b.Window = f.Seconds
+	if b.Window < fullWindow*float64(window) {
+		b.Refuse(result.ShortWindow, "%s measured for %.3g s and not for %d s", by.Program, b.Window, window)
+	}
+	of := w.Traits().Metric
+	b.Add(of, f.PerSecond)
+	for i := range b.Values {
+		b.Values[i].Step = f.Step
+	}
+	b.Steps(of, 1, f.Steps)
+	b.Fact("tool.version", family.OrUnknown(string(version)+f.Version))
+	b.Fact("cpus", strconv.Itoa(cpus))
+	b.Facts = append(append(b.Facts, by.timeFacts(times)...), by.Facts...)
+	return nil
+}
+
+// timeFacts returns facts about how long the program ran.
+func (m Method) timeFacts(asked family.Times) []result.Fact {
+	warmup, window := wholeSeconds(asked)
+	facts := []result.Fact{{Name: "tool.window", Value: fmt.Sprintf("%ds", window)},
+		{Name: "tool.warmup", Value: fmt.Sprintf("%ds, by the same command before", warmup)}}
+	if asked.Window != time.Duration(window)*time.Second || asked.Warmup != time.Duration(warmup)*time.Second {
+		text := fmt.Sprintf("window of %s and warm-up of %s, to whole seconds as %s wants them", asked.Window, asked.Warmup,
+			m.Program)
+		facts = append(facts, result.Fact{Name: "tool.rounded", Value: text})
+	}
+	return facts
+}
+
+// fullWindow is the smallest valid share of the window.
+const fullWindow = 0.95
+
+// wholeSeconds returns the warm-up and the window in whole seconds. It rounds up: a shorter window than requested would
+// be a different experiment. The window has at least one second.
+func wholeSeconds(t family.Times) (warmup, window int) {
+	up := func(d time.Duration) int { return int((max(d, 0) + time.Second - 1) / time.Second) }
+	return up(t.Warmup), max(up(t.Window), 1)
+}

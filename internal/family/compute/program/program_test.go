@@ -1,0 +1,166 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/compute"
+	"github.com/knotmeter/knotmeter/internal/family/familytest"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A fakeHost is a host in memory that runs a function instead of commands.
+type fakeHost struct {
+	run func(ctx context.Context, c host.Cmd) error
+	ran []string
+}
+
+func (*fakeHost) Name() string     { return "node1" }
+func (*fakeHost) Addr() netip.Addr { return netip.Addr{} }
+func (*fakeHost) CPUs() []int      { return nil }
+func (f *fakeHost) Run(ctx context.Context, c host.Cmd) error {
+	f.ran = append(f.ran, c.String())
+	return f.run(ctx, c)
+}
+
+func prints(stdout string, err error) func(context.Context, host.Cmd) error {
+	return func(_ context.Context, c host.Cmd) error {
+		fmt.Fprint(c.Stdout, stdout)
+		return err
+	}
+}
+
+var errParse = errors.New("not a number")
+
+// meter is a program that prints a number.
+func meter() Method {
+	return Method{
+		Program: "meter", Version: []string{"-v"},
+		Command: func(cpus, seconds int) []string { return []string{strconv.Itoa(cpus), strconv.Itoa(seconds)} },
+		Parse: func(stdout []byte, seconds int) (Figures, error) {
+			v, err := strconv.ParseFloat(string(stdout), 64)
+			if err != nil {
+				return Figures{}, errParse
+			}
+			return Figures{PerSecond: v, Seconds: float64(seconds), Steps: []float64{v}, Step: 0.01}, nil
+		},
+		Facts: []result.Fact{{Name: "meter.size", Value: "3"}},
+	}
+}
+
+func workload(t *testing.T, text string) compute.Workload {
+	t.Helper()
+	w, err := compute.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestRun(t *testing.T) {
+	h := &fakeHost{run: prints("7", nil)}
+	w := workload(t, "sysbench-cpu")
+	times := family.Times{Warmup: 50 * time.Millisecond, Window: 1500 * time.Millisecond}
+	m, err := Run(t.Context(), h, w, times, meter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range append(familytest.Check(w, m), familytest.Unlisted(Metrics(w), m)...) {
+		t.Error(problem)
+	}
+	if got, want := strings.Join(h.ran, ", "), "meter -v, meter 1 1, meter 1 2"; got != want {
+		t.Errorf("%s ran, want %s", got, want)
+	}
+	if v, _ := (result.Run{Values: m.Values}).Value("rate"); v.Number != 7 || v.Step != 0.01 || m.Window != 2 {
+		t.Errorf("%+v in %g s", v, m.Window)
+	}
+	for name, want := range map[string]string{
+		"tool.version": "7", "tool.window": "2s", "tool.warmup": "1s, by the same command before", "meter.size": "3",
+		"tool.rounded": "window of 1.5s and warm-up of 50ms, to whole seconds as meter wants them", "cpus": "1",
+	} {
+		if got := result.FactOf(m.Facts, name); got != want {
+			t.Errorf("fact %s is %q, want %q", name, got, want)
+		}
+	}
+	h.ran = nil
+	m, err = Run(t.Context(), h, w, family.Times{Window: time.Second}, meter())
+	if err != nil || len(h.ran) != 2 || result.FactOf(m.Facts, "tool.rounded") != "" {
+		t.Errorf("without a warm-up and rounding: %v ran, facts %v, %v", h.ran, m.Facts, err)
+	}
+}
+
+// TestShortWindow checks that a run does not count if the program ended early.
+func TestShortWindow(t *testing.T) {
+	by := meter()
+	by.Parse = func([]byte, int) (Figures, error) { return Figures{PerSecond: 1, Seconds: 0.5}, nil }
+	m, err := Run(t.Context(), &fakeHost{run: prints("", nil)}, workload(t, "sysbench-cpu"), family.Times{}, by)
+	if err != nil || len(m.Invalid) != 1 || m.Invalid[0].Code != result.ShortWindow {
+		t.Errorf("%+v, %v", m.Invalid, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	exit := func(stderr string) error {
+		return &host.ExitError{Command: "meter 1 1", Host: "node1", Status: 1, Stderr: stderr}
+	}
+	for name, test := range map[string]struct {
+		run  func(context.Context, host.Cmd) error
+		want string
+		is   error
+	}{
+		"missing": {prints("", fmt.Errorf("x: %w", host.ErrNoCommand)), "meter is not on node1", result.ErrNotSupported},
+		"stderr":  {prints("1\n", exit("no memory")), "exit status 1: no memory", nil},
+		"stdout":  {prints("a\nFATAL: no memory\nb\n", exit("")), "exit status 1: FATAL: no memory", nil},
+		"last":    {prints("a\nb\n\n", exit("")), "exit status 1: b", nil},
+		"silent":  {prints("", exit("")), "it printed nothing", nil},
+		"output":  {prints("seven", nil), "meter on node1: not a number", errParse},
+	} {
+		m, err := Run(t.Context(), &fakeHost{run: test.run}, workload(t, "sysbench-cpu"), family.Times{}, meter())
+		if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(m.Raw) == 0 || !strings.HasPrefix(string(m.Raw[0].Data), "node1: meter -v\n") {
+			t.Errorf("%s: the evidence is %v", name, m.Raw)
+		}
+	}
+}
+
+// TestHangs checks that a program that does not end is ended.
+func TestHangs(t *testing.T) {
+	h := &fakeHost{run: func(ctx context.Context, _ host.Cmd) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := Run(ctx, h, workload(t, "sysbench-cpu"), family.Times{}, meter()); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := Run(t.Context(), h, workload(t, "sysbench-cpu"), family.Times{Window: time.Hour}, meter())
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != grace {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+func TestSupports(t *testing.T) {
+	for text, want := range map[string]bool{
+		"sort": true, "sort:cpus=7": true, "sort:cpus=all": true, "sort:cpus=core": false,
+	} {
+		if err := Supports("meter", workload(t, text)); (err == nil) != want ||
+			err != nil && !errors.Is(err, result.ErrNotSupported) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+//go:build unix
+
+// Package programtest tests the tools that use programs of other projects, on this machine and with the real programs.
+package programtest
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/agentprogram"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/compute"
+	"github.com/knotmeter/knotmeter/internal/family/familytest"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/targets"
+	"github.com/knotmeter/knotmeter/internal/targets/local"
+)
+
+// Main is TestMain of packages that use [Here]: it runs the tests, or the agent that hosts start as this program.
+func Main(m *testing.M) {
+	if len(os.Args) > 1 && slices.Contains([]string{remote.AgentCommand, remote.EnterCommand}, os.Args[1]) {
+		if err := agentprogram.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+			panic(err)
+		}
+		return
+	}
+	m.Run()
+}
+
+// Workload parses a workload.
+func Workload(t testing.TB, text string) compute.Workload {
+	t.Helper()
+	w, err := compute.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Here returns this machine with an agent. It skips the test if the machine lacks a program.
+func Here(t *testing.T, program string) *host.Local {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skip(host.Missing(program, "this machine"))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.NewLocal("here", netip.MustParseAddr("127.0.0.1"), nil, self, remote.AgentCommand)
+}
+
+// Suite runs the conformance suite of tools with these workloads on this machine.
+func Suite(t *testing.T, tool family.Tool, texts ...string) {
+	var list []family.Workload
+	for _, text := range texts {
+		list = append(list, Workload(t, text))
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	familytest.Suite(t, familytest.Config{
+		Tool: tool, Workloads: list,
+		Pair:    func(t *testing.T) host.Pair { return host.Pair{Client: Here(t, tool.Program(list[0]))} },
+		Running: func(t *testing.T) []string { return running(t, dir) },
+	})
+}
+
+// running lists the other processes that work in a directory. stress-ng's children keep that and their process group of
+// what they inherit, and clear their environment.
+func running(t *testing.T, dir string) []string {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, link := range links {
+		process := filepath.Dir(link)
+		if at, _ := os.Readlink(link); at == dir && process != "/proc/"+strconv.Itoa(os.Getpid()) {
+			command, _ := os.ReadFile(process + "/cmdline") // empty if it has just ended
+			found = append(found, strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// Reasons checks which workloads a tool supports: for each text, empty or a part of the reason why not.
+func Reasons(t *testing.T, tool family.Tool, reasons map[string]string) {
+	for text, want := range reasons {
+		err := tool.Supports(Workload(t, text))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v does not say %q", text, err, want)
+		}
+	}
+}
+
+// Quota checks that half of a CPU is measured as half as fast. It compares the best of some runs, because others who
+// use the CPU only make a run slower.
+func Quota(t *testing.T, tool family.Tool, text string) {
+	w := Workload(t, text)
+	hosts := []host.Host{Here(t, tool.Program(w)), limitedHost(t, "500m")}
+	best := make([]float64, len(hosts))
+	for range 4 {
+		for i, h := range hosts {
+			m, err := tool.Run(t.Context(), host.Pair{Client: h}, w, family.Times{Window: 2 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, _ := result.Run{Values: m.Values}.Value(w.Traits().Metric)
+			best[i] = max(best[i], v.Number)
+		}
+	}
+	// A window may have one more or one less of the 20 halves of a period of 100 ms.
+	if ratio := best[1] / best[0]; ratio < 0.46 || ratio > 0.54 {
+		t.Errorf("with half of a CPU it is %.3f times as fast: %g and %g", ratio, best[1], best[0])
+	}
+}
+
+// limitedHost returns this machine with a limit on CPU time. It skips the test if there can be none.
+func limitedHost(t *testing.T, limit string) host.Host {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := result.ParseSpec("local:?cpu-limit=" + limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := local.New(spec, self, remote.AgentCommand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, err := targets.OpenOne(t.Context(), target, targets.Placement{Machine: true})
+	if errors.Is(err, result.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(site.Close(context.Background()), target.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return site.Client
+}

@@ -1,0 +1,15 @@
+package sysbench
+
+import (
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/family/compute/program/programtest"
+)
+
+func TestMain(m *testing.M) { programtest.Main(m) }
+
+func TestConformance(t *testing.T) {
+	programtest.Suite(t, New(), "sysbench-cpu", "sysbench-memory:cpus=2", "sort")
+}
+
+func TestAccuracyQuota(t *testing.T) { programtest.Quota(t, New(), "sysbench-cpu") }

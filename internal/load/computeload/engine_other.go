@@ -1,0 +1,14 @@
+//go:build !linux
+
+package computeload
+
+import (
+	"context"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Run returns result.ErrNotSupported: it pins threads and reads the accounting of Linux.
+func Run(context.Context, Config) (Report, error) {
+	return Report{}, result.NotSupported("computations are measured on Linux")
+}
