@@ -95,7 +95,7 @@ cross:
 # reference programs, iperf3 as the second tool, fio for storage, a browser that shows the page, Prometheus' own
 # parser of what is written for it, shellcheck for the scripts of the GitHub action, and Debian's keys for releases.
 deps:
-	@.ci/packages gcc libc6-dev iperf3 fio chromium python3-prometheus-client shellcheck debian-archive-keyring
+	@.ci/packages gcc libc6-dev iperf3 fio haproxy chromium python3-prometheus-client shellcheck debian-archive-keyring
 
 # Tests on real clusters on this machine, which take root: all of them, whatever fails, with a list at the end. Tests wait
 # for pods most of the time, so there are two clusters side by side; what compares latencies or needs a prober that is on

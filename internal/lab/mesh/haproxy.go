@@ -26,14 +26,7 @@ defaults
 `)
 	fmt.Fprintf(&b, "frontend pods\n\tbind 0.0.0.0:%d transparent\n\tbind [::]:%[1]d transparent v6only\n", n.Redirect)
 	for _, p := range n.Peers {
-		var words []string
-		for _, network := range p.Pods {
-			words = append(words, network.String())
-		}
-		for _, service := range p.Services {
-			words = append(words, service.String())
-		}
-		fmt.Fprintf(&b, "\tuse_backend %s if { dst %s }\n", p.Name, strings.Join(words, " "))
+		fmt.Fprintf(&b, "\tuse_backend %s if { dst %s }\n", p.Name, strings.ReplaceAll(joined(p.Serves), ",", " "))
 		fmt.Fprintf(&backends, "backend %s\n\tserver proxy %s source %s send-proxy-v2 %s verifyhost %[1]s\n",
 			p.Name, p.Proxy, n.Listen.Addr(), secured)
 	}

@@ -18,12 +18,11 @@ func testNode() Node {
 	}
 	return Node{
 		Name: "node1", Listen: netip.MustParseAddrPort("10.244.1.1:15008"), Redirect: 15001,
-		Pods: prefixes("10.244.1.0/24", "fd00:244:0:1::/64"),
+		Serves: prefixes("10.244.1.0/24", "fd00:244:0:1::/64", "10.96.0.1/32"),
 		Peers: []Peer{
 			{Name: "node2", Proxy: netip.MustParseAddrPort("10.244.2.1:15008"),
-				Pods:     prefixes("10.244.2.0/24", "fd00:244:0:2::/64"),
-				Services: []netip.Addr{netip.MustParseAddr("10.96.0.3"), netip.MustParseAddr("fd00:96::3")}},
-			{Name: "node3", Proxy: netip.MustParseAddrPort("10.244.3.1:15008"), Pods: prefixes("10.244.3.0/24")},
+				Serves: prefixes("10.244.2.0/24", "fd00:244:0:2::/64", "10.96.0.3/32", "fd00:96::3/128")},
+			{Name: "node3", Proxy: netip.MustParseAddrPort("10.244.3.1:15008"), Serves: prefixes("10.244.3.0/24")},
 		},
 	}
 }

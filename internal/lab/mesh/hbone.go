@@ -103,12 +103,12 @@ func serve(config net.ListenConfig, network, address string, handle func(*net.TC
 func (p *proxy) fromPod(c *net.TCPConn) {
 	destination := c.LocalAddr().(*net.TCPAddr).AddrPort()
 	destination = netip.AddrPortFrom(destination.Addr().Unmap(), destination.Port())
-	if contains(p.node.Pods, destination.Addr()) {
+	if contains(p.node.Serves, destination.Addr()) {
 		relay(c, destination)
 		return
 	}
 	for i, peer := range p.node.Peers {
-		if !contains(peer.Pods, destination.Addr()) {
+		if !contains(peer.Serves, destination.Addr()) {
 			continue
 		}
 		if st, err := p.pools[i].open(destination.String()); err == nil {
@@ -161,11 +161,11 @@ func (p *proxy) fromPeer(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// accept connects a peer's stream to a pod of this node, and to nothing else.
+// accept connects a peer's stream to what this node serves, and to nothing else.
 func (p *proxy) accept(st *stream, destination string) {
 	to, err := netip.ParseAddrPort(destination)
-	if err == nil && !contains(p.node.Pods, to.Addr()) {
-		err = errors.New("not a pod of this node")
+	if err == nil && !contains(p.node.Serves, to.Addr()) {
+		err = errors.New("this node does not serve it")
 	}
 	var c *net.TCPConn
 	if err == nil {

@@ -12,24 +12,23 @@ type Node struct {
 	Name     string         // of its identity
 	Listen   netip.AddrPort // for other proxies; connections to them have this source address
 	Redirect uint16         // port to which the node redirects its pods' connections, each at its own destination
-	Pods     []netip.Prefix // of the node itself
+	Serves   []netip.Prefix // its pods, and the Services whose endpoints they are
 	Peers    []Peer
 }
 
 // A Peer is another node.
 type Peer struct {
-	Name     string
-	Proxy    netip.AddrPort
-	Pods     []netip.Prefix
-	Services []netip.Addr // of its pods, where the proxy sees their addresses and not those of the endpoints
+	Name   string
+	Proxy  netip.AddrPort
+	Serves []netip.Prefix // as in Node
 }
 
 // String describes the node in one line of a plan.
 func (n Node) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listen %s redirect :%d pods %s", n.Listen, n.Redirect, joined(n.Pods))
+	fmt.Fprintf(&b, "listen %s redirect :%d serves %s", n.Listen, n.Redirect, joined(n.Serves))
 	for _, p := range n.Peers {
-		fmt.Fprintf(&b, " peer %s at %s pods %s", p.Name, p.Proxy, joined(p.Pods))
+		fmt.Fprintf(&b, " peer %s at %s serves %s", p.Name, p.Proxy, joined(p.Serves))
 	}
 	return b.String()
 }

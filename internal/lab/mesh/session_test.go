@@ -51,7 +51,7 @@ func newTunnel(t testing.TB) *tunnel {
 	}
 	server, to := listen(t)
 	peers, at := listen(t)
-	p := &proxy{node: Node{Pods: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, server: serverTLS}
+	p := &proxy{node: Node{Serves: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, server: serverTLS}
 	go func() {
 		for {
 			c, err := peers.AcceptTCP()
