@@ -92,11 +92,11 @@ cross:
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./cmd/...
 
 # Debian packages that the tests and benchmarks use: a C compiler for the race detector and the
-# reference programs, iperf3, sysbench, openssl and stress-ng as second tools, fio for storage, a browser that shows the
-# page, Prometheus' own parser of what is written for it, shellcheck for the scripts of the GitHub action, and Debian's
-# keys for releases.
+# reference programs, iperf3, sysbench, openssl and stress-ng as second tools, fio for storage, HAProxy for a mesh in
+# the lab, a browser that shows the page, Prometheus' own parser of what is written for it, shellcheck for the scripts of
+# the GitHub action, and Debian's keys for releases.
 deps:
-	@.ci/packages gcc libc6-dev iperf3 fio sysbench openssl stress-ng chromium \
+	@.ci/packages gcc libc6-dev iperf3 fio haproxy sysbench openssl stress-ng chromium \
 		python3-prometheus-client shellcheck debian-archive-keyring
 
 # Tests on real clusters on this machine, which take root: all of them, whatever fails, with a list at the end. Tests wait

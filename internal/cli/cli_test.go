@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/lab/mesh"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -24,7 +25,7 @@ const programVariable = "KNOTMETER_TEST_PROGRAM"
 // the program starts itself again.
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" || len(os.Args) > 1 &&
-		slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
+		slices.Contains([]string{registry.AgentCommand, registry.HolderCommand, mesh.Command}, os.Args[1]) {
 		knotmeter()
 	}
 	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completionName: knotmeter})

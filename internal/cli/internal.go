@@ -7,6 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/lab/mesh"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
@@ -29,6 +30,10 @@ func newHidden(s Streams) []*cobra.Command {
 		{ // serves a WireGuard device in user space; started by labs
 			Use: wireguard.Command, Hidden: true, Args: cobra.ExactArgs(2),
 			RunE: func(_ *cobra.Command, args []string) error { return wireguard.Serve(args, s.In, s.Out) },
+		},
+		{ // carries the connections of a node's pods to other nodes; started by labs
+			Use: mesh.Command, Hidden: true, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return mesh.Serve(s.In, s.Out) },
 		},
 	}
 }

@@ -131,6 +131,8 @@ func TestRules(t *testing.T) {
 			side{values: slow, facts: facts("cpu.client", "0", "cpu.server", "0", "cpu.shared", "true")}},
 		{"steal", metric.Throughput, side{values: with(fast, map[string]float64{metric.CPUSteal: 0.001})},
 			side{values: with(slow, map[string]float64{metric.CPUSteal: 0.2})}},
+		{"proxy", metric.Throughput, side{values: fast, target: facts("underlay-header", "bare packets")},
+			side{values: slow, target: facts("underlay-header", "tcp:15008 tls", "proxy", "HAProxy 2.6.12")}},
 		{"encryption", metric.Throughput, side{values: fast, target: facts("encryption", "none (a config map)")},
 			side{values: slow, target: facts("encryption", "wireguard (a config map)")}},
 		{"encapsulation", metric.Throughput, side{values: fast, target: facts("underlay-header", "bare packets")},

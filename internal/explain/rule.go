@@ -78,6 +78,9 @@ var rules = []rule{
 		factor: option("cpus")},
 	{name: "mtu-too-large", cause: "packets that do not fit through the tunnel", kind: setting, judge: judgeTunnelMTU,
 		remedy: "lower the MTU of the pods by what the tunnel adds", source: "RFC 7348 section 4.3"},
+	{name: "proxy", cause: "proxies that packets go through", kind: setting, judge: judgeProxy,
+		remedy: "compare with encryption in the kernel (WireGuard, IPsec), which has no proxies on the path",
+		source: "facts of the targets"},
 	{name: "encryption", cause: "encryption", kind: setting, judge: judgeEncryption,
 		remedy: "compare with hardware that has the cipher's instructions, or with more flows on more CPUs",
 		source: "facts of the targets"},
@@ -414,10 +417,19 @@ func judgeStolen(e evidence) finding {
 	return finding{state: d.state(1, leastStolen), evidence: []string{d.String()}}
 }
 
-// judgeEncryption and judgeEncapsulation require that the worse target has a feature which the other lacks, by a
-// capture of packets or else by facts of the targets. CPU time in its layers is additional evidence.
+// judgeProxy, judgeEncryption and judgeEncapsulation require that the worse target has a feature which the other lacks,
+// by a capture of packets or else by facts of the targets. CPU time in its layers is additional evidence.
+func judgeProxy(e evidence) finding {
+	// The port of HBONE. A proxy works in user space.
+	f := e.feature("proxy", []string{"tcp:15008"}, "user", metric.Programs)
+	if name := result.FactOf(e.facts[e.worse], "proxy"); f.state == Supported && name != "" {
+		f.evidence = append([]string{name}, f.evidence...)
+	}
+	return f
+}
+
 func judgeEncryption(e evidence) finding {
-	return e.feature("encryption", []string{"wireguard", "esp"}, "crypto")
+	return e.feature("encryption", []string{"wireguard", "esp", "tls"}, "crypto")
 }
 
 func judgeEncapsulation(e evidence) finding {

@@ -48,7 +48,7 @@ func (c *checker) check() (PlaceInfo, error) {
 	if err != nil {
 		return PlaceInfo{}, err
 	}
-	ex := newExchange(c.ends, c.mtu)
+	ex := newExchange(c.ends, c.mtu, c.wire.Proxied)
 	err = ex.run(c.site.namespaces)
 	frames, captureErr := c.capture.drain()
 	if err := errors.Join(err, captureErr); err != nil {
@@ -60,7 +60,8 @@ func (c *checker) check() (PlaceInfo, error) {
 	}
 	c.evidence = evidence{frames: frames, token: ex.token, client: c.ends.Client.Addr, server: c.ends.Server.Addr}
 	c.setMACs()
-	if err := errors.Join(judge(c.wire, c.evidence), c.checkCounters(before, after)); err != nil {
+	err = errors.Join(judge(c.wire, c.evidence), c.checkPeer(ex.peer), c.checkCounters(before, after))
+	if err != nil {
 		return PlaceInfo{}, err
 	}
 	facts, err := c.facts(ex)
@@ -75,6 +76,18 @@ func (c *checker) correctMTU() error {
 	device, err := c.site.namespaces.spaces[c.ends.Client.Name].netlink.Device(Uplink)
 	c.mtu = device.MTU
 	return err
+}
+
+// checkPeer compares who connected to the server with what the path promises: a proxy, or the client itself. A node
+// that is a client has several addresses, so there only a proxy is checked.
+func (c *checker) checkPeer(peer netip.Addr) error {
+	own := peer == c.ends.Client.Addr
+	if own == c.wire.Proxied && (own || NodeOf(c.ends.Client.Name) != "") {
+		who := map[bool]string{true: "a proxy", false: "the client itself"}
+		return fmt.Errorf("the server's connection should be from %s, but was from %s at %s",
+			who[c.wire.Proxied], who[!own], peer)
+	}
+	return nil
 }
 
 // setMACs sets the source hardware addresses that packets of both ends must have on the underlay.
@@ -153,6 +166,10 @@ func (c *checker) facts(t *exchange) ([]result.Fact, error) {
 		{Name: "underlay-header", Value: header},
 		{Name: "congestion-control", Value: t.congestion},
 	})
+	if c.wire.Proxied {
+		const proof = "yes: the server's connection is not from the client, but from a proxy at "
+		facts = append(facts, result.Fact{Name: "intercepted", Value: proof + t.peer.String()})
+	}
 	for _, end := range []struct {
 		name string
 		host Host
@@ -258,7 +275,7 @@ func judgeOpen(w Wire, e evidence) error {
 
 // judgeSealed returns an error unless packets with the right headers went both ways and the data were not readable.
 func judgeSealed(w Wire, e evidence) error {
-	const least = 2 // one for each protocol
+	const least = 2 // one for each protocol, or data and what acknowledges them
 	var there, back int
 	for _, data := range e.frames {
 		f := dissect(data)

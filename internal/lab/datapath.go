@@ -22,6 +22,12 @@ type Datapath interface {
 	Wire(p result.Path) Wire
 }
 
+// A Cautioner is a Datapath about whose results every output has to say something.
+type Cautioner interface {
+	// Caution returns a sentence without full stop; empty: none.
+	Caution() string
+}
+
 // A Wire describes the packets of a path at the ports of the underlay's switch. The datapath check compares it with
 // what it captures there.
 type Wire struct {
@@ -32,6 +38,8 @@ type Wire struct {
 	Layers, Layers6 []string
 	// Sealed: what is within Layers is encrypted, so that the path's own packets must not be readable.
 	Sealed bool
+	// Proxied: proxies carry the path's TCP connections, so that the server sees the address of a proxy, and nothing else.
+	Proxied bool
 	// PodMAC: a pod's packets have the pod's hardware address as their source; false: its node's.
 	PodMAC bool
 	// Device is the device in the nodes of both ends that must count the packets; empty: none.

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// UDP ports of tunnels.
+// Ports of tunnels.
 const (
-	VXLANPort     = 8472 // the default of Linux, flannel and Cilium; RFC 7348 has 4789
+	VXLANPort     = 8472 // UDP; the default of Linux, flannel and Cilium; RFC 7348 has 4789
 	WireGuardPort = 51820
+	MeshPort      = 15008 // TCP; of HBONE, and so of every mesh of the lab
 )
 
 // A packet has the addresses of an IP packet, and the ports of TCP and UDP.
@@ -38,10 +39,10 @@ func (p packet) between(a, b netip.Addr) bool {
 type frame struct {
 	Src, Dst net.HardwareAddr // of the outermost Ethernet header
 	// Layers are the headers between Ethernet and the innermost IP header, from the outside in: "ipv4", "udp:8472",
-	// "vxlan:1", "ethernet", "wireguard", "esp". None: a bare packet.
+	// "vxlan:1", "ethernet", "wireguard", "esp", "tcp:15008", "tls". None: a bare packet.
 	Layers []string
 	// Outer is the outermost IP packet and Inner the innermost. They are equal for a bare packet; Inner is zero within an
-	// encrypted layer (wireguard, esp).
+	// encrypted layer (wireguard, esp, tls).
 	Outer, Inner packet
 	// IP reports whether there is any IP packet.
 	IP bool
@@ -150,7 +151,7 @@ func (f *frame) packet(ip string, proto byte, fragment bool, src, dst netip.Addr
 			p.Dst = netip.AddrPortFrom(dst, binary.BigEndian.Uint16(data[2:]))
 		}
 	}
-	if proto == 17 && f.udp(ip, p, data) {
+	if proto == 17 && f.udp(ip, p, data) || proto == 6 && f.mesh(p, data) {
 		return
 	}
 	if fragment {
@@ -181,6 +182,30 @@ func (f *frame) udp(ip string, p packet, data []byte) bool {
 		return true
 	}
 	return false
+}
+
+// mesh parses a segment between two proxies of a mesh, and reports whether it is one: nothing, or what begins with a
+// TLS record or with the header of the PROXY protocol, which has only addresses. A segment that begins within a record
+// cannot be recognised; the few that a datapath check causes are too short for that.
+func (f *frame) mesh(p packet, data []byte) bool {
+	if p.Src.Port() != MeshPort && p.Dst.Port() != MeshPort || len(data) < 20 {
+		return false
+	}
+	header := int(data[12]>>4) * 4
+	if header < 20 || header > len(data) {
+		return false
+	}
+	data = data[header:]
+	const signature = "\r\n\r\n\x00\r\nQUIT\n"
+	if len(data) >= 16 && string(data[:len(signature)]) == signature {
+		data = data[min(len(data), 16+int(binary.BigEndian.Uint16(data[14:]))):]
+	}
+	// A record has a type from 20 to 23, and version 3.x.
+	if len(data) > 0 && (len(data) < 3 || data[0] < 20 || data[0] > 23 || data[1] != 3) {
+		return false
+	}
+	f.Layers, f.Sealed = append(f.Layers, fmt.Sprintf("tcp:%d", MeshPort), "tls"), true
+	return true
 }
 
 func protocol(number byte) string {

@@ -49,6 +49,16 @@ func tcp(src, dst uint16) []byte {
 	return h
 }
 
+// segment is a TCP segment with data.
+func segment(src, dst uint16, data string) []byte {
+	h := tcp(src, dst)
+	h[12] = 5 << 4 // the header's length in words
+	return append(h, data...)
+}
+
+// proxyHeader is a header of the PROXY protocol, version 2, with one byte of addresses.
+const proxyHeader = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x01a"
+
 func vxlan(id byte, payload []byte) []byte {
 	return append([]byte{8, 0, 0, 0, 0, 0, id, 0}, payload...)
 }
@@ -88,6 +98,19 @@ func TestDissect(t *testing.T) {
 		{"not WireGuard", ethernet(v4, ip4(17, "10.0.0.1", "10.0.0.2", udp(51820, 51820, []byte("anything else")))),
 			"udp 10.0.0.1:51820 > 10.0.0.2:51820"},
 		{"ESP", ethernet(v4, ip4(50, "10.0.0.1", "10.0.0.2", make([]byte, 40))), "[ipv4 esp] 10.0.0.1 > 10.0.0.2 sealed"},
+		{"a mesh", ethernet(v4, ip4(6, "10.244.1.1", "10.244.2.1", segment(40000, 15008, "\x17\x03\x03data"))),
+			"[tcp:15008 tls] 10.244.1.1 > 10.244.2.1 sealed"},
+		{"a mesh's acknowledgement", ethernet(v4, ip4(6, "10.244.2.1", "10.244.1.1", segment(15008, 40000, ""))),
+			"[tcp:15008 tls] 10.244.2.1 > 10.244.1.1 sealed"},
+		{"a mesh's PROXY header", ethernet(v4, ip4(6, "10.244.1.1", "10.244.2.1",
+			segment(40000, 15008, proxyHeader+"\x16\x03\x01data"))), "[tcp:15008 tls] 10.244.1.1 > 10.244.2.1 sealed"},
+		{"a mesh in VXLAN", ethernet(v4, ip4(17, "10.0.0.1", "10.0.0.2", udp(3, 8472, vxlan(1, ethernet(v4,
+			ip4(6, "10.244.1.1", "10.244.2.1", segment(40000, 15008, "\x17\x03\x03"))))))),
+			"[ipv4 udp:8472 vxlan:1 ethernet tcp:15008 tls] 10.0.0.1 > 10.0.0.2 sealed"},
+		{"a mesh without TLS", ethernet(v4, ip4(6, "10.244.1.1", "10.244.2.1", segment(40000, 15008, "PRI * HTTP/2.0"))),
+			"tcp 10.244.1.1:40000 > 10.244.2.1:15008"},
+		{"a mesh's data after the PROXY header", ethernet(v4, ip4(6, "10.244.1.1", "10.244.2.1",
+			segment(40000, 15008, proxyHeader+"data"))), "tcp 10.244.1.1:40000 > 10.244.2.1:15008"},
 		{"a fragment", ethernet(v4, fragment(pods, 100)),
 			"[ipv4-fragment] 10.244.1.11 > 10.244.2.11 udp 10.244.1.11 > 10.244.2.11"},
 		{"do not fragment", ethernet(v4, fragment(pods, 0x4000)), "udp 10.244.1.11:40000 > 10.244.2.11:5201"},
@@ -144,6 +167,7 @@ func FuzzDissect(f *testing.F) {
 		ethernet(v4, ip4(17, "10.0.0.1", "10.0.0.2", udp(33333, 8472, vxlan(1, ethernet(v4, pods))))),
 		ethernet(v4, ip4(4, "10.0.0.1", "10.0.0.2", pods)), ethernet(v4, ip4(50, "10.0.0.1", "10.0.0.2", nil)),
 		ethernet(v4, ip4(17, "10.0.0.1", "10.0.0.2", udp(51820, 51820, append([]byte{4, 0, 0, 0}, make([]byte, 28)...)))),
+		ethernet(v4, ip4(6, "10.244.1.1", "10.244.2.1", segment(40000, 15008, proxyHeader+"\x16\x03\x01"))),
 	} {
 		f.Add(seed)
 	}

@@ -30,14 +30,16 @@ const (
 // An exchange sends data over UDP and TCP between two hosts and back, with a token by which its packets are recognised.
 type exchange struct {
 	ends        Ends
-	maxDatagram int // payload of the largest datagram that the path must carry unfragmented, bytes
+	proxied     bool // proxies carry the path's TCP, and no UDP
+	maxDatagram int  // payload of the largest datagram that the path must carry unfragmented, bytes
 	token       []byte
 	pathMTU     int // of the path, as the client's kernel reports it, bytes
 	congestion  string
+	peer        netip.Addr // the client's address as the server sees it
 }
 
-func newExchange(ends Ends, mtu int) *exchange {
-	t := &exchange{ends: ends, token: make([]byte, tokenSize)}
+func newExchange(ends Ends, mtu int, proxied bool) *exchange {
+	t := &exchange{ends: ends, proxied: proxied, token: make([]byte, tokenSize)}
 	_, _ = rand.Read(t.token) // never fails
 	t.maxDatagram = mtu - 20 - 8
 	if ends.Client.Addr.Is6() {
@@ -46,7 +48,7 @@ func newExchange(ends Ends, mtu int) *exchange {
 	return t
 }
 
-// run exchanges data over both protocols.
+// run exchanges data over both protocols, or over TCP alone if proxies carry the path.
 func (t *exchange) run(n *namespaces) error {
 	server, err := t.listen(n)
 	if err != nil {
@@ -55,14 +57,17 @@ func (t *exchange) run(n *namespaces) error {
 	defer server.close()
 	return n.spaces[t.ends.Client.Name].ns.Do(func() error {
 		dialer := net.Dialer{Timeout: tcpTimeout, Control: n.control()}
-		if err := t.udp(dialer); err != nil {
-			return fmt.Errorf("%s does not reach %s at %s over UDP: %w",
-				t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
+		if !t.proxied {
+			if err := t.udp(dialer); err != nil {
+				return fmt.Errorf("%s does not reach %s at %s over UDP: %w",
+					t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
+			}
 		}
 		if err := t.tcp(dialer); err != nil {
 			return fmt.Errorf("%s does not reach %s at %s over TCP: %w",
 				t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
 		}
+		t.peer = <-server.peer
 		return nil
 	})
 }
@@ -71,11 +76,12 @@ func (t *exchange) run(n *namespaces) error {
 type echoServer struct {
 	udp   *net.UDPConn
 	tcp   *net.TCPListener
-	ended chan struct{} // closed when the only connection has ended
+	peer  chan netip.Addr // of the only connection
+	ended chan struct{}   // closed when it has ended
 }
 
 func (t *exchange) listen(n *namespaces) (*echoServer, error) {
-	e := echoServer{ended: make(chan struct{})}
+	e := echoServer{peer: make(chan netip.Addr, 1), ended: make(chan struct{})}
 	err := n.spaces[t.ends.Server.Name].ns.Do(func() (err error) {
 		if e.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(t.ends.Listen)); err != nil {
 			return err
@@ -122,6 +128,7 @@ func (e *echoServer) serveTCP() {
 		return
 	}
 	defer conn.Close()
+	e.peer <- conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	_ = conn.SetLinger(0)
 	_ = conn.SetDeadline(time.Now().Add(tcpTimeout))
 	_, _ = io.CopyN(conn, conn, tokenSize)
@@ -146,6 +153,11 @@ func (t *exchange) udp(dialer net.Dialer) error {
 	if err := t.roundTrip(conn, large); err != nil {
 		return fmt.Errorf("a datagram of %d bytes, which the path should carry whole: %w", t.maxDatagram, err)
 	}
+	return t.readPathMTU(conn)
+}
+
+// readPathMTU sets pathMTU to what the kernel knows of a connection.
+func (t *exchange) readPathMTU(conn syscall.Conn) error {
 	return t.socketOption(conn, func(fd int) (err error) {
 		if t.ends.Client.Addr.Is6() {
 			t.pathMTU, err = unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU)
@@ -217,6 +229,11 @@ func (t *exchange) tcp(dialer net.Dialer) error {
 	}
 	if !bytes.Equal(back, t.token) {
 		return errors.New("it came back changed")
+	}
+	if t.proxied {
+		if err := t.readPathMTU(conn); err != nil {
+			return err
+		}
 	}
 	return t.socketOption(conn, func(fd int) (err error) {
 		t.congestion, err = unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)

@@ -12,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
+	"github.com/knotmeter/knotmeter/internal/lab/mesh"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 )
 
@@ -36,6 +37,12 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == wireguard.Command {
 		if wireguard.Serve(os.Args[2:], os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == mesh.Command {
+		if mesh.Serve(os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return

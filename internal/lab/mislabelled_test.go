@@ -110,6 +110,10 @@ func mislabelledPaths() []mislabelledPath {
 	return []mislabelledPath{
 		{mislabelled{findDatapath("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, result.NodeNode},
 		{mislabelled{findDatapath("vxlan"), "vxlan-past-its-device", apart, nil}, result.PodPodOther},
+		{mislabelled{findDatapath("native+hbone"), "hbone-without-a-redirect", lab.Wire{}, withoutSteps("tproxy")}, ""},
+		{mislabelled{findDatapath("native+hbone"), "hbone-of-other-port", lab.Wire{Layers: []string{"tcp:15009", "tls"},
+			Sealed: true, Proxied: true}, nil}, result.PodPodOther},
+		{mislabelled{findDatapath("native+hbone"), "hbone-as-native", lab.Wire{}, nil}, result.PodPodSame},
 		{mislabelled{findDatapath("native"), "native-without-a-way-back", lab.Wire{},
 			withoutSteps("node2: route add 10.244.1.0/24")}, ""},
 	}
@@ -184,6 +188,14 @@ func TestOpenFindsOutWhichPlacesAreNotAsTheyShould(t *testing.T) {
 			result.PodPodOther:  "node1/pod1 does not reach node2/pod1 at",
 			result.PodSvcOther:  "node1/pod1 does not reach node2/pod1 at 10.96.0.3:5201",
 		},
+		"hbone-without-a-redirect": {
+			result.PodPodSame:  "should be from a proxy, but was from the client itself at 10.244.1.11",
+			result.PodSvcSame:  "should be from a proxy, but was from the client itself at 10.244.1.11",
+			result.PodPodOther: "expected [tcp:15008 tls] sealed, saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: tcp 10.244.1.11",
+			result.PodSvcOther: "expected [tcp:15008 tls] sealed, saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: tcp 10.244.1.11",
+		},
+		"hbone-of-other-port":          {result.PodPodOther: "expected [tcp:15009 tls] sealed, saw"},
+		"hbone-as-native":              {result.PodPodSame: "but was from a proxy at 10.0.0.1"},
 		"native-with-a-quiet-underlay": {result.NodeNode: "stays within a node, but its data was on the underlay"},
 		"vxlan-past-its-device":        {result.PodPodOther: "vxlan0 received"},
 	} {

@@ -204,7 +204,11 @@ type Route netns.Route
 
 func (o Route) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "route add %s dev %s", o.Dst, o.Dev)
+	b.WriteString("route add ")
+	if o.Local {
+		b.WriteString("local ")
+	}
+	fmt.Fprintf(&b, "%s dev %s", o.Dst, o.Dev)
 	if o.Via.IsValid() {
 		fmt.Fprintf(&b, " via %s onlink", o.Via)
 	}
@@ -288,6 +292,16 @@ func Addr(dev string, prefix netip.Prefix) Op {
 func Rule(from, to netip.Prefix, table int) Op {
 	return NewOp(fmt.Sprintf("rule add from %s to %s lookup %d", from, to, table),
 		func(e *Env) error { return e.Netlink().AddRule(from, to, table) })
+}
+
+// MarkRule returns an op that makes packets of one IP version with a mark use a routing table.
+func MarkRule(mark uint32, ipv6 bool, table int) Op {
+	version := 4
+	if ipv6 {
+		version = 6
+	}
+	return NewOp(fmt.Sprintf("ip -%d rule add fwmark %#x lookup %d", version, mark, table),
+		func(e *Env) error { return e.Netlink().AddMarkRule(mark, ipv6, table) })
 }
 
 // Neighbour returns an op that adds a permanent neighbour entry.

@@ -18,8 +18,10 @@ import (
 // A Placement is what a run requires of a target: a path with a host at each end, or a client without a server that has
 // a volume, or sends requests to an API server or an application. The zero value is a client and nothing else.
 type Placement struct {
-	Path   result.Path // from client to server; empty: no server
-	Volume bool        // the client has a volume
+	Path result.Path // from client to server; empty: no server
+	// Datagrams means that the run sends something over the path that is not TCP: UDP or ICMP.
+	Datagrams bool
+	Volume    bool // the client has a volume
 	// AsksAPI means that the run sends requests to an API server, for which it needs the Rights.
 	AsksAPI bool
 	Rights  []Right

@@ -103,7 +103,8 @@ func subject(p result.Path) string {
 // Traits returns the traits of the case.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
-		Path: string(w.Path), Kind: Name(w.Spec), Metric: Metric(w.Spec), Needs: targets.Placement{Path: w.Path},
+		Path: string(w.Path), Kind: Name(w.Spec), Metric: Metric(w.Spec),
+		Needs: targets.Placement{Path: w.Path, Datagrams: w.Kind.UDP() || w.Kind == netload.Ping},
 		Load:  result.Load{BothWays: w.Direction == netload.Both},
 		Words: result.Words{Subject: subject(w.Path), Quantity: quantity(w.Kind)},
 	}

@@ -99,6 +99,9 @@ func (l *labTarget) Begin(ctx context.Context, p targets.Plan) (warnings []strin
 	if err := l.start(); err != nil {
 		return nil, fmt.Errorf("the lab cannot be opened: %w; 'knotmeter doctor' says what it needs", err)
 	}
+	if c, is := l.datapath.(lab.Cautioner); is && c.Caution() != "" {
+		warnings = append(warnings, c.Caution())
+	}
 	return warnings, nil
 }
 
@@ -136,6 +139,9 @@ func (l *labTarget) Supports(p targets.Placement) error {
 	}
 	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
 		return err
+	}
+	if p.Datagrams && l.datapath.Wire(p.Path).Proxied {
+		return result.NotSupported("the proxies carry TCP only: other packets would bypass them, without encryption")
 	}
 	if err := local.CheckProgram(p.Program); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/lab/mesh"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
@@ -39,6 +40,10 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == holdArg:
 		if err := lab.Hold(datapath.Kit); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case len(os.Args) > 1 && os.Args[1] == mesh.Command:
+		if mesh.Serve(os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 	case len(os.Args) == 3 && os.Args[1] == agentArg && os.Args[2] == cookieArg:
@@ -241,6 +246,37 @@ func TestSupportsSaysWhatIsMissing(t *testing.T) {
 	err = open(t, "lab:macvlan").Supports(targets.Placement{Path: result.PodNodeSame})
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "cannot reach each other") {
 		t.Errorf("lab:macvlan: %v", err)
+	}
+}
+
+// TestMeshesCarryOnlyTCP checks that what is not TCP is not supported where it would bypass the proxies, and that the
+// stand-in is called one.
+func TestMeshesCarryOnlyTCP(t *testing.T) {
+	tg := open(t, "lab:native+hbone")
+	err := tg.Supports(targets.Placement{Path: result.PodPodOther, Datagrams: true})
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "without encryption") {
+		t.Errorf("datagrams between pods: %v", err)
+	}
+	for _, p := range []targets.Placement{{Path: result.PodPodOther}, {Path: result.NodeNode, Datagrams: true}} {
+		if err := tg.Supports(p); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	for text, want := range map[string]string{"lab:native+hbone": "stand-in", "lab:native+haproxy": "HAProxy "} {
+		tg := open(t, text)
+		facts, err := tg.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := tg.Supports(targets.Placement{Path: result.PodPodOther}) != nil
+		if got := result.FactOf(facts, "proxy"); !strings.Contains(got, want) && !missing {
+			t.Errorf("%s: the proxy is %q", text, got)
+		}
+	}
+	t.Setenv("KNOTMETER_CLAIMS", t.TempDir())
+	warnings, err := tg.Begin(t.Context(), targets.Plan{Placements: []targets.Placement{{Path: result.PodPodOther}}})
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "stand-in") {
+		t.Errorf("the warnings are %q, %v", warnings, err)
 	}
 }
 

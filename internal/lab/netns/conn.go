@@ -257,6 +257,7 @@ type Route struct {
 	Src    netip.Addr // preferred source address
 	Table  int        // 0: main
 	Metric int
+	Local  bool // packets are delivered on this host, whatever their address
 }
 
 // AddRoute adds a route.
@@ -271,6 +272,9 @@ func (c *Conn) AddRoute(r Route) error {
 	} else {
 		route.Scope = netlink.SCOPE_LINK
 	}
+	if r.Local {
+		route.Type, route.Scope = unix.RTN_LOCAL, netlink.SCOPE_HOST
+	}
 	if r.Src.IsValid() {
 		route.Src = r.Src.AsSlice()
 	}
@@ -282,6 +286,16 @@ func (c *Conn) AddRule(from, to netip.Prefix, table int) error {
 	r := netlink.NewRule()
 	r.Src, r.Dst, r.Table, r.Family = ipnet(from), ipnet(to), table, unix.AF_INET
 	if from.Addr().Is6() {
+		r.Family = unix.AF_INET6
+	}
+	return c.handle.RuleAdd(r)
+}
+
+// AddMarkRule adds a policy rule for one IP version: packets with a mark use a table.
+func (c *Conn) AddMarkRule(mark uint32, ipv6 bool, table int) error {
+	r := netlink.NewRule()
+	r.Mark, r.Table, r.Family = mark, table, unix.AF_INET
+	if ipv6 {
 		r.Family = unix.AF_INET6
 	}
 	return c.handle.RuleAdd(r)

@@ -14,6 +14,7 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
+	"github.com/knotmeter/knotmeter/internal/lab/userspace"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -37,7 +38,7 @@ func Serve(args []string, stdin io.Reader, stdout io.Writer) error {
 		fmt.Fprintln(stdout, err)
 		return err
 	}
-	fmt.Fprintln(stdout, ready)
+	fmt.Fprintln(stdout, userspace.Ready)
 	_, err = io.Copy(io.Discard, stdin)
 	return err
 }

@@ -169,7 +169,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if p.dev[0].Implementation() == kernel {
 		t.Skip("the kernel's WireGuard goes with its namespace")
 	}
-	pid := p.dev[0].child.cmd.Process.Pid
+	pid := p.dev[0].child.Cmd.Process.Pid
 	argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || strings.Count(string(argv), "\x00") != 4 {
 		t.Errorf("arguments of the child: %q, %v", argv, err)
@@ -194,9 +194,9 @@ func TestChildEndsWithItsParent(t *testing.T) {
 		t.Skip("the kernel's WireGuard has no child")
 	}
 	c := p.dev[0].child
-	c.stdin.Close() // as the kernel does when the parent ends
+	c.Stdin.Close() // as the kernel does when the parent ends
 	ended := make(chan error, 1)
-	go func() { ended <- c.cmd.Wait() }()
+	go func() { ended <- c.Cmd.Wait() }()
 	select {
 	case err := <-ended:
 		if err != nil {

@@ -160,21 +160,32 @@ func (t *team) tryRate(control *link, rate float64, d time.Duration, before *mes
 	return trial, nil
 }
 
+// errNotServer is returned if what listens closes the control connection without an answer.
+var errNotServer = errors.New("closed the connection: it is not this run's server")
+
 // dialControl opens the control connection. The server may still be starting, so failed attempts are repeated until
-// dialTimeout has passed.
+// dialTimeout has passed. A proxy of a mesh accepts connections for a server that does not listen yet, and closes them.
 func dialControl(ctx context.Context, c Config) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var dialer net.Dialer
 	for {
+		wait := 500 * time.Microsecond
 		conn, err := dialer.DialContext(ctx, "tcp", c.Addr.String())
 		if err == nil {
-			return authenticate(conn, c.Token)
+			wait = 20 * time.Millisecond
+			var l *link
+			if l, err = authenticate(conn, c.Token); !errors.Is(err, errNotServer) {
+				return l, err
+			}
 		}
 		select {
 		case <-ctx.Done():
+			if errors.Is(err, errNotServer) {
+				return nil, fmt.Errorf("what listens at %s %w", c.Addr, err)
+			}
 			return nil, fmt.Errorf("no server at %s within %s: %w", c.Addr, dialTimeout, err)
-		case <-time.After(500 * time.Microsecond):
+		case <-time.After(wait):
 		}
 	}
 }
@@ -194,7 +205,7 @@ func authenticate(conn net.Conn, token Token) (*link, error) {
 	if err != nil {
 		conn.Close()
 		if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
-			return nil, fmt.Errorf("what listens at %s closed the connection: it is not this run's server", conn.RemoteAddr())
+			return nil, errNotServer
 		}
 		return nil, fmt.Errorf("open the control connection: %w", err)
 	}

@@ -502,6 +502,45 @@ func TestNotAServer(t *testing.T) {
 	}
 }
 
+// TestProxyBeforeServer checks that a client waits for a server behind a proxy, which accepts connections before the
+// server listens and then closes them.
+func TestProxyBeforeServer(t *testing.T) {
+	proxy, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	c := Config{Token: NewToken(), Workload: resolved(t, Spec{Kind: TCPRR, Duration: 100 * time.Millisecond})}
+	server, out := startServer(t, t.Context(), c)
+	go func() {
+		for i := 0; ; i++ {
+			conn, err := proxy.AcceptTCP()
+			if err != nil {
+				return
+			}
+			if i < 3 {
+				conn.SetLinger(0)
+				conn.Close()
+				continue
+			}
+			to, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(server))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() { _, _ = io.Copy(to, conn); to.Close() }()
+			go func() { _, _ = io.Copy(conn, to); conn.Close() }()
+		}
+	}()
+	c.Role, c.Addr = Client, proxy.Addr().(*net.TCPAddr).AddrPort()
+	if _, err := Run(t.Context(), c, nil); err != nil {
+		t.Error(err)
+	}
+	if o := <-out; o.err != nil {
+		t.Error(o.err)
+	}
+}
+
 // newTestWorker returns a worker without a run, whose methods a test calls one by one.
 func newTestWorker(t *testing.T, w Spec, f flow, role Role) *worker {
 	c := Config{Role: role, Token: NewToken(), Workload: resolved(t, w)}

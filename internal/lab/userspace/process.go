@@ -1,0 +1,87 @@
+package userspace
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Ready is the line that a child writes when it works. Any other line is its error.
+const Ready = "ready"
+
+// startTimeout is how long a child may take to start and to be configured.
+const startTimeout = 10 * time.Second
+
+// A Process is a child that is configured by its standard input, and runs until that ends.
+type Process struct {
+	Cmd    *exec.Cmd
+	Stdin  io.WriteCloser
+	name   string
+	answer chan string
+}
+
+// Start starts this program with a hidden subcommand, in the network namespace of the calling thread. The name is for
+// errors.
+func Start(name string, args ...string) (*Process, error) {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = []string{} // the child needs nothing of this process's environment
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	p := &Process{cmd, stdin, name, make(chan string, 1)}
+	go func() {
+		line, _ := bufio.NewReader(stdout).ReadString('\n')
+		p.answer <- line
+	}()
+	return p, nil
+}
+
+// Configure writes a configuration and returns when the child works.
+func (p *Process) Configure(config string) error {
+	if _, err := io.WriteString(p.Stdin, config); err != nil {
+		// The child has ended, and its answer has the reason.
+		return fmt.Errorf("%s: %w", p.name, errors.Join(p.awaitAnswer(), err))
+	}
+	return p.awaitAnswer()
+}
+
+// awaitAnswer waits for the child's answer and returns nil if it is ready.
+func (p *Process) awaitAnswer() error {
+	select {
+	case line := <-p.answer:
+		switch line {
+		case Ready + "\n":
+			return nil
+		case "":
+			return fmt.Errorf("%s ended without a word", p.name)
+		}
+		return fmt.Errorf("%s: %s", p.name, strings.TrimSuffix(line, "\n"))
+	case <-time.After(startTimeout):
+		return fmt.Errorf("%s is not ready after %v", p.name, startTimeout)
+	}
+}
+
+// Stop kills the child and waits for its end. The child has nothing to clean up, since the kernel removes its devices
+// and sockets.
+func (p *Process) Stop() error {
+	err := p.Cmd.Process.Kill()
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	// Wait reports the signal, or that another caller has waited already.
+	_ = p.Cmd.Wait()
+	return err
+}
