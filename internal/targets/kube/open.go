@@ -260,7 +260,7 @@ func (k *claimed) place(parts []*part, of targets.Placement) targets.Place {
 		return targets.Place{Err: w.Err}
 	}
 	place := targets.Place{
-		Pair: w.Pair(), Facts: w.Facts(), Warnings: p.group.Warnings(), Health: p.group.Health,
+		Pair: w.Pair(), Facts: w.Facts(), Warnings: w.Warnings(), Health: w.Health,
 	}
 	switch {
 	case of.AsksAPI:
