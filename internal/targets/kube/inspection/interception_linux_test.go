@@ -136,6 +136,9 @@ func TestInterceptInKernel(t *testing.T) {
 			if got.Intercepted != test.want || !strings.Contains(got.Evidence, test.says) {
 				t.Errorf("%s; want %s, %q\nclient %+v\nserver %+v", got, test.want, test.says, reports[0], reports[1])
 			}
+			if mtu := min(reports[0].MTU, reports[1].MTU); mtu != 1500 {
+				t.Errorf("the MTU is %d, that of the way to a proxy", mtu)
+			}
 		})
 	}
 }
