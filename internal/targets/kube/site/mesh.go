@@ -65,11 +65,20 @@ func (w *Connection) Health(ctx context.Context) []string {
 	if err := w.checkConnection(ctx); err != nil {
 		return []string{"that the traffic passes the mesh could not be checked after the run: " + err.Error()}
 	}
-	w.mesh = w.interception()
-	if problem := w.meshProblem(); problem != "" {
+	if problem := w.meshLost(w.interception()); problem != "" {
 		return []string{problem}
 	}
 	return nil
+}
+
+// meshLost stores the conclusion after a run, and returns how it is worse than the one before; empty if it is not.
+func (w *Connection) meshLost(after inspection.Interception) string {
+	before := w.mesh.Intercepted
+	w.mesh = after
+	if before == inspection.Yes && after.Intercepted == inspection.Unproven {
+		return "it is no longer known whether the traffic passes the mesh: " + after.Evidence
+	}
+	return w.meshProblem()
 }
 
 // throughMesh reports whether the path is between pods that the user enrolled in a mesh.

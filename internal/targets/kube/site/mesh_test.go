@@ -56,3 +56,25 @@ func TestMeshOfConnection(t *testing.T) {
 		}
 	}
 }
+
+// TestMeshLost checks which conclusions after a run are problems.
+func TestMeshLost(t *testing.T) {
+	plan := manifest.Blueprint{Settings: manifest.Settings{NamespaceLabels: map[string]string{
+		"istio.io/dataplane-mode": "ambient"}}, Placements: []targets.Placement{{Path: result.PodPodOther}}}
+	for _, test := range []struct {
+		before, after inspection.Answer
+		says          string
+	}{
+		{inspection.Yes, inspection.Yes, ""}, {inspection.Unproven, inspection.Unproven, ""},
+		{inspection.Unproven, inspection.Yes, ""}, {inspection.Yes, inspection.No, "did not pass it: why"},
+		{inspection.Unproven, inspection.No, "did not pass it: why"},
+		{inspection.Yes, inspection.Unproven, "no longer known whether the traffic passes the mesh: why"},
+	} {
+		w := &Connection{group: &Group{Plan: plan}, path: result.PodPodOther,
+			mesh: inspection.Interception{Intercepted: test.before}}
+		got := w.meshLost(inspection.Interception{Intercepted: test.after, Evidence: "why"})
+		if !strings.Contains(got, test.says) || test.says == "" && got != "" {
+			t.Errorf("%s, then %s: %q", test.before, test.after, got)
+		}
+	}
+}
