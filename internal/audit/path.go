@@ -19,6 +19,7 @@ const (
 	fewBlocks    = 6    // minimum number of blocks of our runs
 	toolMargin   = 0.10 // accepted difference of two tools on one path
 	rankMargin   = 0.05 // minimum difference of two targets that are ranked
+	opposeMargin = 0.20 // minimum change of each of two throughputs that oppose each other
 )
 
 // pathRules compare one path with another, or one tool with another.
@@ -42,6 +43,11 @@ var pathRules = []Rule{
 		About: "Two rows of a table that measure the same thing put two targets in the same order, where both have them 5 " +
 			"% apart.",
 		Why: "Then the better target depends on the tool, or on the moment: the table supports no ranking of the two."},
+	{Name: "throughputs-oppose", Severity: Warning, checkAll: opposedThroughputs,
+		About: "Two throughputs of TCP between the same kinds of ends, by address or by Service, with one connection or " +
+			"several, do not change in opposite directions from one target to another, both by more than 20 %.",
+		Why: "What the targets differ in was met by one of the two, and not by the other: the traffic by a Service may " +
+			"bypass a proxy that the traffic by address passes. Or the machines changed in between."},
 }
 
 // comparedMetrics lists the metrics by which paths are compared, the most significant first.
@@ -326,7 +332,7 @@ func rankReversals(recs *records) (found []Finding, checked int) {
 				if a.label == b.label {
 					continue
 				}
-				findings, n := rankReversal(a, b)
+				findings, n := rankReversal(a, b, rankMargin)
 				checked += n
 				found = append(found, findings...)
 			}
@@ -335,8 +341,38 @@ func rankReversals(recs *records) (found []Finding, checked int) {
 	return found, checked
 }
 
-// rankReversal finds the two targets of two rows whose ranking differs most.
-func rankReversal(a, b row) (found []Finding, checked int) {
+// opposedThroughputs compares rows of a table about the throughput of different cases between ends of the same kinds.
+// Rows with a loss are of datagrams, of which the receiver may get more if the sender is slower.
+func opposedThroughputs(recs *records) (found []Finding, checked int) {
+	type ends struct{ clientPod, serverPod, sameNode, otherNode bool }
+	for _, table := range recs.tables {
+		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), func(r *result.Run) bool {
+			_, datagrams := r.Value(metric.Loss)
+			return datagrams
+		})
+		before := map[ends][]row{}
+		for _, b := range rowsOf(cells) {
+			if b.metric != metric.Throughput {
+				continue
+			}
+			path := result.Path(recs.planned[b.caseName].Path)
+			key := ends{path.ClientPod(), path.ServerPod(), path.Same(), path.Other()}
+			for _, a := range before[key][max(0, len(before[key])-neighbours):] {
+				if a.caseName == b.caseName {
+					continue // judged by its rank
+				}
+				findings, n := rankReversal(a, b, opposeMargin)
+				checked += n
+				found = append(found, findings...)
+			}
+			before[key] = append(before[key], b)
+		}
+	}
+	return found, checked
+}
+
+// rankReversal finds the two targets of two rows whose ranking differs most, by more than a margin in both rows.
+func rankReversal(a, b row, margin float64) (found []Finding, checked int) {
 	worst, at := 0.0, map[string]int{}
 	for k, target := range slices.Backward(b.targets) {
 		at[target] = k
@@ -355,11 +391,11 @@ func rankReversal(a, b row) (found []Finding, checked int) {
 			checked++
 			first, second := math.Log(a.values[i].Number/a.values[j].Number), math.Log(b.values[k].Number/b.values[l].Number)
 			least := math.Min(math.Abs(first), math.Abs(second))
-			if !(first*second < 0) || !(least > math.Log1p(rankMargin)) || least <= worst {
+			if !(first*second < 0) || !(least > math.Log1p(margin)) || least <= worst {
 				continue
 			}
 			worst = least
-			found = []Finding{{Case: a.caseName, Target: x, Metric: a.metric, Place: b.places[k],
+			found = []Finding{{Case: b.caseName, Target: x, Metric: b.metric, Place: b.places[k],
 				Saw: fmt.Sprintf("From %s to %s it is %s by %q, %s by %q.",
 					y, x, percent(math.Expm1(first)), a.label, percent(math.Expm1(second)), b.label)}}
 		}

@@ -39,7 +39,8 @@ type Examination struct {
 
 // rules lists all rules, those that find errors first.
 var rules = sortBySeverity(
-	slices.Concat(runRules, runWarnings, pathRules, outputRules, copyRules, textRules, volumeRules, jobRules, claimRules))
+	slices.Concat(runRules, runWarnings, meshRules, pathRules, outputRules, copyRules, textRules, volumeRules, jobRules,
+		claimRules))
 
 func sortBySeverity(rules []Rule) []Rule {
 	slices.SortStableFunc(rules, func(a, b Rule) int {

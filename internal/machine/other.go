@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"errors"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -34,6 +35,11 @@ func PlaceFacts() []result.Fact { return nil }
 
 // InspectDevice returns a device of which only the name is known.
 func InspectDevice(device string) Device { return unknownDevice(device) }
+
+// Sockets returns an error: the sockets of a network namespace are only read on Linux.
+func Sockets() ([]Socket, error) {
+	return nil, errors.New("only Linux lists the sockets of a network namespace")
+}
 
 // InspectVolume returns a volume that cannot be measured.
 func InspectVolume(path string) *VolumeState {

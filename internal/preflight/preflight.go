@@ -40,11 +40,12 @@ const (
 // A Spec describes the part of one place in a preflight.
 type Spec struct {
 	Role    Role           `json:"role"`
-	Token   string         `json:"-"`                // secret that the client proves to the server
-	Address netip.AddrPort `json:"address,omitzero"` // to listen on or to dial
-	Timeout time.Duration  `json:"timeout"`          // ns, until the other place must have connected
-	Ask     []string       `json:"ask,omitempty"`    // URLs on the node whose answers the report keeps
-	Volume  string         `json:"volume,omitempty"` // path of a directory or block device to report on
+	Token   string         `json:"-"`                 // secret that the client proves to the server
+	Address netip.AddrPort `json:"address,omitzero"`  // to listen on or to dial
+	Timeout time.Duration  `json:"timeout"`           // ns, until the other place must have connected
+	Ask     []string       `json:"ask,omitempty"`     // URLs on the node whose answers the report keeps
+	Volume  string         `json:"volume,omitempty"`  // path of a directory or block device to report on
+	Sockets bool           `json:"sockets,omitempty"` // report the sockets of the place during the connection
 }
 
 // NewToken returns a random token for one preflight.
@@ -61,14 +62,18 @@ type Report struct {
 	// Volume describes the path Spec.Volume; nil if that is empty.
 	Volume *machine.VolumeState `json:"volume,omitempty"`
 	// The rest describes the connection; a witness has none.
-	Peer       netip.Addr     `json:"peer,omitzero"` // address of the client as the server sees it
-	MTU        int            `json:"mtu,omitempty"` // of the route, in bytes
+	Local      netip.AddrPort `json:"local,omitzero"`  // own end
+	Remote     netip.AddrPort `json:"remote,omitzero"` // other end as this place sees it
+	MTU        int            `json:"mtu,omitempty"`   // of the route, in bytes
 	Congestion string         `json:"congestion,omitempty"`
 	Device     machine.Device `json:"device,omitzero"`    // device with the place's own address of the connection
 	Attempts   int            `json:"attempts,omitempty"` // of the client, the successful one included
 	Error      string         `json:"error,omitempty"`    // why the connection failed; empty: it succeeded
 	// NoPort reports that the connection failed because the server could not listen.
 	NoPort bool `json:"noPort,omitempty"`
+	// Sockets are the TCP sockets of the place's network namespace during the connection, those of other processes
+	// included; nil unless Spec.Sockets is set and they can be read.
+	Sockets []machine.Socket `json:"sockets,omitempty"`
 }
 
 const (
@@ -78,6 +83,7 @@ const (
 	retryInterval  = 20 * time.Millisecond
 	maxTimeout     = time.Minute
 	answerText     = "knotmeter: here\n"
+	confirmText    = "\n"
 )
 
 // Run carries out a specification. A failed connection is in the report; an error means that there is no report.
@@ -159,7 +165,7 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 	for {
 		select {
 		case c := <-auth.accepted:
-			if r.answer(c) {
+			if r.answer(c, s.Sockets) {
 				return nil
 			}
 		case <-ended:
@@ -202,15 +208,18 @@ func (a *authenticator) accept(ctx context.Context, l net.Listener) {
 	}
 }
 
-// answer sends the server's answer to a client, and reports whether that succeeded.
-func (r *Report) answer(c net.Conn) bool {
+// answer sends the server's answer to a client, and reports whether the client confirmed it. A proxy may deliver an
+// attempt that the client has given up. While the client waits for the answer, all sockets between the two are
+// connected.
+func (r *Report) answer(c net.Conn, sockets bool) bool {
 	defer c.Close()
+	r.addEnds(c, sockets)
 	if _, err := io.WriteString(c, answerText); err != nil {
 		return false
 	}
-	r.addConnection(c)
-	if peer, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
-		r.Peer = peer.Addr().Unmap()
+	r.addRoute(c)
+	if _, err := io.ReadFull(c, make([]byte, len(confirmText))); err != nil {
+		return false
 	}
 	// Let the client close first, so that no port of the server is left in TIME_WAIT.
 	_, _ = c.Read(make([]byte, 1))
@@ -252,20 +261,38 @@ func (r *Report) tryOnce(ctx context.Context, s Spec) error {
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != answerText {
 		return errors.New("something else than the agent answered")
 	}
-	r.addConnection(c)
+	r.addEnds(c, s.Sockets)
+	if _, err := io.WriteString(c, confirmText); err != nil {
+		return err
+	}
+	r.addRoute(c)
 	return nil
 }
 
-// addConnection adds what the kernel reports of a connection's route and of its local device.
-func (r *Report) addConnection(c net.Conn) {
-	tcp, ok := c.(*net.TCPConn)
+// addEnds adds the two ends of a connection, and if wanted the sockets of the network namespace.
+func (r *Report) addEnds(c net.Conn, sockets bool) {
+	r.Local, r.Remote = endOf(c.LocalAddr()), endOf(c.RemoteAddr())
+	if sockets {
+		r.Sockets, _ = machine.Sockets() // nil on an error
+	}
+}
+
+// endOf returns an end of a TCP connection, without the mapping of IPv4 into IPv6.
+func endOf(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
-		return
+		return netip.AddrPort{}
 	}
-	r.MTU, r.Congestion = socketOptions(tcp)
-	if local, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
-		r.Device = machine.InspectDevice(machine.DeviceOf(r.Interfaces, local.Addr().Unmap()))
+	end := tcp.AddrPort()
+	return netip.AddrPortFrom(end.Addr().Unmap(), end.Port())
+}
+
+// addRoute adds what the kernel reports of a connection's route and of its local device. It needs the ends.
+func (r *Report) addRoute(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		r.MTU, r.Congestion = socketOptions(tcp)
 	}
+	r.Device = machine.InspectDevice(machine.DeviceOf(r.Interfaces, r.Local.Addr()))
 }
 
 // ask records the answers of the URLs that respond with status 200.

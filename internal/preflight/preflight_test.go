@@ -7,10 +7,14 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/knotmeter/knotmeter/internal/machine"
 )
 
 func run(t *testing.T, s Spec) Report {
@@ -46,11 +50,34 @@ func TestMeet(t *testing.T) {
 	}
 	client := run(t, Spec{Role: Client, Token: token, Address: at, Timeout: 20 * time.Second})
 	server := <-served
-	if client.Error != "" || server.Error != "" || client.Attempts < 1 || server.Peer != at.Addr() {
+	if client.Error != "" || server.Error != "" || client.Attempts < 1 || server.Local != at ||
+		server.Remote != client.Local || client.Remote != at {
 		t.Errorf("client %+v\nserver %+v", client, server)
 	}
-	if client.Program != "test" || len(client.Interfaces) == 0 {
+	if client.Program != "test" || len(client.Interfaces) == 0 || client.Sockets != nil || server.Sockets != nil {
 		t.Errorf("%+v", client)
+	}
+}
+
+// TestMeetWithSockets checks that both places report the connected sockets of both ends, which share a network
+// namespace here.
+func TestMeetWithSockets(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux lists the sockets of a network namespace")
+	}
+	at, token := freeAddress(t), NewToken()
+	served := make(chan Report)
+	go func() {
+		served <- run(t, Spec{Role: Server, Token: token, Address: at, Timeout: 20 * time.Second, Sockets: true})
+	}()
+	client := run(t, Spec{Role: Client, Token: token, Address: at, Timeout: 20 * time.Second, Sockets: true})
+	server := <-served
+	for _, r := range []Report{client, server} {
+		for _, want := range []machine.Socket{{Local: r.Local, Remote: r.Remote}, {Local: r.Remote, Remote: r.Local}} {
+			if !slices.Contains(r.Sockets, want) {
+				t.Errorf("%+v is missing in %+v", want, r.Sockets)
+			}
+		}
 	}
 }
 
@@ -100,6 +127,30 @@ func TestStrangers(t *testing.T) {
 		if n, err := c.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("stranger %d got %d bytes, %v", i, n, err)
 		}
+	}
+}
+
+// TestAbandonedAttempt checks that a connection with the token whose client has given up, as a proxy may deliver it,
+// does not count as the client: the server waits for one that confirms its answer.
+func TestAbandonedAttempt(t *testing.T) {
+	at, token := freeAddress(t), NewToken()
+	served := make(chan Report)
+	go func() {
+		served <- run(t, Spec{Role: Server, Token: token, Address: at, Timeout: 20 * time.Second})
+	}()
+	for {
+		c, err := net.Dial("tcp", at.String())
+		if err != nil {
+			time.Sleep(time.Millisecond) // the server is not there yet
+			continue
+		}
+		_, _ = c.Write([]byte(token))
+		c.Close()
+		break
+	}
+	client := run(t, Spec{Role: Client, Token: token, Address: at, Timeout: 10 * time.Second})
+	if server := <-served; client.Error != "" || server.Error != "" || server.Remote != client.Local {
+		t.Errorf("client %+v\nserver %+v", client, server)
 	}
 }
 

@@ -68,6 +68,7 @@ const (
 	StateUnknown     Code = "state-unknown"  // the state of a server was sometimes not known
 	LeaderUnheard    Code = "leader-unheard" // a replica of Vault had not heard from its leader
 	Sidecars         Code = "sidecars"       // the pods have sidecars
+	MeshUnproven     Code = "mesh-unproven"  // it is not known whether traffic passed the mesh of the pods
 	VolumeKept       Code = "volume-kept"    // a volume outlived its claim
 	NoSwitch         Code = "no-switch"      // a target is measured as the visit before left it
 	TargetReports    Code = "target-reports" // what a target found before the first run

@@ -83,9 +83,12 @@ func TestManifests(t *testing.T) {
 			result.PodPodOther),
 		"sriov": blueprint(t, "kube:?default-network=kube-system/sriov&config={resources: {requests: {intel.com/vf: 1}, "+
 			"limits: {intel.com/vf: 1}}}", result.PodNodeOther),
+		"enrolled": blueprint(t, "kube:?namespace-labels=istio.io/dataplane-mode=ambient&pod-labels=team=net&"+
+			"pod-annotations=linkerd.io/inject=enabled", result.PodPodOther),
 		"profiled": blueprint(t, "kube:?profile=yes", result.PodPodSame),
 	} {
-		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged)}
+		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, manifest.LevelPrivileged,
+			b.Settings.NamespaceLabels)}
 		if b.UsesService() {
 			objects = append(objects, b.Service())
 		}

@@ -157,7 +157,7 @@ func TestAPIClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"knotmeter-x-0", "not-ours"} {
-		n := manifest.NewNamespace(name, k.experiment, manifest.LevelRestricted)
+		n := manifest.NewNamespace(name, k.experiment, manifest.LevelRestricted, nil)
 		n.Labels[labelRun] = "x"
 		if name == "not-ours" {
 			n.Labels = nil

@@ -165,3 +165,40 @@ func TestMesh(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// TestMeshBypassed checks that the cluster, which has no mesh, is not measured with pods that are enrolled in one: the
+// error names the mesh and the evidence. The same pods without that are measured, and no fact is about a mesh.
+func TestMeshBypassed(t *testing.T) {
+	c := admin(t)
+	for option, says := range map[string]string{
+		"namespace-labels=io.cilium/mtls-enabled=true":  "the mesh cilium (ztunnel)",
+		"pod-labels=istio.io/dataplane-mode=ambient":    "the mesh istio (ambient)",
+		"pod-annotations=linkerd.io/inject=enabled":     "the mesh linkerd (sidecar)",
+		"namespace-labels=team=net&pod-labels=team=net": "",
+	} {
+		k := newTestTarget(t, realCluster(t)+"&"+option)
+		site, err := targets.OpenOne(t.Context(), k, targets.Placement{Path: result.PodPodOther})
+		switch {
+		case says == "" && err != nil:
+			t.Errorf("%s: %v", option, err)
+		case says == "":
+			if fact := result.FactOf(site.Facts, "mesh.intercepted"); fact != "" || len(site.Warnings) > 0 {
+				t.Errorf("%s: %q, %v", option, fact, site.Warnings)
+			}
+			if err := site.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		case err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "which is the client's own end"):
+			t.Errorf("%s: %v", option, err)
+		default:
+			t.Logf("%s: %v", option, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := leftovers(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

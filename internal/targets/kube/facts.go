@@ -70,20 +70,20 @@ func (k *claimed) facts(ctx context.Context) ([]result.Fact, error) {
 }
 
 // inspectHosts opens a site with a pod and, if possible, a pod in the network of its node, and adds the reports of both
-// to e. With network=, the node needs a separate site. No run needs that site, so its failure only leaves facts of the
-// node unknown.
+// to e. With network=, and for pods in a mesh, which takes over only traffic between pods, the node needs a separate
+// site. No run needs that site, so its failure only leaves facts of the node unknown.
 func (k *claimed) inspectHosts(ctx context.Context, e *inspection.Evidence) error {
 	network := k.options.Network
-	if network == "" {
+	if network == "" && k.options.EnrolledIn().Name == "" {
 		return k.inspectSite(ctx, e, result.PodNodeOther, result.PodNodeSame, result.PodPodOther, result.PodPodSame)
 	}
 	if err := k.inspectSite(ctx, e, result.PodPodOther, result.PodPodSame); err != nil {
 		return err
 	}
-	pod := e.Pod
+	pod, admitted := e.Pod, e.Admitted
 	k.options.Network = ""
 	_ = k.inspectSite(ctx, e, result.PodNodeOther, result.PodNodeSame)
-	e.Pod, k.options.Network = pod, network
+	e.Pod, e.Admitted, k.options.Network = pod, admitted, network
 	return ctx.Err()
 }
 
@@ -99,7 +99,7 @@ func (k *claimed) inspectSite(ctx context.Context, e *inspection.Evidence, paths
 		}
 		g, w := p.group, p.group.Way(path)
 		e.Pod = &w.Client
-		e.Annotations = g.Pods[g.Plan.Name(manifest.Client)].GetAnnotations()
+		e.Admitted = g.Pods[g.Plan.Name(manifest.Client)]
 		k.probePrograms(ctx, g.Host(manifest.Client))
 		if !p.plan.InPod(manifest.Server) {
 			e.Node = &w.Server

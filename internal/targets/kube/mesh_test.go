@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +38,83 @@ func TestMeshesLeaveOut(t *testing.T) {
 	if p.Labels["sidecar.istio.io/inject"] != "true" || p.Annotations["linkerd.io/inject"] != "enabled" ||
 		p.Labels[manifest.LabelManaged] != manifest.ManagedBy {
 		t.Errorf("%v %v", p.Labels, p.Annotations)
+	}
+}
+
+// TestEnrolment checks which mesh the user's labels and annotations enrol the pods in, and that the opt-outs of the
+// other meshes stay.
+func TestEnrolment(t *testing.T) {
+	const istio, ambient, linkerd = "sidecar.istio.io/inject", "istio.io/dataplane-mode", "linkerd.io/inject"
+	for text, test := range map[string]struct {
+		mesh                manifest.Mesh
+		labels, annotations map[string]string // that the pods have; empty: that they lack
+	}{
+		"kube:": {manifest.Mesh{}, map[string]string{istio: "false", ambient: "none"}, map[string]string{istio: "false"}},
+		"kube:?namespace-labels=team=net,stage=test": {manifest.Mesh{},
+			map[string]string{istio: "false", ambient: "none"}, nil},
+		"kube:?namespace-labels=istio.io/dataplane-mode=ambient": {manifest.Mesh{Name: "istio", Mode: manifest.Ambient},
+			map[string]string{istio: "false", ambient: ""}, map[string]string{linkerd: "disabled"}},
+		"kube:?namespace-labels=io.cilium/mtls-enabled=true": {manifest.Mesh{Name: "cilium", Mode: manifest.Ztunnel},
+			map[string]string{istio: "false", ambient: "none"}, nil},
+		"kube:?namespace-labels=istio-injection=enabled": {manifest.Mesh{Name: "istio", Mode: manifest.Sidecar},
+			map[string]string{istio: "", ambient: "none"}, map[string]string{istio: ""}},
+		"kube:?pod-labels=istio.io/rev=canary": {manifest.Mesh{Name: "istio", Mode: manifest.Sidecar},
+			map[string]string{istio: "", "istio.io/rev": "canary"}, map[string]string{istio: ""}},
+		"kube:?pod-labels=istio.io/dataplane-mode=ambient,a=b": {manifest.Mesh{Name: "istio", Mode: manifest.Ambient},
+			map[string]string{istio: "false", ambient: "ambient", "a": "b"}, nil},
+		"kube:?pod-annotations=sidecar.istio.io/inject=true": {manifest.Mesh{Name: "istio", Mode: manifest.Sidecar},
+			map[string]string{istio: ""}, map[string]string{istio: "true"}},
+		"kube:?pod-annotations=linkerd.io/inject=enabled,config.linkerd.io/opaque-ports=5201": {
+			manifest.Mesh{Name: "linkerd", Mode: manifest.Sidecar}, map[string]string{istio: "false"},
+			map[string]string{linkerd: "enabled", "config.linkerd.io/opaque-ports": "5201"}},
+		"kube:?config={annotations: {linkerd.io/inject: enabled}}&pod-annotations=linkerd.io/inject=disabled": {
+			manifest.Mesh{}, nil, map[string]string{linkerd: "disabled"}},
+	} {
+		b := blueprint(t, text, result.PodPodOther)
+		if got := b.Settings.EnrolledIn(); got != test.mesh {
+			t.Errorf("%s: enrolled in %+v", text, got)
+		}
+		p := b.Pod(manifest.Client)
+		for key, value := range test.labels {
+			if p.Labels[key] != value {
+				t.Errorf("%s: label %s=%q", text, key, p.Labels[key])
+			}
+		}
+		for key, value := range test.annotations {
+			if p.Annotations[key] != value {
+				t.Errorf("%s: annotation %s=%q", text, key, p.Annotations[key])
+			}
+		}
+		if p.Labels[manifest.LabelManaged] != manifest.ManagedBy {
+			t.Errorf("%s: %v", text, p.Labels)
+		}
+		level := (&named{options: parseOptions(t, text)}).podSecurityLevel()
+		if sidecar := test.mesh.Mode == manifest.Sidecar; sidecar != (level == manifest.LevelPrivileged) {
+			t.Errorf("%s: the namespace enforces %s", text, level)
+		}
+	}
+}
+
+// TestEnrolmentErrors checks labels and annotations that are invalid or Knotmeter's own.
+func TestEnrolmentErrors(t *testing.T) {
+	for text, says := range map[string]string{
+		"kube:?namespace-labels=istio-injection":                             `"istio-injection" is not KEY=VALUE`,
+		"kube:?namespace-labels=a=1,a=2":                                     "the key a is given twice",
+		"kube:?namespace-labels=a=b c":                                       "is no label or annotation",
+		"kube:?pod-labels=a/b/c=d":                                           "is no label or annotation",
+		"kube:?pod-annotations=,":                                            "is not KEY=VALUE",
+		"kube:?pod-labels=knotmeter.dev/role=server":                         "Knotmeter's own",
+		"kube:?namespace-labels=app.kubernetes.io/managed-by=me":             "Knotmeter's own",
+		"kube:?namespace-labels=pod-security.kubernetes.io/enforce=baseline": "Knotmeter's own",
+		"kube:?namespace=bench&namespace-labels=a=b":                         "kubectl label namespace bench",
+	} {
+		spec, err := result.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parse(spec); !errors.Is(err, result.ErrSpec) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

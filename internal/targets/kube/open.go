@@ -161,7 +161,7 @@ func (k *claimed) ensureNamespace(ctx context.Context) error {
 	k.ownNamespace, k.restricted = true, !k.onNodes()
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	wanted := manifest.NewNamespace(k.namespace, k.experiment, k.podSecurityLevel())
+	wanted := manifest.NewNamespace(k.namespace, k.experiment, k.podSecurityLevel(), k.options.NamespaceLabels)
 	wanted.Annotations = map[string]string{annotationClaim: k.claimText}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
@@ -260,7 +260,7 @@ func (k *claimed) place(parts []*part, of targets.Placement) targets.Place {
 		return targets.Place{Err: w.Err}
 	}
 	place := targets.Place{
-		Pair: w.Pair(), Facts: w.Facts(), Warnings: p.group.Warnings(), Health: p.group.Health,
+		Pair: w.Pair(), Facts: w.Facts(), Warnings: w.Warnings(), Health: w.Health,
 	}
 	switch {
 	case of.AsksAPI:

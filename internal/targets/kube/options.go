@@ -82,6 +82,15 @@ var podOptions = []targets.Setting[options]{
 	targets.NewSetting(targets.Option{Name: "default-network", Example: "NAMESPACE/NAME",
 		Help: "Multus attachment in place of the pods' default network, such as macvlan or SR-IOV; all paths"},
 		func(o *options) *string { return &o.DefaultNetwork }, targets.CheckedText(manifest.CheckDefaultAttachment)),
+	targets.NewSetting(targets.Option{Name: "namespace-labels", Example: "k=v,…",
+		Help: "labels of the namespace that is made; those of a mesh enrol its pods"},
+		func(o *options) *map[string]string { return &o.NamespaceLabels }, manifest.ParseLabels),
+	targets.NewSetting(targets.Option{Name: "pod-labels", Example: "k=v,…",
+		Help: "labels of the pods, in addition to those of config=; those of a mesh enrol them"},
+		func(o *options) *map[string]string { return &o.PodLabels }, manifest.ParseLabels),
+	targets.NewSetting(targets.Option{Name: "pod-annotations", Example: "k=v,…",
+		Help: "annotations of the pods, in addition to those of config=; those of a mesh enrol them"},
+		func(o *options) *map[string]string { return &o.PodAnnotations }, manifest.ParseAnnotations),
 	targets.NewSetting(targets.Option{
 		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6 (default: the cluster's first)"},
 		func(o *options) *corev1.IPFamily { return &o.Family }, parseFamily),
@@ -123,6 +132,9 @@ func parse(spec result.Spec) (options, error) {
 	case o.Inject && spec.Options["image"] == "":
 		err = fmt.Errorf("inject=yes needs image=, one of your own that has %s: the default image has the agent already",
 			manifest.ShellNeeds)
+	case o.Namespace != "" && len(o.NamespaceLabels) > 0:
+		err = fmt.Errorf("namespace-labels= is for a namespace that is made; label the one that exists instead: kubectl "+
+			"label namespace %s KEY=VALUE", o.Namespace)
 	case o.Client != "" && o.Client == o.Server:
 		err = errors.New("client-node and server-node are the same node; paths on one node are measured on the client's")
 	case o.Network != "" && o.DefaultNetwork != "":

@@ -22,9 +22,10 @@ func (k *named) onNodes() bool {
 	return k.options.HostNetwork && slices.ContainsFunc(k.plan.Placements, onNode)
 }
 
-// podSecurityLevel returns the Pod Security level that the pods need.
+// podSecurityLevel returns the Pod Security level that the pods need. A mesh's init containers, which redirect the
+// traffic of pods to a sidecar, need NET_ADMIN.
 func (k *named) podSecurityLevel() string {
-	if k.onNodes() || k.profilesNodes() {
+	if k.onNodes() || k.profilesNodes() || k.options.EnrolledIn().Mode == manifest.Sidecar {
 		return manifest.LevelPrivileged
 	}
 	return manifest.LevelRestricted

@@ -38,7 +38,7 @@ type Evidence struct {
 	NodeConfigs    []CiliumNodeConfig
 	Node           *preflight.Report // from a pod in its node's network
 	Pod            *preflight.Report // from a pod in the pod network
-	Annotations    map[string]string // of the pod that reported Pod
+	Admitted       *corev1.Pod       // the pod that reported Pod, as the API server admitted it
 }
 
 // ConfigMaps lists the config maps, as namespace and name, with the settings of network plugins and kube-proxy.
@@ -56,8 +56,7 @@ func (e Evidence) Facts() []result.Fact {
 		{Name: "distribution", Value: e.distribution()},
 	}
 	list = append(append(list, e.nodeFacts()...), machineFacts(e.Nodes)...)
-	list = append(list, e.networkFacts()...)
-	return append(list, e.podFacts()...)
+	return slices.Concat(list, e.networkFacts(), e.meshFacts(), e.podFacts())
 }
 
 // nodeFacts returns facts about the nodes of the experiment. If the nodes differ, a fact has all their values.

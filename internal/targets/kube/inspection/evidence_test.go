@@ -613,7 +613,8 @@ func TestPodBandwidth(t *testing.T) {
 		"egress 50M, ingress 1G (annotations of the pods)":                {egress: "50M", ingress: "1G"},
 		"egress (no plain setting), ingress 1G (annotations of the pods)": {egress: "a b", ingress: "1G"},
 	} {
-		e := Evidence{Pod: &preflight.Report{}, Annotations: annotations}
+		e := Evidence{Pod: &preflight.Report{},
+			Admitted: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}
 		if got := result.FactOf(e.Facts(), "pod-bandwidth"); got != want {
 			t.Errorf("%v: %q, not %q", annotations, got, want)
 		}

@@ -608,18 +608,18 @@ func proxyMode(data map[string]string) string {
 // bandwidth returns the bandwidth limits in the pods' annotations. Whether they are enforced depends on the plugin: the
 // CNI bandwidth plugin in a chain enforces them, and Cilium with its bandwidth manager.
 func (e Evidence) bandwidth() string {
+	if e.Pod == nil || e.Admitted == nil {
+		return result.Unknown
+	}
 	var list []string
 	for _, direction := range []string{"egress", "ingress"} {
-		value := e.Annotations["kubernetes.io/"+direction+"-bandwidth"]
+		value := e.Admitted.Annotations["kubernetes.io/"+direction+"-bandwidth"]
 		switch {
 		case plainSetting.MatchString(value):
 			list = append(list, direction+" "+value)
 		case value != "":
 			list = append(list, direction+" (no plain setting)")
 		}
-	}
-	if e.Pod == nil {
-		return result.Unknown
 	}
 	return cmp.Or(strings.Join(list, ", "), noneGiven) + " (annotations of the pods)"
 }

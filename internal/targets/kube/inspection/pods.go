@@ -28,9 +28,6 @@ func CPULimit(p *corev1.Pod) *resource.Quantity {
 	return limits.Cpu()
 }
 
-// istioRedirection is the annotation of pods whose traffic Istio's ambient mode redirects.
-const istioRedirection = "ambient.istio.io/redirection"
-
 // AddedContainers returns what the cluster added to a pod: containers, and a mesh that redirects its traffic. p may be
 // nil.
 func AddedContainers(p *corev1.Pod) []string {

@@ -123,13 +123,16 @@ const (
 	LevelRestricted = "restricted"
 )
 
-// NewNamespace returns the namespace of an experiment, with a level of Pod Security.
-func NewNamespace(name, experiment, level string) *corev1.Namespace {
+// podSecurityEnforce is the label of a namespace with the level of Pod Security that it enforces.
+const podSecurityEnforce = "pod-security.kubernetes.io/enforce"
+
+// NewNamespace returns the namespace of an experiment, with a level of Pod Security and the user's labels.
+func NewNamespace(name, experiment, level string, given map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			LabelManaged: ManagedBy, LabelExperiment: experiment, "pod-security.kubernetes.io/enforce": level,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: joinMaps(given, map[string]string{
+			LabelManaged: ManagedBy, LabelExperiment: experiment, podSecurityEnforce: level,
+		})},
 	}
 }
 

@@ -10,8 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
@@ -28,6 +30,9 @@ type Settings struct {
 	Volume         Volume // volume of storage cases
 	Profile        bool   // sample CPUs and read counters on the nodes
 	AssignsUsers   bool   // the cluster assigns users and groups by security context constraints
+
+	NamespaceLabels           map[string]string // of a namespace that is created
+	PodLabels, PodAnnotations map[string]string // in addition to those of Pods
 }
 
 // PodSettings is the content of the file that config= names: fields that a cluster may require of pods.
@@ -75,10 +80,8 @@ func (p *PodSettings) Unmarshal(text []byte) error {
 	if err := userfile.Decode(text, &given); err != nil {
 		return addField(text, err)
 	}
-	for _, key := range reservedLabels {
-		if _, is := given.Labels[key]; is {
-			return fmt.Errorf("the label %s is Knotmeter's own", key)
-		}
+	if err := checkReserved(given.Labels); err != nil {
+		return err
 	}
 	if len(given.Resources.Requests)+len(given.Resources.Limits)+len(given.Resources.Claims) == 0 {
 		given.Resources = p.Resources
@@ -112,5 +115,48 @@ func addField(text []byte, err error) error {
 
 // reservedLabels lists the labels that users cannot set.
 var reservedLabels = []string{
-	LabelManaged, LabelName, LabelExperiment, LabelSite, LabelRole,
+	LabelManaged, LabelName, LabelExperiment, LabelSite, LabelRole, podSecurityEnforce,
+}
+
+// checkReserved returns an error if a label is one of Knotmeter's own.
+func checkReserved(given map[string]string) error {
+	for _, key := range reservedLabels {
+		if _, is := given[key]; is {
+			return fmt.Errorf("the label %s is Knotmeter's own", key)
+		}
+	}
+	return nil
+}
+
+// ParseLabels parses labels, given as KEY=VALUE,…. Labels of Knotmeter's own are an error.
+func ParseLabels(text string) (map[string]string, error) {
+	given, err := parsePairs(text, validation.IsValidLabelValue)
+	if err != nil {
+		return nil, err
+	}
+	return given, checkReserved(given)
+}
+
+// ParseAnnotations parses annotations, given as KEY=VALUE,…. A backslash escapes a comma in a value.
+func ParseAnnotations(text string) (map[string]string, error) {
+	return parsePairs(text, func(string) []string { return nil })
+}
+
+// parsePairs parses KEY=VALUE,…; check returns what is wrong with a value.
+func parsePairs(text string, check func(value string) []string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for _, pair := range targets.SplitList(text) {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
+		}
+		if _, twice := pairs[key]; twice {
+			return nil, fmt.Errorf("the key %s is given twice", key)
+		}
+		if wrong := slices.Concat(validation.IsQualifiedName(key), check(value)); len(wrong) > 0 {
+			return nil, fmt.Errorf("%q is no label or annotation: %s", pair, wrong[0])
+		}
+		pairs[key] = value
+	}
+	return pairs, nil
 }

@@ -59,7 +59,10 @@ func (g *Group) agentFacts() []result.Fact {
 
 // Warnings returns what a reader of the pods' results should know.
 func (g *Group) Warnings() []result.Warning {
-	list := inspection.SidecarWarnings(g.Pods)
+	var list []result.Warning
+	if g.Plan.Settings.EnrolledIn().Name == "" { // else the user wants what a mesh adds to be measured
+		list = inspection.SidecarWarnings(g.Pods)
+	}
 	if limit := g.Plan.Settings.Pods.CPULimit(); limit != "" {
 		list = append(list, result.Warning{Code: result.CPULimitSet, Text: "the pods have a CPU limit of " + limit +
 			" by config=: it is part of what was measured"})
@@ -124,8 +127,8 @@ func (w *Connection) Facts() []result.Fact {
 		{Name: "congestion-control", Value: cmp.Or(w.Client.Congestion, result.Unknown)},
 		{Name: "client-offloads", Value: cmp.Or(w.Client.Device.Offloads, result.Unknown)},
 		{Name: "server-offloads", Value: cmp.Or(w.Server.Device.Offloads, result.Unknown)},
-		{Name: "source-address", Value: sourceOf(own, w.Server.Peer)},
-	}, image, g.agentFacts())
+		{Name: "source-address", Value: sourceOf(own, w.Server.Remote.Addr())},
+	}, w.meshFacts(), image, g.agentFacts())
 }
 
 // sourceOf returns whether the client's address, own, is translated on the way to the server, which saw the address

@@ -30,6 +30,7 @@ type Connection struct {
 	group  *Group
 	path   result.Path
 	dial   netip.AddrPort
+	mesh   inspection.Interception // of the last connection by a mesh; its zero value for a group without a server
 }
 
 // PreflightTimeout limits the client's attempts to reach the server. Nodes need a moment to learn of new addresses.
@@ -43,7 +44,7 @@ func (w *Connection) check(ctx context.Context) (err error) {
 	if w.dial, err = w.group.dial(ctx, w.path); err != nil {
 		return err
 	}
-	return w.checkConnection(ctx)
+	return w.checkMesh(ctx)
 }
 
 // dial returns the address that the client connects to on a path. For a Service it waits until the server is its only
@@ -68,9 +69,9 @@ func (g *Group) dial(ctx context.Context, p result.Path) (netip.AddrPort, error)
 func (w *Connection) checkConnection(ctx context.Context) error {
 	g, plan := w.group, w.group.Plan
 	forServer := preflight.Spec{Role: preflight.Server, Token: preflight.NewToken(), Address: g.Listen,
-		Timeout: PreflightTimeout}
+		Timeout: PreflightTimeout, Sockets: plan.InPod(manifest.Server)}
 	forClient := forServer
-	forClient.Role, forClient.Address = preflight.Client, w.dial
+	forClient.Role, forClient.Address, forClient.Sockets = preflight.Client, w.dial, plan.InPod(manifest.Client)
 	var both sync.WaitGroup
 	var serverErr, clientErr error
 	both.Go(func() { w.Server, serverErr = g.Report(ctx, manifest.Server, forServer) })
@@ -89,7 +90,8 @@ func (w *Connection) checkConnection(ctx context.Context) error {
 	case w.Server.Error != "":
 		return fmt.Errorf("%s: %s", plan.HostName(manifest.Server), w.Server.Error)
 	case plan.Settings.Network != "" && plan.InPod(manifest.Client):
-		return inspection.CheckNetworkRoute(g.Pods[plan.Name(manifest.Client)], plan.Settings.Network, w.Server.Peer)
+		return inspection.CheckNetworkRoute(g.Pods[plan.Name(manifest.Client)], plan.Settings.Network,
+			w.Server.Remote.Addr())
 	case plan.Settings.DefaultNetwork != "" && plan.InPod(manifest.Client):
 		return inspection.CheckDefaultRoute(g.Pods[plan.Name(manifest.Client)], plan.Settings.DefaultNetwork, w.Client)
 	}

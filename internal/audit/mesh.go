@@ -1,0 +1,32 @@
+package audit
+
+import (
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+)
+
+// FactMesh is the fact of a run with pods in a service mesh: whether the mesh took over their connections (yes, no,
+// unknown, not applicable), with the evidence.
+const FactMesh = "mesh.intercepted"
+
+// meshRules find traffic that passes by the mesh it was meant for.
+var meshRules = []Rule{
+	{Name: "outside-mesh", Severity: Warning, checkRun: outsideMesh,
+		About: "No datagrams or pings are measured between pods whose TCP connections a service mesh takes over.",
+		Why: "Istio, Linkerd and Cilium's ztunnel take over TCP alone: everything else passes by the proxies, and the mesh " +
+			"does not encrypt it.",
+		More: "docs.cilium.io, Ztunnel Transparent Encryption, Limitations"},
+}
+
+// outsideMesh recognises datagrams and pings by their loss, which no workload of TCP has.
+func outsideMesh(r measuredRun) (found []Finding, checked int) {
+	if !strings.HasPrefix(r.Fact(FactMesh), "yes") {
+		return nil, 0
+	}
+	if _, datagrams := r.Value(metric.Loss); datagrams {
+		found = append(found, Finding{Metric: metric.Loss,
+			Saw: "Datagrams or pings between pods whose TCP connections alone a mesh takes over."})
+	}
+	return found, 1
+}

@@ -1,0 +1,90 @@
+package inspection
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/machine"
+	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/targets/kube/manifest"
+)
+
+func end(address string, port uint16) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr(address), port)
+}
+
+// withSockets returns the report of a place with a connection, and with its own socket and further ones, each "LOCAL
+// REMOTE".
+func withSockets(local, remote string, sockets ...string) preflight.Report {
+	r := preflight.Report{Local: netip.MustParseAddrPort(local), Remote: netip.MustParseAddrPort(remote)}
+	r.Sockets = []machine.Socket{{Local: r.Local, Remote: r.Remote}}
+	for _, text := range sockets {
+		a, b, _ := strings.Cut(text, " ")
+		r.Sockets = append(r.Sockets, machine.Socket{Local: netip.MustParseAddrPort(a), Remote: netip.MustParseAddrPort(b)})
+	}
+	return r
+}
+
+// TestIntercept checks the conclusion from the sockets of both pods, for each mode and each way by which traffic passes
+// a mesh or does not. The client is 10.244.1.7, the server 10.244.2.8:5201, its Service 10.96.0.9:5201.
+func TestIntercept(t *testing.T) {
+	const atClient, atServer, toService = "10.244.1.7:49832", "10.244.2.8:5201", "10.96.0.9:5201"
+	unread := func(r preflight.Report) preflight.Report {
+		r.Sockets = nil
+		return r
+	}
+	client := withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient, "10.244.1.7:46050 10.244.2.8:15008")
+	viaService := withSockets(atClient, toService, "127.0.0.1:15001 "+atClient, "10.244.1.7:46050 10.244.2.8:15008")
+	server := withSockets(atServer, "10.244.1.7:39044", "10.244.1.7:39044 "+atServer, "10.244.2.8:15008 10.244.1.7:46050")
+	direct := withSockets(atServer, atClient)
+	for name, test := range map[string]struct {
+		mode           manifest.MeshMode
+		client, server preflight.Report
+		want           Answer
+		says           string
+	}{
+		"HBONE":              {manifest.Ztunnel, client, server, Yes, "a connection to port 15008 is between them"},
+		"HBONE to a Service": {manifest.Ambient, viaService, server, Yes, "port 15008"},
+		"not enrolled": {manifest.Ztunnel, withSockets(atClient, atServer), direct, No,
+			"the server sees 10.244.1.7:49832, which is the client's own end, and no proxy"},
+		"not enrolled, by a Service that hides the client": {manifest.Ambient, withSockets(atClient, toService),
+			withSockets(atServer, "10.0.0.1:31000"), Unproven, "no proxy in the client's pod"},
+		"not readable, and not enrolled": {manifest.Ambient, unread(withSockets(atClient, atServer)), unread(direct), No,
+			"the client's own end"},
+		"not readable": {manifest.Ambient, unread(client), unread(server), Unproven, "cannot be read"},
+		"the table of another namespace": {manifest.Ambient, client,
+			preflight.Report{Local: server.Local, Remote: server.Remote, Sockets: client.Sockets}, Unproven, "cannot be read"},
+		"only the client is enrolled": {manifest.Ambient, client, withSockets(atServer, "10.244.1.7:46050"), No,
+			"from no proxy in its pod"},
+		"only the server is enrolled": {manifest.Ambient, withSockets(atClient, atServer), server, No,
+			"no proxy in the client's pod"},
+		"plain text between proxies": {manifest.Ztunnel,
+			withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient, "10.244.1.7:46050 "+atServer),
+			withSockets(atServer, "10.244.1.7:39044", "10.244.1.7:39044 "+atServer, "10.244.2.8:15006 10.244.1.7:46050"),
+			No, "plain text"},
+		"proxies with another tunnel": {manifest.Ambient,
+			withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient),
+			withSockets(atServer, "10.244.1.7:39044", "10.244.1.7:39044 "+atServer), Unproven, "not both have a connection"},
+		"Istio's sidecars": {manifest.Sidecar,
+			withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient, "10.244.1.7:46050 "+atServer),
+			withSockets(atServer, "127.0.0.6:39044", "127.0.0.6:39044 "+atServer, "10.244.2.8:15006 10.244.1.7:46050"),
+			Yes, "port 15001 of the client's and 15006 of the server's"},
+		"Linkerd's sidecars": {manifest.Sidecar,
+			withSockets(atClient, toService, "127.0.0.1:4140 "+atClient, "10.244.1.7:46050 10.244.2.8:4143"),
+			withSockets(atServer, "10.244.2.8:39044", "10.244.2.8:39044 "+atServer, "10.244.2.8:4143 10.244.1.7:46050"),
+			Yes, "port 4140 of the client's and 4143 of the server's"},
+		"an unknown proxy": {"", withSockets(atClient, atServer, "127.0.0.1:9000 "+atClient),
+			withSockets(atServer, "127.0.0.1:9", "127.0.0.1:9 "+atServer), Yes, "port 9000 of the client's"},
+		"no mesh": {"", withSockets(atClient, atServer), direct, No, "no proxy"},
+		// A pod that the mesh lost keeps connections of earlier traffic.
+		"lost after earlier traffic": {manifest.Ambient,
+			withSockets(atClient, atServer, "10.244.1.7:46050 10.244.2.8:15008"), direct, No, "no proxy"},
+	} {
+		got := Intercept(test.mode, test.client, test.server)
+		if got.Intercepted != test.want || !strings.Contains(got.String(), string(test.want)+" (") ||
+			!strings.Contains(got.Evidence, test.says) {
+			t.Errorf("%s: %s; want %s, %q", name, got, test.want, test.says)
+		}
+	}
+}
