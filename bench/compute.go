@@ -23,15 +23,21 @@ type memoryBenchmark struct {
 	loop, inC string    // names of the loop in both programs
 	set       int       // bytes
 	unit      unit.Unit // of bandwidth, or of the time of a load
+	wanted    string    // ratio
 }
 
+// sameLoop is the wanted ratio of the same loop.
+const sameLoop = "0.97 to 1.03"
+
 // memoryBenchmarks lists the comparisons: in memory, and in the first cache, where a loop's own instructions show most.
+// The C library's memcpy is not the same loop: it may use instructions that do not read what they overwrite.
 var memoryBenchmarks = []memoryBenchmark{
-	{"copy 256 MiB", "memory-copy", "copy", 256 << 20, unit.BytePerSecond},
-	{"triad 384 MiB", "memory-triad", "triad", 384 << 20, unit.BytePerSecond},
-	{"chase 256 MiB", "memory-latency", "chase", 256 << 20, unit.Second},
-	{"chase 4 MiB", "memory-latency", "chase", 4 << 20, unit.Second},
-	{"chase 16 KiB", "memory-latency", "chase", 16 << 10, unit.Second},
+	{"copy 256 MiB", "memory-copy", "copy", 256 << 20, unit.BytePerSecond, sameLoop},
+	{"copy, memcpy", "memory-copy", "memcpy", 256 << 20, unit.BytePerSecond, ""},
+	{"triad 384 MiB", "memory-triad", "triad", 384 << 20, unit.BytePerSecond, sameLoop},
+	{"chase 256 MiB", "memory-latency", "chase", 256 << 20, unit.Second, sameLoop},
+	{"chase 4 MiB", "memory-latency", "chase", 4 << 20, unit.Second, sameLoop},
+	{"chase 16 KiB", "memory-latency", "chase", 16 << 10, unit.Second, sameLoop},
 }
 
 // benchCompute compares the memory loops with the same ones in C, compiled with cc -O2, and prints a table. Both
@@ -72,8 +78,8 @@ func benchCompute(ctx context.Context, args []string) error {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 		r := ratioOf(list, func(v float64) float64 { return v })
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%.3f\t%.3f to %.3f\t0.97 to 1.03\t\n", b.name, len(list),
-			unit.Format(r.ours, b.unit), unit.Format(r.theirs, b.unit), r.ofMedians, r.q1, r.q3)
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%.3f\t%.3f to %.3f\t%s\t\n", b.name, len(list),
+			unit.Format(r.ours, b.unit), unit.Format(r.theirs, b.unit), r.ofMedians, r.q1, r.q3, b.wanted)
 	}
 	return table.Flush()
 }

@@ -1,7 +1,7 @@
 /*
  * Memory loops of Knotmeter in C: copy, triad and chase over a working set, on one CPU.
  *
- *     compute copy|triad|chase CPU BYTES SECONDS
+ *     compute copy|memcpy|triad|chase CPU BYTES SECONDS
  *
  * It prints bytes read and written per second, or the seconds of one load, after a warm-up of 0.1 s. The working set is in
  * huge pages if the kernel gives them.
@@ -69,7 +69,25 @@ static void divide(int arrays)
 	}
 }
 
+/* Without the attribute, compilers replace the loop by a call of memcpy. */
+__attribute__((optimize("no-tree-loop-distribute-patterns")))
+static void copy_chunk(double *x, const double *y)
+{
+	for (size_t i = 0; i < CHUNK / sizeof(double); i++)
+		x[i] = y[i];
+}
+
 static void copy(long n)
+{
+	while (n--) {
+		copy_chunk(a + at, b + at);
+		at += CHUNK / sizeof(double);
+		if (at == length)
+			at = 0;
+	}
+}
+
+static void copy_by_library(long n)
 {
 	while (n--) {
 		memcpy(a + at, b + at, CHUNK);
@@ -150,6 +168,9 @@ int main(int argc, char **argv)
 	double counts = 2.0 * CHUNK;
 	if (!strcmp(argv[1], "copy")) {
 		divide(2);
+	} else if (!strcmp(argv[1], "memcpy")) {
+		divide(2);
+		loop = copy_by_library;
 	} else if (!strcmp(argv[1], "triad")) {
 		divide(3);
 		loop = triad;

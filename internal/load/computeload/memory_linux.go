@@ -205,16 +205,6 @@ func (l *arrayLoop) want(i int) float64 {
 	return float64(i)
 }
 
-// triad sets a to b plus factor times c; all have the same length, a multiple of 8.
-func triad(a, b, c []float64) {
-	for len(a) >= 8 && len(b) >= 8 && len(c) >= 8 {
-		x, y, z := (*[8]float64)(a), (*[8]float64)(b), (*[8]float64)(c)
-		x[0], x[1], x[2], x[3] = y[0]+factor*z[0], y[1]+factor*z[1], y[2]+factor*z[2], y[3]+factor*z[3]
-		x[4], x[5], x[6], x[7] = y[4]+factor*z[4], y[5]+factor*z[5], y[6]+factor*z[6], y[7]+factor*z[7]
-		a, b, c = a[8:], b[8:], c[8:]
-	}
-}
-
 // check compares all elements with what they have to be, or with what they were if no operation has reached them.
 func (l *arrayLoop) check() error {
 	for i, got := range l.a {
