@@ -46,13 +46,7 @@ func Serve(stdin io.Reader, stdout io.Writer) error {
 	if err == nil {
 		err = start(s)
 	}
-	if err != nil {
-		fmt.Fprintln(stdout, err)
-		return err
-	}
-	fmt.Fprintln(stdout, userspace.Ready)
-	_, err = io.Copy(io.Discard, stdin)
-	return err
+	return userspace.Serve(err, stdin, stdout)
 }
 
 // A proxy carries the connections of a node's pods.

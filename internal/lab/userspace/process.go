@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Ready is the line that a child writes when it works. Any other line is its error.
-const Ready = "ready"
+// ready is the line that a child writes when it works. Any other line is its error.
+const ready = "ready"
 
 // startTimeout is how long a child may take to start and to be configured.
 const startTimeout = 10 * time.Second
@@ -63,7 +63,7 @@ func (p *Process) awaitAnswer() error {
 	select {
 	case line := <-p.answer:
 		switch line {
-		case Ready + "\n":
+		case ready + "\n":
 			return nil
 		case "":
 			return fmt.Errorf("%s ended without a word", p.name)
@@ -83,5 +83,17 @@ func (p *Process) Stop() error {
 	}
 	// Wait reports the signal, or that another caller has waited already.
 	_ = p.Cmd.Wait()
+	return err
+}
+
+// Serve is the child's part of [Process.Configure]: it writes a line to stdout, ready or the error with which the child
+// did not start, and returns when stdin ends, at the latest with the parent.
+func Serve(startErr error, stdin io.Reader, stdout io.Writer) error {
+	if startErr != nil {
+		fmt.Fprintln(stdout, startErr)
+		return startErr
+	}
+	fmt.Fprintln(stdout, ready)
+	_, err := io.Copy(io.Discard, stdin)
 	return err
 }

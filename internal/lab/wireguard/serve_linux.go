@@ -34,13 +34,7 @@ func Serve(args []string, stdin io.Reader, stdout io.Writer) error {
 		// Up returns when the device listens. Otherwise it would come up some time after the answer.
 		err = dev.Up()
 	}
-	if err != nil {
-		fmt.Fprintln(stdout, err)
-		return err
-	}
-	fmt.Fprintln(stdout, userspace.Ready)
-	_, err = io.Copy(io.Discard, stdin)
-	return err
+	return userspace.Serve(err, stdin, stdout)
 }
 
 func newDevice(args []string) (*device.Device, error) {
