@@ -78,11 +78,20 @@ func parent() (string, error) {
 }
 
 func mountedHierarchy() (machine.Mount, error) {
+	text, err := mountinfo()
+	if err != nil {
+		return machine.Mount{}, err
+	}
+	return findMount(text)
+}
+
+// mountinfo returns the text that lists what is mounted.
+func mountinfo() (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return machine.Mount{}, fmt.Errorf("which control groups are mounted: %w", err)
+		return "", fmt.Errorf("which control groups are mounted: %w", err)
 	}
-	return findMount(string(text))
+	return string(text), nil
 }
 
 const errNotMounted = result.NotSupported("no cgroup v2 hierarchy is mounted here (mount -t cgroup2)")
@@ -166,17 +175,17 @@ func (g *Group) remove() error {
 // returns their directories. It does not touch groups with such a name but without the mark, and passes those to
 // onSpared.
 func Clean(mayRemove func(dir string) bool, onSpared func(dir string)) ([]string, error) {
-	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	mounted, err := mountinfo()
 	if err != nil {
-		return nil, fmt.Errorf("which control groups are mounted: %w", err)
+		return nil, err
 	}
 	var removed []string
 	var errs []error
-	if m, err := findMount(string(mountinfo)); err == nil {
+	if m, err := findMount(mounted); err == nil {
 		removed, err = cleanIn(m.Point, Mark, mayRemove, onSpared)
 		errs = append(errs, err)
 	}
-	if m, ok := findCPUMount(string(mountinfo)); ok {
+	if m, ok := findCPUMount(mounted); ok {
 		more, err := cleanIn(m.Point, privilegedMark, mayRemove, onSpared)
 		removed, errs = append(removed, more...), append(errs, err)
 	}

@@ -33,15 +33,15 @@ func quota(version, milliCPUs int) []file {
 // NewLimited makes a group whose processes together may use that many thousandths of a CPU's time. The error Is
 // result.ErrNotSupported if that is not possible.
 func NewLimited(milliCPUs int) (*Group, error) {
-	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	mounted, err := mountinfo()
 	if err != nil {
-		return nil, fmt.Errorf("which control groups are mounted: %w", err)
+		return nil, err
 	}
 	version, mark := 1, privilegedMark
-	m, ok := findCPUMount(string(mountinfo))
+	m, ok := findCPUMount(mounted)
 	if !ok {
 		version, mark = 2, Mark
-		if m, err = findMount(string(mountinfo)); err != nil {
+		if m, err = findMount(mounted); err != nil {
 			return nil, err
 		}
 		if err := enableCPU(m.Point); err != nil {

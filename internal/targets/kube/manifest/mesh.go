@@ -79,13 +79,12 @@ var enrolments = []enrolment{
 // EnrolledIn returns the mesh that the user's labels and annotations add the pods to; the zero value if they name none.
 // Labels of a namespace that the user gave are not known here.
 func (o Settings) EnrolledIn() Mesh {
+	labels, annotations := o.podLabels(), o.podAnnotations()
 	for _, e := range enrolments {
 		for _, place := range []struct {
 			counts bool
 			given  map[string]string
-		}{
-			{e.onNamespace, o.NamespaceLabels}, {e.asLabel, o.podLabels()}, {e.asAnnotation, o.podAnnotations()},
-		} {
+		}{{e.onNamespace, o.NamespaceLabels}, {e.asLabel, labels}, {e.asAnnotation, annotations}} {
 			value, given := place.given[e.key]
 			if place.counts && given && (e.values == nil || slices.Contains(e.values, value)) {
 				return e.mesh
