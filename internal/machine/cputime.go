@@ -45,6 +45,14 @@ func (t CPUTimes) Sum() (sum float64) {
 	return sum
 }
 
+// Share returns the share of the time in all modes that was in one; 0 if there is no time.
+func (t CPUTimes) Share(mode CPUMode) float64 {
+	if all := t.Sum(); all > 0 {
+		return t[mode] / all
+	}
+	return 0
+}
+
 // Since returns the time since an earlier reading.
 func (t CPUTimes) Since(earlier CPUTimes) CPUTimes {
 	for i := range t {

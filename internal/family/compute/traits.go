@@ -12,11 +12,13 @@ import (
 
 // The times of a run outside of its window.
 const (
-	setupLimit   = time.Minute             // to fill a working set, on a slow machine
-	usualSetup   = 30 * time.Millisecond   // with none
-	usualPerGiB  = 1200 * time.Millisecond // to fill one
-	scalingShare = 0.25                    // of the window: how long one CPU is measured alone
+	setupLimit  = time.Minute             // to fill a working set, on a slow machine
+	usualSetup  = 30 * time.Millisecond   // with none
+	usualPerGiB = 1200 * time.Millisecond // to fill one
 )
+
+// AloneShare is the part of the window for which one CPU is measured alone before several are.
+const AloneShare = 0.25
 
 // Traits returns the traits of the workload. It needs a client, whose machine it measures, and nothing else.
 func (w Workload) Traits() family.Traits {
@@ -32,7 +34,7 @@ func (w Workload) Traits() family.Traits {
 		t.Words.Group, t.Words.Member = k.group, w.member(k)
 	}
 	if w.CPUs != OneCPU {
-		t.Nominal.Windows = scalingShare
+		t.Nominal.Windows = AloneShare
 	}
 	return t
 }

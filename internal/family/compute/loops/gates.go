@@ -47,13 +47,7 @@ func (b *builder) gates() {
 }
 
 // stolen returns the share of the used CPUs' time that the hypervisor took.
-func (b *builder) stolen() float64 {
-	all := b.Report.Machine.Sum()
-	if all <= 0 {
-		return 0
-	}
-	return b.Report.Machine[machine.Steal] / all
-}
+func (b *builder) stolen() float64 { return b.Report.Machine.Share(machine.Steal) }
 
 // warnings adds what a reader should know about a valid run.
 func (b *builder) warnings() {

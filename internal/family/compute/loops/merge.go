@@ -124,8 +124,8 @@ func (b *builder) addUse() {
 		b.Add(metric.SwitchesVoluntary, voluntary/wall)
 		b.Add(metric.SwitchesInvoluntary, involuntary/wall)
 	}
-	if all := b.Report.Machine.Sum(); all > 0 {
-		b.Add(metric.CPUSteal, b.Report.Machine[machine.Steal]/all)
+	if b.Report.Machine.Sum() > 0 {
+		b.Add(metric.CPUSteal, b.stolen())
 	}
 }
 

@@ -114,10 +114,8 @@ func (m *builder) checkCounts(sender string, sent, received uint64, all bool) {
 // warnings adds what a reader should know about a valid run.
 func (m *builder) warnings() {
 	for _, r := range []netload.Report{m.Client, m.Server} {
-		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[machine.Steal]/all > stealAtMost &&
-			!(m.Shared && r.Role == netload.Server) {
-			m.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the %s's machine away",
-				r.Cost.Machine[machine.Steal]/all*100, r.Role)
+		if stolen := r.Cost.Machine.Share(machine.Steal); stolen > stealAtMost && !(m.Shared && r.Role == netload.Server) {
+			m.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the %s's machine away", stolen*100, r.Role)
 		}
 		if r.Refused > 0 {
 			m.Warn(result.ForeignTraffic, "the %s refused %d connections or datagrams that were not this run's",
