@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // A Pool holds the agents of several hosts: at most one on each host, started when it is first needed and kept until
@@ -116,6 +117,17 @@ func do(ctx context.Context, h host.Host, r Request, hear func(Event)) (json.Raw
 	alone := NewPool()
 	defer alone.Close()
 	return alone.do(ctx, h, r, hear)
+}
+
+// DoOnClient does as [Do] on the client of a run, and returns the evidence of the request as files, also with an error.
+func DoOnClient[R any](ctx context.Context, client host.Host, r Request) (got R, raw []result.File, err error) {
+	var said Transcript
+	got, err = Do[R](ctx, client, r, said.Add)
+	return got, []result.File{
+		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", client.Name(), host.Agent)},
+		{Name: "client.request.json", Data: r.Record()},
+		{Name: "client.events.ndjson", Data: said.Bytes()},
+	}, err
 }
 
 // A Transcript records the events of one request as evidence. It is not safe for concurrent use.

@@ -75,13 +75,7 @@ func (t *Tool) Run(
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	var said agent.Transcript
-	got, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Add)
-	raw := []result.File{
-		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", p.Client.Name(), host.Agent)},
-		{Name: "client.request.json", Data: request.Record()},
-		{Name: "client.events.ndjson", Data: said.Bytes()},
-	}
+	got, raw, err := agent.DoOnClient[httpload.Result](ctx, p.Client, request)
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}

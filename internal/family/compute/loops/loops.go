@@ -57,13 +57,7 @@ func (t *Tool) Run(
 	}
 	c := w.(compute.Workload)
 	request := agent.Request{Verb: computeload.Verb, Body: config(c, times)}
-	var said agent.Transcript
-	got, err := agent.Do[computeload.Report](ctx, p.Client, request, said.Add)
-	raw := []result.File{
-		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", p.Client.Name(), host.Agent)},
-		{Name: "client.request.json", Data: request.Record()},
-		{Name: "client.events.ndjson", Data: said.Bytes()},
-	}
+	got, raw, err := agent.DoOnClient[computeload.Report](ctx, p.Client, request)
 	if err == nil && got.Unsupported != "" {
 		err = result.NotSupported(got.Unsupported)
 	}
@@ -75,11 +69,8 @@ func (t *Tool) Run(
 	return m, err
 }
 
-// aloneShare is the part of the window for which one CPU is measured alone, and leastAlone the shortest time.
-const (
-	aloneShare = 4
-	leastAlone = 100 * time.Millisecond
-)
+// leastAlone is the shortest time for which one CPU is measured alone.
+const leastAlone = 100 * time.Millisecond
 
 // config returns the agent's part of a run.
 func config(w compute.Workload, times family.Times) computeload.Config {
@@ -88,7 +79,7 @@ func config(w compute.Workload, times family.Times) computeload.Config {
 		Warmup: times.Warmup, Window: times.Window, Seed: times.Seed,
 	}
 	if w.CPUs != compute.OneCPU {
-		c.Alone = max(times.Window/aloneShare, leastAlone)
+		c.Alone = max(time.Duration(compute.AloneShare*float64(times.Window)), leastAlone)
 	}
 	return c
 }

@@ -57,13 +57,7 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w family.Workload, _ family
 			"probes go from a pod, which no place outside of the cluster is; leave vantage=here out")
 	}
 	request := agent.Request{Verb: dynamics.Verb, Body: dynamics.Run{Endpoint: p.Endpoint, Workload: change}}
-	var said agent.Transcript
-	got, err := agent.Do[trial.Result](ctx, p.Client, request, said.Add)
-	raw := []result.File{
-		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", p.Client.Name(), host.Agent)},
-		{Name: "client.request.json", Data: request.Record()},
-		{Name: "client.events.ndjson", Data: said.Bytes()},
-	}
+	got, raw, err := agent.DoOnClient[trial.Result](ctx, p.Client, request)
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}
