@@ -15,14 +15,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agentprogram"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/compute"
+	"github.com/knotmeter/knotmeter/internal/family/compute/program/programtest"
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/load/computeload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/targets"
-	"github.com/knotmeter/knotmeter/internal/targets/local"
 )
 
 // commands are those of the agent's program that the test binary has too.
@@ -50,21 +49,12 @@ func machineAlone(t *testing.T) host.Pair {
 	return host.Pair{Client: host.NewLocal("here", netip.MustParseAddr("127.0.0.1"), nil, self, remote.AgentCommand)}
 }
 
-func parse(t *testing.T, name string) compute.Workload {
-	t.Helper()
-	w, err := compute.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
 // TestConformance runs the conformance suite of all tools with a workload of each metric and of each way to use CPUs.
 func TestConformance(t *testing.T) {
 	var workloads []family.Workload
 	for _, name := range []string{"sort", "sha-256:cpus=all", "memory-latency:set=1MiB", "timer", "process-start",
 		"futex-wake", "matrix:cpus=core", "sysbench-cpu"} {
-		workloads = append(workloads, parse(t, name))
+		workloads = append(workloads, programtest.Workload(t, name))
 	}
 	familytest.Suite(t, familytest.Config{Tool: New(), Pair: machineAlone, Workloads: workloads, Running: children})
 }
@@ -97,7 +87,7 @@ func TestEveryKindHasALoop(t *testing.T) {
 // TestCore checks that cpus=core uses all hardware threads of a core, or says that there is one each.
 func TestCore(t *testing.T) {
 	times := family.Times{Warmup: 20 * time.Millisecond, Window: 100 * time.Millisecond}
-	m, err := New().Run(t.Context(), machineAlone(t), parse(t, "sort:cpus=core"), times)
+	m, err := New().Run(t.Context(), machineAlone(t), programtest.Workload(t, "sort:cpus=core"), times)
 	if errors.Is(err, result.ErrNotSupported) {
 		if !strings.Contains(err.Error(), "SMT") {
 			t.Error(err)
@@ -119,9 +109,9 @@ func TestCore(t *testing.T) {
 // TestQuota checks that a limit on CPU time is noticed: threads have no more than it, and runs are valid, with
 // warnings.
 func TestQuota(t *testing.T) {
-	w := parse(t, "sort:cpus=2")
+	w := programtest.Workload(t, "sort:cpus=2")
 	times := family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}
-	limited := limitedMachine(t, "500m")
+	limited := programtest.Limited(t, "500m")
 	m, err := New().Run(t.Context(), limited, w, times)
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
@@ -144,9 +134,9 @@ func TestQuota(t *testing.T) {
 
 // TestAccuracyQuota checks that a quota of 95 % is measured as 5 % less, to half a percentage point.
 func TestAccuracyQuota(t *testing.T) {
-	w := parse(t, "sort")
+	w := programtest.Workload(t, "sort")
 	times := family.Times{Warmup: 100 * time.Millisecond, Window: 2 * time.Second}
-	free, limited := machineAlone(t), limitedMachine(t, "950m")
+	free, limited := machineAlone(t), programtest.Limited(t, "950m")
 	var ratios []float64
 	for i := range 12 {
 		var rates [2]float64
@@ -164,34 +154,4 @@ func TestAccuracyQuota(t *testing.T) {
 	if median := (ratios[5] + ratios[6]) / 2; median < 0.945 || median > 0.955 {
 		t.Errorf("with 95 %% of a CPU it is %.4f times as fast, of %.4f", median, ratios)
 	}
-}
-
-// limitedMachine returns this machine with a limit on CPU time, or skips the test if there can be none.
-func limitedMachine(t *testing.T, limit string) host.Pair {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, err := result.ParseSpec("local:?cpu-limit=" + limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := local.New(spec, self, remote.AgentCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
-	site, err := targets.OpenOne(t.Context(), target, targets.Placement{Machine: true})
-	if errors.Is(err, result.ErrNotSupported) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(site.Close(context.Background()), target.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return site.Pair
 }

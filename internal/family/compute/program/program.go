@@ -1,6 +1,6 @@
 // Package program carries out workloads of compute with the benchmark programs of other projects: it runs a warm-up and
-// a measurement on a host, each for whole seconds, and makes a result of what the program printed. The tools that use
-// it describe their program by a [Method].
+// a measurement on a host, each for whole seconds, and makes a result of what the program printed. A [Tool] has a
+// [Method] for each kind of workload that its program carries out.
 //
 // None of these programs leaves out a warm-up of its own, so the warm-up is the same command, run before, whose output
 // is not used.
@@ -42,9 +42,9 @@ type Figures struct {
 	Step float64
 }
 
-// Supports returns nil, or an error that wraps result.ErrNotSupported, if w uses CPUs that only a tool can use that
-// chooses them.
-func Supports(name string, w compute.Workload) error {
+// checkCPUs returns an error that wraps result.ErrNotSupported if w uses CPUs that only a tool can use that chooses
+// them.
+func checkCPUs(name string, w compute.Workload) error {
 	if w.CPUs == compute.OneCore {
 		return result.NotSupported(fmt.Sprintf("%s takes a number of CPUs and does not choose them by core: give cpus=2, or "+
 			"cpus=all", name))
@@ -52,15 +52,15 @@ func Supports(name string, w compute.Workload) error {
 	return nil
 }
 
-// Metrics returns the metrics of a run of w: only the one that verdicts are about.
-func Metrics(w family.Workload) []metric.Metric { return metric.Of("", w.Traits().Metric) }
+// metricsOf returns the metrics of a run of w.
+func metricsOf(w family.Workload) []metric.Metric { return metric.Of("", w.Traits().Metric) }
 
-// Run carries out w once on a host. It returns the evidence with an error, too.
-func Run(
+// carryOut carries out w once on a host. It returns the evidence with an error, too.
+func carryOut(
 	ctx context.Context, h host.Host, w compute.Workload, times family.Times, by Method,
 ) (result.Measurement, error) {
 	r := &run{program: by.Program, host: h}
-	b := family.NewBuilder(Metrics(w))
+	b := family.NewBuilder(metricsOf(w))
 	err := r.measure(ctx, b, w, times, by)
 	b.Raw = r.evidence()
 	return b.Measurement, err

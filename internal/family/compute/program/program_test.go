@@ -70,11 +70,11 @@ func TestRun(t *testing.T) {
 	h := &fakeHost{run: prints("7", nil)}
 	w := workload(t, "sysbench-cpu")
 	times := family.Times{Warmup: 50 * time.Millisecond, Window: 1500 * time.Millisecond}
-	m, err := Run(t.Context(), h, w, times, meter())
+	m, err := carryOut(t.Context(), h, w, times, meter())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, problem := range append(familytest.Check(w, m), familytest.Unlisted(Metrics(w), m)...) {
+	for _, problem := range append(familytest.Check(w, m), familytest.Unlisted(metricsOf(w), m)...) {
 		t.Error(problem)
 	}
 	if got, want := strings.Join(h.ran, ", "), "meter -v, meter 1 1, meter 1 2"; got != want {
@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	h.ran = nil
-	m, err = Run(t.Context(), h, w, family.Times{Window: time.Second}, meter())
+	m, err = carryOut(t.Context(), h, w, family.Times{Window: time.Second}, meter())
 	if err != nil || len(h.ran) != 2 || result.FactOf(m.Facts, "tool.rounded") != "" {
 		t.Errorf("without a warm-up and rounding: %v ran, facts %v, %v", h.ran, m.Facts, err)
 	}
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 func TestShortWindow(t *testing.T) {
 	by := meter()
 	by.Parse = func([]byte, int) (Figures, error) { return Figures{PerSecond: 1, Seconds: 0.5}, nil }
-	m, err := Run(t.Context(), &fakeHost{run: prints("", nil)}, workload(t, "sysbench-cpu"), family.Times{}, by)
+	m, err := carryOut(t.Context(), &fakeHost{run: prints("", nil)}, workload(t, "sysbench-cpu"), family.Times{}, by)
 	if err != nil || len(m.Invalid) != 1 || m.Invalid[0].Code != result.ShortWindow {
 		t.Errorf("%+v, %v", m.Invalid, err)
 	}
@@ -124,7 +124,7 @@ func TestErrors(t *testing.T) {
 		"silent":  {prints("", exit("")), "it printed nothing", nil},
 		"output":  {prints("seven", nil), "meter on node1: not a number", errParse},
 	} {
-		m, err := Run(t.Context(), &fakeHost{run: test.run}, workload(t, "sysbench-cpu"), family.Times{}, meter())
+		m, err := carryOut(t.Context(), &fakeHost{run: test.run}, workload(t, "sysbench-cpu"), family.Times{}, meter())
 		if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -142,12 +142,13 @@ func TestHangs(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	if _, err := Run(ctx, h, workload(t, "sysbench-cpu"), family.Times{}, meter()); !errors.Is(err, context.Canceled) {
+	_, err := carryOut(ctx, h, workload(t, "sysbench-cpu"), family.Times{}, meter())
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, err := Run(t.Context(), h, workload(t, "sysbench-cpu"), family.Times{Window: time.Hour}, meter())
+		_, err := carryOut(t.Context(), h, workload(t, "sysbench-cpu"), family.Times{Window: time.Hour}, meter())
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != grace {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
@@ -158,7 +159,7 @@ func TestSupports(t *testing.T) {
 	for text, want := range map[string]bool{
 		"sort": true, "sort:cpus=7": true, "sort:cpus=all": true, "sort:cpus=core": false,
 	} {
-		if err := Supports("meter", workload(t, text)); (err == nil) != want ||
+		if err := checkCPUs("meter", workload(t, text)); (err == nil) != want ||
 			err != nil && !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("%s: %v", text, err)
 		}

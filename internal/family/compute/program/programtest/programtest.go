@@ -1,6 +1,7 @@
 //go:build unix
 
 // Package programtest tests the tools that use programs of other projects, on this machine and with the real programs.
+// Tests of this program's own loops use its workloads and limited machine too.
 package programtest
 
 import (
@@ -112,7 +113,7 @@ func Reasons(t *testing.T, tool family.Tool, reasons map[string]string) {
 // use the CPU only make a run slower.
 func Quota(t *testing.T, tool family.Tool, text string) {
 	w := Workload(t, text)
-	hosts := []host.Host{Here(t, tool.Program(w)), limitedHost(t, "500m")}
+	hosts := []host.Host{Here(t, tool.Program(w)), Limited(t, "500m").Client}
 	best := make([]float64, len(hosts))
 	for range 4 {
 		for i, h := range hosts {
@@ -130,8 +131,8 @@ func Quota(t *testing.T, tool family.Tool, text string) {
 	}
 }
 
-// limitedHost returns this machine with a limit on CPU time. It skips the test if there can be none.
-func limitedHost(t *testing.T, limit string) host.Host {
+// Limited returns this machine with a limit on CPU time. It skips the test if there can be none.
+func Limited(t *testing.T, limit string) host.Pair {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -157,5 +158,5 @@ func limitedHost(t *testing.T, limit string) host.Host {
 			t.Error(err)
 		}
 	})
-	return site.Client
+	return site.Pair
 }
