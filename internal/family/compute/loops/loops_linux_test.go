@@ -107,28 +107,27 @@ func TestCore(t *testing.T) {
 }
 
 // TestQuota checks that a limit on CPU time is noticed: threads have no more than it, and runs are valid, with
-// warnings.
+// warnings. The limit is small, so that threads reach it next to other programs too.
 func TestQuota(t *testing.T) {
 	w := programtest.Workload(t, "sort:cpus=2")
 	times := family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}
-	limited := programtest.Limited(t, "500m")
-	m, err := New().Run(t.Context(), limited, w, times)
-	if errors.Is(err, result.ErrNotSupported) {
-		t.Skip(err)
+	limited := programtest.Limited(t, "50m")
+	throttled := func(w result.Warning) bool { return w.Code == result.Throttled }
+	var m result.Measurement
+	for attempt := 0; attempt < 10 && !slices.ContainsFunc(m.Warnings, throttled); attempt++ {
+		var err error // if they do not reach it, other programs had the CPUs for almost all of the window
+		if m, err = New().Run(t.Context(), limited, w, times); errors.Is(err, result.ErrNotSupported) {
+			t.Skip(err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
 	}
-	short := func(w result.Warning) bool { return w.Code == result.ShortWindow }
-	for attempt := 1; attempt < 10 && slices.ContainsFunc(m.Invalid, short); attempt++ {
-		m, err = New().Run(t.Context(), limited, w, times) // other programs had the CPUs for most of the window
+	if len(m.Invalid) > 0 || !slices.ContainsFunc(m.Warnings, throttled) {
+		t.Fatalf("it is invalid, or no warning says that it was throttled: %v, %v", m.Invalid, m.Warnings)
 	}
-	if err != nil || len(m.Invalid) > 0 {
-		t.Fatalf("%v, %v", err, m.Invalid)
-	}
-	// The limit is 0.5 CPUs; a period of it may be at either end of the window.
-	if used := value(m, metric.CPUAgents); used > 0.65 {
+	// The limit is 0.05 CPUs; a period of it may be at either end of the window.
+	if used := value(m, metric.CPUAgents); used > 0.1 {
 		t.Errorf("the threads used %g CPUs", used)
-	}
-	if !slices.ContainsFunc(m.Warnings, func(w result.Warning) bool { return w.Code == result.Throttled }) {
-		t.Errorf("no warning says that it was throttled: %v", m.Warnings)
 	}
 }
 
