@@ -10,7 +10,7 @@ import (
 )
 
 // A Tool turns a workload into a measurement. It knows hosts but not targets, so that the same code runs in a pod and
-// in a network namespace. The conformance suite that every tool passes is in familytest.
+// in a network namespace. Tools are compared with ==. The conformance suite that every tool passes is in familytest.
 type Tool interface {
 	// Name returns the name for --tool.
 	Name() string

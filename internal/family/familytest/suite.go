@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,9 @@ func (unknown) Traits() family.Traits {
 }
 
 func testName(t *testing.T, c Config) {
+	if !reflect.ValueOf(c.Tool).Comparable() {
+		t.Errorf("%T cannot be compared with ==", c.Tool)
+	}
 	name := c.Tool.Name()
 	if name == "" ||
 		strings.ContainsFunc(name, func(r rune) bool {

@@ -14,7 +14,7 @@ import (
 const name = "openssl"
 
 // New returns the openssl tool.
-func New() program.Tool {
+func New() *program.Tool {
 	methods := map[compute.Kind]program.Method{}
 	for kind, one := range algorithms {
 		methods[kind] = one.method()

@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Tool is a family.Tool that carries out kinds of workloads by one program. It has no state.
+// A Tool is a family.Tool that carries out kinds of workloads by one program. It is safe for concurrent use.
 type Tool struct {
 	name    string
 	offers  string
@@ -20,22 +20,22 @@ type Tool struct {
 
 // NewTool returns the tool of a program, whose command and tool have the same name. offers is the end of the reason why
 // it does not support other kinds, such as "it measures ciphers".
-func NewTool(name, offers string, methods map[compute.Kind]Method) Tool {
-	return Tool{name, offers, methods}
+func NewTool(name, offers string, methods map[compute.Kind]Method) *Tool {
+	return &Tool{name, offers, methods}
 }
 
 // Name returns the name for --tool.
-func (t Tool) Name() string { return t.name }
+func (t *Tool) Name() string { return t.name }
 
 // Program returns the name of the program.
-func (t Tool) Program(family.Workload) string { return t.name }
+func (t *Tool) Program(family.Workload) string { return t.name }
 
 // Metrics returns the metrics of a run of w: only the one that verdicts are about.
-func (Tool) Metrics(w family.Workload) []metric.Metric { return metricsOf(w) }
+func (*Tool) Metrics(w family.Workload) []metric.Metric { return metricsOf(w) }
 
 // Supports returns nil for the kinds that the program carries out, else an error that wraps result.ErrNotSupported. The
 // error of cpus=core is one too, since no program chooses CPUs.
-func (t Tool) Supports(w family.Workload) error {
+func (t *Tool) Supports(w family.Workload) error {
 	c, _ := w.(compute.Workload)
 	if _, has := t.methods[c.Kind]; !has {
 		return result.NotSupported(fmt.Sprintf("%s has no %s: %s", t.name, w, t.offers))
@@ -44,7 +44,7 @@ func (t Tool) Supports(w family.Workload) error {
 }
 
 // Run carries out w once, on the client.
-func (t Tool) Run(
+func (t *Tool) Run(
 	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
 ) (result.Measurement, error) {
 	if err := t.Supports(w); err != nil {

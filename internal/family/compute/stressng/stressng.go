@@ -14,7 +14,7 @@ import (
 const name = "stress-ng"
 
 // New returns the stress-ng tool.
-func New() program.Tool {
+func New() *program.Tool {
 	methods := map[compute.Kind]program.Method{}
 	for kind, one := range stressors {
 		methods[kind] = one.method()

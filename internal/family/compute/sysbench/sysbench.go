@@ -15,7 +15,7 @@ import (
 const name = "sysbench"
 
 // New returns the sysbench tool.
-func New() program.Tool {
+func New() *program.Tool {
 	methods := map[compute.Kind]program.Method{}
 	for kind, one := range tests {
 		methods[kind] = one.method()
