@@ -211,7 +211,8 @@ func TestFailedCycles(t *testing.T) {
 	}
 }
 
-// TestLostAnswers checks that lost answers, one in ten, are counted and that the run continues.
+// TestLostAnswers checks that lost answers, one in ten, are counted and that the run continues. On a busy machine
+// answers that are not lost may be late, too; they count as lost.
 func TestLostAnswers(t *testing.T) {
 	f := newFakeServer(t, func(net.Conn) {})
 	pc, err := net.ListenPacket("udp", f.addr.String())
@@ -219,10 +220,12 @@ func TestLostAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pc.Close()
-	var dropped atomic.Int64
+	var asked, dropped atomic.Int64
+	served := make(chan struct{})
 	go func() {
+		defer close(served)
 		b := make([]byte, 100)
-		for n := 0; ; n++ {
+		for {
 			k, peer, err := pc.ReadFrom(b)
 			if err != nil {
 				return
@@ -231,7 +234,7 @@ func TestLostAnswers(t *testing.T) {
 				pc.WriteTo(appendAck(nil, h.Flow), peer)
 				continue
 			}
-			if n%10 == 9 {
+			if asked.Add(1)%10 == 0 {
 				dropped.Add(1)
 				continue
 			}
@@ -243,13 +246,15 @@ func TestLostAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, waited := histograms(t, r)
-	if int64(r.Lost) != dropped.Load() || r.Lost < 5 || waited.Count() != int64(r.Lost) ||
+	pc.SetReadDeadline(time.Now().Add(500 * time.Millisecond)) // The last request may not have been read yet.
+	<-served
+	latency, waited := histograms(t, r)
+	if int64(r.Lost) < dropped.Load() || dropped.Load() == 0 || waited.Count() != int64(r.Lost) ||
 		waited.Min() < w.Timeout.Seconds()*0.999 {
 		t.Errorf("%d lost of %d dropped, %d waits from %g s on", r.Lost, dropped.Load(), waited.Count(), waited.Min())
 	}
-	if done := r.Operations.Window; done < r.Lost*8 || done > r.Lost*9+9 {
-		t.Errorf("%d operations beside %d lost ones", done, r.Lost)
+	if got := latency.Count() + int64(r.Lost); got != asked.Load() {
+		t.Errorf("%d of %d requests are counted", got, asked.Load())
 	}
 }
 
