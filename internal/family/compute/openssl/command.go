@@ -5,7 +5,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/family/compute/program"
-	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // message is the number of bytes that a cipher or hash takes at a time: those of this program's own loops, and the
@@ -45,7 +44,7 @@ func (a algorithm) command(cpus, seconds int) []string {
 func (a algorithm) method() program.Method {
 	m := program.Method{Program: name, Version: []string{"version"}, Command: a.command, Parts: a.parts, Parse: a.parse}
 	if a.block > 0 {
-		m.Facts = []result.Fact{{Name: "openssl.block", Value: strconv.Itoa(a.block) + " B"}}
+		m.Settings = [][2]string{{"block", strconv.Itoa(a.block) + " B"}}
 	}
 	return m
 }

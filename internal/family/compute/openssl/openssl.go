@@ -5,19 +5,12 @@
 // a difference between the two tools is one of implementations, not of machines.
 package openssl
 
-import (
-	"github.com/knotmeter/knotmeter/internal/family/compute"
-	"github.com/knotmeter/knotmeter/internal/family/compute/program"
-)
+import "github.com/knotmeter/knotmeter/internal/family/compute/program"
 
 // name is the command on the host, and the name of the tool.
 const name = "openssl"
 
 // New returns the openssl tool.
 func New() *program.Tool {
-	methods := map[compute.Kind]program.Method{}
-	for kind, one := range algorithms {
-		methods[kind] = one.method()
-	}
-	return program.NewTool(name, "it measures ciphers, hashes and signatures", methods)
+	return program.NewTool(name, "it measures ciphers, hashes and signatures", algorithms, algorithm.method)
 }

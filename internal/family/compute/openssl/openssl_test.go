@@ -1,30 +1,14 @@
 package openssl
 
 import (
-	"fmt"
-	"maps"
 	"math"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/family/compute/program/programtest"
-	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-func TestCommandLines(t *testing.T) {
-	var text strings.Builder
-	for _, kind := range slices.Sorted(maps.Keys(algorithms)) {
-		for _, cpus := range []int{1, 4} {
-			args := append([]string{name}, algorithms[kind].method().Command(cpus, 3)...)
-			fmt.Fprintf(&text, "%s on %d for 3 s: %s\n", kind, cpus, host.Cmd{Args: args})
-		}
-	}
-	golden.Check(t, "testdata/commands.golden", text.String())
-}
+func TestCommandLines(t *testing.T) { programtest.CommandLines(t, New()) }
 
 // recorded has the names of files with what openssl 3.0.19 printed, on two CPUs where the name ends
 // in 2, and the results that a reader finds in them.
@@ -42,18 +26,9 @@ var recorded = []struct {
 	{"ecdsa-p256-2", compute.ECDSAP256Verify, 4415.682243},
 }
 
-func read(t testing.TB, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func TestRecorded(t *testing.T) {
 	for _, r := range recorded {
-		f, err := algorithms[r.kind].parse(read(t, r.file), 3)
+		f, err := algorithms[r.kind].parse(programtest.Recorded(t, r.file), 3)
 		if err != nil || math.Abs(f.PerSecond/r.want-1) > 1e-9 {
 			t.Errorf("%s in %s: %f, %v; want %f", r.kind, r.file, f.PerSecond, err, r.want)
 		}
@@ -79,7 +54,7 @@ func TestSupports(t *testing.T) {
 // FuzzParse checks that any output gives an error or a positive number.
 func FuzzParse(f *testing.F) {
 	for _, r := range recorded {
-		f.Add(read(f, r.file))
+		f.Add(programtest.Recorded(f, r.file))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for kind, a := range algorithms {

@@ -29,7 +29,9 @@ type Method struct {
 	// Parse reads what a measurement of these seconds printed, first on standard output and then on standard error, which
 	// programs use one for the other.
 	Parse func(printed []byte, seconds int) (Figures, error)
-	Facts []result.Fact // the settings that the figures depend on
+	// Settings are the options that the figures depend on, each with its value. They become facts with the program's name
+	// before that of the option.
+	Settings [][2]string
 }
 
 // Figures is what a program reports of a measurement.
@@ -107,7 +109,10 @@ func (r *run) measure(
 	b.Steps(of, 1, f.Steps)
 	b.Fact("tool.version", family.OrUnknown(string(version)+f.Version))
 	b.Fact("cpus", strconv.Itoa(cpus))
-	b.Facts = append(append(b.Facts, by.timeFacts(times)...), by.Facts...)
+	b.Facts = append(b.Facts, by.timeFacts(times)...)
+	for _, s := range by.Settings {
+		b.Fact(by.Program+"."+s[0], s[1])
+	}
 	return nil
 }
 

@@ -53,7 +53,7 @@ func meter() Method {
 			}
 			return Figures{PerSecond: v, Seconds: float64(seconds), Steps: []float64{v}, Step: 0.01}, nil
 		},
-		Facts: []result.Fact{{Name: "meter.size", Value: "3"}},
+		Settings: [][2]string{{"size", "3"}},
 	}
 }
 

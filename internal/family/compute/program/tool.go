@@ -19,13 +19,24 @@ type Tool struct {
 }
 
 // NewTool returns the tool of a program, whose command and tool have the same name. offers is the end of the reason why
-// it does not support other kinds, such as "it measures ciphers".
-func NewTool(name, offers string, methods map[compute.Kind]Method) *Tool {
-	return &Tool{name, offers, methods}
+// it does not support other kinds, such as "it measures ciphers". table has what the program can carry out, of which
+// method makes the method.
+func NewTool[T any](name, offers string, table map[compute.Kind]T, method func(T) Method) *Tool {
+	t := &Tool{name, offers, map[compute.Kind]Method{}}
+	for kind, one := range table {
+		t.methods[kind] = method(one)
+	}
+	return t
 }
 
 // Name returns the name for --tool.
 func (t *Tool) Name() string { return t.name }
+
+// Method returns how the program carries out a kind of workload; ok is false if it does not.
+func (t *Tool) Method(k compute.Kind) (m Method, ok bool) {
+	m, ok = t.methods[k]
+	return m, ok
+}
 
 // Program returns the name of the program.
 func (t *Tool) Program(family.Workload) string { return t.name }
@@ -37,7 +48,7 @@ func (*Tool) Metrics(w family.Workload) []metric.Metric { return metricsOf(w) }
 // error of cpus=core is one too, since no program chooses CPUs.
 func (t *Tool) Supports(w family.Workload) error {
 	c, _ := w.(compute.Workload)
-	if _, has := t.methods[c.Kind]; !has {
+	if _, ok := t.Method(c.Kind); !ok {
 		return result.NotSupported(fmt.Sprintf("%s has no %s: %s", t.name, w, t.offers))
 	}
 	return checkCPUs(t.name, c)

@@ -5,19 +5,12 @@
 // nothing else.
 package stressng
 
-import (
-	"github.com/knotmeter/knotmeter/internal/family/compute"
-	"github.com/knotmeter/knotmeter/internal/family/compute/program"
-)
+import "github.com/knotmeter/knotmeter/internal/family/compute/program"
 
 // name is the command on the host, and the name of the tool.
 const name = "stress-ng"
 
 // New returns the stress-ng tool.
 func New() *program.Tool {
-	methods := map[compute.Kind]program.Method{}
-	for kind, one := range stressors {
-		methods[kind] = one.method()
-	}
-	return program.NewTool(name, "it has stress-ng-matrix and stress-ng-vm", methods)
+	return program.NewTool(name, "it has stress-ng-matrix and stress-ng-vm", stressors, stressor.method)
 }

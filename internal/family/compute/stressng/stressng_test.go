@@ -2,43 +2,23 @@ package stressng
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/family/compute/program/programtest"
 	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-func TestCommandLines(t *testing.T) {
-	var text strings.Builder
-	for _, kind := range []compute.Kind{compute.StressNGMatrix, compute.StressNGVM} {
-		for _, cpus := range []int{1, 4} {
-			args := append([]string{name}, stressors[kind].method().Command(cpus, 3)...)
-			fmt.Fprintf(&text, "%s on %d for 3 s: %s\n", kind, cpus, host.Cmd{Args: args})
-		}
-	}
-	golden.Check(t, "testdata/commands.golden", text.String())
-}
+func TestCommandLines(t *testing.T) { programtest.CommandLines(t, New()) }
 
 // recorded has the kinds of recorded outputs of stress-ng 0.15.06.
 var recorded = map[string]compute.Kind{"matrix": compute.StressNGMatrix, "vm-2": compute.StressNGVM}
 
-func read(t testing.TB, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func TestRecorded(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"matrix", "vm-2"} {
-		f, err := stressors[recorded[name]].parse(read(t, name), 3)
+		f, err := stressors[recorded[name]].parse(programtest.Recorded(t, name), 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +28,7 @@ func TestRecorded(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	whole := string(read(t, "matrix"))
+	whole := string(programtest.Recorded(t, "matrix"))
 	for _, text := range []string{"", "stress-ng: error: [1] no", strings.ReplaceAll(whole, " matrix ", " cpu "),
 		"stress-ng: info:  [1] matrix 0 1.00 1.00 0.00 0.00 0.00",
 		"stress-ng: info:  [1] matrix 1 1.0.0 1.00 0.00 1.00 1.00"} {
@@ -68,7 +48,7 @@ func TestSupports(t *testing.T) {
 // FuzzParse checks that any output gives an error or positive numbers.
 func FuzzParse(f *testing.F) {
 	for name := range recorded {
-		f.Add(read(f, name))
+		f.Add(programtest.Recorded(f, name))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for kind, of := range stressors {

@@ -6,19 +6,12 @@
 // matter; they are in the evidence alone.
 package sysbench
 
-import (
-	"github.com/knotmeter/knotmeter/internal/family/compute"
-	"github.com/knotmeter/knotmeter/internal/family/compute/program"
-)
+import "github.com/knotmeter/knotmeter/internal/family/compute/program"
 
 // name is the command on the host, and the name of the tool.
 const name = "sysbench"
 
 // New returns the sysbench tool.
 func New() *program.Tool {
-	methods := map[compute.Kind]program.Method{}
-	for kind, one := range tests {
-		methods[kind] = one.method()
-	}
-	return program.NewTool(name, "it has sysbench-cpu and sysbench-memory", methods)
+	return program.NewTool(name, "it has sysbench-cpu and sysbench-memory", tests, test.method)
 }

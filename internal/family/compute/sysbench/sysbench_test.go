@@ -3,44 +3,24 @@ package sysbench
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/family/compute/program/programtest"
 	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-func TestCommandLines(t *testing.T) {
-	var text strings.Builder
-	for _, kind := range []compute.Kind{compute.SysbenchCPU, compute.SysbenchMemory} {
-		for _, cpus := range []int{1, 4} {
-			args := append([]string{name}, tests[kind].method().Command(cpus, 3)...)
-			fmt.Fprintf(&text, "%s on %d for 3 s: %s\n", kind, cpus, host.Cmd{Args: args})
-		}
-	}
-	golden.Check(t, "testdata/commands.golden", text.String())
-}
+func TestCommandLines(t *testing.T) { programtest.CommandLines(t, New()) }
 
 // recorded has the kinds of recorded outputs of sysbench 1.0.20.
 var recorded = map[string]compute.Kind{"cpu": compute.SysbenchCPU, "memory-2": compute.SysbenchMemory}
 
-func read(t testing.TB, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func TestRecorded(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"cpu", "memory-2"} {
-		f, err := tests[recorded[name]].parse(read(t, name), 3)
+		f, err := tests[recorded[name]].parse(programtest.Recorded(t, name), 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +35,7 @@ func TestRecorded(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	whole := string(read(t, "cpu"))
+	whole := string(programtest.Recorded(t, "cpu"))
 	for _, text := range []string{"", "FATAL: Invalid value", "sysbench 1.0.20\n",
 		strings.Replace(whole, "events per second", "events", 1), strings.Replace(whole, "total time", "time", 1)} {
 		if f, err := tests[compute.SysbenchCPU].parse([]byte(text), 3); err == nil {
@@ -77,7 +57,7 @@ func TestSupports(t *testing.T) {
 // FuzzParse checks that any output gives an error or positive numbers.
 func FuzzParse(f *testing.F) {
 	for name := range recorded {
-		f.Add(read(f, name))
+		f.Add(programtest.Recorded(f, name))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for kind, of := range tests {

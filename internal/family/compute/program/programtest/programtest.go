@@ -7,6 +7,7 @@ package programtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -20,7 +21,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agentprogram"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/compute"
+	"github.com/knotmeter/knotmeter/internal/family/compute/program"
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -94,6 +97,33 @@ func running(t *testing.T, dir string) []string {
 		}
 	}
 	return found
+}
+
+// CommandLines compares the command lines of all kinds that a tool carries out, on one CPU and on four, with
+// testdata/commands.golden.
+func CommandLines(t *testing.T, tool *program.Tool) {
+	var text strings.Builder
+	for _, kind := range slices.Sorted(slices.Values(compute.Kinds())) {
+		m, ok := tool.Method(kind)
+		if !ok {
+			continue
+		}
+		for _, cpus := range []int{1, 4} {
+			args := append([]string{m.Program}, m.Command(cpus, 3)...)
+			fmt.Fprintf(&text, "%s on %d for 3 s: %s\n", kind, cpus, host.Cmd{Args: args})
+		}
+	}
+	golden.Check(t, "testdata/commands.golden", text.String())
+}
+
+// Recorded returns what a program printed, from testdata/NAME.txt.
+func Recorded(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // Reasons checks which workloads a tool supports: for each text, empty or a part of the reason why not.
