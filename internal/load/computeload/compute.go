@@ -217,8 +217,11 @@ func (d *deflateLoop) check() error {
 		return d.err
 	}
 	back, err := io.ReadAll(flate.NewReader(&d.out))
-	if err != nil || !bytes.Equal(back, d.text) {
-		return fmt.Errorf("the compressed text is another when it is decompressed: %w", err)
+	if err != nil {
+		return fmt.Errorf("decompress: %w", err)
+	}
+	if !bytes.Equal(back, d.text) {
+		return errors.New("the compressed text is another when it is decompressed")
 	}
 	return nil
 }

@@ -248,7 +248,7 @@ func pin(cpu int) error {
 
 // work repeats batches of the loop until a window has ended.
 func (w *worker) work(in *window, latencies *netload.Histogram) {
-	now := func() int64 { return int64(time.Since(w.base)) }
+	now := func() int64 { return since(w.base) }
 	var before unix.Rusage
 	counting := false
 	for from := now(); from < in.end && !w.stop.Load(); {

@@ -331,7 +331,7 @@ func (l *faultLoop) run(n int, _ *netload.Histogram) (aside int64) {
 			if err := unix.Madvise(memory, unix.MADV_DONTNEED); err != nil && l.err == nil {
 				l.err = fmt.Errorf("give pages back: %w", err)
 			}
-			l.next, aside = 0, aside+int64(time.Since(began))
+			l.next, aside = 0, aside+since(began)
 		}
 	}
 	l.touched += int64(n)
