@@ -9,7 +9,7 @@ import (
 )
 
 // pricesText introduces the prices.
-const pricesText = "what a unit of performance costs, by prices that somebody gave; no verdict is about them."
+const pricesText = "what a unit of performance costs, by the prices of --price; no verdict is about them."
 
 // A price is a row of the table of prices: the cost of a unit of performance on a target.
 type price struct{ Case, Metric, Target, Baseline, Price, BaselinePrice, Ratio, Interval string }

@@ -109,7 +109,7 @@ func (m *Model) Run(ctx context.Context, p host.Pair, w family.Workload, t famil
 	command := fmt.Sprintf("%s %s %s\n", m.Name(), w.Traits().Kind, p.Dial)
 	out := result.Measurement{Raw: []result.File{{Name: "commands.txt", Data: []byte(command)}}}
 	if p.Dial.Port() != p.Listen.Port() {
-		return out, fmt.Errorf("from %s: connect to %s: nobody listens there", p.Client.Name(), p.Dial)
+		return out, fmt.Errorf("from %s: connect to %s: nothing listens there", p.Client.Name(), p.Dial)
 	}
 	if m.Fail != nil {
 		invalid, err := m.Fail(call, p, w)
