@@ -15,9 +15,11 @@ func command(in Input) []string {
 		return nil
 	}
 	args := []string{"knotmeter run"}
-	add := func(flag, value string) {
-		if value != "" {
-			args = append(args, flag+" "+quote(value))
+	add := func(flag string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				args = append(args, flag+" "+quote(value))
+			}
 		}
 	}
 	for _, t := range e.Targets {
@@ -40,12 +42,8 @@ func command(in Input) []string {
 		add("--baseline", e.Baseline)
 	}
 	add("--suite", e.Suite)
-	for _, pattern := range e.Chosen {
-		add("--case", pattern)
-	}
-	for _, pattern := range e.Primaries {
-		add("--primary", pattern)
-	}
+	add("--case", e.Chosen...)
+	add("--primary", e.Primaries...)
 	add("--metric", e.Metric)
 	add("--tool", e.Tool)
 	if len(e.Design.Looks) > 0 {
@@ -62,9 +60,7 @@ func command(in Input) []string {
 	if e.Design.Parallel {
 		args = append(args, "--parallel")
 	}
-	for _, gate := range e.Gates {
-		add("--gate", gate)
-	}
+	add("--gate", e.Gates...)
 	add("--duration", seconds(e.Design.Duration).String())
 	add("--warmup", seconds(e.Design.Warmup).String())
 	add("--alpha", fmt.Sprint(e.Design.Alpha))
