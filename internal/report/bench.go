@@ -29,6 +29,7 @@ func writeBench(w io.Writer, in Input) error {
 	benchConfig(b, "seed", fmt.Sprint(e.Seed))
 	benchConfig(b, "knotmeter", versions(in))
 	benchConfig(b, "changed", strings.Join(sessionChanges(in.Comparison), " "))
+	benchConfig(b, "warnings", strings.Join(recordedWarnings(in.Comparison), " "))
 	b.WriteString("\n")
 	seen, runs := map[string]bool{}, in.benchRuns()
 	for _, r := range runs {

@@ -104,7 +104,7 @@ func drawCardCell(s *chart.Sheet, c answerCell, x, width float64) {
 
 // cardNote returns further facts for the space of two lines, the most important first.
 func cardNote(in Input, rows, columns int) string {
-	list := sessionChanges(in.Comparison)
+	list := slices.Concat(recordedWarnings(in.Comparison), sessionChanges(in.Comparison))
 	if rows > 0 {
 		list = append(list, unit.Plural(rows, "more case"))
 	}

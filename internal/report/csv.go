@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +23,9 @@ func writeCSV(w io.Writer, in Input) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	err := out.Write(csvColumns)
-	cases, changes := in.casesByName(), changesBySession(in.Comparison)
+	cases, changes, warnings := in.casesByName(), changesBySession(in.Comparison), recordedWarnings(in.Comparison)
 	for _, r := range in.runs() {
-		row := csvRun(r, cases[r.Case], changes[sessionKey{r.experiment, r.Session}])
+		row := csvRun(r, cases[r.Case], changes[sessionKey{r.experiment, r.Session}], warnings)
 		values := r.Values
 		if len(values) == 0 {
 			values = []result.Value{{}}
@@ -74,21 +75,25 @@ var csvColumns = []string{
 	"experiment", "run", "block", "attempt", "slot", "target", "case", "role",
 	"metric", "main", "unit", "better", "value",
 	"start", "setup", "window", "tool", "client", "server", "valid", "counts", "reason",
-	"session", "changed", "site",
+	"session", "changed", "site", "warnings",
 }
 
 // firstValueColumn is the index of the column of the metric's name; the other columns of a value follow.
 const firstValueColumn = 8
 
-// csvRun returns the row of a run, in the order of csvColumns, with its value still empty.
-func csvRun(r run, c result.Case, changed string) []string {
+// csvRun returns the row of a run, in the order of csvColumns, with its value still empty. The warnings are those about
+// the whole experiment.
+func csvRun(r run, c result.Case, changed string, warnings []string) []string {
+	for _, w := range r.Warnings {
+		warnings = append(slices.Clip(warnings), w.Text+".")
+	}
 	return []string{
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt),
 		strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
 		timeText(r.Start), formatFloat(r.Setup), formatFloat(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), result.Joined(r.Invalid),
-		numberText(r.Session), changed, numberText(r.Site),
+		numberText(r.Session), changed, numberText(r.Site), strings.Join(warnings, " "),
 	}
 }
 

@@ -29,6 +29,9 @@ func writeJUnit(w io.Writer, in Input) error {
 	for _, s := range changes {
 		suite.Properties = append(suite.Properties, junitProperty{"changed", s})
 	}
+	for _, sentence := range recordedWarnings(c) {
+		suite.Properties = append(suite.Properties, junitProperty{"warning", sentence})
+	}
 	for _, g := range c.Gates {
 		suite.Cases = append(suite.Cases, junitGate(g))
 	}

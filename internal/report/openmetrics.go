@@ -33,6 +33,10 @@ func writeOpenMetrics(w io.Writer, in Input) error {
 					change.Target, "fact", change.Fact, "before", change.Before, "now", change.Now), 1)
 		}
 	}
+	for _, sentence := range recordedWarnings(c) {
+		o.add(metricFamily{"knotmeter_warning", "gauge", "", "A warning about the whole experiment."},
+			labels("text", sentence), 1)
+	}
 	runs := metricFamily{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."}
 	for _, t := range c.Targets {
 		o.add(runs, labels("target", t.Name, "valid", "true"), float64(t.Runs-t.Invalid))

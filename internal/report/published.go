@@ -35,9 +35,9 @@ which is what this form is of.
 // Constellation's measurements of Vault were published, with added intervals and verdicts.
 func writePublished(w io.Writer, in Input) error {
 	p := &publishedReport{in: in, values: in.valuesByMetric()}
-	changes := ""
-	for _, s := range sessionChanges(in.Comparison) {
-		changes += strings.Join(prose.Wrap(prose.Plain(s), prose.Columns), "\n") + "\n\n"
+	notes := ""
+	for _, s := range slices.Concat(recordedWarnings(in.Comparison), sessionChanges(in.Comparison)) {
+		notes += strings.Join(prose.Wrap(prose.Plain(s), prose.Columns), "\n") + "\n\n"
 	}
 	for _, c := range in.Experiment.Cases {
 		p.writeCase(c.Name)
@@ -45,7 +45,7 @@ func writePublished(w io.Writer, in Input) error {
 	if p.b.Len() == 0 {
 		return write(w, noneAsPublished)
 	}
-	return write(w, changes+p.b.String()+asPublished)
+	return write(w, notes+p.b.String()+asPublished)
 }
 
 type publishedReport struct {

@@ -38,9 +38,11 @@ func TestPublishedForm(t *testing.T) {
 		}
 	}
 	in.Comparison.Sessions = []compare.Session{{Sentence: "Conditions changed."}}
+	in.Comparison.Warnings = recorded("C11n: its proxies are a stand-in.")
 	got := inFormat(t, "published", in)
 	for _, want := range []string{
-		"Conditions changed.\n\n", "Changes are ours", "========== Results AKS ==========\n" +
+		"C11n: its proxies are a stand-in.\n\nConditions changed.\n\n", "Changes are ours",
+		"========== Results AKS ==========\n" +
 			"Mean:   mean: 2.000000, variance: 0.500000\nP99:    mean: 5.000000, variance: 0.000000\nMax:    mean: 6.000000",
 		"========== AKS vs C11n ==========\n", "Mean:   +1.2 % [+0.4, +1.9] %  different (AKS is faster)\n" +
 			"        published as: +20.000000 %\n",

@@ -291,6 +291,17 @@ func differIn(property string) func(compare.Warning) string {
 // survivorsText explains why invalid runs on one side alone matter.
 const survivorsText = "The runs that are left there may be the good ones, and that side may look better than it is"
 
+// recordedWarnings returns sentences for the warnings that experiments recorded about themselves, such as that the
+// proxies of a target are a stand-in. Every format has them.
+func recordedWarnings(c compare.Comparison) (sentences []string) {
+	for _, w := range c.Warnings {
+		if w.Code == compare.ExperimentWarns {
+			sentences = append(sentences, warningSentence(w))
+		}
+	}
+	return sentences
+}
+
 // countsText returns counts by target, with the noun once: "1 of 8 runs on a and 2 of 8 on b".
 func countsText(counts []compare.TargetCount, noun string) string {
 	var parts []string
