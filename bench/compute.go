@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
@@ -41,7 +42,7 @@ var memoryBenchmarks = []memoryBenchmark{
 }
 
 // benchCompute compares the memory loops with the same ones in C, compiled with cc -O2, and prints a table. Both
-// programs run in interleaved pairs in alternating order, on the first CPU.
+// programs run in interleaved pairs in alternating order, on the first CPU, and each chase has an order of its own.
 func benchCompute(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("compute", flag.ContinueOnError)
 	pairs := set.Int("pairs", 15, "interleaved pairs per comparison")
@@ -87,7 +88,7 @@ func benchCompute(ctx context.Context, args []string) error {
 // ours runs our loop.
 func (b memoryBenchmark) ours(ctx context.Context) (float64, error) {
 	r, err := computeload.Run(ctx, computeload.Config{Loop: b.loop, CPUs: 1, Set: b.set,
-		Warmup: 100 * time.Millisecond, Window: window})
+		Seed: rand.Uint64(), Warmup: 100 * time.Millisecond, Window: window})
 	switch {
 	case err != nil:
 		return 0, err
@@ -104,7 +105,7 @@ func (b memoryBenchmark) ours(ctx context.Context) (float64, error) {
 // reference runs the loop in C.
 func (b memoryBenchmark) reference(ctx context.Context, program string) (float64, error) {
 	text, err := exec.CommandContext(ctx, program, b.inC, "0", strconv.Itoa(b.set),
-		strconv.FormatFloat(window.Seconds(), 'f', -1, 64)).Output()
+		strconv.FormatFloat(window.Seconds(), 'f', -1, 64), strconv.FormatUint(1+rand.Uint64N(1<<62), 10)).Output()
 	if err != nil {
 		return 0, err
 	}

@@ -1,10 +1,10 @@
 /*
  * Memory loops of Knotmeter in C: copy, triad and chase over a working set, on one CPU.
  *
- *     compute copy|memcpy|triad|chase CPU BYTES SECONDS
+ *     compute copy|memcpy|triad|chase CPU BYTES SECONDS SEED
  *
  * It prints bytes read and written per second, or the seconds of one load, after a warm-up of 0.1 s. The working set is in
- * huge pages if the kernel gives them.
+ * huge pages if the kernel gives them. The seed, which is not 0, is that of the order of the chase.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -30,7 +30,7 @@ static size_t size, at;
 static double *a, *b, *c;
 static size_t length;
 static struct node *position;
-static uint64_t steps, nodes;
+static uint64_t steps, nodes, random_state;
 
 static double now(void)
 {
@@ -71,7 +71,7 @@ static void divide(int arrays)
 
 /* Without the attribute, compilers replace the loop by a call of memcpy. */
 __attribute__((optimize("no-tree-loop-distribute-patterns")))
-static void copy_chunk(double *x, const double *y)
+static void copy_chunk(double *restrict x, const double *restrict y)
 {
 	for (size_t i = 0; i < CHUNK / sizeof(double); i++)
 		x[i] = y[i];
@@ -97,7 +97,7 @@ static void copy_by_library(long n)
 	}
 }
 
-static void triad_chunk(double *x, const double *y, const double *z)
+static void triad_chunk(double *restrict x, const double *restrict y, const double *restrict z)
 {
 	for (size_t i = 0; i < CHUNK / sizeof(double); i++)
 		x[i] = y[i] + 3.0 * z[i];
@@ -116,7 +116,6 @@ static void triad(long n)
 static void link_nodes(void)
 {
 	struct node *all = (struct node *)memory;
-	uint64_t random = 88172645463325252ULL;
 	nodes = size / LINE;
 	uint32_t *order = malloc(nodes * sizeof *order);
 	if (!order)
@@ -124,10 +123,10 @@ static void link_nodes(void)
 	for (uint64_t i = 0; i < nodes; i++)
 		order[i] = i;
 	for (uint64_t i = nodes - 1; i > 0; i--) {
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
-		uint64_t k = random % (i + 1);
+		random_state ^= random_state << 13;
+		random_state ^= random_state >> 7;
+		random_state ^= random_state << 17;
+		uint64_t k = random_state % (i + 1);
 		uint32_t other = order[i];
 		order[i] = order[k];
 		order[k] = other;
@@ -155,7 +154,7 @@ static void chase(long n)
 
 int main(int argc, char **argv)
 {
-	if (argc != 5)
+	if (argc != 6)
 		return 2;
 	cpu_set_t set;
 	CPU_ZERO(&set);
@@ -163,6 +162,7 @@ int main(int argc, char **argv)
 	if (sched_setaffinity(0, sizeof set, &set))
 		fail("sched_setaffinity");
 	size = strtoul(argv[3], NULL, 10);
+	random_state = strtoull(argv[5], NULL, 10);
 	map_memory();
 	void (*loop)(long) = copy;
 	double counts = 2.0 * CHUNK;

@@ -117,7 +117,7 @@ var kinds = []kind{
 		set: 256 * mib, smallest: 64 * kib, largest: gib,
 		counts: "bytes read and bytes written, 16 for each 64-bit number copied; what a cache reads before a write " +
 			"is not counted",
-		about: "bandwidth of memory, by the copy loop of Go's runtime",
+		about: "bandwidth of memory under a loop of loads and stores",
 		not:   "the peak of the memory controllers, which takes several CPUs: cpus=all"},
 	{name: MemoryTriad, subject: "Memory triad", metric: metric.Bandwidth, parameters: setAndCPUs, cpus: OneCPU,
 		set: 384 * mib, smallest: 96 * kib, largest: gib,

@@ -167,8 +167,12 @@ func newArrays(p place, arrays int) (loop, error) {
 	if arrays == 3 {
 		l.c = all[2*n : 3*n]
 	}
-	for i := range n {
-		l.a[i], l.b[i] = -1, float64(i)
+	// One array after another, so that each is in a row of pages.
+	for i := range l.a {
+		l.a[i] = -1
+	}
+	for i := range l.b {
+		l.b[i] = float64(i)
 	}
 	for i := range l.c {
 		l.c[i] = float64(2 * i)
@@ -187,7 +191,7 @@ func (l *arrayLoop) run(n int, _ *netload.Histogram) int64 {
 		if len(l.c) > 0 {
 			triad(l.a[from:to], l.b[from:to], l.c[from:to])
 		} else {
-			copy(l.a[from:to], l.b[from:to])
+			copyArray(l.a[from:to], l.b[from:to])
 		}
 		l.wrong = l.wrong || l.a[from] != l.want(from) || l.a[to-1] != l.want(to-1)
 		if l.next = to; l.next == len(l.a) {

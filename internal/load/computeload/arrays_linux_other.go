@@ -2,6 +2,9 @@
 
 package computeload
 
+// copyArray sets a to b; both have the same length, a multiple of 8.
+func copyArray(a, b []float64) { copy(a, b) }
+
 // triad sets a to b plus factor times c; all have the same length, a multiple of 8.
 func triad(a, b, c []float64) {
 	for len(a) >= 8 && len(b) >= 8 && len(c) >= 8 {
