@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -21,7 +22,7 @@ import (
 // with what the datapath promises.
 type checker struct {
 	site     *site
-	capture  *capture
+	capture  *machine.Capture
 	ends     Ends
 	wire     Wire
 	tunnel   string // the plan's tunnel device
@@ -29,7 +30,7 @@ type checker struct {
 	evidence evidence
 }
 
-func newChecker(s *site, capture *capture, ends Ends, w Wire, plan Plan) *checker {
+func newChecker(s *site, capture *machine.Capture, ends Ends, w Wire, plan Plan) *checker {
 	if ends.Client.Addr.Is6() && w.Layers6 != nil {
 		w.Layers = w.Layers6
 	}
@@ -41,7 +42,7 @@ func (c *checker) check() (PlaceInfo, error) {
 	if err := c.correctMTU(); err != nil {
 		return PlaceInfo{}, err
 	}
-	if _, err := c.capture.drain(); err != nil {
+	if _, err := c.capture.Frames(); err != nil {
 		return PlaceInfo{}, err
 	}
 	before, err := c.readCounters()
@@ -50,7 +51,7 @@ func (c *checker) check() (PlaceInfo, error) {
 	}
 	ex := newExchange(c.ends, c.mtu, c.wire.Proxied)
 	err = ex.run(c.site.namespaces)
-	frames, captureErr := c.capture.drain()
+	frames, captureErr := c.capture.Frames()
 	if err := errors.Join(err, captureErr); err != nil {
 		return PlaceInfo{}, fmt.Errorf("%w%s", err, sampleText(frames))
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/targets"
 )
 
@@ -94,11 +95,16 @@ func (s *site) places(datapath Datapath, plan Plan, r request) ([]PlaceInfo, err
 	if err := s.namespaces.waitReady(); err != nil {
 		return nil, err
 	}
-	capture, err := s.capture()
+	// A frame that the underlay's switch sends was captured when it arrived.
+	var capture *machine.Capture
+	err := s.namespaces.spaces[Switch].ns.Do(func() (err error) {
+		capture, err = machine.StartCapture(true)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the underlay: %w", err)
 	}
-	defer s.background.Go(capture.close)
+	defer s.background.Go(capture.Close)
 	places := make([]PlaceInfo, len(r.Placements))
 	for _, i := range checkOrder(datapath, r.Placements) {
 		p := r.Placements[i]

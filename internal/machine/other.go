@@ -41,6 +41,18 @@ func Sockets() ([]Socket, error) {
 	return nil, errors.New("only Linux lists the sockets of a network namespace")
 }
 
+// A Capture captures nothing: frames are only captured on Linux.
+type Capture struct{}
+
+// StartCapture returns an error: frames are only captured on Linux.
+func StartCapture(bool) (*Capture, error) { return nil, errors.New("only Linux captures packets") }
+
+// Frames returns nothing.
+func (*Capture) Frames() ([][]byte, error) { return nil, nil }
+
+// Close does nothing.
+func (*Capture) Close() {}
+
 // InspectVolume returns a volume that cannot be measured.
 func InspectVolume(path string) *VolumeState {
 	return &VolumeState{Facts: Volume(path), Error: "only Linux tells what a volume has"}

@@ -6,6 +6,7 @@
 package preflight
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -46,6 +47,7 @@ type Spec struct {
 	Ask     []string       `json:"ask,omitempty"`     // URLs on the node whose answers the report keeps
 	Volume  string         `json:"volume,omitempty"`  // path of a directory or block device to report on
 	Sockets bool           `json:"sockets,omitempty"` // report the sockets of the place during the connection
+	Capture bool           `json:"capture,omitempty"` // capture what the place sends and receives meanwhile
 }
 
 // NewToken returns a random token for one preflight.
@@ -74,6 +76,16 @@ type Report struct {
 	// Sockets are the TCP sockets of the place's network namespace during the connection, those of other processes
 	// included; nil unless Spec.Sockets is set and they can be read.
 	Sockets []machine.Socket `json:"sockets,omitempty"`
+	// Captured is what Spec.Capture asks for; nil if that is not set.
+	Captured *Captured `json:"captured,omitempty"`
+}
+
+// Captured describes what the Ethernet devices of a place sent and received from before its connection until the
+// client confirmed the answer.
+type Captured struct {
+	Segments int    `json:"segments"`        // TCP segments with data
+	Readable bool   `json:"readable"`        // a frame had the token in plain text
+	Error    string `json:"error,omitempty"` // why some or all frames are missing, such as that CAP_NET_RAW is
 }
 
 const (
@@ -98,6 +110,9 @@ func Run(ctx context.Context, s Spec, program string) (Report, error) {
 	if s.Volume != "" {
 		r.Volume = machine.InspectVolume(s.Volume)
 	}
+	if s.Capture {
+		defer r.capture(s.Token)()
+	}
 	var err error
 	switch s.Role {
 	case Server:
@@ -111,6 +126,29 @@ func Run(ctx context.Context, s Spec, program string) (Report, error) {
 		r.Error = err.Error()
 	}
 	return r, nil
+}
+
+// capture starts a capture. The returned function ends it and reports what it recorded.
+func (r *Report) capture(token string) (end func()) {
+	r.Captured = &Captured{}
+	c, err := machine.StartCapture(false)
+	if err != nil {
+		r.Captured.Error = err.Error()
+		return func() {}
+	}
+	return func() {
+		frames, err := c.Frames()
+		go c.Close()
+		if err != nil {
+			r.Captured.Error = err.Error()
+		}
+		for _, f := range frames {
+			if machine.IsTCPData(f) {
+				r.Captured.Segments++
+			}
+			r.Captured.Readable = r.Captured.Readable || bytes.Contains(f, []byte(token))
+		}
+	}
 }
 
 // ErrSpec is wrapped by every error about a specification.

@@ -15,6 +15,9 @@ import (
 // that a ztunnel opens there. So a pod's own table of sockets, which needs no rights, shows whether a connection of its
 // agent ends at a proxy. On the client, the proxy's socket has the client's address and port as its remote end; on the
 // server, it has the server's. Between the proxies, HBONE goes to port 15008 of the server's pod.
+//
+// Agents that may capture packets (profile=yes) also look for the token of the connection in what their pods send and
+// receive: a mesh encrypts all of it.
 
 // An Answer is the answer to a question that the evidence may leave open.
 type Answer string
@@ -44,6 +47,33 @@ func NodeInterception() Interception {
 // Intercept concludes from the reports of both pods whether a mesh took over the connection between them. No means that
 // the traffic demonstrably did not pass the mesh from end to end, or passed it in plain text.
 func Intercept(mode manifest.MeshMode, client, server preflight.Report) Interception {
+	i := bySockets(mode, client, server)
+	ends := [2]*preflight.Captured{client.Captured, server.Captured}
+	for k, pod := range []string{"client", "server"} {
+		switch c := ends[k]; {
+		case i.Intercepted == No:
+			return i
+		case c == nil:
+			i.Evidence += "; nothing was captured, which takes profile=yes"
+			return i
+		case c.Readable:
+			i.Evidence += fmt.Sprintf("; but a capture in the %s's pod has the traffic in plain text", pod)
+			return Interception{No, i.Evidence}
+		case c.Error != "":
+			i.Evidence += fmt.Sprintf("; not captured in the %s's pod: %s", pod, c.Error)
+			return i
+		case c.Segments == 0:
+			i.Evidence += fmt.Sprintf("; a capture in the %s's pod has none of it", pod)
+			return i
+		}
+	}
+	i.Evidence += fmt.Sprintf("; nothing of it is readable in the %d TCP segments captured in the client's pod, nor in "+
+		"the %d in the server's", ends[0].Segments, ends[1].Segments)
+	return i
+}
+
+// bySockets concludes from the sockets of both pods.
+func bySockets(mode manifest.MeshMode, client, server preflight.Report) Interception {
 	seesClient := client.Local.IsValid() && server.Remote == client.Local
 	if !ownTable(client) || !ownTable(server) {
 		if seesClient {

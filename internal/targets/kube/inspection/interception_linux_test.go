@@ -49,9 +49,23 @@ func redirect(hook *nftables.ChainHook, port uint16) error {
 	return conn.Flush()
 }
 
-// proxy accepts connections at a port of a namespace until the test ends, and passes each on to an address, by a
-// connection from the same namespace.
-func proxy(t *testing.T, ns *netns.NS, port uint16, to string) {
+// A scrambled reader changes each byte, as a cipher would; a second one with the same key restores it.
+type scrambled struct {
+	io.Reader
+	key byte
+}
+
+func (s scrambled) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	for i := range b[:n] {
+		b[i] ^= s.key
+	}
+	return n, err
+}
+
+// proxy accepts connections at a port of a namespace until the test ends, and passes each on to an address, scrambled
+// by a key, by a connection from the same namespace.
+func proxy(t *testing.T, ns *netns.NS, port uint16, to string, key byte) {
 	t.Helper()
 	var l net.Listener
 	labtest.In(t, ns, func() (err error) { l, err = net.Listen("tcp4", fmt.Sprint(":", port)); return err })
@@ -74,10 +88,10 @@ func proxy(t *testing.T, ns *netns.NS, port uint16, to string) {
 		}
 		defer out.Close()
 		go func() {
-			_, _ = io.Copy(out, in)
+			_, _ = io.Copy(out, scrambled{in, key})
 			_ = out.(*net.TCPConn).CloseWrite()
 		}()
-		_, _ = io.Copy(in, out)
+		_, _ = io.Copy(in, scrambled{out, key})
 	}
 	go func() {
 		for {
@@ -93,21 +107,30 @@ func proxy(t *testing.T, ns *netns.NS, port uint16, to string) {
 // TestInterceptInKernel makes two pods of network namespaces, redirects their connections in the kernel as meshes do,
 // and checks the conclusion from what the agents of both pods report.
 func TestInterceptInKernel(t *testing.T) {
-	const server = "10.0.0.2:5201"
+	const server, tunnel = "10.0.0.2:5201", "10.0.0.2:15008"
 	for name, test := range map[string]struct {
 		mode               manifest.MeshMode
 		onClient, onServer bool   // the namespace redirects to a proxy
 		next               string // where the client's proxy connects to
+		key                byte   // of what the proxies exchange; 0: plain text
+		capture            bool
 		want               Answer
 		says               string
 	}{
-		"HBONE":      {manifest.Ztunnel, true, true, "10.0.0.2:15008", Yes, "port 15008 is between them"},
-		"plain text": {manifest.Ztunnel, true, true, server, No, "in plain text"},
-		"sidecars": {manifest.Sidecar, true, true, server, Yes,
+		"HBONE": {manifest.Ztunnel, true, true, tunnel, 0, false, Yes, "port 15008 is between them"},
+		"HBONE, captured": {manifest.Ztunnel, true, true, tunnel, 0x55, true, Yes,
+			"port 15008 is between them; nothing of it is readable in the "},
+		"a tunnel without a cipher": {manifest.Ztunnel, true, true, tunnel, 0, true, No,
+			"port 15008 is between them; but a capture in the client's pod has the traffic in plain text"},
+		"plain text": {manifest.Ztunnel, true, true, server, 0, false, No, "in plain text"},
+		"sidecars": {manifest.Sidecar, true, true, server, 0, false, Yes,
 			"port 15001 of the client's and 15006 of the server's"},
-		"client alone":    {manifest.Ambient, true, false, server, No, "from no proxy in its pod"},
-		"server alone":    {manifest.Ambient, false, true, server, No, "no proxy in the client's pod"},
-		"neither of them": {manifest.Ambient, false, false, server, No, "the client's own end, and no proxy"},
+		"sidecars, captured": {manifest.Sidecar, true, true, server, 0x55, true, Yes, "nothing of it is readable in the "},
+		"sidecars without a cipher": {manifest.Sidecar, true, true, server, 0, true, No,
+			"a capture in the client's pod has the traffic in plain text"},
+		"client alone":    {manifest.Ambient, true, false, server, 0, false, No, "from no proxy in its pod"},
+		"server alone":    {manifest.Ambient, false, true, server, 0, false, No, "no proxy in the client's pod"},
+		"neither of them": {manifest.Ambient, false, false, server, 0, true, No, "the client's own end, and no proxy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := [2]*netns.NS{labtest.NewNS(t), labtest.NewNS(t)}
@@ -124,14 +147,14 @@ func TestInterceptInKernel(t *testing.T) {
 			}
 			if test.onClient {
 				labtest.In(t, pods[0], func() error { return redirect(nftables.ChainHookOutput, 15001) })
-				proxy(t, pods[0], 15001, test.next)
+				proxy(t, pods[0], 15001, test.next, test.key)
 			}
 			if test.onServer {
 				labtest.In(t, pods[1], func() error { return redirect(nftables.ChainHookPrerouting, plaintextPort) })
-				proxy(t, pods[1], plaintextPort, server)
-				proxy(t, pods[1], hbonePort, server)
+				proxy(t, pods[1], plaintextPort, server, test.key)
+				proxy(t, pods[1], hbonePort, server, test.key)
 			}
-			reports := connect(t, pods, netip.MustParseAddrPort(server))
+			reports := connect(t, pods, netip.MustParseAddrPort(server), test.capture)
 			got := Intercept(test.mode, reports[0], reports[1])
 			if got.Intercepted != test.want || !strings.Contains(got.Evidence, test.says) {
 				t.Errorf("%s; want %s, %q\nclient %+v\nserver %+v", got, test.want, test.says, reports[0], reports[1])
@@ -144,10 +167,10 @@ func TestInterceptInKernel(t *testing.T) {
 }
 
 // connect makes the agents of two pods connect, and returns the reports of the client and the server.
-func connect(t *testing.T, pods [2]*netns.NS, server netip.AddrPort) (reports [2]preflight.Report) {
+func connect(t *testing.T, pods [2]*netns.NS, server netip.AddrPort, capture bool) (reports [2]preflight.Report) {
 	t.Helper()
 	spec := preflight.Spec{Role: preflight.Client, Token: preflight.NewToken(), Address: server, Sockets: true,
-		Timeout: 20 * time.Second}
+		Capture: capture, Timeout: 20 * time.Second}
 	specs := [2]preflight.Spec{spec, spec}
 	specs[1].Role = preflight.Server
 	var both sync.WaitGroup

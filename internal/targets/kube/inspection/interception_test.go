@@ -26,12 +26,16 @@ func withSockets(local, remote string, sockets ...string) preflight.Report {
 	return r
 }
 
-// TestIntercept checks the conclusion from the sockets of both pods, for each mode and each way by which traffic passes
-// a mesh or does not. The client is 10.244.1.7, the server 10.244.2.8:5201, its Service 10.96.0.9:5201.
+// TestIntercept checks the conclusion from the sockets and captures of both pods, for each mode and each way by which
+// traffic passes a mesh or does not. The client is 10.244.1.7, the server 10.244.2.8:5201, its Service 10.96.0.9:5201.
 func TestIntercept(t *testing.T) {
 	const atClient, atServer, toService = "10.244.1.7:49832", "10.244.2.8:5201", "10.96.0.9:5201"
 	unread := func(r preflight.Report) preflight.Report {
 		r.Sockets = nil
+		return r
+	}
+	captured := func(r preflight.Report, segments int, readable bool, failure string) preflight.Report {
+		r.Captured = &preflight.Captured{Segments: segments, Readable: readable, Error: failure}
 		return r
 	}
 	client := withSockets(atClient, atServer, "127.0.0.1:15001 "+atClient, "10.244.1.7:46050 10.244.2.8:15008")
@@ -77,6 +81,25 @@ func TestIntercept(t *testing.T) {
 		"an unknown proxy": {"", withSockets(atClient, atServer, "127.0.0.1:9000 "+atClient),
 			withSockets(atServer, "127.0.0.1:9", "127.0.0.1:9 "+atServer), Yes, "port 9000 of the client's"},
 		"no mesh": {"", withSockets(atClient, atServer), direct, No, "no proxy"},
+		"HBONE, captured": {manifest.Ztunnel, captured(client, 7, false, ""), captured(server, 9, false, ""), Yes,
+			"; nothing of it is readable in the 7 TCP segments captured in the client's pod, nor in the 9 in the server's"},
+		"readable at the server": {manifest.Ztunnel, captured(client, 7, false, ""), captured(server, 9, true, ""), No,
+			"is between them; but a capture in the server's pod has the traffic in plain text"},
+		"readable, and the sockets prove nothing": {manifest.Ambient, captured(unread(client), 7, true, ""),
+			captured(unread(server), 9, true, ""), No, "cannot be read, and the server may see another address or port than " +
+				"the client's because it was translated; but a capture in the client's pod has"},
+		"captured, and the sockets prove nothing": {manifest.Ambient, captured(unread(client), 7, false, ""),
+			captured(unread(server), 9, false, ""), Unproven, "nothing of it is readable"},
+		"not allowed to capture": {manifest.Ztunnel, captured(client, 0, false, "operation not permitted"),
+			captured(server, 0, false, "operation not permitted"), Yes,
+			"; not captured in the client's pod: operation not permitted"},
+		"not captured at the server": {manifest.Ztunnel, captured(client, 7, false, ""),
+			captured(server, 3, false, "4 of 7 were lost"), Yes, "; not captured in the server's pod: 4 of 7 were lost"},
+		"a capture without the traffic": {manifest.Ztunnel, captured(client, 0, false, ""), captured(server, 9, false, ""),
+			Yes, "; a capture in the client's pod has none of it"},
+		"not captured": {manifest.Ztunnel, client, server, Yes, "; nothing was captured, which takes profile=yes"},
+		"not enrolled, captured": {"", captured(withSockets(atClient, atServer), 7, true, ""),
+			captured(direct, 7, true, ""), No, "no proxy is between them"},
 		// A pod that the mesh lost keeps connections of earlier traffic.
 		"lost after earlier traffic": {manifest.Ambient,
 			withSockets(atClient, atServer, "10.244.1.7:46050 10.244.2.8:15008"), direct, No, "no proxy"},

@@ -69,7 +69,8 @@ func (g *Group) dial(ctx context.Context, p result.Path) (netip.AddrPort, error)
 func (w *Connection) checkConnection(ctx context.Context) error {
 	g, plan := w.group, w.group.Plan
 	forServer := preflight.Spec{Role: preflight.Server, Token: preflight.NewToken(), Address: g.Listen,
-		Timeout: PreflightTimeout, Sockets: plan.InPod(manifest.Server)}
+		Timeout: PreflightTimeout, Sockets: plan.InPod(manifest.Server),
+		Capture: plan.Profiles() && plan.InPod(manifest.Client) && plan.InPod(manifest.Server)}
 	forClient := forServer
 	forClient.Role, forClient.Address, forClient.Sockets = preflight.Client, w.dial, plan.InPod(manifest.Client)
 	var both sync.WaitGroup
