@@ -67,11 +67,14 @@ func Verbs() map[string]agent.Handler {
 	return map[string]agent.Handler{
 		netload.Verb:     agent.Handle(net.run),
 		computeload.Verb: agent.Handle(runCompute),
-		preflight.Verb:   agent.Handle(runPreflight),
-		webapp.Verb:      agent.Handle(resultOnly(webapp.Run)),
-		api.Verb:         agent.Handle(resultOnly(kubeapi.Run)),
-		dynamics.Verb:    agent.Handle(resultOnly(trial.Do)),
-		vault.Verb:       agent.Handle(resultOnly(vault.Run)),
+		computeload.ReadingVerb: agent.Handle(resultOnly(func(context.Context, struct{}) (computeload.Reading, error) {
+			return computeload.ReadCPUs()
+		})),
+		preflight.Verb: agent.Handle(runPreflight),
+		webapp.Verb:    agent.Handle(resultOnly(webapp.Run)),
+		api.Verb:       agent.Handle(resultOnly(kubeapi.Run)),
+		dynamics.Verb:  agent.Handle(resultOnly(trial.Do)),
+		vault.Verb:     agent.Handle(resultOnly(vault.Run)),
 		vault.TaskVerb: agent.Handle(resultOnly(func(ctx context.Context, task vault.Task) (vault.Outcome, error) {
 			return task.Run(ctx)
 		})),

@@ -316,3 +316,28 @@ func FuzzHugeBytes(f *testing.F) {
 		}
 	})
 }
+
+// TestReadCPUs checks that readings are of the CPUs that may be used, and that the time between two of them passes on
+// each.
+func TestReadCPUs(t *testing.T) {
+	before, err := ReadCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	after, err := ReadCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := machine.AllowedCPUs()
+	if err != nil || len(before.CPUs) != len(allowed) {
+		t.Errorf("%d CPUs of %v, %v", len(before.CPUs), allowed, err)
+	}
+	// The kernel counts ticks, and those of an idle CPU late.
+	if sum := after.Since(before).Sum(); sum < 0.25*float64(len(allowed)) {
+		t.Errorf("%.2f s passed on %d CPUs", sum, len(allowed))
+	}
+	if sum := after.Since(Reading{}).Sum(); sum != 0 {
+		t.Errorf("%.2f s passed on CPUs that only one reading has", sum)
+	}
+}

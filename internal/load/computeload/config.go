@@ -12,8 +12,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 )
 
-// Verb is the agent request that runs a loop: its body is a Config, its result a Report.
-const Verb = "compute"
+// The agent's requests.
+const (
+	Verb        = "compute"         // runs a loop: the body is a Config, the result a Report
+	ReadingVerb = "compute-reading" // reads what CPUs have done so far: no body, the result is a Reading
+)
 
 // A Config describes a run.
 type Config struct {
@@ -66,10 +69,39 @@ type Report struct {
 	Huge float64 `json:"huge"`
 
 	CPUs []UsedCPU `json:"cpus"`
-	// Machine holds the times of the used CPUs in the window, by mode; Watched is the time between the two readings.
+	// Machine holds the times of the used CPUs in the window, by mode.
 	Machine   machine.CPUTimes `json:"machine"`
-	Watched   float64          `json:"watched"`
 	Throttled int64            `json:"throttled"` // periods in which the agent's control group had used up its quota
+}
+
+// A Reading holds what CPUs have done so far, of those that the agent may use.
+type Reading struct {
+	CPUs      []CPUState `json:"cpus"`
+	Throttled int64      `json:"throttled"` // periods in which the agent's control group had used up its quota
+}
+
+// A CPUState is the state of a CPU.
+type CPUState struct {
+	Number    int              `json:"number"`
+	Frequency float64          `json:"frequency"` // Hz; 0: unknown
+	Times     machine.CPUTimes `json:"times"`     // since boot
+}
+
+// Since returns the times of the CPUs since an earlier reading, by mode. CPUs that only one of the two has do not
+// count.
+func (r Reading) Since(earlier Reading) (sum machine.CPUTimes) {
+	before := map[int]machine.CPUTimes{}
+	for _, cpu := range earlier.CPUs {
+		before[cpu.Number] = cpu.Times
+	}
+	for _, cpu := range r.CPUs {
+		if from, known := before[cpu.Number]; known {
+			for mode, seconds := range cpu.Times.Since(from) {
+				sum[mode] += seconds
+			}
+		}
+	}
+	return sum
 }
 
 // A Thread holds what one thread did in a window.

@@ -90,8 +90,8 @@ type team struct {
 	all    chan struct{} // closed when all may
 	ready  sync.WaitGroup
 	ended  sync.WaitGroup
-	before snapshot
-	after  snapshot
+	before Reading
+	after  Reading
 }
 
 // A worker is a thread of a team. Its fields may be read once its goroutine has ended.
@@ -154,14 +154,19 @@ func (t *team) run(ctx context.Context) error {
 	t.sleep(ctx, solo)
 	close(t.all)
 	t.sleep(ctx, begin)
-	err := t.watch(&t.before)
+	var used []int
+	for _, cpu := range t.cpus {
+		used = append(used, cpu.Number)
+	}
+	var beforeErr, afterErr error
+	t.before, beforeErr = readCPUs(used)
 	t.sleep(ctx, begin+length)
-	err = errors.Join(err, t.watch(&t.after))
+	t.after, afterErr = readCPUs(used)
 	t.ended.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return err
+	return errors.Join(beforeErr, afterErr)
 }
 
 // failure returns the error of the first thread that has one.
@@ -182,21 +187,25 @@ func (t *team) sleep(ctx context.Context, until int64) {
 	}
 }
 
-// A snapshot holds the counters of the machine at one moment.
-type snapshot struct {
-	at        time.Time
-	stat      machine.CPUStat
-	throttled int64
-	frequency []float64 // of the used CPUs
+// ReadCPUs returns what the CPUs have done that this process may use.
+func ReadCPUs() (Reading, error) {
+	cpus, err := machine.AllowedCPUs()
+	if err != nil {
+		return Reading{}, err
+	}
+	return readCPUs(cpus)
 }
 
-func (t *team) watch(s *snapshot) (err error) {
-	for _, cpu := range t.cpus {
-		s.frequency = append(s.frequency, machine.Frequency(cpu.Number))
+func readCPUs(cpus []int) (r Reading, err error) {
+	for _, cpu := range cpus {
+		r.CPUs = append(r.CPUs, CPUState{Number: cpu, Frequency: machine.Frequency(cpu)})
 	}
-	s.at, s.throttled = time.Now(), machine.Throttled()
-	s.stat, err = machine.ReadCPUStat()
-	return err
+	r.Throttled = machine.Throttled()
+	stat, err := machine.ReadCPUStat()
+	for i, cpu := range cpus {
+		r.CPUs[i].Times = stat[cpu]
+	}
+	return r, err
 }
 
 // thread is the goroutine of a worker: it locks and pins a thread, starts the loop, and works.
@@ -308,11 +317,7 @@ func (t *team) report(r *Report) {
 	}
 	r.Steps, r.Latency = sum(windows), latency.Encode()
 	for i, cpu := range t.cpus {
-		r.CPUs = append(r.CPUs, UsedCPU{CPU: cpu, Before: t.before.frequency[i], After: t.after.frequency[i]})
-		for mode, seconds := range t.after.stat[cpu.Number].Since(t.before.stat[cpu.Number]) {
-			r.Machine[mode] += seconds
-		}
+		r.CPUs = append(r.CPUs, UsedCPU{CPU: cpu, Before: t.before.CPUs[i].Frequency, After: t.after.CPUs[i].Frequency})
 	}
-	r.Watched = t.after.at.Sub(t.before.at).Seconds()
-	r.Throttled = t.after.throttled - t.before.throttled
+	r.Machine, r.Throttled = t.after.Since(t.before), t.after.Throttled-t.before.Throttled
 }

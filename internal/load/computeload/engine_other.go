@@ -12,3 +12,8 @@ import (
 func Run(context.Context, Config) (Report, error) {
 	return Report{}, result.NotSupported("computations are measured on Linux")
 }
+
+// ReadCPUs returns result.ErrNotSupported: it reads the accounting of Linux.
+func ReadCPUs() (Reading, error) {
+	return Reading{}, result.NotSupported("computations are measured on Linux")
+}

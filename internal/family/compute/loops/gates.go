@@ -1,6 +1,7 @@
 package loops
 
 import (
+	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -10,11 +11,6 @@ const (
 	// shortWindow is the smallest ratio of the planned and the actual window, either way, as for network runs. The window
 	// ends with a batch of a millisecond.
 	shortWindow = 0.9
-	// stealAtMost is the largest share of the CPUs' time that the hypervisor may take. The kernel counts it in ticks of
-	// 10 ms: in the shortest window of a suite, 450 ms, a tenth is more than four ticks, which rounding cannot make.
-	stealAtMost = 0.1
-	// stealRemarkable is the share from which readers are told, as for network runs.
-	stealRemarkable = 0.02
 	// othersRemarkable is the share of the threads' time that other programs may have before readers are told: as much as
 	// the smallest change that matters by default.
 	othersRemarkable = 0.02
@@ -36,25 +32,14 @@ func (b *builder) gates() {
 			break
 		}
 	}
-	if n := b.Report.Throttled; n > 0 && b.CPULimit != "" {
-		b.Warn(result.Throttled, "the CPU was throttled %d times by its limit of %s, which was asked for", n, b.CPULimit)
-	} else if n > 0 {
-		b.Refuse(result.Throttled, "the CPU was throttled by its cgroup %d times", n)
-	}
-	if stolen := b.stolen(); stolen > stealAtMost {
-		b.Refuse(result.CPUStolen, "the hypervisor took %.1f %% of the CPUs' time away", stolen*100)
-	}
+	compute.Disturbance{Throttled: b.Report.Throttled, Stolen: b.stolen()}.Judge(b.Builder, b.CPULimit)
 }
 
-// stolen returns the share of the used CPUs' time that the hypervisor took.
 func (b *builder) stolen() float64 { return b.Report.Machine.Share(machine.Steal) }
 
 // warnings adds what a reader should know about a valid run.
 func (b *builder) warnings() {
 	stolen := b.stolen()
-	if stolen > stealRemarkable && stolen <= stealAtMost {
-		b.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the CPUs' time away", stolen*100)
-	}
 	var used, wall float64
 	preempted := int64(0)
 	for _, t := range b.Report.Threads {

@@ -29,7 +29,7 @@ func report(t *testing.T, name string) run {
 	alone := computeload.Thread{Operations: 300, Counted: 3e5, Elapsed: 0.24, Wall: 0.24}
 	return run{Workload: w, Window: time.Second, Report: computeload.Report{
 		Threads: []computeload.Thread{thread(0), thread(1)}, Alone: &alone, Huge: 1,
-		Steps: []float64{2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 1e3}, Watched: 1,
+		Steps: []float64{2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 2e5, 1e3},
 		CPUs: []computeload.UsedCPU{{CPU: machine.CPU{Number: 0, Siblings: []int{0, 2}, Node: 0}, Before: 2.6e9},
 			{CPU: machine.CPU{Number: 1, Siblings: []int{1, 3}, Node: -1}}},
 		Machine: machine.CPUTimes{machine.User: 1.98, machine.Steal: 0.02},

@@ -9,12 +9,14 @@ package program
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/compute"
-	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/computeload"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -57,11 +59,10 @@ func checkCPUs(name string, w compute.Workload) error {
 // metricsOf returns the metrics of a run of w.
 func metricsOf(w family.Workload) []metric.Metric { return metric.Of("", w.Traits().Metric) }
 
-// carryOut carries out w once on a host. It returns the evidence with an error, too.
-func carryOut(
-	ctx context.Context, h host.Host, w compute.Workload, times family.Times, by Method,
+// carryOut carries out w once. It returns the evidence with an error, too.
+func (r *run) carryOut(
+	ctx context.Context, w compute.Workload, times family.Times, by Method,
 ) (result.Measurement, error) {
-	r := &run{program: by.Program, host: h}
 	b := family.NewBuilder(metricsOf(w))
 	err := r.measure(ctx, b, w, times, by)
 	b.Raw = r.evidence()
@@ -72,9 +73,17 @@ func carryOut(
 func (r *run) measure(
 	ctx context.Context, b *family.Builder, w compute.Workload, times family.Times, by Method,
 ) error {
-	cpus, err := numberOfCPUs(ctx, r.host, w)
+	start, err := r.readCPUs(ctx)
 	if err != nil {
 		return err
+	}
+	cpus := w.CPUs.Number()
+	if w.CPUs == compute.AllCPUs {
+		cpus = len(start.CPUs)
+	}
+	// Programs would not notice that there are fewer, and share CPUs among their threads.
+	if cpus > len(start.CPUs) {
+		return result.NotSupported(fmt.Sprintf("it takes %d CPUs, and the agent may use %d", cpus, len(start.CPUs)))
 	}
 	var version []byte
 	if by.Version != nil {
@@ -89,7 +98,15 @@ func (r *run) measure(
 			return err
 		}
 	}
+	before, err := r.readCPUs(ctx)
+	if err != nil {
+		return err
+	}
 	out, err := r.output(ctx, by.Program, takes(window), by.Command(cpus, window))
+	if err != nil {
+		return err
+	}
+	after, err := r.readCPUs(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,6 +118,7 @@ func (r *run) measure(
 	if b.Window < fullWindow*float64(window) {
 		b.Refuse(result.ShortWindow, "%s measured for %.3g s and not for %d s", by.Program, b.Window, window)
 	}
+	disturbance(before, after).Judge(b, r.cpuLimit)
 	of := w.Traits().Metric
 	b.Add(of, f.PerSecond)
 	for i := range b.Values {
@@ -109,11 +127,37 @@ func (r *run) measure(
 	b.Steps(of, 1, f.Steps)
 	b.Fact("tool.version", family.OrUnknown(string(version)+f.Version))
 	b.Fact("cpus", strconv.Itoa(cpus))
+	b.Fact("cpu.frequency.before", frequencies(before))
+	b.Fact("cpu.frequency.after", frequencies(after))
 	b.Facts = append(b.Facts, by.timeFacts(times)...)
 	for _, s := range by.Settings {
 		b.Fact(by.Program+"."+s[0], s[1])
 	}
 	return nil
+}
+
+// disturbance returns what happened to the CPUs between two readings. The kernel places a program's threads, so it is
+// not known which CPUs were idle for lack of work; time is stolen from busy ones.
+func disturbance(before, after computeload.Reading) compute.Disturbance {
+	d := compute.Disturbance{Throttled: after.Throttled - before.Throttled}
+	if times := after.Since(before); times.Busy() > 0 {
+		d.Stolen = times[machine.Steal] / times.Busy()
+	}
+	return d
+}
+
+// frequencies returns the range of the CPUs' frequencies.
+func frequencies(s computeload.Reading) string {
+	var known []float64
+	for _, cpu := range s.CPUs {
+		if cpu.Frequency > 0 {
+			known = append(known, cpu.Frequency/1e6)
+		}
+	}
+	if len(known) == 0 {
+		return result.Unknown
+	}
+	return fmt.Sprintf("%.0f to %.0f MHz", slices.Min(known), slices.Max(known))
 }
 
 // timeFacts returns facts about how long the program ran.

@@ -15,6 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/computeload"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -37,6 +39,18 @@ func prints(stdout string, err error) func(context.Context, host.Cmd) error {
 		fmt.Fprint(c.Stdout, stdout)
 		return err
 	}
+}
+
+// onHost returns a run on a host with two CPUs, in whose readings nothing happens but what is given.
+func onHost(h host.Host, readings ...computeload.Reading) *run {
+	return &run{program: "meter", host: h, readCPUs: func(context.Context) (computeload.Reading, error) {
+		if len(readings) == 0 {
+			return computeload.Reading{CPUs: make([]computeload.CPUState, 2)}, nil
+		}
+		r := readings[0]
+		readings = readings[1:]
+		return r, nil
+	}}
 }
 
 var errParse = errors.New("not a number")
@@ -70,7 +84,7 @@ func TestRun(t *testing.T) {
 	h := &fakeHost{run: prints("7", nil)}
 	w := workload(t, "sysbench-cpu")
 	times := family.Times{Warmup: 50 * time.Millisecond, Window: 1500 * time.Millisecond}
-	m, err := carryOut(t.Context(), h, w, times, meter())
+	m, err := onHost(h).carryOut(t.Context(), w, times, meter())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +106,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	h.ran = nil
-	m, err = carryOut(t.Context(), h, w, family.Times{Window: time.Second}, meter())
+	m, err = onHost(h).carryOut(t.Context(), w, family.Times{Window: time.Second}, meter())
 	if err != nil || len(h.ran) != 2 || result.FactOf(m.Facts, "tool.rounded") != "" {
 		t.Errorf("without a warm-up and rounding: %v ran, facts %v, %v", h.ran, m.Facts, err)
 	}
@@ -102,9 +116,66 @@ func TestRun(t *testing.T) {
 func TestShortWindow(t *testing.T) {
 	by := meter()
 	by.Parse = func([]byte, int) (Figures, error) { return Figures{PerSecond: 1, Seconds: 0.5}, nil }
-	m, err := carryOut(t.Context(), &fakeHost{run: prints("", nil)}, workload(t, "sysbench-cpu"), family.Times{}, by)
+	h := &fakeHost{run: prints("", nil)}
+	m, err := onHost(h).carryOut(t.Context(), workload(t, "sysbench-cpu"), family.Times{}, by)
 	if err != nil || len(m.Invalid) != 1 || m.Invalid[0].Code != result.ShortWindow {
 		t.Errorf("%+v, %v", m.Invalid, err)
+	}
+}
+
+// TestDisturbed checks that throttling and stolen time during the measurement make a run invalid or add a warning, and
+// that what was before it does not count.
+func TestDisturbed(t *testing.T) {
+	at := func(user, steal, idle float64, throttled int64) computeload.Reading {
+		return computeload.Reading{Throttled: throttled, CPUs: []computeload.CPUState{
+			{Number: 4, Frequency: 2.5e9, Times: machine.CPUTimes{machine.User: user, machine.Steal: steal}},
+			{Number: 5, Frequency: 3e9, Times: machine.CPUTimes{machine.Idle: idle}},
+		}}
+	}
+	before, started := at(10, 1, 10, 3), at(20, 5, 20, 7)
+	for name, test := range map[string]struct {
+		after           computeload.Reading
+		cpuLimit        string
+		invalid, warned result.Code
+	}{
+		"undisturbed":                    {at(21, 5.02, 21, 7), "", "", ""},
+		"throttled":                      {at(21, 5, 21, 8), "", result.Throttled, ""},
+		"throttled by the user's limit":  {at(21, 5, 21, 8), "500m", "", result.Throttled},
+		"a tenth of a CPU's time stolen": {at(20.89, 5.11, 21, 7), "", result.CPUStolen, ""},
+		"a little stolen":                {at(20.95, 5.05, 21, 7), "", "", result.CPUStolen},
+	} {
+		r := onHost(&fakeHost{run: prints("7", nil)}, before, started, test.after)
+		r.cpuLimit = test.cpuLimit
+		m, err := r.carryOut(t.Context(), workload(t, "sysbench-cpu"), family.Times{Window: time.Second}, meter())
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := func(list []result.Warning) (codes result.Code) {
+			for _, w := range list {
+				codes += w.Code
+			}
+			return codes
+		}
+		if code(m.Invalid) != test.invalid || code(m.Warnings) != test.warned {
+			t.Errorf("%s: invalid %v, warnings %v", name, m.Invalid, m.Warnings)
+		}
+		if got := result.FactOf(m.Facts, "cpu.frequency.before"); got != "2500 to 3000 MHz" {
+			t.Errorf("frequencies %s", got)
+		}
+	}
+}
+
+// TestFewCPUs checks that a program is not started with more threads than there are CPUs.
+func TestFewCPUs(t *testing.T) {
+	h := &fakeHost{run: prints("7", nil)}
+	_, err := onHost(h).carryOut(t.Context(), workload(t, "sysbench-cpu:cpus=3"), family.Times{}, meter())
+	if !errors.Is(err, result.ErrNotSupported) || len(h.ran) > 0 ||
+		!strings.Contains(err.Error(), "takes 3 CPUs, and the agent may use 2") {
+		t.Errorf("%v; %v ran", err, h.ran)
+	}
+	_, err = onHost(h).carryOut(t.Context(), workload(t, "sysbench-cpu:cpus=all"), family.Times{}, meter())
+	if err != nil || !strings.HasPrefix(h.ran[1], "meter 2 ") {
+		t.Errorf("%v; %v ran", err, h.ran)
 	}
 }
 
@@ -124,7 +195,7 @@ func TestErrors(t *testing.T) {
 		"silent":  {prints("", exit("")), "it printed nothing", nil},
 		"output":  {prints("seven", nil), "meter on node1: not a number", errParse},
 	} {
-		m, err := carryOut(t.Context(), &fakeHost{run: test.run}, workload(t, "sysbench-cpu"), family.Times{}, meter())
+		m, err := onHost(&fakeHost{run: test.run}).carryOut(t.Context(), workload(t, "sysbench-cpu"), family.Times{}, meter())
 		if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -142,13 +213,13 @@ func TestHangs(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	_, err := carryOut(ctx, h, workload(t, "sysbench-cpu"), family.Times{}, meter())
+	_, err := onHost(h).carryOut(ctx, workload(t, "sysbench-cpu"), family.Times{}, meter())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, err := carryOut(t.Context(), h, workload(t, "sysbench-cpu"), family.Times{Window: time.Hour}, meter())
+		_, err := onHost(h).carryOut(t.Context(), workload(t, "sysbench-cpu"), family.Times{Window: time.Hour}, meter())
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != grace {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}

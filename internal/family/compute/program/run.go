@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/computeload"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -23,6 +24,9 @@ const maxOutput = 32 << 20
 type run struct {
 	program  string
 	host     host.Host
+	cpuLimit string // of the user's; empty: none
+	// readCPUs reads what the host's CPUs have done.
+	readCPUs func(context.Context) (computeload.Reading, error)
 	commands strings.Builder
 	outputs  []result.File
 }

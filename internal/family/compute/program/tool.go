@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/load/computeload"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -62,5 +64,11 @@ func (t *Tool) Run(
 		return result.Measurement{}, err
 	}
 	c := w.(compute.Workload)
-	return carryOut(ctx, p.Client, c, times, t.methods[c.Kind])
+	method := t.methods[c.Kind]
+	r := &run{program: method.Program, host: p.Client, cpuLimit: p.CPULimit}
+	r.readCPUs = func(ctx context.Context) (computeload.Reading, error) {
+		return agent.Do[computeload.Reading](ctx, p.Client,
+			agent.Request{Verb: computeload.ReadingVerb, Body: struct{}{}}, nil)
+	}
+	return r.carryOut(ctx, c, times, method)
 }

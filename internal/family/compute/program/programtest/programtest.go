@@ -139,17 +139,22 @@ func Reasons(t *testing.T, tool family.Tool, reasons map[string]string) {
 	}
 }
 
-// Quota checks that half of a CPU is measured as half as fast. It compares the best of some runs, because others who
+// Quota checks that half of a CPU is measured as half as fast, and that runs with it say that they were throttled. It
+// compares the best of some runs, because others who
 // use the CPU only make a run slower.
 func Quota(t *testing.T, tool family.Tool, text string) {
 	w := Workload(t, text)
-	hosts := []host.Host{Here(t, tool.Program(w)), Limited(t, "500m").Client}
-	best := make([]float64, len(hosts))
+	pairs := []host.Pair{{Client: Here(t, tool.Program(w))}, Limited(t, "500m")}
+	best := make([]float64, len(pairs))
 	for range 4 {
-		for i, h := range hosts {
-			m, err := tool.Run(t.Context(), host.Pair{Client: h}, w, family.Times{Window: 2 * time.Second})
+		for i, p := range pairs {
+			m, err := tool.Run(t.Context(), p, w, family.Times{Window: 2 * time.Second})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if throttled := func(w result.Warning) bool { return w.Code == result.Throttled }; slices.ContainsFunc(
+				m.Warnings, throttled) != (p.CPULimit != "") || slices.ContainsFunc(m.Invalid, throttled) {
+				t.Errorf("with a limit of %q: invalid %v, warnings %v", p.CPULimit, m.Invalid, m.Warnings)
 			}
 			v, _ := result.Run{Values: m.Values}.Value(w.Traits().Metric)
 			best[i] = max(best[i], v.Number)

@@ -1,0 +1,38 @@
+package compute
+
+import (
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+const (
+	// stealAtMost is the largest share of the CPUs' time that the hypervisor may take. The kernel counts it in ticks of
+	// 10 ms: in the shortest window of a suite, 450 ms, a tenth is more than four ticks, which rounding cannot make.
+	stealAtMost = 0.1
+	// stealRemarkable is the share from which readers are told, as for network runs.
+	stealRemarkable = 0.02
+)
+
+// A Disturbance is what kept a run from CPUs that it wanted to use.
+type Disturbance struct {
+	Throttled int64   // periods in which the control group of the run had used up its quota
+	Stolen    float64 // share of the CPUs' time that the hypervisor gave to other guests
+}
+
+// Judge refuses a run that was disturbed too much, and adds a warning to one that was disturbed a little. A run that
+// was throttled by a limit of the user's, which is empty if there is none, counts with a warning.
+func (d Disturbance) Judge(b *family.Builder, cpuLimit string) {
+	switch {
+	case d.Throttled > 0 && cpuLimit != "":
+		b.Warn(result.Throttled, "the CPU was throttled %d times by its limit of %s, which was asked for", d.Throttled,
+			cpuLimit)
+	case d.Throttled > 0:
+		b.Refuse(result.Throttled, "the CPU was throttled by its cgroup %d times", d.Throttled)
+	}
+	switch {
+	case d.Stolen > stealAtMost:
+		b.Refuse(result.CPUStolen, "the hypervisor took %.1f %% of the CPUs' time away", d.Stolen*100)
+	case d.Stolen > stealRemarkable:
+		b.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the CPUs' time away", d.Stolen*100)
+	}
+}
