@@ -174,7 +174,7 @@ cluster: build agents programs
 	$(GO) vet -C test/cluster ./...
 	$(GO) test -C test/cluster ./...
 	CGO_ENABLED=0 $(GO) test -C test/cluster/kubernetes -trimpath ./provisioner
-	$(BIN) image build --out bin/agent.tar --tools echo,cat,sleep,false,fio
+	$(BIN) image build --out bin/agent.tar --tools echo,cat,sleep,false,fio,openssl
 	@.ci/images $(BIN) bin
 
 bench: deps

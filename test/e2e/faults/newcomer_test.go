@@ -23,7 +23,7 @@ func TestNewcomer(t *testing.T) {
 	}
 	for _, line := range [][]string{
 		// With the tools that the image of the other tests has, which it replaces on the nodes.
-		{"image", "build", "--out", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
+		{"image", "build", "--out", "agent.tar", "--tools", "echo,cat,sleep,false,fio,openssl"},
 		{"doctor", "--target", "kube:"},
 		// One target, since the cluster has one zone, and few runs to keep the test short.
 		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--blocks", "1", "--yes",
