@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -48,8 +49,11 @@ func mutatePods(
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
 		}, metav1.CreateOptions{})
 	}
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		t.Skipf("the cluster has no mutating admission policies: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		err := errors.Join(bindings.Delete(ctx, name, metav1.DeleteOptions{}),
@@ -74,10 +78,10 @@ func mutatePods(
 
 // waitingContainer returns a container that waits, as a CEL expression.
 func waitingContainer(kind, name string) string {
-	return fmt.Sprintf(`object.spec.%[1]s{
+	return fmt.Sprintf(`Object.spec.%[1]s{
 		name: %[2]q, image: "%[3]s", imagePullPolicy: "Never", command: ["/knotmeter-agent", "wait"],
-		securityContext: object.spec.%[1]s.securityContext{allowPrivilegeEscalation: false,
-			capabilities: object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, manifest.DefaultImage)
+		securityContext: Object.spec.%[1]s.securityContext{allowPrivilegeEscalation: false,
+			capabilities: Object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, manifest.DefaultImage)
 }
 
 // addSidecar inserts a container before the agent's; addInitContainer adds an init container that never ends.

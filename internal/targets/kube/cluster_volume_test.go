@@ -30,8 +30,12 @@ import (
 func withVolumes(t *testing.T, c *cluster.Cluster, options string) string {
 	t.Helper()
 	text := realCluster(t)
-	if _, err := c.StorageV1().StorageClasses().Get(t.Context(), "loop-ext4", metav1.GetOptions{}); err != nil {
+	_, err := c.StorageV1().StorageClasses().Get(t.Context(), "loop-ext4", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
 		t.Skipf("the cluster has not the test cluster's classes of volumes: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return text + "&" + options
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,8 +26,12 @@ import (
 func newVolumes(t *testing.T, options string) *experiment {
 	t.Helper()
 	s := newExperiment(t, newTestbed(t))
-	if _, err := s.StorageV1().StorageClasses().Get(t.Context(), "loop-ext4", metav1.GetOptions{}); err != nil {
+	_, err := s.StorageV1().StorageClasses().Get(t.Context(), "loop-ext4", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
 		t.Skipf("the cluster has not the test cluster's classes of volumes: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	s.options, s.alone = options, true
 	s.namespace = s.testbed.namespace(t, "restricted")
