@@ -48,17 +48,21 @@ func NodeInterception() Interception {
 // the traffic demonstrably did not pass the mesh from end to end, or passed it in plain text.
 func Intercept(mode manifest.MeshMode, client, server preflight.Report) Interception {
 	i := bySockets(mode, client, server)
-	ends := [2]*preflight.Captured{client.Captured, server.Captured}
-	for k, pod := range []string{"client", "server"} {
+	if i.Intercepted == No {
+		return i
+	}
+	pods, ends := [2]string{"client", "server"}, [2]*preflight.Captured{client.Captured, server.Captured}
+	for k, c := range ends {
+		if c != nil && c.Readable {
+			i.Evidence += fmt.Sprintf("; but a capture in the %s's pod has the traffic in plain text", pods[k])
+			return Interception{No, i.Evidence}
+		}
+	}
+	for k, pod := range pods {
 		switch c := ends[k]; {
-		case i.Intercepted == No:
-			return i
 		case c == nil:
 			i.Evidence += "; nothing was captured, which takes profile=yes"
 			return i
-		case c.Readable:
-			i.Evidence += fmt.Sprintf("; but a capture in the %s's pod has the traffic in plain text", pod)
-			return Interception{No, i.Evidence}
 		case c.Error != "":
 			i.Evidence += fmt.Sprintf("; not captured in the %s's pod: %s", pod, c.Error)
 			return i

@@ -85,6 +85,8 @@ func TestIntercept(t *testing.T) {
 			"; nothing of it is readable in the 7 TCP segments captured in the client's pod, nor in the 9 in the server's"},
 		"readable at the server": {manifest.Ztunnel, captured(client, 7, false, ""), captured(server, 9, true, ""), No,
 			"is between them; but a capture in the server's pod has the traffic in plain text"},
+		"readable at the server, and not captured at the client": {manifest.Ztunnel, captured(client, 0, false, "lost"),
+			captured(server, 9, true, ""), No, "a capture in the server's pod has the traffic in plain text"},
 		"readable, and the sockets prove nothing": {manifest.Ambient, captured(unread(client), 7, true, ""),
 			captured(unread(server), 9, true, ""), No, "cannot be read, and the server may see another address or port than " +
 				"the client's because it was translated; but a capture in the client's pod has"},
