@@ -84,8 +84,9 @@ const firstValueColumn = 8
 // csvRun returns the row of a run, in the order of csvColumns, with its value still empty. The warnings are those about
 // the whole experiment.
 func csvRun(r run, c result.Case, changed string, warnings []string) []string {
+	warnings = slices.Clone(warnings)
 	for _, w := range r.Warnings {
-		warnings = append(slices.Clip(warnings), w.Text+".")
+		warnings = append(warnings, w.Text+".")
 	}
 	return []string{
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt),

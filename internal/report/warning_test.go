@@ -177,24 +177,10 @@ func TestDocumentSpeaks(t *testing.T) {
 func TestEveryFormatHasRecordedWarnings(t *testing.T) {
 	in := small()
 	in.Comparison.Warnings = recorded("lab:vxlan: its proxies are a stand-in.")
-	for _, f := range Formats() {
-		if f.Name == "published" { // has its own test
-			continue
-		}
-		want := "lab:vxlan: its proxies are a stand-in"
-		switch f.Name {
-		case "openmetrics":
-			want = `knotmeter_warning{text="lab:vxlan: its proxies are a stand-in."} 1`
-		case "csv":
-			want = ",lab:vxlan: its proxies are a stand-in."
-		case "bench":
-			want = "warnings: lab:vxlan: its proxies are a stand-in."
-		case "junit":
-			want = `<property name="warning" value="lab:vxlan: its proxies are a stand-in."></property>`
-		}
-		got := strings.Join(strings.Fields(strings.ReplaceAll(written(t, f, in), "\\", "")), " ")
-		if !strings.Contains(got, want) {
-			t.Errorf("%s does not have it:\n%s", f.Name, got)
-		}
-	}
+	inEveryFormat(t, in, "lab:vxlan: its proxies are a stand-in", map[string]string{
+		"openmetrics": `knotmeter_warning{text="lab:vxlan: its proxies are a stand-in."} 1`,
+		"csv":         ",lab:vxlan: its proxies are a stand-in.",
+		"bench":       "warnings: lab:vxlan: its proxies are a stand-in.",
+		"junit":       `<property name="warning" value="lab:vxlan: its proxies are a stand-in."></property>`,
+	})
 }
