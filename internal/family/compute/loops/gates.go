@@ -35,6 +35,7 @@ func (b *builder) gates() {
 	compute.Disturbance{Throttled: b.Report.Throttled, Stolen: b.stolen()}.Judge(b.Builder, b.CPULimit)
 }
 
+// stolen returns the share of the used CPUs' time that the hypervisor took.
 func (b *builder) stolen() float64 { return b.Report.Machine.Share(machine.Steal) }
 
 // warnings adds what a reader should know about a valid run.

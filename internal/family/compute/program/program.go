@@ -73,17 +73,9 @@ func (r *run) carryOut(
 func (r *run) measure(
 	ctx context.Context, b *family.Builder, w compute.Workload, times family.Times, by Method,
 ) error {
-	start, err := r.readCPUs(ctx)
+	cpus, err := r.countCPUs(ctx, w)
 	if err != nil {
 		return err
-	}
-	cpus := w.CPUs.Number()
-	if w.CPUs == compute.AllCPUs {
-		cpus = len(start.CPUs)
-	}
-	// Programs would not notice that there are fewer, and share CPUs among their threads.
-	if cpus > len(start.CPUs) {
-		return result.NotSupported(fmt.Sprintf("it takes %d CPUs, and the agent may use %d", cpus, len(start.CPUs)))
 	}
 	var version []byte
 	if by.Version != nil {
@@ -134,6 +126,23 @@ func (r *run) measure(
 		b.Fact(by.Program+"."+s[0], s[1])
 	}
 	return nil
+}
+
+// countCPUs returns how many CPUs a run of w uses. The error wraps result.ErrNotSupported if the host has fewer:
+// programs would not notice, and share CPUs among their threads.
+func (r *run) countCPUs(ctx context.Context, w compute.Workload) (int, error) {
+	found, err := r.readCPUs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	all := len(found.CPUs)
+	if w.CPUs == compute.AllCPUs {
+		return all, nil
+	}
+	if n := w.CPUs.Number(); n > all {
+		return 0, result.NotSupported(fmt.Sprintf("it takes %d CPUs, and the agent may use %d", n, all))
+	}
+	return w.CPUs.Number(), nil
 }
 
 // disturbance returns what happened to the CPUs between two readings. The kernel places a program's threads, so it is

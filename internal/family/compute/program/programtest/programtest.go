@@ -140,8 +140,7 @@ func Reasons(t *testing.T, tool family.Tool, reasons map[string]string) {
 }
 
 // Quota checks that half of a CPU is measured as half as fast, and that runs with it say that they were throttled. It
-// compares the best of some runs, because others who
-// use the CPU only make a run slower.
+// compares the best of some runs, because others who use the CPU only make a run slower.
 func Quota(t *testing.T, tool family.Tool, text string) {
 	w := Workload(t, text)
 	pairs := []host.Pair{{Client: Here(t, tool.Program(w))}, Limited(t, "500m")}
