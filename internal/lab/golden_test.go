@@ -3,6 +3,8 @@
 package lab_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +60,35 @@ func TestPlansAreConsistent(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNeeds checks which features of the kernel each datapath needs: those of its steps, without which no path is
+// measured, and those of single paths.
+func TestNeeds(t *testing.T) {
+	var text strings.Builder
+	for _, d := range datapath.Kit.Datapaths {
+		plan, err := datapath.Kit.Plan(d.Name(), lab.Default())
+		if err != nil {
+			t.Fatalf("%s: %v", d.Name(), err)
+		}
+		var features []string
+		for _, s := range plan.Steps {
+			if op, ok := s.Op.(lab.Prober); ok && !slices.Contains(features, op.Feature()) {
+				features = append(features, op.Feature())
+			}
+		}
+		fmt.Fprintf(&text, "%s: %s\n", d.Name(), strings.Join(features, ", "))
+		for _, path := range result.Paths() {
+			features = nil
+			for _, op := range plan.Needs[path] {
+				features = append(features, op.Feature())
+			}
+			if features = slices.Compact(features); len(features) > 0 {
+				fmt.Fprintf(&text, "%s, only %s: %s\n", d.Name(), path, strings.Join(features, ", "))
+			}
+		}
+	}
+	golden.Check(t, "testdata/needs.txt", text.String())
 }
 
 func TestPathsAndWires(t *testing.T) {

@@ -49,10 +49,7 @@ func (p *Plan) Need(path result.Path, op Prober) {
 	if p.Needs == nil {
 		p.Needs = map[result.Path][]Prober{}
 	}
-	same := func(o Prober) bool { return o.Feature() == op.Feature() }
-	if !slices.ContainsFunc(p.Needs[path], same) {
-		p.Needs[path] = append(p.Needs[path], op)
-	}
+	p.Needs[path] = append(p.Needs[path], op)
 }
 
 // Namespace adds a namespace.
@@ -93,23 +90,22 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// probers returns the probes of a plan for a path, one per feature: first those of the path, then those of the steps,
-// without features that only other paths need.
+// probers returns the probes of a plan for a path, one per feature: first those of the path, then those of the steps.
 func (p Plan) probers(path result.Path) []Prober {
 	var probers []Prober
 	seen := map[string]bool{}
-	for of, ops := range p.Needs {
-		for _, op := range ops {
-			seen[op.Feature()] = true
-			if of == path {
-				probers = append(probers, op)
-			}
-		}
-	}
-	for _, s := range p.Steps {
-		if op, ok := s.Op.(Prober); ok && !seen[op.Feature()] {
+	add := func(op Prober) {
+		if !seen[op.Feature()] {
 			seen[op.Feature()] = true
 			probers = append(probers, op)
+		}
+	}
+	for _, op := range p.Needs[path] {
+		add(op)
+	}
+	for _, s := range p.Steps {
+		if op, ok := s.Op.(Prober); ok {
+			add(op)
 		}
 	}
 	return probers

@@ -24,12 +24,12 @@ func addPodBridge(p *lab.Plan, t lab.Topology, n int) {
 	addAddresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
 		p.Add(node, bridgeNetfilter{true})
-		p.Need(result.PodSvcSame, bridgeNetfilter{true})
+		p.Need(result.PodSvcSame, shownBridge{bridgeNetfilter{true}})
 	}
 }
 
 // A bridgeNetfilter sets whether bridged packets pass the namespace's netfilter hooks. By default the kernel passes
-// them.
+// them, where br_netfilter is loaded; elsewhere nothing does and there is nothing to set.
 type bridgeNetfilter struct{ shown bool }
 
 func (o bridgeNetfilter) value() string {
@@ -44,26 +44,29 @@ func (o bridgeNetfilter) String() string {
 		"where there is br_netfilter", o.value())
 }
 
-// Apply writes the setting. Without br_netfilter it does nothing; the one path that needs it is then not supported.
-func (o bridgeNetfilter) Apply(e *lab.Env) error {
-	if err := o.Probe(e); !errors.Is(err, result.ErrNotSupported) {
-		return err
-	}
-	return nil
-}
-
-func (bridgeNetfilter) Feature() string { return "br_netfilter" }
-
-func (o bridgeNetfilter) Probe(*lab.Env) error {
-	for _, name := range []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"} {
-		err := netns.WriteSysctl(name, o.value())
-		if errors.Is(err, fs.ErrNotExist) {
-			return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER), " +
-				"so the answers of an endpoint on the client's node pass by the address translation")
-		}
-		if err != nil {
+func (o bridgeNetfilter) Apply(*lab.Env) error {
+	for _, name := range []string{bridgeSysctl, "net.bridge.bridge-nf-call-ip6tables"} {
+		if err := netns.WriteSysctl(name, o.value()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
+}
+
+// bridgeSysctl exists where br_netfilter is loaded.
+const bridgeSysctl = "net.bridge.bridge-nf-call-iptables"
+
+// A shownBridge is the need for bridged packets that pass the netfilter hooks. It is no step of a plan: only one path
+// needs br_netfilter.
+type shownBridge struct{ bridgeNetfilter }
+
+func (shownBridge) Feature() string { return "br_netfilter" }
+
+func (shownBridge) Probe(*lab.Env) error {
+	_, err := netns.ReadSysctl(bridgeSysctl)
+	if errors.Is(err, fs.ErrNotExist) {
+		return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER), " +
+			"so the answers of an endpoint on the client's node pass by the address translation")
+	}
+	return err
 }

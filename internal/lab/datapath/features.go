@@ -5,7 +5,6 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -57,7 +56,7 @@ var features = []lab.Feature{
 	{Name: "HAProxy", Use: "…+haproxy", Remedy: "apt-get install haproxy, or your distribution's package",
 		Try: probeHAProxy},
 	{Name: "br_netfilter", Use: "services=nftables on lab:bridge within a node",
-		Remedy: kernelRemedy("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: tryBridgeNetfilter},
+		Remedy: kernelRemedy("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: shownBridge{}.Probe},
 	{Name: "tbf", Use: "?rate=", Remedy: kernelRemedy("NET_SCH_TBF", "sch_tbf", ""), Try: shaper(lab.MinRate).Probe},
 	{Name: "user namespaces", Use: "the lab without root",
 		Remedy: "set kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0 and " +
@@ -83,17 +82,6 @@ func tryWireguard(e *lab.Env) error { return e.Netlink().AddWireGuard(netns.Link
 func tryTunnelPrograms(e *lab.Env) error {
 	peers := []bpf.Peer{{Node: unusedNet.Addr(), Pods: unusedNet}}
 	return tryTunnel(e, bpf.Tunnel{Node: unusedNet.Addr(), Pods: unusedNet, Peers: peers})
-}
-
-func tryBridgeNetfilter(e *lab.Env) error {
-	if err := e.Netlink().AddBridge(netns.Link{Name: "br1"}); err != nil {
-		return err
-	}
-	_, err := netns.ReadSysctl("net.bridge.bridge-nf-call-iptables")
-	if errors.Is(err, fs.ErrNotExist) {
-		return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER)")
-	}
-	return err
 }
 
 // tryUserNamespace makes a user namespace, in a process that ends at once.
