@@ -35,16 +35,17 @@ func missingCounters(r *result.Run) string {
 }
 
 // counterDifference returns the difference of the sum of counters per second at the given places. A counter that a run
-// does not have counts as 0.
+// does not have counts as 0 if the kernel's counters were read, or if the run has one of the others.
 func (e evidence) counterDifference(subject string, at []place, counters []string) (difference, bool) {
 	return e.pairedDifference(subject+" per second", unit.Count, func(r *result.Run) (sum float64, ok bool) {
+		counted := missingCounters(r) == ""
 		for _, p := range at {
 			for _, counter := range counters {
-				v, _ := r.Value(metric.OfCounter(p.prefix+counter) + p.suffix)
-				sum += v.Number
+				v, ok := r.Value(metric.OfCounter(p.prefix+counter) + p.suffix)
+				sum, counted = sum+v.Number, counted || ok
 			}
 		}
-		return sum / r.Window, missingCounters(r) == "" && r.Window > 0
+		return sum / r.Window, counted && r.Window > 0
 	})
 }
 

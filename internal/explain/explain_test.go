@@ -146,6 +146,9 @@ func TestRules(t *testing.T) {
 		{"bounce-buffers", metric.P50, side{values: quick}, side{values: with(busy, map[string]float64{
 			metric.OfLayer(metric.CPUPerOp, "bounce"): 4e-6})}},
 		{"throttling", metric.Throughput, withCounters(fast), withCounters(slow, metric.CPUThrottled)},
+		{"throttling", metric.Rate, // runs without the kernel's counters, which tell how often they were throttled
+			side{values: map[string]float64{metric.Rate: 4e6, metric.OfCounter(metric.CPUThrottled): 0}},
+			side{values: map[string]float64{metric.Rate: 2e6, metric.OfCounter(metric.CPUThrottled): 100}}},
 		{"receiver-window", metric.Throughput, side{values: with(fast, map[string]float64{metric.RwndLimited: 0.1})},
 			side{values: with(slow, map[string]float64{metric.RwndLimited: 0.9})}},
 		{"send-buffer", metric.Throughput, side{values: with(fast, map[string]float64{metric.SndLimited: 0.1})},

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -19,9 +20,14 @@ type Disturbance struct {
 	Stolen    float64 // share of the CPUs' time that the hypervisor gave to other guests
 }
 
-// Judge refuses a run that was disturbed too much, and adds a warning to one that was disturbed a little. A run that
-// was throttled by a limit of the user's, which is empty if there is none, counts with a warning.
+// Throttled is the metric of the periods in which a run had used up its quota. Every run has it.
+var Throttled = metric.OfCounter(metric.CPUThrottled)
+
+// Judge adds the metric Throttled to a run, refuses the run if it was disturbed too much, and adds a warning if it was
+// disturbed a little. A run that was throttled by a limit of the user's, which is empty if there is none, counts with a
+// warning.
 func (d Disturbance) Judge(b *family.Builder, cpuLimit string) {
+	b.Add(Throttled, float64(d.Throttled))
 	switch {
 	case d.Throttled > 0 && cpuLimit != "":
 		b.Warn(result.Throttled, "the CPU was throttled %d times by its limit of %s, which was asked for", d.Throttled,

@@ -36,7 +36,7 @@ func metricsOf(w compute.Workload) []metric.Metric {
 		names = append(names, metric.Scaling)
 	}
 	return metric.Of("", append(names, metric.CPUAgents, metric.CPUSteal, metric.SwitchesVoluntary,
-		metric.SwitchesInvoluntary)...)
+		metric.SwitchesInvoluntary, compute.Throttled)...)
 }
 
 // A run is a report with its circumstances.

@@ -57,7 +57,7 @@ func checkCPUs(name string, w compute.Workload) error {
 }
 
 // metricsOf returns the metrics of a run of w.
-func metricsOf(w family.Workload) []metric.Metric { return metric.Of("", w.Traits().Metric) }
+func metricsOf(w family.Workload) []metric.Metric { return metric.Of("", w.Traits().Metric, compute.Throttled) }
 
 // carryOut carries out w once. It returns the evidence with an error, too.
 func (r *run) carryOut(
@@ -110,13 +110,13 @@ func (r *run) measure(
 	if b.Window < fullWindow*float64(window) {
 		b.Refuse(result.ShortWindow, "%s measured for %.3g s and not for %d s", by.Program, b.Window, window)
 	}
-	disturbance(before, after).Judge(b, r.cpuLimit)
 	of := w.Traits().Metric
 	b.Add(of, f.PerSecond)
 	for i := range b.Values {
 		b.Values[i].Step = f.Step
 	}
 	b.Steps(of, 1, f.Steps)
+	disturbance(before, after).Judge(b, r.cpuLimit)
 	b.Fact("tool.version", family.OrUnknown(string(version)+f.Version))
 	b.Fact("cpus", strconv.Itoa(cpus))
 	b.Fact("cpu.frequency.before", frequencies(before))
