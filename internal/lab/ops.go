@@ -258,6 +258,13 @@ func Up(devs ...string) Op {
 	})
 }
 
+// Rename returns an op that gives a device, which is down, another name.
+func Rename(dev, name string) Op {
+	return NewOp(fmt.Sprintf("link set %s name %s", dev, name), func(e *Env) error {
+		return e.Netlink().Rename(dev, name)
+	})
+}
+
 func setMTU(dev string, mtu int) Op {
 	return NewOp(fmt.Sprintf("link set %s mtu %d", dev, mtu), func(e *Env) error { return e.Netlink().Set(dev, mtu, nil) })
 }

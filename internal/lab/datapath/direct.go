@@ -62,12 +62,14 @@ func (d direct) addPod(p *lab.Plan, t lab.Topology, n, m int) {
 		addPort(p, t, pod, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Switch})
 		p.Add(lab.Switch, lab.Port(port, bridge))
 	} else {
-		slave := lab.Slave{Kind: d.kind, Name: lab.Uplink, NS: pod, Parent: lab.Uplink, MTU: t.MTU}
+		// Linux 6.1 refuses a name that the parent's namespace has, too.
+		const made = "slave0"
+		slave := lab.Slave{Kind: d.kind, Name: made, NS: pod, Parent: lab.Uplink, MTU: t.MTU}
 		if d.kind != "ipvlan" {
 			slave.MAC = lab.PodMAC(n, m)
 		}
 		p.Add(lab.Node(n), slave)
-		p.Add(pod, lab.Up("lo", lab.Uplink))
+		p.Add(pod, lab.Rename(made, lab.Uplink), lab.Up("lo", lab.Uplink))
 	}
 	addAddresses(p, pod, lab.Uplink, 16*n+10+m, lab.PodAddr(n, m).Prefix(16, 48))
 	for _, nodes := range lab.NodeNet().All() {

@@ -154,6 +154,16 @@ func (c *Conn) Down(name string) error {
 	return c.handle.LinkSetDown(link)
 }
 
+// Rename gives a link, which is down, another name.
+func (c *Conn) Rename(name, to string) error {
+	link, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	delete(c.index, name)
+	return c.handle.LinkSetName(link, to)
+}
+
 // Enslave makes a link a port of a bridge.
 func (c *Conn) Enslave(name, bridge string) error {
 	link, err := c.link(name)
