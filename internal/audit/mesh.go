@@ -1,14 +1,6 @@
 package audit
 
-import (
-	"strings"
-
-	"github.com/knotmeter/knotmeter/internal/metric"
-)
-
-// FactMesh is the fact of a run with pods in a service mesh: whether the mesh took over their connections (yes, no,
-// unknown, not applicable), with the evidence.
-const FactMesh = "mesh.intercepted"
+import "github.com/knotmeter/knotmeter/internal/metric"
 
 // meshRules find traffic that passes by the mesh it was meant for.
 var meshRules = []Rule{
@@ -21,7 +13,7 @@ var meshRules = []Rule{
 
 // outsideMesh recognises datagrams and pings by their loss, which no workload of TCP has.
 func outsideMesh(r measuredRun) (found []Finding, checked int) {
-	if !strings.HasPrefix(r.Fact(FactMesh), "yes") {
+	if !r.ThroughMesh() {
 		return nil, 0
 	}
 	if _, datagrams := r.Value(metric.Loss); datagrams {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -420,12 +421,34 @@ func judgeStolen(e evidence) finding {
 // judgeProxy, judgeEncryption and judgeEncapsulation require that the worse target has a feature which the other lacks,
 // by a capture of packets or else by facts of the targets. CPU time in its layers is additional evidence.
 func judgeProxy(e evidence) finding {
-	// The port of HBONE. A proxy works in user space.
-	f := e.feature("proxy", []string{"tcp:15008"}, "user", metric.Programs)
+	const inUserSpace = "user"
+	worse, better := e.throughMesh()
+	mesh, other, known := e.targetFact("mesh")
+	switch {
+	case worse && better, !worse && (better || known):
+		return finding{state: Contradicted, evidence: []string{mesh + "; on the other " + other}}
+	case worse:
+		who := "a mesh"
+		if !strings.HasPrefix(mesh, result.Unknown) {
+			who = cmp.Or(mesh, who)
+		}
+		return finding{state: Supported, evidence: append([]string{who + " took over the connections"},
+			e.layerChanges(inUserSpace, metric.Programs)...)}
+	}
+	f := e.feature("proxy", []string{"tcp:15008"}, inUserSpace, metric.Programs) // the port of HBONE
 	if name := result.FactOf(e.facts[e.worse], "proxy"); f.state == Supported && name != "" {
 		f.evidence = append([]string{name}, f.evidence...)
 	}
 	return f
+}
+
+// throughMesh reports whether a service mesh took over the connections of all runs of each side.
+func (e evidence) throughMesh() (worse, better bool) {
+	all := func(side func(pair) *result.Run) bool {
+		other := func(p pair) bool { return !side(p).ThroughMesh() }
+		return len(e.pairs) > 0 && !slices.ContainsFunc(e.pairs, other)
+	}
+	return all(func(p pair) *result.Run { return p.worse }), all(func(p pair) *result.Run { return p.better })
 }
 
 func judgeEncryption(e evidence) finding {
@@ -438,6 +461,16 @@ func judgeEncapsulation(e evidence) finding {
 
 // headerFact is the captured encapsulation between the nodes, such as "ipv4 udp:8472 vxlan:1 ethernet".
 const headerFact = "underlay-header"
+
+// layerChanges returns the differences in the CPU time of layers of the path that cost the worse target more.
+func (e evidence) layerChanges(layers ...string) (list []string) {
+	for _, d := range e.layers {
+		if slices.Contains(layers, d.subject) {
+			list = append(list, d.subject+" "+d.change())
+		}
+	}
+	return list
+}
 
 // feature judges whether only the worse target has a feature.
 func (e evidence) feature(fact string, headers []string, layers ...string) finding {
@@ -455,12 +488,8 @@ func (e evidence) feature(fact string, headers []string, layers ...string) findi
 	case !has(worse) || has(better):
 		return finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
 	}
-	f := finding{state: Supported, evidence: []string{worse + " instead of " + better}}
-	for _, d := range e.layers {
-		if slices.Contains(layers, d.subject) {
-			f.evidence = append(f.evidence, d.subject+" "+d.change())
-		}
-	}
+	f := finding{state: Supported,
+		evidence: append([]string{worse + " instead of " + better}, e.layerChanges(layers...)...)}
 	if d, ok := e.metricDifference(metric.CPUBusiest); ok && fact == "encryption" && d.worse >= fullCPU {
 		f.evidence = append(f.evidence, "one CPU is full, so that more flows may carry more")
 	}

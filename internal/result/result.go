@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -27,6 +28,10 @@ const (
 
 // Unknown is the value of a fact that could not be determined. Such a fact is not left out.
 const Unknown = "unknown"
+
+// MeshIntercepted is the fact of a run on pods of a service mesh: whether the mesh took over their connections. Its
+// value is yes, no, unknown or not applicable, with the evidence.
+const MeshIntercepted = "mesh.intercepted"
 
 // ErrNotSupported marks errors about what a kernel, a tool or a target does not support. The text of such an error
 // names the missing feature; it is reported under not_measured, and the experiment continues.
@@ -192,6 +197,9 @@ func valueOf(values []Value, metric string) (Value, bool) {
 
 // Fact returns the value of a fact of the run; "" if it has none of that name.
 func (r Run) Fact(name string) string { return FactOf(r.Facts, name) }
+
+// ThroughMesh reports whether a service mesh is known to have taken over the connections of the run.
+func (r Run) ThroughMesh() bool { return strings.HasPrefix(r.Fact(MeshIntercepted), "yes") }
 
 // FactOf returns the value of the first fact of a name; "" if there is none.
 func FactOf(facts []Fact, name string) string {

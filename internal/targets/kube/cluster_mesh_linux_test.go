@@ -120,7 +120,7 @@ func TestMeshIntercepts(t *testing.T) {
 			got := ""
 			if err != nil {
 				got = err.Error()
-			} else if got = result.FactOf(site.Facts, "mesh.intercepted"); !strings.HasPrefix(got, test.fact) {
+			} else if got = result.FactOf(site.Facts, result.MeshIntercepted); !strings.HasPrefix(got, test.fact) {
 				t.Errorf("the fact is %s", got)
 			}
 			if (err != nil) != (test.fact == "") {

@@ -186,7 +186,7 @@ func TestMeshBypassed(t *testing.T) {
 		case says == "" && err != nil:
 			t.Errorf("%s: %v", option, err)
 		case says == "":
-			if fact := result.FactOf(site.Facts, "mesh.intercepted"); fact != "" || len(site.Warnings) > 0 {
+			if fact := result.FactOf(site.Facts, result.MeshIntercepted); fact != "" || len(site.Warnings) > 0 {
 				t.Errorf("%s: %q, %v", option, fact, site.Warnings)
 			}
 			if err := site.Close(t.Context()); err != nil {

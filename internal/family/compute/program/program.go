@@ -57,7 +57,9 @@ func checkCPUs(name string, w compute.Workload) error {
 }
 
 // metricsOf returns the metrics of a run of w.
-func metricsOf(w family.Workload) []metric.Metric { return metric.Of("", w.Traits().Metric, compute.Throttled) }
+func metricsOf(w family.Workload) []metric.Metric {
+	return metric.Of("", w.Traits().Metric, compute.Throttled)
+}
 
 // carryOut carries out w once. It returns the evidence with an error, too.
 func (r *run) carryOut(

@@ -42,7 +42,7 @@ func TestMeshOfConnection(t *testing.T) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.ContainerName}, {Name: "istio-proxy"}}},
 		}}
 		w := &Connection{group: g, path: test.path, mesh: test.mesh}
-		fact := result.FactOf(w.meshFacts(), "mesh.intercepted")
+		fact := result.FactOf(w.meshFacts(), result.MeshIntercepted)
 		if !strings.HasPrefix(fact, test.fact) || test.fact == "" && fact != "" {
 			t.Errorf("%s, %s: the fact %q", test.path, test.mesh, fact)
 		}
