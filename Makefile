@@ -6,7 +6,7 @@ BIN     := bin/knotmeter
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
+.PHONY: build agents install dist dist-test toolchain-test debian-test demo quick test check race stress accuracy lint cross deps \
 	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-in-turn e2e-faults e2e-app e2e-smoke e2e-volumes \
 	e2e-cnis e2e-turn studies soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster \
 	power power-latency power-cluster explain-accuracy clean
@@ -43,6 +43,17 @@ dist-test: deps
 # Builds the program without Go, and with Debian's Go.
 toolchain-test:
 	KNOTMETER_TOOLCHAIN=get $(GO) test -count 1 -v -timeout 60m -run TestBuild ./test/toolchain
+
+# Debian's own kernel after boot, with few modules and control groups of version 2: the lab, WireGuard of the kernel,
+# limits of CPU time, and hardware threads.
+DEBIAN = test/debian/boot
+debian-test: build
+	$(DEBIAN) $(BIN) run lab:native lab:vxlan lab:ipip lab:bridge lab:macvlan lab:ipvlan lab:native+wireguard \
+		--suite network:quick --case pod-pod/other/tcp-rr --duration 2s --blocks 1 --progress none
+	$(DEBIAN) $(BIN) run local: 'local:?label=half&cpu-limit=500m' --case compute/sort --case compute/sort:cpus=core \
+		--duration 2s --blocks 1 --progress none
+	$(GO) test -exec '$(CURDIR)/$(DEBIAN)' -p 1 -count 1 -timeout 10m -skip '^Test(Accuracy|Stress)' ./internal/cgroup \
+		./internal/machine ./internal/load/computeload ./internal/targets/local
 
 # Three datapaths of this machine's own kernel in three cases, and their node-to-node references. A case ends when it is
 # decided, from eleven blocks on; the others have the rest of the budget.
