@@ -278,8 +278,10 @@ func judgeOpen(w Wire, e evidence) error {
 func judgeSealed(w Wire, e evidence) error {
 	const least = 2 // one for each protocol, or data and what acknowledges them
 	var there, back int
+	begun := map[packet]bool{}
 	for _, data := range e.frames {
 		f := dissect(data)
+		f.within(begun)
 		if bytes.Contains(data, e.token) {
 			return fmt.Errorf("the datapath encrypts, but the data was readable on the underlay: %s", f)
 		}

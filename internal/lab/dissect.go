@@ -44,6 +44,10 @@ type frame struct {
 	// Outer is the outermost IP packet and Inner the innermost. They are equal for a bare packet; Inner is zero within an
 	// encrypted layer (wireguard, esp, tls).
 	Outer, Inner packet
+	// Proxied has the addresses of a segment between two proxies of a mesh, and Record reports whether it begins with a
+	// TLS record.
+	Proxied packet
+	Record  bool
 	// IP reports whether there is any IP packet.
 	IP bool
 	// Sealed reports that the content of the last layer is encrypted.
@@ -184,9 +188,8 @@ func (f *frame) udp(ip string, p packet, data []byte) bool {
 	return false
 }
 
-// mesh parses a segment between two proxies of a mesh, and reports whether it is one: nothing, or what begins with a
-// TLS record or with the header of the PROXY protocol, which has only addresses. A segment that begins within a record
-// cannot be recognised; the few that a datapath check causes are too short for that.
+// mesh parses a segment between two proxies of a mesh, and reports whether it is empty or begins with a TLS record, or
+// with the header of the PROXY protocol, which has only addresses. [frame.within] is for one that begins in a record.
 func (f *frame) mesh(p packet, data []byte) bool {
 	if p.Src.Port() != MeshPort && p.Dst.Port() != MeshPort || len(data) < 20 {
 		return false
@@ -195,6 +198,7 @@ func (f *frame) mesh(p packet, data []byte) bool {
 	if header < 20 || header > len(data) {
 		return false
 	}
+	f.Proxied = p
 	data = data[header:]
 	const signature = "\r\n\r\n\x00\r\nQUIT\n"
 	if len(data) >= 16 && string(data[:len(signature)]) == signature {
@@ -204,8 +208,25 @@ func (f *frame) mesh(p packet, data []byte) bool {
 	if len(data) > 0 && (len(data) < 3 || data[0] < 20 || data[0] > 23 || data[1] != 3) {
 		return false
 	}
-	f.Layers, f.Sealed = append(f.Layers, fmt.Sprintf("tcp:%d", MeshPort), "tls"), true
+	f.Record = len(data) > 0
+	f.seal()
 	return true
+}
+
+// seal adds the layers of a TLS connection between proxies.
+func (f *frame) seal() {
+	f.Layers, f.Sealed = append(f.Layers, fmt.Sprintf("tcp:%d", MeshPort), "tls"), true
+}
+
+// within seals a segment that begins within a TLS record, as segments do when several records are sent at once. It is
+// one if a segment before it, of the same connection and direction, began with a record; begun keeps those.
+func (f *frame) within(begun map[packet]bool) {
+	switch {
+	case f.Record:
+		begun[f.Proxied] = true
+	case !f.Sealed && begun[f.Proxied]:
+		f.seal()
+	}
 }
 
 func protocol(number byte) string {

@@ -127,6 +127,39 @@ func TestDissect(t *testing.T) {
 	}
 }
 
+// TestWithinRecords checks that a mesh's data may begin within a record once its connection has sent one, and not after
+// segments without data.
+func TestWithinRecords(t *testing.T) {
+	mesh := func(data string) []byte {
+		return ethernet(etherIPv4, ip4(6, "10.244.1.1", "10.244.2.1", segment(40000, MeshPort, data)))
+	}
+	back := ethernet(etherIPv4, ip4(6, "10.244.2.1", "10.244.1.1", segment(MeshPort, 40000, "\x17\x03\x03")))
+	mac := func(last byte) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 0, last} }
+	for name, c := range map[string]struct {
+		third string
+		first []byte
+		want  string
+	}{
+		"within a record": {"more", mesh("\x17\x03\x03"), ""},
+		"after SYN":       {"more", mesh(""), "the headers on the underlay are not the datapath's"},
+		"other direction": {"more", back, "the headers on the underlay are not the datapath's"},
+		"readable":        {"token", mesh("\x17\x03\x03"), "was readable on the underlay"},
+	} {
+		fromServer := slices.Clone(back)
+		copy(fromServer, mac(1))
+		copy(fromServer[6:], mac(2))
+		e := evidence{token: []byte("token"), clientMAC: mac(1), serverMAC: mac(2),
+			frames: [][]byte{c.first, mesh(""), mesh(c.third), fromServer, fromServer}}
+		got := ""
+		if err := judge(Wire{Layers: []string{"tcp:15008", "tls"}, Sealed: true}, e); err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestQuotedDataIsNoData checks that ICMPv6 errors, which quote a datagram and come from other addresses, do not count
 // as data.
 func TestQuotedDataIsNoData(t *testing.T) {
