@@ -6,9 +6,9 @@ BIN     := bin/knotmeter
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: build agents install dist dist-test toolchain-test debian-test demo quick test check race stress accuracy lint cross deps \
-	e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-in-turn e2e-faults e2e-app e2e-smoke e2e-volumes \
-	e2e-cnis e2e-turn studies soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster \
+.PHONY: build agents install dist dist-test toolchain-test demo quick test check race stress accuracy lint cross deps \
+	debian-test e2e e2e-target e2e-flannel e2e-multus e2e-calico e2e-cilium e2e-in-turn e2e-faults e2e-app e2e-smoke \
+	e2e-volumes e2e-cnis e2e-turn studies soak programs cluster bench bench-report bench-api bench-cluster gallery aa aa-cluster \
 	power power-latency power-cluster explain-accuracy clean
 .DEFAULT_GOAL := build
 

@@ -459,9 +459,6 @@ func judgeEncapsulation(e evidence) finding {
 	return e.feature("encapsulation", []string{"ipv4", "ipv6"}, "vxlan", "ipip", "udp", "crypto")
 }
 
-// headerFact is the captured encapsulation between the nodes, such as "ipv4 udp:8472 vxlan:1 ethernet".
-const headerFact = "underlay-header"
-
 // layerChanges returns the differences in the CPU time of layers of the path that cost the worse target more.
 func (e evidence) layerChanges(layers ...string) (list []string) {
 	for _, d := range e.layers {
@@ -471,6 +468,9 @@ func (e evidence) layerChanges(layers ...string) (list []string) {
 	}
 	return list
 }
+
+// headerFact is the captured encapsulation between the nodes, such as "ipv4 udp:8472 vxlan:1 ethernet".
+const headerFact = "underlay-header"
 
 // feature judges whether only the worse target has a feature.
 func (e evidence) feature(fact string, headers []string, layers ...string) finding {

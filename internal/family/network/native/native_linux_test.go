@@ -188,7 +188,7 @@ func TestWorkloads(t *testing.T) {
 			[]string{"throughput", "throughput-sent", "rate", "offered", "loss", "jitter"}},
 		{"udp-stream-unpaced both", netload.Spec{Kind: netload.UDPUnpaced, Flows: 2, Direction: netload.Both},
 			[]string{"throughput", "throughput-sent", "loss"}},
-		{"tcp-rr", netload.Spec{Kind: netload.TCPRR}, []string{"rate", "p50", "max", "mean", "cpu-per-op"}},
+		{"tcp-rr", netload.Spec{Kind: netload.TCPRR}, []string{"rate", "p50", "p90", "max", "mean", "cpu-per-op"}},
 		{"tcp-rr open", netload.Spec{Kind: netload.TCPRR, Rate: 500, Flows: 2},
 			[]string{"rate", "p50", "lateness-p99", "offered"}},
 		{"tcp-rr large", netload.Spec{Kind: netload.TCPRR, Request: 300000, Response: 700000}, []string{"rate", "p50"}},
@@ -222,6 +222,10 @@ func check(t *testing.T, m result.Measurement, metrics []string) {
 		}
 	}
 	for _, name := range metrics {
+		few := func(w result.Warning) bool { return w.Code == result.FewSamples && w.Metric == name }
+		if name == "p90" && slices.ContainsFunc(m.Warnings, few) {
+			continue // a busy machine has answered too few requests, and the run says so
+		}
 		v := number(t, m, name)
 		if v < 0 || v == 0 && (name == "throughput" || name == "rate" || name == "p50") {
 			t.Errorf("%s = %g", name, v)
