@@ -65,8 +65,11 @@ func judgeCounts(subject string, least float64, counters ...string) func(evidenc
 	}
 }
 
-// mainPlace names the place with more than half of a difference.
+// mainPlace names the place with more than half of a difference, if there is more than one.
 func (e evidence) mainPlace(whole difference, counters []string) string {
+	if e.local {
+		return ""
+	}
 	for _, p := range places {
 		if d, ok := e.counterDifference("", []place{p}, counters); ok && 2*d.estimate > whole.estimate {
 			return ", " + p.name
@@ -129,8 +132,11 @@ func judgeConntrackTable(e evidence) finding {
 	return f
 }
 
-// judgePressure compares how long tasks waited for a CPU.
+// judgePressure compares how long tasks waited for a CPU. Of a computation it compares how long others had its CPUs.
 func judgePressure(e evidence) finding {
+	if e.local {
+		return judgeLevel(metric.CPUOthers, "share of the time in which other programs had the CPUs", leastOthers)(e)
+	}
 	d, ok := e.pairedDifference("share of the time in which something waited for a CPU", unit.Ratio,
 		func(r *result.Run) (sum float64, ok bool) {
 			for _, p := range places {

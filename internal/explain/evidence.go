@@ -30,6 +30,7 @@ type evidence struct {
 	facts         map[string][]result.Fact // by target
 	specs         map[string]result.Spec   // by label
 	workload      string
+	local         bool         // only a node's CPUs and memory are used
 	cost          string       // cost metric whose layers the runs have; "" if none
 	layers        []difference // layers in which the worse target needs more CPU time
 }
@@ -38,7 +39,7 @@ func newEvidence(
 	row compare.Row, of result.Case, runs map[string]map[int]*result.Run, r result.Results,
 ) evidence {
 	e := evidence{row: row, worse: row.Target, better: row.Baseline, facts: r.Facts, specs: map[string]result.Spec{},
-		workload: of.Workload}
+		workload: of.Workload, local: of.Load.Local}
 	for _, t := range r.Experiment.Targets {
 		e.specs[t.Name] = t.Spec
 	}

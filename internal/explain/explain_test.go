@@ -210,6 +210,43 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestLocal checks the candidates of a case that uses only a node's CPUs and memory: nothing about packets, and no end
+// of a path is named.
+func TestLocal(t *testing.T) {
+	of := func(rate, others, stolen, throttled float64) side {
+		return side{values: map[string]float64{metric.Rate: rate, metric.CPUOthers: others, metric.CPUSteal: stolen,
+			metric.OfCounter(metric.CPUThrottled): throttled}}
+	}
+	for _, test := range []struct {
+		worse    side
+		rule     string // supported
+		evidence string
+	}{
+		{of(3e6, 0.3, 0, 0), "starved", "share of the time in which other programs had the CPUs 30.1 % instead of 0 %"},
+		{of(3e6, 0, 0.3, 0), "steal", "stolen 30.1 % instead of 0 %"},
+		{of(3e6, 0, 0, 10), "throttling", "throttled periods per second 10"},
+		{of(3e6, 0.01, 0, 0), "", ""},
+	} {
+		r := experiment(metric.Rate, of(4e6, 0, 0, 0), test.worse)
+		r.Experiment.Cases[0].Load.Local = true
+		var names, supported, evidence []string
+		for _, c := range explained(t, r)[0].Causes {
+			names = append(names, c.Rule)
+			if c.State == Supported {
+				supported, evidence = append(supported, c.Rule), c.Evidence
+			}
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, []string{"starved", "steal", "throttling"}) {
+			t.Errorf("candidates %q", names)
+		}
+		if strings.Join(supported, " ") != test.rule || !strings.HasPrefix(strings.Join(evidence, "; "), test.evidence) ||
+			strings.Contains(strings.Join(evidence, "; "), "client") {
+			t.Errorf("%s: %q, because of %q", test.rule, supported, evidence)
+		}
+	}
+}
+
 // TestLayersShare checks the share of CPU time in a latency, block by block.
 func TestLayersShare(t *testing.T) {
 	list := explained(t, experiment(metric.P50,

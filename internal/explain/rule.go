@@ -19,6 +19,7 @@ type rule struct {
 	cause          string
 	remedy, source string
 	metrics        []string // metrics whose comparisons it can explain; none: all
+	local          bool     // whether it can also slow what uses only a node's CPUs and memory
 	judge          func(evidence) finding
 	factor         func(evidence) *Factor // factor that can be made equal; nil if there is none
 }
@@ -47,6 +48,7 @@ const (
 	leastSqueezes   = 50   // per second, of events that also occur on a CPU that keeps up
 	leastHindered   = 0.1  // of the window, during which TCP could not send
 	leastPressure   = 0.15 // of the window
+	leastOthers     = 0.02 // of the window, in which every moment without a CPU is lost
 	leastSoftIRQ    = 0.1  // of a CPU
 	fullSoftIRQ     = 0.85 // likewise
 	fullTable       = 0.9  // of the table of tracked connections
@@ -71,7 +73,7 @@ var rules = []rule{
 	{name: "flow-limit", cause: "the provider's limit of a single flow", kind: setting, metrics: bulk,
 		judge: judgeFlow, remedy: "use more flows, or nodes of one placement group",
 		source: "docs.aws.amazon.com, Amazon EC2 instance network bandwidth"},
-	{name: "throttling", cause: "a quota of CPU time that is used up", kind: setting,
+	{name: "throttling", cause: "a quota of CPU time that is used up", kind: setting, local: true,
 		judge:  judgeCounts("throttled periods", leastEvents, metric.CPUThrottled),
 		remedy: "raise the CPU limit of the pods", source: "cgroups(7), cpu.stat"},
 	{name: "one-cpu", cause: "both ends on one CPU", kind: setting, judge: judgeOneCPU,
@@ -121,9 +123,9 @@ var rules = []rule{
 		judge:  judgeLayer("bounce", leastBouncing),
 		remedy: "compare with machines that are not confidential, or with devices that encrypted memory reaches",
 		source: "docs.kernel.org, DMA and swiotlb"},
-	{name: "steal", cause: "CPU time that the hypervisor gives to others", kind: event, judge: judgeStolen,
+	{name: "steal", cause: "CPU time that the hypervisor gives to others", kind: event, local: true, judge: judgeStolen,
 		remedy: "use machines with dedicated CPUs", source: "proc(5), /proc/stat"},
-	{name: "starved", cause: "programs that wait for a CPU", kind: event, judge: judgePressure,
+	{name: "starved", cause: "programs that wait for a CPU", kind: event, local: true, judge: judgePressure,
 		remedy: "look for what else runs on these nodes, or give the pods CPUs of their own",
 		source: "docs.kernel.org, Pressure Stall Information"},
 	{name: "listen-overflows", cause: "a queue of new connections that is too short", kind: event,

@@ -81,6 +81,7 @@ const (
 	CPUBusiest        = "cpu-busiest"
 	CPUBusiestSoftIRQ = "cpu-softirq-busiest"
 	CPUAgents         = "cpu-agents"
+	CPUOthers         = "cpu-others"
 	CPUTimeClient     = "cpu-time-client"
 	CPUTimeServer     = "cpu-time-server"
 	Memory            = "memory"
@@ -308,6 +309,7 @@ var table = []Metric{
 	{CPUBusiestSoftIRQ, unit.Ratio, Neutral, "share of the window that one CPU of either machine was in soft " +
 		"interrupts, the largest of all CPUs"},
 	{CPUAgents, unit.Ratio, Neutral, "CPUs that the processes that measure used; 1 is one CPU"},
+	{CPUOthers, unit.Ratio, Neutral, "share of the window in which other programs had the CPUs of the measuring threads"},
 	{CPUTimeClient, unit.Second, Neutral, "CPU time of the client's process in the window"},
 	{CPUTimeServer, unit.Second, Neutral, "CPU time of the server's process in the window"},
 	{Memory, unit.Byte, Neutral, "memory in use on the client's machine under load, without what the kernel can free"},

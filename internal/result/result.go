@@ -260,6 +260,7 @@ type Load struct {
 	Volume      bool `json:"volume,omitempty"`       // a volume is measured
 	Reads       bool `json:"reads,omitempty"`        // the volume is read
 	SingleReads bool `json:"single_reads,omitempty"` // only random reads, one at a time
+	Local       bool `json:"local,omitempty"`        // only a node's CPUs and memory are used: no packets, no volume
 }
 
 // A Target is one of the compared targets.

@@ -24,7 +24,7 @@ const AloneShare = 0.25
 func (w Workload) Traits() family.Traits {
 	k, _ := find(w.Kind)
 	t := family.Traits{
-		Path: path, Kind: w.Title(), Metric: k.metric,
+		Path: path, Kind: w.Title(), Metric: k.metric, Load: result.Load{Local: true},
 		Words:   result.Words{Subject: w.subject(k), Quantity: quantities[k.metric]},
 		Needs:   targets.Placement{Machine: true},
 		Limits:  family.Limits{Run: setupLimit, Windows: 2},

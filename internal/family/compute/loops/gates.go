@@ -3,6 +3,7 @@ package loops
 import (
 	"github.com/knotmeter/knotmeter/internal/family/compute"
 	"github.com/knotmeter/knotmeter/internal/machine"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -16,7 +17,7 @@ const (
 	othersRemarkable = 0.02
 )
 
-// gates makes the run invalid for each reason why it must not count.
+// gates makes the run invalid for each reason why it must not count, and adds what a reader should know about the CPUs.
 func (b *builder) gates() {
 	if b.Report.Wrong != "" {
 		b.Refuse(result.WrongResult, "a result is wrong, so the speed of its computation means nothing: %s", b.Report.Wrong)
@@ -33,22 +34,30 @@ func (b *builder) gates() {
 		}
 	}
 	compute.Disturbance{Throttled: b.Report.Throttled, Stolen: b.stolen()}.Judge(b.Builder, b.CPULimit)
+	if others, known := b.others(); known {
+		b.Add(metric.CPUOthers, others)
+		if others > othersRemarkable {
+			b.Warn(result.CPUShared, "other programs had the CPUs of the run for %.1f %% of its window", others*100)
+		}
+	}
 }
 
 // stolen returns the share of the used CPUs' time that the hypervisor took.
 func (b *builder) stolen() float64 { return b.Report.Machine.Share(machine.Steal) }
 
-// warnings adds what a reader should know about a valid run.
-func (b *builder) warnings() {
-	stolen := b.stolen()
+// others returns the share of the threads' time in which other programs of the machine had their CPUs. It is not known
+// for threads that sleep on their own, or that their quota stopped.
+func (b *builder) others() (share float64, known bool) {
+	if !b.Workload.Busy() || b.Report.Throttled > 0 {
+		return 0, false
+	}
 	var used, wall float64
 	preempted := int64(0)
 	for _, t := range b.Report.Threads {
 		used, wall, preempted = used+t.CPUTime, wall+t.Wall, preempted+t.Involuntary
 	}
-	// A thread that sleeps on its own is not kept from its CPU.
-	if others := 1 - used/max(wall, 1e-9); b.Workload.Busy() && b.Report.Throttled == 0 && preempted > 0 &&
-		others > othersRemarkable+stolen {
-		b.Warn(result.CPUShared, "other programs had the CPUs of the run for %.1f %% of its window", (others-stolen)*100)
+	if wall == 0 || preempted == 0 {
+		return 0, wall > 0
 	}
+	return max(1-used/wall-b.stolen(), 0), true
 }

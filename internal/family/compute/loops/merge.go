@@ -35,6 +35,9 @@ func metricsOf(w compute.Workload) []metric.Metric {
 	if w.CPUs != compute.OneCPU {
 		names = append(names, metric.Scaling)
 	}
+	if w.Busy() {
+		names = append(names, metric.CPUOthers)
+	}
 	return metric.Of("", append(names, metric.CPUAgents, metric.CPUSteal, metric.SwitchesVoluntary,
 		metric.SwitchesInvoluntary, compute.Throttled)...)
 }
@@ -68,7 +71,6 @@ func merge(r run) (result.Measurement, error) {
 	b.addFacts()
 	b.gates()
 	b.RequireMetric(r.Workload.Traits().Metric)
-	b.warnings()
 	return b.Measurement, nil
 }
 

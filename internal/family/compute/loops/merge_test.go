@@ -58,6 +58,7 @@ func TestMerge(t *testing.T) {
 	m := merged(t, report(t, "sha-256:cpus=2"))
 	for name, want := range map[string]float64{
 		metric.Bandwidth: 2e6, metric.Scaling: 0.8, metric.CPUAgents: 2, metric.CPUSteal: 0.01,
+		metric.CPUOthers: 0,
 	} {
 		if got := value(m, name); math.Abs(got-want) > 1e-9*want {
 			t.Errorf("%s is %g, want %g", name, got, want)
@@ -76,6 +77,16 @@ func TestMerge(t *testing.T) {
 		if got := result.FactOf(m.Facts, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
+	}
+	// A thread was kept from its CPU for a fifth of the window, in which the hypervisor had a hundredth of both.
+	kept := report(t, "sort:cpus=2")
+	kept.Report.Threads[1].CPUTime, kept.Report.Threads[1].Involuntary = 0.8, 20
+	if got := value(merged(t, kept), metric.CPUOthers); math.Abs(got-0.09) > 1e-9 {
+		t.Errorf("others had the CPUs for %g of the window", got)
+	}
+	kept.Report.Throttled = 1
+	if got := value(merged(t, kept), metric.CPUOthers); !math.IsNaN(got) {
+		t.Errorf("a throttled run was kept from its CPUs for %g of the window by others", got)
 	}
 	// The time of an access is that of each thread.
 	if got := value(merged(t, report(t, "memory-latency:set=4MiB,cpus=2")), metric.Mean); math.Abs(got-1e-6) > 1e-12 {
