@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -17,9 +18,10 @@ import (
 	"time"
 )
 
-// A fault is a known cause of a difference: an option of one lab target, of random strength.
+// A fault is a known cause of a difference: an option of one target, of random strength.
 type fault struct {
 	name    string
+	on      string                  // target that it is put into; empty: lab:native
 	base    string                  // options of both targets
 	harmed  func(*rand.Rand) string // returns the target with the fault
 	path    string                  // name of the case
@@ -42,6 +44,7 @@ func fixed(target string) func(*rand.Rand) string { return func(*rand.Rand) stri
 const (
 	streamCase  = "pod-pod/other/tcp-stream"
 	requestCase = "pod-pod/other/tcp-rr"
+	sortCase    = "compute/sort"
 )
 
 // segmentOptions disable offloads, which pass 64 KiB through the lab at once: packet sizes matter only without them.
@@ -63,6 +66,9 @@ var faults = []fault{
 	{name: "one CPU", path: streamCase, harmed: fixed("lab:native?cpus=one"), rules: []string{"one-cpu"}},
 	{name: "VXLAN", path: requestCase, harmed: fixed("lab:vxlan?"), rules: []string{"encapsulation"}},
 	{name: "WireGuard", path: requestCase, harmed: fixed("lab:native+wireguard?"), rules: []string{"encryption"}},
+	{name: "proxies", path: requestCase, harmed: fixed("lab:native+hbone?"), rules: []string{"proxy"}},
+	{name: "CPU quota", on: "local:", path: sortCase, rules: []string{"throttling"},
+		harmed: func(r *rand.Rand) string { return fmt.Sprintf("local:?cpu-limit=%dm", int(logUniform(r, 300, 900))) }},
 	{name: "small pod MTU", path: streamCase, base: segmentOptions, harmed: withOption("pod-mtu=%d", 1280, 4000),
 		rules: []string{"smaller-segments"}},
 	{name: "congestion control", path: streamCase, base: "congestion=bbr&loss=0.5%&delay=2ms",
@@ -124,15 +130,19 @@ func planExperiment(seed uint64) (faultExperiment, []string) {
 	r := rand.New(rand.NewPCG(seed, 16))
 	t := faultExperiment{Seed: seed, Fault: noFault}
 	targets := []string{"lab:native", "lab:native?label=harmed"}
-	cases := []string{streamCase, requestCase}
+	suite, cases := "network:quick", []string{streamCase, requestCase}
 	if letter := kindCycle[seed%uint64(len(kindCycle))]; letter != 'A' {
 		t.HeldOut = letter == 'H'
 		kind := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.heldOut != t.HeldOut })
 		f := kind[r.IntN(len(kind))]
 		t.Fault, t.Wanted, cases = f.name, f.rules, []string{f.path}
-		targets = []string{withOptions("lab:native?", f.base), withOptions(f.harmed(r), f.base, "label=harmed")}
+		base := cmp.Or(f.on, "lab:native")
+		targets = []string{withOptions(base, f.base), withOptions(f.harmed(r), f.base, "label=harmed")}
+		if strings.HasPrefix(f.path, "compute/") {
+			suite = "compute:quick"
+		}
 	}
-	args := []string{"--target", targets[0], "--target", targets[1], "--suite", "network:quick", "--primary", "*",
+	args := []string{"--target", targets[0], "--target", targets[1], "--suite", suite, "--primary", "*",
 		"--blocks", "8", "--duration", "200ms", "--warmup", "50ms", "--seed", fmt.Sprint(seed)}
 	for _, c := range cases {
 		args = append(args, "--case", c)
@@ -290,10 +300,11 @@ func shareOrDash(part, whole int) string {
 
 const causesHead = `# How often the right cause comes first
 
-Experiments in the lab in which the cause of a difference is known, since it was put there: both targets are
-` + "`lab:native`" + `, and one has an option more, of random strength. Eight blocks, runs of 200 ms. A cause is right
-if the rule is one that names the fault; it counts where it comes first among the supported ones, and where the harmed
-target came out worse at all. Faults that were not looked at while the rules were made, and other strengths, are apart.
+Experiments in which the cause of a difference is known, since it was put there: both targets are
+` + "`lab:native`, for a quota `local:`" + `, and one has an option more, of random strength. Eight blocks, runs of
+200 ms. A cause is right if the rule is one that names the fault; it counts where it comes first among the supported
+ones, and where the harmed target came out worse at all. Faults that were not looked at while the rules were made, and
+other strengths, are apart.
 
 ` + "`make explain-accuracy`" + ` repeats it and goes on where it was; bench/rates/causes.ndjson has each experiment.
 
@@ -343,9 +354,8 @@ func causesPage(done []faultExperiment) []byte {
 
 const causesFoot = `
 What is not injected, and why: the limit of the table of connections belongs to the whole machine, not to a lab's
-namespaces. A quota of CPU time makes runs invalid, and what they say decides nothing. Of a short backlog single
-connections are a second late, which a median does not show: the kernel's counter does. A program that takes CPU time
-would take it from the unharmed target too.
+namespaces. Of a short backlog single connections are a second late, which a median does not show: the kernel's counter
+does. A program that takes CPU time would take it from the unharmed target too.
 `
 
 func meanSeconds(done []faultExperiment) float64 {

@@ -119,7 +119,7 @@ func explain(e evidence) Explanation {
 	x := Explanation{Case: e.row.Case, Metric: e.row.Metric, Target: e.row.Target, Baseline: e.row.Baseline,
 		worse: e.worse, better: e.better}
 	for _, rule := range rules {
-		if len(rule.metrics) > 0 && !slices.Contains(rule.metrics, e.row.Metric) || e.local && !rule.local {
+		if len(rule.metrics) > 0 && !slices.Contains(rule.metrics, e.row.Metric) || !rule.canSlow(e) {
 			continue
 		}
 		f := rule.judge(e)

@@ -126,6 +126,8 @@ func TestRules(t *testing.T) {
 			side{values: slow, facts: facts("offloads.client", "gso")}},
 		{"window", metric.Throughput,
 			side{values: with(fast, wide)}, side{values: with(slow, narrow)}},
+		{"confidential-vm", metric.Throughput, side{values: fast, target: facts(result.ConfidentialVM, "no sign seen")},
+			side{values: slow, target: facts(result.ConfidentialVM, "CPU flag tdx_guest")}},
 		{"one-cpu", metric.Throughput,
 			side{values: fast, facts: facts("cpu.client", "0", "cpu.server", "1", "cpu.shared", "true")},
 			side{values: slow, facts: facts("cpu.client", "0", "cpu.server", "0", "cpu.shared", "true")}},
@@ -213,9 +215,9 @@ func TestRules(t *testing.T) {
 // TestLocal checks the candidates of a case that uses only a node's CPUs and memory: nothing about packets, and no end
 // of a path is named.
 func TestLocal(t *testing.T) {
-	of := func(rate, others, stolen, throttled float64) side {
-		return side{values: map[string]float64{metric.Rate: rate, metric.CPUOthers: others, metric.CPUSteal: stolen,
-			metric.OfCounter(metric.CPUThrottled): throttled}}
+	of := func(rate, others, stolen, throttled float64, more ...result.Fact) side {
+		return side{target: more, values: map[string]float64{metric.Rate: rate, metric.CPUOthers: others,
+			metric.CPUSteal: stolen, metric.OfCounter(metric.CPUThrottled): throttled}}
 	}
 	for _, test := range []struct {
 		worse    side
@@ -226,8 +228,10 @@ func TestLocal(t *testing.T) {
 		{of(3e6, 0, 0.3, 0), "steal", "stolen 30.1 % instead of 0 %"},
 		{of(3e6, 0, 0, 10), "throttling", "throttled periods per second 10"},
 		{of(3e6, 0.01, 0, 0), "", ""},
+		{of(3e6, 0, 0, 0, facts("cpu-model", "AMD EPYC 7763")...), "cpu-model",
+			"AMD EPYC 7763 instead of Intel Xeon 8370C"},
 	} {
-		r := experiment(metric.Rate, of(4e6, 0, 0, 0), test.worse)
+		r := experiment(metric.Rate, of(4e6, 0, 0, 0, facts("cpu-model", "Intel Xeon 8370C")...), test.worse)
 		r.Experiment.Cases[0].Load.Local = true
 		var names, supported, evidence []string
 		for _, c := range explained(t, r)[0].Causes {
@@ -237,7 +241,7 @@ func TestLocal(t *testing.T) {
 			}
 		}
 		slices.Sort(names)
-		if !slices.Equal(names, []string{"starved", "steal", "throttling"}) {
+		if !slices.Equal(names, []string{"confidential-vm", "cpu-model", "starved", "steal", "throttling"}) {
 			t.Errorf("candidates %q", names)
 		}
 		if strings.Join(supported, " ") != test.rule || !strings.HasPrefix(strings.Join(evidence, "; "), test.evidence) ||

@@ -19,9 +19,23 @@ type rule struct {
 	cause          string
 	remedy, source string
 	metrics        []string // metrics whose comparisons it can explain; none: all
-	local          bool     // whether it can also slow what uses only a node's CPUs and memory
+	slows          subject
 	judge          func(evidence) finding
 	factor         func(evidence) *Factor // factor that can be made equal; nil if there is none
+}
+
+// A subject is what a cause can slow.
+type subject int
+
+const (
+	traffic      subject = iota // whatever is not a computation
+	computations                // which use only a node's CPUs and memory
+	anything
+)
+
+// canSlow reports whether the rule is about what the case of the evidence does.
+func (r rule) canSlow(e evidence) bool {
+	return r.slows == anything || (r.slows == computations) == e.local
 }
 
 // A kind is the distance of a cause from the result. A setting causes events, and events cost time, so supported causes
@@ -73,9 +87,15 @@ var rules = []rule{
 	{name: "flow-limit", cause: "the provider's limit of a single flow", kind: setting, metrics: bulk,
 		judge: judgeFlow, remedy: "use more flows, or nodes of one placement group",
 		source: "docs.aws.amazon.com, Amazon EC2 instance network bandwidth"},
-	{name: "throttling", cause: "a quota of CPU time that is used up", kind: setting, local: true,
+	{name: "throttling", cause: "a quota of CPU time that is used up", kind: setting, slows: anything,
 		judge:  judgeCounts("throttled periods", leastEvents, metric.CPUThrottled),
 		remedy: "raise the CPU limit of the pods", source: "cgroups(7), cpu.stat"},
+	{name: "confidential-vm", cause: "a confidential machine", kind: setting, slows: anything,
+		judge:  judgeConfidential,
+		remedy: "compare with a machine of the same type that is not confidential, to know what that costs",
+		source: "facts of the targets"},
+	{name: "cpu-model", cause: "another CPU", kind: setting, slows: computations, judge: judgeCPUModel,
+		remedy: "compare on machines of the same type, if the CPU is not the question", source: "facts of the targets"},
 	{name: "one-cpu", cause: "both ends on one CPU", kind: setting, judge: judgeOneCPU,
 		remedy: "give the ends CPUs of their own", source: "docs/method.md",
 		factor: option("cpus")},
@@ -123,9 +143,10 @@ var rules = []rule{
 		judge:  judgeLayer("bounce", leastBouncing),
 		remedy: "compare with machines that are not confidential, or with devices that encrypted memory reaches",
 		source: "docs.kernel.org, DMA and swiotlb"},
-	{name: "steal", cause: "CPU time that the hypervisor gives to others", kind: event, local: true, judge: judgeStolen,
+	{name: "steal", cause: "CPU time that the hypervisor gives to others", kind: event, slows: anything,
+		judge:  judgeStolen,
 		remedy: "use machines with dedicated CPUs", source: "proc(5), /proc/stat"},
-	{name: "starved", cause: "programs that wait for a CPU", kind: event, local: true, judge: judgePressure,
+	{name: "starved", cause: "programs that wait for a CPU", kind: event, slows: anything, judge: judgePressure,
 		remedy: "look for what else runs on these nodes, or give the pods CPUs of their own",
 		source: "docs.kernel.org, Pressure Stall Information"},
 	{name: "listen-overflows", cause: "a queue of new connections that is too short", kind: event,
@@ -290,6 +311,29 @@ func judgeFact(name string) func(evidence) finding {
 		}
 		return finding{state: Supported, evidence: []string{fmt.Sprintf("%s %s instead of %s", name, worse, better)}}
 	}
+}
+
+func judgeCPUModel(e evidence) finding {
+	worse, better, ok := e.targetFact("cpu-model")
+	switch {
+	case !ok:
+		return unobservable("the targets do not tell their CPUs")
+	case worse == better:
+		return finding{state: Contradicted, evidence: []string{"both have " + worse}}
+	}
+	return finding{state: Supported, evidence: []string{worse + " instead of " + better}}
+}
+
+// judgeConfidential looks for signs of a confidential machine on the worse target only.
+func judgeConfidential(e evidence) finding {
+	worse, better, ok := e.targetFact(result.ConfidentialVM)
+	switch {
+	case !ok:
+		return unobservable("the targets do not tell whether their machines are confidential")
+	case worse == result.NoConfidentialSign || better != result.NoConfidentialSign:
+		return finding{state: Contradicted, evidence: []string{worse + "; on the other " + better}}
+	}
+	return finding{state: Supported, evidence: []string{worse}}
 }
 
 // judgeOffloads looks for offloads that are off at one end of the worse target and on at the same end of the other.

@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Facts returns the facts that every machine has: its kernel, CPUs and memory.
+// Facts returns the facts that every machine has: its kernel, CPUs and memory, and whether it seems to be confidential.
 func Facts() []result.Fact {
 	return []result.Fact{
 		{Name: "kernel", Value: kernel()},
@@ -24,6 +24,7 @@ func Facts() []result.Fact {
 		{Name: "cpu-model", Value: orUnknown(field(cpuinfo(), "model name"))},
 		{Name: "cpus", Value: strconv.Itoa(runtime.NumCPU())},
 		{Name: "memory", Value: memory()},
+		{Name: result.ConfidentialVM, Value: confidential()},
 	}
 }
 
@@ -65,21 +66,22 @@ var guestDevices = []string{
 	"/sys/devices/virtual/misc/sev-guest", "/sys/devices/virtual/misc/tdx_guest", "/sys/kernel/security/secrets/coco",
 }
 
-// Confidential lists the signs of a confidential virtual machine that are visible from inside, or "no sign seen".
-func Confidential() string {
-	signs := confidential(flags(cpuinfo()))
+// confidential lists the signs of a confidential virtual machine that are visible from inside, or
+// [result.NoConfidentialSign].
+func confidential() string {
+	signs := confidentialFlags(flags(cpuinfo()))
 	for _, pattern := range guestDevices {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {
 			signs = append(signs, filepath.Base(pattern))
 		}
 	}
 	if len(signs) == 0 {
-		return "no sign seen"
+		return result.NoConfidentialSign
 	}
 	return strings.Join(signs, ", ")
 }
 
-func confidential(flags []string) (signs []string) {
+func confidentialFlags(flags []string) (signs []string) {
 	for _, flag := range []string{"tdx_guest", "sev_snp", "sev_es", "sev"} {
 		// A host that can start such machines has the flags of SEV too, but not the flag hypervisor.
 		if slices.Contains(flags, flag) && slices.Contains(flags, "hypervisor") {

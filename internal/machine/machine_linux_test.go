@@ -43,14 +43,14 @@ func TestSigns(t *testing.T) {
 		if got := virtualisation(f, c.words); got != c.virtual {
 			t.Errorf("%s: %q, want %q", c.name, got, c.virtual)
 		}
-		if got := confidential(f); !slices.Equal(got, c.confidential) {
+		if got := confidentialFlags(f); !slices.Equal(got, c.confidential) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.confidential)
 		}
 	}
 }
 
 func TestFacts(t *testing.T) {
-	names := []string{"kernel", "architecture", "cpu-model", "cpus", "memory"}
+	names := []string{"kernel", "architecture", "cpu-model", "cpus", "memory", result.ConfidentialVM}
 	for i, f := range Facts() {
 		if i >= len(names) || f.Name != names[i] || f.Value == "" {
 			t.Errorf("fact %d: %+v", i, f)

@@ -37,7 +37,6 @@ var sysctls = []string{
 // PlaceFacts returns the facts of the machine, and the settings of the network namespace that the process is in.
 func PlaceFacts() []result.Fact {
 	list := append(Facts(),
-		result.Fact{Name: "confidential-vm", Value: Confidential()},
 		result.Fact{Name: "boot-id", Value: readText("/proc/sys/kernel/random/boot_id")},
 	)
 	for _, name := range sysctls {

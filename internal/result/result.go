@@ -29,6 +29,13 @@ const (
 // Unknown is the value of a fact that could not be determined. Such a fact is not left out.
 const Unknown = "unknown"
 
+// ConfidentialVM is the fact of a machine with the signs that it is a confidential virtual machine, or
+// NoConfidentialSign.
+const (
+	ConfidentialVM     = "confidential-vm"
+	NoConfidentialSign = "no sign seen"
+)
+
 // MeshIntercepted is the fact of a run on pods of a service mesh: whether the mesh took over their connections. Its
 // value is yes, no, unknown or not applicable, with the evidence.
 const MeshIntercepted = "mesh.intercepted"

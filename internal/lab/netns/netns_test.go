@@ -62,9 +62,9 @@ func TestDoIsInTheNamespaceAndComesBack(t *testing.T) {
 		if inside != idOf(t, ns) || inside == outside {
 			t.Errorf("Do ran in namespace %d, want %d", inside, idOf(t, ns))
 		}
-		interfaces, err := net.Interfaces()
-		if err != nil || len(interfaces) != 1 || interfaces[0].Name != "lo" {
-			t.Errorf("a new namespace has %v, %v; want lo", interfaces, err)
+		// Modules for tunnels add interfaces of their own to each new namespace.
+		if lo, err := net.InterfaceByName("lo"); err != nil || lo.Flags&net.FlagUp != 0 {
+			t.Errorf("a new namespace has %v, %v; want lo, which is down", lo, err)
 		}
 		return want
 	})

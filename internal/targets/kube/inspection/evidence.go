@@ -258,7 +258,7 @@ func imageName(image string) string { return image[strings.LastIndex(image, "/")
 func (e Evidence) podFacts() []result.Fact {
 	list := []result.Fact{
 		{Name: "cpu-model", Value: e.reported("cpu-model")},
-		{Name: "confidential-vm", Value: e.confidential()},
+		{Name: result.ConfidentialVM, Value: e.confidential()},
 		{Name: "pod-mtu", Value: mtuOf(e.Pod)},
 		{Name: "node-mtu", Value: mtuOf(e.Node)},
 		{Name: "pod-bandwidth", Value: e.bandwidth()},
@@ -307,7 +307,7 @@ var confidentialLabels = []string{
 // is no sign, it returns what the pods reported, which may be that they saw none.
 func (e Evidence) confidential() string {
 	var signs []string
-	within := e.reported("confidential-vm")
+	within := e.reported(result.ConfidentialVM)
 	for _, n := range e.Nodes {
 		for _, label := range confidentialLabels {
 			key, value, _ := strings.Cut(label, "=")
@@ -316,7 +316,7 @@ func (e Evidence) confidential() string {
 			}
 		}
 	}
-	if within != result.Unknown && within != noConfidentialSign {
+	if within != result.Unknown && within != result.NoConfidentialSign {
 		signs = append([]string{within}, signs...)
 	}
 	if len(signs) == 0 {
@@ -324,9 +324,6 @@ func (e Evidence) confidential() string {
 	}
 	return strings.Join(signs, ", ")
 }
-
-// noConfidentialSign is the report of a pod that found no sign of a confidential machine.
-const noConfidentialSign = "no sign seen"
 
 // mtuOf returns the MTU of a report in bytes as a fact's value.
 func mtuOf(r *preflight.Report) string {
