@@ -21,11 +21,20 @@ func Facts() []result.Fact {
 	return []result.Fact{
 		{Name: "kernel", Value: kernel()},
 		{Name: "architecture", Value: runtime.GOARCH},
-		{Name: "cpu-model", Value: orUnknown(field(cpuinfo(), "model name"))},
+		{Name: "cpu-model", Value: cpuModel(cpuinfo())},
 		{Name: "cpus", Value: strconv.Itoa(runtime.NumCPU())},
 		{Name: "memory", Value: memory()},
 		{Name: result.ConfidentialVM, Value: confidential()},
 	}
+}
+
+// cpuModel returns the name of the first CPU. Arm's have numbers instead, those of their designer and of the design.
+func cpuModel(cpuinfo []byte) string {
+	designer, design := field(cpuinfo, "CPU implementer"), field(cpuinfo, "CPU part")
+	if name := field(cpuinfo, "model name"); name != "" || designer == "" || design == "" {
+		return orUnknown(name)
+	}
+	return "CPU implementer " + designer + ", part " + design
 }
 
 // BootID returns the kernel's random identifier of this boot. Two places with the same one are on the same machine.

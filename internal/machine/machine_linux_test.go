@@ -22,6 +22,20 @@ func TestField(t *testing.T) {
 	}
 }
 
+func TestCPUModel(t *testing.T) {
+	for _, c := range []struct{ cpuinfo, want string }{
+		{"processor\t: 0\nmodel name\t: AMD EPYC 7763\n", "AMD EPYC 7763"},
+		{"processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n",
+			"CPU implementer 0x41, part 0xd0c"},
+		{"processor\t: 0\nCPU implementer\t: 0x41\n", result.Unknown},
+		{"", result.Unknown},
+	} {
+		if got := cpuModel([]byte(c.cpuinfo)); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestSigns(t *testing.T) {
 	for _, c := range []struct {
 		name, cpuinfo string

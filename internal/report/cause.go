@@ -33,9 +33,12 @@ func explanations(in Input, role result.Role) []explanation {
 		}
 		subject, quantity := subjectAndQuantity(planned, x.Metric)
 		supported := x.Supported()
-		list = append(list, explanation{Title: subject + " · " + quantity + ": " + x.Target + " and " + x.Baseline,
+		short := prose.Unprefixed([]string{x.Target, x.Baseline})
+		list = append(list, explanation{
+			Title:  fmt.Sprintf("%s · %s: %s and %s", subject, quantity, short[x.Target], short[x.Baseline]),
 			Target: x.Target, Baseline: x.Baseline, Sentence: x.Sentence, Causes: supported, Others: x.Causes[len(supported):],
-			Confirmations: x.Confirmations})
+			Confirmations: x.Confirmations,
+		})
 	}
 	return list
 }

@@ -7,11 +7,13 @@ import (
 )
 
 const (
-	// stealAtMost is the largest share of the CPUs' time that the hypervisor may take. The kernel counts it in ticks of
-	// 10 ms: in the shortest window of a suite, 450 ms, a tenth is more than four ticks, which rounding cannot make.
+	// stealAtMost is the largest share of the CPUs' time that the hypervisor may take.
 	stealAtMost = 0.1
 	// stealRemarkable is the share from which readers are told, as for network runs.
 	stealRemarkable = 0.02
+	// tick is the unit in seconds in which the kernel counts stolen time (USER_HZ). One may belong to the time before the
+	// window, which is a tenth of the shortest.
+	tick = 0.01
 )
 
 // A Disturbance is what kept a run from CPUs that it wanted to use.
@@ -35,10 +37,10 @@ func (d Disturbance) Judge(b *family.Builder, cpuLimit string) {
 	case d.Throttled > 0:
 		b.Refuse(result.Throttled, "the CPU was throttled by its cgroup %d times", d.Throttled)
 	}
-	switch {
-	case d.Stolen > stealAtMost:
+	switch certain := d.Stolen - tick/b.Window; {
+	case certain > stealAtMost:
 		b.Refuse(result.CPUStolen, "the hypervisor took %.1f %% of the CPUs' time away", d.Stolen*100)
-	case d.Stolen > stealRemarkable:
+	case certain > stealRemarkable:
 		b.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the CPUs' time away", d.Stolen*100)
 	}
 }

@@ -131,6 +131,12 @@ func TestGates(t *testing.T) {
 			result.ShortWindow, ""},
 		{"some stolen", func(r *run) { r.Report.Machine[machine.Steal] = 0.1 }, "", result.CPUStolen},
 		{"much stolen", func(r *run) { r.Report.Machine[machine.Steal] = 0.4 }, result.CPUStolen, ""},
+		{"a tick of a short window", func(r *run) {
+			r.Window, r.Report.Machine = 100*time.Millisecond, machine.CPUTimes{machine.User: 0.18, machine.Steal: 0.02}
+			for i := range r.Report.Threads {
+				r.Report.Threads[i].Wall, r.Report.Threads[i].CPUTime = 0.1, 0.1
+			}
+		}, "", ""},
 		{"other programs", func(r *run) { r.Report.Threads[0].CPUTime, r.Report.Threads[0].Involuntary = 0.9, 12 }, "",
 			result.CPUShared},
 	} {

@@ -141,7 +141,7 @@ func TestDisturbed(t *testing.T) {
 		"undisturbed":                    {at(21, 5.02, 21, 7), "", "", ""},
 		"throttled":                      {at(21, 5, 21, 8), "", result.Throttled, ""},
 		"throttled by the user's limit":  {at(21, 5, 21, 8), "500m", "", result.Throttled},
-		"a tenth of a CPU's time stolen": {at(20.89, 5.11, 21, 7), "", result.CPUStolen, ""},
+		"a tenth of a CPU's time stolen": {at(20.88, 5.12, 21, 7), "", result.CPUStolen, ""},
 		"a little stolen":                {at(20.95, 5.05, 21, 7), "", "", result.CPUStolen},
 	} {
 		r := onHost(&fakeHost{run: prints("7", nil)}, before, started, test.after)
