@@ -2,7 +2,9 @@ package report
 
 import (
 	"encoding/json"
+	"html"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -77,6 +79,49 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 			t.Errorf("%s sets a median next to a mean", format)
 		}
 	}
+}
+
+// TestEveryPublishedRow checks that every row of every published table is next to our median of the same case, in the
+// same unit, in all formats with published figures.
+func TestEveryPublishedRow(t *testing.T) {
+	for _, table := range reference.All() {
+		in := Input{Reference: []reference.Table{table}, Comparison: compare.Comparison{Schema: compare.Schema,
+			Baseline: "here"}}
+		for _, row := range table.Rows {
+			volume := strings.HasPrefix(row.Case, "storage/")
+			in.Experiment.Cases = append(in.Experiment.Cases, result.Case{Name: row.Case, Load: result.Load{Volume: volume}})
+			in.Comparison.Comparisons = append(in.Comparison.Comparisons, compare.Row{Case: row.Case, Metric: row.Metric,
+				Unit: row.Unit, Better: row.Better, Baseline: "here", Target: "there",
+				BaselineMedian: compare.Number(2 * row.Figures[0].Value), TargetMedian: compare.Number(3 * row.Figures[0].Value)})
+		}
+		cases := in.casesByName()
+		for _, format := range []string{"table", "markdown", "html"} {
+			got := spaceless(html.UnescapeString(inFormat(t, format, in)))
+			for _, row := range table.Rows {
+				shown := func(v float64) string {
+					return spaceless(unit.Format(unit.ForDisplay(v, row.Unit, cases[row.Case].Load.Volume)))
+				}
+				wants := []string{spaceless(row.Case + ", " + row.Metric), "here" + shown(2*row.Figures[0].Value)}
+				for _, f := range row.Figures {
+					wants = append(wants, spaceless(f.Target)+shown(f.Value))
+				}
+				for _, want := range wants {
+					if !strings.Contains(got, want) {
+						t.Errorf("%s: %s of %s %s has no %q", table.Name, format, row.Case, row.Metric, want)
+					}
+				}
+			}
+			if strings.Contains(got, "Nothingofitwasmeasuredhere") {
+				t.Errorf("%s: %s says that nothing was measured", table.Name, format)
+			}
+		}
+	}
+}
+
+// spaceless returns a text without HTML tags and white space, so that it does not depend on how lines break.
+func spaceless(text string) string {
+	text = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(text, "")
+	return regexp.MustCompile(`[\s\x{a0}\x{202f}\x{200b}]+|: ?`).ReplaceAllString(text, "")
 }
 
 func TestNothingPublishedUnlessAskedFor(t *testing.T) {

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -22,7 +24,30 @@ func (in Input) inStorageUnits() Input {
 	}
 	in.Comparison = convertComparison(in.Comparison, volumes)
 	in.Runs = convertRuns(in.Runs, volumes)
+	in.Reference = convertReference(in.Reference, volumes)
 	return in
+}
+
+// convertReference converts the rows of a copy of published tables that have a counterpart among the storage cases.
+func convertReference(tables []reference.Table, volumes map[string]bool) []reference.Table {
+	names := slices.Collect(maps.Keys(volumes))
+	tables = slices.Clone(tables)
+	for i := range tables {
+		tables[i].Rows = slices.Clone(tables[i].Rows)
+		for k := range tables[i].Rows {
+			row := &tables[i].Rows[k]
+			measured := func(name string) bool { return name == row.Synonym || reference.SameCase(row.Case, name) }
+			if !slices.ContainsFunc(names, measured) {
+				continue
+			}
+			row.Figures = slices.Clone(row.Figures)
+			for n := range row.Figures {
+				row.Figures[n].Value, _ = unit.ForDisplay(row.Figures[n].Value, row.Unit, true)
+			}
+			row.Unit = convertUnit(row.Unit)
+		}
+	}
+	return tables
 }
 
 // convertNumber converts a value of a storage case.
