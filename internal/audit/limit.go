@@ -43,6 +43,11 @@ func StatedUnit(fact string) (u unit.Unit, ok bool) {
 	return "", false
 }
 
+// StatedByUser returns the names of the facts that a user stated of a target.
+func StatedByUser(facts []result.Fact) []string {
+	return strings.Split(result.FactOf(facts, FactStatedByUser), ", ")
+}
+
 // A Limit is the maximum of a resource.
 type Limit struct {
 	Resource Resource
@@ -147,9 +152,8 @@ func (s statement) read(want unit.Unit, lists ...[]result.Fact) Limit {
 			continue
 		}
 		l := Limit{Most: most, Unit: want, fact: s.fact}
-		told := strings.Split(result.FactOf(facts, FactStatedByUser), ", ")
 		switch {
-		case slices.Contains(told, s.fact):
+		case slices.Contains(StatedByUser(facts), s.fact):
 			l.Source = sourceUser
 		case s.fact == FactUnderlay:
 			l.Source = sourceLab

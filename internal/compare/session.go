@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -162,9 +163,9 @@ func FactsOverSessions(r result.Results) map[string][]result.Fact {
 
 // valuesOver returns, by name, those facts of a target that changed over the sessions, each with all its values: "1500,
 // from session 2 on 9000". unit is the word before the number: session or block. recorded holds the facts of the target
-// as first recorded.
+// as first recorded. Facts that the user stated hold for all sessions, whatever was found.
 func valuesOver(sessions []result.Session, unit, target string, recorded []result.Fact) map[string]string {
-	values := map[string]string{}
+	values, stated := map[string]string{}, audit.StatedByUser(recorded)
 	before := result.Session{Facts: map[string][]result.Fact{target: recorded}}
 	first := true
 	for _, s := range sessions {
@@ -173,7 +174,7 @@ func valuesOver(sessions []result.Session, unit, target string, recorded []resul
 		}
 		for _, c := range changes(before, s) {
 			switch {
-			case c.Target != target:
+			case c.Target != target || c.Fact == audit.FactStatedByUser || slices.Contains(stated, c.Fact):
 			case first: // the recorded value is of an earlier session, which has no runs
 				values[c.Fact] = c.Now
 			default:

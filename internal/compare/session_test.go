@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -120,6 +121,14 @@ func TestFactsOverSessions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, FactsOverSessions(r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	stated := resumedResults()
+	stated.Facts["lab:native"] = append(stated.Facts["lab:native"], result.Fact{Name: "link-rate", Value: "1 Gbit/s"},
+		result.Fact{Name: audit.FactStatedByUser, Value: "link-rate, kernel"})
+	if got := FactsOverSessions(stated)["lab:native"]; result.FactOf(got, "link-rate") != "1 Gbit/s" ||
+		result.FactOf(got, audit.FactStatedByUser) != "link-rate, kernel" ||
+		result.FactOf(got, "kernel") != result.FactOf(stated.Facts["lab:native"], "kernel") {
+		t.Errorf("facts that the user stated, over sessions: %v", got)
 	}
 	r.Runs = slices.DeleteFunc(r.Runs, func(run result.Run) bool { return run.Session != 2 })
 	if got := FactsOverSessions(r); result.FactOf(got["lab:vxlan"], "kernel") != "6.2" ||
