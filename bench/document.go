@@ -21,16 +21,18 @@ func (s study) document(done []experiment) []byte {
 		b.WriteString("\nNone has been measured yet.\n")
 		return b.Bytes()
 	}
-	fmt.Fprintf(&b, "\n**%s**, wanted: %s.\n\n| | |\n|---|---|\n", s.foundShare(done), s.goal)
+	counted := among(s.counted(), done)
+	if len(counted) > 0 {
+		fmt.Fprintf(&b, "\n**%s**, wanted: %s.\n", s.foundShare(counted), s.goal)
+	}
+	b.WriteString("\n| | |\n|---|---|\n")
 	row := func(name, format string, values ...any) {
 		fmt.Fprintf(&b, "| %s | "+format+" |\n", append([]any{name}, values...)...)
 	}
-	row("experiments", "%d", len(done))
+	row("experiments", "%s", s.numbers(done, counted))
 	for _, d := range s.designs {
-		if these := d.among(done); len(these) > 0 && len(s.designs) > 1 {
-			change := stats.Median(apply(comparisons(these), func(c comparison) float64 { return 100 * c.Change }))
-			row(d.title, "%s; change %+.1f %%, interval %.1f %% wide (medians)",
-				s.foundShare(these), change, typicalWidth(these).Median)
+		if len(s.designs) > 1 {
+			row(d.title, "%s", s.designText(d, among([]design{d}, done)))
 		}
 	}
 	s.comparisonRows(row, done)
@@ -47,22 +49,45 @@ Intervals of shares are exact (Clopper and Pearson) at 95 %%. Every experiment i
     make %s
 `, s.name)
 	for _, d := range s.designs {
-		fmt.Fprintf(&b, "    knotmeter run %s --seed SEED\n", quoted(d.args))
+		if len(among([]design{d}, done)) > 0 {
+			fmt.Fprintf(&b, "    knotmeter run %s --seed SEED\n", quoted(d.args))
+		}
 	}
 	return b.Bytes()
 }
 
-// among returns the experiments of a design.
-func (d design) among(done []experiment) []experiment {
-	return slices.DeleteFunc(slices.Clone(done), func(x experiment) bool { return !slices.Equal(x.Args, d.args) })
+// numbers returns how many experiments were measured, are planned, and count in the study's rate.
+func (s study) numbers(done, counted []experiment) string {
+	text := fmt.Sprint(len(done))
+	if len(done) < s.n {
+		text += fmt.Sprintf(" of %d planned", s.n)
+	}
+	if len(counted) < len(done) {
+		text += fmt.Sprintf("; %d count above", len(counted))
+	}
+	return text
 }
 
-// intervalWidths returns the median widths of the designs' intervals, as in ", with intervals 2.3 and 0.3 % wide":
-// rates of verdicts depend on the noise.
+// designText describes what the experiments of a design found.
+func (s study) designText(d design, these []experiment) string {
+	if len(these) == 0 {
+		return fmt.Sprintf("0 of %d planned: not measured yet", s.planned(d))
+	}
+	change := stats.Median(apply(comparisons(these), func(c comparison) float64 { return 100 * c.Change }))
+	text := fmt.Sprintf("%s; change %+.1f %%, interval %.1f %% wide (medians)",
+		s.foundShare(these), change, typicalWidth(these).Median)
+	if d.quiet {
+		text += "; not counted above, because with so little noise next to delta a difference can hardly be found"
+	}
+	return text
+}
+
+// intervalWidths returns the median widths of the intervals of the designs that count, as in ", with intervals 2.3 and
+// 0.3 % wide": rates of verdicts depend on the noise.
 func (s study) intervalWidths(done []experiment) string {
 	var widths []string
-	for _, d := range s.designs {
-		if w := typicalWidth(d.among(done)).Median; !math.IsNaN(w) {
+	for _, d := range s.counted() {
+		if w := typicalWidth(among([]design{d}, done)).Median; !math.IsNaN(w) {
 			widths = append(widths, fmt.Sprintf("%.1f", w))
 		}
 	}

@@ -48,15 +48,49 @@ func TestDocumentNoise(t *testing.T) {
 	of := func(seed uint64, ci [2]*float64) experiment {
 		return experiment{Seed: seed, Args: aa.designOf(seed).args, Comparisons: []comparison{{CI: ci}}}
 	}
-	requests, stream := of(1, [2]*float64{&lo, &hi}), of(81, [2]*float64{&hi, &end})
+	requests, stream, near := of(1, [2]*float64{&lo, &hi}), of(81, [2]*float64{&lo, &hi}), of(201, [2]*float64{&hi, &end})
 	for want, done := range map[string][]experiment{
-		"in the lab, with intervals 3.0 and 0.2 % wide": {requests, stream},
-		"in the lab, with intervals 0.2 % wide":         {of(1, [2]*float64{&lo, nil}), stream},
-		"in the lab":                                    {of(1, [2]*float64{})},
+		"in the lab, with intervals 3.0 and 0.2 % wide": {requests, stream, near},
+		"in the lab, with intervals 0.2 % wide":         {of(1, [2]*float64{&lo, nil}), stream, near},
+		"in the lab":                                    {of(1, [2]*float64{}), stream},
 	} {
 		title, text, _ := strings.Cut(string(aa.document(done)), "\n")
 		if title != "# How often a difference is found where there is none, "+want {
 			t.Errorf("%q, want %q\n%s", title, want, text)
+		}
+	}
+}
+
+// TestQuietDoesNotCount checks that experiments that can hardly have a difference are shown, but not in the rate.
+func TestQuietDoesNotCount(t *testing.T) {
+	aa := studyOf(t, "aa")
+	done := append(example(aa), experiment{Seed: 81, Args: aa.designOf(81).args, Comparisons: []comparison{{}}})
+	text := string(aa.document(done))
+	for _, want := range []string{"**1 of 3 (33.3 %", "| 4 of 320 planned; 3 count above |", "| 0 of 1 (0.0 %",
+		"| 0 of 120 planned: not measured yet |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	if only := string(aa.document(done[3:])); strings.Contains(only, "**") {
+		t.Errorf("a rate of none that count:\n%s", only)
+	}
+}
+
+// TestQuiet checks by the logs that designs of A/A studies are quiet if half a typical interval is at most a quarter of
+// delta, and that no others are.
+func TestQuiet(t *testing.T) {
+	for _, s := range studies {
+		done, err := readLog[experiment](filepath.Join("rates", s.name+".ndjson"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range s.designs {
+			const delta = 2 // percent
+			if width := typicalWidth(among([]design{d}, done)); s.sameTargets && width.N > 0 &&
+				d.quiet != (width.Median/2 <= delta/4.0) {
+				t.Errorf("%s, %s: quiet is %t, intervals are %.2f %% wide", s.name, d.title, d.quiet, width.Median)
+			}
 		}
 	}
 }
@@ -176,7 +210,8 @@ exit 2
 	if err != nil || len(added) != 6 || len(l.done) != 9 || len(l.missing()) != 0 {
 		t.Errorf("%d added, %d in all, %v; want 6 and 9", len(added), len(l.done), err)
 	}
-	if page, err := os.ReadFile(l.page); err != nil || !strings.Contains(string(page), "| experiments | 9 |") {
+	page, err := os.ReadFile(l.page)
+	if err != nil || !strings.Contains(string(page), "| experiments | 9 of 320 planned |") {
 		t.Errorf("%s, %v", page, err)
 	}
 	l.n, l.binary = 10, filepath.Join(dir, "nothing")
