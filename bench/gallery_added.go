@@ -95,9 +95,9 @@ func writeAdded(b *bytes.Buffer, x galleryExperiment, cases []result.Case) {
 	b.WriteString("\n## Pods' networks, less those of their nodes\n\n" + wrap(fmt.Sprintf("What a cluster of any CNI "+
 		"has, such as kube-proxy, takes time between nodes too, and is no product's cost. So each path "+
 		"between pods on different nodes is compared with the path between the nodes of the same target, in the same "+
-		"block: requests by the difference of their medians in µs, streams by the change of throughput. All %d "+
-		"intervals of the two tables hold at once at %s.",
-		intervals, stats.Percent(1-e.Design.Alpha))) + "\n")
+		"block: requests by the difference of their medians in µs, streams by the change of throughput. The "+
+		"%d intervals of the two tables, at %s each, hold at once at %s; with those of the next section, all hold at %s.",
+		intervals, stats.Percent(1-alpha), stats.Percent(1-e.Design.Alpha), stats.Percent(1-2*e.Design.Alpha))) + "\n")
 	table("between pods, less node to node")
 	for _, target := range e.TargetNames() {
 		line(target, func(c result.Case) perBlock { return x.beyondReference(c, target) })

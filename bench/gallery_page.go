@@ -146,10 +146,11 @@ func writePaths(b *bytes.Buffer, list []galleryExperiment) {
 	e := list[0].Results.Experiment
 	b.WriteString("\n## Nine paths\n\n" + wrap(fmt.Sprintf("Medians over the blocks. In brackets is the paired change "+
 		"against %s, where it is a difference; %q is equivalent within %s, %q is undecided. Only %s were declared "+
-		"beforehand; all else is exploratory, under control of the false discovery rate. The column node-node is the "+
-		"host network; "+
-		"– was not measured.",
-		e.Baseline, "=", unit.FormatChange(e.Design.Delta)[1:], "?", prose.Enumerate(primaries))) + "\n")
+		"beforehand; all else is exploratory. Each experiment has error rates of its own, which add up over the page: at "+
+		"most %s that any verdict about its primary cases is false, and a false discovery rate of %[6]s for all else. The column "+
+		"node-node is the host network; – was not measured.",
+		e.Baseline, "=", unit.FormatChange(e.Design.Delta)[1:], "?", prose.Enumerate(primaries),
+		stats.Percent(e.Design.Alpha))) + "\n")
 	for _, w := range workloads {
 		fmt.Fprintf(b, "\n### %s\n\n| | %s |\n|---%s|\n", w, strings.Join(paths, " | "), strings.Repeat("|---", len(paths)))
 		for _, target := range e.TargetNames() {
@@ -206,12 +207,13 @@ func writeBare(b *bytes.Buffer, list []galleryExperiment) {
 		fmt.Fprintf(b, "\n|---%s|\n", strings.Repeat("|---", len(cases)))
 	}
 	b.WriteString("\n## VXLAN next to routes\n\n" + wrap(fmt.Sprintf("Between pods on different nodes: paired changes, "+
-		"each with its interval, all %d pairs of targets and cases at once at %s. The lab's and Calico's pairs differ by "+
-		"the tunnel, with the MTU that it leaves, and flannel's by Multus too. Cilium's first row "+
+		"each with its interval. Those of all %d pairs of targets and cases, at %s each, hold at once at %s. The lab's and "+
+		"Calico's pairs differ by the tunnel, with the MTU that it leaves, and flannel's by Multus too. Cilium's first row "+
 		"compares two modes: next to kube-proxy its routes lead pods' packets through the node's own stack and "+
 		"netfilter, and its tunnel takes them past it, so that the outer packets alone pass there ([counted]"+
 		"(../evidence/lab-and-cluster.md#real-products)). In the second row both go past it, if routing by eBPF does what "+
-		"Cilium documents; these two differ by kube-proxy as well.", c.Primaries, stats.Percent(1-e.Design.Alpha))) + "\n")
+		"Cilium documents; these two differ by kube-proxy as well.", c.Primaries,
+		stats.Percent(1-e.Design.Alpha/float64(max(c.Primaries, 1))), stats.Percent(1-e.Design.Alpha))) + "\n")
 	table("VXLAN, to routes", cases, func(c result.Case) string { return c.Workload })
 	for _, t := range tunnels {
 		fmt.Fprintf(b, "| %s, to %s |", t.vxlan, t.native)
