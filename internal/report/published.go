@@ -19,13 +19,11 @@ var publishedMetrics = [][2]string{
 	{"Mean", metric.Mean}, {"P99", metric.P99}, {"Max", metric.Max}, {"Min", metric.Min},
 }
 
-// asPublished is the text below the results: how means and changes were computed.
-const asPublished = `Each mean is over the runs' own values, as published; a mean of percentiles or
-of maxima is none of the requests. Changes are ours: the second target against
-the first, as a fraction of the first, by the median of Walsh averages of
-paired runs, with its interval and verdict. Below each is the same as it would
-have been published: the difference of the means, as a fraction of the second.
-`
+// asPublished is the text below the results: how means and changes were computed. Its argument is the estimate.
+const asPublished = "Each mean is over the runs' own values, as published; a mean of percentiles or of maxima is " +
+	"none of the requests. Changes are ours: the second target against the first, as a fraction of the first, by the " +
+	"median of %s, with its interval and verdict. Below each is the same as it would have been published: the " +
+	"difference of the means, as a fraction of the second."
 
 const noneAsPublished = `No case has runs with a mean, a 99th percentile, a maximum and a minimum,
 which is what this form is of.
@@ -45,7 +43,12 @@ func writePublished(w io.Writer, in Input) error {
 	if p.b.Len() == 0 {
 		return write(w, noneAsPublished)
 	}
-	return write(w, notes+p.b.String()+asPublished)
+	estimate := "Walsh averages of paired runs"
+	if !in.Comparison.Paired {
+		estimate = "the changes between a run of each, which are not paired"
+	}
+	method := strings.Join(prose.Wrap(fmt.Sprintf(asPublished, estimate), prose.Columns), "\n")
+	return write(w, notes+p.b.String()+method+"\n")
 }
 
 type publishedReport struct {
@@ -123,6 +126,7 @@ func (p *publishedReport) against(name, baseline, target string) {
 			if r.Case == name && r.Metric == m[1] && r.Baseline == baseline && r.Target == target && r.Unit == unit.Second {
 				fmt.Fprintf(&p.b, "%-7s %s  %s%s\n", m[0]+":", difference(r), r.Verdict, faster(r))
 				p.asPublished(name, baseline, target, m[1])
+				p.whyUndecided(r)
 			}
 		}
 	}
@@ -134,6 +138,19 @@ func (p *publishedReport) asPublished(name, baseline, target, metricName string)
 		compare.MomentsOf(p.values[[3]string{name, target, metricName}]))
 	if change.Known() {
 		fmt.Fprintf(&p.b, "        published as: %+.6f %%\n", 100*float64(change))
+	}
+}
+
+// whyUndecided writes the notes on a row that is undecided although its interval excludes zero.
+func (p *publishedReport) whyUndecided(r compare.Row) {
+	if r.Verdict != compare.Undecided || !r.CI.Excludes(0) {
+		return
+	}
+	const indent = "        "
+	for _, n := range notes(r) {
+		for _, line := range prose.Wrap(prose.Plain(n), prose.Columns-len(indent)) {
+			p.b.WriteString(indent + line + "\n")
+		}
 	}
 }
 

@@ -57,6 +57,19 @@ func TestPublishedForm(t *testing.T) {
 			t.Errorf("wider than a terminal: %s", line)
 		}
 	}
+	few := &in.Comparison.Comparisons[1]
+	few.CI, few.Warnings = compare.Interval{Lo: 0.01, Hi: 0.1}, []compare.Warning{{Code: compare.FewRuns, Count: 5, Of: 5,
+		Needed: 6}}
+	for paired, want := range map[bool]string{true: "Walsh averages of", false: "of each, which are not paired"} {
+		in.Comparison.Paired = paired
+		got := inFormat(t, "published", in)
+		if !strings.Contains(got, want) {
+			t.Errorf("paired %v: there is no %q in\n%s", paired, want, got)
+		}
+		if want := "  undecided\n        published as: +0.000000 %\n        There are 5 and 5 runs; below 6"; !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
 	if got := inFormat(t, "published", input()); !strings.Contains(got, "No case has runs") {
 		t.Error(got)
 	}
