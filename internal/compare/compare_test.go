@@ -571,6 +571,8 @@ func TestExploratory(t *testing.T) {
 	if r := one.Comparisons[0]; r.Verdict != Undecided || !(r.Q > 0.05) ||
 		!contains(r.Warnings, Warning{Code: OneOfMany, Verdict: Different, Count: 10}) {
 		t.Errorf("one: %s q %v %+v", r.Verdict, r.Q, r.Warnings)
+	} else if w, withheld := r.Reversed(0.02).Withheld(); !withheld || w.Code != OneOfMany {
+		t.Errorf("reversed: %+v", w)
 	}
 	if one.Primaries != 0 || !strings.Contains(one.Summary, "exploratory") {
 		t.Errorf("summary %q", one.Summary)
@@ -783,6 +785,9 @@ func sane(t *testing.T, c Comparison, err error) {
 		if (r.Verdict == Different) && !excludes || r.Verdict == Equivalent &&
 			!r.CI.Within(c.Delta) || r.Verdict == Undecided && r.Direction != None {
 			t.Errorf("%s %s with %+v", r.Verdict, r.Direction, r.CI)
+		}
+		if _, withheld := r.Withheld(); withheld != r.undecidedBeyondZero() {
+			t.Errorf("undecided without a reason: %+v", r)
 		}
 		if !r.CI.Bounded() && len(r.Warnings) == 0 {
 			t.Errorf("an end without bound and no warning: %+v", r)

@@ -26,6 +26,15 @@ func TestReversed(t *testing.T) {
 	if *shift != (Shift{-2, Interval{-4, -1}}) {
 		t.Errorf("%+v", shift)
 	}
+	few := Row{Verdict: Undecided, CI: Interval{0.1, 0.2}, Warnings: []Warning{{Code: WideSpread}, {Code: FewRuns, Count: 3,
+		Of: 9, Needed: 6}}}
+	if w, withheld := few.Reversed(0.02).Withheld(); !withheld || w.Count != 9 || w.Of != 3 {
+		t.Errorf("reversed, the reason to withhold a verdict is %+v", w)
+	}
+	slightly := Row{Verdict: Equivalent, Direction: WorseThan, CI: Interval{-0.0199, -0.001}}
+	if r := slightly.Reversed(0.02); r.Verdict != Different || r.Direction != BetterThan {
+		t.Errorf("[-0.0199, -0.001] reversed is %s, %s", r.Verdict, r.Direction)
+	}
 	for lo, want := range map[float64]Verdict{-0.01: Equivalent, -0.0199: Undecided} {
 		if r := (Row{Verdict: Equivalent, CI: Interval{lo, 0.01}}).Reversed(0.02); r.Verdict != want {
 			t.Errorf("[%g, 0.01] reversed is %s, [%g, %g]; want %s", lo, r.Verdict, r.CI.Lo, r.CI.Hi, want)

@@ -133,8 +133,9 @@ func newRow(d result.Design, rc result.Case, v result.Value, of targetPair) Row 
 
 // Reversed returns the row with baseline and target exchanged. The log ratio, and so its estimate and interval, changes
 // only its sign, and the verdict stays, except where the inverse of an equivalent change exceeds delta: -1.99 % becomes
-// +2.03 %. The result has no pairs, warnings, sentence or reference.
+// +2.03 %. The result has no pairs, sentence or reference, and no warnings but that of [Row.Withheld].
 func (r Row) Reversed(delta float64) Row {
+	reason, withheld := r.Withheld()
 	r.Baseline, r.Target = r.Target, r.Baseline
 	r.BaselineMedian, r.TargetMedian = r.TargetMedian, r.BaselineMedian
 	r.BaselineQuartiles, r.TargetQuartiles = r.TargetQuartiles, r.BaselineQuartiles
@@ -159,10 +160,39 @@ func (r Row) Reversed(delta float64) Row {
 		r.Direction = BetterThan
 	}
 	if r.Verdict == Equivalent && !r.CI.Within(delta) {
-		r.Verdict, r.Direction = Undecided, None
+		r.Verdict = Undecided
+		if r.Direction != None && r.CI.Excludes(0) {
+			r.Verdict = Different
+		}
 	}
 	r.Pairs, r.Warnings, r.Sentence, r.UpperBound = nil, nil, "", nil
+	if withheld {
+		if reason.Code == FewRuns {
+			reason.Count, reason.Of = reason.Of, reason.Count
+		}
+		r.Warnings = []Warning{reason}
+	}
 	return r
+}
+
+// Withheld returns the warning that explains why a row is undecided although its interval excludes zero; false for
+// other rows.
+func (r Row) Withheld() (Warning, bool) {
+	if !r.undecidedBeyondZero() {
+		return Warning{}, false
+	}
+	i := slices.IndexFunc(r.Warnings, func(w Warning) bool {
+		return w.Code == FewRuns || w.Code == OneOfMany || w.Code == NoRatio
+	})
+	if i < 0 {
+		return Warning{}, false
+	}
+	return r.Warnings[i], true
+}
+
+// undecidedBeyondZero reports whether the row is undecided although its interval excludes zero.
+func (r Row) undecidedBeyondZero() bool {
+	return r.Verdict == Undecided && (r.CI.Excludes(0) || r.Shift != nil && r.Shift.CI.Excludes(0))
 }
 
 // intervalAlpha returns the error probability of the row's interval.

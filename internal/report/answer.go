@@ -46,6 +46,7 @@ type answerCell struct {
 	Share         string // share of the node-to-node reference
 	Change, Range string
 	Word          string
+	Why           string // reason for which it is undecided although its interval excludes zero
 	Mark          chart.Mark
 	Needed        int // estimated number of blocks that would decide; 0: no estimate
 	Bar           template.HTML
@@ -181,6 +182,7 @@ func (c *answerCell) setShare(share compare.Number) {
 // setComparison sets the change, interval and verdict of a cell.
 func (c *answerCell) setComparison(r compare.Row) {
 	c.Change, c.Range, c.Word, c.Mark = change(r.Change), interval(r.CI), verdictWord(r), mark(r)
+	c.Why = whyUndecided(r)
 	if r.Shift != nil {
 		c.Change, c.Range = "no ratio", difference(r)
 	}

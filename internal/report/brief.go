@@ -157,6 +157,11 @@ func (t *textReport) byCase(h answer, name int, values func([]answerCell) string
 			label = ""
 		}
 		t.Line(prose.Left(label, name) + values(row.Cells))
+		var reasons []string
+		for _, c := range row.Cells {
+			reasons = append(reasons, c.Why)
+		}
+		t.why(prose.Enumerate(distinct(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }))))
 	}
 }
 
@@ -171,6 +176,7 @@ func (t *textReport) byTarget(h answer, name int) {
 				label = ""
 			}
 			t.Line(prose.Left(label, name) + t.cell(cell) + t.style("2", baselineNote(h.Columns[i], cell)))
+			t.why(cell.Why)
 		}
 	}
 }

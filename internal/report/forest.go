@@ -102,6 +102,6 @@ func forestInterval(r compare.Row, number int) chart.Interval {
 	return chart.Interval{
 		Change: float64(r.Change), Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: r.Role == result.Primary,
 		Caption: chart.Caption{ID: "f" + strconv.Itoa(number), Title: fmt.Sprintf("%s %s: %s %s, %s",
-			r.Case, r.Target, change(r.Change), interval(r.CI), verdictWord(r))},
+			r.Case, r.Target, change(r.Change), interval(r.CI), verdictWithReason(r))},
 	}
 }

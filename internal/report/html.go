@@ -44,7 +44,7 @@ func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
 		"typeset": typeset, "typesetUnbroken": typesetUnbroken, "share": shareText,
-		"breakable": breakable, "word": verdictWord, "class": class, "gateClass": gateClass,
+		"breakable": breakable, "word": verdictWord, "why": whyUndecided, "class": class, "gateClass": gateClass,
 		"change":   func(r compare.Row) string { return change(r.Change) },
 		"interval": func(r compare.Row) string { return interval(r.CI) },
 	}

@@ -223,7 +223,7 @@ func markdownCell(g group, name string) string {
 	for _, r := range g.Rows {
 		if r.Target == name {
 			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + ways + "<br>" + escapeMarkdown(difference(r)) +
-				"<br>" + verdictSign(mark(r)) + " " + verdictWord(r)
+				"<br>" + verdictSign(mark(r)) + " " + verdictWithReason(r)
 		}
 	}
 	return missingCell(g, name)

@@ -82,9 +82,9 @@ func (m *matrix) values(g group) {
 // changeText returns a row's change, interval and verdict, with no line breaks within each.
 func changeText(r compare.Row) string {
 	if r.Shift != nil {
-		return difference(r) + " " + verdictWord(r)
+		return difference(r) + " " + verdictWithReason(r)
 	}
-	return unbroken(change(r.Change)) + " " + unbroken(interval(r.CI)) + " " + verdictWord(r)
+	return unbroken(change(r.Change)) + " " + unbroken(interval(r.CI)) + " " + verdictWithReason(r)
 }
 
 // unbroken replaces spaces by no-break spaces.

@@ -230,6 +230,7 @@ func (d *drawer) cell(s *chart.Sheet, c answerCell, x, y, width float64) float64
 	changeFont := chart.Font{Size: 14, Bold: c.Mark != chart.Undecided, Class: string(c.Mark)}
 	y = s.Lines(typesetUnbroken(prose.Plain(c.Change))+" "+c.Word, x+15, y+1, chart.Start, changeFont, width-15, 2)
 	y = s.Lines(typesetUnbroken(prose.Plain(c.Range)), x, y, chart.Start, smallFont, width, 2)
+	y = s.Lines(c.Why, x, y, chart.Start, smallFont, width, 4)
 	return y + s.Place(c.Bar, x, y, width)
 }
 
@@ -263,6 +264,9 @@ func (d *drawer) forest(f forest) {
 			s.Text(verdictWord(r.Row), forestWord, base, chart.Start, chart.Font{Size: 13, Class: class(r.Row)},
 				s.Width-forestWord-8)
 			names := s.Lines(prose.Plain(r.Target), chart.Edge, s.Y+5, chart.Start, bodyFont, forestPlot-chart.Edge-12, 5)
+			if why := whyUndecided(r.Row); why != "" {
+				names = s.Lines("undecided: "+why, chart.Edge, names, chart.Start, smallFont, forestPlot-chart.Edge-12, 3)
+			}
 			s.Y = max(s.Y+height, names+4)
 		}
 		for _, m := range g.Missing {

@@ -217,6 +217,14 @@ func (t *textReport) comparison(r compare.Row) {
 	if !fits {
 		t.Paragraph("    ", "    ", "notes "+strings.Join(numbers, ", "))
 	}
+	t.why(whyUndecided(r))
+}
+
+// why writes the reason for which the row above is undecided, if there is one.
+func (t *textReport) why(reason string) {
+	if reason != "" {
+		t.Line(t.style("2", "    undecided: "+reason))
+	}
 }
 
 // shortValue formats a value within its column: a count may have more digits.

@@ -20,6 +20,28 @@ func verdictWord(r compare.Row) string {
 	return string(r.Verdict)
 }
 
+// verdictWithReason returns the verdict, with the reason of one that is undecided although the interval excludes zero.
+func verdictWithReason(r compare.Row) string {
+	if why := whyUndecided(r); why != "" {
+		return verdictWord(r) + " (" + why + ")"
+	}
+	return verdictWord(r)
+}
+
+// whyUndecided returns the reason for which a row is undecided although its interval excludes zero; empty for others.
+func whyUndecided(r compare.Row) string {
+	w, withheld := r.Withheld()
+	switch {
+	case !withheld:
+		return ""
+	case w.Code == compare.FewRuns:
+		return fmt.Sprintf("fewer than %d runs on a side", w.Needed)
+	case w.Code == compare.OneOfMany:
+		return fmt.Sprintf("too weak among %d exploratory comparisons", w.Count)
+	}
+	return "values of 0 have no ratio"
+}
+
 // verdictSign returns a mark of one column for a verdict, for tables.
 func verdictSign(m chart.Mark) string {
 	switch m {
