@@ -147,8 +147,8 @@ func writePaths(b *bytes.Buffer, list []galleryExperiment) {
 	b.WriteString("\n## Nine paths\n\n" + wrap(fmt.Sprintf("Medians over the blocks. In brackets is the paired change "+
 		"against %s, where it is a difference; %q is equivalent within %s, %q is undecided. Only %s were declared "+
 		"beforehand; all else is exploratory. Each experiment has error rates of its own, which add up over the page: at "+
-		"most %s that any verdict about its primary cases is false, and a false discovery rate of %[6]s for all else. The column "+
-		"node-node is the host network; – was not measured.",
+		"most %s that any verdict about its primary cases is false, and a false discovery rate of %[6]s for all else. The "+
+		"column node-node is the host network; – was not measured.",
 		e.Baseline, "=", unit.FormatChange(e.Design.Delta)[1:], "?", prose.Enumerate(primaries),
 		stats.Percent(e.Design.Alpha))) + "\n")
 	for _, w := range workloads {

@@ -80,7 +80,8 @@ func TestGalleryPages(t *testing.T) {
 		"| flannel-host-gw | 20.0 µs | 20.0 µs |\n| calico-direct | 22.0 µs (+10.0 %) | 22.0 µs (+10.0 %) |\n" +
 			"| macvlan | – | 24.0 µs",
 		"has Multus too",
-		" 8 intervals of the two\ntables, at 99.3 % each, hold at once at 95 %; with those of the next section, all hold at 90 %.",
+		" 8 intervals of the two\ntables, at 99.3 % each, hold at once at 95 %; with those of the next section, all hold " +
+			"at 90 %.",
 		"all 10 pairs of targets and cases, at\n99.5 % each, hold at once at 95 %.",
 		"which add up over the page: at most 5 % that any\nverdict about its primary cases is false",
 		"| lab:native | +10.0 µs [", "| flannel-host-gw | +12.0 µs [",

@@ -26,8 +26,8 @@ func TestReversed(t *testing.T) {
 	if *shift != (Shift{-2, Interval{-4, -1}}) {
 		t.Errorf("%+v", shift)
 	}
-	few := Row{Verdict: Undecided, CI: Interval{0.1, 0.2}, Warnings: []Warning{{Code: WideSpread}, {Code: FewRuns, Count: 3,
-		Of: 9, Needed: 6}}}
+	few := Row{Verdict: Undecided, CI: Interval{0.1, 0.2},
+		Warnings: []Warning{{Code: WideSpread}, {Code: FewRuns, Count: 3, Of: 9, Needed: 6}}}
 	if w, withheld := few.Reversed(0.02).Withheld(); !withheld || w.Count != 9 || w.Of != 3 {
 		t.Errorf("reversed, the reason to withhold a verdict is %+v", w)
 	}

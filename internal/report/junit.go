@@ -83,7 +83,8 @@ func junitGate(g compare.Gated) junitCase {
 func junitRow(r compare.Row, changes []string) junitCase {
 	t := junitCase{
 		Class: r.Case, Name: fmt.Sprintf("%s: %s against %s", r.Metric, r.Target, r.Baseline),
-		Out: fmt.Sprintf("%s: %s %s, %d blocks. %s", verdictWithReason(r), change(r.Change), interval(r.CI), r.Blocks, r.Sentence),
+		Out: fmt.Sprintf("%s: %s %s, %d blocks. %s", verdictWithReason(r), change(r.Change), interval(r.CI), r.Blocks,
+			r.Sentence),
 	}
 	for _, n := range slices.Concat(changes, notes(r)) {
 		t.Out += "\n" + n

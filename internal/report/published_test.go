@@ -66,7 +66,8 @@ func TestPublishedForm(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("paired %v: there is no %q in\n%s", paired, want, got)
 		}
-		if want := "  undecided\n        published as: +0.000000 %\n        There are 5 and 5 runs; below 6"; !strings.Contains(got, want) {
+		want = "  undecided\n        published as: +0.000000 %\n        There are 5 and 5 runs; below 6"
+		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// TestUndecidedSaysWhy checks that each row that is undecided although its interval excludes zero has the reason next to
-// it in all formats with verdicts, also if there are more notes than fit, and that other undecided rows have none.
+// TestUndecidedSaysWhy checks that each row that is undecided although its interval excludes zero has the reason next
+// to it in all formats with verdicts, also if there are more notes than fit, and that other undecided rows have none.
 func TestUndecidedSaysWhy(t *testing.T) {
 	few := compare.Warning{Code: compare.FewRuns, Count: 5, Of: 5, Needed: 6}
 	many := compare.Warning{Code: compare.OneOfMany, Verdict: compare.Different, Count: 36}
