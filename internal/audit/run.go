@@ -399,8 +399,10 @@ func meanOfPercentiles(r measuredRun) (found []Finding, checked int) {
 	return found, checked
 }
 
-// manyOutstanding is the number of outstanding requests from which a closed loop measures throughput.
-const manyOutstanding = 10
+const (
+	manyOutstanding = 10  // requests from which a closed loop measures throughput
+	mostOutstanding = 0.8 // of the requests, as rate times mean: below, a run is of one operation of several
+)
 
 func saturated(r measuredRun) ([]Finding, int) {
 	mean, ok := number(r.Run, metric.Mean)
@@ -412,8 +414,12 @@ func saturated(r measuredRun) ([]Finding, int) {
 		return nil, 1
 	}
 	rate, measured := number(r.Run, metric.Rate)
-	if !measured {
+	sent, _ := number(r.Run, metric.Offered) // failed requests have a latency, too
+	switch {
+	case !measured:
 		rate = n / mean
+	case max(rate, sent)*mean < mostOutstanding*n:
+		return nil, 1 // the others wait for operations of another kind
 	}
 	return oneFinding(metric.Mean, "%s with %g requests outstanding: that is %s in all, whatever a request takes.",
 		unit.Format(mean, unit.Second), n, unit.Format(rate, unit.PerSecond)), 1
