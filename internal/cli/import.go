@@ -291,4 +291,62 @@ func printImported(s Streams, out string, read importer.Import) {
 		}
 		fmt.Fprintf(s.Out, "  %s (%s): %s\n", c.Name, c.Metric, strings.Join(parts, ", "))
 	}
+	printDoubts(s, read)
+}
+
+// mostDoubts is the number of different warnings that import prints.
+const mostDoubts = 8
+
+// printDoubts prints what users should know before they compare: why runs are invalid, warnings about others, figures
+// that were not read, and that no case has two targets.
+func printDoubts(s Streams, read importer.Import) {
+	var texts []string
+	at := map[string][]string{} // places, by text
+	for _, r := range read.Runs {
+		for _, w := range slices.Concat(r.Invalid, r.Warnings) {
+			word := "warning"
+			if !r.Valid() {
+				word = "invalid"
+			}
+			text := word + ": " + w.Text
+			if at[text] == nil {
+				texts = append(texts, text)
+			}
+			at[text] = append(at[text], r.Fact("import.file")+", "+r.Fact("import.place"))
+		}
+	}
+	for _, text := range texts[:min(len(texts), mostDoubts)] {
+		fmt.Fprintf(s.Out, "  %s (%s)\n", prose.Plain(text), prose.Plain(few(at[text])))
+	}
+	if more := len(texts) - mostDoubts; more > 0 {
+		fmt.Fprintf(s.Out, "  and %s\n", unit.Plural(more, "other warning"))
+	}
+	if len(read.Unread) > 0 {
+		fmt.Fprintf(s.Out, "%d of %s were not read: %s\n", len(read.Unread), unit.Plural(read.Figures, "figure"),
+			prose.Plain(few(read.Unread)))
+	}
+	if e := read.Experiment; len(e.Targets) > 1 && !slices.ContainsFunc(e.Cases, func(c result.Case) bool {
+		return measuredOn(read.Runs, c.Name) > 1
+	}) {
+		fmt.Fprintln(s.Out, "No case was measured on two targets, so that nothing can be compared.")
+	}
+}
+
+// measuredOn returns the number of targets with runs of a case.
+func measuredOn(runs []result.Run, name string) int {
+	targets := map[string]bool{}
+	for _, r := range runs {
+		if r.Case == name {
+			targets[r.Target] = true
+		}
+	}
+	return len(targets)
+}
+
+// few joins texts, of which it names at most five.
+func few(texts []string) string {
+	if most := 5; len(texts) > most {
+		return strings.Join(texts[:most], ", ") + fmt.Sprintf(" and %d more", len(texts)-most)
+	}
+	return strings.Join(texts, ", ")
 }

@@ -2,17 +2,20 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
 // A document is one of the JSON values in a file.
 type document struct {
-	name string
-	line int // number of its first line in the file
-	text []byte
+	name   string
+	line   int // number of its first line in the file
+	text   []byte
+	before string // notes of the tool and other text between this value and the one before
 }
 
 // documents returns the JSON values of a file: an array that the file begins with, and every object that begins a line.
@@ -21,29 +24,31 @@ type document struct {
 func documents(name string, data []byte, wanted string) ([]document, error) {
 	var all []document
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if linePrefix.Match(bytes.TrimLeft(data, "\r\n")) {
+		data = []byte(strings.Join(textLines(data), "\n"))
+	}
 	first := bytes.TrimLeft(data, " \t\r\n")
 	at := len(data) - len(first)
 	if len(first) == 0 {
 		return nil, formatError(name, 0, "it is empty; wanted %s", wanted)
 	}
-	if first[0] != '[' {
+	if !startsList(first) {
 		at = nextObject(data, 0)
 	}
-	for at >= 0 {
-		d := document{name: name, line: 1 + bytes.Count(data[:at], []byte{'\n'})}
+	for end := 0; at >= 0; {
+		d := document{name: name, line: 1 + bytes.Count(data[:at], []byte{'\n'}), before: string(data[end:at])}
 		decoder := json.NewDecoder(bytes.NewReader(data[at:]))
 		var raw json.RawMessage
 		if err := decoder.Decode(&raw); err != nil {
 			return nil, d.syntaxError(data[at:], err, wanted)
 		}
-		end := at + int(decoder.InputOffset())
+		end = at + int(decoder.InputOffset())
 		d.text = data[at:end]
 		all = append(all, d)
 		at = nextObject(data, end)
 	}
 	if len(all) == 0 {
-		return nil, formatError(name, 1, "no line begins with {, so there is no JSON object; wanted %s; it begins with %q",
-			wanted, excerpt(first))
+		return nil, formatError(name, 1, "it begins with %q, and no line with a JSON object; wanted %s", excerpt(first), wanted)
 	}
 	return all, nil
 }
@@ -64,6 +69,14 @@ func readDocuments(name string, data []byte, wanted string,
 		records = append(records, found...)
 	}
 	return records, nil
+}
+
+// startsList reports whether a text begins with a JSON array that is empty or holds objects or arrays. Rows on a
+// terminal may begin with a bracket, too.
+func startsList(text []byte) bool {
+	rest, is := bytes.CutPrefix(text, []byte{'['})
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	return is && len(rest) > 0 && bytes.IndexByte([]byte("{[]"), rest[0]) >= 0
 }
 
 // nextObject returns the offset of the first object at or after at that begins a line; -1 if there is none.
@@ -109,13 +122,30 @@ func (d document) decode(v any, wanted string) error {
 	if errors.As(err, &typed) {
 		offset := min(max(typed.Offset, 0), int64(len(d.text)))
 		line := d.line + bytes.Count(d.text[:offset], []byte{'\n'})
-		path := typed.Field
-		if path == "" {
-			path = "the document"
-		}
-		return formatError(d.name, line, "%s is a JSON %s, wanted %s; is it %s?", path, typed.Value, typed.Type, wanted)
+		return formatError(d.name, line, "%s; wanted %s", mistyped(typed, "the document"), wanted)
 	}
 	return d.syntaxError(d.text, err, wanted)
+}
+
+// mistyped says which value has the wrong type, and which it should have, in the words of JSON. whole is the name of the
+// outermost value.
+func mistyped(err *json.UnmarshalTypeError, whole string) string {
+	found := err.Value
+	if kind, _, _ := strings.Cut(found, " "); kind == "array" {
+		found = "list"
+	}
+	should := "number"
+	switch err.Type.Kind() {
+	case reflect.Map, reflect.Struct:
+		should = "JSON object"
+	case reflect.Slice, reflect.Array:
+		should = "list"
+	case reflect.String:
+		should = "text"
+	case reflect.Bool:
+		should = "true or false"
+	}
+	return fmt.Sprintf("%s is a JSON %s and should be a %s", cmp.Or(err.Field, whole), found, should)
 }
 
 // fail returns an error about a JSON path of the document.

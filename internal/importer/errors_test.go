@@ -8,15 +8,15 @@ import (
 
 func TestErrorsSayWhereAndWhat(t *testing.T) {
 	for _, c := range []struct{ name, format, text, want string }{
-		{"empty", "iperf3", "", "f: cannot be imported: it is empty; wanted the JSON that iperf3 -J prints"},
-		{"no JSON", "iperf3", "\nconnect failed: refused\n", `f:1: cannot be imported: no line begins with {, ` +
-			`so there is no JSON object; wanted the JSON that iperf3 -J prints; it begins with "connect failed: refused"`},
+		{"empty", "iperf3", "", "f: cannot be imported: it is empty; wanted the JSON that iperf3 -c SERVER -J prints"},
+		{"no JSON", "iperf3", "\nconnect failed: refused\n", `f:1: cannot be imported: it begins with ` +
+			`"connect failed: refused", and no line with a JSON object; wanted the JSON that iperf3 -c SERVER -J prints`},
 		{"torn", "iperf3", "note\n{\"start\":\n {\"version\": \"iperf 3.12\"\n",
 			"f:4: cannot be imported: broken JSON (unexpected EOF)"},
 		{"another tool's", "iperf3", `{"fio version":"fio-3.33"}`,
 			"f:1: cannot be imported: not the JSON of iperf3: it has no start.version"},
 		{"a wrong type", "fio", "{\"jobs\":[\n{\"jobname\":\"a\",\"read\":{\"iops\":\"many\"}}]}",
-			"f:2: cannot be imported: jobs.read.iops is a JSON string, wanted float64; is it the JSON that fio"},
+			"f:2: cannot be imported: jobs.read.iops is a JSON string and should be a number; wanted the JSON that fio"},
 		{"no jobs", "fio", "{}", "f:1: cannot be imported: jobs: there is none; wanted"},
 		{"several machines", "fio", `{"client_stats":[{}]}`, "client_stats: it is the output of a fio client"},
 		{"an empty list", "fio", "[]", "the list is empty"},
@@ -67,9 +67,9 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{"a quote", "csv", "case,metric,unit,value\n\"a,p50,s,1\n", "f:2"},
 	} {
 		t.Run(c.format+" "+c.name, func(t *testing.T) {
-			records, err := findFormat(t, c.format).Read("f", []byte(c.text))
+			read, err := findFormat(t, c.format).Read("f", []byte(c.text))
 			if err == nil {
-				t.Fatalf("no error, but %d records", len(records))
+				t.Fatalf("no error, but %d records", len(read.Records))
 			}
 			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %q, wanted %q in it", err, c.want)

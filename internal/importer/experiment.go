@@ -46,7 +46,9 @@ const Design = "imported, without blocks"
 // document, only the first has it as raw file; the fact import.raw of the others is the ID of the first.
 type Import struct {
 	result.Results
-	Raw map[string][]result.File
+	Raw     map[string][]result.File
+	Figures int      // results that terminals show in the files, read or not
+	Unread  []string // those that were not read: the place and the reason of each
 }
 
 // Read imports the sources in order. An error about a file's content wraps [ErrFormat].
@@ -58,7 +60,8 @@ func Read(f Format, sources []Source, o Options) (Import, error) {
 		Version: o.Version, Imported: f.Name, Primaries: o.Primary,
 		Design: result.Design{Kind: Design, Alpha: o.Alpha, Delta: o.Delta}, NotMeasured: []result.NotMeasured{},
 	}
-	entries, err := readAll(f, sources, o.Case)
+	var read Import
+	entries, err := read.readAll(f, sources, o.Case)
 	if err == nil {
 		err = checkCase(entries, o.Case)
 	}
@@ -74,7 +77,8 @@ func Read(f Format, sources []Source, o Options) (Import, error) {
 	if err := b.finish(o); err != nil {
 		return Import{}, err
 	}
-	return Import{Results: result.Results{Experiment: b.e, Runs: b.runs, Facts: b.facts}, Raw: b.raw}, nil
+	read.Results, read.Raw = result.Results{Experiment: b.e, Runs: b.runs, Facts: b.facts}, b.raw
+	return read, nil
 }
 
 // An entry is a record with its source and the name of its case.
@@ -85,16 +89,20 @@ type entry struct {
 }
 
 // readAll reads the records of all sources and names their cases. A test that failed before the tool reported its
-// workload gets the case of the others, if they all have the same one.
-func readAll(f Format, sources []Source, given string) ([]entry, error) {
+// workload gets the case of the others, if they all have the same one. Figures that are not read are counted.
+func (read *Import) readAll(f Format, sources []Source, given string) ([]entry, error) {
 	var entries []entry
 	var names []string
 	for _, s := range sources {
-		records, err := f.Read(s.Name, s.Data)
+		content, err := f.Read(s.Name, s.Data)
 		if err != nil {
-			return nil, err
+			return nil, f.refusal(s, err)
 		}
-		for _, r := range records {
+		read.Figures += content.Figures
+		for _, u := range content.Unread {
+			read.Unread = append(read.Unread, fmt.Sprintf("%s:%d (%s)", s.Name, u.Line, u.Why))
+		}
+		for _, r := range content.Records {
 			e := entry{s, r, caseName(r, given)}
 			entries = append(entries, e)
 			if !e.failedEarly() && !slices.Contains(names, e.name) {
@@ -181,8 +189,9 @@ func (b *builder) add(e entry, o Options) {
 	key := [2]string{run.Case, run.Target}
 	b.runCount[key]++
 	run.Block = b.runCount[key]
-	known := slices.DeleteFunc(slices.Clone(r.Facts), func(f result.Fact) bool { return hasFact(o.Facts, f.Name) })
-	run.Facts = append(slices.Concat(known, o.Facts), result.Fact{Name: "import.file", Value: s.Name},
+	told := slices.DeleteFunc(slices.Clone(o.Facts), func(f result.Fact) bool { return r.Shares && f.Name == "workers" })
+	known := slices.DeleteFunc(slices.Clone(r.Facts), func(f result.Fact) bool { return hasFact(told, f.Name) })
+	run.Facts = append(slices.Concat(known, told), result.Fact{Name: "import.file", Value: s.Name},
 		result.Fact{Name: "import.place", Value: r.Place})
 	if r.Block > 0 {
 		run.Facts = append(run.Facts, result.Fact{Name: "import.block", Value: fmt.Sprint(r.Block)})

@@ -232,10 +232,10 @@ func TestEventsAreTheSameTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[1].Place != "line 5" {
-		t.Fatalf("%d records", len(got))
+	if len(got.Records) != 2 || got.Records[1].Place != "line 5" {
+		t.Fatalf("%d records", len(got.Records))
 	}
-	if diff := cmp.Diff(want[0].Measurement, got[0].Measurement); diff != "" {
+	if diff := cmp.Diff(want.Records[0].Measurement, got.Records[0].Measurement); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -243,14 +243,14 @@ func TestEventsAreTheSameTest(t *testing.T) {
 func TestSeveralTestsInAFile(t *testing.T) {
 	tcp := sample(t, "iperf3", "tcp.json")
 	got, err := readIperf3("f", bytes.Join([][]byte{[]byte("run 1\n"), tcp, []byte("run 2\n"), tcp}, nil))
-	if err != nil || len(got) != 2 {
-		t.Fatalf("%d records, error %v", len(got), err)
+	if err != nil || len(got.Records) != 2 {
+		t.Fatalf("%d records, error %v", len(got.Records), err)
 	}
 	rr := sample(t, "netperf", "tcp-rr.txt")
 	more, err := readNetperf("f",
 		bytes.Join([][]byte{rr, sample(t, "netperf", "udp-stream.txt"), rr}, []byte("$ netperf …\n")))
-	if err != nil || len(more) != 3 || more[1].Workload != "udp-stream-unpaced:size=1400" {
-		t.Errorf("%d records, error %v", len(more), err)
+	if err != nil || len(more.Records) != 3 || more.Records[1].Workload != "udp-stream-unpaced:size=1400" {
+		t.Errorf("%d records, error %v", len(more.Records), err)
 	}
 }
 
@@ -264,14 +264,14 @@ func TestOldIperf3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range got[0].Values {
+	for _, v := range got.Records[0].Values {
 		want := map[string]float64{"throughput": 6e6, "loss": 0.25, "throughput-sent": 8e6, "rate": 750, "offered": 1000}
 		if w, ok := want[v.Metric]; ok && v.Number != w {
 			t.Errorf("%s is %v, wanted %v", v.Metric, v.Number, w)
 		}
 	}
-	if got[0].Workload != "udp-stream:size=1000,rate=1000" || len(got[0].Warnings) != 1 {
-		t.Errorf("%s, warnings %q", got[0].Workload, got[0].Warnings)
+	if r := got.Records[0]; r.Workload != "udp-stream:size=1000,rate=1000" || len(r.Warnings) != 1 {
+		t.Errorf("%s, warnings %q", r.Workload, r.Warnings)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-const wantedFio = "the JSON that fio --output-format=json or json+ prints"
+const wantedFio = "the JSON that fio --output-format=json+ prints (or =json)"
 
 // readFio reads a record per job; a mixed job's reads and writes are values of one record. Jobs of the same name and
 // group are one measurement (numjobs without group_reporting).
@@ -114,6 +115,7 @@ func (run *fioRun) records(d document) ([]Record, error) {
 			r.Metric = metric.Sync + metric.P99 // databases wait for syncs
 		}
 		r.Facts = append(group.Facts(), run.auditFacts(job, concurrent[job.Group])...)
+		r.Warnings = append(r.Warnings, run.interruption(d, job, r.Window)...)
 		if job.Error != 0 {
 			text := fmt.Sprintf("fio says that the job failed with error %d", job.Error)
 			r.Invalid = append(r.Invalid, result.Warning{Code: result.JobFailed, Text: text})
@@ -121,6 +123,43 @@ func (run *fioRun) records(d document) ([]Record, error) {
 		records = append(records, r)
 	}
 	return records, nil
+}
+
+// signalNote matches what fio prints before its JSON when a signal ends it.
+var signalNote = regexp.MustCompile(`(?m)^\s*fio: terminating on signal (\d+)`)
+
+// interruption returns a warning if the job ended before its time: a signal ended fio, or its options ask for more
+// seconds than it ran.
+func (run *fioRun) interruption(d document, job fio.Job, seconds float64) []result.Warning {
+	const whole = 0.95 // of the time that was asked for
+	asked := fioSeconds(run.Option(job, "runtime", "timeout"))
+	timed := run.isOn(job, "time_based")
+	early := asked > 0 && seconds > 0 && seconds < whole*asked
+	signal := signalNote.FindStringSubmatch(d.before)
+	text := ""
+	switch {
+	case signal != nil && early:
+		text = fmt.Sprintf("fio was terminated on signal %s after %.3g s of %.4g s", signal[1], seconds, asked)
+	case signal != nil && asked == 0:
+		text = fmt.Sprintf("fio was terminated on signal %s after %.3g s", signal[1], seconds)
+	case timed && early:
+		text = fmt.Sprintf("the job ended after %.3g s of %.4g s", seconds, asked)
+	default:
+		return nil
+	}
+	return []result.Warning{{Code: result.StoppedEarly, Text: text}}
+}
+
+// fioSeconds parses a time such as fio's 300, 5m or 500ms; 0 if it is none.
+func fioSeconds(text string) float64 {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && usable(n) {
+		return n
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0
+	}
+	return d.Seconds()
 }
 
 // Facts that the audit judges a job by, in addition to those of its options.
@@ -211,6 +250,16 @@ func (run *fioRun) options(job fio.Job) storage.Job {
 		o.Mix = number(run.Option(job, "rwmixread"), 50)
 	}
 	return o
+}
+
+// isOn reports whether a switch is set, with a value other than 0 or without one.
+func (run *fioRun) isOn(job fio.Job, name string) bool {
+	for _, options := range []map[string]string{job.Options, run.Global} {
+		if v, is := options[name]; is {
+			return v != "0"
+		}
+	}
+	return false
 }
 
 // isSet reports whether an option has a value other than 0.

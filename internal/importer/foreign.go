@@ -23,23 +23,45 @@ var ErrFormat = errors.New("cannot be imported")
 
 // A Format is one kind of file that can be imported.
 type Format struct {
-	Name  string // argument of the command import
-	About string // one line for the command list
-	// Read returns the measurements in a file, at least one. name is the file's name and only used in errors. Every
+	Name   string // argument of the command import
+	About  string // one line for the command list
+	wanted string // what is read, and the command that makes it
+	// Read returns the content of a file, with at least one record. name is the file's name and only used in errors. Every
 	// error wraps [ErrFormat], begins with name, and states the place and what was expected.
-	Read func(name string, data []byte) ([]Record, error)
+	Read func(name string, data []byte) (Content, error)
 }
 
 // Formats lists the formats in the order of the documentation.
 func Formats() []Format { return formats }
 
 var formats = []Format{
-	{"iperf3", "JSON of iperf3 -J, or its output on a terminal", readIperf3},
-	{"netperf", "tables, -o, -k or -O output of netperf", readNetperf},
-	{"knb", "JSON of knb -o json (k8s-bench-suite)", readKnb},
-	{"fio", "JSON or JSON+ of fio, also inside kubestr's", readFio},
-	{"vault-benchmark", "JSON of vault-benchmark (report_mode=json) or vegeta", readVault},
-	{"csv", "a table with columns case, target, metric, unit, value", readTable},
+	{"iperf3", "JSON of iperf3 -J, or its output on a terminal", wantedIperf3, readIperf3},
+	{"netperf", "tables, -o, -k or -O output of netperf", wantedNetperf, readNetperf},
+	{"knb", "JSON of knb -o json (k8s-bench-suite)", wantedKnb, readWhole(readKnb)},
+	{"fio", "JSON or JSON+ of fio, also inside kubestr's", wantedFio, readWhole(readFio)},
+	{"vault-benchmark", "JSON of vault-benchmark (report_mode=json) or vegeta", wantedVault, readWhole(readVault)},
+	{"csv", "a table with columns case, target, metric, unit, value", wantedTable, readWhole(readTable)},
+}
+
+// A Content is what a file holds.
+type Content struct {
+	Records []Record
+	Figures int // results on a terminal, read or not; 0 for files that are read as a whole
+	Unread  []Unread
+}
+
+// An Unread is a figure that was not read.
+type Unread struct {
+	Line int
+	Why  string // in a few words
+}
+
+// readWhole adapts the reader of a format whose files are read as a whole.
+func readWhole(read func(name string, data []byte) ([]Record, error)) func(string, []byte) (Content, error) {
+	return func(name string, data []byte) (Content, error) {
+		records, err := read(name, data)
+		return Content{Records: records}, err
+	}
 }
 
 // A Record is one measurement in a file. Fields that the file does not have are empty.
@@ -49,6 +71,7 @@ type Record struct {
 	Case        string // full name of the case
 	Synonym     string // the workload as a user's own job file names it; empty: none
 	Part        string // name of this test in a report whose total is another record; empty: none
+	Shares      bool   // other tests of the report ran at the same time, with the same workers
 	Target      string
 	Block       int // from 1; 0: none
 	Start       time.Time

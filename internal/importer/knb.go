@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-const wantedKnb = "the JSON that knb -o json prints"
+const wantedKnb = "the JSON that knb -o json -f FILE writes"
 
 // knbRun is the JSON of knb 1.5. Bandwidths are the receiver's in Mbit/s, CPU is in percent of a node, memory in MB.
 // knb writes nothing in place of a number that it lacks, which makes its JSON invalid.

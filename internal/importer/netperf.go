@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"regexp"
@@ -11,7 +12,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-const wantedNetperf = "the output of netperf: a line such as \"MIGRATED TCP STREAM TEST from …\" and what it measured"
+const wantedNetperf = "the output of netperf -H SERVER: a line such as \"MIGRATED TCP STREAM TEST from …\" and " +
+	"what it measured"
 
 // A section is the output of one netperf test: a banner or command, and the lines up to the next.
 type section struct {
@@ -33,37 +35,77 @@ var (
 	pairLine   = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)=(.*)$`)
 )
 
-// readNetperf reads every test of a file.
-func readNetperf(name string, data []byte) ([]Record, error) {
-	sections := netperfSections(name, string(data), 1)
-	var records []Record
-	for _, s := range sections {
+// readNetperf reads every test of a file. A test that cannot be read is an invalid run beside others, and an error if
+// there are none.
+func readNetperf(name string, data []byte) (Content, error) {
+	var c Content
+	var failed error
+	for _, s := range netperfSections(name, textLines(data), 1) {
 		found, err := s.read()
 		if err != nil {
-			return nil, err
+			failed = cmp.Or(failed, err)
+			found = []Record{s.failure(err)}
 		}
-		records = append(records, found...)
+		c.Records = append(c.Records, found...)
+		c.Unread = append(c.Unread, s.unread(found)...)
+		c.Figures += count(found)
 	}
-	if len(records) == 0 {
-		return nil, formatError(name, 1, "wanted %s; it begins with %q", wantedNetperf, excerpt(data))
+	c.Figures += len(c.Unread)
+	switch {
+	case failed != nil && count(c.Records) == 0:
+		return Content{}, failed
+	case len(c.Records) == 0:
+		return Content{}, formatError(name, 1, "wanted %s; it begins with %q", wantedNetperf, excerpt(data))
 	}
-	return records, nil
+	return c, nil
 }
 
-// netperfSections splits a text at commands and banners. Lines before the first are a section if they have KEY=value
+// count returns the number of records with values.
+func count(records []Record) (n int) {
+	for _, r := range records {
+		if len(r.Values) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// failure returns an invalid run for a test that cannot be read, with the reason and what netperf said.
+func (s section) failure(err error) Record {
+	reason := strings.TrimPrefix(err.Error(), s.name+":")
+	if _, after, found := strings.Cut(reason, ErrFormat.Error()+": "); found {
+		reason = after
+	}
+	if said := strings.Join(strings.Fields(strings.Join(s.lines, " ")), " "); s.firstRow() < 0 && said != "" {
+		reason = "netperf printed no result, but: " + strings.ToValidUTF8(said[:min(len(said), 200)], "")
+	}
+	o := s.newOutput(0)
+	r := Record{Workload: o.workload(o.isStream()), Tool: "netperf", Place: fmt.Sprintf("line %d", s.line), Text: s.text()}
+	r.Facts, r.Invalid = o.facts(o.isStream()), []result.Warning{{Code: result.ToolReports, Text: reason}}
+	return r
+}
+
+// text returns the lines of the section, the first one included.
+func (s section) text() []byte {
+	return []byte(strings.Join(append([]string{s.banner}, s.lines...), "\n") + "\n")
+}
+
+// netperfSections splits lines at commands and banners. Lines before the first are a section if they have KEY=value
 // output: -P 0 omits banners.
-func netperfSections(name, text string, first int) []section {
+func netperfSections(name string, lines []string, first int) []section {
 	current := section{name: name, line: first}
 	var all []section
-	number := first - 1
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimRight(line, "\r\n")
+	for i, line := range lines {
+		number := first + i
+		line = strings.TrimRight(line, "\r")
 		next, begins := netperfCommand(name, number, line)
 		if m := bannerLine.FindStringSubmatch(line); m != nil && !begins {
 			next, begins = section{name: name, line: number, kind: strings.ToUpper(m[1]), banner: line}, true
 			if b := burstPart.FindStringSubmatch(line); b != nil {
 				next.burst, _ = strconv.Atoi(b[1])
+			}
+			if current.args != nil && current.blank() {
+				next.args = current.args // the command of this banner
 			}
 		}
 		if !begins {
@@ -81,6 +123,11 @@ func netperfSections(name, text string, first int) []section {
 	return all
 }
 
+// blank reports whether the section has no line with text.
+func (s section) blank() bool {
+	return !slices.ContainsFunc(s.lines, func(line string) bool { return strings.TrimSpace(line) != "" })
+}
+
 // hasPairs reports whether the section has KEY=value lines.
 func (s section) hasPairs() bool {
 	for _, line := range s.lines {
@@ -91,13 +138,17 @@ func (s section) hasPairs() bool {
 	return false
 }
 
+// lineOf returns the number of line i of the section, from 0; -1 is the banner.
+func (s section) lineOf(i int) int {
+	if s.banner != "" {
+		i++
+	}
+	return s.line + i
+}
+
 // fail returns an error about line i of the section, from 0; -1 is the banner.
 func (s section) fail(i int, format string, a ...any) error {
-	line := s.line
-	if s.banner != "" {
-		line++
-	}
-	return formatError(s.name, line+i, format, a...)
+	return formatError(s.name, s.lineOf(i), format, a...)
 }
 
 // read detects the style of the output and reads it: KEY=value, CSV, columns with names, or a classic table.
@@ -110,7 +161,7 @@ func (s section) read() ([]Record, error) {
 		outs = []*output{s.pairs()}
 	case s.csvAt() >= 0:
 		outs, err = s.csv(s.csvAt())
-	case row < 0 && s.args != nil && len(s.complaints()) == 0:
+	case row < 0 && !bannerLine.MatchString(s.banner) && len(s.complaints()) == 0:
 		return nil, nil // a command without output
 	case row < 0 && len(s.complaints()) == 0:
 		err = s.fail(-1, "nothing was measured after this line; wanted %s", wantedNetperf)
@@ -176,8 +227,7 @@ func (s section) numberFollows(i int) bool {
 	if i+1 >= len(s.lines) {
 		return false
 	}
-	_, err := strconv.ParseFloat(strings.TrimSpace(s.lines[i+1]), 64)
-	return err == nil
+	return isNumber(s.lines[i+1])
 }
 
 // csvRow splits a line of CSV into cells.
@@ -188,20 +238,22 @@ func csvRow(line string) ([]string, error) {
 	return r.Read()
 }
 
-// csv reads the output of -o: names in line i, then a line of values for each test.
+// csv reads the output of -o: names in line i, then a line of values for each test. Other lines, such as a prompt, are
+// no values.
 func (s section) csv(i int) ([]*output, error) {
 	names, err := csvRow(s.lines[i])
 	if err != nil {
 		return nil, s.fail(i, "%w; wanted the names of -o", err)
 	}
 	var outs []*output
+	wrong := -1 // the first line that is no row of values
 	for at := i + 1; at < len(s.lines); at++ {
-		if strings.TrimSpace(s.lines[at]) == "" {
-			continue
-		}
 		cells, err := csvRow(s.lines[at])
-		if err != nil || len(cells) != len(names) {
-			return nil, s.fail(at, "it has %d values for %d names; wanted the values of -o", len(cells), len(names))
+		if err != nil || len(cells) != len(names) || !slices.ContainsFunc(cells, isNumber) {
+			if wrong < 0 && strings.TrimSpace(s.lines[at]) != "" {
+				wrong = at
+			}
+			continue
 		}
 		o := s.newOutput(at)
 		for j, name := range names {
@@ -211,20 +263,55 @@ func (s section) csv(i int) ([]*output, error) {
 		}
 		outs = append(outs, o)
 	}
-	if len(outs) == 0 {
-		return nil, s.fail(i, "no values follow the names of -o")
+	switch {
+	case len(outs) > 0:
+		return outs, nil
+	case wrong >= 0:
+		cells, _ := csvRow(s.lines[wrong])
+		return nil, s.fail(wrong, "it has %d values for %d names; wanted the values of -o", len(cells), len(names))
 	}
-	return outs, nil
+	return nil, s.fail(i, "no values follow the names of -o")
+}
+
+// isNumber reports whether a text is a number.
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return err == nil
+}
+
+// unread returns the rows of figures of the section that no record has.
+func (s section) unread(records []Record) (list []Unread) {
+	if first := s.firstRow(); first >= 0 && !s.hasPairs() && s.csvAt() < 0 {
+		for _, i := range s.rowsLike(first)[count(records):] {
+			list = append(list, Unread{s.lineOf(i), "a row of a test that is not read"})
+		}
+	}
+	return list
+}
+
+// rowsLike returns the indices of the rows from the first one on that have as many numbers: with -P 0 netperf prints no
+// header between the results of several tests. A receiver's row below a sender's is none of them.
+func (s section) rowsLike(first int) []int {
+	n := len(strings.Fields(s.lines[first]))
+	rows := []int{first}
+	for i := first + 1; i < len(s.lines); i++ {
+		fields := strings.Fields(s.lines[i])
+		switch {
+		case len(fields) == n && !slices.ContainsFunc(fields, func(f string) bool { return !isNumber(f) }):
+			rows = append(rows, i)
+		case len(fields) > 0 && !s.udpStream():
+			return rows // other tables follow
+		}
+	}
+	return rows
 }
 
 // firstRow returns the index of the first line that begins with a number, interim results excepted; -1 if there is
 // none.
 func (s section) firstRow() int {
 	for i, line := range s.lines {
-		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "Interim") {
-			if _, err := strconv.ParseFloat(fields[0], 64); err == nil {
-				return i
-			}
+		if fields := strings.Fields(line); len(fields) > 0 && isNumber(fields[0]) {
+			return i
 		}
 	}
 	return -1
@@ -287,23 +374,28 @@ func (s section) complaints() []result.Warning {
 }
 
 // classic reads the tables of TCP_STREAM, UDP_STREAM, TCP_RR and similar tests.
-func (s section) classic(row int) ([]*output, error) {
-	fields := strings.Fields(s.lines[row])
-	o := s.newOutput(row)
-	names, err := s.classicNames(row, len(fields))
+func (s section) classic(first int) ([]*output, error) {
+	names, err := s.classicNames(first, len(strings.Fields(s.lines[first])))
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range names {
-		o.values[name] = fields[i]
-	}
-	if strings.HasPrefix(s.kind, "UDP") && s.bannerIsStream() {
-		if err := o.readReceiver(); err != nil {
-			return nil, err
+	var outs []*output
+	for _, row := range s.rowsLike(first) {
+		o := s.newOutput(row)
+		for i, field := range strings.Fields(s.lines[row]) {
+			o.values[names[i]] = field
 		}
+		if s.udpStream() {
+			if err := o.readReceiver(); err != nil {
+				return nil, err
+			}
+		}
+		outs = append(outs, o)
 	}
-	o.readRoundTrip()
-	return []*output{o}, nil
+	if len(outs) == 1 {
+		outs[0].readRoundTrip()
+	}
+	return outs, nil
 }
 
 // classicNames returns the selectors of a row with this number of fields.
@@ -311,8 +403,11 @@ func (s section) classicNames(row, fields int) ([]string, error) {
 	var names, cost []string
 	units := s.unitsAbove(row)
 	switch {
-	case s.findWord("TRANS.") >= 0:
+	case s.findWord("TRANS.") >= 0, s.findWord("REQUEST") >= 0 && !s.bannerIsStream():
 		names = []string{"LSS_SIZE", "LSR_SIZE", "REQUEST_SIZE", "RESPONSE_SIZE", "ELAPSED_TIME", "TRANSACTION_RATE"}
+		if s.findWord("TRANS.") < 0 {
+			names[5] = "THROUGHPUT" // in the unit of -f
+		}
 		cost = []string{"LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL", "LOCAL_SD", "REMOTE_SD"}
 	case strings.HasPrefix(s.kind, "UDP"):
 		names = []string{"LSS_SIZE", "LOCAL_SEND_SIZE", "ELAPSED_TIME",
@@ -348,7 +443,7 @@ func (o *output) readReceiver() error {
 	return nil
 }
 
-// readRoundTrip reads the latency in µs that -v 2 adds to a request/response test.
+// readRoundTrip reads the latency in µs and the rate that -v 2 adds to a request/response test.
 func (o *output) readRoundTrip() {
 	at := o.findWord("ROUNDTRIP")
 	if at < o.row || at+3 >= len(o.lines) {
@@ -356,6 +451,7 @@ func (o *output) readRoundTrip() {
 	}
 	if fields := strings.Fields(o.lines[at+3]); len(fields) >= 6 {
 		o.values["RT_LATENCY"] = fields[4]
+		o.values["TRANSACTION_RATE"] = cmp.Or(o.values["TRANSACTION_RATE"], fields[5])
 	}
 }
 
@@ -375,11 +471,14 @@ var oneWay = regexp.MustCompile(`STREAM|MAERTS|SENDFILE|UNIDIRECTIONAL SEND|UDP 
 // bannerIsStream reports whether the banner names a test in one direction.
 func (s section) bannerIsStream() bool { return oneWay.MatchString(s.kind) }
 
+// udpStream reports whether the banner names a test of datagrams in one direction.
+func (s section) udpStream() bool { return strings.HasPrefix(s.kind, "UDP") && s.bannerIsStream() }
+
 // record converts the output to a record.
 func (o *output) record() (Record, error) {
 	stream := o.isStream()
 	r := Record{Workload: o.workload(stream), Tool: "netperf", Place: fmt.Sprintf("line %d", o.line),
-		Text: []byte(strings.Join(append([]string{o.banner}, o.lines...), "\n") + "\n")}
+		Text: o.text()}
 	r.Window = max(o.get("ELAPSED_TIME"), 0)
 	r.Values, r.Facts = o.measured(stream, r.Window), o.facts(stream)
 	complaints := o.complaints()

@@ -28,11 +28,14 @@ func TestRecords(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				records, err := f.Read(filepath.Base(file), data)
+				read, err := f.Read(filepath.Base(file), data)
 				if err != nil {
 					fmt.Fprintf(&got, "error: %v\n", err)
 				}
-				for _, r := range records {
+				for _, u := range read.Unread {
+					fmt.Fprintf(&got, "unread: line %d (%s)\n", u.Line, u.Why)
+				}
+				for _, r := range read.Records {
 					describe(&got, r)
 				}
 			}

@@ -107,7 +107,7 @@ func (o *output) get(key string) float64 {
 	return v
 }
 
-// throughput adds the rate of bytes, in the unit chosen by -f, or of transactions.
+// throughput adds the rate of bytes, in the unit chosen by -f, or of transactions, whose bytes go both ways.
 func (o *output) throughput(v *values, stream bool) {
 	transactions, rate, units := o.get("TRANSACTION_RATE"), o.get("THROUGHPUT"), o.unitText()
 	if transactions >= 0 && !stream {
@@ -117,8 +117,11 @@ func (o *output) throughput(v *values, stream bool) {
 		return
 	}
 	factor, u := netperfUnit(units)
+	request, response := o.get("REQUEST_SIZE"), o.get("RESPONSE_SIZE")
 	switch {
-	case u == unit.BitPerSecond:
+	case u == unit.BitPerSecond && transactions < 0 && request > 0 && response > 0 && !stream:
+		v.add(metric.Rate, rate*factor/8/(request+response))
+	case u == unit.BitPerSecond && (stream || transactions < 0):
 		v.add(metric.Throughput, rate*factor)
 	case u == unit.PerSecond && transactions < 0:
 		v.add(metric.Rate, rate)
@@ -145,9 +148,30 @@ func (o *output) datagrams(v *values, window float64) {
 // unitWord matches the unit of a rate among the units of a classic table.
 var unitWord = regexp.MustCompile(`(10\^\d+ ?bits|[KMG]?Bytes|Trans|Tran)/s(?:ec)?\b|per sec`)
 
-// unitText returns the unit of THROUGHPUT: that of its selector, else the one above the number in a classic table.
+// unitText returns the unit of THROUGHPUT: that of its selector, else the one above the number in a classic table, else
+// that of the command. Without -f netperf counts transactions, or 10^6 bits of a stream; whether a stream had an -f is
+// known from the command alone.
 func (o *output) unitText() string {
-	return cmp.Or(o.values["THROUGHPUT_UNITS"], unitWord.FindString(o.unitsAbove(o.row)))
+	if text := cmp.Or(o.values["THROUGHPUT_UNITS"], unitWord.FindString(o.unitsAbove(o.row))); text != "" {
+		return text
+	}
+	switch letter := option(o.args, "-f"); {
+	case letter != "":
+		return netperfLetters[letter]
+	case o.kind == "" || strings.HasPrefix(o.kind, "OMNI"):
+		return ""
+	case !o.bannerIsStream():
+		return "Trans/s"
+	case o.args != nil:
+		return "10^6bits/s"
+	}
+	return ""
+}
+
+// netperfLetters maps the letters of -f to units.
+var netperfLetters = map[string]string{
+	"g": "10^9bits/s", "m": "10^6bits/s", "k": "10^3bits/s", "G": "GBytes/s", "M": "MBytes/s", "K": "KBytes/s",
+	"B": "Bytes/s", "x": "Trans/s",
 }
 
 // netperfUnit returns the factor to the base unit, and that unit, which is empty for an unknown text. netperf's K, M
@@ -274,7 +298,11 @@ func (o *output) workload(stream bool) string {
 		name = network.Name(w)
 	}
 	if burst := o.inFlight(); burst > 0 && !stream {
-		name += "-burst" + strconv.Itoa(burst)
+		kind, rest, _ := strings.Cut(name, ":")
+		name = kind + "-burst" + strconv.Itoa(burst)
+		if rest != "" {
+			name += ":" + rest
+		}
 	}
 	return name
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,18 +14,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-const wantedVault = "the JSON of vault-benchmark with report_mode=json, or of vegeta report -type=json"
+const wantedVault = "the JSON of vault-benchmark run with report_mode = \"json\", or of vegeta report -type=json"
 
 // attack is vegeta's report of a test, which vault-benchmark prints for each of its tests. Times are in ns.
 type attack struct {
-	Latencies *struct {
-		Mean float64 `json:"mean"`
-		P50  float64 `json:"50th"`
-		P90  float64 `json:"90th"`
-		P95  float64 `json:"95th"`
-		P99  float64 `json:"99th"`
-		Max  float64 `json:"max"`
-		Min  float64 `json:"min"`
+	Latencies *struct { // nil: not among those that this version of vegeta prints
+		Mean *float64 `json:"mean"`
+		P50  *float64 `json:"50th"`
+		P90  *float64 `json:"90th"`
+		P95  *float64 `json:"95th"`
+		P99  *float64 `json:"99th"`
+		Max  *float64 `json:"max"`
+		Min  *float64 `json:"min"`
 	} `json:"latencies"`
 	In struct {
 		Total float64 `json:"total"`
@@ -84,7 +85,7 @@ func vaultRecords(d document) ([]Record, error) {
 		}
 		var a attack
 		if err := json.Unmarshal(parts[name], &a); err != nil {
-			return nil, d.fail(prefix+name, "%v; wanted %s", err, wantedVault)
+			return nil, d.partError(prefix+name, err)
 		}
 		if a.Latencies == nil {
 			continue
@@ -101,7 +102,19 @@ func vaultRecords(d document) ([]Record, error) {
 			{Name: "address", Value: orUnknown(address)}, {Name: "workers", Value: result.Unknown}}
 		records = append(records, r)
 	}
+	for i := range records {
+		records[i].Shares = len(records) > 1 && records[i].Workload != "vault/"+whole
+	}
 	return records, nil
+}
+
+// partError returns an error about a test that cannot be decoded.
+func (d document) partError(path string, err error) error {
+	var typed *json.UnmarshalTypeError
+	if !errors.As(err, &typed) {
+		return d.fail(path, "it is no report of a test; wanted %s", wantedVault)
+	}
+	return d.fail(path, "%s; wanted %s", mistyped(typed, "it"), wantedVault)
 }
 
 func (a attack) record() Record {
@@ -110,18 +123,20 @@ func (a attack) record() Record {
 		r.Window = seconds
 	}
 	var v values
-	v.add(metric.Rate, a.Throughput)
+	v.add(metric.Rate, a.Throughput*a.succeeded())
 	v.add(metric.Offered, a.Rate)
 	if a.Requests > 0 {
 		for _, l := range []struct {
 			metric string
-			ns     float64
+			ns     *float64
 		}{
 			{metric.Mean, a.Latencies.Mean}, {metric.P50, a.Latencies.P50}, {metric.P90, a.Latencies.P90},
 			{metric.P95, a.Latencies.P95}, {metric.P99, a.Latencies.P99}, {metric.Max, a.Latencies.Max},
 			{metric.Min, a.Latencies.Min},
 		} {
-			v.add(l.metric, l.ns/1e9)
+			if l.ns != nil {
+				v.add(l.metric, *l.ns/1e9)
+			}
 		}
 	} else {
 		r.Invalid = append(r.Invalid, result.Warning{Code: result.NothingDone, Text: "no request was made"})
@@ -136,11 +151,17 @@ func (a attack) record() Record {
 	return r
 }
 
-// outcomes adds the fraction of failures and of each class of status codes, such as 2xx; class 0 had no answer. The
-// tool's errors become warnings.
-func (a attack) outcomes(r *Record, v *values) {
-	var classes [10]float64
-	var sum float64
+// succeeded returns the fraction with a 2xx response of what vegeta counts as success, which redirections are, too.
+func (a attack) succeeded() float64 {
+	classes, _ := a.classes()
+	if both := classes[2] + classes[3]; both > 0 {
+		return classes[2] / both
+	}
+	return 1
+}
+
+// classes returns how many requests had status codes of each class, such as 2xx, and of all. Class 0 had no answer.
+func (a attack) classes() (classes [10]float64, sum float64) {
 	for code, n := range a.Statuses {
 		c, err := strconv.Atoi(code)
 		if err != nil || c < 0 || c > 999 || !(n >= 0 && usable(n)) {
@@ -149,6 +170,12 @@ func (a attack) outcomes(r *Record, v *values) {
 		classes[c/100] += n
 		sum += n
 	}
+	return classes, sum
+}
+
+// outcomes adds the fraction of failures and of each class of status codes. The tool's errors become warnings.
+func (a attack) outcomes(r *Record, v *values) {
+	classes, sum := a.classes()
 	if sum == 0 {
 		if a.Success != nil {
 			v.add(metric.Failed, 1-*a.Success)

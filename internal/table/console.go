@@ -18,26 +18,34 @@ func (r *reader) readConsole() int {
 	for end < len(r.lines) && !isFence(r.line(end)) {
 		end++
 	}
-	block := make([]string, 0, end-r.at)
-	for i := r.at + 1; i < end; i++ {
+	if !r.readOutputs(r.at+1, end) {
+		return 0
+	}
+	return end - r.at - 1
+}
+
+// readOutputs reads output of iperf3 and netperf in lines, from 0, up to another one. It reports whether there is any.
+func (r *reader) readOutputs(from, to int) bool {
+	block := make([]string, 0, to-from)
+	for i := from; i < to; i++ {
 		block = append(block, r.line(i))
 	}
-	found, errs := importer.Console(r.name, block, r.at+2)
+	found, errs := importer.Console(r.name, block, from+1)
 	for _, err := range errs {
 		r.doc.Warnings = append(r.doc.Warnings, err.Error())
 	}
 	if len(found) == 0 {
-		return 0
+		return false
 	}
 	r.doc.Tables++
 	if r.cells += len(found); r.cells > maxCells {
-		r.over = r.at + 1
-		return len(block)
+		r.over = from
+		return true
 	}
 	for _, p := range found {
 		r.outputs = append(r.outputs, output{p, r.headings})
 	}
-	return len(block)
+	return true
 }
 
 // An output is a test in a block of code.

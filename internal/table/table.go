@@ -18,6 +18,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -73,8 +74,11 @@ func Read(name string, data []byte, families family.List) (*Document, error) {
 		return nil, fmt.Errorf("%s:%d: %w: the tables up to here have more than %d cells", name, b.over, ErrFormat, maxCells)
 	}
 	if b.figures == 0 && len(b.doc.Runs) == 0 {
+		if hint := importer.Hint(name, data); hint != "" {
+			return nil, fmt.Errorf("%s: %w: %s", name, ErrFormat, hint)
+		}
 		return nil, fmt.Errorf("%s: %w: wanted CSV with a header, a Markdown table, lines of a label and its numbers, or "+
-			"output of iperf3 or netperf in a block of code", name, ErrFormat)
+			"output of iperf3 or netperf", name, ErrFormat)
 	}
 	return b.document(), nil
 }

@@ -28,6 +28,9 @@ type reader struct {
 func (b *builder) readText(lines []string) {
 	r := &reader{builder: b, lines: lines}
 	r.readGlobals()
+	if !r.code {
+		r.readOutputs(0, len(r.lines)) // the whole text may be such output
+	}
 	for r.at < len(r.lines) {
 		r.at += max(r.readNext(), 1)
 	}

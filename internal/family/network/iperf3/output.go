@@ -30,6 +30,8 @@ type output struct {
 			Size     float64 `json:"blksize"`
 			Omit     float64 `json:"omit"`     // seconds
 			Duration float64 `json:"duration"` // seconds
+			Bytes    float64 `json:"bytes"`    // to send, if not for a time
+			Blocks   float64 `json:"blocks"`
 			Reverse  float64 `json:"reverse"`
 			Rate     float64 `json:"target_bitrate"`
 			GSO      float64 `json:"gso"` // since 3.21

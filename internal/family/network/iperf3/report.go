@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,10 +18,13 @@ import (
 
 // A Report is a test according to the output of one side.
 type Report struct {
-	Protocol string       // TCP, UDP or SCTP, as iperf3 writes it
-	Workload netload.Spec // of a TCP or UDP test; Rate is the sum over all flows, 0 if unpaced
-	Start    time.Time    // zero: unknown
-	Host     string       // machine that wrote it, as printed by uname; empty: unknown
+	Protocol string // TCP, UDP or SCTP, as iperf3 writes it
+	// Workload describes a TCP or UDP test. A pace is the sum over all flows: a Rate, or a BitRate where the size of a
+	// datagram is that of the path.
+	Workload netload.Spec
+	Amount   string    // "bytes=10240" or "blocks=10" of a test of a fixed amount (-n, -k); empty: of a time
+	Start    time.Time // zero: unknown
+	Host     string    // machine that wrote it, as printed by uname; empty: unknown
 	result.Measurement
 }
 
@@ -35,7 +39,8 @@ func ReadReport(text []byte) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Protocol: own.Start.TestStart.Protocol, Workload: own.workload(), Host: own.Start.System}
+	r := Report{Protocol: own.Start.TestStart.Protocol, Workload: own.workload(), Amount: own.amount(),
+		Host: own.Start.System}
 	if s := own.Start.Timestamp.Seconds; s > 0 && s < maxEpoch {
 		r.Start = time.Unix(int64(s), 0).UTC()
 	}
@@ -70,10 +75,33 @@ func (o output) workload() netload.Spec {
 	w.Offload = t.GSO != 0 || t.GRO != 0
 	rate := cmp.Or(t.Rate, o.Start.Rate) // start.target_bitrate before 3.13
 	if rate > 0 && rate < 1e18 && w.Size > 0 {
-		// -b is the rate of each flow.
-		w.Kind, w.Rate = netload.UDPStream, Datagrams(rate*float64(max(w.Flows, 1)), w.Size)
+		w.Kind, rate = netload.UDPStream, rate*float64(max(w.Flows, 1)) // -b is the rate of each flow
+		if SizeOfPath(w.Size) {
+			w.BitRate = rate
+		} else {
+			w.Rate = Datagrams(rate, w.Size)
+		}
 	}
 	return w
+}
+
+// amount returns the amount of a test that was not for a time; empty if it was.
+func (o output) amount() string {
+	switch t := o.Start.TestStart; {
+	case t.Bytes > 0:
+		return "bytes=" + strconv.FormatFloat(t.Bytes, 'f', -1, 64)
+	case t.Blocks > 0:
+		return "blocks=" + strconv.FormatFloat(t.Blocks, 'f', -1, 64)
+	}
+	return ""
+}
+
+// SizeOfPath reports whether the size of a datagram, in bytes, is one that follows from the MTU of the path: iperf3
+// without -l takes the segment size of its TCP connection, which is the MTU less 52 bytes of headers (72 with IPv6), or
+// else 1460. MTUs are whole tens (1450, 8950), or one more on AWS (9001); 1472 fills a datagram of 1500 bytes. A power of
+// two is somebody's choice.
+func SizeOfPath(size int) bool {
+	return size == 1460 || size == 1472 || size >= 1280-72 && (size+52)%10 <= 1 && size&(size-1) != 0
 }
 
 // Datagrams returns how many datagrams per second, of size bytes each, make a rate in bit/s; 0 for 0. It is rounded to

@@ -129,8 +129,8 @@ func (m *measurement) sums(prefix string, sides []Side) {
 func (m *measurement) syncs(jobs []Job) {
 	var list []Latency
 	for _, j := range jobs {
-		if j.Sync.Latency.N > 0 {
-			list = append(list, j.Sync.Latency)
+		if l := j.Sync.Latency.of(j.Sync.Total); l.N > 0 || l.Mean > 0 {
+			list = append(list, l)
 		}
 	}
 	bins := merged(list)
@@ -145,8 +145,11 @@ func (m *measurement) syncs(jobs []Job) {
 // latencies adds a distribution and its histogram.
 func (m *measurement) latencies(part string, l Latency, bins *hdrhistogram.Histogram) {
 	d, names := newDistribution(l, bins), latencies
-	if d.N <= 0 && d.Latency.Mean <= 0 {
+	switch {
+	case d.N <= 0 && d.Latency.Mean <= 0:
 		names = percentiles
+	case d.N <= 0: // their number is not known
+		names = slices.DeleteFunc(slices.Clone(latencies), func(name string) bool { return name == metric.Operations })
 	}
 	m.Latencies(part, d, names...)
 	if bins == nil {

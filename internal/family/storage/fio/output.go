@@ -36,6 +36,7 @@ type Job struct {
 	Trim    Side              `json:"trim"`
 	Sync    struct {
 		Latency Latency `json:"lat_ns"`
+		Total   float64 `json:"total_ios"`
 	} `json:"sync"`
 	User   float64 `json:"usr_cpu"` // per cent of a CPU, per process or thread
 	System float64 `json:"sys_cpu"`
@@ -76,9 +77,18 @@ func (s Side) moved() bool { return s.Bytes > 0 || s.Total > 0 || s.Rate > 0 }
 // latency returns the latency of whole operations if its distribution is known, else that of completion.
 func (s Side) latency() Latency {
 	if len(s.Whole.Bins) > 0 || len(s.Whole.Percentiles) > 0 {
-		return s.Whole
+		return s.Whole.of(s.Total)
 	}
-	return s.Completion
+	return s.Completion.of(s.Total)
+}
+
+// of returns the latency of a number of operations, if fio does not state it: versions before 3.15 have no N. Latencies
+// that were not measured have no mean either.
+func (l Latency) of(operations float64) Latency {
+	if l.N == 0 && l.Mean > 0 {
+		l.N = operations
+	}
+	return l
 }
 
 // Option returns the value of an option of a job under one of its names; "" if it was not set.
