@@ -296,10 +296,11 @@ func (s section) rowsLike(first int) []int {
 	rows := []int{first}
 	for i := first + 1; i < len(s.lines); i++ {
 		fields := strings.Fields(s.lines[i])
+		numbers := !slices.ContainsFunc(fields, func(f string) bool { return !isNumber(f) })
 		switch {
-		case len(fields) == n && !slices.ContainsFunc(fields, func(f string) bool { return !isNumber(f) }):
+		case numbers && len(fields) == n:
 			rows = append(rows, i)
-		case len(fields) > 0 && !s.udpStream():
+		case len(fields) > 0 && !(numbers && s.udpStream()):
 			return rows // other tables follow
 		}
 	}

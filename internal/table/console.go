@@ -31,6 +31,9 @@ func (r *reader) readOutputs(from, to int) bool {
 		block = append(block, r.line(i))
 	}
 	found, errs := importer.Console(r.name, block, from+1)
+	if len(found) == 0 && !r.inCode {
+		return false // errors may be about sentences
+	}
 	for _, err := range errs {
 		r.doc.Warnings = append(r.doc.Warnings, err.Error())
 	}
