@@ -127,3 +127,17 @@ func TestUnpacedReportHasNoRate(t *testing.T) {
 		t.Errorf("%+v, error %v", report, err)
 	}
 }
+
+// TestSizeOfPath tells sizes that iperf3 takes from the MTU from those that people choose.
+func TestSizeOfPath(t *testing.T) {
+	for _, size := range []int{1448, 1398, 1408, 1368, 1460, 1472, 8948, 8898, 8949, 8899} {
+		if !SizeOfPath(size) {
+			t.Errorf("%d is of a path", size)
+		}
+	}
+	for _, size := range []int{0, 16, 64, 512, 1000, 1024, 1200, 1300, 1400, 1450, 1470, 1500, 2048, 8192, 8900, 32768, 65507} {
+		if SizeOfPath(size) {
+			t.Errorf("%d is a choice", size)
+		}
+	}
+}
