@@ -48,7 +48,8 @@ func documents(name string, data []byte, wanted string) ([]document, error) {
 		at = nextObject(data, end)
 	}
 	if len(all) == 0 {
-		return nil, formatError(name, 1, "it begins with %q, and no line with a JSON object; wanted %s", excerpt(first), wanted)
+		return nil, formatError(name, 1, "it begins with %q, and no line with a JSON object; wanted %s",
+			excerpt(first), wanted)
 	}
 	return all, nil
 }
@@ -127,8 +128,8 @@ func (d document) decode(v any, wanted string) error {
 	return d.syntaxError(d.text, err, wanted)
 }
 
-// mistyped says which value has the wrong type, and which it should have, in the words of JSON. whole is the name of the
-// outermost value.
+// mistyped says which value has the wrong type, and which it should have, in the words of JSON. whole is the name of
+// the outermost value.
 func mistyped(err *json.UnmarshalTypeError, whole string) string {
 	found := err.Value
 	if kind, _, _ := strings.Cut(found, " "); kind == "array" {

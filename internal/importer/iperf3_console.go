@@ -48,9 +48,9 @@ type flowSummary struct {
 	derived          bool // what arrived is computed from what was sent and lost
 }
 
-// parseSummary parses a summary. It returns none for other lines and for impossible numbers, and two for a line of iperf
-// 3.0 and 3.1 about datagrams: it says without a word for a side what was sent, and how much of it was lost. both tells
-// that the line is such a one.
+// parseSummary parses a summary. It returns none for other lines and for impossible numbers, and two for a line of
+// iperf 3.0 and 3.1 about datagrams: it says without a word for a side what was sent, and how much of it was lost. both
+// tells that the line is such a one.
 func parseSummary(line string, both bool) []flowSummary {
 	m := flowRow.FindStringSubmatch(line)
 	if m == nil {
@@ -151,8 +151,8 @@ var (
 	interruptLine  = regexp.MustCompile(`\biperf3: (interrupt - the client has terminated.*)`)
 )
 
-// iperf3Tests splits a text into tests: at commands, at new connections, and where the summary of the same flow repeats.
-// It also returns the lines with a rate that belong to no test. first is the number of the first line.
+// iperf3Tests splits a text into tests: at commands, at new connections, and where the summary of the same flow
+// repeats. It also returns the lines with a rate that belong to no test. first is the number of the first line.
 func iperf3Tests(lines []string, first int) (all []iperf3Test, unread []Unread) {
 	var t iperf3Test
 	inServerOutput := false
@@ -428,8 +428,8 @@ func (t iperf3Test) directionOf() netload.Direction {
 	return netload.Forward
 }
 
-// countFlows returns the number of flows: that of the command, or of the flows with summaries. It is unknown if there are
-// only sums.
+// countFlows returns the number of flows: that of the command, or of the flows with summaries. It is unknown if there
+// are only sums.
 func (t iperf3Test) countFlows() (n int, unknown bool) {
 	n, _ = strconv.Atoi(option(t.args, "-P", "--parallel"))
 	given := n > 0

@@ -135,7 +135,8 @@ func TestSizeOfPath(t *testing.T) {
 			t.Errorf("%d is of a path", size)
 		}
 	}
-	for _, size := range []int{0, 16, 64, 512, 1000, 1024, 1200, 1300, 1400, 1450, 1470, 1500, 2048, 8192, 8900, 32768, 65507} {
+	for _, size := range []int{0, 16, 64, 512, 1000, 1024, 1200, 1300, 1400, 1450, 1470, 1500, 2048, 8192, 8900, 32768,
+		65507} {
 		if SizeOfPath(size) {
 			t.Errorf("%d is a choice", size)
 		}
