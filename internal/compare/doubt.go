@@ -29,7 +29,7 @@ func (t *runTable) addDoubts(r *Row, s sides) {
 		r.warn(Warning{Code: NoPairedRuns, Metrics: []string{r.Metric}})
 	case len(s.blocks) == 1:
 		r.warn(Warning{Code: OneRun})
-	case few.Count < few.Of:
+	case few.Count < few.Of && s.awaited == 0:
 		r.warn(few)
 	}
 	t.warnEnd(r)

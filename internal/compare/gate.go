@@ -375,6 +375,8 @@ func (r Row) reading(s sides, ok bool, alpha, delta float64) reading {
 	case unpaired && few < minUnpaired:
 		return noReading(1-alpha, r.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided",
 			len(s.baseline), len(s.target), minUnpaired)
+	case s.awaited > 0:
+		return noReading(1-alpha, r.Unit, false, "the experiment ended %s", beforeLastBlock(few, s.awaited))
 	case !ratio:
 		return noReading(1-alpha, r.Unit, false,
 			"values of 0 have no ratio, only a limit on the value itself can be decided")
@@ -382,6 +384,12 @@ func (r Row) reading(s sides, ok bool, alpha, delta float64) reading {
 	r.estimate(e, alpha, delta)
 	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit,
 		size: sampleSizeText(few, !unpaired)}
+}
+
+// beforeLastBlock describes the end of an experiment with a fixed number of blocks before the last of them.
+func beforeLastBlock(done, planned int) string {
+	return fmt.Sprintf("after %d of %s, before the last of which nothing is decided", done,
+		unit.Plural(planned, "planned block"))
 }
 
 // notMeasuredReason returns why the plan gave up a case on a target, as the end of a sentence.
@@ -414,6 +422,9 @@ func (t *runTable) readMedian(d gateCheck, alpha float64) reading {
 	m, ok := newMedian(v, runs, level)
 	if !ok {
 		return noReading(level, v.Unit, true, "its runs disagree on its unit or have no usable value")
+	}
+	if planned := t.e.Design; t.look != nil && len(planned.Looks) == 0 && !t.hasAllBlocks(d.rc.Name, d.target.Name) {
+		return noReading(level, v.Unit, false, "the experiment ended %s", beforeLastBlock(len(runs), planned.Blocks))
 	}
 	values, _ := ownValues(d.metric, runs)
 	return reading{estimate: float64(m.Median), ci: m.CI, level: level, unit: v.Unit, size: unit.Plural(m.Runs, "run"),

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // Provisional returns a function that compares the runs of the first done blocks by the metrics of the verdicts, for
-// display while an experiment runs. The cases in going are undecided; their interval is that of an experiment that
-// ended after these blocks, and decides nothing. The other cases have the interval and the verdict of the look at which
-// they stopped. An experiment that cannot be compared has no rows.
+// display while an experiment runs. Rows have the interval of the last look that was reached, and no interval before
+// the first, so that whoever ends the experiment because of what is displayed does not err more often than alpha. The
+// cases in going are undecided; the other cases have the verdict of the look at which they stopped. An experiment that
+// cannot be compared has no rows.
 //
 // The experiment is passed to the function again, as with [Stopping]; the design's looks are computed once.
 func Provisional(e result.Experiment) func(e result.Experiment, done int, runs []result.Run, going []string) []Row {
@@ -49,22 +49,16 @@ func (s interimAnalysis) provisionalRow(rc result.Case, of targetPair, going boo
 	if !ok {
 		return Row{}, false
 	}
-	if !going {
-		if r, judged, _ := s.row(rc, of); judged {
-			return r, true
+	r, judged, _ := s.row(rc, of)
+	if !judged {
+		r = newRow(s.e.Design, rc, v, of)
+		pairs, ok := s.pair(&r, v, a, b)
+		if !ok || len(pairs.baseline) == 0 {
+			return r, false
 		}
+		r.describe(pairs)
 	}
-	open := *s.runTable
-	open.look, open.stoppedAfter, open.lookBlocks = stats.OneLook{}, nil, 0
-	r := newRow(s.e.Design, rc, v, of)
-	pairs, ok := open.pair(&r, v, a, b)
-	if !ok || len(pairs.baseline) == 0 {
-		return r, false
-	}
-	r.describe(pairs)
-	alpha := r.intervalAlpha(s.e.Design, s.primaries)
-	if estimate, ratio := pairs.ratio(alpha); ratio {
-		r.estimate(estimate, alpha, s.e.Design.Delta)
+	if going {
 		r.Verdict, r.Direction = Undecided, None
 	}
 	return r, true

@@ -19,6 +19,7 @@ type sides struct {
 	baseline, target []float64
 	look             stats.Design // design of the looks; nil if the values are not paired
 	unused           int          // pairs after the look, which do not count
+	awaited          int          // planned blocks, if the experiment ended before its single look; otherwise 0
 }
 
 // settle returns s with values made equal that differ only in their last bits.
@@ -35,12 +36,19 @@ func (s sides) firstPairs(n int) sides {
 	return s
 }
 
-// upToLook returns s with the pairs that count for its case, and sets the design. Looks are numbers of pairs, and a
-// case may have fewer pairs than blocks. If the case stopped or is analysed at a look before the last, the first pairs
-// count, up to the last look that there are enough pairs for; below the first look there is no interval. If the case
-// has all planned blocks, or the experiment ended before it was decided, all pairs count, as at a last look.
-func (t *runTable) upToLook(s sides, caseName string) sides {
+// upToLook returns s with the pairs of a case on two or more targets that count, and sets the design. Looks are numbers
+// of pairs, and a case may have fewer pairs than blocks. If the case stopped or is analysed at a look before the last,
+// the first pairs count, up to the last look that there are enough pairs for; below the first look there is no interval.
+// If the case has all planned blocks, or the experiment with looks ended before it was decided, all pairs count, as at a
+// last look. A fixed number of blocks is a single look: before it there is no interval.
+func (t *runTable) upToLook(s sides, caseName string, targets ...string) sides {
 	s.look = t.look
+	if len(t.e.Design.Looks) == 0 {
+		if !t.hasAllBlocks(caseName, targets...) {
+			s.look, s.awaited = stats.PlannedPairs(t.e.Design.Blocks), t.e.Design.Blocks
+		}
+		return s
+	}
 	at := t.lookBlocks
 	if end := t.stoppedAfter[caseName]; end != 0 {
 		at = end
@@ -54,6 +62,21 @@ func (t *runTable) upToLook(s sides, caseName string) sides {
 		return s
 	}
 	return s.firstPairs(reached)
+}
+
+// hasAllBlocks reports whether a case gets no more blocks on these targets: it was measured on each of them in the last
+// planned block, or is given up.
+func (t *runTable) hasAllBlocks(caseName string, targets ...string) bool {
+	last := t.lastAttempt[caseName][t.e.Design.Blocks]
+	all := true
+	for _, name := range targets {
+		if !isMeasured(t.e, caseName, name) {
+			return true
+		}
+		r, measured := last[name]
+		all = all && measured && r.Valid()
+	}
+	return all
 }
 
 // A targetPair is two targets that are compared.
@@ -254,8 +277,9 @@ func (t *runTable) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sid
 	if broken > 0 {
 		r.warn(Warning{Code: BlocksUnusable, Count: broken, Metrics: []string{v.Metric}})
 	}
-	s = t.upToLook(s.settle(), r.Case)
+	s = t.upToLook(s.settle(), r.Case, r.Baseline, r.Target)
 	r.step = stepOf(steps, s.baseline, s.target)
+	r.awaited = s.awaited
 	if s.unused > 0 {
 		r.warn(Warning{Code: PairsPastLook, Count: len(s.blocks), Of: len(s.blocks) + s.unused})
 	}
@@ -282,7 +306,7 @@ func (r *Row) fill(s sides, alpha, delta float64) {
 	r.Spread = Number(e.Spread)
 	r.decidePrimary(delta)
 	r.equivalenceP = equivalenceP(logs, e.Shift, delta, s.look)
-	if v, _ := r.decide(delta); v == Undecided && r.step <= delta {
+	if v, _ := r.decide(delta); v == Undecided && r.step <= delta && s.awaited == 0 {
 		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(delta), alpha, s.look)
 	}
 	if e.Spread > 0.1 {

@@ -54,8 +54,11 @@ func sentence(r Row, paired bool, delta float64) string {
 func verdictWords(r Row, paired bool, delta float64) string {
 	subject := fmt.Sprintf("%s: %s %s", r.Target, r.Case, r.Metric)
 	against := fmt.Sprintf("%s against %s: undecided", subject, r.Baseline)
-	if r.atLastLook {
+	switch {
+	case r.atLastLook:
 		against += " at the last look"
+	case r.awaited > 0:
+		against += fmt.Sprintf(" after %d of %s", r.Blocks, unit.Plural(r.awaited, "planned block"))
 	}
 	switch {
 	case r.Blocks == 0:

@@ -81,7 +81,7 @@ func (t *runTable) slope(rc result.Case, l ladder, primaries int) (s Slope, ok b
 	for i, of := range values {
 		lines[i], bends[i] = s.Per*gradient(l.Numbers, of), bend(l.Numbers, of)
 	}
-	seen := t.upToLook(sides{blocks: make([]int, len(lines)), baseline: bends, target: lines}, rc.Name)
+	seen := t.upToLook(sides{blocks: make([]int, len(lines)), baseline: bends, target: lines}, rc.Name, l.Targets...)
 	values = values[:len(seen.target)]
 	for i, name := range l.Targets {
 		of := make([]float64, len(values))

@@ -303,3 +303,17 @@ func (t *runTable) warnEnd(r *Row) {
 		r.warn(Warning{Code: EndedEarly, Count: ran, Of: t.e.Design.Blocks})
 	}
 }
+
+// interruption returns a warning if the experiment ended before its fixed number of blocks, so that rows are undecided.
+func (t *runTable) interruption(rows []Row) []Warning {
+	done, planned := 0, 0
+	for _, r := range rows {
+		if r.awaited > 0 {
+			done, planned = max(done, r.Blocks), r.awaited
+		}
+	}
+	if planned == 0 {
+		return nil
+	}
+	return []Warning{{Code: BeforeLastBlock, Count: done, Of: planned, Seconds: t.e.Design.Budget}}
+}

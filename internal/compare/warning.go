@@ -129,6 +129,7 @@ const (
 	InTurn             Code = "in-turn"              //
 	OneMachine         Code = "one-machine"          //
 	Imported           Code = "imported"             // Tool
+	BeforeLastBlock    Code = "before-last-block"    // Count, Of: blocks; Seconds: budget, if there is one
 	ExperimentWarns    Code = "experiment-warns"     // Recorded
 	SitesWarn          Code = "sites-warn"           // Counts, Recorded, Varies
 	UnplannedRuns      Code = "unplanned-runs"       // Runs
@@ -169,6 +170,9 @@ func (r *Row) warn(w Warning) { r.Warnings = append(r.Warnings, w) }
 // remark adds the remarks of an estimate to the warnings.
 func (r *Row) remark(e stats.Estimate) {
 	for _, x := range e.Remarks {
+		if r.awaited > 0 && x.Kind == stats.Unbounded {
+			continue // the number of blocks is planned: see BeforeLastBlock
+		}
 		w := Warning{Code: Code(x.Kind), Count: x.Count, Of: x.Of, Needed: x.Needed}
 		switch w.Code {
 		case NeverBounded, Unbounded, UnboundedSamples:

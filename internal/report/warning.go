@@ -56,6 +56,15 @@ var warningTexts = map[compare.Code]func(compare.Warning) string{
 	compare.EndedEarly: func(w compare.Warning) string {
 		return fmt.Sprintf("The experiment was ended after %d of at most %d blocks of this case", w.Count, w.Of)
 	},
+	compare.BeforeLastBlock: func(w compare.Warning) string {
+		how := "was interrupted"
+		if w.Seconds > 0 {
+			how = "with a budget of " + budgetText(w.Seconds) + " ended"
+		}
+		return fmt.Sprintf("The experiment %s after %d of %d planned blocks; with a fixed number of blocks there is no "+
+			"interval and no verdict before the last: ended whenever the interval excludes 0, it would err too often. "+
+			"Continue it with --resume", how, w.Count, w.Of)
+	},
 	compare.StoppedEarly: always("The case stopped early, and what stops early is more often overestimated than not: " +
 		"trust the interval more than the estimate"),
 	compare.LoopsDiffer: func(w compare.Warning) string {

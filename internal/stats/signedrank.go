@@ -89,6 +89,22 @@ func (OneLook) Critical(n int, alpha float64) Critical {
 	return critical(signDistribution(firstRanks(n)), alpha)
 }
 
+// PlannedPairs is the design with a single look after this planned number of pairs, seen before it is reached: with
+// fewer pairs nothing can be rejected. An experiment that may be stopped as soon as an interval excludes 0 would
+// otherwise err far more often than alpha.
+type PlannedPairs int
+
+// Looks returns the planned number of pairs.
+func (p PlannedPairs) Looks() []int { return []int{int(p)} }
+
+// Critical returns the critical value of [OneLook], from the planned number of pairs on.
+func (p PlannedPairs) Critical(n int, alpha float64) Critical {
+	if n < int(p) {
+		return Critical{W: -1}
+	}
+	return OneLook{}.Critical(n, alpha)
+}
+
 // MinPairs returns the smallest number of pairs with which the design can reject anything at alpha, and so with which
 // the interval has finite ends: 1 - log2(alpha), rounded up, for [OneLook]; for a design with looks the first look that
 // can reject. It is 0 if no look, and no number up to 100, is enough.
