@@ -166,9 +166,25 @@ func (d *Durations) Switches(blocks map[string]float64) float64 {
 	}
 	total := 0.0
 	for _, t := range d.e.TargetNames() {
-		total += visits[t] * d.Switch(t)
+		total += visits[t] * d.Switch(t) * (1 + Reinstallations(d.e))
 	}
 	return total
+}
+
+// Reinstallations returns the expected number of switches without a measurement for each visit. Of k targets with a
+// switch, a block begins with the one that the block before ended with in one of k times; then another target is put in
+// place in between, so that blocks share no installation.
+func Reinstallations(e result.Experiment) float64 {
+	switched := 0
+	for _, t := range e.Targets {
+		if t.Switch != nil {
+			switched++
+		}
+	}
+	if switched < 2 {
+		return 0
+	}
+	return 1 / float64(switched*len(e.Targets))
 }
 
 // SitesOf predicts the seconds spent opening and closing the sites of a case in one block on these targets.

@@ -98,13 +98,18 @@ func (d *planText) visits() {
 	if d.Visits == 0 {
 		return
 	}
-	visits, atMost := d.Visits/d.Outline.Blocks, ""
+	visits, atMost, extra := d.Visits/d.Outline.Blocks, "", plan.Reinstallations(d.Experiment)
 	if len(d.Experiment.Design.Looks) > 1 {
 		atMost = "at most "
 	}
 	d.Paragraph("", "", fmt.Sprintf("Each block visits %s in turn, each after its switch, which is taken to last %s: "+
-		"%s%s in all.", unit.Plural(visits, "target"), secondsText(d.Block.Switches/float64(visits)), atMost,
+		"%s%s in all.", unit.Plural(visits, "target"), secondsText(d.Block.Switches/float64(visits)/(1+extra)), atMost,
 		unit.Plural(d.Visits, "visit")))
+	if n := int(math.Round(extra * float64(d.Visits-visits))); n > 0 {
+		d.Paragraph("", "", fmt.Sprintf("Where a block begins with the target that the block before ended with, another "+
+			"target is put in place in between, so that no two blocks share an installation: about %s, which the "+
+			"time counts.", unit.Plural(n, "further installation")))
+	}
 	for _, t := range d.Experiment.Targets {
 		if t.Switch == nil {
 			d.Paragraph("  ", "    ", t.Name+" has no switch: it is measured as the visit before its own leaves it.")

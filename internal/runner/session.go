@@ -33,6 +33,7 @@ type session struct {
 	asleepAtOpen time.Duration   // Clock.Asleep when the sites were opened
 	visitNumber  int             // number of the current visit's switch; 0 unless targets are measured in turn
 	lastSwitched string          // target that was put in place last; empty: none
+	installed    result.Switch   // the last visit whose switch succeeded: its target may still be in place
 	needsRestore bool            // a switch changed the testbed, and nothing has restored it
 	factsKnown   map[string]bool // targets whose facts are recorded
 	retries      int             // attempts in a row that failed because a target was unavailable
@@ -43,10 +44,10 @@ func newSession(c Config) (*session, error) {
 	s := &session{
 		Config: c.withDefaults(), e: c.Experiment, ended: map[string]int{},
 		targets: map[string]targets.Target{}, workloads: map[string]family.Workload{},
-		factsKnown: map[string]bool{},
-		summary:    Summary{Stopped: StopComplete, Invalid: map[string]int{}},
-		durations:  plan.NewDurations(c.Experiment, CaseTimes(c.Experiment, c.Families)),
-		times:      family.TimesOf(c.Experiment.Design),
+		factsKnown: map[string]bool{}, installed: lastInstalled(c.Experiment, c.EarlierSwitches),
+		summary:   Summary{Stopped: StopComplete, Invalid: map[string]int{}},
+		durations: plan.NewDurations(c.Experiment, CaseTimes(c.Experiment, c.Families)),
+		times:     family.TimesOf(c.Experiment.Design),
 	}
 	for _, t := range c.Targets {
 		s.targets[t.Name] = t.Places

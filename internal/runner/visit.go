@@ -46,10 +46,14 @@ func (s *session) measureVisit(ctx context.Context, name string, cases []CaseBlo
 		return errInterrupted
 	}
 	first, on := cases[0], []string{name}
-	if !s.affordable(first.Case, on, s.durations.Switch(name)+s.durations.SitesOf(first.Case.Name, on)) {
+	switching := s.durations.Switch(name)
+	if other := s.displacedBy(name, first.Block); other != "" {
+		switching += s.durations.Switch(other)
+	}
+	if !s.affordable(first.Case, on, switching+s.durations.SitesOf(first.Case.Name, on)) {
 		return errBudget
 	}
-	if err := s.switchTo(ctx, name, first.Block); err != nil {
+	if err := s.install(ctx, name, first.Block); err != nil {
 		return err
 	}
 	return s.measureBlock(ctx, cases, on)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/targets"
 	"github.com/knotmeter/knotmeter/internal/targets/targettest"
 )
@@ -124,6 +127,119 @@ func TestVisitsGolden(t *testing.T) {
 	wantEven(t, "visits", position, 9, blocks, 1.0/3)
 }
 
+// An installation is a target that is put in place in a block, to be measured or only to displace another.
+type installation struct {
+	target   string
+	block    int
+	measured bool
+}
+
+// installations returns the visits of all blocks, and before each that follows one of the same target another target.
+func installations(e result.Experiment) (all []installation) {
+	before := ""
+	for block := 1; block <= e.Design.Blocks; block++ {
+		for _, name := range runner.Visits(e, block) {
+			if name == before {
+				i := slices.IndexFunc(e.Targets, func(t result.Target) bool { return t.Name != name })
+				all = append(all, installation{e.Targets[i].Name, block, false})
+			}
+			all, before = append(all, installation{name, block, true}), name
+		}
+	}
+	return all
+}
+
+// installed returns the names of the targets that are put in place.
+func installed(e result.Experiment) (names []string) {
+	for _, x := range installations(e) {
+		names = append(names, x.target)
+	}
+	return names
+}
+
+// TestNoTwoBlocksShareAnInstallation runs experiments whose switches do nothing if their target is in place, as people
+// write them, and whose installations differ by chance while the targets are equal. Every switch has
+// to install, also the first after a resumption.
+func TestNoTwoBlocksShareAnInstallation(t *testing.T) {
+	b := newTestbed(t, "ab", 10)
+	for _, name := range []string{"a", "b"} {
+		b.target(name).Switch = b.command(fmt.Sprintf(
+			`test "$(cat place)" = %s || { echo %[1]s > place; echo new >> installations; }; echo %[1]s >> log`, name))
+	}
+	interrupted := false
+	ctx, cancel := context.WithCancel(t.Context())
+	b.config.Events = func(e runner.Event) {
+		if e.Kind == runner.BlockStarted && e.Block == 6 && !interrupted {
+			interrupted = true
+			cancel()
+		}
+	}
+	b.config.Experiment.Restore = nil // the testbed stays as the interrupted session left it
+	b.run(ctx)
+	b.config.Earlier, b.config.EarlierSites = b.sink.runs, b.sink.sites
+	b.config.EarlierSwitches, b.config.EarlierFacts = b.sink.switches, b.sink.facts
+	b.run(t.Context())
+	b.wantVisits("ab")
+	want := installed(b.config.Experiment)
+	if got := b.log(); !interrupted || len(want) < 22 || !slices.Equal(got, want) {
+		t.Errorf("commands ran for %v, wanted %v", got, want)
+	}
+	if n := len(strings.Fields(b.read("installations"))); n != len(want) {
+		t.Errorf("%d installations for %d switches", n, len(want))
+	}
+}
+
+// TestErrorOfConfigurationsInTurn simulates the error probability of experiments between equal configurations whose
+// installations differ by chance, with the order of their visits: as they are put in place, and as they would be if a
+// switch to the target that is in place did nothing.
+func TestErrorOfConfigurationsInTurn(t *testing.T) {
+	for _, names := range []string{"ab", "abc"} {
+		random := rand.New(rand.NewPCG(24, uint64(len(names))))
+		wrong, shared, of := 0, 0, 4000
+		for seed := range of {
+			e := scheduled(uint64(seed), names, "pod-pod/other/tcp-rr")
+			for i := range e.Targets {
+				e.Targets[i].Switch = &result.Command{}
+			}
+			e.Design.Blocks = 11
+			if differs(e, random, false) {
+				wrong++
+			}
+			if differs(e, random, true) {
+				shared++
+			}
+		}
+		t.Logf("%s: wrong in %.1f %%, in %.1f %% if blocks shared installations", names,
+			100*float64(wrong)/float64(of), 100*float64(shared)/float64(of))
+		if limit := float64(of) * (0.05 + 3*math.Sqrt(0.05*0.95/float64(of))); float64(wrong) > limit {
+			t.Errorf("%s: wrong in %d of %d", names, wrong, of)
+		}
+		if names == "ab" && float64(shared) < 0.08*float64(of) {
+			t.Errorf("shared installations do no harm: wrong in %d of %d", shared, of)
+		}
+	}
+}
+
+// differs simulates an experiment and reports whether the second target is found to be different from the first. With
+// skip, no target is put in place in between.
+func differs(e result.Experiment, random *rand.Rand, skip bool) bool {
+	values, inPlace, effect := map[installation]float64{}, "", 0.0
+	for _, x := range installations(e) {
+		if skip && !x.measured {
+			continue
+		}
+		if x.target != inPlace {
+			inPlace, effect = x.target, random.NormFloat64()
+		}
+		values[x] = effect + 0.05*random.NormFloat64()
+	}
+	var d []float64
+	for block := 1; block <= e.Design.Blocks; block++ {
+		d = append(d, values[installation{"b", block, true}]-values[installation{"a", block, true}])
+	}
+	return stats.Paired(d, 0.05, stats.OneLook{}).Excludes(0)
+}
+
 func TestVisits(t *testing.T) {
 	b := newTestbed(t, "abc", 4)
 	for name, twin := range b.twins {
@@ -134,10 +250,7 @@ func TestVisits(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.wantVisits("abc")
-	var want []string
-	for block := 1; block <= 4; block++ {
-		want = append(want, runner.Visits(b.config.Experiment, block)...)
-	}
+	want, of := installed(b.config.Experiment), installations(b.config.Experiment)
 	if got := b.log(); !slices.Equal(got, append(want, "restored")) || b.place() != "default" {
 		t.Errorf("commands ran for %v, wanted %v; %s is in place", got, want, b.place())
 	}
@@ -147,7 +260,7 @@ func TestVisits(t *testing.T) {
 			if r.Target != "" || r.Block != 0 || r.Output != "put back" {
 				t.Errorf("restored: %+v", r)
 			}
-		case r.Target != want[i] || r.Block != i/3+1 || r.Failed != "" || result.FactOf(r.Facts, "name") != r.Target:
+		case r.Target != want[i] || r.Block != of[i].block || r.Failed != "" || result.FactOf(r.Facts, "name") != r.Target:
 			t.Errorf("switch %d: %+v", i+1, r)
 		}
 	}
@@ -193,7 +306,7 @@ func TestFailedRunInAVisit(t *testing.T) {
 		}
 		b.run(t.Context())
 		b.wantVisits("ab")
-		if n := len(b.log()); n != 2*2+1 {
+		if n := len(b.log()); n != len(installed(b.config.Experiment))+1 {
 			t.Errorf("%v: %d commands: %v", broken, n, b.log())
 		}
 		for _, r := range b.sink.runs {
@@ -410,13 +523,13 @@ func TestReadiness(t *testing.T) {
 	b.target("b").Switch = b.command("echo $PLACE > place")
 	b.run(t.Context())
 	b.wantVisits("ab")
-	var got []string
+	var got []string // of two visits, and of what displaces the other target between the blocks
 	for _, r := range b.sink.switches {
 		if r.Target == "b" {
 			got = append(got, result.FactOf(r.Facts, "settled"))
 		}
 	}
-	if diff := cmp.Diff([]string{"4", "5"}, got); diff != "" || result.FactOf(b.sink.facts["b"], "settled") != "4" {
+	if diff := cmp.Diff([]string{"4", "5", "6"}, got); diff != "" || result.FactOf(b.sink.facts["b"], "settled") != "4" {
 		t.Errorf("%s; recorded %v", diff, b.sink.facts["b"])
 	}
 	b = newTestbed(t, "ab", 1, "pod-pod/other/tcp-rr")
