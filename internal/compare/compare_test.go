@@ -90,7 +90,7 @@ func typical() *world {
 	w.e.NotMeasured = []result.NotMeasured{{Target: "lab:ipsec",
 		Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"}}
 	for b := 1; b <= 11; b++ {
-		drift := 1 + 0.01*float64(b)
+		drift := 1 + 0.01*[]float64{5, 4, 11, 1, 3, 9, 10, 8, 2, 6, 7}[b-1] // of no direction
 		for i, t := range w.e.Targets {
 			factor := []float64{1, 1.074, 1.001}[i] * (1 + noise(3*b+i))
 			r := w.add(b, rr, t.Name, p50(40e-6*drift*factor))

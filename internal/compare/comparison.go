@@ -133,7 +133,9 @@ type Row struct {
 	step         float64 // resolution of the metric as a fraction; 0 if unknown
 	// atLastLook reports whether the case had the maximum number of blocks.
 	atLastLook bool
-	awaited    int // planned blocks, if the experiment ended before them and has no earlier look; otherwise 0
+	// drifts reports whether the runs of an unpaired row rise or fall from run to run, so that it has no verdict.
+	drifts  bool
+	awaited int // planned blocks, if the experiment ended before them and has no earlier look; otherwise 0
 }
 
 // A Group holds the targets of a case in the order of a metric, best first, with letters: targets that share a letter

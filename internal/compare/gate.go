@@ -220,7 +220,7 @@ type reading struct {
 	why string
 	// permanent reports whether more blocks cannot provide an interval.
 	permanent bool
-	// drifts reports whether the runs rise or fall from block to block, which ci does not cover.
+	// drifts reports whether the runs rise or fall from one to the next, which ci does not cover.
 	drifts bool
 }
 
@@ -265,7 +265,7 @@ func (g Gated) openReason(drifts bool) string {
 	case g.Outcome != Open:
 		return ""
 	case drifts:
-		return ", its runs rise or fall from block to block, more than by chance, and the interval does not cover that drift"
+		return ", its runs rise or fall from one to the next, more than by chance, and the interval does not cover that drift"
 	case !g.CI.Bounded():
 		return ", there are too few runs for an interval"
 	}
@@ -383,7 +383,7 @@ func (r Row) reading(s sides, ok bool, alpha, delta float64) reading {
 	}
 	r.estimate(e, alpha, delta)
 	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit,
-		size: sampleSizeText(few, !unpaired)}
+		size: sampleSizeText(few, !unpaired), drifts: unpaired && s.drift()}
 }
 
 // beforeLastBlock describes the end of an experiment with a fixed number of blocks before the last of them.
@@ -402,10 +402,10 @@ func (t *runTable) notMeasuredReason(caseName, target string) string {
 	return ""
 }
 
-// driftAlpha is the level at which runs that rise or fall from block to block count as drift, which the interval of a
-// median does not cover. It is fixed, because a level that shrinks with the number of gates would detect less drift the
-// more gates there are; and 5 % would refuse one steady target in twenty. The test reaches 1 % from six blocks on (2/6!
-// = 0.3 %; with five, 2/5! = 1.7 %), which is also when an interval at 95 % has ends.
+// driftAlpha is the level at which runs that rise or fall from one to the next count as drift, which the intervals of
+// medians and of unpaired comparisons do not cover. It is fixed, because a level that shrinks with the number of gates
+// would detect less drift the more gates there are; and 5 % would refuse one steady target in twenty. The test reaches
+// 1 % from six blocks on (2/6! = 0.3 %; with five, 2/5! = 1.7 %), which is also when an interval at 95 % has ends.
 const driftAlpha = 0.01
 
 // readMedian reads the median over the valid runs on a target. Each look has its share of alpha.

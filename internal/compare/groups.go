@@ -135,10 +135,11 @@ func (t *runTable) estimateRow(r *Row, v result.Value, alpha float64) {
 	}
 }
 
-// judgeUnpaired sets the interval and the p of a row from all runs of its targets, if there are enough.
+// judgeUnpaired sets the interval and the p of a row from all runs of its targets, if there are enough and none drift.
 func (t *runTable) judgeUnpaired(r *Row, v result.Value, alpha float64) {
 	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
-	if e, ratio := s.ratio(alpha); ok && ratio && min(len(s.baseline), len(s.target)) >= minUnpaired {
+	if e, ratio := s.ratio(alpha); ok && ratio && min(len(s.baseline), len(s.target)) >= minUnpaired &&
+		!s.drift() {
 		r.estimate(e, alpha, t.e.Design.Delta)
 		r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, t.e.Design.Delta)
 	}

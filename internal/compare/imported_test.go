@@ -82,8 +82,8 @@ func TestImportedGatesAreUnpaired(t *testing.T) {
 	w.e.Imported = "csv"
 	w.addCase(rr, result.Primary, "p50")
 	for b := 1; b <= 8; b++ {
-		w.add(b, rr, "a", p50(float64(b)))
-		w.add(b, rr, "b", p50(float64(b)*1.001))
+		w.add(b, rr, "a", p50(float64(1+b*5%8)))
+		w.add(b, rr, "b", p50(float64(1+b*5%8)*1.001))
 	}
 	w.e.Gates = []string{rr + " p50 <= +5%"}
 	c := compare(t, w, nil)

@@ -378,7 +378,8 @@ func (s sides) ratio(alpha float64) (e stats.Estimate, ok bool) {
 		return e, false
 	}
 	if s.look == nil {
-		return stats.Unpaired(logarithms(s.baseline), logarithms(s.target), alpha), true
+		e, _ = stats.UnpairedSeries(logarithms(s.baseline), logarithms(s.target), alpha)
+		return e, true
 	}
 	logs, _ := s.logRatios()
 	return stats.Paired(logs, alpha, s.look), true

@@ -78,6 +78,9 @@ func verdictWords(r Row, paired bool, delta float64) string {
 		return fmt.Sprintf("%s is %s %s than %s (%s): different, %s%s.",
 			subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r, delta))
 	}
+	if r.drifts {
+		against += " because the runs rise or fall from run to run"
+	}
 	words := fmt.Sprintf("%s; estimated change %s (%s), where %s matter",
 		against, signed(float64(r.Change)), evidence(r, paired), deltaText(delta))
 	if r.BlocksNeeded > 0 {
@@ -175,7 +178,7 @@ const (
 
 // scope returns the sentence about the targets, machines and times that the results cover. what is its beginning;
 // starts are the start times of all runs.
-func scope(what string, starts []time.Time, primaries int, alpha float64) string {
+func scope(what string, starts []time.Time) string {
 	words := what + ", on the machines and at the time of the measurement"
 	if len(starts) > 0 {
 		first, last := slices.MinFunc(starts, time.Time.Compare), slices.MaxFunc(starts, time.Time.Compare)
@@ -185,12 +188,23 @@ func scope(what string, starts []time.Time, primaries int, alpha float64) string
 		}
 		words += " (" + from + " UTC)"
 	}
-	words += "; other machines and other days need an experiment of their own."
-	if primaries > 0 {
-		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.",
-			stats.Percent(1-alpha))
+	return words + "; other machines and other days need an experiment of their own."
+}
+
+// confidence returns the sentence about the confidence of all primary intervals together; empty if there are none.
+// Unpaired intervals have none where runs drift, and otherwise only as far as nothing but the targets differs.
+func (c Comparison) confidence() string {
+	joint := " The intervals of the primary comparisons hold all together with at least " + stats.Percent(1-c.Alpha) +
+		" confidence"
+	switch {
+	case c.Primaries == 0:
+		return ""
+	case c.Paired:
+		return joint + "."
+	case slices.ContainsFunc(c.Primary(), func(r Row) bool { return r.drifts }):
+		return " Runs drift, so the intervals of the primary comparisons have no confidence to state for all together."
 	}
-	return words
+	return joint + " only if nothing but the targets changed from the runs of one to those of the other."
 }
 
 // scope returns the scope of the table's runs.
@@ -199,7 +213,7 @@ func (t *runTable) scope() string {
 	if len(t.e.Targets) == 1 {
 		what = numbersHold
 	}
-	return scope(what, t.startTimes(), t.primaries(), t.e.Design.Alpha)
+	return scope(what, t.startTimes())
 }
 
 // startTimes returns the known start times of the runs.

@@ -16,7 +16,7 @@ import (
 const minUnpaired = 6
 
 // An unpaired compares targets whose runs are not paired by blocks: by the Mann-Whitney test of the logarithms and its
-// shift interval.
+// shift interval, which is wider where successive runs resemble each other. There is no verdict where runs drift.
 type unpaired struct {
 	*runTable
 	primaries int
@@ -146,16 +146,47 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha, delt
 	}
 	e, ok := s.ratio(alpha)
 	if !ok {
-		r.setShift(s, stats.Unpaired(s.baseline, s.target, alpha), alpha)
+		e, _ := stats.UnpairedSeries(s.baseline, s.target, alpha)
+		r.setShift(s, e, alpha)
 		return
 	}
 	r.estimate(e, alpha, delta)
-	if r.Blocks < minUnpaired {
+	if f := stats.Inflation(logarithms(s.baseline), logarithms(s.target)); f >= muchWider {
+		r.warn(Warning{Code: RunsDepend, Factor: Number(f)})
+	}
+	if r.drifts = s.drift(); r.drifts {
+		r.warn(Warning{Code: Drift})
+	}
+	if r.Blocks < minUnpaired || r.drifts {
 		r.P = Missing()
 		return
 	}
 	r.decidePrimary(delta)
 	r.equivalenceP = equivalencePUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, delta)
+}
+
+// muchWider is the factor from which on a row says how much wider its interval is because its runs are not independent.
+const muchWider = 1.5
+
+// drift reports whether the runs of unpaired sides rise or fall from run to run, on one side or on both alike, which no
+// interval covers: what goes on from the one to the other looks like a difference. Each of the three tests is at
+// driftAlpha; together they find a drift in about 2.5 % of steady rows.
+func (s sides) drift() bool {
+	return min(stats.TrendP(s.baseline), stats.TrendP(s.target), stats.TrendP(s.baseline, s.target)) <= driftAlpha
+}
+
+// drift returns a warning about the cases in which a row of the case's own metric drifts, if there are any.
+func (u unpaired) drift(rows []Row) []Warning {
+	var names []string
+	for _, r := range rows {
+		if rc, _ := u.e.Case(r.Case); r.drifts && r.Metric == rc.Metric {
+			names = append(names, r.Case)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Warning{{Code: Trend, Cases: distinct(names)}}
 }
 
 // samples collects a metric from the runs of both sides. It is not ok if they do not measure the same thing.
@@ -208,7 +239,8 @@ func equivalencePUnpaired(x, y []float64, shift, delta float64) float64 {
 		for i, v := range y {
 			moved[i] = v - at
 		}
-		p = math.Max(p, stats.Unpaired(x, moved, 0.5).P)
+		e, _ := stats.UnpairedSeries(x, moved, 0.5)
+		p = math.Max(p, e.P)
 	}
 	return p
 }

@@ -38,6 +38,7 @@ type Warning struct {
 	Seconds float64 `json:"seconds,omitempty"` // budget
 	Verdict Verdict `json:"verdict,omitempty"` // of the interval alone
 	Spread  Number  `json:"spread,omitempty"`  // standard deviation of the change, as a fraction
+	Factor  Number  `json:"factor,omitempty"`  // by which an interval is wider
 	Step    Number  `json:"step,omitempty"`    // of the metric, as a fraction
 	Delta   Number  `json:"delta,omitempty"`   // smallest difference that matters, as a fraction
 	After   Number  `json:"after,omitempty"`   // change where the target came after the baseline, as a fraction
@@ -93,6 +94,8 @@ const (
 	RunsWarnMore         Code = "runs-warn-more"         // Count
 	MetricNotShared      Code = "metric-not-shared"      // Metrics
 	FewRuns              Code = "few-runs"               // Count, Of: of the baseline and the target; Needed
+	Drift                Code = "drift"                  //
+	RunsDepend           Code = "runs-depend"            // Factor
 	RunUnitDiffers       Code = "run-unit-differs"       // Runs, Metrics; Units: of the run, of others
 	BlockUnitDiffers     Code = "block-unit-differs"     // Block, Metrics; Units: of the baseline, of the target
 	RunsUnusable         Code = "runs-unusable"          // Runs, Metrics

@@ -87,8 +87,11 @@ func (b *builder) forests(axis chart.Forest) (list []forest) {
 		}
 		list = append(list, f)
 	}
-	add(forest{ID: "primary", Title: "Primary comparisons",
-		About: "A verdict was planned for these. Their intervals hold all together."}, primary)
+	planned := "A verdict was planned for these."
+	if b.in.Comparison.Paired {
+		planned += " Their intervals hold all together."
+	}
+	add(forest{ID: "primary", Title: "Primary comparisons", About: planned}, primary)
 	add(forest{
 		ID: "exploratory", Title: "Exploratory comparisons", Folded: len(exploratory) > manyCases,
 		About: "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by " +

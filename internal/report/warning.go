@@ -111,6 +111,11 @@ var warningTexts = map[compare.Code]func(compare.Warning) string{
 	compare.FewRuns: func(w compare.Warning) string {
 		return fmt.Sprintf("There are %d and %d runs; below %d on each side there is no verdict", w.Count, w.Of, w.Needed)
 	},
+	compare.Drift: always("The runs rise or fall from run to run, more than by chance: the interval does not cover that, " +
+		"so there is no verdict"),
+	compare.RunsDepend: func(w compare.Warning) string {
+		return fmt.Sprintf("Successive runs resemble each other; the interval is %.2g times as wide for it", w.Factor)
+	},
 	compare.RunUnitDiffers: func(w compare.Warning) string {
 		return fmt.Sprintf("Run %s has %s in %q, others in %q, or they disagree on what is better; nothing is compared",
 			w.Runs[0], w.Metrics[0], w.Units[0], w.Units[1])
@@ -192,7 +197,8 @@ var warningTexts = map[compare.Code]func(compare.Warning) string{
 		"shares nothing with the others: what disturbs all of them cancels out, but no random order tells a target from " +
 		"what happens to its own machines"),
 	compare.InTurn: always("The targets were measured in turn, each in a visit of its own after its switch: the runs of " +
-		"a pair are as far apart as the visits of a block, and the blocks are as many installations of each"),
+		"a pair are as far apart as the visits of a block, and the blocks are as many installations of each, as far as " +
+		"a switch installs what is not in place"),
 	compare.OneMachine: always("Client and server run on one machine and share its CPUs: costs are of both sides " +
 		"together, and the network between them is the kernel's own"),
 	compare.Imported: func(w compare.Warning) string {

@@ -89,3 +89,55 @@ func permute(values []float64, n int, each func()) {
 		}
 	}
 }
+
+// TestTrendPOfSeveralSeries compares with the distribution over all orders within two series, and checks that a trend
+// that both have counts more than that of either, and one that only one side of the gap between them has does not count.
+func TestTrendPOfSeveralSeries(t *testing.T) {
+	first, second := []float64{1, 2, 3, 4}, []float64{10, 20, 30}
+	counts, orders := map[int]int{}, 0
+	permute(first, 4, func() {
+		permute(second, 3, func() { counts[kendall(first)+kendall(second)]++; orders++ })
+	})
+	a, b := []float64{2, 1, 3, 4}, []float64{30, 31, 32}
+	extreme := 0
+	for s, number := range counts {
+		if s >= 7 || s <= -7 {
+			extreme += number
+		}
+	}
+	if got, want := TrendP(a, b), float64(extreme)/float64(orders); math.Abs(got-want) > 1e-12 {
+		t.Errorf("p %g, not %g", got, want)
+	}
+	if both := TrendP(a, b); both >= TrendP(a) || both >= TrendP(b) {
+		t.Errorf("two rising series have p %g, one alone %g and %g", both, TrendP(a), TrendP(b))
+	}
+	if p := TrendP([]float64{1, 2, 3, 4}, []float64{4, 3, 2, 1}); p != 1 {
+		t.Errorf("opposite trends have p %g", p)
+	}
+}
+
+// TestInflation compares the factor with that of a known correlation, and checks that a shift between series is none.
+func TestInflation(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, correlation := range []float64{0, 0.3, 0.6} {
+		var x, y []float64
+		level := 0.0
+		for i := range 4000 {
+			level = correlation*level + math.Sqrt(1-correlation*correlation)*random.NormFloat64()
+			if i < 2000 {
+				x = append(x, level)
+			} else {
+				y = append(y, level+50)
+			}
+		}
+		want := math.Sqrt((1 + correlation) / (1 - correlation))
+		if got := Inflation(x, y); math.Abs(got-want) > 0.1 {
+			t.Errorf("correlation %g: %g, not %g", correlation, got, want)
+		}
+	}
+	for _, x := range [][]float64{nil, {1}, {2, 2, 2, 2}, {1, 2, 1, 2, 1, 2}, {math.NaN(), 1}} {
+		if f := Inflation(x, x); f != 1 {
+			t.Errorf("%v: %g", x, f)
+		}
+	}
+}
